@@ -1,0 +1,21 @@
+//! The page model: everything one navigation loads, and how it is written down.
+//!
+//! A [`Page`] is a list of [`Resource`]s: sizes, types, server and processing times, and for each
+//! one who discovers it and when. Serialised as JSON it is a *profile*: a page without content,
+//! safe to share. Both clocks (the lab and the simulator) load the same `Page`.
+//!
+//! This crate does no I/O. It does not model content encodings (sizes are those on the wire),
+//! caching, or pages that change between loads.
+#![forbid(unsafe_code)]
+
+mod error;
+mod model;
+mod parse;
+mod validate;
+
+pub mod synth;
+
+pub use error::PageError;
+pub use model::{Initiator, Kind, Missing, Origin, Page, Resource, Via};
+pub use parse::{FORMAT, json_schema};
+pub use validate::{MAX_BODY_BYTES, MAX_HOSTS, MAX_RESOURCES};

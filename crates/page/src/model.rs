@@ -1,0 +1,178 @@
+//! The types of a page.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Everything one navigation loads.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Page {
+    /// Format and version: `firstflight-profile/1`.
+    pub format: String,
+    /// Short name, used in tables and file names: letters, digits and `-_.`.
+    pub name: String,
+    /// Where the page comes from: recording, date, tool.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub source: String,
+    /// What is loaded. The first one is the document; a resource comes after the one that discovers it.
+    pub resources: Vec<Resource>,
+    /// References seen in the page that no recording answers. Listed, never requested.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<Missing>,
+}
+
+/// One request and its response.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Resource {
+    /// Absolute `http` or `https` URL, without fragment.
+    pub url: String,
+    /// Request method.
+    #[serde(default = "get", skip_serializing_if = "is_get")]
+    pub method: String,
+    /// What the browser takes it for.
+    pub kind: Kind,
+    /// MIME type of the response, without parameters. May be empty (as for a 204).
+    pub mime: String,
+    /// HTTP status of the response.
+    #[serde(default = "ok", skip_serializing_if = "is_ok")]
+    pub status: u16,
+    /// Request line and header fields (and body of a POST), bytes on the wire.
+    pub request_bytes: u32,
+    /// Status line and header fields of the response, bytes on the wire.
+    pub header_bytes: u32,
+    /// Body of the response, bytes on the wire (as encoded).
+    pub body_bytes: u64,
+    /// From the request's arrival at the server to the response's first byte leaving it, ms.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub server_ms: f64,
+    /// Main-thread time the browser spends on it once it has arrived (parse, style, execute), ms.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cpu_ms: f64,
+    /// Whether the load event waits for it.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub blocks_load: bool,
+    /// Who discovers it. Only the document has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initiator: Option<Initiator>,
+}
+
+/// Who discovers a resource, and when.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Initiator {
+    /// Index of the discovering resource.
+    pub resource: usize,
+    /// How it is discovered.
+    pub via: Via,
+    /// With `via` = `parser`: bytes of the initiator's body that must have arrived, on the wire.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub at_byte: u64,
+    /// Time that passes between discovery and request (a timer, user code waiting), ms.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub delay_ms: f64,
+    /// `true` where the recording did not say and a rule of the importer decided.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub inferred: bool,
+}
+
+/// How a resource is discovered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Via {
+    /// The parser (or preload scanner) meets the reference while the initiator's body streams in.
+    Parser,
+    /// A style sheet refers to it: once the sheet has arrived and been processed.
+    Style,
+    /// A script asks for it: once the script has arrived and been executed.
+    Script,
+    /// The initiator's response redirects to it: once its header has arrived.
+    Redirect,
+}
+
+/// What the browser takes a resource for; decides its priority.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The page itself.
+    Document,
+    /// A document inside a frame.
+    Frame,
+    /// A style sheet.
+    Style,
+    /// A script.
+    Script,
+    /// A web font.
+    Font,
+    /// Data asked for by a script.
+    Xhr,
+    /// An image.
+    Image,
+    /// Anything else (media, plug-in content, beacons).
+    Other,
+}
+
+/// A reference that no recording answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Missing {
+    /// The URL referred to.
+    pub url: String,
+    /// Where the reference stands and why it cannot be answered.
+    pub reason: String,
+}
+
+/// Scheme, host and port.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub struct Origin {
+    /// `true` for https.
+    pub secure: bool,
+    /// Lower-case host name or address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (scheme, default) = if self.secure { ("https", 443) } else { ("http", 80) };
+        if self.port == default {
+            write!(f, "{scheme}://{}", self.host)
+        } else {
+            write!(f, "{scheme}://{}:{}", self.host, self.port)
+        }
+    }
+}
+
+fn get() -> String {
+    "GET".to_owned()
+}
+fn is_get(method: &str) -> bool {
+    method == "GET"
+}
+fn ok() -> u16 {
+    200
+}
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_ok(status: &u16) -> bool {
+    *status == 200
+}
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_none(bytes: &u64) -> bool {
+    *bytes == 0
+}
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_zero(ms: &f64) -> bool {
+    *ms == 0.0
+}
+fn yes() -> bool {
+    true
+}
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_yes(flag: &bool) -> bool {
+    *flag
+}
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_no(flag: &bool) -> bool {
+    !*flag
+}

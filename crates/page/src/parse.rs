@@ -1,0 +1,52 @@
+//! Reading and writing a page as a JSON profile.
+
+use crate::{Page, PageError};
+
+/// The profile format this version reads and writes.
+pub const FORMAT: &str = "firstflight-profile/1";
+
+impl Page {
+    /// Reads and checks a profile.
+    ///
+    /// # Errors
+    /// [`PageError`] naming the key where the text is not JSON, not of the profile format, or not a page
+    /// that can be loaded.
+    pub fn from_json(text: &str) -> Result<Self, PageError> {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let page: Self = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+            let inner = error.inner();
+            let hint = match inner.classify() {
+                serde_json::error::Category::Eof => "the text ends too early: copy or export the file again",
+                serde_json::error::Category::Syntax => "the text is not JSON: write profiles with `firstflight profile`",
+                _ => "see the profile schema in docs/profile.schema.json",
+            };
+            PageError::new(error.path().to_string(), inner.to_string(), hint)
+        })?;
+        deserializer.end().map_err(|error| {
+            PageError::new(".", error.to_string(), "a profile is one JSON object: remove what follows it")
+        })?;
+        page.validate()?;
+        Ok(page)
+    }
+
+    /// Writes the page as a profile: pretty-printed JSON with a final newline.
+    ///
+    /// # Panics
+    /// Never: a page has only serialisable fields.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("a page has only serialisable fields");
+        text.push('\n');
+        text
+    }
+}
+
+/// The JSON Schema of a profile, as published in `docs/profile.schema.json`.
+///
+/// # Panics
+/// Never: a generated schema is serialisable.
+pub fn json_schema() -> String {
+    let schema = schemars::schema_for!(Page);
+    let mut text = serde_json::to_string_pretty(&schema).expect("a generated schema is serialisable");
+    text.push('\n');
+    text
+}

@@ -1,0 +1,1 @@
+"""firstflight: a page-load laboratory for the first round trip."""

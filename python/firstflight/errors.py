@@ -1,0 +1,38 @@
+"""The exceptions of firstflight.
+
+FirstflightError
+├── UsageError          the call was wrong: nothing was started (exit 2)
+│   └── PageInputError  a page cannot be read: names the file and the place
+└── ExperimentError     the call was right, the experiment failed (exit 1)
+    └── LabError        the laboratory could not be built or died
+"""
+
+
+class FirstflightError(Exception):
+    """Root of all errors that firstflight raises on purpose.
+
+    Args:
+        message: What is wrong and where, one line.
+        hint: What the user can do about it, one line; may be empty.
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(FirstflightError):
+    """The call was wrong; nothing was started."""
+
+
+class PageInputError(UsageError):
+    """A page cannot be read."""
+
+
+class ExperimentError(FirstflightError):
+    """The experiment failed."""
+
+
+class LabError(ExperimentError):
+    """The laboratory could not be built, or died."""
