@@ -1,0 +1,1 @@
+"""Engines take a planned load and give back its record. One module per engine."""

@@ -1,0 +1,99 @@
+"""What an engine is asked for and what it gives back; free of any engine."""
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from firstflight.pages import LoadedPage
+
+Record = dict[str, Any]
+"""One journal line: `load`, `requests`, `connections`, `proof`, `relay` (see docs/plan.md, "What a run leaves")."""
+
+
+@dataclass(frozen=True)
+class Queue:
+    """The longest queue in front of a link; exactly one of the two is set."""
+
+    packets: int | None = None
+    bytes: int | None = None
+
+    def to_json(self) -> dict[str, int]:
+        """The form in which an engine takes it."""
+        return {"packets": self.packets} if self.packets is not None else {"bytes": self.bytes or 0}
+
+
+@dataclass(frozen=True)
+class Path:
+    """RTT, rates, queue and loss between the client and every origin. `None` as a rate is unlimited."""
+
+    topology: str
+    rtt_ms: float
+    down_bps: int | None
+    up_bps: int | None
+    queue: Queue
+    loss: float
+
+    def to_json(self, seed: int) -> dict[str, Any]:
+        """The form in which an engine takes it; `seed` decides which packets are lost."""
+        return {
+            "topology": self.topology,
+            "rtt_ms": self.rtt_ms,
+            "down_bps": self.down_bps,
+            "up_bps": self.up_bps,
+            "queue": self.queue.to_json(),
+            "loss": self.loss,
+            "seed": seed,
+        }
+
+
+@dataclass(frozen=True)
+class PlannedLoad:
+    """One load to be made: its identity, its place in the order, and everything that defines it.
+
+    Loads of one block share `seed`, so that every mode meets the same dice.
+    """
+
+    load_id: str
+    block: int
+    order: int
+    repeat: int
+    page: str
+    path: Path
+    mode: str
+    seed: int
+    client: str = "loader"
+    engine: str = "emulate"
+    cookies: str = "warm"
+    keep_alive: bool = True
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What a path turned out to be when nothing but probes crossed it."""
+
+    path: Path
+    measured: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """For `environment.json`: asked and measured side by side."""
+        return {"path": self.path.to_json(seed=0), **self.measured}
+
+
+class EngineStopped(Exception):
+    """The engine was told to stop while this load was under way: there is no record of it."""
+
+
+class Engine(Protocol):
+    """Makes loads, several at once when called from several threads."""
+
+    def calibrate(self, path: Path) -> Calibration:
+        """Measures an empty path. Raises `LabError` when the laboratory cannot be built."""
+
+    def load(self, planned: PlannedLoad, page: LoadedPage) -> Record:
+        """Makes one load. A load that fails is a record with `status` `failed`, never an exception.
+
+        Raises:
+            EngineStopped: `stop` was called meanwhile.
+        """
+
+    def stop(self) -> None:
+        """Ends every load under way, at once and for good. Safe from any thread."""

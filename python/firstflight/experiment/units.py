@@ -1,0 +1,120 @@
+"""Values with units as people write them: `4mbit`, `1000p`, `20`; and back.
+
+Every `parse_*` takes what a flag (text) or a TOML file (text, number) may hold and raises `BadValue`. Every `write_*`
+gives the shortest text that parses to the same value, for plan files, load names and tables.
+"""
+
+import math
+import re
+
+from firstflight.engines.task import Queue
+
+_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(bit|kbit|mbit|gbit)")
+_BITS = {"gbit": 10**9, "mbit": 10**6, "kbit": 10**3, "bit": 1}
+_QUEUE = re.compile(r"(\d+)\s*(p|b|kb|mb)")
+_BYTES = {"mb": 10**6, "kb": 10**3, "b": 1}
+
+
+class BadValue(ValueError):
+    """A value that does not mean what its key asks for.
+
+    Args:
+        problem: What is wrong with it, fit to follow `key: `.
+        hint: What would be right.
+    """
+
+    def __init__(self, problem: str, hint: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.hint = hint
+
+
+def parse_number(value: object, kind: str, hint: str) -> float:
+    """Reads a finite number; `kind` names what it should have been, such as `a time in ms`."""
+    if not isinstance(value, bool) and isinstance(value, int | float | str):
+        try:
+            number = float(value)
+        except (ValueError, OverflowError):
+            number = math.nan
+        if math.isfinite(number):
+            return number
+    raise BadValue(f"{quoted(value)} is not {kind}", hint)
+
+
+def parse_whole(value: object, kind: str, hint: str) -> int:
+    """Reads a whole number, exactly."""
+    if isinstance(value, str) and re.fullmatch(r"\s*-?\d{1,20}\s*", value, re.ASCII):
+        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise BadValue(f"{quoted(value)} is not {kind}", hint)
+
+
+def parse_rate(value: object) -> int | None:
+    """Reads a rate; `None` is unlimited, a number is bit/s.
+
+    >>> parse_rate("256kbit")
+    256000
+    """
+    hint = "write a rate such as 4mbit, 256kbit, 1gbit, or unlimited"
+    if value is None or value == "unlimited":
+        return None
+    match = _RATE.fullmatch(value.strip().lower()) if isinstance(value, str) else None
+    if match:
+        rate = round(float(match[1]) * _BITS[match[2]])
+    elif isinstance(value, int) and not isinstance(value, bool):
+        rate = value
+    else:
+        raise BadValue(f"{quoted(value)} is not a rate", hint)
+    if not 1000 <= rate <= 100 * 10**9:
+        raise BadValue(f"{quoted(value)} is out of range", "rates run from 1kbit to 100gbit; or write unlimited")
+    return rate
+
+
+def write_rate(rate_bps: int | None) -> str:
+    """The inverse of `parse_rate`.
+
+    >>> write_rate(2_500_000)
+    '2500kbit'
+    """
+    if rate_bps is None:
+        return "unlimited"
+    unit = next(name for name, bits in _BITS.items() if rate_bps % bits == 0)
+    return f"{rate_bps // _BITS[unit]}{unit}"
+
+
+def parse_queue(value: object) -> Queue:
+    """Reads a queue length: packets (`1000p`) or bytes (`64kB`; k is 1,000)."""
+    if isinstance(value, Queue):
+        return value
+    hint = "write packets such as 1000p, or bytes such as 64kB"
+    match = _QUEUE.fullmatch(value.strip().lower()) if isinstance(value, str) else None
+    if not match:
+        raise BadValue(f"{quoted(value)} is not a queue length", hint)
+    queue = (
+        Queue(packets=int(match[1])) if match[2] == "p" else Queue(bytes=int(match[1]) * _BYTES[match[2]])
+    )
+    if not _holds_a_packet(queue):
+        raise BadValue(f"{quoted(value)} is out of range", "use 1p to 1000000p, or 1500B to 1000MB")
+    return queue
+
+
+def write_queue(queue: Queue) -> str:
+    """The inverse of `parse_queue`."""
+    if queue.packets is not None:
+        return f"{queue.packets}p"
+    size = queue.bytes or 0
+    unit = next(name for name, factor in _BYTES.items() if size % factor == 0)
+    return f"{size // _BYTES[unit]}{unit.replace('b', 'B')}"
+
+
+def quoted(value: object) -> str:
+    """`value` as it is named in a message, in double quotes, cut to 60 characters."""
+    text = str(value)
+    return f'"{text if len(text) <= 60 else text[:57] + "..."}"'
+
+
+def _holds_a_packet(queue: Queue) -> bool:
+    if queue.packets is not None:
+        return 1 <= queue.packets <= 10**6
+    return queue.bytes is not None and 1500 <= queue.bytes <= 10**9
