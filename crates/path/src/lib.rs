@@ -1,1 +1,33 @@
-//! Path.
+//! What packets cross between a client and its origins: rate, queue, propagation delay, loss.
+//!
+//! The model is sans-I/O: time is an argument, in nanoseconds since an epoch of the caller's, and a
+//! packet is a size with a payload that is handed back when it is due. The lab pushes real packets
+//! through it, the simulator imagined ones. Every time is computed from the time a packet was sent and
+//! from the state of the path, never from when the caller happened to look, so a late caller does not
+//! make the next packet late.
+//!
+//! Not modelled: link-layer framing and its overhead (a packet is charged its own bytes, no more),
+//! half-duplex media, jitter and reordering, active queue management.
+//!
+//! ```
+//! use firstflight_path::{Direction, Network, PathConfig};
+//!
+//! let config = PathConfig { rtt_ms: 20.0, up_bps: Some(8_000_000), ..PathConfig::default() };
+//! let mut network = Network::new(&config)?;
+//! network.send(0, Direction::Up, 0, 1_000, "hello");
+//! assert_eq!(network.next_event(), Some(11_000_000)); // 1 ms to serialise, 10 ms to arrive
+//! assert_eq!(network.deliver(11_000_000), Some((11_000_000, Direction::Up, "hello")));
+//! # Ok::<(), firstflight_path::PathError>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod config;
+mod link;
+mod network;
+
+pub use config::{PathConfig, PathError, Queue, Topology};
+pub use link::Link;
+pub use network::{Direction, Dropped, Network};
+
+/// Nanoseconds since the caller's epoch.
+pub type Nanos = u64;

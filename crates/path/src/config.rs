@@ -1,0 +1,128 @@
+//! What a path is asked to be.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Nanos;
+
+/// Largest round-trip time a path may have, ms.
+const MAX_RTT_MS: f64 = 10_000.0;
+/// Slowest and fastest link, bit/s.
+const RATES_BPS: std::ops::RangeInclusive<u64> = 1_000..=100_000_000_000;
+
+/// A path between the client and every origin.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PathConfig {
+    /// Where the links are.
+    pub topology: Topology,
+    /// Round-trip propagation time, ms; half of it each way. Serialisation and queueing come on top.
+    pub rtt_ms: f64,
+    /// Rate towards the client, bit/s; `None` for an unlimited one.
+    pub down_bps: Option<u64>,
+    /// Rate towards the origins, bit/s; `None` for an unlimited one.
+    pub up_bps: Option<u64>,
+    /// Buffer in front of each link.
+    pub queue: Queue,
+    /// Probability that a packet is lost on a link, each direction, 0 to 1.
+    pub loss: f64,
+    /// Seed of the losses.
+    pub seed: u64,
+    /// Round-trip times of single origins, ms, by origin index; `rtt_ms` for those that are not listed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub origin_rtt_ms: Vec<f64>,
+}
+
+impl Default for PathConfig {
+    fn default() -> Self {
+        Self {
+            topology: Topology::Access,
+            rtt_ms: 0.0,
+            down_bps: None,
+            up_bps: None,
+            queue: Queue::default(),
+            loss: 0.0,
+            seed: 1,
+            origin_rtt_ms: Vec::new(),
+        }
+    }
+}
+
+/// Where the links are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Topology {
+    /// One access link at the client, shared by all origins, as in the paper.
+    Access,
+    /// Each origin has a link of its own, as in the course.
+    Star,
+}
+
+/// A drop-tail buffer. The packet being serialised counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Queue {
+    /// At most this many packets.
+    Packets(usize),
+    /// At most this many bytes.
+    Bytes(u64),
+    /// No limit.
+    Unlimited,
+}
+
+impl Default for Queue {
+    /// 1,000 packets, Linux's customary `txqueuelen` and netem's default limit.
+    fn default() -> Self {
+        Self::Packets(1_000)
+    }
+}
+
+/// A path that cannot be: which key, and what it may be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("path.{key}: {value} is not possible; use {allowed}")]
+pub struct PathError {
+    /// The key that is wrong.
+    pub key: &'static str,
+    /// What it holds.
+    pub value: String,
+    /// What it may hold.
+    pub allowed: String,
+}
+
+impl PathConfig {
+    /// Checks every value.
+    ///
+    /// # Errors
+    /// [`PathError`] naming the first key that is out of range.
+    pub fn validate(&self) -> Result<(), PathError> {
+        let refuse = |key, value: String, allowed: String| Err(PathError { key, value, allowed });
+        for &rtt_ms in std::iter::once(&self.rtt_ms).chain(&self.origin_rtt_ms) {
+            if !(0.0..=MAX_RTT_MS).contains(&rtt_ms) {
+                return refuse("rtt_ms", rtt_ms.to_string(), format!("0 to {MAX_RTT_MS} ms"));
+            }
+        }
+        for (key, rate) in [("down_bps", self.down_bps), ("up_bps", self.up_bps)] {
+            if let Some(rate) = rate.filter(|rate| !RATES_BPS.contains(rate)) {
+                let allowed = format!("{} to {} bit/s", RATES_BPS.start(), RATES_BPS.end());
+                return refuse(key, rate.to_string(), allowed);
+            }
+        }
+        if !(0.0..1.0).contains(&self.loss) {
+            return refuse("loss", self.loss.to_string(), "0 to less than 1".to_owned());
+        }
+        if matches!(self.queue, Queue::Packets(0) | Queue::Bytes(0)) {
+            return refuse("queue", "0".to_owned(), "room for one packet at least".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Whether every packet of a direction takes equally long: no rate, no loss, one delay.
+    pub fn is_pure_delay(&self) -> bool {
+        self.down_bps.is_none() && self.up_bps.is_none() && self.loss == 0.0
+    }
+
+    /// One-way propagation delay between the client and origin `origin`.
+    pub fn one_way(&self, origin: usize) -> Nanos {
+        let rtt_ms = self.origin_rtt_ms.get(origin).copied().unwrap_or(self.rtt_ms);
+        (rtt_ms * 1e6 / 2.0).round() as Nanos
+    }
+}
