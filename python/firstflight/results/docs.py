@@ -1,0 +1,72 @@
+"""docs/results.md from the schema: ``python -m firstflight.results.docs > docs/results.md``."""
+
+from __future__ import annotations
+
+import sys
+
+from firstflight.results.schema import TABLES, Table, type_name
+
+_HEAD = """\
+# Results folder
+
+<!-- Made by `python -m firstflight.results.docs > docs/results.md`; a test checks that it is current. -->
+
+What `firstflight run --out DIR` leaves in `DIR`. Everything from `loads.parquet` on is made from the files above
+it, so `firstflight report DIR` can make it again.
+
+| file | what it holds |
+|---|---|
+| `plan.toml` | the plan as run, every default written out |
+| `environment.json` | kernel, CPU, client versions, calibration of the path |
+| `journal.jsonl` | one JSON object per load, on disk before the next load starts: `load`, `requests`, `connections`, `proof`, `relay`. A load that was run again has a later line, which counts |
+| `loads.parquet`, `requests.parquet`, `connections.parquet` | the journal as tables, columns below |
+| `summary.json` | medians, improvement with interval, verdict and proof per cell pair; warnings |
+| `observations.txt` | the table in the course's own format, with an honest sign |
+| `figures/` | waterfalls and curves, each as SVG and PNG |
+| `report.html` | all of it on one page that needs no network |
+
+Times are milliseconds, rates Mbit/s, sizes bytes. "null" says when a value is missing.
+"""  # noqa: E501
+
+_SUMMARY = """
+## summary.json
+
+`cells` has one entry per page, path, client and engine, with its `tcp` and `tfo` loads paired by block.
+`warnings` lists all that makes the result doubtful: `kind`, `message`, `advice`.
+
+| key of a cell | meaning |
+|---|---|
+| `page`, `rtt_ms`, `down_mbps`, `up_mbps`, `loss`, `topology`, `client`, `engine`, `cookies` | which cell pair; as in `loads` (`cookies` of the `tfo` loads) |
+| `url` | the page's first request; null if no load got that far |
+| `n` | paired blocks: both loads ended ok |
+| `tcp_loads`, `tfo_loads` | `ok` and `failed` loads of each mode |
+| `tcp_ms`, `tfo_ms` | PLT: `median`, and `low` to `high`, the 95 % bootstrap interval of the median; over the paired blocks, or over all ok loads where none is paired |
+| `tcp_cv`, `tfo_cv` | coefficient of variation of the PLT (standard deviation / mean); null below 2 loads |
+| `improvement` | (PLT_tcp - PLT_tfo) / PLT_tcp of the medians, signed (positive: TFO is faster), as a fraction: `point`, and the 95 % interval `low` to `high` |
+| `p_value` | Wilcoxon signed-rank test on the paired blocks, two-sided |
+| `verdict` | `faster` or `slower` where the interval of the improvement excludes 0, else `no difference shown` |
+| `null_improvement` | the same statistic on tcp against tcp (alternate blocks): how large an "improvement" noise alone makes; null below 2 blocks |
+| `proof` | `tfo_connections`, `tfo_offered`, `tfo_accepted` of the `tfo` loads, `tcp_offered` of the `tcp` loads, `ok`, and `text` for people |
+
+Intervals are percentile bootstrap intervals: whole blocks are drawn again (seeded), so a pair is never split and
+nothing is assumed about the shape of the distribution. One block has no interval: `low` and `high` are null.
+"""  # noqa: E501
+
+
+def render_docs() -> str:
+    """The whole of docs/results.md."""
+    return _HEAD + "".join(map(render_table, TABLES)) + _SUMMARY
+
+
+def render_table(table: Table) -> str:
+    """One table of columns, as Markdown with its heading."""
+    head = f"\n## {table.name}\n\n{table.meaning}\n\n"
+    names = "| column | type | unit | meaning | null |\n|---|---|---|---|---|\n"
+    rows = (
+        f"| `{c.name}` | {type_name(c.dtype)} | {c.unit} | {c.meaning} | {c.null} |\n" for c in table.columns
+    )
+    return head + names + "".join(rows)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render_docs())
