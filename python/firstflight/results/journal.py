@@ -126,8 +126,8 @@ class Journal:
 def _split(content: bytes) -> tuple[list[bytes], bytes]:
     """Whole lines, and the torn tail.
 
-    A last line without its newline is torn unless it parses: no proper prefix of a JSON object is JSON, so such
-    a line lost nothing but the newline (an editor took it, or the kill came between).
+    A last line without its newline is torn unless it parses: no proper prefix of a JSON object is JSON, so
+    such a line lost nothing but the newline (an editor took it, or the kill came between).
     """
     *lines, tail = content.split(b"\n")
     if tail and _is_json(tail):

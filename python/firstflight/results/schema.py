@@ -21,7 +21,8 @@ class LoadRecord(TypedDict):
     """One load as it stands in the journal.
 
     ``load`` has the columns of `LOADS`; ``requests`` and ``connections`` those of `REQUESTS` and
-    `CONNECTIONS` without ``load_id``. Further keys (a request's ``error``, say) stay in the journal and out of the tables.
+    `CONNECTIONS` without ``load_id``. Further keys (a request's ``error``, say) stay in the journal and out
+    of the tables.
     """
 
     load: dict[str, Any]
