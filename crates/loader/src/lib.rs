@@ -1,1 +1,54 @@
-//! Loader.
+//! Sans-I/O page loader: how a browser fetches a [`Page`](firstflight_page::Page). Events in, commands out.
+//!
+//! The loader opens no socket and reads no clock: a driver tells it what happened and when
+//! ([`Loader::handle`], [`Loader::handle_timeout`]) and carries out what it asks for ([`Loader::poll`]).
+//! The lab drives it with kernel sockets, the simulator with a virtual clock. The same events at the same
+//! times give the same commands and the same [`LoadRecord`].
+//!
+//! It models incremental discovery, one main thread, and per-origin pools of HTTP/1.1 connections with
+//! priorities and late binding, as Chromium has them. It leaves out, on purpose:
+//! - parser-blocking scripts: the preload scanner finds what they would hide, their execution is serialised
+//!   on the main thread, but they do not hold back the document's own processing;
+//! - Chromium's `ResourceScheduler` (at most ten delayable requests while the head loads), its backup
+//!   connect job after 250 ms, preconnect and priority hints;
+//! - DNS (names resolve from a hosts file in the lab), caches, cookies, HTTP/2 and pipelining;
+//! - TLS: a connection is writable when the driver says so.
+//!
+//! ```
+//! use firstflight_loader::{Command, Config, Event, Loader};
+//! use firstflight_page::Page;
+//!
+//! let page = Page::from_json(
+//!     r#"{"format": "firstflight-profile/1", "name": "one", "resources": [
+//!         {"url": "http://a.test/", "kind": "document", "mime": "text/html",
+//!          "request_bytes": 300, "header_bytes": 200, "body_bytes": 5}]}"#,
+//! ).unwrap();
+//! let mut loader = Loader::new(&page, Config::default(), 0);
+//! let Some(Command::Open { conn, .. }) = loader.poll() else { panic!() };
+//! loader.handle(10, Event::Writable(conn));
+//! assert_eq!(loader.poll(), Some(Command::Send { conn, request: 0 }));
+//! loader.handle(10, Event::RequestSent(conn));
+//! loader.handle(20, Event::Head { conn, status: 200, location: None });
+//! loader.handle(20, Event::Body { conn, bytes: 5 });
+//! loader.handle(20, Event::End { conn, reusable: true });
+//! assert!(loader.is_done());
+//! assert_eq!(loader.finish(20).plt, Some(20));
+//! ```
+#![forbid(unsafe_code)]
+
+mod discovery;
+mod interface;
+mod loader;
+mod main_thread;
+mod outstanding;
+mod plan;
+mod pool;
+mod priority;
+mod record;
+mod timers;
+mod transfer;
+
+pub use interface::{Command, Config, ConnId, Event, NANOS_PER_MS, Nanos, OriginId};
+pub use loader::Loader;
+pub use plan::Plan;
+pub use record::{ConnectionRecord, LoadRecord, RequestRecord};

@@ -1,0 +1,155 @@
+//! Who discovers whom: from a resource's discovery to its settling.
+//!
+//! A resource is discovered by its initiator, may wait out a delay of its own, is queued, transferred and
+//! processed, and is settled when nothing of it is left to do. A failed resource discovers nothing more.
+
+use std::ops::Range;
+
+use crate::loader::Loader;
+use crate::pool::Waiting;
+use crate::timers::Timer;
+use crate::{Command, Nanos};
+
+/// How far a resource has come.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Progress {
+    pub(crate) phase: Phase,
+    /// Children the parser has met so far.
+    met: usize,
+    /// Its place in the order of discovery.
+    order: u32,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Phase {
+    #[default]
+    Unknown,
+    /// Delayed, queued, in transfer or in processing.
+    Pending,
+    Settled,
+}
+
+impl Loader {
+    /// A resource is found to be needed.
+    pub(crate) fn discover(&mut self, resource: usize, now: Nanos) {
+        self.progress[resource].phase = Phase::Pending;
+        let planned = &self.plan.resources[resource];
+        self.outstanding.add(planned.blocks_load);
+        if planned.delay == 0 {
+            self.queue(resource, now);
+        } else {
+            self.timers
+                .set(now.saturating_add(planned.delay), Timer::Request(resource));
+        }
+    }
+
+    /// A discovered resource joins its origin's queue.
+    pub(crate) fn queue(&mut self, resource: usize, now: Nanos) {
+        self.records[resource].queued = Some(self.since_start(now));
+        self.progress[resource].order = self.queued;
+        self.queued += 1;
+        self.wait(resource, now);
+    }
+
+    /// Waits for a connection, at the place that priority and order of discovery give.
+    pub(crate) fn wait(&mut self, resource: usize, now: Nanos) {
+        let planned = &self.plan.resources[resource];
+        let origin = planned.origin;
+        self.pool.wait(
+            origin,
+            Waiting {
+                rank: planned.rank,
+                order: self.progress[resource].order,
+                resource,
+            },
+        );
+        self.serve(origin, now);
+    }
+
+    /// The header redirects: Fetch Standard, 4.4 "HTTP-redirect fetch" goes on without waiting for the body.
+    pub(crate) fn follow_redirects(&mut self, resource: usize, now: Nanos) {
+        self.discover_all(self.plan.resources[resource].redirects.clone(), now);
+    }
+
+    /// The parser meets every reference up to the bytes that have arrived. Blink's `HTMLPreloadScanner` reads
+    /// ahead of the parser, so a script that blocks the parser hides nothing.
+    pub(crate) fn meet(&mut self, resource: usize, now: Nanos) {
+        let arrived = self.records[resource].body_bytes;
+        let parsed = self.plan.resources[resource].parsed.clone();
+        while let Some(&child) = self.plan.children[parsed.clone()].get(self.progress[resource].met)
+            && self.plan.resources[child].at_byte <= arrived
+        {
+            self.progress[resource].met += 1;
+            self.discover(child, now);
+        }
+    }
+
+    /// The response is complete and as the page has it.
+    pub(crate) fn on_arrived(&mut self, resource: usize, now: Nanos) {
+        let planned = &self.plan.resources[resource];
+        if planned.is_processed {
+            self.main_thread.submit(now, resource, planned.cpu);
+        } else {
+            self.settle(resource, now);
+        }
+    }
+
+    /// The main thread is done with it: what a style sheet or script asks for is now known.
+    pub(crate) fn on_processed(&mut self, resource: usize, now: Nanos) {
+        self.discover_all(self.plan.resources[resource].requested.clone(), now);
+        self.settle(resource, now);
+    }
+
+    /// The resource fails, unless it is settled or was never needed. The load goes on without it and without
+    /// what it would have discovered, except that a page without its document is no page.
+    pub(crate) fn fail(&mut self, resource: usize, error: &str, now: Nanos) {
+        if self.progress[resource].phase != Phase::Pending {
+            return;
+        }
+        let error = self.records[resource]
+            .error
+            .get_or_insert_with(|| error.to_owned());
+        if self.plan.resources[resource].is_navigation {
+            self.failed
+                .get_or_insert_with(|| format!("the document failed: {error}"));
+        }
+        self.settle(resource, now);
+    }
+
+    /// Says of each resource that was never discovered why it has no request.
+    pub(crate) fn name_undiscovered(&mut self) {
+        for (record, progress) in self.records.iter_mut().zip(&self.progress) {
+            if progress.phase == Phase::Unknown {
+                let initiator = record.initiator.unwrap_or_default();
+                record.error = Some(format!(
+                    "never discovered: resource {initiator} did not get that far"
+                ));
+            }
+        }
+    }
+
+    /// Lets the pool do what it can for those who wait for `origin`.
+    pub(crate) fn serve(&mut self, origin: usize, now: Nanos) {
+        while let Some(command) = self.pool.next(origin, now) {
+            match command {
+                Command::Open { conn, .. } => self.watch(conn),
+                Command::Send { conn, request } => self.on_assigned(conn, request),
+                Command::Close { .. } => {}
+            }
+            self.commands.push_back(command);
+        }
+    }
+
+    fn discover_all(&mut self, children: Range<usize>, now: Nanos) {
+        for at in children {
+            self.discover(self.plan.children[at], now);
+        }
+    }
+
+    fn settle(&mut self, resource: usize, now: Nanos) {
+        self.progress[resource].phase = Phase::Settled;
+        self.outstanding
+            .remove(self.plan.resources[resource].blocks_load, now);
+        self.end = now;
+    }
+}

@@ -1,0 +1,111 @@
+//! What crosses the border between the loader and its driver.
+
+use serde::Serialize;
+
+/// A point in time, or a span of it: nanoseconds, counted from an epoch of the driver's choice.
+pub type Nanos = u64;
+
+/// Nanoseconds in a millisecond.
+pub const NANOS_PER_MS: Nanos = 1_000_000;
+
+/// Index into [`Loader::origins`](crate::Loader::origins).
+pub type OriginId = usize;
+
+/// A connection: dense, in order of opening, never used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct ConnId(pub u32);
+
+/// The browser's limits and patience.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Config {
+    /// Most connections to one origin at a time; at least 1.
+    /// Chromium: `g_max_sockets_per_group` = 6, `net/socket/client_socket_pool_manager.cc`.
+    pub connections_per_origin: usize,
+    /// Most connections at a time; at least 1. Chromium: `g_max_sockets_per_pool` = 256, same file.
+    pub max_connections: usize,
+    /// Whether a connection carries more than one request. The course's server closed after each.
+    pub keep_alive: bool,
+    /// A connection that makes no progress for this long is given up: counted from opening it to being
+    /// writable, and from handing it a request over every event of the response. Waiting in the origin's
+    /// queue does not count, nor does a slow body that keeps arriving.
+    pub request_timeout: Nanos,
+    /// A load that is not done this long after navigation start is ended: what is unfinished has failed.
+    pub load_timeout: Nanos,
+}
+
+impl Default for Config {
+    /// Chromium's limits, keep-alive, 30 s for a request and 120 s for the load.
+    fn default() -> Self {
+        Self {
+            connections_per_origin: 6,
+            max_connections: 256,
+            keep_alive: true,
+            request_timeout: 30_000 * NANOS_PER_MS,
+            load_timeout: 120_000 * NANOS_PER_MS,
+        }
+    }
+}
+
+/// What happened to a connection. Events on a connection that is closed or unknown are ignored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// It can take a request: the handshake is done or, with TFO, `connect` returned at once.
+    Writable(ConnId),
+    /// The last byte of the request was handed to the kernel.
+    RequestSent(ConnId),
+    /// The response's header is complete (a final one: interim 1xx responses are not reported).
+    Head {
+        /// The connection.
+        conn: ConnId,
+        /// HTTP status.
+        status: u16,
+        /// The `Location` field. Where it leads is the page's to say; a redirect without it leads nowhere.
+        location: Option<&'a str>,
+    },
+    /// More body bytes arrived.
+    Body {
+        /// The connection.
+        conn: ConnId,
+        /// How many more, as on the wire.
+        bytes: u64,
+    },
+    /// The response is complete.
+    End {
+        /// The connection.
+        conn: ConnId,
+        /// Whether the server lets the connection carry another request.
+        reusable: bool,
+    },
+    /// It is gone: refused, reset, or closed, whether a response was due or not.
+    Failed {
+        /// The connection.
+        conn: ConnId,
+        /// Why, for the record.
+        error: &'a str,
+    },
+}
+
+/// What the loader wants done, now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    /// Open a connection.
+    Open {
+        /// Its name from here on.
+        conn: ConnId,
+        /// Where to.
+        origin: OriginId,
+    },
+    /// Send a request. The connection is writable and carries no other.
+    Send {
+        /// The connection.
+        conn: ConnId,
+        /// Index of the resource in the page.
+        request: usize,
+    },
+    /// Close a connection: the loader is done with it and listens to it no more.
+    Close {
+        /// The connection.
+        conn: ConnId,
+    },
+}

@@ -1,0 +1,167 @@
+//! A page made ready to be loaded many times: URLs parsed, children sorted, times in nanoseconds.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use firstflight_page::{Kind, Origin, Page, Resource, Via};
+
+use crate::{NANOS_PER_MS, Nanos, OriginId, priority};
+
+/// What the loader needs to know of a page. Make it once and share it between loads.
+#[derive(Debug)]
+pub struct Plan {
+    pub(crate) origins: Vec<Origin>,
+    pub(crate) resources: Vec<Planned>,
+    /// Resources by who discovers them; [`Planned`] has ranges of it.
+    pub(crate) children: Vec<usize>,
+    /// The resource that answers the navigation after all its redirects.
+    pub(crate) document: usize,
+}
+
+/// A resource, as the loader sees it.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    pub(crate) origin: OriginId,
+    pub(crate) rank: u8,
+    pub(crate) status: u16,
+    pub(crate) body_bytes: u64,
+    pub(crate) cpu: Nanos,
+    pub(crate) blocks_load: bool,
+    pub(crate) initiator: Option<usize>,
+    pub(crate) at_byte: u64,
+    pub(crate) delay: Nanos,
+    /// The document, or a redirect on the way to it.
+    pub(crate) is_navigation: bool,
+    /// Whether it goes through the main thread before it is settled.
+    pub(crate) is_processed: bool,
+    /// Children that the header redirects to.
+    pub(crate) redirects: Range<usize>,
+    /// Children that the parser meets, in order of `at_byte`.
+    pub(crate) parsed: Range<usize>,
+    /// Children that processing (style, script) asks for.
+    pub(crate) requested: Range<usize>,
+}
+
+impl Plan {
+    /// Prepares `page`.
+    ///
+    /// # Panics
+    /// On a page that [`Page::validate`] refuses.
+    pub fn new(page: &Page) -> Self {
+        let mut origins = Origins::default();
+        let mut resources: Vec<_> = page
+            .resources
+            .iter()
+            .map(|resource| planned(resource, &mut origins))
+            .collect();
+        let children = sort_children(page, &mut resources);
+        let document = mark_navigation(&mut resources, &children);
+        for (planned, resource) in resources.iter_mut().zip(&page.resources) {
+            planned.is_processed = is_processed(planned, resource.kind);
+        }
+        Self {
+            origins: origins.list,
+            resources,
+            children,
+            document,
+        }
+    }
+
+    /// The page's origins, in order of first use.
+    pub fn origins(&self) -> &[Origin] {
+        &self.origins
+    }
+}
+
+#[derive(Default)]
+struct Origins {
+    list: Vec<Origin>,
+    ids: HashMap<Origin, OriginId>,
+}
+
+impl Origins {
+    fn id(&mut self, origin: Origin) -> OriginId {
+        if let Some(&id) = self.ids.get(&origin) {
+            return id;
+        }
+        self.list.push(origin.clone());
+        self.ids.insert(origin, self.list.len() - 1);
+        self.list.len() - 1
+    }
+}
+
+fn planned(resource: &Resource, origins: &mut Origins) -> Planned {
+    let origin = resource
+        .origin()
+        .expect("a valid page has only absolute http and https URLs");
+    let initiator = resource.initiator.as_ref();
+    Planned {
+        origin: origins.id(origin),
+        rank: priority::rank(resource.kind),
+        status: resource.status,
+        body_bytes: resource.body_bytes,
+        cpu: nanos(resource.cpu_ms),
+        blocks_load: resource.blocks_load,
+        initiator: initiator.map(|initiator| initiator.resource),
+        at_byte: initiator.map_or(0, |initiator| initiator.at_byte),
+        delay: initiator.map_or(0, |initiator| nanos(initiator.delay_ms)),
+        is_navigation: false,
+        is_processed: false,
+        redirects: 0..0,
+        parsed: 0..0,
+        requested: 0..0,
+    }
+}
+
+/// Lists all children by discoverer, way of discovery, byte and index; tells every resource its ranges.
+fn sort_children(page: &Page, resources: &mut [Planned]) -> Vec<usize> {
+    let key = |index: usize| {
+        let initiator = page.resources[index]
+            .initiator
+            .as_ref()
+            .expect("only a page's document has no initiator");
+        let stage = match initiator.via {
+            Via::Redirect => 0,
+            Via::Parser => 1,
+            Via::Style | Via::Script => 2,
+        };
+        (initiator.resource, stage, initiator.at_byte, index)
+    };
+    let mut children: Vec<_> = (1..resources.len()).collect();
+    children.sort_unstable_by_key(|&index| key(index));
+    let mut start = 0;
+    for run in children.chunk_by(|&a, &b| (key(a).0, key(a).1) == (key(b).0, key(b).1)) {
+        let (parent, stage, ..) = key(run[0]);
+        let range = start..start + run.len();
+        start = range.end;
+        match stage {
+            0 => resources[parent].redirects = range,
+            1 => resources[parent].parsed = range,
+            _ => resources[parent].requested = range,
+        }
+    }
+    children
+}
+
+/// Follows the navigation's redirects; all it meets blocks the load. Returns where it ends.
+fn mark_navigation(resources: &mut [Planned], children: &[usize]) -> usize {
+    let mut document = 0;
+    loop {
+        resources[document].is_navigation = true;
+        resources[document].blocks_load = true;
+        match resources[document].redirects.clone().next() {
+            Some(first) => document = children[first],
+            None => return document,
+        }
+    }
+}
+
+/// What runs on the main thread: all that costs time there, and what must wait its turn even if it is free.
+fn is_processed(planned: &Planned, kind: Kind) -> bool {
+    let runs = matches!(kind, Kind::Document | Kind::Frame | Kind::Style | Kind::Script);
+    planned.cpu > 0 || !planned.requested.is_empty() || (runs && planned.redirects.is_empty())
+}
+
+fn nanos(ms: f64) -> Nanos {
+    (ms * NANOS_PER_MS as f64).round() as Nanos
+}

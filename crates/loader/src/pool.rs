@@ -1,0 +1,233 @@
+//! Connections, and who waits for one.
+//!
+//! After Chromium's `TransportClientSocketPool` (`net/socket/transport_client_socket_pool.cc`): a request is not
+//! bound to the connection opened for it. It waits in its origin's queue, and whichever connection becomes
+//! usable first takes the request of the highest priority (late binding). A connection that nobody waits for
+//! any more stays, idle.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::{Command, Config, ConnId, Nanos, OriginId};
+
+/// All connections of a load.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    per_origin: usize,
+    max: usize,
+    groups: Vec<Group>,
+    connections: Vec<Connection>,
+    /// Connections that are not closed, and those of them that are idle.
+    open: usize,
+    idle: usize,
+    /// Origins that could not open a connection they are entitled to, because of `max`.
+    stalled: Vec<OriginId>,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) origin: OriginId,
+    pub(crate) state: State,
+    pub(crate) opened: Nanos,
+    pub(crate) writable: Option<Nanos>,
+    pub(crate) closed: Option<Nanos>,
+    /// Requests it was given.
+    pub(crate) requests: u32,
+    /// When it last made progress.
+    pub(crate) progress: Nanos,
+    /// A stall timer is set.
+    pub(crate) is_watched: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Connecting,
+    Idle,
+    /// Carries the request of this resource.
+    Busy(usize),
+    Closed,
+}
+
+/// A request in the queue; the smallest goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Waiting {
+    pub(crate) rank: u8,
+    /// Order of discovery.
+    pub(crate) order: u32,
+    pub(crate) resource: usize,
+}
+
+#[derive(Debug, Default)]
+struct Group {
+    waiting: BinaryHeap<Reverse<Waiting>>,
+    /// Oldest first.
+    idle: Vec<ConnId>,
+    connecting: usize,
+    open: usize,
+}
+
+impl Pool {
+    pub(crate) fn new(config: &Config, origins: usize) -> Self {
+        Self {
+            per_origin: config.connections_per_origin.max(1),
+            max: config.max_connections.max(1),
+            groups: (0..origins).map(|_| Group::default()).collect(),
+            connections: Vec::new(),
+            open: 0,
+            idle: 0,
+            stalled: Vec::new(),
+        }
+    }
+
+    pub(crate) fn connections(&self) -> &[Connection] {
+        &self.connections
+    }
+
+    pub(crate) fn get_mut(&mut self, conn: ConnId) -> Option<&mut Connection> {
+        self.connections.get_mut(conn.0 as usize)
+    }
+
+    /// Puts a request into its origin's queue.
+    pub(crate) fn wait(&mut self, origin: OriginId, request: Waiting) {
+        self.groups[origin].waiting.push(Reverse(request));
+    }
+
+    /// Takes the first request out of the queue of an origin.
+    pub(crate) fn pop_waiting(&mut self, origin: OriginId) -> Option<usize> {
+        self.groups[origin]
+            .waiting
+            .pop()
+            .map(|Reverse(waiting)| waiting.resource)
+    }
+
+    /// The next thing to do for those who wait for `origin`; `None` when only time can help them.
+    pub(crate) fn next(&mut self, origin: OriginId, now: Nanos) -> Option<Command> {
+        let group = &mut self.groups[origin];
+        if group.waiting.is_empty() {
+            return None;
+        }
+        if let Some(conn) = pick_idle(&mut group.idle, &self.connections) {
+            return self.assign(conn, now);
+        }
+        if group.waiting.len() <= group.connecting || group.open >= self.per_origin {
+            return None;
+        }
+        if self.open < self.max {
+            return Some(self.connect(origin, now));
+        }
+        if let Some(conn) = self.oldest_idle() {
+            self.close(conn, now);
+            return Some(Command::Close { conn });
+        }
+        if !self.stalled.contains(&origin) {
+            self.stalled.push(origin);
+        }
+        None
+    }
+
+    /// The origin to serve first now that a connection slot may be free: the one of the most urgent request
+    /// (Chromium's `FindTopStalledGroup`, which breaks ties by hash order; here the first discovered wins).
+    pub(crate) fn pop_stalled(&mut self) -> Option<OriginId> {
+        if self.stalled.is_empty() || (self.open >= self.max && self.idle == 0) {
+            return None;
+        }
+        let first = |&at: &usize| {
+            self.groups[self.stalled[at]]
+                .waiting
+                .peek()
+                .map_or((1, None), |top| (0, Some(top.0)))
+        };
+        let at = (0..self.stalled.len()).min_by_key(first)?;
+        Some(self.stalled.swap_remove(at))
+    }
+
+    /// The connection can take a request (again).
+    pub(crate) fn make_idle(&mut self, conn: ConnId) {
+        self.leave(conn);
+        let connection = &mut self.connections[conn.0 as usize];
+        connection.state = State::Idle;
+        self.groups[connection.origin].idle.push(conn);
+        self.idle += 1;
+    }
+
+    /// The connection is gone.
+    pub(crate) fn close(&mut self, conn: ConnId, now: Nanos) {
+        self.leave(conn);
+        let connection = &mut self.connections[conn.0 as usize];
+        if connection.state == State::Closed {
+            return;
+        }
+        connection.state = State::Closed;
+        connection.closed = Some(now);
+        self.groups[connection.origin].open -= 1;
+        self.open -= 1;
+    }
+
+    /// Takes the connection out of the books of its present state.
+    fn leave(&mut self, conn: ConnId) {
+        let connection = &self.connections[conn.0 as usize];
+        let group = &mut self.groups[connection.origin];
+        match connection.state {
+            State::Connecting => group.connecting -= 1,
+            State::Idle => {
+                group.idle.retain(|&other| other != conn);
+                self.idle -= 1;
+            }
+            State::Busy(_) | State::Closed => {}
+        }
+    }
+
+    fn assign(&mut self, conn: ConnId, now: Nanos) -> Option<Command> {
+        self.idle -= 1;
+        let origin = self.connections[conn.0 as usize].origin;
+        let request = self.pop_waiting(origin)?;
+        let connection = &mut self.connections[conn.0 as usize];
+        connection.state = State::Busy(request);
+        connection.requests += 1;
+        connection.progress = now;
+        Some(Command::Send { conn, request })
+    }
+
+    fn connect(&mut self, origin: OriginId, now: Nanos) -> Command {
+        let conn = ConnId(self.connections.len() as u32);
+        self.connections.push(Connection {
+            origin,
+            state: State::Connecting,
+            opened: now,
+            writable: None,
+            closed: None,
+            requests: 0,
+            progress: now,
+            is_watched: false,
+        });
+        let group = &mut self.groups[origin];
+        group.connecting += 1;
+        group.open += 1;
+        self.open += 1;
+        Command::Open { conn, origin }
+    }
+
+    /// Chromium's `CloseOneIdleSocket` takes the oldest of an arbitrary origin; here it is the oldest of all.
+    fn oldest_idle(&self) -> Option<ConnId> {
+        if self.idle == 0 {
+            return None;
+        }
+        let at = self
+            .connections
+            .iter()
+            .position(|connection| connection.state == State::Idle)?;
+        Some(ConnId(at as u32))
+    }
+}
+
+/// Chromium's `AssignIdleSocketToRequest`: the most recently used connection (its congestion window is open
+/// and the server least likely to have closed it), else the oldest that was never used.
+fn pick_idle(idle: &mut Vec<ConnId>, connections: &[Connection]) -> Option<ConnId> {
+    let was_used = |conn: &ConnId| connections[conn.0 as usize].requests > 0;
+    let at = idle
+        .iter()
+        .rposition(was_used)
+        .or(if idle.is_empty() { None } else { Some(0) })?;
+    Some(idle.remove(at))
+}

@@ -1,0 +1,219 @@
+//! One request on one connection: from being assigned to the response's end, or to failure.
+
+use crate::loader::Loader;
+use crate::pool::State;
+use crate::timers::Timer;
+use crate::{Command, ConnId, NANOS_PER_MS, Nanos};
+
+impl Loader {
+    /// A connection was given a request. Connect times are the part of the handshake that the request itself
+    /// waited for, as in HAR's `timings.connect` and W3C Resource Timing, 4.4 `connectStart`.
+    pub(crate) fn on_assigned(&mut self, conn: ConnId, resource: usize) {
+        let (start, record) = (self.start, &mut self.records[resource]);
+        record.conn = Some(conn);
+        if let Some(connection) = self.pool.get_mut(conn)
+            && connection.requests == 1
+        {
+            let (opened, writable) = (Some(connection.opened), connection.writable);
+            [record.connect_start, record.connect_end] =
+                [opened, writable].map(|at| record.queued.max(at.map(|at| at.saturating_sub(start))));
+        }
+        self.watch(conn);
+    }
+
+    pub(crate) fn on_writable(&mut self, conn: ConnId, now: Nanos) {
+        let Some(connection) = self.pool.get_mut(conn) else {
+            return;
+        };
+        if connection.state != State::Connecting {
+            return;
+        }
+        connection.writable = Some(now);
+        self.release(conn, now);
+    }
+
+    pub(crate) fn on_sent(&mut self, conn: ConnId, now: Nanos) {
+        let Some(resource) = self.progress_on(conn, now) else {
+            return;
+        };
+        let sent = self.since_start(now);
+        self.records[resource].sent.get_or_insert(sent);
+    }
+
+    pub(crate) fn on_head(&mut self, conn: ConnId, status: u16, location: Option<&str>, now: Nanos) {
+        let Some(resource) = self.progress_on(conn, now) else {
+            return;
+        };
+        let since = self.since_start(now);
+        let record = &mut self.records[resource];
+        if record.status.is_some() {
+            return;
+        }
+        record.first_byte.get_or_insert(since);
+        record.status = Some(status);
+        let planned = &self.plan.resources[resource];
+        if status != planned.status {
+            record.error = Some(format!("status {status}, the page has {}", planned.status));
+        } else if !planned.redirects.is_empty() && location.is_none() {
+            record.error = Some(format!("status {status} without Location: it redirects nowhere"));
+        } else {
+            self.follow_redirects(resource, now);
+            self.meet(resource, now);
+        }
+    }
+
+    pub(crate) fn on_body(&mut self, conn: ConnId, bytes: u64, now: Nanos) {
+        let Some(resource) = self.progress_on(conn, now) else {
+            return;
+        };
+        let since = self.since_start(now);
+        let record = &mut self.records[resource];
+        record.first_byte.get_or_insert(since);
+        record.body_bytes = record.body_bytes.saturating_add(bytes);
+        if record.status.is_some() && record.error.is_none() {
+            self.meet(resource, now);
+        }
+    }
+
+    pub(crate) fn on_end(&mut self, conn: ConnId, reusable: bool, now: Nanos) {
+        let Some(resource) = self.progress_on(conn, now) else {
+            return;
+        };
+        let since = self.since_start(now);
+        self.records[resource].end = Some(since);
+        match self.mismatch(resource) {
+            Some(error) => self.fail(resource, &error, now),
+            None => self.on_arrived(resource, now),
+        }
+        if reusable && self.config.keep_alive {
+            self.release(conn, now);
+        } else {
+            self.commands.push_back(Command::Close { conn });
+            self.drop_connection(conn, now);
+        }
+    }
+
+    /// A dead connection fails its request, or the first that waits for a connection if it was still being
+    /// opened (Chromium's `TransportClientSocketPool::OnConnectJobComplete`). But a request on a *reused*
+    /// connection that died before the first byte of the response is sent again: the server may have closed
+    /// it just as the request left (RFC 9112, 9.3.1). There is no end of tries as no connection is tried
+    /// twice and a new one never (Chromium's `HttpNetworkTransaction::ShouldResendRequest`).
+    pub(crate) fn on_failed(&mut self, conn: ConnId, error: &str, now: Nanos) {
+        let Some(connection) = self.pool.get_mut(conn) else {
+            return;
+        };
+        match connection.state {
+            State::Closed => return,
+            State::Idle => {}
+            State::Connecting => self.fail_connecting(conn, error, now),
+            State::Busy(resource)
+                if connection.requests > 1 && self.records[resource].first_byte.is_none() =>
+            {
+                let record = &mut self.records[resource];
+                (record.conn, record.sent) = (None, None);
+                record.retries += 1;
+                self.pool.close(conn, now);
+                self.wait(resource, now);
+            }
+            State::Busy(resource) => self.fail(resource, error, now),
+        }
+        self.drop_connection(conn, now);
+    }
+
+    /// A stall timer fired: has the connection made progress since it was set?
+    pub(crate) fn check_stall(&mut self, conn: ConnId, now: Nanos) {
+        let timeout = self.config.request_timeout;
+        let Some(connection) = self.pool.get_mut(conn) else {
+            return;
+        };
+        connection.is_watched = false;
+        let state = connection.state;
+        if matches!(state, State::Idle | State::Closed) {
+            return;
+        }
+        if connection.progress.saturating_add(timeout) > now {
+            return self.watch(conn);
+        }
+        let ms = timeout / NANOS_PER_MS;
+        match state {
+            State::Busy(resource) => self.fail(resource, &format!("timed out: no progress for {ms} ms"), now),
+            _ => self.fail_connecting(conn, &format!("timed out: no connection within {ms} ms"), now),
+        }
+        self.commands.push_back(Command::Close { conn });
+        self.drop_connection(conn, now);
+    }
+
+    /// Sees to it that a stall timer is set. There is one per connection: progress only moves a mark, and the
+    /// timer looks at the mark when it fires.
+    pub(crate) fn watch(&mut self, conn: ConnId) {
+        let timeout = self.config.request_timeout;
+        let Some(connection) = self.pool.get_mut(conn) else {
+            return;
+        };
+        if !connection.is_watched {
+            connection.is_watched = true;
+            self.timers
+                .set(connection.progress.saturating_add(timeout), Timer::Stall(conn));
+        }
+    }
+
+    /// How a complete response differs from the one that the page has.
+    fn mismatch(&self, resource: usize) -> Option<String> {
+        let (record, planned) = (&self.records[resource], &self.plan.resources[resource]);
+        if record.error.is_some() {
+            return record.error.clone();
+        }
+        if record.status.is_none() {
+            return Some("the response has no header".to_owned());
+        }
+        let (got, asked) = (record.body_bytes, planned.body_bytes);
+        (got != asked).then(|| format!("body of {got} bytes, the page has {asked}"))
+    }
+
+    /// Marks progress; the resource whose request the connection carries, if it carries one.
+    fn progress_on(&mut self, conn: ConnId, now: Nanos) -> Option<usize> {
+        let connection = self.pool.get_mut(conn)?;
+        let State::Busy(resource) = connection.state else {
+            return None;
+        };
+        connection.progress = now;
+        Some(resource)
+    }
+
+    fn fail_connecting(&mut self, conn: ConnId, error: &str, now: Nanos) {
+        let start = self.start;
+        let Some(connection) = self.pool.get_mut(conn) else {
+            return;
+        };
+        let (origin, opened) = (connection.origin, connection.opened.saturating_sub(start));
+        let Some(resource) = self.pool.pop_waiting(origin) else {
+            return;
+        };
+        let record = &mut self.records[resource];
+        record.conn = Some(conn);
+        record.connect_start = record.queued.max(Some(opened));
+        self.fail(resource, error, now);
+    }
+
+    /// The connection can take a request; if none waits for its origin, its slot may help another origin.
+    fn release(&mut self, conn: ConnId, now: Nanos) {
+        self.pool.make_idle(conn);
+        self.serve_after(conn, now);
+    }
+
+    fn drop_connection(&mut self, conn: ConnId, now: Nanos) {
+        self.pool.close(conn, now);
+        self.serve_after(conn, now);
+    }
+
+    fn serve_after(&mut self, conn: ConnId, now: Nanos) {
+        let Some(connection) = self.pool.get_mut(conn) else {
+            return;
+        };
+        let origin = connection.origin;
+        self.serve(origin, now);
+        while let Some(stalled) = self.pool.pop_stalled() {
+            self.serve(stalled, now);
+        }
+    }
+}
