@@ -4,9 +4,14 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from firstflight.pages import LoadedPage
+from firstflight.results.schema import LoadRecord
 
-Record = dict[str, Any]
-"""One journal line: `load`, `requests`, `connections`, `proof`, `relay` (see docs/plan.md, "What a run leaves")."""
+
+class Record(LoadRecord, total=False):
+    """What came of one load, as it goes to the journal."""
+
+    attempt: int
+    """Counts from 1; above it where a relay was late and the load was made again."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ class Path:
 
 @dataclass(frozen=True)
 class PlannedLoad:
-    """One load to be made: its identity, its place in the order, and everything that defines it.
+    """One load to be made: its identity, its place in the run (`order`), and everything that defines it.
 
     Loads of one block share `seed`, so that every mode meets the same dice.
     """
@@ -78,7 +83,7 @@ class Calibration:
         return {"path": self.path.to_json(seed=0), **self.measured}
 
 
-class EngineStopped(Exception):
+class EngineStoppedError(Exception):
     """The engine was told to stop while this load was under way: there is no record of it."""
 
 
@@ -92,7 +97,7 @@ class Engine(Protocol):
         """Makes one load. A load that fails is a record with `status` `failed`, never an exception.
 
         Raises:
-            EngineStopped: `stop` was called meanwhile.
+            EngineStoppedError: `stop` was called meanwhile.
         """
 
     def stop(self) -> None:

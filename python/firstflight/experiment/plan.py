@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from itertools import product
-from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal, Self
 
 import tomlkit
@@ -10,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 
 from firstflight.engines.task import Path, Queue
 from firstflight.experiment import units
-from firstflight.experiment.units import BadValue
+from firstflight.experiment.units import BadValueError
 
 PAPER_PAGES = ("amazon", "nytimes", "wsj", "wikipedia")
 """The embedded profiles: the pages of the paper's Table 1."""
@@ -33,23 +32,26 @@ def _each(parse: Callable[[Any], Any]) -> BeforeValidator:
 def _distinct(values: Iterable[Any]) -> tuple[Any, ...]:
     seen = tuple(values)
     if not seen:
-        raise BadValue("is empty", "give at least one value, or leave the key out")
+        raise BadValueError("is empty", "give at least one value, or leave the key out")
     for position, value in enumerate(seen):
         if value in seen[:position]:
-            raise BadValue(f"{units.quoted(value)} stands there twice", "give each value once; use repeats for more loads")
+            raise BadValueError(
+                f"{units.quoted(value)} stands there twice",
+                "give each value once; use repeats for more loads",
+            )
     return seen
 
 
 def _choice(*allowed: str, later: tuple[str, ...] = ()) -> Callable[[object], str]:
-    """One word out of `allowed`; a word out of `later` is known but not built yet, and the message says so."""
+    """One word out of `allowed`; a word out of `later` is known, not built yet, and the message says so."""
 
     def parse(value: object) -> str:
         if value in allowed:
             return str(value)
         hint = f"use {' or '.join(allowed)}"
         if value in later:
-            raise BadValue(f"{units.quoted(value)} is not supported yet", hint)
-        raise BadValue(f"{units.quoted(value)} is not one of {', '.join(allowed)}", hint)
+            raise BadValueError(f"{units.quoted(value)} is not supported yet", hint)
+        raise BadValueError(f"{units.quoted(value)} is not one of {', '.join(allowed)}", hint)
 
     return parse
 
@@ -57,7 +59,9 @@ def _choice(*allowed: str, later: tuple[str, ...] = ()) -> Callable[[object], st
 def _page(value: object) -> str:
     if isinstance(value, str) and value.strip():
         return value
-    raise BadValue(f"{units.quoted(value)} is not a page", "name an embedded page, an archive, a mirror or a profile")
+    raise BadValueError(
+        f"{units.quoted(value)} is not a page", "name an embedded page, an archive, a mirror or a profile"
+    )
 
 
 def _pages(value: object) -> tuple[str, ...]:
@@ -70,10 +74,10 @@ def _rtt(value: object) -> float:
     hint = "write ms above 0 and up to 10000, such as 20,100,200"
     try:
         rtt_ms = units.parse_number(text, "a time in ms", hint)
-    except BadValue:
-        raise BadValue(f"{units.quoted(value)} is not a time in ms", hint) from None
+    except BadValueError:
+        raise BadValueError(f"{units.quoted(value)} is not a time in ms", hint) from None
     if not 0.01 <= rtt_ms <= MAX_RTT_MS:
-        raise BadValue(f"{units.quoted(value)} is out of range", hint)
+        raise BadValueError(f"{units.quoted(value)} is out of range", hint)
     return rtt_ms
 
 
@@ -81,7 +85,7 @@ def _loss(value: object) -> float:
     hint = "write the share of packets lost, 0 to 0.5"
     loss = units.parse_number(value, "a share of packets", hint)
     if not 0 <= loss <= 0.5:
-        raise BadValue(f"{units.quoted(value)} is out of range", hint)
+        raise BadValueError(f"{units.quoted(value)} is out of range", hint)
     return loss
 
 
@@ -91,7 +95,7 @@ def _whole(kind: str, low: int, high: int) -> Callable[[object], int]:
     def parse(value: object) -> int:
         number = units.parse_whole(value, kind, hint)
         if not low <= number <= high:
-            raise BadValue(f"{units.quoted(value)} is out of range", hint)
+            raise BadValueError(f"{units.quoted(value)} is out of range", hint)
         return number
 
     return parse
@@ -104,7 +108,7 @@ def _jobs(value: object) -> int | str:
 def _switch(value: object) -> bool:
     if isinstance(value, bool):
         return value
-    raise BadValue(f"{units.quoted(value)} is neither true nor false", "write true or false")
+    raise BadValueError(f"{units.quoted(value)} is neither true nor false", "write true or false")
 
 
 def _plain(number: float) -> float | int:
@@ -123,8 +127,10 @@ class Plan(BaseModel):
     """What is measured. Every field is a TOML key and a flag of `firstflight run`; `docs/plan.md` lists them.
 
     Args:
-        data: Values as flags (text) or TOML (text, numbers, arrays) hold them. Raises `pydantic.ValidationError`;
-            `experiment.sources` turns that into a `UsageError` which names key, file and line.
+        data: Values as flags (text) or TOML (text, numbers, arrays) hold them.
+
+    Raises:
+        pydantic.ValidationError: `experiment.sources` turns it into a `UsageError` that names key, file and line.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -150,7 +156,7 @@ class Plan(BaseModel):
     )
     topology: Annotated[Literal["access", "star"], BeforeValidator(_choice("access", "star"))] = Field(
         "access",
-        description="access: one shared access link, as in the paper. star: a link per origin, as in the course.",
+        description="access: one access link for all, as in the paper. star: a link per origin, as in the course.",
         json_schema_extra={"metavar": "access|star"},
     )
     loss: Annotated[float, BeforeValidator(_loss), PlainSerializer(_plain)] = Field(
@@ -184,7 +190,9 @@ class Plan(BaseModel):
         True,
         description="Whether origins keep a connection open after a response. The course's server did not.",
     )
-    cookies: Annotated[Literal["warm", "cold"], BeforeValidator(_choice("warm", "cold", later=("stale",)))] = Field(
+    cookies: Annotated[
+        Literal["warm", "cold"], BeforeValidator(_choice("warm", "cold", later=("stale",)))
+    ] = Field(
         "warm",
         description="warm: a TFO cookie is cached for every origin. cold: none is.",
         json_schema_extra={"metavar": "warm|cold"},
@@ -217,7 +225,9 @@ class Plan(BaseModel):
     @model_validator(mode="after")
     def _star_rates_agree(self) -> Self:
         if self.topology == "star" and self.up != self.down:
-            raise BadValue("up: differs from down in a star", "a star's links are symmetric: leave up out")
+            raise BadValueError(
+                "up: differs from down in a star", "a star's links are symmetric: leave up out"
+            )
         return self
 
     def rates(self) -> list[tuple[int | None, int | None]]:
@@ -244,7 +254,3 @@ class Plan(BaseModel):
             document.add(tomlkit.comment(type(self).model_fields[key].description or ""))
             document.add(key, value)
         return tomlkit.dumps(document)
-
-    def write(self, file: FilePath) -> None:
-        """Writes the plan to `file`, to be read again by `experiment.sources`."""
-        file.write_text(self.to_toml(), encoding="utf-8")

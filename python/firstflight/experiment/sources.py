@@ -1,4 +1,4 @@
-"""Where a plan comes from: a TOML file, flags over it, defaults below it; and errors that name key, file and line."""
+"""Where a plan comes from: a TOML file, flags over it, defaults below it; errors name key, file and line."""
 
 import difflib
 import re
@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from firstflight.errors import UsageError
 from firstflight.experiment.plan import Plan
-from firstflight.experiment.units import BadValue
+from firstflight.experiment.units import BadValueError
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,13 @@ def read_plan_file(file: FilePath) -> PlanFile:
     except OSError as error:
         raise UsageError(f"plan: cannot read {file}: {error.strerror}", "see plans/ for examples") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"plan: {file} is not UTF-8 text", "a plan is a TOML file, see docs/plan.md") from error
+        raise UsageError(
+            f"plan: {file} is not UTF-8 text", "a plan is a TOML file, see docs/plan.md"
+        ) from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UsageError(f"plan: {file} is not TOML: {error}", "mend that line; docs/plan.md has an example") from error
+        raise UsageError(
+            f"plan: {file} is not TOML: {error}", "mend that line; docs/plan.md has an example"
+        ) from error
 
 
 def resolve(flags: Mapping[str, Any], plan_file: PlanFile | None = None) -> Plan:
@@ -70,7 +74,7 @@ def resolve(flags: Mapping[str, Any], plan_file: PlanFile | None = None) -> Plan
 
 def _explain(details: ErrorDetails, key: str) -> tuple[str, str]:
     cause = details.get("ctx", {}).get("error")
-    if isinstance(cause, BadValue):
+    if isinstance(cause, BadValueError):
         return cause.problem, cause.hint
     if details["type"] == "extra_forbidden":
         return "unknown key", _nearest_key(key)

@@ -1,7 +1,7 @@
 """Values with units as people write them: `4mbit`, `1000p`, `20`; and back.
 
-Every `parse_*` takes what a flag (text) or a TOML file (text, number) may hold and raises `BadValue`. Every `write_*`
-gives the shortest text that parses to the same value, for plan files, load names and tables.
+Every `parse_*` takes what a flag (text) or a TOML file (text, number) may hold and raises `BadValueError`. Every
+`write_*` gives the shortest text that parses to the same value, for plan files, load names and tables.
 """
 
 import math
@@ -15,7 +15,7 @@ _QUEUE = re.compile(r"(\d+)\s*(p|b|kb|mb)")
 _BYTES = {"mb": 10**6, "kb": 10**3, "b": 1}
 
 
-class BadValue(ValueError):
+class BadValueError(ValueError):
     """A value that does not mean what its key asks for.
 
     Args:
@@ -38,7 +38,7 @@ def parse_number(value: object, kind: str, hint: str) -> float:
             number = math.nan
         if math.isfinite(number):
             return number
-    raise BadValue(f"{quoted(value)} is not {kind}", hint)
+    raise BadValueError(f"{quoted(value)} is not {kind}", hint)
 
 
 def parse_whole(value: object, kind: str, hint: str) -> int:
@@ -47,7 +47,7 @@ def parse_whole(value: object, kind: str, hint: str) -> int:
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    raise BadValue(f"{quoted(value)} is not {kind}", hint)
+    raise BadValueError(f"{quoted(value)} is not {kind}", hint)
 
 
 def parse_rate(value: object) -> int | None:
@@ -65,9 +65,11 @@ def parse_rate(value: object) -> int | None:
     elif isinstance(value, int) and not isinstance(value, bool):
         rate = value
     else:
-        raise BadValue(f"{quoted(value)} is not a rate", hint)
+        raise BadValueError(f"{quoted(value)} is not a rate", hint)
     if not 1000 <= rate <= 100 * 10**9:
-        raise BadValue(f"{quoted(value)} is out of range", "rates run from 1kbit to 100gbit; or write unlimited")
+        raise BadValueError(
+            f"{quoted(value)} is out of range", "rates run from 1kbit to 100gbit; or write unlimited"
+        )
     return rate
 
 
@@ -90,12 +92,10 @@ def parse_queue(value: object) -> Queue:
     hint = "write packets such as 1000p, or bytes such as 64kB"
     match = _QUEUE.fullmatch(value.strip().lower()) if isinstance(value, str) else None
     if not match:
-        raise BadValue(f"{quoted(value)} is not a queue length", hint)
-    queue = (
-        Queue(packets=int(match[1])) if match[2] == "p" else Queue(bytes=int(match[1]) * _BYTES[match[2]])
-    )
+        raise BadValueError(f"{quoted(value)} is not a queue length", hint)
+    queue = Queue(packets=int(match[1])) if match[2] == "p" else Queue(bytes=int(match[1]) * _BYTES[match[2]])
     if not _holds_a_packet(queue):
-        raise BadValue(f"{quoted(value)} is out of range", "use 1p to 1000000p, or 1500B to 1000MB")
+        raise BadValueError(f"{quoted(value)} is out of range", "use 1p to 1000000p, or 1500B to 1000MB")
     return queue
 
 

@@ -1,0 +1,130 @@
+"""The engine on the real clock: the real kernel, TCP and sockets, over a path emulated packet by packet."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path as FilePath
+from typing import Any
+
+from firstflight.engines.lab import Lab
+from firstflight.engines.task import Calibration, Path, PlannedLoad, Record
+from firstflight.errors import LabError
+from firstflight.pages import LoadedPage
+from firstflight.results.check import check_record
+
+LATE_BOUND_MS = 2.0
+"""A load is marked when its relay sent packets later than this after they were due."""
+
+_CALIBRATION_PROBES = 20
+_GRACE_S = 30.0
+
+
+class Emulator:
+    """Makes each load in a laboratory of its own; implements `engines.task.Engine`."""
+
+    def __init__(self, binary: FilePath | None = None) -> None:
+        self._lab = Lab(binary)
+
+    def calibrate(self, path: Path) -> Calibration:
+        """Sends probes over the empty path."""
+        job = {"path": path.to_json(seed=0), "probes": _CALIBRATION_PROBES}
+        limit_s = 60 + _CALIBRATION_PROBES * path.rtt_ms / 100
+        return Calibration(path, self._lab.ask("calibrate", job, timeout_s=limit_s))
+
+    def load(self, planned: PlannedLoad, page: LoadedPage) -> Record:
+        """Makes one load; what goes wrong is in the record."""
+        job = _job(planned, page)
+        started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        try:
+            answer = self._lab.ask("load", job, timeout_s=job["timeout_ms"] / 1000 + _GRACE_S)
+        except LabError as error:
+            return _record(planned, started_at, _failure(error.message))
+        record = _record(planned, started_at, answer)
+        if problem := check_record(record):
+            return _record(planned, started_at, _failure(f"the laboratory's answer is malformed: {problem}"))
+        return record
+
+    def stop(self) -> None:
+        """Kills the laboratories under way."""
+        self._lab.stop()
+
+
+def time_limit_ms(path: Path, body_bytes: int) -> float:
+    """How long a load may take: generous for the slowest page, so that only what hangs is cut off.
+
+    Two minutes, 300 round trips and four times the time its bytes need at the path's rate, ms.
+    """
+    transfer_ms = body_bytes * 8_000 / path.down_bps if path.down_bps else 0.0
+    return 120_000 + 300 * path.rtt_ms + 4 * transfer_ms
+
+
+def _failure(error: str) -> dict[str, Any]:
+    return {"status": "failed", "error": error}
+
+
+def _job(planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
+    limit_ms = time_limit_ms(planned.path, sum(resource.body_bytes for resource in page.page.resources))
+    return {
+        "page": json.loads(page.page.to_json()),
+        "bodies": {str(index): str(FilePath(file).resolve()) for index, file in page.bodies.items()},
+        "path": planned.path.to_json(planned.seed),
+        "mode": planned.mode,
+        "cookies": planned.cookies,
+        "keep_alive": planned.keep_alive,
+        "timeout_ms": limit_ms,
+        "request_timeout_ms": limit_ms / 4,
+        "late_bound_ms": LATE_BOUND_MS,
+        "capture": None,
+    }
+
+
+def _record(planned: PlannedLoad, started_at: str, answer: Mapping[str, Any]) -> Record:
+    return {
+        "load": _load_row(planned, started_at, answer),
+        "requests": answer.get("requests", []),
+        "connections": answer.get("connections", []),
+        "proof": answer.get("proof", {}),
+        "relay": answer.get("relay", {}),
+    }
+
+
+def _load_row(planned: PlannedLoad, started_at: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of `loads`: what was planned, then what came of it."""
+    path = planned.path
+    requests = answer.get("requests")
+    failed = [row for row in requests or [] if row.get("error") or row.get("status") is None]
+    return {
+        "load_id": planned.load_id,
+        "block": planned.block,
+        "order": planned.order,
+        "repeat": planned.repeat,
+        "page": planned.page,
+        "engine": planned.engine,
+        "client": planned.client,
+        "mode": planned.mode,
+        "cookies": planned.cookies,
+        "topology": path.topology,
+        "rtt_ms": path.rtt_ms,
+        "down_mbps": _mbps(path.down_bps),
+        "up_mbps": _mbps(path.up_bps),
+        "loss": path.loss,
+        "seed": planned.seed,
+        "started_at": started_at,
+        "plt_ms": answer.get("plt_ms"),
+        "first_byte_ms": answer.get("first_byte_ms"),
+        "requests": None if requests is None else len(requests),
+        "failed_requests": None if requests is None else len(failed),
+        "unmatched_requests": answer.get("unmatched_requests"),
+        "connections": len(answer["connections"]) if "connections" in answer else None,
+        "tfo_offered": answer.get("tfo_offered"),
+        "tfo_accepted": answer.get("tfo_accepted"),
+        "bytes_down": answer.get("bytes_down"),
+        "bytes_up": answer.get("bytes_up"),
+        "retransmits": answer.get("retransmits"),
+        "status": answer["status"],
+        "error": answer.get("error"),
+    }
+
+
+def _mbps(rate_bps: int | None) -> float | None:
+    return None if rate_bps is None else rate_bps / 1e6

@@ -1,0 +1,135 @@
+"""Talks to the laboratory, the program `firstflight-lab`: one process per job, JSON in, JSON out."""
+
+import json
+import subprocess
+import tempfile
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+from firstflight.engines.task import EngineStoppedError
+from firstflight.errors import LabError
+
+_STDERR_TAIL = 2000
+
+
+def lab_binary() -> Path:
+    """Where the package keeps the laboratory. Raises `LabError` when it was not built."""
+    binary = Path(__file__).parent.parent / "_bin" / "firstflight-lab"
+    if not binary.is_file():
+        raise LabError("the laboratory program firstflight-lab is missing", "build it: make")
+    return binary
+
+
+class Lab:
+    """Runs laboratory jobs, several at once when called from several threads.
+
+    A laboratory watches its standard input: when this process dies, however it dies, the pipe closes and the
+    laboratory goes too. It has a process group of its own: a Ctrl-C in the terminal reaches this process only.
+
+    Args:
+        binary: The laboratory program; by default the one inside the package.
+    """
+
+    def __init__(self, binary: Path | None = None) -> None:
+        self._binary = binary or lab_binary()
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._lock = threading.Lock()
+        self._stopped = False
+
+    def ask(self, command: str, job: dict[str, Any] | None = None, *, timeout_s: float) -> dict[str, Any]:
+        """Runs one job to its end.
+
+        Args:
+            command: `load`, `calibrate` or `doctor`.
+            job: What goes to its standard input.
+            timeout_s: After this it is killed; the last resort, a job has time limits of its own.
+
+        Raises:
+            LabError: The laboratory could not be built, died, or gave no answer.
+            EngineStoppedError: `stop` was called.
+        """
+        with tempfile.TemporaryFile() as stderr:
+            process = self._start(command, stderr)
+            last_resort = threading.Timer(timeout_s, process.kill)
+            last_resort.start()
+            try:
+                output = _converse(process, job)
+            finally:
+                last_resort.cancel()
+                self._end(process)
+            if self._stopped:
+                raise EngineStoppedError
+            return _answer(command, process.returncode, output, _tail(stderr))
+
+    def stop(self) -> None:
+        """Kills every job under way and starts no other."""
+        with self._lock:
+            self._stopped = True
+            for process in self._running:
+                process.kill()
+
+    def _start(self, command: str, stderr: IO[bytes]) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._stopped:
+                raise EngineStoppedError
+            try:
+                process = subprocess.Popen(
+                    [self._binary, command],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=stderr,
+                    process_group=0,
+                )
+            except OSError as error:
+                raise LabError(
+                    f"cannot start {self._binary}: {error.strerror}", "build it again: make"
+                ) from error
+            self._running.add(process)
+            return process
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        process.kill()
+        process.wait()
+        with self._lock:
+            self._running.discard(process)
+        for pipe in (process.stdin, process.stdout):
+            if pipe:
+                with suppress(OSError):
+                    pipe.close()
+
+
+def _converse(process: subprocess.Popen[bytes], job: dict[str, Any] | None) -> bytes:
+    """Hands the job over and reads to the end. Standard input stays open: its end stops the laboratory."""
+    if process.stdin is None or process.stdout is None:
+        raise AssertionError("started with pipes")
+    with suppress(BrokenPipeError):
+        process.stdin.write(json.dumps(job or {}).encode() + b"\n")
+        process.stdin.flush()
+    output = process.stdout.read()
+    process.wait()
+    return output
+
+
+def _answer(command: str, returncode: int, output: bytes, stderr: str) -> dict[str, Any]:
+    try:
+        answer = json.loads(output)
+    except ValueError:
+        answer = None
+    if isinstance(answer, dict) and "error" in answer and returncode != 0:
+        error = answer["error"]
+        raise LabError(str(error["message"]), str(error.get("hint", "")))
+    if returncode != 0 or not isinstance(answer, dict):
+        ended = f"was killed by signal {-returncode}" if returncode < 0 else f"ended with code {returncode}"
+        said = f" and said: {stderr}" if stderr else ""
+        raise LabError(
+            f"the laboratory ({command}) {ended} and gave no answer{said}", "try: firstflight doctor"
+        )
+    return answer
+
+
+def _tail(stderr: IO[bytes]) -> str:
+    size = stderr.seek(0, 2)
+    stderr.seek(max(0, size - _STDERR_TAIL))
+    return " ".join(stderr.read().decode(errors="replace").split())

@@ -1,0 +1,52 @@
+"""Measures every path before the experiment and says where it is not what was asked for."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from firstflight.engines.task import Calibration, Engine, Path
+from firstflight.experiment.units import write_rate
+from firstflight.experiment.watch import Watch
+
+_AT_A_TIME = 2
+_RTT_SLACK_MS, _RTT_SLACK = 1.0, 0.02
+_RATE_SLACK = 0.05
+
+
+def calibrate(engine: Engine, paths: Sequence[Path], watch: Watch) -> list[Calibration]:
+    """Measures every path, two at a time, and warns of those that are off.
+
+    Raises:
+        LabError: The laboratory cannot be built.
+    """
+    with ThreadPoolExecutor(_AT_A_TIME, thread_name_prefix="calibrate") as pool:
+        try:
+            calibrations = list(pool.map(engine.calibrate, paths))
+        except BaseException:
+            engine.stop()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    for calibration in calibrations:
+        for doubt in doubts(calibration):
+            watch.warn(doubt, "is the machine busy? stop other work, then run again")
+    return calibrations
+
+
+def doubts(calibration: Calibration) -> Iterator[str]:
+    """Says where a path is not what was asked for: RTT off by 2 % and 1 ms, a rate by 5 %."""
+    path, measured = calibration.path, calibration.measured
+    name = f"path {path.rtt_ms:g} ms, {write_rate(path.down_bps)} down, {write_rate(path.up_bps)} up"
+    rtt_ms = measured.get("rtt_ms", {}).get("p50")
+    if rtt_ms is not None and abs(rtt_ms - path.rtt_ms) > _RTT_SLACK_MS + _RTT_SLACK * path.rtt_ms:
+        yield f"{name}: the measured RTT is {rtt_ms:.2f} ms"
+    for key in ("down_mbps", "up_mbps"):
+        if _is_off(rate := measured.get(key, {})):
+            yield f"{name}: {key} was measured as {rate['measured']:.3g}, asked for {rate['asked']:.3g}"
+    if measured.get("relay", {}).get("late"):
+        late_p99_ms = measured["relay"].get("late_p99_ms", 0)
+        yield f"{name}: the relay was late, {late_p99_ms:.2f} ms at the 99th percentile"
+
+
+def _is_off(rate: Mapping[str, Any]) -> bool:
+    asked, measured = rate.get("asked"), rate.get("measured")
+    return bool(asked and measured and abs(measured / asked - 1) > _RATE_SLACK)

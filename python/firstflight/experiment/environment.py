@@ -1,0 +1,95 @@
+"""`environment.json`: on what an experiment was made, and what its paths turned out to be."""
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from firstflight.engines.task import Calibration
+from firstflight.errors import UsageError
+from firstflight.experiment.folder import ENVIRONMENT
+from firstflight.pages import LoadedPage
+from firstflight.results import write_whole
+
+
+def describe_machine() -> dict[str, Any]:
+    """Kernel, CPU, and versions; nothing that names the machine or its user."""
+    return {
+        "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "firstflight": version("firstflight"),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "cpu": _cpu_model(),
+        "cores": len(os.sched_getaffinity(0)),
+        "python": platform.python_version(),
+    }
+
+
+def describe_pages(pages: Sequence[LoadedPage]) -> dict[str, str]:
+    """A fingerprint of every page by name, so that a resumed run cannot mix two versions of a page."""
+    return {page.page.name: _fingerprint(page) for page in pages}
+
+
+def write_environment(
+    folder: Path, clients: dict[str, str], pages: dict[str, str], calibrations: Sequence[Calibration]
+) -> None:
+    """Writes the file; a resumed run keeps what the runs before it wrote, under `earlier`.
+
+    Args:
+        folder: The results folder.
+        clients: Version of each client that loads pages.
+        pages: As `describe_pages` gives it.
+        calibrations: One per path.
+    """
+    before = read_environment(folder)
+    earlier = [*before.pop("earlier", []), before] if before else []
+    document = {
+        **describe_machine(),
+        "clients": clients,
+        "pages": pages,
+        "calibration": [calibration.to_json() for calibration in calibrations],
+        "earlier": earlier,
+    }
+    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    write_whole(folder / ENVIRONMENT, text.encode())
+
+
+def read_environment(folder: Path) -> dict[str, Any]:
+    """What the folder's last run wrote; empty when there is none."""
+    file = folder / ENVIRONMENT
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file}: cannot be read: {error}", "delete it: a run writes it anew") from error
+    if not isinstance(document, dict):
+        raise UsageError(f"{file}: is not a JSON object", "delete it: a run writes it anew")
+    return document
+
+
+def check_pages_unchanged(folder: Path, pages: dict[str, str]) -> None:
+    """Raises `UsageError` when a page is not what the folder's loads were made with."""
+    for name, fingerprint in read_environment(folder).get("pages", {}).items():
+        if pages.get(name) != fingerprint:
+            raise UsageError(
+                f"resume: the page {name} has changed since {folder} was begun",
+                "bring the old page back, or begin a new experiment with another --out",
+            )
+
+
+def _fingerprint(page: LoadedPage) -> str:
+    return hashlib.sha256(page.page.to_json().encode()).hexdigest()[:16]
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")

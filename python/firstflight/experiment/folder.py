@@ -1,0 +1,102 @@
+"""The results folder of a run: made, checked and locked; refused before anything starts if it does not fit."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from firstflight.errors import UsageError
+from firstflight.experiment.plan import Plan
+from firstflight.experiment.sources import read_plan_file, resolve
+from firstflight.results import write_whole
+
+PLAN = "plan.toml"
+ENVIRONMENT = "environment.json"
+
+
+def default_folder() -> Path:
+    """`results/<local time>`, such as `results/2025-03-01_14-05-09`."""
+    return Path("results") / datetime.now().astimezone().strftime("%Y-%m-%d_%H-%M-%S")
+
+
+def stored_plan(folder: Path) -> Plan | None:
+    """The plan a results folder was begun with; `None` when it holds none."""
+    file = folder / PLAN
+    return resolve({}, read_plan_file(file)) if file.is_file() else None
+
+
+@contextmanager
+def results_folder(folder: Path, plan: Plan, *, resume: bool) -> Iterator[None]:
+    """Holds `folder` for a run of `plan`: made if need be, with the plan written into it.
+
+    Args:
+        folder: The results folder.
+        plan: What the run measures.
+        resume: Whether loads already in the folder are to be completed.
+
+    Raises:
+        UsageError: The folder cannot be written, holds another plan, holds this plan and `resume` is not set,
+            is not a results folder, or another run holds it.
+    """
+    _check(folder, plan, resume=resume)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise UsageError(
+            f"out: cannot write to {folder}: {error.strerror}", "name a folder you may write to with --out"
+        ) from error
+    try:
+        _lock(handle, folder)
+        if not resume:
+            write_whole(folder / PLAN, plan.to_toml().encode())
+        yield
+    finally:
+        os.close(handle)
+
+
+def _check(folder: Path, plan: Plan, *, resume: bool) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"out: {folder} is not a folder", "name another place with --out")
+    stored = stored_plan(folder)
+    if stored is None:
+        _check_fresh(folder, resume=resume)
+    elif not stored.measures_the_same_as(plan):
+        changed = ", ".join(_differences(stored, plan))
+        raise UsageError(
+            f"out: {folder} holds an experiment with another plan (differs in: {changed})",
+            "name another folder with --out, or leave out the flags to go on with its plan: --resume",
+        )
+    elif not resume:
+        raise UsageError(
+            f"out: {folder} holds this experiment already",
+            "add --resume to complete it, or name another --out",
+        )
+
+
+def _check_fresh(folder: Path, *, resume: bool) -> None:
+    if resume:
+        raise UsageError(
+            f"resume: {folder} holds no experiment", "name the folder of the stopped run with --out"
+        )
+    if folder.is_dir() and any(folder.iterdir()):
+        raise UsageError(
+            f"out: {folder} is not empty and not a results folder", "name a new folder with --out"
+        )
+
+
+def _differences(stored: Plan, plan: Plan) -> list[str]:
+    return [key for key in Plan.model_fields if key != "jobs" and getattr(stored, key) != getattr(plan, key)]
+
+
+def _lock(handle: int, folder: Path) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise UsageError(
+            f"out: another run is at work in {folder}", "wait for it, or name another --out"
+        ) from error
+    except OSError:
+        return  # A file system without locks (some network mounts): the check is a courtesy, not a need.

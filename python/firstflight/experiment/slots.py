@@ -1,0 +1,117 @@
+"""How many loads are made at a time.
+
+With a number, that many. With `auto`: start with one per core. After every round (as many loads as there are slots,
+each with its relay on time with room to spare) add one, up to four per core and 16, if the CPU was less than 60 %
+busy. When a relay was late, or the CPU more than 85 % busy, halve. Loads mostly wait, so many fit on a core; but
+what they share must not show in what they measure.
+"""
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from firstflight.engines.task import Record
+
+_MOST = 16
+_BUSY, _TOO_BUSY = 0.60, 0.85
+_ROOM = 0.5
+"""Room to spare: the 99th percentile of a relay's lateness is below this share of the bound."""
+
+
+class Slots:
+    """Admits blocks; `note` tells it how their loads went.
+
+    Args:
+        jobs: A number, or `auto`.
+        late_bound_ms: Lateness at which a load is marked, ms.
+        busy: Gives the share of CPU time in use since it was last called, 0 to 1.
+        cores: CPU cores available.
+    """
+
+    def __init__(
+        self,
+        jobs: int | Literal["auto"],
+        late_bound_ms: float,
+        busy: Callable[[], float] | None = None,
+        cores: int | None = None,
+    ) -> None:
+        cores = cores or len(os.sched_getaffinity(0))
+        self.adapts = jobs == "auto"
+        self.most = min(_MOST, 4 * cores) if jobs == "auto" else jobs
+        self.open = min(self.most, cores) if jobs == "auto" else jobs
+        self._late_bound_ms = late_bound_ms
+        self._busy = busy or cpu_share()
+        self._taken = 0
+        self._closed = False
+        self._punctual = 0
+        self._change = threading.Condition()
+
+    def acquire(self) -> bool:
+        """Waits for a free slot; `False` once `close` was called."""
+        with self._change:
+            self._change.wait_for(lambda: self._closed or self._taken < self.open)
+            self._taken += 1
+            return not self._closed
+
+    def release(self) -> None:
+        """Gives a slot back."""
+        with self._change:
+            self._taken -= 1
+            self._change.notify_all()
+
+    def note(self, record: Record) -> None:
+        """Learns from a load that was made in a slot."""
+        with self._change:
+            if self.adapts:
+                self._adapt(record)
+                self._change.notify_all()
+
+    def close(self) -> None:
+        """Admits nobody any more."""
+        with self._change:
+            self._closed = True
+            self._change.notify_all()
+
+    def _adapt(self, record: Record) -> None:
+        relay = record["relay"]
+        if relay.get("late"):
+            self._shrink()
+        elif relay.get("late_p99_ms", 0.0) < _ROOM * self._late_bound_ms:
+            self._punctual += 1
+        if self._punctual < self.open:
+            return
+        self._punctual = 0
+        busy = self._busy()
+        if busy > _TOO_BUSY:
+            self._shrink()
+        elif busy < _BUSY:
+            self.open = min(self.most, self.open + 1)
+
+    def _shrink(self) -> None:
+        self.open = max(1, self.open // 2)
+        self._punctual = 0
+
+
+def cpu_share() -> Callable[[], float]:
+    """A function that gives the share of CPU time in use since its last call; 0 if the kernel does not say."""
+    before = _cpu_times()
+
+    def since() -> float:
+        nonlocal before
+        now = _cpu_times()
+        idle, total = now[0] - before[0], now[1] - before[1]
+        before = now
+        return 1 - idle / total if total > 0 else 0.0
+
+    return since
+
+
+def _cpu_times() -> tuple[int, int]:
+    """Idle and total jiffies of all cores since boot (proc_stat(5))."""
+    try:
+        fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    except (OSError, ValueError):
+        return 0, 0
+    return fields[3] + fields[4], sum(fields)

@@ -1,0 +1,19 @@
+"""Who looks on while an experiment runs: a progress bar, a test, nobody."""
+
+from firstflight.engines.task import Record
+
+
+class Watch:
+    """Does nothing; override what is of interest. `made` and `warn` may be called from any thread."""
+
+    def calibrating(self, paths: int) -> None:
+        """Calibration of so many paths begins."""
+
+    def starting(self, planned: int, made: int) -> None:
+        """Loads begin: so many are planned, so many of them were made by earlier runs."""
+
+    def made(self, record: Record, *, settled: bool) -> None:
+        """A load was made; one that is not `settled` had a late relay and is made again."""
+
+    def warn(self, message: str, hint: str = "") -> None:
+        """Something makes the results doubtful."""
