@@ -15,6 +15,10 @@ pub struct PageError {
 impl PageError {
     /// An error at key `at`.
     pub fn new(at: impl Into<String>, problem: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { at: at.into(), problem: problem.into(), hint: hint.into() }
+        Self {
+            at: at.into(),
+            problem: problem.into(),
+            hint: hint.into(),
+        }
     }
 }

@@ -17,13 +17,19 @@ impl Page {
             let inner = error.inner();
             let hint = match inner.classify() {
                 serde_json::error::Category::Eof => "the text ends too early: copy or export the file again",
-                serde_json::error::Category::Syntax => "the text is not JSON: write profiles with `firstflight profile`",
+                serde_json::error::Category::Syntax => {
+                    "the text is not JSON: write profiles with `firstflight profile`"
+                }
                 _ => "see the profile schema in docs/profile.schema.json",
             };
             PageError::new(error.path().to_string(), inner.to_string(), hint)
         })?;
         deserializer.end().map_err(|error| {
-            PageError::new(".", error.to_string(), "a profile is one JSON object: remove what follows it")
+            PageError::new(
+                ".",
+                error.to_string(),
+                "a profile is one JSON object: remove what follows it",
+            )
         })?;
         page.validate()?;
         Ok(page)

@@ -44,19 +44,31 @@ impl Page {
         let name_ok = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if self.name.is_empty() || self.name.len() > MAX_NAME_CHARS || !self.name.chars().all(name_ok) {
             let hint = format!("use 1 to {MAX_NAME_CHARS} letters, digits and '-_.'");
-            return Err(PageError::new("name", format!("'{}' is not a page name", self.name), hint));
+            return Err(PageError::new(
+                "name",
+                format!("'{}' is not a page name", self.name),
+                hint,
+            ));
         }
         if self.resources.is_empty() || self.resources.len() > MAX_RESOURCES {
             return Err(PageError::new(
                 "resources",
-                format!("a page has 1 to {MAX_RESOURCES} resources, this one has {}", self.resources.len()),
+                format!(
+                    "a page has 1 to {MAX_RESOURCES} resources, this one has {}",
+                    self.resources.len()
+                ),
                 "the first resource is the document",
             ));
         }
         for (index, resource) in self.resources.iter().enumerate() {
             self.validate_resource(index, resource)?;
         }
-        let hosts = self.origins().into_iter().map(|origin| origin.host).collect::<HashSet<_>>().len();
+        let hosts = self
+            .origins()
+            .into_iter()
+            .map(|origin| origin.host)
+            .collect::<HashSet<_>>()
+            .len();
         if hosts > MAX_HOSTS {
             let problem = format!("the page names {hosts} hosts, the lab has addresses for {MAX_HOSTS}");
             return Err(PageError::new("resources", problem, "split the page"));
@@ -69,18 +81,30 @@ impl Page {
         check_url(&resource.url).map_err(|(problem, hint)| PageError::new(at("url"), problem, hint))?;
         if resource.method.is_empty() || !resource.method.chars().all(|c| c.is_ascii_uppercase()) {
             let problem = format!("'{}' is not a request method", resource.method);
-            return Err(PageError::new(at("method"), problem, "write it in capitals, as GET or POST"));
+            return Err(PageError::new(
+                at("method"),
+                problem,
+                "write it in capitals, as GET or POST",
+            ));
         }
         if !(200..=599).contains(&resource.status) {
             let problem = format!("{} is not a final HTTP status", resource.status);
             return Err(PageError::new(at("status"), problem, "use 200 to 599"));
         }
         if resource.mime.len() > 200 || resource.mime.chars().any(|c| !(' '..='~').contains(&c)) {
-            return Err(PageError::new(at("mime"), "not a MIME type", "use printable ASCII, as 'text/html'"));
+            return Err(PageError::new(
+                at("mime"),
+                "not a MIME type",
+                "use printable ASCII, as 'text/html'",
+            ));
         }
         if resource.body_bytes > MAX_BODY_BYTES {
             let problem = format!("{} bytes is more than {MAX_BODY_BYTES}", resource.body_bytes);
-            return Err(PageError::new(at("body_bytes"), problem, "leave the resource out"));
+            return Err(PageError::new(
+                at("body_bytes"),
+                problem,
+                "leave the resource out",
+            ));
         }
         check_time(resource.server_ms, || at("server_ms"))?;
         check_time(resource.cpu_ms, || at("cpu_ms"))?;
@@ -93,7 +117,11 @@ impl Page {
             return if index == 0 {
                 Ok(())
             } else {
-                Err(PageError::new(at(""), "missing", "every resource but the first needs who discovers it"))
+                Err(PageError::new(
+                    at(""),
+                    "missing",
+                    "every resource but the first needs who discovers it",
+                ))
             };
         };
         if index == 0 {
@@ -111,7 +139,10 @@ impl Page {
         match initiator.via {
             Via::Parser if initiator.at_byte > parent.body_bytes => Err(PageError::new(
                 at(".at_byte"),
-                format!("{} is past the initiator's {} body bytes", initiator.at_byte, parent.body_bytes),
+                format!(
+                    "{} is past the initiator's {} body bytes",
+                    initiator.at_byte, parent.body_bytes
+                ),
                 "at_byte counts bytes of the initiator's body on the wire",
             )),
             Via::Style | Via::Script | Via::Redirect if initiator.at_byte != 0 => Err(PageError::new(
@@ -121,7 +152,10 @@ impl Page {
             )),
             Via::Redirect if !(300..=399).contains(&parent.status) => Err(PageError::new(
                 at(".via"),
-                format!("resource {} has status {} and redirects nowhere", initiator.resource, parent.status),
+                format!(
+                    "resource {} has status {} and redirects nowhere",
+                    initiator.resource, parent.status
+                ),
                 "give that resource a 3xx status or another `via`",
             )),
             _ => Ok(()),
@@ -144,7 +178,12 @@ impl Resource {
     pub fn target(&self) -> String {
         Url::parse(&self.url).map_or_else(
             |_| "/".to_owned(),
-            |url| url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path())),
+            |url| {
+                url.query().map_or_else(
+                    || url.path().to_owned(),
+                    |query| format!("{}?{query}", url.path()),
+                )
+            },
         )
     }
 }
@@ -153,7 +192,11 @@ fn check_time(ms: f64, at: impl Fn() -> String) -> Result<(), PageError> {
     if (0.0..=MAX_TIME_MS).contains(&ms) {
         return Ok(());
     }
-    Err(PageError::new(at(), format!("{ms} is not a time in ms"), format!("use 0 to {MAX_TIME_MS}")))
+    Err(PageError::new(
+        at(),
+        format!("{ms} is not a time in ms"),
+        format!("use 0 to {MAX_TIME_MS}"),
+    ))
 }
 
 fn check_url(text: &str) -> Result<(), (String, String)> {
@@ -163,7 +206,10 @@ fn check_url(text: &str) -> Result<(), (String, String)> {
         return Err((format!("'{}' is not http or https", shorten(text)), hint()));
     }
     if url.fragment().is_some() {
-        return Err((format!("'{}' has a fragment", shorten(text)), "cut it from '#' on".to_owned()));
+        return Err((
+            format!("'{}' has a fragment", shorten(text)),
+            "cut it from '#' on".to_owned(),
+        ));
     }
     check_host(url.host_str().unwrap_or_default())
 }
@@ -172,11 +218,18 @@ fn check_url(text: &str) -> Result<(), (String, String)> {
 fn check_host(host: &str) -> Result<(), (String, String)> {
     if host.is_empty() || host.len() > 253 || host.split('.').any(|label| label.len() > 63) {
         let problem = format!("host name '{}' has {} characters", shorten(host), host.len());
-        return Err((problem, "a host name has at most 253 characters, 63 between two dots".to_owned()));
+        return Err((
+            problem,
+            "a host name has at most 253 characters, 63 between two dots".to_owned(),
+        ));
     }
     Ok(())
 }
 
 fn shorten(text: &str) -> String {
-    if text.chars().count() <= 60 { text.to_owned() } else { text.chars().take(60).collect::<String>() + "…" }
+    if text.chars().count() <= 60 {
+        text.to_owned()
+    } else {
+        text.chars().take(60).collect::<String>() + "…"
+    }
 }
