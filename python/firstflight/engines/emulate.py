@@ -31,6 +31,11 @@ class Emulator:
         limit_s = 60 + _CALIBRATION_PROBES * path.rtt_ms / 100
         return Calibration(path, self._lab.ask("calibrate", job, timeout_s=limit_s))
 
+    def examine(self) -> list[dict[str, Any]]:
+        """What a laboratory needs of this machine: `name`, `ok`, `detail`, `hint` of every check."""
+        checks: list[dict[str, Any]] = self._lab.ask("doctor", timeout_s=_GRACE_S)["checks"]
+        return checks
+
     def load(self, planned: PlannedLoad, page: LoadedPage) -> Record:
         """Makes one load; what goes wrong is in the record."""
         job = _job(planned, page)

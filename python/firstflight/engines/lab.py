@@ -25,8 +25,9 @@ def lab_binary() -> Path:
 class Lab:
     """Runs laboratory jobs, several at once when called from several threads.
 
-    A laboratory watches its standard input: when this process dies, however it dies, the pipe closes and the
-    laboratory goes too. It has a process group of its own: a Ctrl-C in the terminal reaches this process only.
+    A laboratory watches its standard input: when this process dies, however it dies, the pipe closes and
+    the laboratory goes too. It has a process group of its own: a Ctrl-C in the terminal reaches this
+    process only.
 
     Args:
         binary: The laboratory program; by default the one inside the package.

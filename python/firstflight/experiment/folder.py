@@ -1,4 +1,4 @@
-"""The results folder of a run: made, checked and locked; refused before anything starts if it does not fit."""
+"""The results folder of a run: made, checked, locked; or refused before anything starts."""
 
 import fcntl
 import os

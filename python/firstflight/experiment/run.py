@@ -1,8 +1,8 @@
 """Makes the loads of a plan and journals each as it ends.
 
-A load whose relay was late beyond the bound is made again, up to `MAX_ATTEMPTS` times in all. Each attempt is
-a journal line with its `attempt` number under the same load_id, and the last one counts: `loads` holds exactly
-the planned loads, the journal everything that was made.
+A load whose relay was late beyond the bound is made again, up to `MAX_ATTEMPTS` times in all. Each attempt
+is a journal line with its `attempt` number under the same load_id, and the last one counts: `loads` holds
+exactly the planned loads, the journal everything that was made.
 """
 
 from collections.abc import Sequence
@@ -37,17 +37,15 @@ class Outcome:
     Attributes:
         planned: Loads in the plan.
         made: Loads in the journal, those of earlier runs included.
-        failed: Of these, loads that failed.
-        late: Of these, loads whose relay was late in every attempt.
-        unproved: Of these, loads whose proof does not hold.
+        unproved: Of those made, loads that succeeded but whose proof does not hold.
+        empty_cells: Cells (all repeats of a page, path and mode) with loads, but none that succeeded.
         signal: The signal that stopped the run; `None` when it came to its end.
     """
 
     planned: int
     made: int
-    failed: int
-    late: int
     unproved: int
+    empty_cells: int
     signal: int | None = None
 
 
@@ -191,8 +189,12 @@ def _outcome(planned: int, records: Sequence[LoadRecord], stopped_by: int | None
     return Outcome(
         planned=planned,
         made=len(records),
-        failed=len(records) - len(good),
-        late=sum(bool(record["relay"].get("late")) for record in records),
         unproved=sum(not record["proof"].get("ok") for record in good),
+        empty_cells=len(_cells(records) - _cells(good)),
         signal=stopped_by,
     )
+
+
+def _cells(records: Sequence[LoadRecord]) -> set[str]:
+    """Load names without their repeat."""
+    return {record["load"]["load_id"].rpartition("-")[0] for record in records}

@@ -1,8 +1,8 @@
 """The order of loads: blocks of paired modes, shuffled by the plan's seed.
 
-A block is one repeat of all modes of a page and path, back to back, so that whatever drifts (heat, other work
-on the machine) meets every mode alike. Inside blocks the order is balanced: over each run of as many repeats as
-there are modes, every mode stands in every place once.
+A block is one repeat of all modes of a page and path, back to back, so that whatever drifts (heat, other
+work on the machine) meets every mode alike. Inside blocks the order is balanced: over each run of as many
+repeats as there are modes, every mode stands in every place once.
 """
 
 import hashlib
@@ -92,7 +92,7 @@ def _planned(plan: Plan, unit: _Unit, block: int, place: int) -> PlannedLoad:
 
 def _cell(page: str, path: Path) -> str:
     rates = f"d{_mbps(path.down_bps)}-u{_mbps(path.up_bps)}"
-    return f"{page}-r{path.rtt_ms:.10g}-{rates}-{path.topology}"
+    return f"{page}-r{path.rtt_ms:.12g}-{rates}-{path.topology}"
 
 
 def _dice(seed: int, *purpose: str | int) -> random.Random:
@@ -102,4 +102,4 @@ def _dice(seed: int, *purpose: str | int) -> random.Random:
 
 
 def _mbps(rate_bps: int | None) -> str:
-    return "inf" if rate_bps is None else f"{rate_bps / 1e6:.10g}"
+    return "inf" if rate_bps is None else f"{rate_bps / 1e6:.12g}"

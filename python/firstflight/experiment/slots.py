@@ -1,9 +1,9 @@
 """How many loads are made at a time.
 
-With a number, that many. With `auto`: start with one per core. After every round (as many loads as there are slots,
-each with its relay on time with room to spare) add one, up to four per core and 16, if the CPU was less than 60 %
-busy. When a relay was late, or the CPU more than 85 % busy, halve. Loads mostly wait, so many fit on a core; but
-what they share must not show in what they measure.
+With a number, that many. With `auto`: start with one per core. After every round (as many loads as there
+are slots, each with its relay on time with room to spare) add one, up to four per core and 16, if the CPU
+was less than 60 % busy. When a relay was late, or the CPU more than 85 % busy, halve. Loads mostly wait, so
+many fit on a core; but what they share must not show in what they measure.
 """
 
 import os
@@ -95,7 +95,7 @@ class Slots:
 
 
 def cpu_share() -> Callable[[], float]:
-    """A function that gives the share of CPU time in use since its last call; 0 if the kernel does not say."""
+    """A function that gives the share of CPU time in use since its last call; 0 if unknown."""
     before = _cpu_times()
 
     def since() -> float:

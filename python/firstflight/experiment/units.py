@@ -1,7 +1,8 @@
 """Values with units as people write them: `4mbit`, `1000p`, `20`; and back.
 
-Every `parse_*` takes what a flag (text) or a TOML file (text, number) may hold and raises `BadValueError`. Every
-`write_*` gives the shortest text that parses to the same value, for plan files, load names and tables.
+Every `parse_*` takes what a flag (text) or a TOML file (text, number) may hold and raises `BadValueError`.
+Every `write_*` gives the shortest text that parses to the same value, for plan files, load names and
+tables.
 """
 
 import math

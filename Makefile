@@ -1,0 +1,82 @@
+# firstflight: everything there is to do, one target each. `make help` lists them.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := build
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+LAB := python/firstflight/_bin/firstflight-lab
+
+# A uv on the PATH, else one of our own beside the Rust build.
+UV := $(or $(shell command -v uv),target/uv/bin/uv)
+OWN_UV := $(filter target/%,$(UV))
+
+RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+CORE := Cargo.toml Cargo.lock $(shell find crates/page crates/python -name '*.rs' -o -name Cargo.toml)
+
+# The binding crate is a Python module: it has no tests of its own and links only with Python.
+CRATES := --workspace --exclude firstflight-python --locked
+
+export PYO3_PYTHON := $(abspath $(BIN)/python)
+
+.PHONY: help build run test lint bench clean system rust
+
+help: ## list the targets
+	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 16
+
+build: $(LAB) $(VENV)/.extension ## build everything (the default)
+
+run: build ## do the paper's experiment; ends with the table and where the figures lie
+	$(BIN)/firstflight run --plan plans/paper.toml --repeats 5
+
+test: build ## run all tests
+	cargo test --quiet $(CRATES)
+	$(BIN)/python -m pytest -q
+
+lint: build ## check format, style, types and the stub of the compiled module
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	MYPYPATH=python $(BIN)/python -m mypy.stubtest firstflight._core
+	cargo fmt --all --check
+	cargo clippy --quiet --workspace --locked --all-targets -- -D warnings
+	if [ -f deny.toml ] && command -v cargo-deny >/dev/null; then cargo deny check; fi
+
+bench: build ## measure our own speed
+	cargo bench $(CRATES)
+
+clean: ## remove everything that was built; results stay
+	rm -rf target $(VENV) python/firstflight/_bin python/firstflight/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+system: ## install the clients that tests drive, from the system's packages
+	missing=; for program in chromium wget2 curl; do command -v $$program >/dev/null || missing+=" $$program"; done
+	if [ -z "$$missing" ]; then exit 0; fi
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+	  apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends$$missing
+	else
+	  echo "missing:$$missing. As root: apt-get install$$missing" >&2; exit 1
+	fi
+.ONESHELL:
+
+$(LAB): $(RUST) | rust
+	cargo build --release --locked -p firstflight-lab
+	install -D -m 755 target/release/firstflight-lab $@
+
+$(VENV)/.extension: $(VENV)/.synced $(CORE) pyproject.toml | rust
+	PATH="$(dir $(abspath $(UV))):$$PATH" $(BIN)/maturin develop --release --locked --quiet
+	touch $@
+
+$(VENV)/.synced: requirements.lock $(OWN_UV)
+	$(UV) venv --quiet --no-project --allow-existing --python '>=3.11' $(VENV)
+	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
+	touch $@
+
+target/uv/bin/uv:
+	$(PYTHON) -m venv target/uv || { echo "hint: install python3-venv, or uv" >&2; exit 1; }
+	target/uv/bin/pip install --quiet uv
+
+rust:
+	@command -v cargo >/dev/null || { echo "error: no cargo. hint: install Rust from https://rustup.rs" >&2; exit 1; }

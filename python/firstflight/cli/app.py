@@ -1,0 +1,72 @@
+"""The program `firstflight`: its commands, and what becomes of errors."""
+
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from firstflight.cli import doctor, pages, profile, report, run
+from firstflight.cli.talk import Talk
+from firstflight.errors import FirstflightError, UsageError
+
+_FAILED, _WRONG_CALL, _INTERRUPTED = 1, 2, 130
+
+app = typer.Typer(
+    name="firstflight",
+    help="How much sooner does this page load, on this path, with TCP Fast Open? With proof.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("run")(run.command)
+app.command("pages")(pages.command)
+app.command("profile")(profile.command)
+app.command("report")(report.command)
+app.command("doctor")(doctor.command)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs one command.
+
+    Args:
+        arguments: What follows the program's name; by default that of this process.
+
+    Returns:
+        0 done, 1 the experiment failed, 2 the call was wrong, 128 + n stopped by signal n.
+    """
+    talk = Talk()
+    try:
+        code = app(args=arguments, standalone_mode=False)
+    except TyperException as error:
+        talk.error(_first_letter_small(error.format_message()), "firstflight --help lists commands and flags")
+        return _WRONG_CALL
+    except FirstflightError as error:
+        talk.failure(error)
+        return _WRONG_CALL if isinstance(error, UsageError) else _FAILED
+    if code == _INTERRUPTED:
+        talk.error("interrupted")
+    return code if isinstance(code, int) else 0
+
+
+def _first_letter_small(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"firstflight {version('firstflight')}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Flags of the program itself."""

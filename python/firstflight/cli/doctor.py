@@ -1,0 +1,106 @@
+"""`firstflight doctor`: can this machine do it, and how well?"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from firstflight.cli.talk import Talk, show, show_json
+from firstflight.clients import installed_clients
+from firstflight.engines.emulate import Emulator
+from firstflight.engines.task import Path, Queue
+from firstflight.errors import LabError
+from firstflight.experiment.calibrate import doubts
+
+_PATH = Path("access", 20.0, 4_000_000, 256_000, Queue(packets=1000), loss=0.0)
+"""Short enough for two seconds; the paper's rates."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked at. What is not `needed` may be missing."""
+
+    name: str
+    ok: bool
+    detail: str
+    hint: str = ""
+    needed: bool = True
+
+
+def command(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False) -> int:
+    """Check what firstflight needs of this machine, and how true its emulated path is."""
+    checks = [*_lab_checks(), *_client_checks()]
+    healthy = all(check.ok for check in checks if check.needed)
+    if as_json:
+        show_json({"ok": healthy, "checks": [asdict(check) for check in checks]})
+    else:
+        show(_table(checks))
+        _say_hints(checks)
+    return 0 if healthy else 1
+
+
+def _lab_checks() -> Iterator[Check]:
+    try:
+        lab = Emulator()
+        checks = [Check(**check) for check in lab.examine()]
+        yield from checks
+        if all(check.ok for check in checks):
+            yield _calibration(lab)
+    except LabError as error:
+        yield Check("laboratory", ok=False, detail=error.message, hint=error.hint)
+
+
+def _calibration(lab: Emulator) -> Check:
+    calibration = lab.calibrate(_PATH)
+    problems = list(doubts(calibration))
+    hint = "stop other work on this machine, or make fewer loads at a time: --jobs 1" if problems else ""
+    return Check(
+        "calibration",
+        not problems,
+        "; ".join(problems) or _measured(calibration.measured),
+        hint,
+        needed=False,
+    )
+
+
+def _measured(measured: dict[str, Any]) -> str:
+    rtt, down, up = measured["rtt_ms"], measured["down_mbps"], measured["up_mbps"]
+    relay = measured["relay"]
+    return (
+        f"RTT {rtt['p50']:.2f} ms (asked {rtt['asked']:g}), relay late by {relay['late_p99_ms']:.3f} ms (p99), "
+        f"Mbit/s down {down['measured']:.3g} ({down['asked']:g}), up {up['measured']:.3g} ({up['asked']:g})"
+    )
+
+
+def _client_checks() -> Iterator[Check]:
+    for client in installed_clients():
+        detail = (
+            f"{client.version or 'version unknown'} ({client.program})" if client.program else "not installed"
+        )
+        hint = (
+            "" if client.program else f"only to load pages with {client.name}; install your system's package"
+        )
+        yield Check(
+            f"client {client.name}", bool(client.program), detail, hint, needed=client.name == "loader"
+        )
+
+
+def _table(checks: list[Check]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("check", "", "detail"):
+        table.add_column(name, no_wrap=name != "detail")
+    for check in checks:
+        mark = "[green]ok[/]" if check.ok else "[red]missing[/]" if check.needed else "[yellow]not ok[/]"
+        table.add_row(check.name, mark, check.detail)
+    return table
+
+
+def _say_hints(checks: list[Check]) -> None:
+    talk = Talk()
+    for check in checks:
+        if not check.ok and check.needed:
+            talk.error(f"{check.name}: {check.detail}", check.hint)
+        elif not check.ok:
+            talk.note(f"{check.name}: {check.hint}")

@@ -1,0 +1,59 @@
+"""`firstflight pages`: what the pages are like."""
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from firstflight.cli.talk import Talk, show, show_json
+from firstflight.experiment.plan import PAPER_PAGES
+from firstflight.pages import LoadedPage, open_pages
+
+
+def command(
+    specs: Annotated[
+        list[str] | None, typer.Argument(metavar="[PAGE]...", help="Pages [the four embedded ones].")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> int:
+    """Show what pages are made of: requests, origins, bytes, discovery chains."""
+    pages = open_pages(specs or PAPER_PAGES)
+    if as_json:
+        show_json([_entry(page) for page in pages])
+        return 0
+    show(_table(pages))
+    talk = Talk()
+    for page in pages:
+        for note in page.notes:
+            talk.note(f"{page.page.name}: {note}")
+    return 0
+
+
+def _entry(page: LoadedPage) -> dict[str, Any]:
+    return {
+        "name": page.page.name,
+        "url": page.page.url,
+        **asdict(page.page.describe()),
+        "has_bodies": bool(page.bodies),
+        "notes": list(page.notes),
+    }
+
+
+def _table(pages: list[LoadedPage]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("page", no_wrap=True)
+    for name in ("requests", "origins", "kB", "depth", "chain kB", "missing", "inferred"):
+        table.add_column(name, justify="right")
+    table.add_column("biggest chain ends in", overflow="fold")
+    for page in pages:
+        facts = page.page.describe()
+        counts = (facts.requests, facts.origins, _kb(facts.wire_bytes), facts.depth, _kb(facts.chain_bytes))
+        table.add_row(
+            page.page.name, *map(str, counts), str(facts.missing), str(facts.inferred), facts.chain[-1]
+        )
+    return table
+
+
+def _kb(size: int) -> str:
+    return f"{size / 1000:,.1f}"

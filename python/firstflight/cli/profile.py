@@ -1,0 +1,26 @@
+"""`firstflight profile`: a page without its content, to be shared."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from firstflight.cli.talk import Talk
+from firstflight.errors import UsageError
+from firstflight.pages import open_pages
+from firstflight.results import write_whole
+
+
+def command(
+    page: Annotated[str, typer.Argument(metavar="PAGE", help="Archive, mirror, recording or profile.")],
+    out: Annotated[
+        Path, typer.Option("-o", "--out", metavar="FILE.json", help="Where to write the profile.")
+    ],
+) -> int:
+    """Write a page's profile: URLs, sizes, types, times and dependencies; no content."""
+    opened = open_pages([page])
+    if len(opened) != 1:
+        raise UsageError(f"{page} is {len(opened)} pages", "give one page at a time")
+    write_whole(out, opened[0].page.to_json().encode())
+    Talk().note(f"wrote {out}: {len(opened[0].page.resources)} resources")
+    return 0

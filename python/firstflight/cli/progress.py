@@ -1,0 +1,54 @@
+"""The progress of a run, on a terminal only."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from firstflight.cli.talk import Talk
+from firstflight.engines.task import Record
+from firstflight.experiment.watch import Watch
+
+
+@contextmanager
+def progress(talk: Talk) -> Iterator[Watch]:
+    """A watch that shows a bar with the time left on a terminal, and says warnings everywhere."""
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=talk.console,
+        disable=not talk.shows_progress,
+        transient=True,
+        speed_estimate_period=300,
+    ) as bar:
+        yield _Bar(talk, bar)
+
+
+class _Bar(Watch):
+    def __init__(self, talk: Talk, bar: Progress) -> None:
+        self._talk = talk
+        self._bar = bar
+        self._task: TaskID | None = None
+
+    def calibrating(self, paths: int) -> None:
+        self._bar.add_task(f"calibrating {paths} path{'s' if paths > 1 else ''}", total=None)
+
+    def starting(self, planned: int, made: int) -> None:
+        for task in self._bar.task_ids:
+            self._bar.remove_task(task)
+        self._task = self._bar.add_task("loads", total=planned, completed=made)
+        self._talk.note(f"{planned} loads planned" + (f", {made} made already" if made else ""))
+
+    def made(self, record: Record, *, settled: bool) -> None:
+        load = record["load"]
+        if settled and self._task is not None:
+            self._bar.advance(self._task)
+        if load["status"] == "failed":
+            self._talk.warn(f"load {load['load_id']} failed: {load['error']}")
+        if not settled:
+            self._talk.note(f"load {load['load_id']}: the relay was late, once more")
+
+    def warn(self, message: str, hint: str = "") -> None:
+        self._talk.warn(message, hint)

@@ -1,0 +1,19 @@
+"""`firstflight report`: table, figures and report of a results folder."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from firstflight.cli.present import present
+from firstflight.cli.talk import Talk
+
+
+def command(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Results folder of a run.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON document.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")] = False,
+) -> int:
+    """Make tables, figures and report of a results folder anew."""
+    present(folder, Talk(quiet=quiet), as_json=as_json)
+    return 0

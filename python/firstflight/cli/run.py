@@ -1,0 +1,97 @@
+"""`firstflight run`: an experiment, from pages to table and figures."""
+
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from firstflight.cli.plan_flags import with_plan_flags
+from firstflight.cli.present import present
+from firstflight.cli.progress import progress
+from firstflight.cli.talk import Talk
+from firstflight.clients import client_versions
+from firstflight.engines.emulate import Emulator
+from firstflight.errors import ExperimentError, UsageError
+from firstflight.experiment.folder import default_folder, stored_plan
+from firstflight.experiment.plan import Plan
+from firstflight.experiment.run import Outcome, run_experiment
+from firstflight.experiment.sources import read_plan_file, resolve
+from firstflight.pages import open_pages
+from firstflight.results.files import JOURNAL
+
+
+@with_plan_flags
+def command(
+    plan_flags: Mapping[str, Any],
+    *,
+    plan: Annotated[
+        Path | None,
+        typer.Option("--plan", metavar="FILE.toml", help="Plan to start from; flags override it."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Results folder [results/<time>].", show_default=False),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Complete the experiment in --out, repeating nothing.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON document.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")] = False,
+) -> int:
+    """Load pages over an emulated path with and without TFO, and show what it changes.
+
+    Without PAGE: the paper's experiment, on the four embedded pages.
+    """
+    talk = Talk(quiet=quiet)
+    folder = out or default_folder()
+    wanted = _plan(plan_flags, plan, out, resume=resume)
+    outcome = _measure(wanted, folder, talk, resume=resume)
+    if outcome.made:
+        present(folder, talk, as_json=as_json)
+    return _end(outcome, folder, talk)
+
+
+def _plan(flags: Mapping[str, Any], file: Path | None, out: Path | None, *, resume: bool) -> Plan:
+    """Flags over `--plan`; with `--resume` and no `--plan`, over the plan that the folder holds."""
+    if resume and out is None:
+        raise UsageError("resume: of which experiment?", "name its results folder with --out")
+    if file:
+        return resolve(flags, read_plan_file(file))
+    stored = stored_plan(out) if resume and out else None
+    if stored is None:
+        return resolve(flags)
+    return resolve({**stored.model_dump(mode="json"), **flags})
+
+
+def _measure(plan: Plan, folder: Path, talk: Talk, *, resume: bool) -> Outcome:
+    pages = open_pages(plan.pages)
+    for page in pages:
+        for note in page.notes:
+            talk.note(f"{page.page.name}: {note}")
+    try:
+        with progress(talk) as watch:
+            return run_experiment(
+                plan, pages, Emulator(), folder, resume=resume, clients=client_versions(), watch=watch
+            )
+    except ExperimentError:
+        if (folder / JOURNAL).is_file():
+            talk.note(f"what was measured is in {folder}; make its report with: firstflight report {folder}")
+        raise
+
+
+def _end(outcome: Outcome, folder: Path, talk: Talk) -> int:
+    """Says what went wrong, and gives the exit code."""
+    if outcome.signal is not None:
+        name = signal.Signals(outcome.signal).name
+        talk.error(
+            f"stopped by {name} with {outcome.made} of {outcome.planned} loads made",
+            f"go on with: firstflight run --resume --out {folder}",
+        )
+        return 128 + outcome.signal
+    if outcome.unproved:
+        talk.error(f"{outcome.unproved} loads lack proof of their mode", f"see proof in {folder / JOURNAL}")
+    if outcome.empty_cells:
+        talk.error(f"{outcome.empty_cells} cells have no load that succeeded", "try: firstflight doctor")
+    return 1 if outcome.unproved or outcome.empty_cells else 0

@@ -1,0 +1,50 @@
+"""Which clients this machine has, and in which version."""
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from importlib.metadata import version
+
+_PROGRAMS = {
+    "chromium": ("chromium", "chromium-browser", "google-chrome"),
+    "wget2": ("wget2",),
+    "curl": ("curl",),
+}
+_VERSION = re.compile(r"\d+(\.\d+)+")
+_PATIENCE_S = 20
+
+
+@dataclass(frozen=True)
+class Client:
+    """A client. `program` is empty when it is not installed, `version` also when it does not say."""
+
+    name: str
+    program: str
+    version: str
+
+
+def installed_clients() -> list[Client]:
+    """Every client firstflight knows, the built-in loader first."""
+    return [Client("loader", "built in", version("firstflight")), *(_look_up(name) for name in _PROGRAMS)]
+
+
+def client_versions() -> dict[str, str]:
+    """Version by name of the clients that are installed."""
+    return {client.name: client.version for client in installed_clients() if client.program}
+
+
+def _look_up(name: str) -> Client:
+    program = next(filter(None, map(shutil.which, _PROGRAMS[name])), "")
+    return Client(name, program, _ask_version(program) if program else "")
+
+
+def _ask_version(program: str) -> str:
+    try:
+        answer = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, timeout=_PATIENCE_S, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    found = _VERSION.search(answer.stdout)
+    return found[0] if found else ""

@@ -1,0 +1,119 @@
+"""What a value of each plan key may be, from a flag or from TOML, and how it is written."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pydantic import BeforeValidator, PlainSerializer
+
+from firstflight.experiment.units import BadValueError, parse_number, parse_whole, quoted
+
+MAX_RTT_MS = 10_000.0
+
+
+def each(parse: Callable[[Any], Any]) -> BeforeValidator:
+    """A list: from TOML an array or one value, from a flag text with commas."""
+
+    def parse_all(value: object) -> tuple[Any, ...]:
+        if isinstance(value, str):
+            value = [part.strip() for part in value.split(",")]
+        parts = list(value) if isinstance(value, list | tuple) else [value]
+        return _distinct(parse(part) for part in parts)
+
+    return BeforeValidator(parse_all)
+
+
+def choice(*allowed: str, later: tuple[str, ...] = ()) -> Callable[[object], str]:
+    """One word out of `allowed`; a word out of `later` is known but not built yet."""
+
+    def parse(value: object) -> str:
+        if value in allowed:
+            return str(value)
+        hint = f"use {' or '.join(allowed)}"
+        if value in later:
+            raise BadValueError(f"{quoted(value)} is not supported yet", hint)
+        raise BadValueError(f"{quoted(value)} is not one of {', '.join(allowed)}", hint)
+
+    return parse
+
+
+def whole(kind: str, low: int, high: int) -> Callable[[object], int]:
+    """A whole number in a range; `kind` names what it is, such as `a seed`."""
+    hint = f"write a whole number, {low} to {high}"
+
+    def parse(value: object) -> int:
+        number = parse_whole(value, kind, hint)
+        if not low <= number <= high:
+            raise BadValueError(f"{quoted(value)} is out of range", hint)
+        return number
+
+    return parse
+
+
+def parse_pages(value: object) -> tuple[str, ...]:
+    """Page names; not split at commas, file names may hold them."""
+    return _distinct(_page(part) for part in (value if isinstance(value, list | tuple) else [value]))
+
+
+def parse_rtt(value: object) -> float:
+    """A round-trip time, ms; to the nanosecond."""
+    text = value.strip().removesuffix("ms") if isinstance(value, str) else value
+    hint = "write ms above 0 and up to 10000, such as 20,100,200"
+    try:
+        rtt_ms = parse_number(text, "a time in ms", hint)
+    except BadValueError:
+        raise BadValueError(f"{quoted(value)} is not a time in ms", hint) from None
+    if not 0.01 <= rtt_ms <= MAX_RTT_MS:
+        raise BadValueError(f"{quoted(value)} is out of range", hint)
+    return round(rtt_ms, 6)
+
+
+def parse_loss(value: object) -> float:
+    """The share of packets lost."""
+    hint = "write the share of packets lost, 0 to 0.5"
+    loss = parse_number(value, "a share of packets", hint)
+    if not 0 <= loss <= 0.5:
+        raise BadValueError(f"{quoted(value)} is out of range", hint)
+    return loss
+
+
+def parse_jobs(value: object) -> int | str:
+    """Loads at a time, or `auto`."""
+    return "auto" if value == "auto" else whole("a number of loads at a time, nor auto", 1, 256)(value)
+
+
+def parse_switch(value: object) -> bool:
+    """Yes or no; a flag has no value to parse."""
+    if isinstance(value, bool):
+        return value
+    raise BadValueError(f"{quoted(value)} is neither true nor false", "write true or false")
+
+
+def write_plain(number: float) -> float | int:
+    """20 rather than 20.0."""
+    return int(number) if number.is_integer() else number
+
+
+def write_each(write: Callable[[Any], Any]) -> PlainSerializer:
+    """The inverse of `each`."""
+    return PlainSerializer(lambda values: [write(value) for value in values])
+
+
+def _distinct(values: Iterable[Any]) -> tuple[Any, ...]:
+    seen = tuple(values)
+    if not seen:
+        raise BadValueError("is empty", "give at least one value, or leave the key out")
+    for position, value in enumerate(seen):
+        if value in seen[:position]:
+            raise BadValueError(
+                f"{quoted(value)} stands there twice",
+                "give each value once; use repeats for more loads",
+            )
+    return seen
+
+
+def _page(value: object) -> str:
+    if isinstance(value, str) and value.strip():
+        return value
+    raise BadValueError(
+        f"{quoted(value)} is not a page", "name an embedded page, an archive, a mirror or a profile"
+    )
