@@ -185,6 +185,9 @@ impl Loader {
     fn stop(&mut self, error: &str, now: Nanos) {
         let ms = self.since_start(now) / crate::NANOS_PER_MS;
         let error = format!("{error} after {ms} ms");
+        if self.outstanding.load_event().is_none() {
+            self.failed.get_or_insert_with(|| error.clone());
+        }
         for resource in 0..self.records.len() {
             self.fail(resource, &error, now);
         }
@@ -194,9 +197,6 @@ impl Loader {
                 self.pool.close(conn, now);
                 self.commands.push_back(Command::Close { conn });
             }
-        }
-        if self.failed.is_none() && self.outstanding.load_event().is_none() {
-            self.failed = Some(error);
         }
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Pool {
     /// Connections that are not closed, and those of them that are idle.
     open: usize,
     idle: usize,
-    /// Origins that could not open a connection they are entitled to, because of `max`.
+    /// Origins to look at when a slot is free: `max` keeps them from a connection, or did.
     stalled: Vec<OriginId>,
 }
 
@@ -120,10 +120,15 @@ impl Pool {
             self.close(conn, now);
             return Some(Command::Close { conn });
         }
+        self.stall(origin);
+        None
+    }
+
+    /// Has `origin` looked at when a connection slot is free.
+    pub(crate) fn stall(&mut self, origin: OriginId) {
         if !self.stalled.contains(&origin) {
             self.stalled.push(origin);
         }
-        None
     }
 
     /// The origin to serve first now that a connection slot may be free: the one of the most urgent request
@@ -142,26 +147,27 @@ impl Pool {
         Some(self.stalled.swap_remove(at))
     }
 
-    /// The connection can take a request (again).
-    pub(crate) fn make_idle(&mut self, conn: ConnId) {
+    /// The connection can take a request (again). Returns its origin.
+    pub(crate) fn make_idle(&mut self, conn: ConnId) -> OriginId {
         self.leave(conn);
         let connection = &mut self.connections[conn.0 as usize];
         connection.state = State::Idle;
         self.groups[connection.origin].idle.push(conn);
         self.idle += 1;
+        connection.origin
     }
 
-    /// The connection is gone.
-    pub(crate) fn close(&mut self, conn: ConnId, now: Nanos) {
+    /// The connection is gone. Returns its origin.
+    pub(crate) fn close(&mut self, conn: ConnId, now: Nanos) -> OriginId {
         self.leave(conn);
         let connection = &mut self.connections[conn.0 as usize];
-        if connection.state == State::Closed {
-            return;
+        if connection.state != State::Closed {
+            connection.state = State::Closed;
+            connection.closed = Some(now);
+            self.groups[connection.origin].open -= 1;
+            self.open -= 1;
         }
-        connection.state = State::Closed;
-        connection.closed = Some(now);
-        self.groups[connection.origin].open -= 1;
-        self.open -= 1;
+        connection.origin
     }
 
     /// Takes the connection out of the books of its present state.

@@ -197,23 +197,21 @@ impl Loader {
 
     /// The connection can take a request; if none waits for its origin, its slot may help another origin.
     fn release(&mut self, conn: ConnId, now: Nanos) {
-        self.pool.make_idle(conn);
-        self.serve_after(conn, now);
-    }
-
-    fn drop_connection(&mut self, conn: ConnId, now: Nanos) {
-        self.pool.close(conn, now);
-        self.serve_after(conn, now);
-    }
-
-    fn serve_after(&mut self, conn: ConnId, now: Nanos) {
-        let Some(connection) = self.pool.get_mut(conn) else {
-            return;
-        };
-        let origin = connection.origin;
+        let origin = self.pool.make_idle(conn);
         self.serve(origin, now);
-        while let Some(stalled) = self.pool.pop_stalled() {
-            self.serve(stalled, now);
+        self.serve_stalled(now);
+    }
+
+    /// The connection's slot is free for whoever needs it most, be it its own origin or another.
+    fn drop_connection(&mut self, conn: ConnId, now: Nanos) {
+        let origin = self.pool.close(conn, now);
+        self.pool.stall(origin);
+        self.serve_stalled(now);
+    }
+
+    fn serve_stalled(&mut self, now: Nanos) {
+        while let Some(origin) = self.pool.pop_stalled() {
+            self.serve(origin, now);
         }
     }
 }

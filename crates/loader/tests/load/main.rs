@@ -1,0 +1,12 @@
+//! What the loader promises, over a trivial virtual network.
+
+mod discovery;
+mod failures;
+mod load_event;
+mod network;
+mod pages;
+mod pooling;
+mod properties;
+mod robustness;
+mod round_trips;
+mod run;
