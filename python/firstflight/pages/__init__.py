@@ -1,0 +1,24 @@
+"""Pages: what a load loads, and where pages come from."""
+
+from firstflight.pages.description import PageDescription, describe
+from firstflight.pages.loaded import LoadedPage, strip
+from firstflight.pages.model import FORMAT, Initiator, Kind, Missing, Page, Resource, Via
+from firstflight.pages.profile import embedded_names
+from firstflight.pages.sources import load_page, open_pages
+
+__all__ = [
+    "FORMAT",
+    "Initiator",
+    "Kind",
+    "LoadedPage",
+    "Missing",
+    "Page",
+    "PageDescription",
+    "Resource",
+    "Via",
+    "describe",
+    "embedded_names",
+    "load_page",
+    "open_pages",
+    "strip",
+]

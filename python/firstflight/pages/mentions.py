@@ -1,0 +1,172 @@
+"""Who names which URL: every reference in the HTML, style sheets and scripts of a recording."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from firstflight.pages.exchanges import Exchange
+from firstflight.pages.mirror_files import MirrorFiles
+from firstflight.pages.model import Kind, Via
+from firstflight.pages.scan_css import scan_css
+from firstflight.pages.scan_html import base_url, scan_html
+
+MOST_CACHED = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A reference that the parser or a style sheet makes.
+
+    Attributes:
+        url: What it refers to.
+        kind: What the browser takes it for.
+        parent: Index of the exchange whose body makes the reference.
+        via: How the browser meets it.
+        at_byte: With `via` = `parser`, bytes of the parent's file that must have arrived.
+    """
+
+    url: str
+    kind: Kind
+    parent: int
+    via: Via
+    at_byte: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptText:
+    """Script source or data, as part of exchange `parent`: its whole body, or inline up to `at_byte`."""
+
+    text: str
+    parent: int
+    via: Via
+    at_byte: int
+
+
+@dataclass(slots=True)
+class Mentions:
+    """All references of a recording.
+
+    Attributes:
+        by_url: References to each URL, in the order of discovery.
+        scripts: All script text.
+        cached: Bodies that are there but were never asked for over the network: the browser had them.
+    """
+
+    by_url: dict[str, list[Mention]] = field(default_factory=dict)
+    scripts: list[ScriptText] = field(default_factory=list)
+    cached: set[Path] = field(default_factory=set)
+
+    def add(self, mention: Mention) -> None:
+        """Adds one reference."""
+        self.by_url.setdefault(mention.url, []).append(mention)
+
+
+def collect_mentions(exchanges: list[Exchange], files: MirrorFiles) -> Mentions:
+    """Scans every body of a recording; looks through bodies that the browser had cached."""
+    mentions = Mentions()
+    asked = {exchange.url for exchange in exchanges}
+    for index, exchange in enumerate(exchanges):
+        for mention in scan_exchange(index, exchange, files, mentions.scripts):
+            mentions.add(mention)
+            if mention.url not in asked:
+                _look_through(mention, files, mentions)
+    return mentions
+
+
+def scan_exchange(
+    index: int, exchange: Exchange, files: MirrorFiles, scripts: list[ScriptText]
+) -> Iterator[Mention]:
+    """References that the body of one exchange makes; its script text is appended to `scripts`."""
+    if exchange.is_script or exchange.is_data:
+        scripts.append(ScriptText(script_text(exchange.read()), index, "script", 0))
+    elif exchange.is_css and exchange.file:
+        for reference, kind in _style_references(exchange.read()):
+            url = files.resolve(reference, exchange.url, exchange.file)
+            if url:
+                yield Mention(url, kind, index, "style", 0)
+    elif exchange.is_html:
+        yield from _scan_document(index, exchange, files, scripts)
+
+
+def _scan_document(
+    index: int, exchange: Exchange, files: MirrorFiles, scripts: list[ScriptText]
+) -> Iterator[Mention]:
+    body = exchange.read()
+    scan = scan_html(body)
+    base = base_url(scan, exchange.url)
+    # Markup that is not a whole document is data: a script puts it into the page once all has arrived.
+    via: Via = "parser" if index == 0 or is_document(body) else "script"
+    if via == "script":
+        scripts.append(ScriptText(script_text(body), index, via, 0))
+    for inline in scan.scripts:
+        text = inline.text.replace("\\/", "/")
+        scripts.append(ScriptText(text, index, via, inline.offset if via == "parser" else 0))
+    for found in scan.references:
+        url = files.resolve(found.reference, base, exchange.file)
+        if url:
+            yield Mention(url, found.kind, index, via, found.offset if via == "parser" else 0)
+
+
+def is_document(body: bytes) -> bool:
+    """Whether HTML is a document of its own rather than a piece for another."""
+    return re.search(rb"<(!doctype|html|head|body|frameset|script)\b", body[:4096], re.IGNORECASE) is not None
+
+
+def _look_through(first: Mention, files: MirrorFiles, mentions: Mentions) -> None:
+    """What a cached body refers to is discovered where the cached body is."""
+    waiting = [first]
+    while waiting and len(mentions.cached) < MOST_CACHED:
+        mention = waiting.pop()
+        path = files.find(mention.url)
+        if path is None or path in mentions.cached:
+            continue
+        mentions.cached.add(path)
+        if mention.kind == "script":
+            text = script_text(path.read_bytes())
+            mentions.scripts.append(ScriptText(text, mention.parent, mention.via, mention.at_byte))
+        elif mention.kind == "style":
+            for reference, kind in _style_references(path.read_bytes()):
+                if url := files.resolve(reference, mention.url, path):
+                    found = Mention(url, kind, mention.parent, mention.via, mention.at_byte)
+                    mentions.add(found)
+                    waiting.append(found)
+
+
+def _style_references(body: bytes) -> Iterable[tuple[str, Kind]]:
+    text = body.decode("utf-8", errors="replace")
+    return [(found.reference, found.kind) for found in scan_css(text)]
+
+
+def script_text(body: bytes) -> str:
+    r"""Source of a script for string search: `\/` is `/`."""
+    return body.decode("utf-8", errors="replace").replace("\\/", "/")
+
+
+@dataclass(frozen=True, slots=True)
+class Needle:
+    """A part of a URL to look for in scripts; `sure` when finding it leaves little doubt."""
+
+    text: str
+    sure: bool
+
+
+def needles(url: str) -> list[Needle]:
+    """Parts of `url` that a script which asks for it may contain, the most telling first."""
+    parts = urlsplit(url)
+    path, name = parts.path, parts.path.rsplit("/", maxsplit=1)[-1]
+    query = f"?{parts.query}" if parts.query else ""
+    found = [Needle(f"{parts.netloc}{path}{query}", True), Needle(f"{parts.netloc}{path}", True)]
+    # Ad servers append parameters to the path: host/path;key=value
+    found.append(Needle(f"{parts.netloc}{path.split(';')[0]}", True))
+    if path.count("/") > 1:
+        found += [Needle(f"{path}{query}", True), Needle(path, True)]
+    if len(name) > 5 and "." in name:
+        found.append(Needle(name, False))
+    found.append(Needle(parts.netloc, False))
+    return [
+        needle for needle in dict.fromkeys(found) if needle.text.strip("/") != parts.netloc or not needle.sure
+    ]

@@ -1,0 +1,81 @@
+"""What PAGE on the command line means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from firstflight.errors import PageInputError, UsageError
+from firstflight.pages.loaded import LoadedPage
+from firstflight.pages.mirror import open_mirror, start_url
+from firstflight.pages.pages_list import check_url, read_pages_list
+from firstflight.pages.profile import embedded_names, embedded_page, read_profile
+
+_NOT_YET = (".har", ".har.gz", ".warc", ".warc.gz", ".wacz")
+
+
+def open_pages(specs: Sequence[str]) -> list[LoadedPage]:
+    """Opens every PAGE in `specs`, in order; a list or a directory with a list gives several pages.
+
+    Args:
+        specs: Embedded names, `.json` profiles, mirror directories, `DIR#http://host/path`, `.pages` lists.
+
+    Raises:
+        PageInputError: A page cannot be read: names file, key and mend.
+        UsageError: A kind of page that this version does not read.
+    """
+    return [page for spec in specs for page in load_page(spec)]
+
+
+def load_page(spec: str) -> list[LoadedPage]:
+    """Opens one PAGE; see `open_pages`."""
+    if spec in embedded_names():
+        return [LoadedPage(embedded_page(spec))]
+    if spec.lower().endswith(_NOT_YET):
+        raise UsageError(
+            f"{spec}: this kind of archive is not yet supported", "use a profile or a mirror directory"
+        )
+    path, _, url = spec.partition("#")
+    try:
+        return _open(Path(path), url, spec)
+    except (OSError, ValueError) as error:
+        # Too long for a file name, a null byte, no permission: the system's words for a path that cannot be.
+        raise PageInputError(
+            f"{spec[:80]}: {getattr(error, 'strerror', None) or error}", "check the path"
+        ) from None
+
+
+def _open(path: Path, url: str, spec: str) -> list[LoadedPage]:
+    if not path.exists() and Path(spec).exists():
+        path, url = Path(spec), ""
+    if path.is_dir():
+        return _open_directory(path, url)
+    if url:
+        raise PageInputError(f"{path}: no such directory", "name a start page as 'DIR#http://host/path'")
+    if path.suffix == ".pages":
+        return _open_list(path)
+    if path.is_file():
+        return [LoadedPage(read_profile(path))]
+    names = ", ".join(embedded_names())
+    raise PageInputError(
+        f"{spec[:80]}: no such file or directory", f"check the path; embedded pages are {names}"
+    )
+
+
+def _open_directory(path: Path, url: str) -> list[LoadedPage]:
+    listed = path.absolute().with_name(f"{path.absolute().name}.pages")
+    if url:
+        check_url(url, place=str(path))
+        return [open_mirror(path.absolute(), url)]
+    if listed.is_file():
+        return _open_list(listed)
+    return [open_mirror(*start_url(path.absolute()))]
+
+
+def _open_list(path: Path) -> list[LoadedPage]:
+    urls = read_pages_list(path)
+    mirror = path.absolute().with_suffix("")
+    if not mirror.is_dir():
+        problem = f"{path}: the pages have not been recorded: no directory {mirror.name} beside it"
+        raise PageInputError(problem, "record them, or name a profile or a mirror directory")
+    return [open_mirror(mirror, url) for url in urls]
