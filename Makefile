@@ -8,6 +8,7 @@ SHELL := bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CLIENTS := chromium wget2 curl
 LAB := python/firstflight/_bin/firstflight-lab
 
 # A uv on the PATH, else one of our own beside the Rust build.
@@ -52,14 +53,13 @@ clean: ## remove everything that was built; results stay
 	rm -rf target $(VENV) python/firstflight/_bin python/firstflight/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 system: ## install the clients that tests drive, from the system's packages
-	missing=; for program in chromium wget2 curl; do command -v $$program >/dev/null || missing+=" $$program"; done
-	if [ -z "$$missing" ]; then exit 0; fi
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-	  apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends$$missing
-	else
-	  echo "missing:$$missing. As root: apt-get install$$missing" >&2; exit 1
+	@missing=$$(for program in $(CLIENTS); do command -v $$program >/dev/null || printf ' %s' $$program; done); \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $$missing; \
+	else \
+	  echo "error: missing:$$missing" >&2; echo "hint: as root: apt-get install$$missing" >&2; exit 1; \
 	fi
-.ONESHELL:
 
 $(LAB): $(RUST) | rust
 	cargo build --release --locked -p firstflight-lab

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from firstflight.cli.talk import Talk, show, show_json
+from firstflight.cli.talk import Talk, data_console, show_json
 from firstflight.clients import installed_clients
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.task import Path, Queue
@@ -36,7 +36,7 @@ def command(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON
     if as_json:
         show_json({"ok": healthy, "checks": [asdict(check) for check in checks]})
     else:
-        show(_table(checks))
+        data_console().print(_table(checks))
         _say_hints(checks)
     return 0 if healthy else 1
 
@@ -69,8 +69,9 @@ def _measured(measured: dict[str, Any]) -> str:
     rtt, down, up = measured["rtt_ms"], measured["down_mbps"], measured["up_mbps"]
     relay = measured["relay"]
     return (
-        f"RTT {rtt['p50']:.2f} ms (asked {rtt['asked']:g}), relay late by {relay['late_p99_ms']:.3f} ms (p99), "
-        f"Mbit/s down {down['measured']:.3g} ({down['asked']:g}), up {up['measured']:.3g} ({up['asked']:g})"
+        f"RTT {rtt['p50']:.2f} ms (expected {rtt['expected']:.2f}); Mbit/s down {down['measured']:.3g} "
+        f"({down['expected']:.3g}), up {up['measured']:.3g} ({up['expected']:.3g}); "
+        f"relay late by {relay['late_p99_ms']:.3f} ms (p99)"
     )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from firstflight.cli.talk import Talk, show, show_json
+from firstflight.cli.talk import Talk, data_console, show_json
 from firstflight.experiment.plan import PAPER_PAGES
 from firstflight.pages import LoadedPage, open_pages
 
@@ -22,7 +22,7 @@ def command(
     if as_json:
         show_json([_entry(page) for page in pages])
         return 0
-    show(_table(pages))
+    data_console().print(_table(pages))
     talk = Talk()
     for page in pages:
         for note in page.notes:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from firstflight.analysis.summary import summarize
-from firstflight.cli.talk import Talk, show_json
+from firstflight.cli.talk import Talk, data_console, show_json
 from firstflight.report import write_report
 from firstflight.report.console import print_summary
 
@@ -21,5 +21,8 @@ def present(folder: Path, talk: Talk, *, as_json: bool) -> None:
     if as_json:
         show_json({"folder": str(folder), **summary})
         return
-    print_summary(summary)
-    print(f"figures: {folder / 'figures'}, report: {folder / 'report.html'}")  # noqa: T201
+    console = data_console()
+    print_summary(summary, console)
+    console.print(
+        f"figures: {folder / 'figures'}\nreport:  {folder / 'report.html'}", markup=False, soft_wrap=True
+    )

@@ -3,7 +3,7 @@
 import json
 import sys
 
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.markup import escape
 
 from firstflight.errors import FirstflightError
@@ -51,9 +51,9 @@ class Talk:
             self.console.print(f"[cyan]hint:[/] {escape(hint)}")
 
 
-def show(table: RenderableType) -> None:
-    """Prints a table as data: as wide as the terminal, or wide enough for a pipe."""
-    Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False).print(table)
+def data_console() -> Console:
+    """Where tables go: stdout, as wide as the terminal, or wide enough for a pipe."""
+    return Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
 
 
 def show_json(document: object) -> None:

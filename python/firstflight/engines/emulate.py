@@ -1,6 +1,7 @@
 """The engine on the real clock: the real kernel, TCP and sockets, over a path emulated packet by packet."""
 
 import json
+import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path as FilePath
@@ -15,7 +16,7 @@ from firstflight.results.check import check_record
 LATE_BOUND_MS = 2.0
 """A load is marked when its relay sent packets later than this after they were due."""
 
-_CALIBRATION_PROBES = 20
+_PROBES = 20
 _GRACE_S = 30.0
 
 
@@ -26,9 +27,15 @@ class Emulator:
         self._lab = Lab(binary)
 
     def calibrate(self, path: Path) -> Calibration:
-        """Sends probes over the empty path."""
-        job = {"path": path.to_json(seed=0), "probes": _CALIBRATION_PROBES}
-        limit_s = 60 + _CALIBRATION_PROBES * path.rtt_ms / 100
+        """Sends probes over the empty path, then one stream each way where seconds can tell its rate."""
+        rate_ms = _rate_ms(path)
+        job = {
+            "path": path.to_json(seed=0),
+            "probes": _PROBES,
+            "rate_ms": rate_ms,
+            "late_bound_ms": LATE_BOUND_MS,
+        }
+        limit_s = 2 * _GRACE_S + 2 * rate_ms / 1000 + _PROBES * (1 + path.rtt_ms / 1000)
         return Calibration(path, self._lab.ask("calibrate", job, timeout_s=limit_s))
 
     def examine(self) -> list[dict[str, Any]]:
@@ -54,13 +61,21 @@ class Emulator:
         self._lab.stop()
 
 
-def time_limit_ms(path: Path, body_bytes: int) -> float:
+def time_limit_ms(path: Path, body_bytes: int) -> int:
     """How long a load may take: generous for the slowest page, so that only what hangs is cut off.
 
     Two minutes, 300 round trips and four times the time its bytes need at the path's rate, ms.
     """
     transfer_ms = body_bytes * 8_000 / path.down_bps if path.down_bps else 0.0
-    return 120_000 + 300 * path.rtt_ms + 4 * transfer_ms
+    return round(120_000 + 300 * path.rtt_ms + 4 * transfer_ms)
+
+
+def _rate_ms(path: Path) -> int:
+    """How long a stream must run to show the rate, ms; 0, no stream, where loss or a long RTT hides it."""
+    slowest_bps = min(path.down_bps or math.inf, path.up_bps or math.inf)
+    if path.loss > 0 or path.rtt_ms > 500 or slowest_bps < 100_000:
+        return 0
+    return round(1000 + 10 * path.rtt_ms)
 
 
 def _failure(error: str) -> dict[str, Any]:
@@ -77,7 +92,7 @@ def _job(planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
         "cookies": planned.cookies,
         "keep_alive": planned.keep_alive,
         "timeout_ms": limit_ms,
-        "request_timeout_ms": limit_ms / 4,
+        "request_timeout_ms": limit_ms // 4,
         "late_bound_ms": LATE_BOUND_MS,
         "capture": None,
     }

@@ -1,10 +1,14 @@
 """What an engine is asked for and what it gives back; free of any engine."""
 
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from __future__ import annotations
 
-from firstflight.pages import LoadedPage
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
 from firstflight.results.schema import LoadRecord
+
+if TYPE_CHECKING:
+    from firstflight.pages import LoadedPage
 
 
 class Record(LoadRecord, total=False):

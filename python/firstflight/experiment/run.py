@@ -37,7 +37,7 @@ class Outcome:
     Attributes:
         planned: Loads in the plan.
         made: Loads in the journal, those of earlier runs included.
-        unproved: Of those made, loads that succeeded but whose proof does not hold.
+        unproved: Of those made, loads whose proof does not hold.
         empty_cells: Cells (all repeats of a page, path and mode) with loads, but none that succeeded.
         signal: The signal that stopped the run; `None` when it came to its end.
     """
@@ -189,7 +189,7 @@ def _outcome(planned: int, records: Sequence[LoadRecord], stopped_by: int | None
     return Outcome(
         planned=planned,
         made=len(records),
-        unproved=sum(not record["proof"].get("ok") for record in good),
+        unproved=sum(record["proof"].get("ok") is False for record in records),
         empty_cells=len(_cells(records) - _cells(good)),
         signal=stopped_by,
     )

@@ -1,0 +1,73 @@
+"""An engine without a laboratory: synthetic records, late, failed or interrupted where a test wants it."""
+
+import threading
+from collections.abc import Callable
+
+from synthetic_results import load_record
+
+from firstflight.engines.task import Calibration, EngineStoppedError, Path, PlannedLoad, Record
+from firstflight.pages import LoadedPage, open_pages
+
+MEASURED = {
+    "rtt_ms": {"expected": 20.0, "p50": 20.1, "p99": 20.2, "received": 20},
+    "down_mbps": {"asked": 4.0, "expected": 3.86, "measured": 3.86},
+    "up_mbps": {"asked": 0.256, "expected": 0.247, "measured": 0.247},
+    "relay": {"late": False, "late_p99_ms": 0.1},
+    "setup_ms": 5.0,
+}
+
+Change = Callable[[PlannedLoad, int], dict[str, object]]
+
+
+def pages(*names: str) -> list[LoadedPage]:
+    return open_pages(names or ["amazon", "wikipedia"])
+
+
+class EngineDouble:
+    """Keeps what it was asked for in `made`.
+
+    Args:
+        before: Called with each planned load and its number before its record is given.
+        relay: Changes to the relay of each record.
+        load: Changes to the load of each record.
+    """
+
+    def __init__(
+        self,
+        before: Callable[[PlannedLoad, int], None] = lambda planned, number: None,
+        relay: Change = lambda planned, number: {},
+        load: Change = lambda planned, number: {},
+    ) -> None:
+        self.made: list[PlannedLoad] = []
+        self.calibrated: list[Path] = []
+        self.stopped = threading.Event()
+        self._before, self._relay, self._load = before, relay, load
+        self._lock = threading.Lock()
+
+    def calibrate(self, path: Path) -> Calibration:
+        self.calibrated.append(path)
+        rtt_ms = {"expected": path.rtt_ms, "p50": path.rtt_ms, "p99": path.rtt_ms, "received": 20}
+        return Calibration(path, {**MEASURED, "rtt_ms": rtt_ms})
+
+    def load(self, planned: PlannedLoad, page: LoadedPage) -> Record:
+        with self._lock:
+            self.made.append(planned)
+            number = len(self.made)
+        self._before(planned, number)
+        if self.stopped.is_set():
+            raise EngineStoppedError
+        record = load_record(
+            planned.page,
+            planned.path.rtt_ms,
+            planned.mode,
+            planned.block,
+            load_id=planned.load_id,
+            order=planned.order,
+            repeat=planned.repeat,
+            seed=planned.seed,
+            **self._load(planned, number),
+        )
+        return {**record, "relay": {**record["relay"], **self._relay(planned, number)}}
+
+    def stop(self) -> None:
+        self.stopped.set()

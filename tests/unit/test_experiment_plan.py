@@ -1,0 +1,209 @@
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firstflight.engines.task import Queue
+from firstflight.errors import UsageError
+from firstflight.experiment.plan import Plan
+from firstflight.experiment.reference import reference
+from firstflight.experiment.sources import PlanFile, read_plan_file, resolve
+from firstflight.experiment.units import parse_queue, parse_rate, write_queue, write_rate
+
+ROOT = Path(__file__).parents[2]
+
+rates = st.none() | st.integers(1000, 100 * 10**9)
+queues = st.builds(Queue, packets=st.integers(1, 10**6)) | st.builds(Queue, bytes=st.integers(1500, 10**9))
+names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
+
+
+def some(values: st.SearchStrategy) -> st.SearchStrategy:
+    return st.lists(values, min_size=1, max_size=4, unique=True).map(tuple)
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    topology = draw(st.sampled_from(["access", "star"]))
+    down = draw(some(rates))
+    return Plan(
+        pages=draw(some(names)),
+        rtt=draw(some(st.floats(0.01, 10_000))),
+        down=down,
+        up=down if topology == "star" else draw(some(rates)),
+        topology=topology,
+        loss=draw(st.floats(0, 0.5)),
+        queue=draw(queues),
+        mode=draw(some(st.sampled_from(["tcp", "tfo"]))),
+        keep_alive=draw(st.booleans()),
+        cookies=draw(st.sampled_from(["warm", "cold"])),
+        repeats=draw(st.integers(1, 1000)),
+        jobs=draw(st.just("auto") | st.integers(1, 64)),
+        seed=draw(st.integers(0, 2**53)),
+    )
+
+
+def as_flags(plan: Plan) -> dict[str, object]:
+    """What the command line would hold."""
+    values = plan.model_dump(mode="json")
+    return {key: value if key in ("pages", "keep_alive") else _text(value) for key, value in values.items()}
+
+
+def _text(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+@given(plans())
+def test_a_plan_written_as_toml_reads_back_the_same(plan: Plan) -> None:
+    assert resolve({}, PlanFile(values=tomllib.loads(plan.to_toml()))) == plan
+
+
+@given(plans())
+def test_a_plan_given_as_flags_is_the_same_as_in_toml(plan: Plan) -> None:
+    assert resolve(as_flags(plan)) == plan
+
+
+@given(rates)
+def test_a_rate_written_is_read_back(rate_bps: int | None) -> None:
+    assert parse_rate(write_rate(rate_bps)) == rate_bps
+
+
+@given(queues)
+def test_a_queue_written_is_read_back(queue: Queue) -> None:
+    assert parse_queue(write_queue(queue)) == queue
+
+
+def test_the_defaults_are_the_papers_experiment() -> None:
+    plan = resolve({})
+    assert plan.pages == ("amazon", "nytimes", "wsj", "wikipedia")
+    assert plan.rtt == (20, 100, 200)
+    assert (plan.topology, plan.down, plan.up) == ("access", (4_000_000,), (256_000,))
+    assert (plan.mode, plan.cookies, plan.keep_alive, plan.repeats) == (("tcp", "tfo"), "warm", True, 5)
+
+
+def test_flags_override_the_keys_of_the_file() -> None:
+    plan = resolve({"rtt": "50"}, PlanFile(values={"rtt": [20, 100], "repeats": 3}))
+    assert (plan.rtt, plan.repeats) == ((50,), 3)
+
+
+def test_links_of_a_star_are_symmetric() -> None:
+    assert resolve({"topology": "star"}).rates() == [(4_000_000, 4_000_000)]
+    assert resolve({"topology": "star", "down": "1mbit,2mbit"}).rates() == [
+        (10**6, 10**6),
+        (2 * 10**6, 2 * 10**6),
+    ]
+    with pytest.raises(UsageError, match="up: differs from down in a star"):
+        resolve({"topology": "star", "up": "256kbit"})
+
+
+def test_every_rate_down_meets_every_rate_up_on_an_access_link() -> None:
+    plan = resolve({"down": "4mbit,unlimited", "up": "256kbit,1mbit", "rtt": "20,50"})
+    assert len(set(plan.paths())) == 8
+
+
+BAD = {
+    "rtt": ["fast", "-1", "0", "10001", "nan", "inf", "", "20,,30", "20,20", "20;30"],
+    "down": ["4", "-4mbit", "4mb/s", "0kbit", "200gbit", "", "4mbit,4000kbit"],
+    "up": ["slow", "0.1bit"],
+    "topology": ["ring", ""],
+    "loss": ["1", "-0.1", "much", "nan"],
+    "queue": ["1000", "0p", "1kB", "64kBit", "-5p", "2000000p"],
+    "mode": ["quic", "tcp,tcp", ""],
+    "client": ["chromium", "lynx"],
+    "engine": ["simulate", "dream"],
+    "cookies": ["stale", "hot"],
+    "repeats": ["0", "-1", "many", "1.5", "100001"],
+    "jobs": ["0", "all", "257"],
+    "seed": ["-1", "x", str(2**53 + 1)],
+    "pages": [[""], ["wikipedia", "wikipedia"]],
+}
+
+
+@pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in BAD.items() for value in values])
+def test_a_bad_value_is_refused_with_its_key_and_a_hint(key: str, value: object) -> None:
+    with pytest.raises(UsageError) as refused:
+        resolve({key: value})
+    assert refused.value.message.startswith(f"{key}: ")
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("repeats", 1.5),
+        ("repeats", True),
+        ("keep_alive", "yes"),
+        ("keep_alive", 1),
+        ("rtt", []),
+        ("rtt", [True]),
+        ("down", 4.5),
+        ("loss", "0.1.2"),
+        ("queue", 1000),
+        ("pages", [7]),
+        ("mode", [["tcp"]]),
+        ("seed", {}),
+    ],
+)
+def test_a_toml_value_of_the_wrong_type_is_refused(key: str, value: object) -> None:
+    with pytest.raises(UsageError) as refused:
+        resolve({}, PlanFile(values={key: value}))
+    assert refused.value.message.startswith(f"{key}: ")
+    assert refused.value.hint
+
+
+def test_the_message_for_a_bad_rtt_says_what_it_should_be() -> None:
+    with pytest.raises(UsageError) as refused:
+        resolve({"rtt": "fast"})
+    assert refused.value.message == 'rtt: "fast" is not a time in ms'
+
+
+def test_a_bad_key_of_a_file_is_named_with_file_and_line(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('pages = ["wikipedia"]\n\nrepeat = 3\n')
+    with pytest.raises(UsageError) as refused:
+        resolve({}, read_plan_file(file))
+    assert refused.value.message == f"{file}, line 3, repeat: unknown key"
+    assert refused.value.hint == "did you mean repeats?"
+
+
+def test_a_bad_value_of_a_file_is_named_with_file_and_line(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('# loss = 1\n"rtt" = [20,\n -1]\n')
+    with pytest.raises(UsageError, match=r"mine\.toml, line 2, rtt: \"-1\" is out of range"):
+        resolve({}, read_plan_file(file))
+
+
+@pytest.mark.parametrize("content", [b"rtt = ", b"\xff\xfe", b"[" * 5000, b"rtt = 1\nrtt = 2"])
+def test_a_file_that_is_not_toml_is_refused(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_bytes(content)
+    with pytest.raises(UsageError, match=r"plan: .*mine\.toml is not") as refused:
+        read_plan_file(file)
+    assert refused.value.hint
+
+
+def test_a_file_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"cannot read .*none\.toml"):
+        read_plan_file(tmp_path / "none.toml")
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([*Plan.model_fields, "x"]), st.text() | st.integers() | st.lists(st.text())
+    )
+)
+def test_any_values_make_a_plan_or_a_usage_error(values: dict[str, object]) -> None:
+    try:
+        resolve(values)
+    except UsageError as error:
+        assert error.hint
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "plans").glob("*.toml")), ids=lambda file: file.name)
+def test_the_plans_we_ship_are_sound(file: Path) -> None:
+    assert resolve({}, read_plan_file(file)).mode == ("tcp", "tfo")
+
+
+def test_every_key_is_described_in_the_docs() -> None:
+    assert reference() in (ROOT / "docs/plan.md").read_text()

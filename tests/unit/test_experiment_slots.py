@@ -1,0 +1,94 @@
+import threading
+
+from firstflight.engines.task import Record
+from firstflight.experiment.slots import Slots, cpu_share
+
+
+def load(*, late: bool = False, late_p99_ms: float = 0.1) -> Record:
+    return {
+        "load": {},
+        "requests": [],
+        "connections": [],
+        "proof": {},
+        "relay": {"late": late, "late_p99_ms": late_p99_ms},
+    }
+
+
+def auto(busy: float = 0.2, cores: int = 2) -> Slots:
+    return Slots("auto", late_bound_ms=2.0, busy=lambda: busy, cores=cores)
+
+
+def test_a_number_of_jobs_stays_what_it_is() -> None:
+    slots = Slots(3, late_bound_ms=2.0)
+    for _ in range(20):
+        slots.note(load(late=True))
+    assert (slots.open, slots.most) == (3, 3)
+
+
+def test_auto_starts_with_a_slot_per_core_and_grows_by_one_a_round() -> None:
+    slots = auto()
+    assert slots.open == 2
+    slots.note(load())
+    assert slots.open == 2
+    slots.note(load())
+    assert slots.open == 3
+
+
+def test_auto_grows_to_four_per_core_and_to_sixteen() -> None:
+    for cores, most in ((1, 4), (2, 8), (64, 16)):
+        slots = auto(cores=cores)
+        for _ in range(500):
+            slots.note(load())
+        assert slots.open == most == slots.most
+
+
+def test_auto_halves_when_a_relay_was_late_and_never_closes() -> None:
+    slots = auto(cores=8)
+    sizes = []
+    for _ in range(5):
+        slots.note(load(late=True))
+        sizes.append(slots.open)
+    assert sizes == [4, 2, 1, 1, 1]
+
+
+def test_auto_does_not_grow_while_relays_have_little_room_or_the_cpu_is_busy() -> None:
+    tight, busy = auto(), auto(busy=0.7)
+    for _ in range(20):
+        tight.note(load(late_p99_ms=1.5))
+        busy.note(load())
+    assert (tight.open, busy.open) == (2, 2)
+
+
+def test_auto_halves_when_the_cpu_is_too_busy() -> None:
+    slots = auto(busy=0.95)
+    slots.note(load())
+    slots.note(load())
+    assert slots.open == 1
+
+
+def test_a_slot_waits_for_one_to_be_given_back() -> None:
+    slots = Slots(1, late_bound_ms=2.0)
+    assert slots.acquire()
+    admitted = threading.Event()
+    waiting = threading.Thread(target=lambda: slots.acquire() and admitted.set())
+    waiting.start()
+    assert not admitted.is_set()
+    slots.release()
+    waiting.join()
+    assert admitted.is_set()
+
+
+def test_closing_sends_away_those_who_wait() -> None:
+    slots = Slots(1, late_bound_ms=2.0)
+    slots.acquire()
+    answers: list[bool] = []
+    waiting = threading.Thread(target=lambda: answers.append(slots.acquire()))
+    waiting.start()
+    slots.close()
+    waiting.join()
+    assert answers == [False]
+
+
+def test_the_share_of_cpu_time_is_a_share() -> None:
+    share = cpu_share()
+    assert 0 <= share() <= 1
