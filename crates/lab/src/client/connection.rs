@@ -1,0 +1,151 @@
+//! One TCP connection of the built-in client.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddrV4, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use nix::libc;
+
+use super::http::{Progress, Response};
+use crate::ledger::ConnectionKey;
+use crate::net;
+use crate::witness::TcpInfo;
+
+/// Starts to connect; `true` when the socket can be written to at once, because the SYN waits for data.
+///
+/// # Errors
+/// The kernel's, when it refuses at once.
+pub fn connect(address: SocketAddrV4) -> io::Result<(TcpStream, bool)> {
+    // SAFETY: `socket` takes plain numbers; its answer is checked before it is owned.
+    let fd = unsafe {
+        libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0)
+    };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `fd` was just opened and nobody else owns it.
+    let stream = TcpStream::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    net::set_congestion_control(&stream)?;
+    // With the client's sysctl off the kernel answers EOPNOTSUPP and the connection is a plain one: whether
+    // the option is granted is the treatment under test.
+    let _ = net::set_tcp_option(&stream, net::TCP_FASTOPEN_CONNECT, &1_i32);
+    stream.set_nodelay(true)?;
+    let name = libc::sockaddr_in {
+        sin_family: libc::AF_INET as libc::sa_family_t,
+        sin_port: address.port().to_be(),
+        sin_addr: libc::in_addr { s_addr: address.ip().to_bits().to_be() },
+        sin_zero: [0; 8],
+    };
+    // SAFETY: pointer and length describe `name`, which outlives the call.
+    let answer = unsafe {
+        libc::connect(fd, (&raw const name).cast(), size_of_val(&name) as libc::socklen_t)
+    };
+    if answer == 0 {
+        return Ok((stream, true));
+    }
+    match io::Error::last_os_error() {
+        error if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok((stream, false)),
+        error => Err(error),
+    }
+}
+
+/// A connection with the exchange it carries.
+#[derive(Debug)]
+pub(super) struct Connection {
+    stream: TcpStream,
+    /// The address connected to.
+    pub(super) server: SocketAddrV4,
+    /// The handshake is done, or Fast Open lets the first write go ahead.
+    pub(super) writable: bool,
+    unsent: Vec<u8>,
+    exchange: Option<Exchange>,
+}
+
+#[derive(Debug)]
+struct Exchange {
+    response: Response,
+    head_only: bool,
+}
+
+impl Connection {
+    pub(super) fn open(server: SocketAddrV4) -> io::Result<Self> {
+        let (stream, writable) = connect(server)?;
+        Ok(Self { stream, server, writable, unsent: Vec::new(), exchange: None })
+    }
+
+    /// The handshake's outcome, once the socket became writable.
+    pub(super) fn outcome(&self) -> io::Result<()> {
+        self.stream.take_error()?.map_or(Ok(()), Err)
+    }
+
+    /// Starts an exchange; `true` when the whole request went out.
+    pub(super) fn send(&mut self, request: Vec<u8>, head_only: bool) -> io::Result<bool> {
+        self.unsent = request;
+        self.exchange = Some(Exchange { response: Response::default(), head_only });
+        self.flush()
+    }
+
+    /// Writes what is left of the request; `true` when nothing is.
+    pub(super) fn flush(&mut self) -> io::Result<bool> {
+        while !self.unsent.is_empty() {
+            match self.stream.write(&self.unsent) {
+                Ok(written) => drop(self.unsent.drain(..written)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                // Before the handshake is done, the rest of a request longer than the SYN has to wait.
+                Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => return Ok(false),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether a part of the request still waits to be written.
+    pub(super) fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
+    /// Reads once. `Ok(None)`: nothing there.
+    ///
+    /// # Errors
+    /// A text: the connection is gone, or what came is not a response.
+    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Result<Option<Progress>, String> {
+        let bytes = match self.stream.read(buffer) {
+            Ok(0) => return Err("closed by the server".to_owned()),
+            Ok(bytes) => bytes,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(None),
+            Err(error) => return Err(error.to_string()),
+        };
+        let Some(exchange) = &mut self.exchange else {
+            return Err("the server sent bytes nobody asked for".to_owned());
+        };
+        exchange.response.take(&buffer[..bytes], exchange.head_only).map(Some)
+    }
+
+    /// Bytes of the last response's header.
+    pub(super) fn header_bytes(&self) -> u64 {
+        self.exchange.as_ref().map_or(0, |exchange| exchange.response.header_bytes)
+    }
+
+    /// How the ledger calls this connection, if it ever got as far as a port.
+    pub(super) fn key(&self) -> Option<ConnectionKey> {
+        let local = self.stream.local_addr().ok()?;
+        Some((local.port(), *self.server.ip(), self.server.port()))
+    }
+
+    pub(super) fn tcp_info(&self) -> Option<TcpInfo> {
+        TcpInfo::of(&self.stream).ok()
+    }
+}
+
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+impl AsRawFd for Connection {
+    fn as_raw_fd(&self) -> i32 {
+        self.stream.as_raw_fd()
+    }
+}

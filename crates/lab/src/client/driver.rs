@@ -1,0 +1,271 @@
+//! Carrying out what the loader asks for: sockets, an epoll loop, and the clock.
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use firstflight_loader::{Command, Config, ConnId, Event, LoadRecord, Loader};
+use firstflight_page::Page;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+
+use super::connection::Connection;
+use super::http;
+use crate::ledger::ConnectionKey;
+use crate::witness::TcpInfo;
+use crate::{LabError, clock};
+
+/// The token of the timer among the connections'.
+const TIMER: u64 = u64::MAX;
+/// A socket buffer's worth is read at once.
+const READ_BYTES: usize = 256 * 1024;
+
+/// One load, with what its sockets said.
+#[derive(Debug)]
+pub struct Loaded {
+    /// Navigation start, monotonic ns.
+    pub started: u64,
+    /// The loader's record.
+    pub record: LoadRecord,
+    /// What each connection's socket said when it was closed, by connection.
+    pub sockets: HashMap<u32, SocketFacts>,
+    /// Bytes of header and body received per resource.
+    pub wire_bytes: Vec<u64>,
+}
+
+/// What a socket said.
+#[derive(Debug, Clone, Copy)]
+pub struct SocketFacts {
+    /// How the ledger calls the connection.
+    pub key: Option<ConnectionKey>,
+    /// Its testimony.
+    pub info: Option<TcpInfo>,
+}
+
+/// Loads `page` once, in the calling thread's network namespace. `resolve` gives each host's address.
+///
+/// # Errors
+/// [`LabError`] when the kernel refuses an epoll instance or a timer; a page's own failures are in the record.
+pub fn load(
+    page: &Page,
+    config: Config,
+    resolve: impl Fn(&str) -> Option<Ipv4Addr>,
+) -> Result<Loaded, LabError> {
+    let requests = page
+        .resources
+        .iter()
+        .map(|resource| {
+            let authority = resource.origin().map(|origin| authority(&origin)).unwrap_or_default();
+            http::request(resource, &authority)
+        })
+        .collect();
+    let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|errno| LabError::system("epoll", errno))?;
+    let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK)
+        .map_err(|errno| LabError::system("timerfd", errno))?;
+    epoll
+        .add(&timer, EpollEvent::new(EpollFlags::EPOLLIN, TIMER))
+        .map_err(|errno| LabError::system("epoll", errno))?;
+    let started = clock::now();
+    let loader = Loader::new(page, config, started);
+    let servers = loader.origins().iter().map(|origin| {
+        resolve(&origin.host).map(|address| SocketAddrV4::new(address, origin.port))
+    });
+    let servers = servers.collect();
+    let mut driver = Driver {
+        page,
+        loader,
+        servers,
+        requests,
+        epoll,
+        timer,
+        connections: HashMap::new(),
+        carried: HashMap::new(),
+        sockets: HashMap::new(),
+        wire_bytes: vec![0; page.resources.len()],
+        buffer: vec![0; READ_BYTES],
+    };
+    driver.run()?;
+    Ok(driver.finish(started))
+}
+
+fn authority(origin: &firstflight_page::Origin) -> String {
+    let text = origin.to_string();
+    text.split_once("://").map_or(String::new(), |(_, authority)| authority.to_owned())
+}
+
+struct Driver<'a> {
+    page: &'a Page,
+    loader: Loader,
+    servers: Vec<Option<SocketAddrV4>>,
+    /// The bytes of each resource's request.
+    requests: Vec<Vec<u8>>,
+    epoll: Epoll,
+    timer: TimerFd,
+    connections: HashMap<u32, Connection>,
+    /// The resource each connection carries.
+    carried: HashMap<u32, usize>,
+    sockets: HashMap<u32, SocketFacts>,
+    wire_bytes: Vec<u64>,
+    buffer: Vec<u8>,
+}
+
+impl Driver<'_> {
+    fn run(&mut self) -> Result<(), LabError> {
+        let mut events = [EpollEvent::empty(); 64];
+        self.obey();
+        while !self.loader.is_done() {
+            self.set_timer()?;
+            let count = match self.epoll.wait(&mut events, EpollTimeout::NONE) {
+                Ok(count) => count,
+                Err(nix::errno::Errno::EINTR) => continue,
+                Err(errno) => return Err(LabError::system("epoll_wait", errno)),
+            };
+            for event in &events[..count] {
+                match event.data() {
+                    TIMER => drop(self.timer.wait()),
+                    connection => self.on_ready(connection as u32, event.events()),
+                }
+                self.obey();
+            }
+            self.loader.handle_timeout(clock::now());
+            self.obey();
+        }
+        Ok(())
+    }
+
+    fn set_timer(&self) -> Result<(), LabError> {
+        let Some(at) = self.loader.next_timeout() else {
+            return self.timer.unset().map_err(|errno| LabError::system("timerfd", errno));
+        };
+        // A timer set to zero is off: a moment long past will do.
+        let at = TimeSpec::from_duration(std::time::Duration::from_nanos(at.max(1)));
+        self.timer
+            .set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME)
+            .map_err(|errno| LabError::system("timerfd", errno))
+    }
+
+    fn obey(&mut self) {
+        while let Some(command) = self.loader.poll() {
+            match command {
+                Command::Open { conn, origin } => self.open(conn, origin),
+                Command::Send { conn, request } => self.send(conn, request),
+                Command::Close { conn } => self.close(conn.0),
+            }
+        }
+    }
+
+    fn open(&mut self, conn: ConnId, origin: usize) {
+        let opened = match self.servers[origin] {
+            None => Err("the name does not resolve in the lab".to_owned()),
+            Some(server) => Connection::open(server).map_err(|error| error.to_string()),
+        };
+        let registered = opened.and_then(|connection| {
+            let interest = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLET;
+            let event = EpollEvent::new(interest, u64::from(conn.0));
+            // A socket whose SYN still waits for data reports a hang-up: it is watched once it has sent.
+            if !connection.writable {
+                self.epoll.add(&connection, event).map_err(|errno| errno.to_string())?;
+            }
+            Ok(connection)
+        });
+        match registered {
+            Err(error) => self.fail(conn.0, &error),
+            Ok(connection) => {
+                let writable = connection.writable;
+                self.connections.insert(conn.0, connection);
+                if writable {
+                    self.loader.handle(clock::now(), Event::Writable(conn));
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, conn: ConnId, request: usize) {
+        let bytes = self.requests[request].clone();
+        let head_only = self.page.resources[request].method == "HEAD";
+        self.carried.insert(conn.0, request);
+        let Some(connection) = self.connections.get_mut(&conn.0) else { return };
+        let sent = connection.send(bytes, head_only);
+        let interest = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLET;
+        // Already watched: EEXIST says so.
+        let _ = self.epoll.add(&*connection, EpollEvent::new(interest, u64::from(conn.0)));
+        match sent {
+            Ok(true) => self.loader.handle(clock::now(), Event::RequestSent(conn)),
+            Ok(false) => {}
+            Err(error) => self.fail(conn.0, &error.to_string()),
+        }
+    }
+
+    fn on_ready(&mut self, id: u32, ready: EpollFlags) {
+        let conn = ConnId(id);
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        if ready.intersects(EpollFlags::EPOLLOUT | EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP) {
+            if let Err(error) = connection.outcome() {
+                return self.fail(id, &error.to_string());
+            }
+            if !connection.writable {
+                connection.writable = true;
+                self.loader.handle(clock::now(), Event::Writable(conn));
+            } else if connection.has_unsent() {
+                match connection.flush() {
+                    Ok(true) => self.loader.handle(clock::now(), Event::RequestSent(conn)),
+                    Ok(false) => {}
+                    Err(error) => return self.fail(id, &error.to_string()),
+                }
+            }
+        }
+        if ready.intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR) {
+            self.receive(id);
+        }
+    }
+
+    /// Reads until there is nothing left: the epoll instance reports edges.
+    fn receive(&mut self, id: u32) {
+        let conn = ConnId(id);
+        loop {
+            let Some(connection) = self.connections.get_mut(&id) else { return };
+            let progress = match connection.receive(&mut self.buffer) {
+                Ok(None) => return,
+                Ok(Some(progress)) => progress,
+                Err(error) => return self.fail(id, &error),
+            };
+            let now = clock::now();
+            let carried = self.carried.get(&id).copied();
+            if let Some((status, location)) = progress.head {
+                if let Some(resource) = carried {
+                    self.wire_bytes[resource] += connection.header_bytes();
+                }
+                self.loader.handle(now, Event::Head { conn, status, location: location.as_deref() });
+            }
+            if progress.body > 0 {
+                if let Some(resource) = carried {
+                    self.wire_bytes[resource] += progress.body;
+                }
+                self.loader.handle(now, Event::Body { conn, bytes: progress.body });
+            }
+            if let Some(reusable) = progress.end {
+                self.carried.remove(&id);
+                self.loader.handle(now, Event::End { conn, reusable });
+            }
+            self.obey();
+        }
+    }
+
+    fn fail(&mut self, id: u32, error: &str) {
+        self.close(id);
+        self.loader.handle(clock::now(), Event::Failed { conn: ConnId(id), error });
+    }
+
+    fn close(&mut self, id: u32) {
+        if let Some(connection) = self.connections.remove(&id) {
+            self.sockets.insert(id, SocketFacts { key: connection.key(), info: connection.tcp_info() });
+        }
+    }
+
+    fn finish(mut self, started: u64) -> Loaded {
+        let open: Vec<u32> = self.connections.keys().copied().collect();
+        open.into_iter().for_each(|id| self.close(id));
+        let record = self.loader.finish(clock::now());
+        Loaded { started, record, sockets: self.sockets, wire_bytes: self.wire_bytes }
+    }
+}

@@ -1,0 +1,125 @@
+//! Writing a request and reading a response, HTTP/1.1 (RFC 9112).
+
+use firstflight_page::Resource;
+
+/// Header fields a response may have at most.
+const MAX_FIELDS: usize = 64;
+
+/// The request of `resource`, as long as it was recorded (or as short as it can be).
+pub(super) fn request(resource: &Resource, host: &str) -> Vec<u8> {
+    let mut text = format!("{} {} HTTP/1.1\r\nhost: {host}\r\n", resource.method, resource.target());
+    if resource.method != "GET" && resource.method != "HEAD" {
+        text.push_str("content-length: 0\r\n");
+    }
+    let field = "p: \r\n".len();
+    let padding = (resource.request_bytes as usize).saturating_sub(text.len() + "\r\n".len() + field);
+    if padding > 0 {
+        text.push_str("p: ");
+        text.extend(std::iter::repeat_n('p', padding));
+        text.push_str("\r\n");
+    }
+    text.push_str("\r\n");
+    text.into_bytes()
+}
+
+/// A response on its way in.
+#[derive(Debug, Default)]
+pub(super) struct Response {
+    head: Vec<u8>,
+    body_left: Option<u64>,
+    /// Bytes of the header.
+    pub(super) header_bytes: u64,
+    reusable: bool,
+}
+
+/// What some bytes of a response told.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// The header is complete: status and `Location`.
+    pub(super) head: Option<(u16, Option<String>)>,
+    /// Body bytes that came.
+    pub(super) body: u64,
+    /// The response is complete; whether another request may follow.
+    pub(super) end: Option<bool>,
+}
+
+impl Response {
+    /// Takes the next `bytes` of the stream.
+    ///
+    /// # Errors
+    /// A text, when this is no HTTP/1.1 response of known length.
+    pub(super) fn take(&mut self, bytes: &[u8], head_only: bool) -> Result<Progress, String> {
+        let mut progress = Progress::default();
+        let mut body = bytes.len() as u64;
+        if self.body_left.is_none() {
+            self.head.extend_from_slice(bytes);
+            let Some((status, location)) = self.read_head(head_only)? else {
+                return Ok(progress);
+            };
+            body = self.head.len() as u64 - self.header_bytes;
+            progress.head = Some((status, location));
+        }
+        let left = self.body_left.unwrap_or_default();
+        if body > left {
+            return Err(format!("{} bytes more than the response announced", body - left));
+        }
+        progress.body = body;
+        self.body_left = Some(left - body);
+        progress.end = (left == body).then_some(self.reusable);
+        Ok(progress)
+    }
+
+    fn read_head(&mut self, head_only: bool) -> Result<Option<(u16, Option<String>)>, String> {
+        let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
+        let mut parsed = httparse::Response::new(&mut fields);
+        let status = match parsed.parse(&self.head) {
+            Ok(httparse::Status::Partial) => return Ok(None),
+            Ok(httparse::Status::Complete(bytes)) => {
+                self.header_bytes = bytes as u64;
+                parsed.code.unwrap_or_default()
+            }
+            Err(error) => return Err(format!("not an HTTP response: {error}")),
+        };
+        let find = |name: &str| {
+            let field = parsed.headers.iter().find(|field| field.name.eq_ignore_ascii_case(name));
+            field.and_then(|field| std::str::from_utf8(field.value).ok())
+        };
+        let empty = head_only || status == 204 || status == 304;
+        let length = if empty { Some(0) } else { find("content-length").and_then(|text| text.parse().ok()) };
+        self.body_left = Some(length.ok_or("the response does not say how long it is")?);
+        self.reusable = !find("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
+        Ok(Some((status, find("location").map(ToOwned::to_owned))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_in_pieces_is_counted_once() {
+        let whole = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nbody";
+        for cut in 0..whole.len() {
+            let mut response = Response::default();
+            let first = response.take(&whole[..cut], false).unwrap();
+            let second = response.take(&whole[cut..], false).unwrap();
+            assert_eq!(first.body + second.body, 4);
+            assert_eq!((first.end, second.end), (None, Some(true)));
+            assert_eq!(first.head.or(second.head), Some((200, None)));
+        }
+    }
+
+    #[test]
+    fn a_closing_server_and_a_redirect_are_seen() {
+        let text = b"HTTP/1.1 302 Found\r\nLocation: /b\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+        let progress = Response::default().take(text, false).unwrap();
+        assert_eq!(progress.head, Some((302, Some("/b".to_owned()))));
+        assert_eq!(progress.end, Some(false));
+    }
+
+    #[test]
+    fn noise_and_a_lying_length_are_errors() {
+        assert!(Response::default().take(b"\x00\x01\x02\r\n\r\n", false).is_err());
+        assert!(Response::default().take(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nab", false).is_err());
+    }
+}

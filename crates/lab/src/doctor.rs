@@ -1,0 +1,118 @@
+//! What the lab needs, found or not, with the mend.
+
+use std::fs;
+use std::process::Command;
+
+use serde::Serialize;
+
+/// One thing the lab needs.
+#[derive(Debug, Clone, Serialize)]
+pub struct Check {
+    /// What it is.
+    pub name: &'static str,
+    /// Whether it is there.
+    pub ok: bool,
+    /// What was found.
+    pub detail: String,
+    /// The mend; empty where all is well.
+    pub hint: String,
+}
+
+impl Check {
+    fn new(name: &'static str, ok: bool, detail: impl Into<String>, hint: &str) -> Self {
+        Self { name, ok, detail: detail.into(), hint: if ok { String::new() } else { hint.to_owned() } }
+    }
+}
+
+/// Looks at everything from outside the lab.
+pub fn examine() -> Vec<Check> {
+    vec![kernel(), user_namespaces(), tun(), fast_open(), cubic(), realtime()]
+}
+
+fn kernel() -> Check {
+    let release = read("/proc/sys/kernel/osrelease");
+    let mut numbers = release.split(['.', '-']).map(|text| text.parse::<u32>().unwrap_or(0));
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    Check::new(
+        "Linux kernel",
+        version >= (5, 4),
+        release,
+        "use Linux 5.4 or later: per-namespace Fast Open came with 4.15, its TCP_INFO verdict with 5.5",
+    )
+}
+
+/// Tries it in a child, since a process cannot leave a namespace again, and says who forbids it.
+fn user_namespaces() -> Check {
+    let tried = Command::new("/proc/self/exe").arg("try-namespaces").output();
+    let ok = tried.as_ref().is_ok_and(|output| output.status.success());
+    let said = tried.map(|output| String::from_utf8_lossy(&output.stderr).trim().to_owned());
+    let detail = if ok { "user, network, mount and PID".to_owned() } else { said.unwrap_or_default() };
+    Check::new("namespaces", ok, detail, &who_forbids_namespaces())
+}
+
+fn who_forbids_namespaces() -> String {
+    let off = |path: &str, value: &str| read(path) == value;
+    if off("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
+        return "AppArmor restricts user namespaces (Ubuntu 23.10 and later): \
+                `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`, or an AppArmor profile with `userns,` \
+                for this program"
+            .to_owned();
+    }
+    if off("/proc/sys/kernel/unprivileged_userns_clone", "0") {
+        return "`sudo sysctl kernel.unprivileged_userns_clone=1`".to_owned();
+    }
+    if off("/proc/sys/user/max_user_namespaces", "0") {
+        return "`sudo sysctl user.max_user_namespaces=10000`".to_owned();
+    }
+    if read("/proc/self/status").lines().any(|line| line == "Seccomp:\t2") {
+        return "a seccomp filter forbids it, as a container's default profile does: \
+                start the container with `--security-opt seccomp=unconfined` (Docker, Podman)"
+            .to_owned();
+    }
+    "the kernel needs CONFIG_USER_NS, CONFIG_NET_NS and CONFIG_PID_NS".to_owned()
+}
+
+fn tun() -> Check {
+    let opened = fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun");
+    let hint = match &opened {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            "`sudo modprobe tun`; in a container pass `--device /dev/net/tun`"
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            "`sudo chmod 666 /dev/net/tun`, the mode most distributions give it: a device made by an ordinary \
+             user still needs a network namespace of that user's"
+        }
+        _ => "in a container pass `--device /dev/net/tun`",
+    };
+    let detail = opened.as_ref().map_or_else(ToString::to_string, |_| "/dev/net/tun opens".to_owned());
+    Check::new("TUN device", opened.is_ok(), detail, hint)
+}
+
+fn fast_open() -> Check {
+    let path = "/proc/sys/net/ipv4/tcp_fastopen";
+    let ok = fs::metadata(path).is_ok();
+    let detail = if ok { "this kernel has it; the lab sets it per namespace" } else { "no such setting" };
+    Check::new("TCP Fast Open", ok, detail, "the kernel needs TCP Fast Open (Linux 3.7)")
+}
+
+fn cubic() -> Check {
+    let available = read("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    let ok = available.split_whitespace().any(|name| name == "cubic");
+    Check::new("CUBIC", ok, available, "`sudo modprobe tcp_cubic`")
+}
+
+/// Never missing: an ordinary user does without.
+fn realtime() -> Check {
+    let granted = crate::scheduling::become_realtime();
+    crate::scheduling::become_ordinary();
+    let detail = if granted {
+        "the relay runs under SCHED_FIFO"
+    } else {
+        "not allowed: the relay runs as an ordinary task with a short slice; keep other work off this machine"
+    };
+    Check::new("relay priority", true, detail, "")
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+}

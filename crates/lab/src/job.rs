@@ -1,0 +1,182 @@
+//! One load: what is asked, what is answered. Both are one JSON document.
+
+mod record;
+
+use std::path::PathBuf;
+
+use firstflight_loader::{Config, NANOS_PER_MS};
+use firstflight_page::Page;
+use firstflight_path::PathConfig;
+use serde::{Deserialize, Serialize};
+
+use crate::client;
+use crate::lab::{Lab, LabConfig};
+use crate::origin::Bodies;
+use crate::relay::RelayReport;
+use crate::scheduling::Scheduling;
+use crate::witness::Expectation;
+use crate::LabError;
+
+pub use record::Record;
+
+/// What is to be loaded, and how.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    /// The page, as a profile.
+    pub page: Page,
+    /// Files with recorded bodies, by resource index.
+    #[serde(default)]
+    pub bodies: Bodies,
+    /// What the packets cross.
+    pub path: PathConfig,
+    /// The treatment.
+    pub mode: Mode,
+    /// Which cookies the client has.
+    pub cookies: Cookies,
+    /// Whether connections outlive a response.
+    #[serde(default = "yes")]
+    pub keep_alive: bool,
+    /// When a load is given up, ms.
+    #[serde(default = "two_minutes")]
+    pub timeout_ms: u64,
+    /// When a request is given up, ms.
+    #[serde(default = "half_a_minute")]
+    pub request_timeout_ms: u64,
+    /// How late a packet may be delivered, ms.
+    #[serde(default = "late_bound")]
+    pub late_bound_ms: f64,
+    /// Where the packets are kept.
+    #[serde(default)]
+    pub capture: Option<PathBuf>,
+}
+
+/// The transport treatment under test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Plain TCP.
+    Tcp,
+    /// TCP Fast Open.
+    Tfo,
+}
+
+/// Which cookies the client has when the load begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cookies {
+    /// One for every host.
+    Warm,
+    /// None.
+    Cold,
+}
+
+fn yes() -> bool {
+    true
+}
+fn two_minutes() -> u64 {
+    120_000
+}
+fn half_a_minute() -> u64 {
+    30_000
+}
+fn late_bound() -> f64 {
+    2.0
+}
+
+/// How the relay did.
+#[derive(Debug, Clone, Serialize)]
+pub struct RelaySummary {
+    /// Packets delivered.
+    pub packets: u64,
+    /// Packets dropped by full queues.
+    pub dropped: u64,
+    /// Packets dropped by the loss model.
+    pub lost: u64,
+    /// Packets a device refused.
+    pub refused: u64,
+    /// How late packets were delivered.
+    #[serde(flatten)]
+    pub lateness: crate::relay::LatenessSummary,
+    /// Whether one was later than the bound.
+    pub late: bool,
+    /// How the relay's thread was scheduled.
+    pub scheduling: Scheduling,
+}
+
+impl RelaySummary {
+    /// Sums a relay's work up.
+    pub fn new(report: &RelayReport, late_bound_ms: f64) -> Self {
+        let lateness = report.lateness.summary();
+        Self {
+            packets: report.lateness.packets(),
+            dropped: report.drops[0],
+            lost: report.drops[1],
+            refused: report.refused,
+            late: lateness.late_max_ms > late_bound_ms || report.refused > 0,
+            lateness,
+            scheduling: report.scheduling,
+        }
+    }
+}
+
+impl Job {
+    /// Reads a job.
+    ///
+    /// # Errors
+    /// [`LabError`] naming what is wrong with it.
+    pub fn from_json(text: &str) -> Result<Self, LabError> {
+        let job: Self = serde_json::from_str(text)
+            .map_err(|error| LabError::new(format!("the job: {error}"), "send one line of JSON"))?;
+        job.page.validate().map_err(|error| LabError::new(format!("page.{error}"), error.hint))?;
+        Ok(job)
+    }
+
+    /// Builds the lab, primes it, loads the page once, and hears the witnesses.
+    ///
+    /// # Errors
+    /// [`LabError`] when the lab cannot be built; a load that fails is a record that says so.
+    pub fn run(&self, realtime: bool) -> Result<Record, LabError> {
+        let lab = Lab::build(&LabConfig {
+            page: &self.page,
+            bodies: &self.bodies,
+            path: &self.path,
+            tfo: self.mode == Mode::Tfo,
+            keep_alive: self.keep_alive,
+            capture: self.capture.is_some(),
+            realtime,
+        })?;
+        if self.cookies == Cookies::Warm {
+            lab.prime(&self.page)?;
+        }
+        let before = lab.counters()?;
+        lab.shape();
+        let setup = lab.setup;
+        let loaded = client::load(&self.page, self.config(), |host| lab.addresses.address(host))?;
+        let counters = lab.counters()?.since(before);
+        let unmatched = lab.unmatched();
+        let report = lab.finish()?;
+        if let (Some(file), Some(capture)) = (&self.capture, &report.capture) {
+            capture.write(file)?;
+        }
+        Ok(Record::new(self, &loaded, &report, counters, unmatched, setup))
+    }
+
+    fn config(&self) -> Config {
+        Config {
+            keep_alive: self.keep_alive,
+            request_timeout: self.request_timeout_ms * NANOS_PER_MS,
+            load_timeout: self.timeout_ms * NANOS_PER_MS,
+            ..Config::default()
+        }
+    }
+
+    /// What the treatment promises.
+    fn expectation(&self) -> Expectation {
+        match (self.mode, self.cookies) {
+            (Mode::Tcp, _) => Expectation::Never,
+            (Mode::Tfo, Cookies::Warm) if self.path.loss == 0.0 => Expectation::Always,
+            (Mode::Tfo, _) => Expectation::Agreement,
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Building a lab around one page.
+
+use std::collections::HashSet;
+use std::io;
+use std::net::{SocketAddrV4, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use firstflight_page::Page;
+use firstflight_path::PathConfig;
+use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{setsockopt, sockopt};
+
+use crate::client::connect;
+use crate::net::{self, AddressPlan, CLIENT, Offload, SERVICES, Side, Tun};
+use crate::origin::{Answers, Bodies, ECHO_PORT, Servers, ServersConfig};
+use crate::relay::{Relay, RelayReport, Wire};
+use crate::witness::Counters;
+use crate::{LabError, scheduling};
+
+/// What a lab is built for.
+pub struct LabConfig<'a> {
+    /// What the servers serve.
+    pub page: &'a Page,
+    /// Files with recorded bodies.
+    pub bodies: &'a Bodies,
+    /// What the packets cross.
+    pub path: &'a PathConfig,
+    /// Whether the client may use Fast Open.
+    pub tfo: bool,
+    /// Whether connections outlive a response.
+    pub keep_alive: bool,
+    /// Whether every packet is kept.
+    pub capture: bool,
+    /// Whether the calling thread has real-time priority for the relay to inherit.
+    pub realtime: bool,
+}
+
+/// A lab. The calling thread is in the client's network namespace.
+pub struct Lab {
+    /// Where the hosts are.
+    pub addresses: AddressPlan,
+    answers: Arc<Answers>,
+    servers: Servers,
+    relay: Relay,
+    /// How long building took.
+    pub setup: Duration,
+}
+
+/// How long priming may take: there is no delay yet, so this is a thousand times what it needs.
+const PRIMING_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl Lab {
+    /// Builds it. Call once per process, on the thread that will be the client's.
+    ///
+    /// # Errors
+    /// [`LabError`] naming what the kernel refused.
+    pub fn build(config: &LabConfig<'_>) -> Result<Self, LabError> {
+        let started = Instant::now();
+        let offload = match (config.capture, config.path.is_pure_delay()) {
+            (true, _) => Offload::None,
+            (false, true) => Offload::Segments,
+            (false, false) => Offload::Checksums,
+        };
+        let addresses = AddressPlan::new(config.page);
+        net::install_hosts(&addresses)?;
+        net::set_client_sysctls(config.tfo)?;
+        net::bring_loopback_up(Side::Client)?;
+        let client = Tun::open(Side::Client, offload)?;
+        let answers = Arc::new(Answers::new(config.page, config.bodies, config.keep_alive)?);
+        let (servers, servers_tun) = Servers::start(ServersConfig {
+            answers: Arc::clone(&answers),
+            addresses: addresses.clone(),
+            keep_alive: config.keep_alive,
+            offload,
+        })?;
+        let wire = Wire {
+            client,
+            servers: servers_tun,
+            hosts: addresses.len(),
+            largest_packet: offload.largest_packet(),
+        };
+        let relay = Relay::start(wire, config.path, config.capture, config.realtime)?;
+        // The relay has inherited it; the client must not compete.
+        scheduling::step_back();
+        Ok(Self { addresses, answers, servers, relay, setup: started.elapsed() })
+    }
+
+    /// Connects once to every host, before the path is shaped: a client that may use Fast Open gets its
+    /// cookies, any client a warm server. No request is sent.
+    ///
+    /// # Errors
+    /// [`LabError`] when a server does not answer.
+    pub fn prime(&self, page: &Page) -> Result<(), LabError> {
+        let mut seen = HashSet::new();
+        for origin in page.origins() {
+            let Some(address) = self.addresses.address(&origin.host) else { continue };
+            if seen.insert(address) {
+                prime_one(SocketAddrV4::new(address, origin.port))?;
+            }
+        }
+        cross_once()
+    }
+
+    /// From now on packets cross the path as described, and are seen.
+    pub fn shape(&self) {
+        self.relay.shape();
+    }
+
+    /// The Fast Open counters so far, the client's and the servers'.
+    ///
+    /// # Errors
+    /// [`LabError`] when they cannot be read.
+    pub fn counters(&self) -> Result<Counters, LabError> {
+        Ok(Counters::joined(Counters::read()?, self.servers.counters()?))
+    }
+
+    /// Requests that no recording answers.
+    pub fn unmatched(&self) -> usize {
+        self.answers.unmatched()
+    }
+
+    /// Ends the relay and takes what it saw.
+    ///
+    /// # Errors
+    /// [`LabError`] when the relay has died.
+    pub fn finish(self) -> Result<RelayReport, LabError> {
+        self.relay.finish()
+    }
+}
+
+/// Connects, and hangs up with a reset, so that nothing of this connection is left on the wire afterwards.
+fn prime_one(server: SocketAddrV4) -> Result<(), LabError> {
+    let failed = |error: io::Error| LabError::system(&format!("connecting to {server} in the lab"), error);
+    let (stream, _) = connect(server).map_err(failed)?;
+    wait_connected(&stream).map_err(failed)?;
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    setsockopt(&stream, sockopt::Linger, &linger).map_err(|errno| failed(errno.into()))
+}
+
+fn wait_connected(stream: &TcpStream) -> io::Result<()> {
+    let timeout = PollTimeout::try_from(PRIMING_TIMEOUT).unwrap_or(PollTimeout::MAX);
+    poll(&mut [PollFd::new(stream.as_fd(), PollFlags::POLLOUT)], timeout)?;
+    stream.take_error()?.map_or(Ok(()), Err)?;
+    stream.peer_addr().map(drop)
+}
+
+/// Returns once everything sent so far has crossed the relay.
+fn cross_once() -> Result<(), LabError> {
+    let failed = |error: io::Error| LabError::system("trying the lab's echo service", error);
+    let socket = UdpSocket::bind((CLIENT, 0)).map_err(failed)?;
+    socket.set_read_timeout(Some(PRIMING_TIMEOUT)).map_err(failed)?;
+    socket.send_to(b"?", (SERVICES, ECHO_PORT)).map_err(failed)?;
+    socket.recv(&mut [0; 8]).map(drop).map_err(failed)
+}

@@ -1,0 +1,190 @@
+//! The ledger: what the relay saw of each connection.
+
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+
+use firstflight_path::Direction;
+use serde::Serialize;
+
+use crate::relay::Segment;
+
+/// Client port, server address and port: all connections have the same client address.
+pub type ConnectionKey = (u16, Ipv4Addr, u16);
+
+/// What the client's SYN said about Fast Open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cookie {
+    /// No option.
+    None,
+    /// An empty option: a cookie, please.
+    Requested,
+    /// An option with a cookie.
+    Sent,
+}
+
+/// One connection as it crossed the wire. Times are monotonic ns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Who talked.
+    pub key: ConnectionKey,
+    /// First SYN.
+    pub opened: u64,
+    /// Bytes of data in the first SYN.
+    pub syn_payload_bytes: u32,
+    /// What the first SYN said about Fast Open.
+    pub cookie: Cookie,
+    /// Whether the SYN-ACK acknowledged all data of the SYN (and there was some).
+    pub syn_data_acked: bool,
+    /// SYNs after the first.
+    pub syn_retransmits: u32,
+    /// Segments with data (or a SYN-ACK) sent again, by either side.
+    pub retransmits: u32,
+    /// Bytes of IP packets that reached the client.
+    pub bytes_down: u64,
+    /// Bytes of IP packets the client sent.
+    pub bytes_up: u64,
+    /// A reset, or the second FIN.
+    pub closed: Option<u64>,
+    client_isn: u32,
+    syn_acks: u32,
+    /// Next expected sequence number, up and down.
+    next: [Option<u32>; 2],
+    fins: [bool; 2],
+}
+
+/// Every connection, in the order of first SYNs.
+#[derive(Debug, Clone, Default)]
+pub struct Ledger {
+    entries: Vec<Entry>,
+    by_key: HashMap<ConnectionKey, usize>,
+}
+
+impl Ledger {
+    /// Every connection, in the order of first SYNs.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The connection of `key`.
+    pub fn get(&self, key: ConnectionKey) -> Option<&Entry> {
+        self.by_key.get(&key).map(|index| &self.entries[*index])
+    }
+
+    /// A segment enters the path.
+    pub fn sent(&mut self, direction: Direction, now: u64, segment: &Segment) {
+        let key = key(direction, segment);
+        let opens = direction == Direction::Up && segment.flags.syn && !segment.flags.ack;
+        let index = match self.by_key.get(&key) {
+            Some(index) if !(opens && self.entries[*index].client_isn != segment.sequence) => *index,
+            _ if opens => self.open(key, now, segment),
+            // The tail of a connection from before the path was shaped.
+            _ => return,
+        };
+        self.entries[index].sent(direction, now, segment);
+    }
+
+    /// A segment reaches the client.
+    pub fn arrived(&mut self, now: u64, segment: &Segment) {
+        if let Some(index) = self.by_key.get(&key(Direction::Down, segment)) {
+            self.entries[*index].arrived(now, segment);
+        }
+    }
+
+    fn open(&mut self, key: ConnectionKey, now: u64, segment: &Segment) -> usize {
+        self.entries.push(Entry {
+            key,
+            opened: now,
+            syn_payload_bytes: segment.payload_bytes,
+            cookie: match segment.cookie_bytes {
+                None => Cookie::None,
+                Some(0) => Cookie::Requested,
+                Some(_) => Cookie::Sent,
+            },
+            syn_data_acked: false,
+            syn_retransmits: 0,
+            retransmits: 0,
+            bytes_down: 0,
+            bytes_up: 0,
+            closed: None,
+            client_isn: segment.sequence,
+            syn_acks: 0,
+            next: [None; 2],
+            fins: [false; 2],
+        });
+        self.by_key.insert(key, self.entries.len() - 1);
+        self.entries.len() - 1
+    }
+}
+
+impl Entry {
+    /// Whether the SYN carried a cookie and data.
+    pub fn offered(&self) -> bool {
+        self.cookie == Cookie::Sent && self.syn_payload_bytes > 0
+    }
+
+    /// Whether the server took the SYN's data.
+    pub fn accepted(&self) -> bool {
+        self.offered() && self.syn_data_acked
+    }
+
+    fn sent(&mut self, direction: Direction, now: u64, segment: &Segment) {
+        match direction {
+            Direction::Up => {
+                self.bytes_up += u64::from(segment.packet_bytes);
+                if segment.flags.syn && self.next[0].is_some() {
+                    self.syn_retransmits += 1;
+                    return;
+                }
+                self.note_end(now, 0, segment);
+            }
+            Direction::Down if segment.flags.syn => {
+                self.syn_acks += 1;
+                self.retransmits += u32::from(self.syn_acks > 1);
+                self.next[1] = Some(segment.sequence.wrapping_add(1));
+                return;
+            }
+            Direction::Down => {}
+        }
+        self.follow(usize::from(direction == Direction::Down), segment);
+    }
+
+    /// Data below the highest sequence number seen has been sent before.
+    fn follow(&mut self, side: usize, segment: &Segment) {
+        let length = segment.payload_bytes + u32::from(segment.flags.syn) + u32::from(segment.flags.fin);
+        let end = segment.sequence.wrapping_add(length);
+        match self.next[side] {
+            Some(next) if (end.wrapping_sub(next) as i32) <= 0 => {
+                // Fast Open: data of the SYN that the server did not take is sent again with the handshake's
+                // end (RFC 7413, section 4.2.1). That is no loss.
+                let refused_syn_data = side == 0 && segment.sequence == self.client_isn.wrapping_add(1) && !self.syn_data_acked;
+                self.retransmits += u32::from(segment.payload_bytes > 0 && !refused_syn_data);
+            }
+            _ => self.next[side] = Some(end),
+        }
+    }
+
+    fn arrived(&mut self, now: u64, segment: &Segment) {
+        self.bytes_down += u64::from(segment.packet_bytes);
+        if segment.flags.syn && self.syn_payload_bytes > 0 {
+            let acked = segment.acknowledgment.wrapping_sub(self.client_isn.wrapping_add(1));
+            self.syn_data_acked |= acked == self.syn_payload_bytes;
+        }
+        self.note_end(now, 1, segment);
+    }
+
+    fn note_end(&mut self, now: u64, side: usize, segment: &Segment) {
+        self.fins[side] |= segment.flags.fin;
+        if self.closed.is_none() && (segment.flags.rst || self.fins == [true, true]) {
+            self.closed = Some(now);
+        }
+    }
+}
+
+fn key(direction: Direction, segment: &Segment) -> ConnectionKey {
+    let (client, server) = match direction {
+        Direction::Up => (segment.source, segment.destination),
+        Direction::Down => (segment.destination, segment.source),
+    };
+    (client.1, server.0, server.1)
+}

@@ -1,0 +1,24 @@
+//! The laboratory: the real clock. Namespaces, a TUN relay, origin servers, and a ledger.
+//!
+//! A lab is one process: it enters new user, network, mount and PID namespaces, puts the client on one
+//! side of a [relay](relay::Relay) and a [server per host](origin::Servers) on the other, does one job and
+//! dies, and everything in it goes with it. This is the only crate that touches the operating system.
+
+pub mod calibrate;
+pub mod client;
+pub mod clock;
+pub mod doctor;
+pub mod job;
+pub mod lab;
+pub mod ledger;
+pub mod net;
+pub mod origin;
+pub mod relay;
+pub mod sandbox;
+pub mod scheduling;
+pub mod tether;
+pub mod witness;
+
+mod error;
+
+pub use error::LabError;

@@ -1,0 +1,144 @@
+//! TUN devices, configured through the kernel's interface ioctls (`netdevice(7)`, `tuntap.rst`).
+//!
+//! Half a dozen ioctls on a fresh namespace; a netlink library would bring an async runtime for them.
+
+use std::fs::{File, OpenOptions};
+use std::net::Ipv4Addr;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use nix::libc;
+
+use super::addresses::{CLIENT, ORIGINS, SERVERS_TUN};
+use super::netlink::set_queue_length;
+use super::offload::Offload;
+use crate::LabError;
+
+/// Which end of the wire a device is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// In the client's namespace.
+    Client,
+    /// In the servers' namespace.
+    Servers,
+}
+
+/// A TUN device. It goes away with its descriptor.
+#[derive(Debug)]
+pub struct Tun {
+    file: File,
+}
+
+/// Packets the kernel may hold for a relay that has not looked yet; beyond that it drops.
+const TUN_QUEUE_PACKETS: u32 = 20_000;
+const DEVICE: &str = "firstflight0";
+
+impl Tun {
+    /// Makes the device of `side` in the calling thread's network namespace and brings it up.
+    ///
+    /// # Errors
+    /// [`LabError`] when `/dev/net/tun` cannot be opened or the kernel refuses a setting.
+    pub fn open(side: Side, offload: Offload) -> Result<Self, LabError> {
+        let file = OpenOptions::new().read(true).write(true).open("/dev/net/tun").map_err(|error| {
+            LabError::new(
+                format!("/dev/net/tun: {error}"),
+                "load the module (`modprobe tun`) and let users open it (`chmod 666 /dev/net/tun`); \
+                 in a container pass `--device /dev/net/tun`",
+            )
+        })?;
+        let mut request = request(DEVICE);
+        request.ifr_ifru.ifru_flags =
+            (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
+        ioctl(&file, libc::TUNSETIFF, &mut request, "making a TUN device")?;
+        offload.apply(&file)?;
+
+        let socket = control_socket()?;
+        let (address, mask) = match side {
+            // The origins' network lies behind the wire.
+            Side::Client => (CLIENT, Ipv4Addr::new(255, 254, 0, 0)),
+            Side::Servers => (SERVERS_TUN, Ipv4Addr::new(255, 255, 0, 0)),
+        };
+        set_queue_length(DEVICE, TUN_QUEUE_PACKETS)
+            .map_err(|error| LabError::system("setting the TUN queue length", error))?;
+        set_address(&socket, DEVICE, address, mask)?;
+        bring_up(&socket, DEVICE)?;
+        let tun = Self { file };
+        tun.set_nonblocking()?;
+        Ok(tun)
+    }
+
+    fn set_nonblocking(&self) -> Result<(), LabError> {
+        use nix::fcntl::{FcntlArg, OFlag, fcntl};
+        fcntl(&self.file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
+            .map(drop)
+            .map_err(|errno| LabError::system("fcntl", errno))
+    }
+
+    /// The descriptor packets are read from and written to.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+}
+
+/// Brings the loopback device of the calling thread's namespace up; among the servers, every address of the
+/// origins' network becomes local by it (`fib_add_ifaddr` makes a loopback prefix a local route).
+///
+/// # Errors
+/// [`LabError`] when the kernel refuses.
+pub fn bring_loopback_up(side: Side) -> Result<(), LabError> {
+    let socket = control_socket()?;
+    bring_up(&socket, "lo")?;
+    if side == Side::Servers {
+        let first = Ipv4Addr::from_bits(ORIGINS.to_bits() + 1);
+        set_address(&socket, "lo:1", first, Ipv4Addr::new(255, 255, 0, 0))?;
+    }
+    Ok(())
+}
+
+fn bring_up(socket: &OwnedFd, device: &str) -> Result<(), LabError> {
+    let mut request = request(device);
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    ioctl(socket, libc::SIOCSIFFLAGS, &mut request, "bringing a device up")
+}
+
+fn set_address(socket: &OwnedFd, device: &str, address: Ipv4Addr, mask: Ipv4Addr) -> Result<(), LabError> {
+    let mut request = request(device);
+    request.ifr_ifru.ifru_addr = socket_address(address);
+    ioctl(socket, libc::SIOCSIFADDR, &mut request, "setting an address")?;
+    request.ifr_ifru.ifru_netmask = socket_address(mask);
+    ioctl(socket, libc::SIOCSIFNETMASK, &mut request, "setting a netmask")
+}
+
+fn control_socket() -> Result<OwnedFd, LabError> {
+    // SAFETY: `socket` takes plain numbers; its answer is checked before it is owned.
+    let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+    if fd < 0 {
+        return Err(LabError::system("socket", std::io::Error::last_os_error()));
+    }
+    // SAFETY: `fd` was just opened and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn request(device: &str) -> libc::ifreq {
+    // SAFETY: an `ifreq` is plain data; all zeros is a valid one.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(device.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request
+}
+
+fn socket_address(address: Ipv4Addr) -> libc::sockaddr {
+    let mut data = [0; 14];
+    for (to, from) in data[2..6].iter_mut().zip(address.octets()) {
+        *to = from as libc::c_char;
+    }
+    libc::sockaddr { sa_family: libc::AF_INET as libc::sa_family_t, sa_data: data }
+}
+
+fn ioctl(fd: &impl AsRawFd, code: u64, request: &mut libc::ifreq, tried: &str) -> Result<(), LabError> {
+    // SAFETY: every code used here takes a pointer to an `ifreq`, which outlives the call.
+    if unsafe { libc::ioctl(fd.as_raw_fd(), code, std::ptr::from_mut(request)) } < 0 {
+        return Err(LabError::system(tried, std::io::Error::last_os_error()));
+    }
+    Ok(())
+}

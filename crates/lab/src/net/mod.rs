@@ -1,0 +1,18 @@
+//! The lab's network: two namespaces, a TUN device in each, addresses, sysctls and names.
+
+mod addresses;
+mod device;
+mod hosts;
+mod netlink;
+mod offload;
+mod socket;
+mod sysctl;
+
+pub use addresses::{AddressPlan, CLIENT, SERVICES};
+pub use device::{Side, Tun, bring_loopback_up};
+pub use hosts::install_hosts;
+pub use offload::{Offload, VNET_HEADER_BYTES};
+pub use socket::{
+    TCP_FASTOPEN, TCP_FASTOPEN_CONNECT, TCP_FASTOPEN_KEY, set_congestion_control, set_tcp_option,
+};
+pub use sysctl::{set_client_sysctls, set_server_sysctls};

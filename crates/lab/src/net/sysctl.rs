@@ -1,0 +1,37 @@
+//! The kernel settings of the lab's namespaces. The host's are never touched.
+//!
+//! `/proc/sys/net` shows the network namespace of the thread that opens it.
+
+use std::fs;
+
+use crate::LabError;
+
+/// Settings of the client: TFO as the mode says, everything else the same in every mode.
+///
+/// # Errors
+/// [`LabError`] naming the setting the kernel refuses.
+pub fn set_client_sysctls(tfo: bool) -> Result<(), LabError> {
+    set_common()?;
+    set("tcp_fastopen", if tfo { "1" } else { "0" })
+}
+
+/// Settings of the servers: TFO is always on offer; the client decides.
+///
+/// # Errors
+/// [`LabError`] naming the setting the kernel refuses.
+pub fn set_server_sysctls() -> Result<(), LabError> {
+    set_common()?;
+    set("tcp_fastopen", "2")
+}
+
+fn set_common() -> Result<(), LabError> {
+    // Keeps cookies but neither cwnd nor RTT between connections: a warm cookie must not also mean a warm
+    // congestion window.
+    set("tcp_no_metrics_save", "1")?;
+    set("tcp_fastopen_blackhole_timeout_sec", "0")
+}
+
+fn set(name: &str, value: &str) -> Result<(), LabError> {
+    let path = format!("/proc/sys/net/ipv4/{name}");
+    fs::write(&path, value).map_err(|error| LabError::system(&format!("setting {path} to {value}"), error))
+}

@@ -1,0 +1,11 @@
+//! The servers of a page: one address per host, HTTP/1.1, everything answered as recorded.
+
+mod answer;
+mod listen;
+mod services;
+mod timer;
+mod world;
+
+pub use answer::{Answers, Bodies};
+pub use services::{ECHO_PORT, SINK_PORT, SOURCE_PORT};
+pub use world::{Servers, ServersConfig};

@@ -1,0 +1,55 @@
+//! The lab's own services, to measure a path with: UDP echo, TCP source, TCP sink (RFC 862, 864, 863).
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UdpSocket;
+
+use super::listen::listen;
+use crate::LabError;
+use crate::net::SERVICES;
+
+/// Port of the UDP echo and of the TCP echo of first bytes.
+pub const ECHO_PORT: u16 = 7;
+/// Port of the TCP sink.
+pub const SINK_PORT: u16 = 9;
+/// Port of the TCP source.
+pub const SOURCE_PORT: u16 = 19;
+
+/// Bytes a service reads or writes at once.
+const CHUNK: usize = 256 * 1024;
+
+/// Starts all three in the running runtime.
+pub(super) async fn start() -> Result<(), LabError> {
+    let echo = UdpSocket::bind((SERVICES, ECHO_PORT));
+    let echo = echo.await.map_err(|error| LabError::system("starting the echo service", error))?;
+    tokio::spawn(async move {
+        let mut datagram = vec![0; 65_536];
+        loop {
+            if let Ok((length, from)) = echo.recv_from(&mut datagram).await {
+                let _ = echo.send_to(&datagram[..length], from).await;
+            }
+        }
+    });
+    let source = listen(SERVICES, SOURCE_PORT)?;
+    tokio::spawn(async move {
+        loop {
+            if let Ok((mut stream, _)) = source.accept().await {
+                tokio::spawn(async move {
+                    let chunk = vec![0; CHUNK];
+                    while stream.write_all(&chunk).await.is_ok() {}
+                });
+            }
+        }
+    });
+    let sink = listen(SERVICES, SINK_PORT)?;
+    tokio::spawn(async move {
+        loop {
+            if let Ok((mut stream, _)) = sink.accept().await {
+                tokio::spawn(async move {
+                    let mut chunk = vec![0; CHUNK];
+                    while matches!(stream.read(&mut chunk).await, Ok(1..)) {}
+                });
+            }
+        }
+    });
+    Ok(())
+}

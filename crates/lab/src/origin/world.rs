@@ -1,0 +1,99 @@
+//! The servers' side of the lab: a thread in a network namespace of its own.
+
+use std::sync::{Arc, mpsc};
+
+use nix::sched::{CloneFlags, unshare};
+
+use super::answer::Answers;
+use super::{listen, services};
+use crate::net::{self, AddressPlan, Offload, Side, Tun};
+use crate::witness::Counters;
+use crate::{LabError, scheduling};
+
+/// What the servers are to do.
+pub struct ServersConfig {
+    /// What they answer.
+    pub answers: Arc<Answers>,
+    /// Where the hosts are.
+    pub addresses: AddressPlan,
+    /// Whether a connection outlives its first response.
+    pub keep_alive: bool,
+    /// What the kernel leaves to the relay.
+    pub offload: Offload,
+}
+
+/// Running servers. They end with the process.
+pub struct Servers {
+    ask: tokio::sync::mpsc::UnboundedSender<mpsc::Sender<Result<Counters, LabError>>>,
+}
+
+impl Servers {
+    /// Starts them; returns when every listener is up, with the servers' end of the wire.
+    ///
+    /// # Errors
+    /// [`LabError`] when the namespace, a device or a listener cannot be had.
+    pub fn start(config: ServersConfig) -> Result<(Self, Tun), LabError> {
+        let (ready, started) = mpsc::channel();
+        let (ask, asked) = tokio::sync::mpsc::unbounded_channel();
+        std::thread::Builder::new()
+            .name("servers".to_owned())
+            .spawn(move || {
+                scheduling::step_back();
+                run(config, &ready, asked);
+            })
+            .map_err(|error| LabError::system("starting the servers", error))?;
+        let tun = started.recv().map_err(|_| gone())??;
+        Ok((Self { ask }, tun))
+    }
+
+    /// The Fast Open counters of the servers' namespace.
+    ///
+    /// # Errors
+    /// [`LabError`] when they cannot be read.
+    pub fn counters(&self) -> Result<Counters, LabError> {
+        let (answer, answered) = mpsc::channel();
+        self.ask.send(answer).map_err(|_| gone())?;
+        answered.recv().map_err(|_| gone())?
+    }
+}
+
+fn gone() -> LabError {
+    LabError::new("the servers died", "please report this as a bug")
+}
+
+type Asked = tokio::sync::mpsc::UnboundedReceiver<mpsc::Sender<Result<Counters, LabError>>>;
+
+fn run(config: ServersConfig, ready: &mpsc::Sender<Result<Tun, LabError>>, mut asked: Asked) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return drop(ready.send(Err(LabError::system("starting a runtime", error)))),
+    };
+    runtime.block_on(async move {
+        let answer = set_up(config).await;
+        let failed = answer.is_err();
+        let _ = ready.send(answer);
+        if failed {
+            return;
+        }
+        while let Some(answer) = asked.recv().await {
+            let _ = answer.send(Counters::read());
+        }
+    });
+}
+
+async fn set_up(config: ServersConfig) -> Result<Tun, LabError> {
+    unshare(CloneFlags::CLONE_NEWNET)
+        .map_err(|errno| LabError::system("making the servers' network namespace", errno))?;
+    net::set_server_sysctls()?;
+    net::bring_loopback_up(Side::Servers)?;
+    let tun = Tun::open(Side::Servers, config.offload)?;
+    for origin in config.answers.origins() {
+        let Some(address) = config.addresses.address(&origin.host) else { continue };
+        let listener = listen::listen(address, origin.port)?;
+        let answers = Arc::clone(&config.answers);
+        tokio::spawn(listen::serve(listener, origin.clone(), answers, config.keep_alive));
+    }
+    services::start().await?;
+    Ok(tun)
+}

@@ -1,0 +1,124 @@
+//! Reading a packet as far as the ledger needs it.
+
+use std::net::Ipv4Addr;
+
+use etherparse::{IpNumber, Ipv4HeaderSlice, TcpHeaderSlice};
+
+/// TCP Fast Open option kind (RFC 7413, section 4.1.1).
+const OPTION_FAST_OPEN: u8 = 34;
+
+/// Source and destination of an IPv4 packet; `None` for anything else.
+pub(super) fn endpoints(packet: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr)> {
+    let header = Ipv4HeaderSlice::from_slice(packet).ok()?;
+    Some((header.source_addr(), header.destination_addr()))
+}
+
+/// What a TCP segment says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segment {
+    /// Sender.
+    pub source: (Ipv4Addr, u16),
+    /// Receiver.
+    pub destination: (Ipv4Addr, u16),
+    /// Sequence number.
+    pub sequence: u32,
+    /// Acknowledgment number.
+    pub acknowledgment: u32,
+    /// Flags.
+    pub flags: TcpFlags,
+    /// Payload, bytes.
+    pub payload_bytes: u32,
+    /// Length of the Fast Open option's cookie: `Some(0)` asks for one.
+    pub cookie_bytes: Option<usize>,
+    /// The whole IP packet, bytes.
+    pub packet_bytes: u32,
+}
+
+/// The flags the ledger looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "they are four bits of a header")]
+pub struct TcpFlags {
+    /// SYN.
+    pub syn: bool,
+    /// ACK.
+    pub ack: bool,
+    /// FIN.
+    pub fin: bool,
+    /// RST.
+    pub rst: bool,
+}
+
+impl Segment {
+    /// Reads an IPv4 packet; `None` if it carries no TCP or is malformed.
+    pub fn parse(packet: &[u8]) -> Option<Self> {
+        let ip = Ipv4HeaderSlice::from_slice(packet).ok()?;
+        if ip.protocol() != IpNumber::TCP {
+            return None;
+        }
+        let tcp = TcpHeaderSlice::from_slice(packet.get(ip.slice().len()..)?).ok()?;
+        let headers = ip.slice().len() + tcp.slice().len();
+        Some(Self {
+            source: (ip.source_addr(), tcp.source_port()),
+            destination: (ip.destination_addr(), tcp.destination_port()),
+            sequence: tcp.sequence_number(),
+            acknowledgment: tcp.acknowledgment_number(),
+            flags: TcpFlags { syn: tcp.syn(), ack: tcp.ack(), fin: tcp.fin(), rst: tcp.rst() },
+            payload_bytes: packet.len().checked_sub(headers)? as u32,
+            cookie_bytes: if tcp.syn() { cookie_bytes(tcp.options()) } else { None },
+            packet_bytes: packet.len() as u32,
+        })
+    }
+}
+
+fn cookie_bytes(mut options: &[u8]) -> Option<usize> {
+    loop {
+        match *options {
+            [1, ref rest @ ..] => options = rest,
+            [0, ..] | [] | [_] => return None,
+            [OPTION_FAST_OPEN, length, ..] => return usize::from(length).checked_sub(2),
+            [_, length, ..] => options = options.get(usize::from(length.max(2))..)?,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn syn(options: &[u8], payload: &[u8]) -> Vec<u8> {
+        let builder = etherparse::PacketBuilder::ipv4([198, 18, 0, 1], [198, 19, 0, 1], 64)
+            .tcp(40_000, 80, 1_000, 65_535)
+            .syn()
+            .options_raw(options)
+            .unwrap();
+        let mut packet = Vec::new();
+        builder.write(&mut packet, payload).unwrap();
+        packet
+    }
+
+    #[test]
+    fn a_syn_with_a_cookie_and_data_is_read_whole() {
+        let cookie = [1, 1, 34, 10, 1, 2, 3, 4, 5, 6, 7, 8];
+        let segment = Segment::parse(&syn(&cookie, b"GET /")).unwrap();
+        assert_eq!(segment.cookie_bytes, Some(8));
+        assert_eq!(segment.payload_bytes, 5);
+        assert!(segment.flags.syn && !segment.flags.ack);
+    }
+
+    #[test]
+    fn an_empty_option_asks_for_a_cookie_and_no_option_does_not() {
+        assert_eq!(Segment::parse(&syn(&[34, 2, 1, 1], b"")).unwrap().cookie_bytes, Some(0));
+        assert_eq!(Segment::parse(&syn(&[2, 4, 5, 180], b"")).unwrap().cookie_bytes, None);
+    }
+
+    #[test]
+    fn no_bytes_make_the_reader_panic() {
+        let whole = syn(&[34, 10, 1, 2, 3, 4, 5, 6, 7, 8, 1, 1], b"data");
+        for length in 0..whole.len() {
+            let _ = Segment::parse(&whole[..length]);
+            let mut flipped = whole.clone();
+            flipped[length] ^= 0xff;
+            let _ = Segment::parse(&flipped);
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! The relay's loop.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::thread::JoinHandle;
+
+use firstflight_path::{Direction, Network, PathConfig};
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::time::TimeSpec;
+
+use super::{Capture, Lateness, Segment};
+use crate::ledger::Ledger;
+use crate::net::{AddressPlan, Tun, VNET_HEADER_BYTES};
+use crate::scheduling::{self, Scheduling};
+use crate::{LabError, clock};
+
+/// How close before a departure the relay stops sleeping and watches the clock, ns. Waking up from sleep
+/// takes about as long.
+const WATCH_NS: u64 = 20_000;
+/// Packets read from one side before the other side and the departures get their turn.
+const BATCH: usize = 32;
+
+const BYPASS: u8 = 0;
+const SHAPED: u8 = 1;
+const STOPPED: u8 = 2;
+
+/// What the relay stands between.
+#[derive(Debug)]
+pub struct Wire {
+    /// The client's device.
+    pub client: Tun,
+    /// The servers' device.
+    pub servers: Tun,
+    /// How many hosts there are, to tell their addresses from the services'.
+    pub hosts: usize,
+    /// Largest packet the kernel hands over, bytes.
+    pub largest_packet: usize,
+}
+
+/// Where a packet comes from, where it goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Near,
+    Far,
+}
+
+impl Wire {
+    fn device(&self, direction: Direction, end: End) -> &File {
+        let at_servers = (direction == Direction::Up) == (end == End::Far);
+        if at_servers { self.servers.file() } else { self.client.file() }
+    }
+}
+
+/// A running relay.
+#[derive(Debug)]
+pub struct Relay {
+    control: Arc<Control>,
+    thread: JoinHandle<RelayReport>,
+}
+
+#[derive(Debug)]
+struct Control {
+    state: AtomicU8,
+    wake: EventFd,
+}
+
+/// What a relay leaves behind.
+#[derive(Debug)]
+pub struct RelayReport {
+    /// Every connection it saw while the path was shaped.
+    pub ledger: Ledger,
+    /// Every packet, if asked for.
+    pub capture: Option<Capture>,
+    /// How late it was.
+    pub lateness: Lateness,
+    /// Packets dropped by full queues, and by the loss model.
+    pub drops: [u64; 2],
+    /// Packets a device refused.
+    pub refused: u64,
+    /// How the thread was scheduled.
+    pub scheduling: Scheduling,
+}
+
+impl Relay {
+    /// Starts the relay. At first packets cross at once, unseen: cookies are fetched, services are tried.
+    ///
+    /// The calling thread's scheduling policy is inherited: it must still be real-time when `realtime`.
+    ///
+    /// # Errors
+    /// [`LabError`] when the path is impossible or the thread cannot be started.
+    pub fn start(wire: Wire, path: &PathConfig, capture: bool, realtime: bool) -> Result<Self, LabError> {
+        let network = Network::new(path)
+            .map_err(|error| LabError::new(error.to_string(), "correct the path's description"))?;
+        let wake = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
+            .map_err(|errno| LabError::system("eventfd", errno))?;
+        let control = Arc::new(Control { state: AtomicU8::new(BYPASS), wake });
+        let theirs = Arc::clone(&control);
+        let thread = std::thread::Builder::new()
+            .name("relay".to_owned())
+            .spawn(move || {
+                let scheduling = scheduling::become_relay(realtime);
+                Loop::new(wire, network, capture, scheduling, &theirs).run()
+            })
+            .map_err(|error| LabError::system("starting the relay", error))?;
+        Ok(Self { control, thread })
+    }
+
+    /// From now on packets cross the path as described, and are seen.
+    pub fn shape(&self) {
+        self.control.set(SHAPED);
+    }
+
+    /// Ends the relay and takes what it saw.
+    ///
+    /// # Errors
+    /// [`LabError`] when the relay has died.
+    pub fn finish(self) -> Result<RelayReport, LabError> {
+        self.control.set(STOPPED);
+        self.thread.join().map_err(|_| LabError::new("the relay died", "please report this as a bug"))
+    }
+}
+
+impl Control {
+    fn set(&self, state: u8) {
+        self.state.store(state, Ordering::SeqCst);
+        // An eventfd's counter cannot overflow from a handful of writes.
+        let _ = self.wake.write(1);
+    }
+}
+
+struct Loop<'a> {
+    wire: Wire,
+    network: Network<Vec<u8>>,
+    control: &'a Control,
+    spare: Vec<Vec<u8>>,
+    scratch: Vec<u8>,
+    shaped: bool,
+    report: RelayReport,
+}
+
+impl<'a> Loop<'a> {
+    fn new(
+        wire: Wire,
+        network: Network<Vec<u8>>,
+        capture: bool,
+        scheduling: Scheduling,
+        control: &'a Control,
+    ) -> Self {
+        let report = RelayReport {
+            ledger: Ledger::default(),
+            capture: capture.then(Capture::default),
+            lateness: Lateness::default(),
+            drops: [0; 2],
+            refused: 0,
+            scheduling,
+        };
+        let scratch = vec![0; wire.largest_packet + VNET_HEADER_BYTES];
+        Self { wire, network, control, spare: Vec::new(), scratch, shaped: false, report }
+    }
+
+    fn run(mut self) -> RelayReport {
+        loop {
+            match self.control.state.load(Ordering::SeqCst) {
+                STOPPED => break,
+                state => self.shaped = state == SHAPED,
+            }
+            self.deliver_due();
+            let busy = self.read_batch(Direction::Up) | self.read_batch(Direction::Down);
+            if !busy {
+                self.wait();
+            }
+        }
+        self.report.drops = self.network.drops();
+        self.report
+    }
+
+    /// Sleeps until a packet comes or shortly before one is due.
+    fn wait(&mut self) {
+        let timeout = match self.network.next_event() {
+            None => None,
+            Some(due) => match due.saturating_sub(clock::now()) {
+                0..=WATCH_NS => return,
+                early => Some(TimeSpec::from_duration(std::time::Duration::from_nanos(early - WATCH_NS))),
+            },
+        };
+        let mut fds = [
+            PollFd::new(self.wire.client.file().as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.wire.servers.file().as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.control.wake.as_fd(), PollFlags::POLLIN),
+        ];
+        // An interrupted or failed wait only means looking again.
+        let _ = ppoll(&mut fds, timeout, None);
+        if fds[2].any() == Some(true) {
+            let _ = self.control.wake.read();
+        }
+    }
+
+    fn read_batch(&mut self, direction: Direction) -> bool {
+        for count in 0..BATCH {
+            match self.wire.device(direction, End::Near).read(&mut self.scratch) {
+                Ok(length) if length > VNET_HEADER_BYTES => self.on_packet(direction, length),
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return count > 0,
+            }
+        }
+        true
+    }
+
+    fn on_packet(&mut self, direction: Direction, length: usize) {
+        let now = clock::now();
+        let packet = &self.scratch[VNET_HEADER_BYTES..length];
+        let Some((source, destination)) = super::packet::endpoints(packet) else {
+            return;
+        };
+        if !self.shaped {
+            self.write(direction, None);
+            return;
+        }
+        if let Some(segment) = Segment::parse(packet) {
+            self.report.ledger.sent(direction, now, &segment);
+        }
+        if let (Direction::Up, Some(capture)) = (direction, &mut self.report.capture) {
+            capture.keep(now, packet);
+        }
+        let far_end = if direction == Direction::Up { destination } else { source };
+        let origin = AddressPlan::index(self.wire.hosts, far_end);
+        let bytes = packet.len() as u32;
+        let mut copy = self.spare.pop().unwrap_or_default();
+        copy.clear();
+        copy.extend_from_slice(&self.scratch[..length]);
+        self.network.send(now, direction, origin, bytes, copy);
+    }
+
+    fn deliver_due(&mut self) {
+        while let Some((due, direction, packet)) = self.network.deliver(clock::now()) {
+            let now = clock::now();
+            self.report.lateness.record(due, now);
+            self.write(direction, Some(&packet));
+            if direction == Direction::Down {
+                if let Some(segment) = Segment::parse(&packet[VNET_HEADER_BYTES..]) {
+                    self.report.ledger.arrived(now, &segment);
+                }
+                if let Some(capture) = &mut self.report.capture {
+                    capture.keep(now, &packet[VNET_HEADER_BYTES..]);
+                }
+            }
+            self.spare.push(packet);
+        }
+    }
+
+    /// Writes `packet`, or what was read last.
+    fn write(&mut self, direction: Direction, packet: Option<&[u8]>) {
+        let packet = packet.unwrap_or(&self.scratch);
+        if self.wire.device(direction, End::Far).write(packet).is_err() {
+            self.report.refused += 1;
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The other witnesses of Fast Open, and whether they agree with the ledger.
+
+mod counters;
+mod proof;
+mod tcp_info;
+
+pub use counters::Counters;
+pub use proof::{Expectation, Proof, Statement, examine};
+pub use tcp_info::TcpInfo;

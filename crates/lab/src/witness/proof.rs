@@ -1,0 +1,113 @@
+//! Three witnesses, one verdict: a `tfo` load used Fast Open and a `tcp` load did not.
+
+use serde::Serialize;
+
+use super::Counters;
+use crate::ledger::{Cookie, Entry};
+
+/// What the witnesses said of one connection.
+#[derive(Debug, Clone)]
+pub struct Statement {
+    /// The connection's number in the load.
+    pub connection: u32,
+    /// What the relay saw.
+    pub ledger: Option<Entry>,
+    /// `TCP_INFO`'s "SYN data acknowledged"; `None` if the socket could not be asked.
+    pub tcp_info: Option<bool>,
+}
+
+/// What the treatment promises of every connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expectation {
+    /// `tcp`: no SYN carries the option or data.
+    Never,
+    /// `tfo` with warm cookies on a path that loses nothing: every SYN carries data, all of it is acknowledged.
+    Always,
+    /// `tfo` otherwise: the witnesses must agree, whatever they saw.
+    Agreement,
+}
+
+/// The verdict.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Proof {
+    /// Whether all witnesses agree with each other and with what was promised.
+    pub ok: bool,
+    /// What the relay counted.
+    pub ledger: LedgerCount,
+    /// What the sockets said.
+    pub tcp_info: TcpInfoCount,
+    /// What the kernel counted.
+    pub counters: Counters,
+    /// Every contradiction, in words.
+    pub disagreements: Vec<String>,
+}
+
+/// The ledger's part.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct LedgerCount {
+    /// Connections.
+    pub connections: u64,
+    /// SYNs with a cookie and data.
+    pub offered: u64,
+    /// ... whose data was acknowledged.
+    pub accepted: u64,
+}
+
+/// `TCP_INFO`'s part.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct TcpInfoCount {
+    /// Sockets that say their SYN data was acknowledged.
+    pub syn_data: u64,
+}
+
+/// Compares what the witnesses say. `counters` holds the growth during the load, the client's and the servers'.
+pub fn examine(expectation: Expectation, statements: &[Statement], counters: Counters) -> Proof {
+    let entries = || statements.iter().filter_map(|statement| statement.ledger.as_ref());
+    let count = |test: fn(&Entry) -> bool| entries().filter(|entry| test(entry)).count() as u64;
+    let ledger = LedgerCount {
+        connections: entries().count() as u64,
+        offered: count(Entry::offered),
+        accepted: count(Entry::accepted),
+    };
+    let confirmed = statements.iter().filter(|statement| statement.tcp_info == Some(true)).count() as u64;
+    let mut disagreements: Vec<_> =
+        statements.iter().filter_map(|statement| contradiction(expectation, statement)).collect();
+    for (name, value) in [("TCPFastOpenActive", counters.active), ("TCPFastOpenPassive", counters.passive)] {
+        if value != ledger.accepted {
+            let accepted = ledger.accepted;
+            disagreements.push(format!("{name} grew by {value}, the relay saw {accepted} SYNs with data accepted"));
+        }
+    }
+    Proof {
+        ok: disagreements.is_empty(),
+        ledger,
+        tcp_info: TcpInfoCount { syn_data: confirmed },
+        counters,
+        disagreements,
+    }
+}
+
+fn contradiction(expectation: Expectation, statement: &Statement) -> Option<String> {
+    let connection = statement.connection;
+    let say = |text: String| Some(format!("connection {connection}: {text}"));
+    let Some(entry) = &statement.ledger else {
+        return say("the relay never saw its SYN".to_owned());
+    };
+    match statement.tcp_info {
+        None => return say("its socket could not be asked".to_owned()),
+        Some(info) if info != entry.accepted() => {
+            let relay = if entry.accepted() { "acknowledged" } else { "not acknowledged" };
+            let socket = if info { "it was" } else { "it was not" };
+            return say(format!("the relay saw SYN data {relay}, TCP_INFO says {socket}"));
+        }
+        Some(_) => {}
+    }
+    match expectation {
+        Expectation::Never if entry.cookie != Cookie::None || entry.syn_payload_bytes > 0 => {
+            say("its SYN used Fast Open in a tcp load".to_owned())
+        }
+        Expectation::Always if !entry.offered() => say("its SYN carried no data in a warm tfo load".to_owned()),
+        Expectation::Always if !entry.accepted() => say("its SYN's data was not acknowledged".to_owned()),
+        _ => None,
+    }
+}

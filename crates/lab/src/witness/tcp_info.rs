@@ -1,0 +1,47 @@
+//! What the socket itself says (`TCP_INFO`, `linux/tcp.h`).
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+use nix::libc;
+
+/// Offset of `tcpi_options`.
+const OPTIONS: usize = 5;
+/// Offset of the byte with `tcpi_fastopen_client_fail` in bits 1 and 2.
+const FLAGS: usize = 7;
+/// `TCPI_OPT_SYN_DATA`: data in the SYN was acknowledged.
+const SYN_DATA: u8 = 0x20;
+
+/// The part of `struct tcp_info` that testifies to Fast Open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// Data in the SYN was acknowledged.
+    pub syn_data: bool,
+    /// Why not: 0 no reason, 1 no cookie, 2 data not acknowledged, 3 SYN sent again.
+    pub client_fail: u8,
+}
+
+impl TcpInfo {
+    /// Asks a connected socket.
+    ///
+    /// # Errors
+    /// The kernel's, when `socket` is not a TCP socket.
+    pub fn of(socket: &impl AsFd) -> io::Result<Self> {
+        let mut bytes = [0_u8; 256];
+        let mut length = bytes.len() as libc::socklen_t;
+        // SAFETY: pointer and length describe `bytes`; the kernel writes at most `length` bytes.
+        let answer = unsafe {
+            libc::getsockopt(
+                socket.as_fd().as_raw_fd(),
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                bytes.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        if answer != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { syn_data: bytes[OPTIONS] & SYN_DATA != 0, client_fail: bytes[FLAGS] >> 1 & 3 })
+    }
+}
