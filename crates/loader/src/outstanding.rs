@@ -25,7 +25,7 @@ impl Outstanding {
     pub(crate) fn remove(&mut self, blocks_load: bool, now: Nanos) {
         self.all -= 1;
         self.blocking -= usize::from(blocks_load);
-        if blocks_load && self.blocking == 0 {
+        if self.blocking == 0 {
             self.load_event.get_or_insert(now);
         }
     }

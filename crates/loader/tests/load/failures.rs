@@ -4,7 +4,7 @@ use firstflight_loader::{Command, Config, ConnId};
 use firstflight_page::{Kind, Resource, Via};
 
 use crate::network::{Fault, MS, Network, RTT};
-use crate::pages::{document, found, image, page, redirecting};
+use crate::pages::{at_byte, document, found, image, page, redirecting};
 
 const PATIENCE: u64 = 1_000 * MS;
 
@@ -135,6 +135,18 @@ fn a_response_that_the_page_does_not_have_is_a_failed_request() {
 }
 
 #[test]
+fn the_body_of_a_response_that_the_page_does_not_have_is_not_parsed() {
+    let frame = found(Kind::Frame, "b.test", 0, Via::Parser);
+    let page = page(vec![
+        document(0),
+        frame,
+        at_byte(10, found(Kind::Image, "c.test", 1, Via::Parser)),
+    ]);
+    assert_eq!(Network::default().load(&page).sent(), [0, 1, 2]);
+    assert_eq!(with(1, Fault::Status(404)).load(&page).sent(), [0, 1]);
+}
+
+#[test]
 fn a_redirect_without_location_leads_nowhere() {
     let page = page(vec![
         document(0),
@@ -168,8 +180,19 @@ fn a_request_on_a_reused_connection_that_was_dead_is_sent_again_on_a_new_one() {
 }
 
 #[test]
+fn a_request_whose_response_has_begun_is_never_sent_again() {
+    let page = page(vec![document(0), found(Kind::Xhr, "a.test", 0, Via::Script)]);
+    let outcome = with(1, Fault::ResetsAfter(0)).load(&page);
+    let request = &outcome.record.requests[1];
+    assert_eq!(
+        (request.conn, request.retries, outcome.error(1)),
+        (Some(ConnId(0)), 0, "reset")
+    );
+}
+
+#[test]
 fn a_request_on_a_new_connection_is_never_sent_again() {
-    let outcome = with(1, Fault::ResetsAfter(0)).load(&page(vec![document(0), image("b.test")]));
+    let outcome = with(1, Fault::Resets).load(&page(vec![document(0), image("b.test")]));
     assert_eq!(
         (outcome.error(1), outcome.record.requests[1].retries),
         ("reset", 0)

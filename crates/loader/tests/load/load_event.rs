@@ -4,7 +4,7 @@ use firstflight_loader::{Config, Loader};
 use firstflight_page::{Kind, Resource, Via};
 
 use crate::network::{Fault, MS, Network, RTT};
-use crate::pages::{delayed, document, found, image, page};
+use crate::pages::{delayed, document, found, image, page, redirecting};
 
 #[test]
 fn the_load_event_waits_for_the_last_byte_of_what_blocks_it() {
@@ -65,6 +65,35 @@ fn the_load_event_waits_for_main_thread_work() {
         script,
     ]);
     assert_eq!(Network::default().load(&page).record.plt, Some(4 * RTT + 80 * MS));
+}
+
+#[test]
+fn the_load_event_waits_for_the_processing_of_whatever_costs_time() {
+    let image = Resource {
+        cpu_ms: 12.0,
+        ..image("b.test")
+    };
+    let record = Network::default().load(&page(vec![document(0), image])).record;
+    assert_eq!(record.plt, Some(4 * RTT + 12 * MS));
+}
+
+#[test]
+fn a_redirect_is_done_with_when_it_ends_however_busy_the_main_thread_is() {
+    let busy = found(Kind::Script, "b.test", 0, Via::Parser);
+    let busy = Resource {
+        cpu_ms: 900.0,
+        blocks_load: false,
+        ..busy
+    };
+    let moved = Resource {
+        server_ms: 1.0,
+        ..redirecting(found(Kind::Frame, "c.test", 0, Via::Parser))
+    };
+    let target = found(Kind::Image, "d.test", 2, Via::Redirect);
+    let record = Network::default()
+        .load(&page(vec![document(0), busy, moved, target]))
+        .record;
+    assert_eq!(record.plt, Some(6 * RTT + MS));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What the loader promises, over a trivial virtual network.
 
 mod discovery;
+mod driving;
 mod failures;
 mod load_event;
 mod network;

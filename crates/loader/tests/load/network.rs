@@ -14,6 +14,8 @@ pub(crate) const RTT: Nanos = 100 * MS;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     NeverAnswers,
+    /// Resets before the response.
+    Resets,
     /// Resets after this many body bytes.
     ResetsAfter(u64),
     /// Answers with this status.
@@ -38,6 +40,8 @@ pub(crate) struct Network {
     pub(crate) silent: HashSet<OriginId>,
     /// Connections close without a word after this many responses: the next request meets a reset.
     pub(crate) dies_after: Option<u32>,
+    /// The server closes after each response, whatever the client wants.
+    pub(crate) closes: bool,
     /// How late the driver wakes up for the loader's timers.
     pub(crate) late: Nanos,
 }
@@ -53,6 +57,7 @@ impl Default for Network {
             refusing: HashSet::new(),
             silent: HashSet::new(),
             dies_after: None,
+            closes: false,
             late: 0,
         }
     }

@@ -119,6 +119,36 @@ fn of_idle_connections_the_most_recently_used_is_taken() {
 }
 
 #[test]
+fn a_connection_carries_one_request_if_either_side_wants_it_so() {
+    let page = page(vec![
+        document(0),
+        image("a.test"),
+        found(Kind::Xhr, "a.test", 0, Via::Script),
+    ]);
+    let closing_client = Config {
+        keep_alive: false,
+        ..Config::default()
+    };
+    let closing_server = Network {
+        closes: true,
+        ..Network::default()
+    };
+    for outcome in [
+        Network::default().load_with(&page, closing_client),
+        closing_server.load(&page),
+    ] {
+        let requests = &outcome.record.requests;
+        for connection in &outcome.record.connections {
+            let request = requests
+                .iter()
+                .find(|request| request.conn == Some(connection.conn));
+            assert_eq!(connection.requests, 1);
+            assert_eq!(connection.closed, request.and_then(|request| request.end));
+        }
+    }
+}
+
+#[test]
 fn an_idle_connection_makes_room_for_another_origin() {
     let two = Config {
         max_connections: 2,

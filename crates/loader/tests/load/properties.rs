@@ -83,6 +83,7 @@ fn any_page() -> impl Strategy<Value = Page> {
 fn fault() -> impl Strategy<Value = Fault> {
     prop_oneof![
         Just(Fault::NeverAnswers),
+        Just(Fault::Resets),
         (0..2_000_u64).prop_map(Fault::ResetsAfter),
         Just(Fault::Status(404)),
         (0..2_000_u64).prop_map(Fault::Ends),

@@ -38,7 +38,6 @@ struct Connection {
 pub(crate) struct Run<'a> {
     network: &'a Network,
     page: &'a Page,
-    config: Config,
     now: Nanos,
     loader: Loader,
     queue: BinaryHeap<Reverse<(Nanos, u64, ConnId, Happening)>>,
@@ -54,7 +53,6 @@ impl<'a> Run<'a> {
         Self {
             network,
             page,
-            config,
             now: START,
             loader: Loader::new(page, config, START),
             queue: BinaryHeap::new(),
@@ -116,7 +114,7 @@ impl<'a> Run<'a> {
         if connection.socket == Socket::Closed {
             return;
         }
-        let reusable = self.config.keep_alive;
+        let reusable = !self.network.closes;
         match happening {
             Happening::Writable => connection.socket = Socket::Idle,
             Happening::End if reusable => connection.socket = Socket::Idle,
@@ -216,6 +214,7 @@ impl<'a> Run<'a> {
         let fault = self.network.faults.get(&request);
         let (body, end) = match fault {
             Some(Fault::NeverAnswers) => return,
+            Some(Fault::Resets) => return self.plan(self.network.rtt, conn, Happening::Failed("reset")),
             Some(&Fault::ResetsAfter(bytes)) => (bytes, Happening::Failed("reset")),
             Some(&Fault::Ends(bytes)) => (bytes, Happening::End),
             _ => (resource.body_bytes, Happening::End),

@@ -1,0 +1,142 @@
+//! What a driver may rely on, and what it may get wrong.
+
+use firstflight_loader::{Command, Config, ConnId, Event, Loader};
+
+use crate::network::MS;
+use crate::pages::{at_byte, document, image, page};
+
+const CONN: ConnId = ConnId(0);
+
+/// A loader of a document of 1,000 bytes that refers to an image at byte 500; its request is on its way.
+fn requested() -> Loader {
+    let page = page(vec![document(1_000), at_byte(500, image("b.test"))]);
+    let mut loader = Loader::new(
+        &page,
+        Config {
+            load_timeout: 100 * MS,
+            ..Config::default()
+        },
+        0,
+    );
+    assert_eq!(
+        loader.poll(),
+        Some(Command::Open {
+            conn: CONN,
+            origin: 0
+        })
+    );
+    loader.handle(0, Event::Writable(CONN));
+    assert_eq!(
+        loader.poll(),
+        Some(Command::Send {
+            conn: CONN,
+            request: 0
+        })
+    );
+    loader.handle(0, Event::RequestSent(CONN));
+    loader
+}
+
+fn head(status: u16) -> Event<'static> {
+    Event::Head {
+        conn: CONN,
+        status,
+        location: None,
+    }
+}
+
+#[test]
+fn origins_are_numbered_in_order_of_first_use() {
+    let names: Vec<_> = requested().origins().iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["http://a.test", "http://b.test"]);
+}
+
+#[test]
+fn a_body_that_is_told_before_its_head_is_parsed_when_the_head_is_there() {
+    let mut loader = requested();
+    loader.handle(
+        MS,
+        Event::Body {
+            conn: CONN,
+            bytes: 600,
+        },
+    );
+    assert_eq!(loader.poll(), None);
+    loader.handle(2 * MS, head(200));
+    assert_eq!(
+        loader.poll(),
+        Some(Command::Open {
+            conn: ConnId(1),
+            origin: 1
+        })
+    );
+    let document = &loader.finish(3 * MS).requests[0];
+    assert_eq!((document.first_byte, document.body_bytes), (Some(MS), 600));
+}
+
+#[test]
+fn a_response_has_one_head() {
+    let mut loader = requested();
+    loader.handle(MS, head(200));
+    loader.handle(MS, head(404));
+    assert_eq!(loader.finish(2 * MS).requests[0].status, Some(200));
+}
+
+#[test]
+fn a_response_without_a_head_is_no_response() {
+    let mut loader = requested();
+    loader.handle(
+        MS,
+        Event::Body {
+            conn: CONN,
+            bytes: 1_000,
+        },
+    );
+    loader.handle(
+        MS,
+        Event::End {
+            conn: CONN,
+            reusable: true,
+        },
+    );
+    assert!(loader.is_done());
+    assert_eq!(
+        loader.finish(MS).failed.as_deref(),
+        Some("the document failed: the response has no header")
+    );
+}
+
+#[test]
+fn what_was_due_before_an_event_happens_before_it() {
+    let mut loader = requested();
+    loader.handle(200 * MS, head(200));
+    assert!(loader.is_done());
+    let record = loader.finish(200 * MS);
+    assert_eq!((record.end, record.requests[0].status), (100 * MS, None));
+    assert_eq!(record.failed.as_deref(), Some("the load timed out after 100 ms"));
+}
+
+#[test]
+fn a_load_that_is_done_waits_for_nothing() {
+    let page = page(vec![document(0)]);
+    let mut loader = Loader::new(&page, Config::default(), 0);
+    loader.handle(0, Event::Writable(CONN));
+    loader.handle(1, head(200));
+    assert!(loader.next_timeout().is_some());
+    loader.handle(
+        1,
+        Event::End {
+            conn: CONN,
+            reusable: true,
+        },
+    );
+    assert_eq!(loader.next_timeout(), None);
+    loader.handle(
+        u64::MAX,
+        Event::Failed {
+            conn: CONN,
+            error: "closed",
+        },
+    );
+    assert_eq!(loader.finish(u64::MAX).end, 1);
+}
