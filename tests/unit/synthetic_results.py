@@ -1,7 +1,7 @@
 """Journals without a laboratory: loads shaped like the paper's pages, from a crude model of a page load.
 
-A request waits for one of six connections to its origin, pays one RTT to connect (`tcp`) or none (`tfo`, warm),
-one RTT to be answered, and then its share of a 4 Mbit/s link. For tests of tables and figures; no simulator.
+A request waits for one of six connections to its origin, pays one RTT to connect (`tcp`) or none (`tfo`,
+warm), one RTT to be answered, and then its share of a 4 Mbit/s link. No simulator.
 """
 
 import json

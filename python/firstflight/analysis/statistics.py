@@ -1,0 +1,138 @@
+"""The statistics of a cell pair: medians over paired blocks, bootstrap intervals, a signed-rank test.
+
+Intervals are percentile bootstrap intervals over whole blocks (`scipy.stats.bootstrap`, paired, seeded): the
+two loads of a block ran back to back and are drawn together, so what moved both cancels. Percentile rather
+than BCa, because the jackknife that BCa needs breaks down for a median of a handful of values.
+
+Not modelled: drift within a block, and the narrowness of any bootstrap of few blocks (see `chance_of_sign`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypedDict
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats  # type: ignore[import-untyped]
+
+CONFIDENCE = 0.95
+"""Level of every interval."""
+
+RESAMPLES = 9999
+"""Bootstrap resamples of an interval."""
+
+SEED = 20110612
+"""Seed of the resampling, so that the same journal gives the same summary."""
+
+
+class Estimate(TypedDict):
+    """A median in ms with its interval; null where there is too little data."""
+
+    median: float | None
+    low: float | None
+    high: float | None
+
+
+class Improvement(TypedDict):
+    """A signed improvement as a fraction with its interval; positive means that TFO is faster."""
+
+    point: float | None
+    low: float | None
+    high: float | None
+
+
+def median(values: Sequence[float]) -> Estimate:
+    """The median with its interval.
+
+    Args:
+        values: One per load, ms.
+    """
+    if not values:
+        return {"median": None, "low": None, "high": None}
+    low, high = _interval((values,), np.median)
+    return {"median": float(np.median(values)), "low": low, "high": high}
+
+
+def improvement(tcp_ms: Sequence[float], tfo_ms: Sequence[float]) -> Improvement:
+    """(PLT_tcp - PLT_tfo) / PLT_tcp of the medians, with its interval.
+
+    Args:
+        tcp_ms: PLT without, one per paired block.
+        tfo_ms: PLT with, in the same order of blocks.
+    """
+    if not tcp_ms:
+        return {"point": None, "low": None, "high": None}
+    low, high = _interval((tcp_ms, tfo_ms), ratio_of_medians)
+    return {"point": float(ratio_of_medians(tcp_ms, tfo_ms)), "low": low, "high": high}
+
+
+def null_improvement(tcp_ms: Sequence[float]) -> float | None:
+    """The improvement of tcp on tcp: every second block against the others. What noise alone makes.
+
+    Args:
+        tcp_ms: PLT without, in block order.
+
+    Returns:
+        A signed fraction; None below two blocks.
+    """
+    return float(ratio_of_medians(tcp_ms[0::2], tcp_ms[1::2])) if len(tcp_ms) > 1 else None
+
+
+def p_value(tcp_ms: Sequence[float], tfo_ms: Sequence[float]) -> float | None:
+    """Two-sided Wilcoxon signed-rank test on the paired blocks.
+
+    Returns:
+        The probability of so one-sided a set of differences if the modes were equal; None without blocks.
+    """
+    if not tcp_ms:
+        return None
+    if list(tcp_ms) == list(tfo_ms):
+        return 1.0
+    return float(stats.wilcoxon(tcp_ms, tfo_ms).pvalue)
+
+
+def verdict(found: Improvement) -> str:
+    """`faster` or `slower` where the interval excludes 0, else `no difference shown`."""
+    if found["low"] is not None and found["low"] > 0:
+        return "faster"
+    if found["high"] is not None and found["high"] < 0:
+        return "slower"
+    return "no difference shown"
+
+
+def coefficient_of_variation(values: Sequence[float]) -> float | None:
+    """Sample standard deviation over mean; None below two values."""
+    return float(np.std(values, ddof=1) / np.mean(values)) if len(values) > 1 else None
+
+
+def chance_of_sign(blocks: int) -> float:
+    """How often two equal modes would differ in the same direction in every one of so many blocks.
+
+    With few blocks the bootstrap interval ends at the smallest and the largest value seen, so this is about
+    how often it would exclude 0 for no reason.
+    """
+    return math.ldexp(1.0, 1 - blocks)
+
+
+def ratio_of_medians(tcp_ms: ArrayLike, tfo_ms: ArrayLike, axis: int = -1) -> NDArray[np.float64]:
+    """(median tcp - median tfo) / median tcp along an axis."""
+    tcp, tfo = (np.median(np.asarray(values, float), axis=axis) for values in (tcp_ms, tfo_ms))
+    return np.asarray((tcp - tfo) / tcp)
+
+
+def _interval(samples: tuple[Sequence[float], ...], statistic: Any) -> tuple[float | None, float | None]:  # noqa: ANN401
+    if len(samples[0]) < 2:
+        return None, None
+    found = stats.bootstrap(
+        samples,
+        statistic,
+        paired=True,
+        vectorized=True,
+        n_resamples=RESAMPLES,
+        confidence_level=CONFIDENCE,
+        method="percentile",
+        rng=np.random.default_rng(SEED),
+    ).confidence_interval
+    return float(found.low), float(found.high)

@@ -1,0 +1,105 @@
+"""summary.json: what the loads of a run say, per cell pair, with proof and doubts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from firstflight.analysis.cells import MODES, CellPair, cell_pairs
+from firstflight.analysis.proof import prove
+from firstflight.analysis.statistics import (
+    CONFIDENCE,
+    RESAMPLES,
+    coefficient_of_variation,
+    improvement,
+    median,
+    null_improvement,
+    p_value,
+    verdict,
+)
+from firstflight.analysis.warnings import find_warnings
+from firstflight.errors import UsageError
+from firstflight.results import Journal, journal_path, write_whole
+
+SUMMARY_FORMAT = "firstflight-summary/1"
+"""Format and version of summary.json."""
+
+
+def summarize(folder: Path) -> dict[str, Any]:
+    """Summarise a results folder and write its ``summary.json``.
+
+    Args:
+        folder: The results folder; only its journal is read.
+
+    Returns:
+        What was written: `cells` (one per cell pair) and `warnings`. docs/results.md names every key.
+
+    Raises:
+        UsageError: The folder has no readable journal or no load, or cannot be written to.
+    """
+    journal = Journal(journal_path(folder))
+    pairs = cell_pairs(journal.records())
+    return write_summary(folder, pairs, torn=journal.torn)
+
+
+def write_summary(folder: Path, pairs: Sequence[CellPair], *, torn: bool) -> dict[str, Any]:
+    """As `summarize`, of cell pairs that are at hand already.
+
+    Args:
+        folder: Where ``summary.json`` goes.
+        pairs: From `cell_pairs`.
+        torn: Whether the journal ended in a torn line.
+    """
+    if not pairs:
+        hint = "run the experiment, or go on with `--resume`"
+        raise UsageError(f"{folder}: no load has ended yet", hint)
+    summary = summarize_pairs(pairs, torn=torn)
+    write_whole(folder / "summary.json", (json.dumps(summary, indent=2, ensure_ascii=False) + "\n").encode())
+    return summary
+
+
+def summarize_pairs(pairs: Sequence[CellPair], *, torn: bool = False) -> dict[str, Any]:
+    """The summary of cell pairs; the same pairs give the same summary.
+
+    Args:
+        pairs: From `cell_pairs`.
+        torn: Whether the journal ended in a torn line.
+    """
+    return {
+        "format": SUMMARY_FORMAT,
+        "interval": {
+            "confidence": CONFIDENCE,
+            "method": "paired percentile bootstrap",
+            "resamples": RESAMPLES,
+        },
+        "cells": [_cell(pair) for pair in pairs],
+        "warnings": find_warnings(pairs, torn=torn),
+    }
+
+
+def _cell(pair: CellPair) -> dict[str, Any]:
+    tcp_ms, tfo_ms = (pair.plt_ms(mode) for mode in MODES)
+    paired = (tcp_ms, tfo_ms) if pair.blocks else ([], [])
+    found = improvement(*paired)
+    return {
+        **pair.key._asdict(),
+        "cookies": pair.cookies,
+        "url": pair.url,
+        "n": len(pair.blocks),
+        **{f"{mode}_loads": _counts(pair, mode) for mode in MODES},
+        "tcp_ms": median(tcp_ms),
+        "tfo_ms": median(tfo_ms),
+        "tcp_cv": coefficient_of_variation(tcp_ms),
+        "tfo_cv": coefficient_of_variation(tfo_ms),
+        "improvement": found,
+        "p_value": p_value(*paired),
+        "verdict": verdict(found),
+        "null_improvement": null_improvement(paired[0]),
+        "proof": prove(pair),
+    }
+
+
+def _counts(pair: CellPair, mode: str) -> dict[str, int]:
+    return {"ok": len(pair.ok[mode]), "failed": len(pair.failed[mode])}

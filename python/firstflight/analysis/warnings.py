@@ -1,0 +1,180 @@
+"""All that makes a result doubtful, each with advice. A warning means: check before you trust the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypedDict
+
+from firstflight.analysis.cells import MODES, CellPair
+from firstflight.analysis.proof import prove
+from firstflight.analysis.statistics import chance_of_sign, null_improvement, ratio_of_medians
+from firstflight.results import LoadRecord
+
+FEW_BLOCKS = 5
+"""Below so many paired blocks the interval is said to be too narrow."""
+
+
+class Warning(TypedDict):
+    """One doubt: what kind, what was seen and where, what to do."""
+
+    kind: str
+    message: str
+    advice: str
+
+
+def find_warnings(pairs: Sequence[CellPair], *, torn: bool = False) -> list[Warning]:
+    """All doubts about the loads of a run, the gravest first.
+
+    Args:
+        pairs: The cell pairs of the run.
+        torn: Whether the journal ended in a torn line.
+    """
+    found = [found for check in _CHECKS for found in check(pairs)]
+    if torn:
+        found.append(
+            {
+                "kind": "cut short",
+                "message": "the last load was cut short when the run was killed; it is left out",
+                "advice": "go on with `firstflight run --resume`",
+            }
+        )
+    return found
+
+
+def _proof(pairs: Sequence[CellPair]) -> Iterator[Warning]:
+    bad = [pair for pair in pairs if not prove(pair)["ok"]]
+    if bad:
+        records = (record for pair in bad for mode in MODES for record in pair.loads(mode))
+        said = [str(text) for record in records for text in record["proof"].get("disagreements") or []]
+        example = f'; for example "{said[0]}"' if said else ""
+        yield {
+            "kind": "no proof",
+            "message": f"not proved that tfo loads used TFO and tcp loads did not: {_where(bad)}{example}",
+            "advice": "do not use these results; run `firstflight doctor`, see tfo_offered and tfo_accepted",
+        }
+
+
+def _failed_loads(pairs: Sequence[CellPair]) -> Iterator[Warning]:
+    cells, failed = _select(pairs, lambda record: record["load"]["status"] == "failed")
+    if failed:
+        reasons = _some([str(record["load"]["error"]) for record in failed])
+        loads = _plural(len(failed), "load")
+        be = "is" if len(failed) == 1 else "are"
+        yield {
+            "kind": "failed loads",
+            "message": f"{loads} failed and {be} in no median: {_where(cells)} ({reasons})",
+            "advice": "mend the cause and run again; failures that hit one mode more often are a result too",
+        }
+
+
+def _requests(
+    column: str, kind: str, what: str, advice: str
+) -> Callable[[Sequence[CellPair]], Iterator[Warning]]:
+    def check(pairs: Sequence[CellPair]) -> Iterator[Warning]:
+        cells, hit = _select(pairs, lambda record: bool(record["load"][column]))
+        if hit:
+            requests = _plural(sum(record["load"][column] for record in hit), "request")
+            message = f"{requests} in {_plural(len(hit), 'load')} {what}: {_where(cells)}"
+            yield {"kind": kind, "message": message, "advice": advice}
+
+    return check
+
+
+def _late_relay(pairs: Sequence[CellPair]) -> Iterator[Warning]:
+    cells, late = _select(pairs, lambda record: bool(record["relay"].get("late")))
+    if late:
+        worst_ms = max(float(record["relay"].get("late_max_ms") or 0) for record in late)
+        seen = f"{_plural(len(late), 'load')} (worst {worst_ms:.1f} ms)"
+        yield {
+            "kind": "late relay",
+            "message": f"the relay was late beyond its bound in {seen}: {_where(cells)}",
+            "advice": "leave the machine alone while it measures, or run fewer labs at once (`--jobs`)",
+        }
+
+
+def _unpaired(pairs: Sequence[CellPair]) -> Iterator[Warning]:
+    alone = [pair for pair in pairs if not pair.blocks]
+    if alone:
+        yield {
+            "kind": "nothing to compare",
+            "message": f"no block has an ok load of both modes: {_where(alone)}",
+            "advice": "run both modes (`--mode tcp,tfo`), or go on with `--resume`",
+        }
+
+
+def _few_blocks(pairs: Sequence[CellPair]) -> Iterator[Warning]:
+    few = [pair for pair in pairs if 0 < len(pair.blocks) < FEW_BLOCKS]
+    if few:
+        blocks = min(len(pair.blocks) for pair in few)
+        odds = round(1 / chance_of_sign(blocks))
+        doubt = (
+            f"too few: equal modes would show a difference in 1 of {odds} cells"
+            if blocks > 1
+            else "no interval"
+        )
+        yield {
+            "kind": "few blocks",
+            "message": f"{_plural(blocks, 'paired block')}, {doubt}: {_where(few)}",
+            "advice": f"`--repeats {FEW_BLOCKS}` or more",
+        }
+
+
+def _noise(pairs: Sequence[CellPair]) -> Iterator[Warning]:
+    noisy = [pair for pair in pairs if _is_noise(pair)]
+    if noisy:
+        yield {
+            "kind": "noise",
+            "message": f"tcp differs from tcp by as much as from tfo: {_where(noisy)}",
+            "advice": "the effect is not larger than the noise; more repeats on a quiet machine would tell",
+        }
+
+
+_CHECKS = (
+    _proof,
+    _failed_loads,
+    _requests(
+        "unmatched_requests",
+        "unmatched requests",
+        "asked for something the page was not recorded with",
+        "see the failed rows in requests; record the page again with this client",
+    ),
+    _requests(
+        "failed_requests",
+        "failed requests",
+        "got no complete response",
+        "see the rows without end_ms in requests; a page that breaks off early looks fast",
+    ),
+    _late_relay,
+    _unpaired,
+    _few_blocks,
+    _noise,
+)
+
+
+def _is_noise(pair: CellPair) -> bool:
+    tcp_ms, tfo_ms = pair.plt_ms("tcp"), pair.plt_ms("tfo")
+    null = null_improvement(tcp_ms) if pair.blocks else None
+    return null is not None and abs(null) >= abs(float(ratio_of_medians(tcp_ms, tfo_ms)))
+
+
+def _select(
+    pairs: Sequence[CellPair], wanted: Callable[[LoadRecord], bool]
+) -> tuple[list[CellPair], list[LoadRecord]]:
+    """The cells that hold a wanted load, and those loads, each once."""
+    cells = [pair for pair in pairs if any(map(wanted, pair.records()))]
+    loads = {r["load"]["load_id"]: r for pair in cells for r in pair.records() if wanted(r)}
+    return cells, list(loads.values())
+
+
+def _where(pairs: Sequence[CellPair]) -> str:
+    return _some([pair.name for pair in pairs])
+
+
+def _some(texts: list[str]) -> str:
+    texts = list(dict.fromkeys(texts))
+    more = f" and {len(texts) - 3} more" if len(texts) > 3 else ""
+    return ", ".join(texts[:3]) + more
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

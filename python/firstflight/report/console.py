@@ -1,0 +1,96 @@
+"""The result on a terminal: a table with the pages' RTTs as rows, and below it all that makes it doubtful.
+
+Readable without colour and in 100 columns: every number that a colour marks also has a sign or a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from firstflight.report import text
+
+_STYLES = {"faster": "green", "slower": "red"}
+_CONTROL = dict.fromkeys([*range(32), *range(127, 160)], "�")
+
+
+def print_summary(summary: Mapping[str, Any], console: Console) -> None:
+    """Print a summary.
+
+    Args:
+        summary: As `firstflight.analysis.summarize` gives it.
+        console: Where to; its width and colour are honoured.
+    """
+    console.print(render_summary(summary))
+
+
+def render_summary(summary: Mapping[str, Any]) -> RenderableType:
+    """The summary as something `rich` can print: a table per path and client, warnings."""
+    return Group(*_tables(summary["cells"]), *_warnings(summary["warnings"]))
+
+
+def _tables(cells: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:
+    settings: dict[str, list[Mapping[str, Any]]] = {}
+    for cell in cells:
+        settings.setdefault(text.path(cell), []).append(cell)
+    for setting, group in settings.items():
+        yield _table(setting, group)
+        yield Text("")
+
+
+def _table(setting: str, cells: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
+    table.title = _title(setting, cells)
+    table.add_column("page\nRTT", no_wrap=True)
+    for name in ("PLT tcp", "PLT tfo", "improvement"):
+        table.add_column(f"{name}\n95 % interval", justify="right", no_wrap=True)
+    table.add_column("verdict")
+    table.add_column("proof", ratio=1)
+    pages: dict[str, list[Mapping[str, Any]]] = {}
+    for cell in cells:
+        pages.setdefault(str(cell["page"]), []).append(cell)
+    for page, rows in pages.items():
+        table.add_row(_plain(page, "bold"))
+        for cell in rows:
+            table.add_row(*_row(cell), end_section=cell is rows[-1])
+    return table
+
+
+def _title(setting: str, cells: Sequence[Mapping[str, Any]]) -> Text:
+    blocks = sorted({cell["n"] for cell in cells})
+    count = str(blocks[0]) if len(blocks) == 1 else f"{blocks[0]} to {blocks[-1]}"
+    return _plain(f"{setting}: {count} paired blocks per row")
+
+
+def _row(cell: Mapping[str, Any]) -> list[Text]:
+    found, proof = cell["improvement"], cell["proof"]
+    style = _STYLES.get(cell["verdict"], "")
+    plt = (
+        f"{text.seconds(cell[mode]['median'])}\n{text.spread(cell[mode])}" for mode in ("tcp_ms", "tfo_ms")
+    )
+    change = f"{text.percent(found['point'])}\n{text.interval(found['low'], found['high'])}"
+    return [
+        _plain(f"  {text.rtt(cell['rtt_ms'])} ms"),
+        *map(_plain, plt),
+        _plain(change, style),
+        _plain(cell["verdict"], style),
+        _plain(proof["text"]) if proof["ok"] else _plain(f"NOT PROVED: {proof['text']}", "bold red"),
+    ]
+
+
+def _warnings(warnings: Sequence[Mapping[str, str]]) -> Iterator[RenderableType]:
+    for warning in warnings:
+        yield Text.assemble(("warning: ", "yellow"), _plain(f"{warning['kind']}: {warning['message']}"))
+        yield Padding(_plain(f"hint: {warning['advice']}", "dim"), (0, 0, 0, 2))
+
+
+def _plain(content: str, style: str = "") -> Text:
+    """Text as it is: no markup, and no control character of a hostile page reaches the terminal."""
+    safe = "\n".join(line.translate(_CONTROL) for line in content.rstrip("\n").split("\n"))
+    return Text(safe, style=style)

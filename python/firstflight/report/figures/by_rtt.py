@@ -1,0 +1,134 @@
+"""Curves over the RTT, a panel per page: the improvement beside the paper's, and the load times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from firstflight.published import PAPER, paper_table
+from firstflight.report import text
+from firstflight.report.figures.theme import INK, MODE_COLORS, MODE_NAMES, SOFT, Rows, Spec, styled, title
+
+_COLUMNS = 4
+_WIDTH, _HEIGHT = 200, 230
+_MEASURED, _PAPER = "measured", "the paper, Table 1"
+_SOURCES = (_MEASURED, _PAPER)
+
+Cell = Mapping[str, Any]
+
+
+def improvement_by_rtt(cells: Sequence[Cell]) -> Spec:
+    """Improvement against RTT with intervals, and the paper's Table 1 for the pages it has.
+
+    Args:
+        cells: Cells of the summary that have an improvement; at least one.
+    """
+    data = _improvements(cells)
+    color = alt.Color("source:N", sort=None).scale(domain=list(_SOURCES), range=[MODE_COLORS["tfo"], SOFT])
+    fill = alt.Fill("source:N", sort=None).scale(domain=list(_SOURCES), range=[MODE_COLORS["tfo"], "white"])
+    base = alt.Chart().encode(x=_rtt(data), color=color)
+    y = alt.Y("point:Q", title="improvement of the PLT (%)", axis=alt.Axis(grid=True)).scale(nice=True)
+    layers = alt.layer(
+        alt.Chart().mark_rule(color=INK, strokeWidth=1).encode(y=alt.datum(0)),
+        base.transform_filter(f"datum.source == '{_PAPER}'").mark_line(strokeDash=[4, 3]).encode(y=y),
+        base.transform_filter(f"datum.source == '{_MEASURED}'").mark_line().encode(y=y),
+        _interval(base),
+        base.mark_point(size=60, strokeWidth=1.6, opacity=1).encode(y=y, fill=fill),
+    )
+    subtitle = [f"{_blocks(cells)}; bars: 95 % interval. Above 0, TFO is faster.", _setting(cells)]
+    if any(row["source"] == _PAPER for row in data):
+        subtitle.append(f"Paper: {PAPER}; 4 Mbit/s down, 256 kbit/s up, the pages and the Chrome of 2011.")
+    return _faceted(layers, title("How much sooner the page loads with TFO", subtitle), data)
+
+
+def plt_by_rtt(cells: Sequence[Cell]) -> Spec:
+    """Median PLT against RTT, a line per mode, with intervals.
+
+    Args:
+        cells: Cells of the summary; at least one with a median.
+    """
+    data = _medians(cells)
+    names = list(MODE_NAMES.values())
+    color = alt.Color("source:N", sort=None).scale(domain=names, range=list(MODE_COLORS.values()))
+    base = alt.Chart().encode(x=_rtt(data), color=color)
+    y = alt.Y("point:Q", title="page load time (s)").scale(zero=True, nice=True)
+    layers = alt.layer(
+        base.mark_line().encode(y=y),
+        _interval(base),
+        base.mark_point(size=50, filled=True, opacity=1).encode(y=y),
+    )
+    subtitle = [f"{_blocks(cells)}; bars: 95 % interval of the median.", _setting(cells)]
+    return _faceted(layers, title("Page load time without and with TFO", subtitle), data)
+
+
+def _faceted(layers: alt.LayerChart | alt.FacetChart, heading: alt.TitleParams, data: Rows) -> Spec:
+    """A panel per page. The layers hold no data of their own: only so does each panel get its part."""
+    panels = len({row["panel"] for row in data})
+    layers = layers.properties(width=_WIDTH, height=_HEIGHT)
+    facet = alt.Facet("panel:N", title=None, sort=None)
+    chart = layers.facet(facet, columns=min(_COLUMNS, panels), data=alt.NamedData("cells"), title=heading)
+    return styled(chart.resolve_axis(x="independent"), {"cells": data})
+
+
+def _rtt(data: Rows) -> alt.X:
+    rtts_ms = sorted({float(row["rtt"]) for row in data})
+    scale = alt.Scale(domain=[0, (rtts_ms[-1] or 1) * 1.06], nice=False)
+    axis = alt.Axis(values=rtts_ms, labelOverlap=True, grid=False, format="~f")
+    return alt.X("rtt:Q", title="RTT (ms)", scale=scale, axis=axis)
+
+
+def _interval(base: alt.Chart) -> alt.Chart:
+    rules: alt.Chart = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2.2)
+    return rules.encode(y="low:Q", y2="high:Q")
+
+
+def _improvements(cells: Sequence[Cell]) -> Rows:
+    varying = text.varying(cells)
+    paper = {(found.page, found.rtt_ms): found for found in paper_table()}
+    rows = []
+    for cell in cells:
+        rows.append(_row(cell, varying, _MEASURED, cell["improvement"].values(), 100))
+        if found := paper.get((cell["page"], cell["rtt_ms"])):
+            rows.append(_row(cell, varying, _PAPER, (found.improvement, None, None), 100))
+    return rows
+
+
+def _medians(cells: Sequence[Cell]) -> Rows:
+    varying = text.varying(cells)
+    estimates = ((cell, mode, cell[f"{mode}_ms"]) for cell in cells for mode in MODE_NAMES)
+    return [
+        _row(cell, varying, MODE_NAMES[mode], found.values(), 1 / 1000)
+        for cell, mode, found in estimates
+        if found["median"] is not None
+    ]
+
+
+def _row(
+    cell: Cell,
+    varying: Sequence[str],
+    source: str,
+    estimate: Iterable[float | None],
+    scale: float,
+) -> dict[str, Any]:
+    """One point with its interval, in the panel of its page and of what else tells its cell apart."""
+    variant = text.variant(cell, varying)
+    scaled = (None if value is None else value * scale for value in estimate)
+    return {
+        "panel": f"{cell['page']} ({variant})" if variant else cell["page"],
+        "rtt": cell["rtt_ms"],
+        "source": source,
+        **dict(zip(("point", "low", "high"), scaled, strict=True)),
+    }
+
+
+def _blocks(cells: Sequence[Cell]) -> str:
+    counts = sorted({cell["n"] for cell in cells})
+    count = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"Medians over {count} paired blocks per point"
+
+
+def _setting(cells: Sequence[Cell]) -> str:
+    settings = {text.path(cell) for cell in cells}
+    return f"{settings.pop()}." if len(settings) == 1 else "Paths and clients differ by panel."

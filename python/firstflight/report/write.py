@@ -1,0 +1,50 @@
+"""Everything a report consists of, from a results folder alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from firstflight.analysis import CellPair, cell_pairs, write_summary
+from firstflight.report.course import observations
+from firstflight.report.html import render_html
+from firstflight.results import Journal, journal_path, write_tables, write_whole
+
+
+def write_report(
+    folder: Path, *, figures: bool = True, progress: Callable[[str], None] | None = None
+) -> list[Path]:
+    """Write tables, ``summary.json``, ``observations.txt``, figures and ``report.html``.
+
+    Args:
+        folder: The results folder; its journal, plan and environment are read.
+        figures: Whether to draw figures; the page then has none.
+        progress: Told, in a few words, what is made next.
+
+    Returns:
+        The files written, in the order they were made.
+
+    Raises:
+        UsageError: The folder has no readable journal or no load, or cannot be written to.
+    """
+    say = progress or (lambda _: None)
+    say("tables")
+    journal = Journal(journal_path(folder))
+    records = journal.records()
+    pairs = cell_pairs(records)
+    summary = write_summary(folder, pairs, torn=journal.torn)
+    paths = [*write_tables(folder, records), folder / "summary.json"]
+    paths.append(write_whole(folder / "observations.txt", observations(summary).encode()))
+    drawn = _draw(folder, pairs, summary, progress) if figures else []
+    say("page")
+    page = render_html(folder, summary, [path for path in drawn if path.suffix == ".svg"])
+    return [*paths, *drawn, write_whole(folder / "report.html", page.encode())]
+
+
+def _draw(
+    folder: Path, pairs: Sequence[CellPair], summary: dict[str, Any], progress: Callable[[str], None] | None
+) -> list[Path]:
+    from firstflight.report.figures import draw_figures  # noqa: PLC0415 (altair takes a second)
+
+    return draw_figures(folder, pairs, summary, progress)

@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firstflight.analysis.statistics import (
+    chance_of_sign,
+    coefficient_of_variation,
+    improvement,
+    median,
+    null_improvement,
+    p_value,
+    verdict,
+)
+
+SLOW, FAST = [100.0, 102.0, 98.0, 101.0, 99.0], [80.0, 81.0, 79.0, 82.0, 78.0]
+times_ms = st.lists(st.floats(1, 1e5), min_size=1, max_size=12)
+
+
+def test_improvement_is_signed_and_positive_when_tfo_is_faster() -> None:
+    assert improvement(SLOW, FAST)["point"] == pytest.approx(0.2)
+    assert improvement(FAST, SLOW)["point"] == pytest.approx(-0.25)
+
+
+def test_verdict_follows_the_interval() -> None:
+    assert verdict(improvement(SLOW, FAST)) == "faster"
+    assert verdict(improvement(FAST, SLOW)) == "slower"
+    assert verdict(improvement(SLOW, list(reversed(SLOW)))) == "no difference shown"
+    assert verdict(improvement(SLOW, SLOW)) == "no difference shown"
+
+
+def test_one_block_has_a_point_but_no_interval_and_no_verdict() -> None:
+    found = improvement([100.0], [50.0])
+    assert found == {"point": 0.5, "low": None, "high": None}
+    assert verdict(found) == "no difference shown"
+    assert median([100.0]) == {"median": 100.0, "low": None, "high": None}
+    assert null_improvement([100.0]) is None
+    assert coefficient_of_variation([100.0]) is None
+
+
+def test_no_block_has_no_numbers() -> None:
+    assert improvement([], []) == {"point": None, "low": None, "high": None}
+    assert median([]) == {"median": None, "low": None, "high": None}
+    assert p_value([], []) is None
+
+
+def test_the_null_improvement_compares_every_second_tcp_load_with_the_others() -> None:
+    assert null_improvement([100.0, 90.0, 100.0, 90.0, 100.0]) == pytest.approx(0.1)
+    assert null_improvement([90.0, 100.0]) == pytest.approx(-1 / 9)
+
+
+def test_p_value_is_that_of_the_exact_signed_rank_test() -> None:
+    assert p_value(SLOW, FAST) == pytest.approx(2 * 0.5**5)
+    assert p_value(SLOW, SLOW) == 1.0
+
+
+def test_pairing_takes_out_what_moves_both_loads_of_a_block() -> None:
+    drift = np.linspace(1, 3, 9)
+    paired = improvement(list(1000 * drift), list(900 * drift))
+    assert paired["low"] == pytest.approx(0.1)
+    assert paired["high"] == pytest.approx(0.1)
+
+
+@given(times_ms, st.randoms(use_true_random=False))
+def test_the_interval_holds_the_point_and_is_the_same_every_time(
+    tcp_ms: list[float], dice: np.random.Generator
+) -> None:
+    tfo_ms = [value * (0.5 + dice.random()) for value in tcp_ms]
+    found = improvement(tcp_ms, tfo_ms)
+    assert found == improvement(tcp_ms, tfo_ms)
+    assert -1e9 < float(found["point"] or 0) < 1
+    if len(tcp_ms) > 1:
+        assert found["low"] is not None
+        assert found["high"] is not None
+        assert found["low"] <= found["high"]
+
+
+@given(times_ms)
+def test_equal_modes_never_show_a_difference(tcp_ms: list[float]) -> None:
+    assert verdict(improvement(tcp_ms, tcp_ms)) == "no difference shown"
+
+
+def test_intervals_of_equal_modes_exclude_zero_about_as_often_as_is_said() -> None:
+    dice = np.random.default_rng(1)
+    rounds, blocks = 150, 5
+    wrong = sum(
+        verdict(improvement(list(dice.lognormal(7, 0.05, blocks)), list(dice.lognormal(7, 0.05, blocks))))
+        != "no difference shown"
+        for _ in range(rounds)
+    )
+    assert wrong / rounds < 2 * chance_of_sign(blocks)
+
+
+def test_two_blocks_agree_by_chance_half_the_time() -> None:
+    assert chance_of_sign(2) == 0.5
+    assert chance_of_sign(5) == 1 / 16

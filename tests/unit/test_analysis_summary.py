@@ -1,0 +1,215 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from synthetic_results import PAGES, RTTS_MS, failed_record, load_record, write_journal, write_results
+
+from firstflight.analysis import cell_pairs, summarize, summarize_pairs
+from firstflight.errors import UsageError
+from firstflight.results import LoadRecord
+
+
+def block(number: int, **changes: object) -> list[LoadRecord]:
+    return [load_record(mode=mode, block=number, **changes) for mode in ("tcp", "tfo")]
+
+
+def summary(*records: LoadRecord) -> dict[str, Any]:
+    return summarize_pairs(cell_pairs(records))
+
+
+def kinds(found: dict[str, Any]) -> list[str]:
+    return [warning["kind"] for warning in found["warnings"]]
+
+
+def five_blocks() -> list[LoadRecord]:
+    return [record for number in range(5) for record in block(number)]
+
+
+def test_a_summary_has_one_cell_per_page_and_rtt_in_a_fixed_order(tmp_path: Path) -> None:
+    found = summarize(write_results(tmp_path, blocks=2))
+    assert [(c["page"], c["rtt_ms"]) for c in found["cells"]] == [
+        (p, r) for p in sorted(PAGES) for r in RTTS_MS
+    ]
+    assert json.loads((tmp_path / "summary.json").read_text()) == found
+
+
+def test_a_cell_has_the_keys_of_the_design() -> None:
+    (cell,) = summary(*five_blocks())["cells"]
+    designed = """page rtt_ms down_mbps up_mbps topology client engine n tcp_ms tfo_ms improvement p_value
+        verdict null_improvement proof"""
+    assert set(designed.split()) <= set(cell)
+    assert set(cell["tcp_ms"]) == {"median", "low", "high"}
+    assert set(cell["improvement"]) == {"point", "low", "high"}
+    assert cell["n"] == 5
+    assert cell["url"] == PAGES["wikipedia"][0]
+
+
+def test_every_key_of_a_cell_is_in_the_docs() -> None:
+    (cell,) = summary(*five_blocks())["cells"]
+    docs = (Path(__file__).parents[2] / "docs" / "results.md").read_text().split("## summary.json")[1]
+    keys = [*cell, *cell["proof"], *cell["tcp_ms"], *cell["improvement"]]
+    assert [key for key in keys if f"`{key}`" not in docs] == []
+
+
+def test_the_proof_adds_up_the_connections_of_all_loads() -> None:
+    records = five_blocks()
+    connections = sum(r["load"]["connections"] for r in records if r["load"]["mode"] == "tfo")
+    (cell,) = summary(*records)["cells"]
+    assert cell["proof"] == {
+        "tfo_connections": connections,
+        "tfo_offered": connections,
+        "tfo_accepted": connections,
+        "tcp_offered": 0,
+        "ok": True,
+        "text": f"{connections} of {connections} connections carried data in the SYN",
+    }
+    assert not summary(*records)["warnings"]
+
+
+def test_only_blocks_with_two_ok_loads_count() -> None:
+    records = [
+        *five_blocks(),
+        load_record(mode="tcp", block=5, plt_ms=9e6),
+        failed_record(mode="tfo", block=5),
+    ]
+    (cell,) = summary(*records)["cells"]
+    assert cell["n"] == 5
+    assert cell["tcp_ms"] == summary(*five_blocks())["cells"][0]["tcp_ms"]
+    assert cell["tcp_loads"] == {"ok": 6, "failed": 0}
+    assert cell["tfo_loads"] == {"ok": 5, "failed": 1}
+
+
+def test_a_failed_load_is_said_with_its_reason() -> None:
+    found = summary(*five_blocks(), failed_record(mode="tfo", block=5))
+    (warning,) = found["warnings"]
+    assert warning["message"] == "1 load failed and is in no median: wikipedia 100 ms (timed out after 120 s)"
+    assert warning["advice"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [({"unmatched_requests": 2}, "unmatched requests"), ({"failed_requests": 3}, "failed requests")],
+)
+def test_failed_and_unmatched_requests_of_ok_loads_are_said(changes: dict[str, int], kind: str) -> None:
+    found = summary(*five_blocks()[:-2], *block(4, **changes))
+    assert kinds(found) == [kind]
+    assert str(2 * next(iter(changes.values()))) in found["warnings"][0]["message"]
+
+
+def test_a_late_relay_is_said_with_its_worst_lateness() -> None:
+    records = five_blocks()
+    records[3]["relay"] |= {"late": True, "late_max_ms": 7.25}
+    found = summary(*records)
+    assert kinds(found) == ["late relay"]
+    assert "1 load (worst 7.2 ms): wikipedia 100 ms" in found["warnings"][0]["message"]
+
+
+@pytest.mark.parametrize(("blocks", "says"), [(1, "no interval"), (2, "1 of 2 cells"), (4, "1 of 8 cells")])
+def test_few_blocks_are_said_with_the_chance_of_being_wrong(blocks: int, says: str) -> None:
+    found = summary(*five_blocks()[: 2 * blocks])
+    assert kinds(found) == ["few blocks"]
+    assert says in found["warnings"][0]["message"]
+
+
+def test_a_tfo_load_that_carried_no_data_in_its_syns_is_not_proved() -> None:
+    records = [r for n in range(5) for r in block(n, tfo_offered=0, tfo_accepted=0)]
+    found = summary(*records)
+    assert kinds(found)[0] == "no proof"
+    assert found["cells"][0]["proof"]["ok"] is False
+    assert found["cells"][0]["proof"]["text"].startswith("0 of ")
+
+
+def test_a_cold_load_needs_no_data_in_its_syns() -> None:
+    records = [r for n in range(5) for r in block(n, tfo_offered=0, tfo_accepted=0, cookies="cold")]
+    assert summary(*records)["cells"][0]["proof"]["ok"] is True
+
+
+def test_a_tcp_load_that_used_tfo_is_not_proved() -> None:
+    records = five_blocks()
+    records[0]["load"]["tfo_offered"] = 4
+    found = summary(*records)
+    assert kinds(found)[0] == "no proof"
+    assert found["cells"][0]["proof"]["text"].endswith("; so did 4 of the tcp loads")
+
+
+def test_a_disagreement_of_the_ledger_is_quoted() -> None:
+    records = five_blocks()
+    records[1]["proof"] = {"ok": False, "disagreements": ["ledger 23, TCP_INFO 22"]}
+    assert '"ledger 23, TCP_INFO 22"' in summary(*records)["warnings"][0]["message"]
+
+
+def test_a_load_without_proof_is_not_proved() -> None:
+    records = five_blocks()
+    records[1]["proof"] = {}
+    assert kinds(summary(*records)) == ["no proof"]
+
+
+def test_one_mode_alone_has_a_median_and_a_warning_but_no_improvement() -> None:
+    found = summary(*(load_record(mode="tcp", block=n) for n in range(5)))
+    (cell,) = found["cells"]
+    assert cell["n"] == 0
+    assert cell["tcp_ms"]["median"] is not None
+    assert cell["tfo_ms"]["median"] is None
+    assert cell["improvement"]["point"] is None
+    assert cell["verdict"] == "no difference shown"
+    assert "nothing to compare" in kinds(found)
+
+
+def test_noise_as_large_as_the_effect_is_said() -> None:
+    loads = [
+        load_record(mode=mode, block=n, plt_ms=1000.0 + 200 * (n % 2) + (mode == "tfo"))
+        for n in range(6)
+        for mode in ("tcp", "tfo")
+    ]
+    found = summary(*loads)
+    assert kinds(found) == ["noise"]
+    assert found["cells"][0]["null_improvement"] == pytest.approx(-0.2)
+
+
+def test_loads_that_differ_in_the_path_or_client_are_never_mixed() -> None:
+    for changes in (
+        {"down_mbps": None},
+        {"loss": 0.01},
+        {"topology": "star"},
+        {"client": "wget2"},
+        {"engine": "simulate"},
+    ):
+        found = summary(*five_blocks(), *(r for n in range(5) for r in block(n, **changes)))
+        assert [cell["n"] for cell in found["cells"]] == [5, 5], changes
+
+
+def test_each_cookie_state_stands_beside_the_same_tcp_loads() -> None:
+    tcp = [load_record(mode="tcp", block=n) for n in range(5)]
+    tfo = [
+        load_record(mode="tfo", block=n, cookies=c, load_id=f"{c}{n}")
+        for n in range(5)
+        for c in ("warm", "cold")
+    ]
+    cells = summary(*tcp, *tfo)["cells"]
+    assert [(cell["cookies"], cell["n"]) for cell in cells] == [("cold", 5), ("warm", 5)]
+
+
+def test_a_summary_does_not_depend_on_the_order_of_the_run() -> None:
+    assert summary(*five_blocks()) == summary(*reversed(five_blocks()))
+
+
+def test_a_torn_journal_is_said(tmp_path: Path) -> None:
+    write_journal(tmp_path, five_blocks())
+    with (tmp_path / "journal.jsonl").open("ab") as journal:
+        journal.write(b'{"load": {"load_')
+    assert kinds(summarize(tmp_path)) == ["cut short"]
+
+
+def test_a_journal_without_a_load_is_refused_with_a_hint(tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl").touch()
+    with pytest.raises(UsageError, match="no load has ended yet") as caught:
+        summarize(tmp_path)
+    assert "--resume" in caught.value.hint
+
+
+def test_a_run_whose_loads_all_failed_still_has_a_summary(tmp_path: Path) -> None:
+    write_journal(tmp_path, [failed_record(mode=mode, block=n) for n in range(2) for mode in ("tcp", "tfo")])
+    found = summarize(tmp_path)
+    assert kinds(found) == ["failed loads", "nothing to compare"]
+    assert found["cells"][0]["url"] is None
