@@ -47,7 +47,7 @@ class EngineDouble:
     def calibrate(self, path: Path) -> Calibration:
         self.calibrated.append(path)
         rtt_ms = {"expected": path.rtt_ms, "p50": path.rtt_ms, "p99": path.rtt_ms, "received": 20}
-        return Calibration(path, {**MEASURED, "rtt_ms": rtt_ms})
+        return Calibration(path, 1200, {**MEASURED, "rtt_ms": rtt_ms})
 
     def load(self, planned: PlannedLoad, page: LoadedPage) -> Record:
         with self._lock:

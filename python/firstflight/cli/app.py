@@ -17,7 +17,6 @@ app = typer.Typer(
     name="firstflight",
     help="How much sooner does this page load, on this path, with TCP Fast Open? With proof.",
     add_completion=False,
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -40,9 +39,9 @@ def main(arguments: list[str] | None = None) -> int:
     """
     talk = Talk()
     try:
-        code = app(args=arguments, standalone_mode=False)
+        code = app(args=arguments, prog_name="firstflight", standalone_mode=False)
     except TyperException as error:
-        talk.error(_first_letter_small(error.format_message()), "firstflight --help lists commands and flags")
+        talk.error(*_explain(error))
         return _WRONG_CALL
     except FirstflightError as error:
         talk.failure(error)
@@ -52,8 +51,12 @@ def main(arguments: list[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _first_letter_small(text: str) -> str:
-    return text[:1].lower() + text[1:]
+def _explain(error: TyperException) -> tuple[str, str]:
+    """What is wrong with the call and which help to read."""
+    text = error.format_message().rstrip(".")
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "firstflight"
+    return text[:1].lower() + text[1:], f"see {command} --help"
 
 
 def _show_version(wanted: bool) -> None:

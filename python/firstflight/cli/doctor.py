@@ -30,7 +30,10 @@ class Check:
 
 
 def command(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False) -> int:
-    """Check what firstflight needs of this machine, and how true its emulated path is."""
+    """Check whether this machine can do it.
+
+    What firstflight needs, which clients there are, and how true an emulated path is.
+    """
     checks = [*_lab_checks(), *_client_checks()]
     healthy = all(check.ok for check in checks if check.needed)
     if as_json:

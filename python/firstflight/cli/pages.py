@@ -13,11 +13,11 @@ from firstflight.pages import LoadedPage, open_pages
 
 def command(
     specs: Annotated[
-        list[str] | None, typer.Argument(metavar="[PAGE]...", help="Pages [the four embedded ones].")
+        list[str] | None, typer.Argument(metavar="PAGE", help="Pages [the four embedded ones].")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> int:
-    """Show what pages are made of: requests, origins, bytes, discovery chains."""
+    """Show what pages are made of."""
     pages = open_pages(specs or PAPER_PAGES)
     if as_json:
         show_json([_entry(page) for page in pages])
@@ -45,14 +45,23 @@ def _table(pages: list[LoadedPage]) -> Table:
     table.add_column("page", no_wrap=True)
     for name in ("requests", "origins", "kB", "depth", "chain kB", "missing", "inferred"):
         table.add_column(name, justify="right")
-    table.add_column("biggest chain ends in", overflow="fold")
+    table.add_column("biggest chain ends in")
     for page in pages:
         facts = page.page.describe()
         counts = (facts.requests, facts.origins, _kb(facts.wire_bytes), facts.depth, _kb(facts.chain_bytes))
         table.add_row(
-            page.page.name, *map(str, counts), str(facts.missing), str(facts.inferred), facts.chain[-1]
+            page.page.name,
+            *map(str, counts),
+            str(facts.missing),
+            str(facts.inferred),
+            _short(facts.chain[-1]),
         )
     return table
+
+
+def _short(url: str) -> str:
+    bare = url.partition("?")[0].removeprefix("http://").removeprefix("https://")
+    return bare if len(bare) <= 60 else f"{bare[:28]}...{bare[-29:]}"
 
 
 def _kb(size: int) -> str:

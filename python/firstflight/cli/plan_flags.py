@@ -35,7 +35,7 @@ def _pages() -> inspect.Parameter:
     annotation = Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PAGE]...",
+            metavar="PAGE",
             help=_help("pages", "the paper's four"),
             show_default=False,
         ),

@@ -1,11 +1,8 @@
-"""Shows what a results folder says: tables and report into the folder, the table to stdout."""
+"""Shows what a results folder says: tables, figures and report into the folder, the table to stdout."""
 
 from pathlib import Path
 
-from firstflight.analysis.summary import summarize
 from firstflight.cli.talk import Talk, data_console, show_json
-from firstflight.report import write_report
-from firstflight.report.console import print_summary
 
 
 def present(folder: Path, talk: Talk, *, as_json: bool) -> None:
@@ -16,7 +13,11 @@ def present(folder: Path, talk: Talk, *, as_json: bool) -> None:
         talk: Is told what is being written.
         as_json: Prints one JSON document instead of the table.
     """
-    write_report(folder, figures=True, progress=talk.note)
+    # Here, since scipy and altair take a second or two to import, which no other command should wait for.
+    from firstflight.analysis.summary import summarize  # noqa: PLC0415
+    from firstflight.report import print_summary, write_report  # noqa: PLC0415
+
+    write_report(folder, progress=lambda part: talk.note(f"writing {part}"))
     summary = summarize(folder)
     if as_json:
         show_json({"folder": str(folder), **summary})
@@ -24,5 +25,10 @@ def present(folder: Path, talk: Talk, *, as_json: bool) -> None:
     console = data_console()
     print_summary(summary, console)
     console.print(
-        f"figures: {folder / 'figures'}\nreport:  {folder / 'report.html'}", markup=False, soft_wrap=True
+        f"figures: {folder / 'figures'}",
+        f"report:  {folder / 'report.html'}",
+        sep="\n",
+        style="bold",
+        markup=False,
+        soft_wrap=True,
     )

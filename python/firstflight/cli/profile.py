@@ -17,7 +17,10 @@ def command(
         Path, typer.Option("-o", "--out", metavar="FILE.json", help="Where to write the profile.")
     ],
 ) -> int:
-    """Write a page's profile: URLs, sizes, types, times and dependencies; no content."""
+    """Strip a page of its content.
+
+    Its profile, which stays, holds URLs, sizes, types, times and dependencies, and can be shared.
+    """
     opened = open_pages([page])
     if len(opened) != 1:
         raise UsageError(f"{page} is {len(opened)} pages", "give one page at a time")

@@ -14,6 +14,6 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON document.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")] = False,
 ) -> int:
-    """Make tables, figures and report of a results folder anew."""
+    """Make table, figures and report anew."""
     present(folder, Talk(quiet=quiet), as_json=as_json)
     return 0

@@ -40,7 +40,7 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON document.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")] = False,
 ) -> int:
-    """Load pages over an emulated path with and without TFO, and show what it changes.
+    """Load pages with and without TFO and compare.
 
     Without PAGE: the paper's experiment, on the four embedded pages.
     """

@@ -36,7 +36,7 @@ class Emulator:
             "late_bound_ms": LATE_BOUND_MS,
         }
         limit_s = 2 * _GRACE_S + 2 * rate_ms / 1000 + _PROBES * (1 + path.rtt_ms / 1000)
-        return Calibration(path, self._lab.ask("calibrate", job, timeout_s=limit_s))
+        return Calibration(path, rate_ms, self._lab.ask("calibrate", job, timeout_s=limit_s))
 
     def examine(self) -> list[dict[str, Any]]:
         """What a laboratory needs of this machine: `name`, `ok`, `detail`, `hint` of every check."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from firstflight.results.schema import LoadRecord
@@ -77,14 +77,21 @@ class PlannedLoad:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What a path turned out to be when nothing but probes crossed it."""
+    """What a path turned out to be when nothing but probes crossed it.
+
+    Attributes:
+        path: The path asked for.
+        rate_ms: How long a stream ran each way, ms; 0: none did.
+        measured: RTT, rates and relay, as the laboratory gives them.
+    """
 
     path: Path
-    measured: dict[str, Any] = field(default_factory=dict)
+    rate_ms: int
+    measured: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """For `environment.json`: asked and measured side by side."""
-        return {"path": self.path.to_json(seed=0), **self.measured}
+        return {"path": self.path.to_json(seed=0), "rate_ms": self.rate_ms, **self.measured}
 
 
 class EngineStoppedError(Exception):
