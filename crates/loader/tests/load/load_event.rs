@@ -35,6 +35,16 @@ fn what_does_not_block_it_is_loaded_but_not_waited_for() {
 }
 
 #[test]
+fn the_document_blocks_it_whatever_the_page_says() {
+    let idle = |resource| Resource {
+        blocks_load: false,
+        ..resource
+    };
+    let page = page(vec![idle(document(0)), idle(image("b.test"))]);
+    assert_eq!(Network::default().load(&page).record.plt, Some(2 * RTT));
+}
+
+#[test]
 fn the_load_event_comes_once_whatever_is_found_later() {
     let beacon = Resource {
         blocks_load: false,
