@@ -2,13 +2,12 @@
 
 use std::fmt::Write as _;
 
-use crate::{Kind, Via};
+use crate::Kind;
 
-use super::format::Format;
+use super::escape;
 use super::place::comment;
-use super::refs::{self, Ref};
+use super::refs::Ref;
 use super::tree::Tree;
-use super::{Composed, escape, fit, script};
 
 /// Where the sheets of a document paint, one place each: later rules for the same place would hide earlier ones
 /// before the browser asks for their images. Every document has these elements.
@@ -23,25 +22,23 @@ const PLACES: [&str; 8] = [
     "head:after{content:'';",
 ];
 
-pub(super) fn compose(tree: &Tree<'_>, index: usize) -> Composed {
-    let resource = &tree.page.resources[index];
-    let size = resource.body_bytes as usize;
-    let applied = script::is_executed(resource.status);
-    let refs = if applied {
-        refs::of(tree, index, index)
-    } else {
-        Vec::new()
-    };
-    let (chosen, mut unplaced) = fit::choose(&refs, size, |chosen| rules(tree, index, chosen, false).len());
-    if refs.is_empty() {
-        unplaced = tree.children(index).map(|(child, ..)| child).collect();
-    }
-    let mut text = rules(tree, index, &chosen, false);
-    text.push_str(&comment("/*", "*/", size - text.len()));
-    Composed {
-        bytes: text.into_bytes(),
-        unplaced,
-    }
+/// The body of style sheet `index`, which asks for `refs`. They must fit.
+pub(super) fn body(tree: &Tree<'_>, index: usize, refs: &[Ref<'_>]) -> Vec<u8> {
+    let refs: Vec<&Ref<'_>> = refs.iter().collect();
+    let mut text = rules(tree, index, &refs, false);
+    text.push_str(&comment(
+        "/*",
+        "*/",
+        tree.resource(index).body_bytes as usize - text.len(),
+    ));
+    text.into_bytes()
+}
+
+/// Whether a style sheet `index` can ask for `reference`: it cannot wait for what it asks for, and needs a
+/// place of its own to paint.
+pub(super) fn can_name(tree: &Tree<'_>, index: usize, reference: &Ref<'_>) -> bool {
+    let shown = !is_painted(reference.resource.kind) || tree.painters_before(index) < 2 * PLACES.len();
+    shown && reference.carried.is_empty() && !reference.needs_script()
 }
 
 /// Rules that make a browser ask for `refs`. `inline`: they stand in a `<style>` element.
@@ -55,7 +52,7 @@ pub(super) fn rules(tree: &Tree<'_>, index: usize, refs: &[&Ref<'_>], inline: bo
         .map(|reference| escape::css_url(&reference.url, inline))
         .collect();
     if !images.is_empty() {
-        let place = place(tree, index);
+        let place = tree.painters_before(index);
         let property = if place < PLACES.len() {
             "background"
         } else {
@@ -85,23 +82,8 @@ pub(super) fn rules(tree: &Tree<'_>, index: usize, refs: &[&Ref<'_>], inline: bo
 }
 
 /// Everything that a style sheet can name and that is neither a sheet nor a font is asked for as an image.
-fn is_painted(kind: Kind) -> bool {
+pub(super) fn is_painted(kind: Kind) -> bool {
     !matches!(kind, Kind::Style | Kind::Font)
-}
-
-/// Which of the sheets of its document `index` is, counting those that paint.
-fn place(tree: &Tree<'_>, index: usize) -> usize {
-    (0..index)
-        .filter(|&sheet| tree.document(sheet) == tree.document(index) && paints(tree, sheet))
-        .count()
-}
-
-fn paints(tree: &Tree<'_>, sheet: usize) -> bool {
-    let format = Format::of(&tree.page.resources[sheet]);
-    tree.children(sheet).any(|(_, resource, initiator)| {
-        let styled = format == Format::Css || initiator.via == Via::Style;
-        styled && is_painted(resource.kind)
-    })
 }
 
 /// A character for each font: a font is asked for when text needs it, so each has a character of its own.
@@ -111,15 +93,10 @@ fn glyph(child: usize) -> usize {
 
 /// The text that needs all fonts of the document. Every sheet with fonts has this same rule.
 fn text_in_fonts(tree: &Tree<'_>, index: usize) -> String {
-    let in_document = |&(at, resource): &(usize, &crate::Resource)| {
-        resource.kind == Kind::Font
-            && resource
-                .initiator
-                .as_ref()
-                .is_some_and(|by| tree.document(by.resource) == tree.document(index))
-            && tree.document(at) == tree.document(index)
-    };
-    let fonts = tree.page.resources.iter().enumerate().filter(in_document);
+    let fonts =
+        tree.page.resources.iter().enumerate().filter(|(at, resource)| {
+            resource.kind == Kind::Font && tree.document(*at) == tree.document(index)
+        });
     let text = fonts.fold(String::new(), |mut text, (at, _)| {
         _ = write!(text, "\\{:x} ", glyph(at));
         text

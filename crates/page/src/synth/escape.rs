@@ -2,23 +2,28 @@
 
 use std::fmt::Write as _;
 
-/// `text` as a quoted attribute value, safe in HTML and XML.
+/// `text` as a quoted attribute value, safe in HTML and XML, in the quotes that cost less.
 ///
 /// An ampersand stays bare where HTML reads it so (`&name=` in an attribute, HTML standard 13.2.5.73): query
 /// strings are full of them and a body's bytes are few.
 pub(super) fn attribute(text: &str, xml: bool) -> String {
+    let quote = if text.matches('"').count() > text.matches('\'').count() {
+        '\''
+    } else {
+        '"'
+    };
     let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
+    out.push(quote);
     for (at, c) in text.char_indices() {
         match c {
             '&' if xml || !reads_bare(&text[at + 1..]) => out.push_str("&amp;"),
-            '"' => out.push_str("&quot;"),
             '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
+            '"' if quote == '"' => out.push_str("&#34;"),
+            '\'' if quote == '\'' => out.push_str("&#39;"),
             _ => out.push(c),
         }
     }
-    out.push('"');
+    out.push(quote);
     out
 }
 

@@ -13,6 +13,8 @@ pub(super) enum Format {
     },
     Css,
     Script,
+    /// HTML that is not read as a document.
+    Fragment,
     Image(ImageFormat),
     /// With the bytes a font file of the type begins with.
     Font(&'static [u8]),
@@ -36,7 +38,8 @@ impl Format {
         match resource.kind {
             Kind::Script => Self::Script,
             Kind::Style => Self::Css,
-            Kind::Document | Kind::Frame if mime.is_empty() => Self::Html { xml: false },
+            Kind::Document | Kind::Frame if matches!(&*mime, "" | "text/html") => Self::Html { xml: false },
+            Kind::Document | Kind::Frame if mime == "application/xhtml+xml" => Self::Html { xml: true },
             kind => Self::of_mime(&mime).unwrap_or(match kind {
                 Kind::Image => Self::Image(ImageFormat::Any),
                 _ => Self::Bytes,
@@ -47,8 +50,7 @@ impl Format {
     fn of_mime(mime: &str) -> Option<Self> {
         let (family, name) = mime.split_once('/')?;
         Some(match (family, name) {
-            ("text", "html") => Self::Html { xml: false },
-            (_, "xhtml+xml") => Self::Html { xml: true },
+            ("text", "html") => Self::Fragment,
             (_, "json") => Self::Json,
             (_, name) if name.ends_with("+json") => Self::Json,
             ("image", name) => Self::Image(ImageFormat::of(name)),

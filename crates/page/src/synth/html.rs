@@ -1,45 +1,39 @@
 //! HTML: elements at the recorded bytes, and what inline style and script ask for at the end.
 
-use crate::{Kind, Via};
+use crate::{Resource, Via};
 
+use super::format::Format;
 use super::place::{Piece, comment, place};
-use super::refs::{self, Ref};
+use super::refs::{How, Ref};
 use super::tree::Tree;
-use super::{Composed, css, escape, fit, script};
+use super::{css, escape, script};
 
-const DOCTYPE: &str = "<!DOCTYPE html>";
-/// Keeps the browser from asking for `/favicon.ico` where the recording did not.
-const NO_ICON: &str = r#"<link rel="icon" href="data:,">"#;
-
-pub(super) fn compose(tree: &Tree<'_>, index: usize, xml: bool) -> Composed {
-    let size = tree.page.resources[index].body_bytes as usize;
-    let filler = |n| comment("<!--", "-->", n);
-    if !is_read(tree.page.resources[index].status) {
-        let unplaced = tree.children(index).map(|(child, ..)| child).collect();
-        return Composed {
-            bytes: filler(size).into_bytes(),
-            unplaced,
-        };
-    }
-    let refs = refs::of(tree, index, index);
+/// The body of document `index`, which asks for `refs`. They must fit.
+pub(super) fn body(tree: &Tree<'_>, index: usize, xml: bool, refs: &[Ref<'_>]) -> Vec<u8> {
+    let size = tree.resource(index).body_bytes as usize;
+    let refs: Vec<&Ref<'_>> = refs.iter().collect();
     let writer = Writer { tree, index, xml };
-    let (chosen, unplaced) = fit::choose(&refs, size, |chosen| total(&writer.pieces(chosen, false)));
-    let mut pieces = writer.pieces(&chosen, true);
-    if total(&pieces) > size {
-        pieces = writer.pieces(&chosen, false);
-    }
-    if total(&pieces) > size {
-        pieces.clear();
-    }
-    Composed {
-        bytes: place(&pieces, size, filler),
-        unplaced,
-    }
+    let written = [true, false].map(|whole| writer.pieces(&refs, whole));
+    let pieces = written
+        .into_iter()
+        .find(|pieces| total(pieces) <= size)
+        .unwrap_or_default();
+    place(&pieces, size, filler)
 }
 
-/// Whether a browser reads the body of a document with this status.
-fn is_read(status: u16) -> bool {
-    !matches!(status, 204 | 205 | 300..=399)
+/// How many bytes document `index` needs to ask for `refs`.
+pub(super) fn length(tree: &Tree<'_>, index: usize, xml: bool, refs: &[&Ref<'_>]) -> usize {
+    total(&Writer { tree, index, xml }.pieces(refs, false))
+}
+
+/// Whether a browser reads the body as a document.
+pub(super) fn is_document(resource: &Resource) -> bool {
+    matches!(Format::of(resource), Format::Html { .. }) && !matches!(resource.status, 204 | 205 | 300..=399)
+}
+
+/// `n` bytes that mean nothing in HTML.
+pub(super) fn filler(n: usize) -> String {
+    comment("<!--", "-->", n)
 }
 
 fn total(pieces: &[Piece]) -> usize {
@@ -53,113 +47,144 @@ struct Writer<'t, 'a> {
 }
 
 impl Writer<'_, '_> {
-    /// The pieces that refer to `chosen`; with everything a document should have besides where `whole`.
-    fn pieces(&self, chosen: &[&Ref<'_>], whole: bool) -> Vec<Piece> {
-        let size = self.tree.page.resources[self.index].body_bytes as usize;
-        let mut pieces = Vec::with_capacity(chosen.len() + 4);
-        let icon = chosen.iter().position(|reference| is_icon(reference));
-        let (open, close) = self.frame(whole, icon.is_none());
-        pieces.push(Piece { text: open, end: 0 });
-
-        let (parsed, rest): (Vec<_>, Vec<_>) = chosen
+    /// The pieces that ask for `refs`; where `whole` with everything else that a document should have.
+    fn pieces(&self, refs: &[&Ref<'_>], whole: bool) -> Vec<Piece> {
+        let icon = refs
             .iter()
-            .enumerate()
-            .partition(|(_, r)| r.initiator.via == Via::Parser && !r.needs_script());
-        let mut elements: Vec<Piece> = parsed
-            .into_iter()
-            .map(|(at, r)| Piece {
-                text: self.element(r, icon == Some(at)),
-                end: r.initiator.at_byte as usize,
+            .find(|reference| self.is_icon(reference))
+            .map(|reference| reference.child);
+        let via = |via| move |reference: &&&Ref<'_>| !reference.needs_script() && self.via(reference) == via;
+        let mut elements: Vec<Piece> = refs
+            .iter()
+            .filter(via(Via::Parser))
+            .map(|reference| Piece {
+                text: self.element(reference, icon),
+                end: at_byte(reference),
             })
             .collect();
         elements.sort_by_key(|piece| piece.end);
-        pieces.extend(elements);
 
-        let (styled, scripted): (Vec<&Ref<'_>>, Vec<&Ref<'_>>) = rest
+        let mut pieces = vec![Piece {
+            text: self.open(whole, icon.is_none()),
+            end: 0,
+        }];
+        pieces.append(&mut elements);
+        let styled: Vec<&Ref<'_>> = refs.iter().filter(via(Via::Style)).copied().collect();
+        let (styled, unstyled): (Vec<_>, Vec<_>) = styled
             .into_iter()
-            .map(|(_, r)| *r)
-            .partition(|r| r.initiator.via == Via::Style && !r.needs_script());
-        let sheet = css::rules(self.tree, self.index, &styled, true);
-        if !sheet.is_empty() {
-            pieces.push(Piece {
-                text: format!("<style>{sheet}</style>"),
-                end: size,
-            });
-        }
+            .partition(|reference| css::can_name(self.tree, self.index, reference));
+        let scripted = refs
+            .iter()
+            .filter(|r| r.needs_script() || self.via(r) == Via::Script)
+            .copied();
+        let scripted: Vec<&Ref<'_>> = scripted.chain(unstyled).collect();
         let cpu_ms = if whole {
-            self.tree.page.resources[self.index].cpu_ms
+            self.tree.resource(self.index).cpu_ms
         } else {
             0.0
         };
-        let code = script::code(cpu_ms, &scripted, true);
-        if !code.is_empty() {
-            pieces.push(Piece {
-                text: format!("<script>{code}</script>"),
-                end: size,
-            });
-        }
-        if !close.is_empty() {
-            pieces.push(Piece {
-                text: close,
-                end: size,
-            });
-        }
+        let last = [
+            self.style(&styled),
+            self.script(cpu_ms, &scripted),
+            self.close().to_owned(),
+        ];
+        pieces.extend(last.map(|text| Piece {
+            text,
+            end: usize::MAX,
+        }));
         pieces
     }
 
-    /// What comes before and after everything else.
-    fn frame(&self, whole: bool, without_icon: bool) -> (String, String) {
-        if self.xml {
-            return (
-                r#"<html xmlns="http://www.w3.org/1999/xhtml">"#.to_owned(),
-                "</html>".to_owned(),
-            );
-        }
-        let icon = if self.index == 0 && without_icon {
-            NO_ICON
-        } else {
-            ""
+    fn via(&self, reference: &Ref<'_>) -> Via {
+        self.tree.via(reference.child)
+    }
+
+    /// What comes first. Where no icon is recorded an empty one keeps the browser from asking for `/favicon.ico`.
+    fn open(&self, whole: bool, without_icon: bool) -> String {
+        let icon = match self.index {
+            0 if whole && without_icon => format!(r#"<link rel="icon" href="data:,"{}"#, self.void()),
+            _ => String::new(),
         };
-        (
-            if whole {
-                format!("{DOCTYPE}{icon}")
-            } else {
-                String::new()
-            },
-            String::new(),
-        )
+        match (self.xml, whole) {
+            (true, _) => format!(r#"<html xmlns="http://www.w3.org/1999/xhtml"><head>{icon}</head><body>"#),
+            (false, true) => format!("<!DOCTYPE html>{icon}"),
+            (false, false) => String::new(),
+        }
+    }
+
+    fn close(&self) -> &'static str {
+        if self.xml { "</body></html>" } else { "" }
+    }
+
+    /// How an element without content ends.
+    fn void(&self) -> &'static str {
+        if self.xml { "/>" } else { ">" }
+    }
+
+    fn style(&self, refs: &[&Ref<'_>]) -> String {
+        if refs.is_empty() {
+            return String::new();
+        }
+        let rules = css::rules(self.tree, self.index, refs, true);
+        format!(r#"<style onload="{}">{rules}</style>"#, script::APPLY)
+    }
+
+    fn script(&self, cpu_ms: f64, refs: &[&Ref<'_>]) -> String {
+        let code = script::code(cpu_ms, refs, true);
+        match (code.is_empty(), self.xml) {
+            (true, _) => String::new(),
+            (false, true) => format!("<script><![CDATA[{code}]]></script>"),
+            (false, false) => format!("<script>{code}</script>"),
+        }
     }
 
     /// The element that makes a browser ask for `reference` when it meets it.
-    fn element(&self, reference: &Ref<'_>, icon: bool) -> String {
+    fn element(&self, reference: &Ref<'_>, icon: Option<usize>) -> String {
         let url = escape::attribute(&reference.url, self.xml);
-        let end = if self.xml { "/>" } else { ">" };
-        if icon {
-            return format!(r#"<link rel="icon" href={url}{end}"#);
+        let then = self.handler(reference);
+        let end = self.void();
+        let link = |attributes: &str| format!("<link {attributes} href={url}{then}{end}");
+        if icon == Some(reference.child) {
+            return link(r#"rel="icon""#);
         }
-        let resource = reference.resource;
-        let passing = !resource.blocks_load && !reference.leads_on;
-        match resource.kind {
-            Kind::Style if !passing => format!(r#"<link rel="stylesheet" href={url}{end}"#),
-            Kind::Script if !passing => format!("<script src={url}></script>"),
-            Kind::Image if !passing => format!("<img src={url}{end}"),
-            Kind::Document | Kind::Frame => format!("<iframe src={url}></iframe>"),
-            // Low priority, blocks neither scripts nor rendering, but the load event waits for it.
-            Kind::Other if !passing => format!(r#"<link rel="stylesheet" media="print" href={url}{end}"#),
-            Kind::Style => preload("style", &url, end),
-            Kind::Script => preload("script", &url, end),
-            Kind::Image => preload("image", &url, end),
-            Kind::Font => preload(r#"font" crossorigin=""#, &url, end),
-            Kind::Xhr | Kind::Other => preload(r#"fetch" crossorigin=""#, &url, end),
+        match reference.how() {
+            How::Frame => format!("<iframe src={url}{then}></iframe>"),
+            How::Image => format!("<img src={url}{then}{end}"),
+            How::Script => format!("<script src={url}{then}></script>"),
+            How::Style => link(r#"rel="stylesheet""#),
+            How::PrintStyle => link(r#"rel="stylesheet" media="print""#),
+            How::Font => self.script(0.0, &[reference]),
+            How::Preload("font") => link(r#"rel="preload" as="font" crossorigin="""#),
+            How::Preload(kind) => link(&format!(r#"rel="preload" as="{kind}""#)),
+            How::Fetch => link(r#"rel="preload" as="fetch" crossorigin="""#),
         }
+    }
+
+    /// The attributes that ask for what `reference` carries, whether it loads or fails.
+    fn handler(&self, reference: &Ref<'_>) -> String {
+        let code = script::after(reference, true);
+        match (code.is_empty(), reference.carried.is_empty()) {
+            (true, _) => String::new(),
+            (false, true) => format!(" onload={}", escape::attribute(&code, self.xml)),
+            (false, false) => {
+                format!(
+                    r#" onload={} onerror="onload()""#,
+                    escape::attribute(&code, self.xml)
+                )
+            }
+        }
+    }
+
+    fn is_icon(&self, reference: &Ref<'_>) -> bool {
+        let named = reference.resource.url.ends_with("/favicon.ico");
+        self.index == 0 && named && !reference.leads_on && self.via(reference) == Via::Parser
     }
 }
 
-/// A request with the priority of its kind, for which the load event does not wait.
-fn preload(kind: &str, url: &str, end: &str) -> String {
-    format!(r#"<link rel="preload" as="{kind}" href={url}{end}"#)
-}
-
-fn is_icon(reference: &Ref<'_>) -> bool {
-    reference.initiator.via == Via::Parser && reference.resource.url.ends_with("/favicon.ico")
+fn at_byte(reference: &Ref<'_>) -> usize {
+    reference
+        .resource
+        .initiator
+        .as_ref()
+        .map_or(0, |initiator| initiator.at_byte as usize)
 }

@@ -4,38 +4,49 @@
 //! browser discovers them as it did in the original: HTML at the recorded bytes, style sheets through
 //! `@import`, `url()` and `@font-face`, scripts by inserting elements after the recorded processing time.
 //!
-//! What a body cannot express is said by [`Bodies::unplaced`]: a body that is too small for its references, or
-//! whose type cannot refer to anything (an image, a JSON answer, a response that is not executed).
+//! A body that cannot hold its references (it was compressed, it computed its URLs, it is an image or a 304)
+//! leaves them to whoever refers to it, who makes the requests when it has loaded: the same moment, from
+//! another file. What the document itself cannot hold is [`Bodies::unplaced`]. `docs/profile.md` has the rules.
 //!
 //! Not modelled: content encodings (a body has its wire size and is not compressed), the layout of the
 //! original, and what a browser does with the content of media.
 
+mod choose;
 mod css;
 mod data;
 mod escape;
-mod fit;
 mod format;
 mod html;
 mod image;
 mod place;
+mod plan;
 mod refs;
 mod script;
 mod tree;
 
 use crate::Page;
 use format::Format;
+use plan::Plan;
 use tree::Tree;
 
-/// The synthesised bodies of a page: everything that they have in common is worked out once.
+/// The synthesised bodies of a page: what they have in common is worked out once.
 #[derive(Debug)]
 pub struct Bodies<'a> {
     tree: Tree<'a>,
+    plan: Plan,
 }
 
 impl<'a> Bodies<'a> {
-    /// Prepares the bodies of `page`, which must have passed [`Page::validate`].
+    /// Decides which body refers to what. `page` must have passed [`Page::validate`].
     pub fn of(page: &'a Page) -> Self {
-        Self { tree: Tree::of(page) }
+        Self::from(page, 0)
+    }
+
+    /// The bodies of resource `top` and all that it leads to.
+    fn from(page: &'a Page, top: usize) -> Self {
+        let tree = Tree::of(page);
+        let plan = Plan::of(&tree, top);
+        Self { tree, plan }
     }
 
     /// The body of resource `index`: exactly `body_bytes` long, and always the same.
@@ -43,41 +54,33 @@ impl<'a> Bodies<'a> {
     /// # Panics
     /// If the page has no such resource.
     pub fn body(&self, index: usize) -> Vec<u8> {
-        self.compose(index).bytes
+        let resource = &self.tree.page.resources[index];
+        let size = resource.body_bytes as usize;
+        let refs = self.plan.refs(&self.tree, index);
+        match Format::of(resource) {
+            Format::Html { xml } => html::body(&self.tree, index, xml, &refs),
+            Format::Css => css::body(&self.tree, index, &refs),
+            Format::Script => script::body(resource, &refs),
+            Format::Fragment => html::filler(size).into_bytes(),
+            Format::Image(format) => image::body(format, size),
+            Format::Json => data::json(size),
+            Format::Xml => data::xml(size),
+            Format::Text => data::text(size),
+            Format::Font(magic) => data::bytes(magic, size),
+            Format::Bytes => data::bytes(&[], size),
+        }
     }
 
-    /// The resources (indices, ascending) that `index` discovers but whose references its body cannot hold.
+    /// The resources (indices, ascending) that `index` discovers but that no body has room to refer to: a
+    /// browser will ask neither for them nor for what they lead to.
     ///
     /// # Panics
     /// If the page has no such resource.
     pub fn unplaced(&self, index: usize) -> Vec<usize> {
-        self.compose(index).unplaced
-    }
-
-    fn compose(&self, index: usize) -> Composed {
-        let resource = &self.tree.page.resources[index];
-        let size = resource.body_bytes as usize;
-        let mut composed = match Format::of(resource) {
-            Format::Html { xml } => html::compose(&self.tree, index, xml),
-            Format::Css => css::compose(&self.tree, index),
-            Format::Script => script::compose(&self.tree, index),
-            Format::Image(format) => self.mute(index, image::body(format, size)),
-            Format::Json => self.mute(index, data::json(size)),
-            Format::Xml => self.mute(index, data::xml(size)),
-            Format::Text => self.mute(index, data::text(size)),
-            Format::Font(magic) => self.mute(index, data::bytes(magic, size)),
-            Format::Bytes => self.mute(index, data::bytes(&[], size)),
-        };
-        composed.unplaced.sort_unstable();
-        composed
-    }
-
-    /// A body that cannot refer to anything.
-    fn mute(&self, index: usize, bytes: Vec<u8>) -> Composed {
-        Composed {
-            bytes,
-            unplaced: self.tree.children(index).map(|(child, ..)| child).collect(),
-        }
+        self.tree
+            .children(index)
+            .filter(|&child| self.plan.is_lost(child))
+            .collect()
     }
 }
 
@@ -105,19 +108,13 @@ impl<'a> Bodies<'a> {
 /// # Ok::<(), firstflight_page::PageError>(())
 /// ```
 pub fn body(page: &Page, index: usize) -> Vec<u8> {
-    Bodies::of(page).body(index)
+    Bodies::from(page, index).body(index)
 }
 
-/// The resources (indices, ascending) that `index` discovers but whose references its body cannot hold.
+/// The resources that `index` discovers but that no body has room to refer to: see [`Bodies::unplaced`].
 ///
 /// # Panics
 /// If the page has no such resource.
 pub fn unplaced(page: &Page, index: usize) -> Vec<usize> {
     Bodies::of(page).unplaced(index)
-}
-
-/// A body and the children it could not refer to.
-struct Composed {
-    bytes: Vec<u8>,
-    unplaced: Vec<usize>,
 }

@@ -1,72 +1,124 @@
-//! References: the shortest way to name a child in a body.
+//! References: the shortest way to name a child in a body, and the way to ask for it.
 
 use url::Url;
 
-use crate::{Initiator, Kind, Resource};
+use crate::{Kind, Resource};
 
+use super::format::Format;
 use super::tree::Tree;
 
-/// A child to refer to.
+/// A resource to ask for.
+#[derive(Debug)]
 pub(super) struct Ref<'a> {
     pub(super) child: usize,
     pub(super) resource: &'a Resource,
-    pub(super) initiator: &'a Initiator,
     /// The shortest reference that resolves to the child's URL. ASCII, not yet escaped.
     pub(super) url: String,
     /// Whether the child has the origin of the document that asks for it.
     pub(super) same_origin: bool,
     /// Whether the child discovers others.
     pub(super) leads_on: bool,
+    /// What to ask for once the child has loaded, because its own body cannot.
+    pub(super) carried: Vec<Ref<'a>>,
 }
 
-impl Ref<'_> {
+/// How a browser is made to ask for a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    Frame,
+    Image,
+    Script,
+    Style,
+    Font,
+    /// A style sheet for printing: blocks neither scripts nor rendering, but the load event waits for it.
+    PrintStyle,
+    /// Asked for with the priority of the kind that is named, and the load event does not wait.
+    Preload(&'static str),
+    /// Asked for by a script, for data. The load event never waits.
+    Fetch,
+}
+
+impl<'a> Ref<'a> {
+    /// A reference to `child` in a body whose references resolve against `base`.
+    pub(super) fn new(tree: &Tree<'a>, child: usize, base: Option<&Url>, carried: Vec<Self>) -> Self {
+        let resource = tree.resource(child);
+        let url = Url::parse(&resource.url).ok();
+        let document = Url::parse(&tree.resource(tree.document(asker(tree, child))).url).ok();
+        Self {
+            child,
+            resource,
+            same_origin: url.as_ref().map(Url::origin) == document.as_ref().map(Url::origin),
+            url: match (base, &url) {
+                (Some(base), Some(url)) => shortest(base, url),
+                _ => resource.url.clone(),
+            },
+            leads_on: tree.leads_on(child),
+            carried,
+        }
+    }
+
+    /// How a document or script asks for it.
+    pub(super) fn how(&self) -> How {
+        let passing = !self.resource.blocks_load && !self.leads_on;
+        match self.resource.kind {
+            _ if self.needs_script() => How::Fetch,
+            Kind::Document | Kind::Frame => How::Frame,
+            Kind::Style if passing => How::Preload("style"),
+            Kind::Style => How::Style,
+            Kind::Script if passing => How::Preload("script"),
+            Kind::Script => How::Script,
+            Kind::Image if passing => How::Preload("image"),
+            Kind::Image => How::Image,
+            Kind::Font if passing => How::Preload("font"),
+            Kind::Font => How::Font,
+            Kind::Other if !passing => How::PrintStyle,
+            Kind::Xhr | Kind::Other => How::Fetch,
+        }
+    }
+
     /// Whether only a script can make the request: an element always asks with GET.
     pub(super) fn needs_script(&self) -> bool {
         self.resource.method != "GET"
     }
 
-    /// Whether the request can be made at all: a page may not use other methods across origins unasked, and
-    /// never those that the Fetch standard forbids.
+    /// Whether a page can make the request at all: not with the methods that the Fetch standard forbids, and
+    /// across origins only with those that need no preflight.
     pub(super) fn possible(&self) -> bool {
         match self.resource.method.as_str() {
-            "GET" => true,
-            "HEAD" | "POST" => matches!(self.resource.kind, Kind::Xhr | Kind::Other) || !self.leads_on,
+            "GET" | "HEAD" | "POST" => true,
             "CONNECT" | "TRACE" | "TRACK" => false,
             _ => self.same_origin,
         }
     }
+
+    /// Whether it is a style sheet that asks for something itself, once the browser applies it.
+    pub(super) fn is_applied(&self) -> bool {
+        self.leads_on && self.how() == How::Style && Format::of(self.resource) == Format::Css
+    }
+
+    /// How many loads have to be waited for, one in the other, to ask for everything.
+    pub(super) fn depth(&self) -> usize {
+        self.carried
+            .iter()
+            .map(|carried| carried.depth() + 1)
+            .max()
+            .unwrap_or(0)
+    }
 }
 
-/// The references that `index` has to make, resolved against the URL of resource `base`.
-pub(super) fn of<'a>(tree: &Tree<'a>, index: usize, base: usize) -> Vec<Ref<'a>> {
-    if tree.children(index).next().is_none() {
-        return Vec::new();
-    }
-    let parse = |index: usize| Url::parse(&tree.page.resources[index].url).ok();
-    let (base, document) = (parse(base), parse(tree.document(index)));
-    let reference = |(child, resource, initiator): (usize, &'a Resource, &'a Initiator)| {
-        let url = Url::parse(&resource.url).ok()?;
-        Some(Ref {
-            child,
-            resource,
-            initiator,
-            url: base
-                .as_ref()
-                .map_or_else(|| url.to_string(), |base| shortest(base, &url)),
-            same_origin: document
-                .as_ref()
-                .is_some_and(|document| document.origin() == url.origin()),
-            leads_on: tree.leads_on(child),
-        })
-    };
-    tree.children(index).filter_map(reference).collect()
+/// Who asks for `child`.
+fn asker(tree: &Tree<'_>, child: usize) -> usize {
+    tree.resource(child)
+        .initiator
+        .as_ref()
+        .map_or(0, |initiator| initiator.resource)
 }
 
 /// The shortest reference that `base` resolves to `url`.
 fn shortest(base: &Url, url: &Url) -> String {
     let absolute = url.as_str();
     let after_scheme = absolute.find("//").map(|at| absolute[at..].to_owned());
-    let after_authority = Some(absolute[url[..url::Position::BeforePath].len()..].to_owned());
+    let after_authority = Some(url[url::Position::BeforePath..].to_owned());
     let candidates = [
         base.make_relative(url),
         after_authority,
@@ -97,9 +149,7 @@ mod tests {
             ("https://example.org/news/a.png", "https://example.org/news/a.png"),
             ("http://example.org/news/a:b", "/news/a:b"),
         ] {
-            let found = shortest(&base, &Url::parse(url).expect("a URL"));
-            assert_eq!(base.join(&found).expect("resolves").as_str(), url);
-            assert!(found.len() <= expected.len(), "{found} instead of {expected}");
+            assert_eq!(shortest(&base, &Url::parse(url).expect("a URL")), expected);
         }
     }
 }

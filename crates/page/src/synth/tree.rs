@@ -1,6 +1,6 @@
 //! Who discovers whom, seen from the discovering side.
 
-use crate::{Initiator, Page, Resource, Via};
+use crate::{Page, Resource, Via};
 
 use super::format::Format;
 
@@ -10,6 +10,8 @@ pub(super) struct Tree<'a> {
     pub(super) page: &'a Page,
     children: Vec<Vec<usize>>,
     documents: Vec<usize>,
+    /// Of the sheets of its document that paint images, how many come before this resource.
+    painters_before: Vec<usize>,
 }
 
 impl<'a> Tree<'a> {
@@ -21,17 +23,36 @@ impl<'a> Tree<'a> {
                 .initiator
                 .as_ref()
                 .map_or(0, |initiator| initiator.resource);
-            let own = index == 0 || matches!(Format::of(resource), Format::Html { .. });
+            let own = index == 0 || super::html::is_document(resource);
             documents.push(if own { index } else { documents[parent] });
             if index != 0 {
                 children[parent].push(index);
             }
         }
-        Self {
+        let mut tree = Self {
             page,
             children,
             documents,
+            painters_before: Vec::new(),
+        };
+        tree.painters_before = tree.count_painters();
+        tree
+    }
+
+    pub(super) fn resource(&self, index: usize) -> &'a Resource {
+        &self.page.resources[index]
+    }
+
+    /// Resource `top` and all that it leads to, ascending.
+    pub(super) fn from(&self, top: usize) -> Vec<usize> {
+        let mut found = vec![top];
+        let mut next = 0;
+        while let Some(&index) = found.get(next) {
+            found.extend(&self.children[index]);
+            next += 1;
         }
+        found.sort_unstable();
+        found
     }
 
     /// The document in which resource `index` is used; a document is its own.
@@ -39,21 +60,63 @@ impl<'a> Tree<'a> {
         self.documents[index]
     }
 
-    /// Whether `index` discovers others.
-    pub(super) fn leads_on(&self, index: usize) -> bool {
-        !self.children[index].is_empty()
+    /// How resource `index` is discovered; the document itself counts as met by a parser.
+    pub(super) fn via(&self, index: usize) -> Via {
+        self.page.resources[index]
+            .initiator
+            .as_ref()
+            .map_or(Via::Parser, |initiator| initiator.via)
     }
 
-    /// The resources that the body of `index` has to refer to, in order of discovery. A redirect is not among
-    /// them: the response's header names its target.
-    pub(super) fn children(
-        &self,
-        index: usize,
-    ) -> impl Iterator<Item = (usize, &'a Resource, &'a Initiator)> {
-        self.children[index].iter().filter_map(|&child| {
-            let resource = &self.page.resources[child];
-            let initiator = resource.initiator.as_ref()?;
-            (initiator.via != Via::Redirect).then_some((child, resource, initiator))
+    /// The resources that `index` discovers, in order. A redirect's target is not among them: the header names it.
+    pub(super) fn children(&self, index: usize) -> impl Iterator<Item = usize> {
+        self.children[index]
+            .iter()
+            .copied()
+            .filter(|&child| self.via(child) != Via::Redirect)
+    }
+
+    /// The target of resource `index`, where it redirects.
+    pub(super) fn redirect(&self, index: usize) -> Option<usize> {
+        self.children[index]
+            .iter()
+            .copied()
+            .find(|&child| self.via(child) == Via::Redirect)
+    }
+
+    /// Whether anything comes after `index`, except the target of a redirect that ends there.
+    pub(super) fn leads_on(&self, index: usize) -> bool {
+        let mut at = index;
+        loop {
+            if self.children(at).next().is_some() {
+                return true;
+            }
+            let Some(target) = self.redirect(at) else {
+                return false;
+            };
+            at = target;
+        }
+    }
+
+    /// Of the sheets of its document that paint images, how many come before `index`.
+    pub(super) fn painters_before(&self, index: usize) -> usize {
+        self.painters_before[index]
+    }
+
+    fn count_painters(&self) -> Vec<usize> {
+        let mut of_document = vec![0; self.page.resources.len()];
+        let count = |index: usize| {
+            let before = of_document[self.document(index)];
+            of_document[self.document(index)] += usize::from(self.paints(index));
+            before
+        };
+        (0..self.page.resources.len()).map(count).collect()
+    }
+
+    fn paints(&self, index: usize) -> bool {
+        let sheet = Format::of(self.resource(index)) == Format::Css;
+        self.children(index).any(|child| {
+            (sheet || self.via(child) == Via::Style) && super::css::is_painted(self.resource(child).kind)
         })
     }
 }

@@ -1,0 +1,127 @@
+//! Which body refers to what.
+
+use url::Url;
+
+use super::choose::choose;
+use super::format::Format;
+use super::refs::Ref;
+use super::tree::Tree;
+use super::{css, html, script};
+
+/// How many loads a script may wait for, one in the other. Deeper pages are cut: no recorded page comes near.
+const MAX_DEPTH: usize = 32;
+/// The shortest request a script can make, `fetch("x")`: bodies without room for it are not tried.
+const MIN_BYTES: usize = 10;
+
+/// Which body refers to what.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// For each resource, what its body asks for.
+    chosen: Vec<Vec<usize>>,
+    /// For each resource, what whoever refers to it asks for once it has loaded.
+    carried: Vec<Vec<usize>>,
+    lost: Vec<bool>,
+}
+
+impl Plan {
+    /// The plan for resource `top` and all that it leads to: all of the page from its document on.
+    pub(super) fn of(tree: &Tree<'_>, top: usize) -> Self {
+        let count = tree.page.resources.len();
+        let mut plan = Self {
+            chosen: vec![Vec::new(); count],
+            carried: vec![Vec::new(); count],
+            lost: vec![false; count],
+        };
+        // A resource comes after the one that discovers it, so this way round children are decided first.
+        for index in tree.from(top).into_iter().rev() {
+            plan.decide(tree, index);
+        }
+        plan
+    }
+
+    /// What the body of `index` asks for.
+    pub(super) fn refs<'a>(&self, tree: &Tree<'a>, index: usize) -> Vec<Ref<'a>> {
+        self.make(tree, &self.chosen[index], base(tree, index).as_ref())
+    }
+
+    /// Whether no body asks for `index`.
+    pub(super) fn is_lost(&self, index: usize) -> bool {
+        self.lost[index]
+    }
+
+    fn decide(&mut self, tree: &Tree<'_>, index: usize) {
+        let children: Vec<usize> = tree.children(index).collect();
+        let mut refs = self.make(tree, &children, base(tree, index).as_ref());
+        refs.retain(|reference| reference.possible() && reference.depth() < MAX_DEPTH);
+        let (possible, hopeless): (Vec<usize>, Vec<usize>) = children
+            .into_iter()
+            .partition(|child| refs.iter().any(|reference| reference.child == *child));
+
+        self.chosen[index] = fitting(tree, index, refs);
+        let left = possible
+            .into_iter()
+            .filter(|child| self.chosen[index].binary_search(child).is_err());
+        let mut left: Vec<usize> = left.collect();
+        left.extend(
+            tree.redirect(index)
+                .into_iter()
+                .flat_map(|target| self.carried[target].clone()),
+        );
+        let ends_here = tree.document(index) == index;
+        for lost in hopeless
+            .into_iter()
+            .chain(left.iter().copied().filter(|_| ends_here))
+        {
+            self.lost[lost] = true;
+        }
+        if !ends_here {
+            self.carried[index] = left;
+        }
+    }
+
+    fn make<'a>(&self, tree: &Tree<'a>, children: &[usize], base: Option<&Url>) -> Vec<Ref<'a>> {
+        let reference = |&child: &usize| {
+            let later = self.make(tree, &self.carried[child], script_base(tree, child).as_ref());
+            Ref::new(tree, child, base, later)
+        };
+        children.iter().map(reference).collect()
+    }
+}
+
+/// Which of `refs` the body of `index` can make and has room for.
+fn fitting(tree: &Tree<'_>, index: usize, mut refs: Vec<Ref<'_>>) -> Vec<usize> {
+    let resource = tree.resource(index);
+    let size = resource.body_bytes as usize;
+    let format = Format::of(resource);
+    if format == Format::Css {
+        refs.retain(|reference| css::can_name(tree, index, reference));
+    }
+    if refs.is_empty() || size < MIN_BYTES {
+        return Vec::new();
+    }
+    match format {
+        Format::Html { xml } if html::is_document(resource) => {
+            choose(&refs, |chosen| html::length(tree, index, xml, chosen) <= size)
+        }
+        Format::Css if script::is_executed(resource.status) => choose(&refs, |chosen| {
+            css::rules(tree, index, chosen, false).len() <= size
+        }),
+        Format::Script if script::is_executed(resource.status) => {
+            choose(&refs, |chosen| script::code(0.0, chosen, false).len() <= size)
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What the references in the body of `index` resolve against.
+fn base(tree: &Tree<'_>, index: usize) -> Option<Url> {
+    match Format::of(tree.resource(index)) {
+        Format::Css => Url::parse(&tree.resource(index).url).ok(),
+        _ => script_base(tree, index),
+    }
+}
+
+/// What the references of a script that `index` is, or that waits for it, resolve against.
+fn script_base(tree: &Tree<'_>, index: usize) -> Option<Url> {
+    Url::parse(&tree.resource(tree.document(index)).url).ok()
+}
