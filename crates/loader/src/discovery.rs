@@ -66,7 +66,7 @@ impl Loader {
         self.serve(origin, now);
     }
 
-    /// The header redirects: Fetch Standard, 4.4 "HTTP-redirect fetch" goes on without waiting for the body.
+    /// The header redirects: Fetch Standard, "HTTP-redirect fetch", goes on without waiting for the body.
     pub(crate) fn follow_redirects(&mut self, resource: usize, now: Nanos) {
         self.discover_all(self.plan.resources[resource].redirects.clone(), now);
     }

@@ -7,7 +7,7 @@ use crate::{Command, ConnId, NANOS_PER_MS, Nanos};
 
 impl Loader {
     /// A connection was given a request. Connect times are the part of the handshake that the request itself
-    /// waited for, as in HAR's `timings.connect` and W3C Resource Timing, 4.4 `connectStart`.
+    /// waited for, as in HAR's `timings.connect` and W3C Resource Timing's `connectStart`.
     pub(crate) fn on_assigned(&mut self, conn: ConnId, resource: usize) {
         let (start, record) = (self.start, &mut self.records[resource]);
         record.conn = Some(conn);
@@ -96,8 +96,8 @@ impl Loader {
     /// A dead connection fails its request, or the first that waits for a connection if it was still being
     /// opened (Chromium's `TransportClientSocketPool::OnConnectJobComplete`). But a request on a *reused*
     /// connection that died before the first byte of the response is sent again: the server may have closed
-    /// it just as the request left (RFC 9112, 9.3.1). There is no end of tries as no connection is tried
-    /// twice and a new one never (Chromium's `HttpNetworkTransaction::ShouldResendRequest`).
+    /// it just as the request left (RFC 9112, 9.3.1). That needs no limit: every try uses up a reused
+    /// connection (Chromium's `HttpNetworkTransaction::ShouldResendRequest`).
     pub(crate) fn on_failed(&mut self, conn: ConnId, error: &str, now: Nanos) {
         let Some(connection) = self.pool.get_mut(conn) else {
             return;
