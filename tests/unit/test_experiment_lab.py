@@ -1,8 +1,10 @@
 """The conversation with a laboratory, held with small shell scripts in its place."""
 
-import os
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,12 +17,14 @@ from firstflight.engines.task import Path as EmulatedPath
 from firstflight.errors import LabError
 from firstflight.results.check import check_record
 
+Script = Callable[[str], Path]
+
 PATH = EmulatedPath("access", 100.0, 4_000_000, 256_000, Queue(packets=1000), 0.0)
 PLANNED = PlannedLoad("wikipedia-1", 0, 0, 1, "wikipedia", PATH, "tfo", seed=7)
 
 
 @pytest.fixture
-def script(tmp_path: Path):
+def script(tmp_path: Path) -> Script:
     def write(body: str) -> Path:
         file = tmp_path / "lab"
         file.write_text(f"#!/bin/sh\n{body}\n")
@@ -30,30 +34,27 @@ def script(tmp_path: Path):
     return write
 
 
-def test_a_job_is_one_line_and_the_answer_one_document(script) -> None:
+def test_a_job_is_one_line_and_the_answer_one_document(script: Script) -> None:
     lab = Lab(script('read job; echo "{\\"got\\": $job, \\"command\\": \\"$1\\"}"'))
     assert lab.ask("load", {"seed": 7}, timeout_s=30) == {"got": {"seed": 7}, "command": "load"}
 
 
-def test_standard_input_stays_open_while_the_laboratory_works(script) -> None:
+def test_standard_input_stays_open_while_the_laboratory_works(script: Script) -> None:
     # `read` ends with 1 at the end of its input and with more than 128 when its time is up.
     lab = Lab(script('read job; bash -c "read -t 0.3 more"; echo "{\\"code\\": $?}"'))
     assert lab.ask("load", {}, timeout_s=30)["code"] > 128
 
 
-def test_the_laboratory_sees_the_end_of_its_input_when_we_die(script, tmp_path: Path) -> None:
+def test_the_laboratory_sees_the_end_of_its_input_when_we_die(script: Script, tmp_path: Path) -> None:
     binary = script(f"read job; echo $$ > {tmp_path}/pid; read more; echo gone > {tmp_path}/gone")
-    child = os.fork()
-    if child == 0:
-        Lab(binary).ask("load", {}, timeout_s=60)
-        os._exit(0)
-    assert _wait_for(tmp_path / "pid")
-    os.kill(child, 9)
-    os.waitpid(child, 0)
+    ask = f"from firstflight.engines.lab import Lab; Lab({str(binary)!r}).ask('load', {{}}, timeout_s=60)"
+    with subprocess.Popen([sys.executable, "-c", ask]) as asking:
+        assert _wait_for(tmp_path / "pid")
+        asking.kill()
     assert _wait_for(tmp_path / "gone")
 
 
-def test_a_refusal_is_an_error_with_its_hint(script) -> None:
+def test_a_refusal_is_an_error_with_its_hint(script: Script) -> None:
     refusal = '{"error": {"message": "no user namespaces", "hint": "allow them"}}'
     lab = Lab(script(f"echo '{refusal}'; exit 2"))
     with pytest.raises(LabError, match="no user namespaces") as refused:
@@ -75,13 +76,13 @@ def test_a_refusal_is_an_error_with_its_hint(script) -> None:
         ("exit 0", "gave no answer"),
     ],
 )
-def test_a_laboratory_that_dies_is_an_error_with_its_last_words(script, body: str, said: str) -> None:
+def test_a_laboratory_that_dies_is_an_error_with_its_last_words(script: Script, body: str, said: str) -> None:
     with pytest.raises(LabError, match=said) as died:
         Lab(script(body)).ask("load", {}, timeout_s=30)
     assert died.value.hint
 
 
-def test_a_laboratory_that_hangs_is_killed(script) -> None:
+def test_a_laboratory_that_hangs_is_killed(script: Script) -> None:
     with pytest.raises(LabError, match="was killed by signal 9"):
         Lab(script("exec sleep 600")).ask("load", {}, timeout_s=0.2)
 
@@ -91,7 +92,7 @@ def test_a_program_that_cannot_be_started_is_an_error(tmp_path: Path) -> None:
         Lab(tmp_path / "none").ask("load", {}, timeout_s=30)
 
 
-def test_stopping_kills_what_is_under_way_and_starts_nothing_more(script, tmp_path: Path) -> None:
+def test_stopping_kills_what_is_under_way_and_starts_nothing_more(script: Script, tmp_path: Path) -> None:
     lab = Lab(script(f"touch {tmp_path}/started; exec sleep 600"))
     outcome: list[type[Exception]] = []
 
@@ -111,7 +112,7 @@ def test_stopping_kills_what_is_under_way_and_starts_nothing_more(script, tmp_pa
         lab.ask("load", {}, timeout_s=30)
 
 
-def test_a_load_whose_laboratory_died_is_a_failed_load(script) -> None:
+def test_a_load_whose_laboratory_died_is_a_failed_load(script: Script) -> None:
     record = Emulator(script("echo 'out of memory' >&2; exit 1")).load(PLANNED, *pages("wikipedia"))
     assert check_record(record) == ""
     assert record["load"]["status"] == "failed"
@@ -119,7 +120,7 @@ def test_a_load_whose_laboratory_died_is_a_failed_load(script) -> None:
     assert record["load"]["requests"] is None
 
 
-def test_a_load_with_a_malformed_answer_is_a_failed_load(script) -> None:
+def test_a_load_with_a_malformed_answer_is_a_failed_load(script: Script) -> None:
     answer = '{"status": "ok", "plt_ms": "soon", "requests": [], "connections": []}'
     record = Emulator(script(f"echo '{answer}'")).load(PLANNED, *pages("wikipedia"))
     assert check_record(record) == ""

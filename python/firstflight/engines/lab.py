@@ -118,16 +118,14 @@ def _answer(command: str, returncode: int, output: bytes, stderr: str) -> dict[s
         answer = json.loads(output)
     except ValueError:
         answer = None
-    if isinstance(answer, dict) and "error" in answer and returncode != 0:
-        error = answer["error"]
-        raise LabError(str(error["message"]), str(error.get("hint", "")))
-    if returncode != 0 or not isinstance(answer, dict):
-        ended = f"was killed by signal {-returncode}" if returncode < 0 else f"ended with code {returncode}"
-        said = f" and said: {stderr}" if stderr else ""
-        raise LabError(
-            f"the laboratory ({command}) {ended} and gave no answer{said}", "try: firstflight doctor"
-        )
-    return answer
+    match returncode, answer:
+        case 0, dict():
+            return answer
+        case _, {"error": {"message": str(message), "hint": str(hint)}}:
+            raise LabError(message, hint)
+    ended = f"was killed by signal {-returncode}" if returncode < 0 else f"ended with code {returncode}"
+    said = f" and said: {stderr}" if stderr else ""
+    raise LabError(f"the laboratory ({command}) {ended} and gave no answer{said}", "try: firstflight doctor")
 
 
 def _tail(stderr: IO[bytes]) -> str:
