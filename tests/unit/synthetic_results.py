@@ -118,7 +118,7 @@ def write_journal(folder: Path, records: list[LoadRecord]) -> Path:
 
 
 def _requests(page: str, rtt_ms: float, mode: str, block: int) -> tuple[Rows, Rows]:
-    url, count, hosts = PAGES[page]
+    url, count, hosts = PAGES.get(page, PAGES["wikipedia"])
     shape, noise = random.Random(page), random.Random(f"{page} {rtt_ms} {mode} {block}")
     document = url.split("/")[2]
     names = [document, *(f"cdn{n}.{document.removeprefix('www.')}" for n in range(1, hosts))]

@@ -11,13 +11,13 @@ from firstflight.results.docs import render_docs
 from firstflight.results.schema import Table
 
 DESIGNED = {
-    "loads": """load_id block order repeat page engine client mode cookies topology rtt_ms down_mbps up_mbps loss
-        seed started_at plt_ms first_byte_ms requests failed_requests unmatched_requests connections tfo_offered
-        tfo_accepted bytes_down bytes_up retransmits status error""",
+    "loads": """load_id block order repeat page engine client mode cookies topology rtt_ms down_mbps up_mbps
+        loss seed started_at plt_ms first_byte_ms requests failed_requests unmatched_requests connections
+        tfo_offered tfo_accepted bytes_down bytes_up retransmits status error""",
     "requests": """load_id index url origin connection queued_ms connect_start_ms connect_end_ms sent_ms
         first_byte_ms end_ms status mime body_bytes wire_bytes initiator""",
-    "connections": """load_id connection origin opened_ms syn_payload_bytes cookie syn_data_acked syn_retransmits
-        bytes_down bytes_up closed_ms""",
+    "connections": """load_id connection origin opened_ms syn_payload_bytes cookie syn_data_acked
+        syn_retransmits bytes_down bytes_up closed_ms""",
 }
 
 

@@ -50,7 +50,7 @@ def _proof(pairs: Sequence[CellPair]) -> Iterator[Warning]:
         yield {
             "kind": "no proof",
             "message": f"not proved that tfo loads used TFO and tcp loads did not: {_where(bad)}{example}",
-            "advice": "do not use these results; run `firstflight doctor`, see tfo_offered and tfo_accepted",
+            "advice": "no verdict without proof; run `firstflight doctor`, see tfo_offered and tfo_accepted",
         }
 
 

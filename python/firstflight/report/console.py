@@ -16,7 +16,7 @@ from rich.text import Text
 
 from firstflight.report import text
 
-_STYLES = {"faster": "green", "slower": "red"}
+_STYLES = {"faster": "green", "slower": "red", "not proved": "bold red"}
 _CONTROL = dict.fromkeys([*range(32), *range(127, 160)], "�")
 
 
@@ -63,14 +63,14 @@ def _table(setting: str, cells: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _title(setting: str, cells: Sequence[Mapping[str, Any]]) -> Text:
-    blocks = sorted({cell["n"] for cell in cells})
-    count = str(blocks[0]) if len(blocks) == 1 else f"{blocks[0]} to {blocks[-1]}"
-    return _plain(f"{setting}: {count} paired blocks per row")
+    count = text.blocks(cells)
+    return _plain(f"{setting}: {count} per row")
 
 
 def _row(cell: Mapping[str, Any]) -> list[Text]:
-    found, proof = cell["improvement"], cell["proof"]
-    style = _STYLES.get(cell["verdict"], "")
+    found = cell["improvement"]
+    verdict = text.verdict(cell)
+    style = _STYLES.get(verdict, "")
     plt = (
         f"{text.seconds(cell[mode]['median'])}\n{text.spread(cell[mode])}" for mode in ("tcp_ms", "tfo_ms")
     )
@@ -79,8 +79,8 @@ def _row(cell: Mapping[str, Any]) -> list[Text]:
         _plain(f"  {text.rtt(cell['rtt_ms'])} ms"),
         *map(_plain, plt),
         _plain(change, style),
-        _plain(cell["verdict"], style),
-        _plain(proof["text"]) if proof["ok"] else _plain(f"NOT PROVED: {proof['text']}", "bold red"),
+        _plain(verdict, style),
+        _plain(cell["proof"]["text"]),
     ]
 
 

@@ -20,11 +20,12 @@ def observations(summary: Mapping[str, Any]) -> str:
     """The whole file: a table per path and client, with pages in order and RTTs descending.
 
     Args:
-        summary: As `firstflight.analysis.summarize` gives it. Cells without a pair of loads are left out.
+        summary: As `firstflight.analysis.summarize` gives it. Cells
+            without a pair of loads or without proof are left out.
     """
     tables: dict[tuple[Any, ...], dict[str, list[Mapping[str, Any]]]] = {}
     for cell in summary["cells"]:
-        if cell["n"]:
+        if cell["n"] and cell["proof"]["ok"]:
             setting = tuple(cell[name] for name in _SETTING)
             page = sanitize_file(cell["url"] or cell["page"])
             tables.setdefault(setting, {}).setdefault(page, []).append(cell)

@@ -43,7 +43,7 @@ def render_html(folder: Path, summary: Mapping[str, Any], figures: Sequence[Path
         settings=_settings(summary["cells"]),
         warnings=summary["warnings"],
         overviews=[_inline(path) for path in figures if path not in waterfalls],
-        waterfalls=[(path.stem, _inline(path)) for path in waterfalls],
+        waterfalls=[(path.stem.removeprefix("waterfall-"), _inline(path)) for path in waterfalls],
         calibration=_records(calibration),
         environment=list(_flat(machine)),
         plan=_plan(folder),
@@ -105,9 +105,9 @@ def _flat(value: object, name: str = "") -> Iterator[tuple[str, str]]:
 def _scalar(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
-    return (
-        {None: text.DASH, True: "yes", False: "no"}.get(value) if value in (None, True, False) else str(value)
-    )
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return text.DASH if value is None else str(value)
 
 
 def _version() -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 MINUS = "\N{MINUS SIGN}"
 DASH = "\N{EN DASH}"
@@ -51,9 +51,29 @@ def effect(fraction: float | None) -> str:
     return f"{text.lstrip('+' + MINUS)} {word}"
 
 
+def verdict(cell: Mapping[str, Any]) -> str:
+    """A cell's verdict, or ``not proved``: without proof there is no result to show."""
+    return str(cell["verdict"]) if cell["proof"]["ok"] else "not proved"
+
+
+def proved(cells: Sequence[Any]) -> list[Any]:
+    """The cells whose proof holds."""
+    return [cell for cell in cells if cell["proof"]["ok"]]
+
+
 def plural(count: int, noun: str) -> str:
     """``1 load``, ``2 loads``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def blocks(cells: Sequence[Mapping[str, Any]]) -> str:
+    """How many paired blocks the cells stand on: ``5 paired blocks``, ``3 to 5 paired blocks``."""
+    counts = sorted({int(cell["n"]) for cell in cells})
+    return (
+        plural(counts[0], "paired block")
+        if len(counts) == 1
+        else f"{counts[0]} to {counts[-1]} paired blocks"
+    )
 
 
 def rtt(rtt_ms: float) -> str:
@@ -77,17 +97,17 @@ def varying(cells: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def variant(cell: Mapping[str, Any], fields: Sequence[str]) -> str:
     """What tells a cell from those of the same page and RTT: ``star wget2``; empty where nothing does."""
-    suffix = {"down_mbps": "mbit down", "up_mbps": "mbit up", "loss": " loss"}
+    suffix = {"down_mbps": "mbit-down", "up_mbps": "mbit-up", "loss": "-loss"}
     values = ((cell[name], suffix.get(name, "")) for name in fields)
     return " ".join(
-        f"{'unlimited ' if value is None else value}{unit}".replace("  ", " ") for value, unit in values
+        unit.replace("mbit", "unlimited") if value is None else f"{value}{unit}" for value, unit in values
     )
 
 
 def short_url(url: str, limit: int) -> str:
     """A URL to recognise rather than to follow: ``host/…/file``, at most `limit` characters."""
-    parts = urlsplit(url) if "://" in url else urlsplit(f"//{url}")
-    host, steps = parts.netloc, [step for step in parts.path.split("/") if step]
+    address = re.split(r"[?#]", re.sub(r"^[A-Za-z][\w+.-]*://", "", url))[0]
+    host, *steps = [step for step in address.split("/") if step] or [""]
     if not steps:
         return _cut(host, limit)
     whole = "/".join([host, *steps])

@@ -44,7 +44,7 @@ _SUMMARY = """
 | `tcp_cv`, `tfo_cv` | coefficient of variation of the PLT (standard deviation / mean); null below 2 loads |
 | `improvement` | (PLT_tcp - PLT_tfo) / PLT_tcp of the medians, signed (positive: TFO is faster), as a fraction: `point`, and the 95 % interval `low` to `high` |
 | `p_value` | Wilcoxon signed-rank test on the paired blocks, two-sided |
-| `verdict` | `faster` or `slower` where the interval of the improvement excludes 0, else `no difference shown` |
+| `verdict` | `faster` or `slower` where the interval of the improvement excludes 0, else `no difference shown`. Views show `not proved` instead where `proof.ok` is false |
 | `null_improvement` | the same statistic on tcp against tcp (alternate blocks): how large an "improvement" noise alone makes; null below 2 blocks |
 | `proof` | `tfo_connections`, `tfo_offered`, `tfo_accepted` of the `tfo` loads, `tcp_offered` of the `tcp` loads, `ok`, and `text` for people |
 

@@ -37,7 +37,10 @@ def improvement_by_rtt(cells: Sequence[Cell]) -> Spec:
         _interval(base),
         base.mark_point(size=60, strokeWidth=1.6, opacity=1).encode(y=y, fill=fill),
     )
-    subtitle = [f"{_blocks(cells)}; bars: 95 % interval. Above 0, TFO is faster.", _setting(cells)]
+    subtitle = [
+        f"Medians over {text.blocks(cells)} per point; bars: 95 % interval. Above 0, TFO is faster.",
+        _setting(cells),
+    ]
     if any(row["source"] == _PAPER for row in data):
         subtitle.append(f"Paper: {PAPER}; 4 Mbit/s down, 256 kbit/s up, the pages and the Chrome of 2011.")
     return _faceted(layers, title("How much sooner the page loads with TFO", subtitle), data)
@@ -59,7 +62,10 @@ def plt_by_rtt(cells: Sequence[Cell]) -> Spec:
         _interval(base),
         base.mark_point(size=50, filled=True, opacity=1).encode(y=y),
     )
-    subtitle = [f"{_blocks(cells)}; bars: 95 % interval of the median.", _setting(cells)]
+    subtitle = [
+        f"Medians over {text.blocks(cells)} per point; bars: 95 % interval of the median.",
+        _setting(cells),
+    ]
     return _faceted(layers, title("Page load time without and with TFO", subtitle), data)
 
 
@@ -121,12 +127,6 @@ def _row(
         "source": source,
         **dict(zip(("point", "low", "high"), scaled, strict=True)),
     }
-
-
-def _blocks(cells: Sequence[Cell]) -> str:
-    counts = sorted({cell["n"] for cell in cells})
-    count = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"Medians over {count} paired blocks per point"
 
 
 def _setting(cells: Sequence[Cell]) -> str:

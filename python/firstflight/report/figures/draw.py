@@ -54,7 +54,7 @@ def draw_figures(
 
 
 def _figures(pairs: Sequence[CellPair], cells: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Draw]]:
-    compared = [cell for cell in cells if cell["n"]]
+    compared = text.proved([cell for cell in cells if cell["n"]])
     loaded = [cell for cell in cells if cell["tcp_ms"]["median"] or cell["tfo_ms"]["median"]]
     if compared:
         yield "improvement-by-rtt", partial(improvement_by_rtt, compared)
@@ -68,7 +68,7 @@ def _figures(pairs: Sequence[CellPair], cells: Sequence[dict[str, Any]]) -> Iter
 
 
 def waterfall_name(cell: Mapping[str, Any], variant: str = "") -> str:
-    """File name of a waterfall without its ending: ``waterfall-<page>-<rtt>ms``, then what else tells it apart.
+    """File name of a waterfall without its ending: ``waterfall-<page>-<rtt>ms`` and what else is special.
 
     A page's name comes from outside: what could lead out of the folder is replaced.
     """

@@ -138,14 +138,14 @@ def _headline(cell: dict[str, Any], variant: str) -> str:
     page = text.short_url(cell["url"] or cell["page"], 60)
     without, with_tfo = (text.seconds(cell[mode]["median"]) for mode in ("tcp_ms", "tfo_ms"))
     where = f"{page} at {text.rtt(cell['rtt_ms'])} ms RTT" + (f" ({variant})" if variant else "")
-    return f"{where}: {without} without, {with_tfo} with TFO ({text.effect(cell['improvement']['point'])})"
+    effect = text.effect(cell["improvement"]["point"]) if cell["proof"]["ok"] else text.verdict(cell)
+    return f"{where}: {without} without, {with_tfo} with TFO ({effect})"
 
 
 def _small_print(cell: dict[str, Any], loads: dict[str, LoadRecord]) -> list[str]:
     blocks = ", ".join(f"{mode} of block {loads[mode]['load']['block']}" for mode in MODES)
     count = text.plural(cell["n"], "paired block")
-    proof = cell["proof"]["text"] if cell["proof"]["ok"] else f"NOT PROVED: {cell['proof']['text']}"
     return [
         f"Medians of {count}; drawn is the load nearest the median of its mode ({blocks}).",
-        f"{text.path(cell)}. {proof}. Dashed: PLT of the other mode.",
+        f"{text.path(cell)}. {cell['proof']['text']}. Dashed: PLT of the other mode.",
     ]

@@ -1,0 +1,98 @@
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from synthetic_results import failed_record, load_record
+
+from firstflight.analysis import cell_pairs, summarize_pairs
+from firstflight.report.course import HEADER, observations, python2_str, sanitize_file
+
+ROW = re.compile(r"\t\d+ \t\d+\.\d{1,3} \t\d+\.\d{1,3} \t-?\d+\.\d+\n")
+
+
+def summary(*plt_ms: tuple[float, float, float], **changes: object) -> dict[str, Any]:
+    """A summary of one block per (RTT, PLT without, PLT with)."""
+    loads = [
+        load_record("wikipedia", rtt_ms, mode, plt_ms=plt, **changes)
+        for rtt_ms, tcp_ms, tfo_ms in plt_ms
+        for mode, plt in (("tcp", tcp_ms), ("tfo", tfo_ms))
+    ]
+    return summarize_pairs(cell_pairs(loads))
+
+
+def test_the_table_is_the_course_s_to_the_byte_but_for_the_sign(shared_data: Path) -> None:
+    theirs = (shared_data / "course" / "run-2018" / "observations.txt").read_text().split("\n\n")[0] + "\n"
+    page = "httpen.wikipedia.orgwikiTransmission_Control_Protocol\n"
+    rows = [list(map(float, line.split())) for line in theirs.split(page)[1].splitlines()[:3]]
+    ours = observations(summary(*((rtt_ms, tcp_ms, tfo_ms) for rtt_ms, tcp_ms, tfo_ms, _ in rows)))
+    expected = HEADER + page + theirs.split(page)[1].partition("http")[0]
+    assert ours.replace("\t-", "\t") == expected
+    assert [line.split("\t")[4].startswith("-") for line in ours.splitlines()[2:]] == [
+        b > a for _, a, b, _ in rows
+    ]
+
+
+def test_a_row_of_known_numbers() -> None:
+    found = observations(summary((200.0, 5022.732, 4066.505)))
+    assert found.endswith("\n\t200 \t5022.732 \t4066.505 \t19.0379857018\n")
+    assert found.startswith("Page\tRTT(ms)\tPLT: no TFO (s)\tPLT: TFO (s)\tImprov.\nhttpen.wikipedia.org")
+
+
+def test_a_slower_load_is_negative() -> None:
+    assert observations(summary((20.0, 2441.437, 3357.394))).endswith(
+        "\t20 \t2441.437 \t3357.394 \t-37.5171261843\n"
+    )
+
+
+def test_rtts_descend_and_every_row_has_the_course_s_shape() -> None:
+    lines = observations(summary((20.0, 1000.0, 900.0), (200.0, 3000.1, 2000.0), (100.0, 2000.5555, 1e3)))
+    rows = lines.splitlines(keepends=True)[2:]
+    assert [row.split()[0] for row in rows] == ["200", "100", "20"]
+    assert all(map(ROW.fullmatch, rows))
+
+
+def test_two_paths_make_two_tables() -> None:
+    both = summary((20.0, 1000.0, 900.0))
+    both["cells"] += summary((20.0, 1000.0, 950.0), topology="star")["cells"]
+    tables = observations(both).split("\n\n")
+    assert [table.count("\t20 ") for table in tables] == [1, 1]
+    assert all(table.startswith(HEADER) for table in tables)
+
+
+def test_cells_without_a_pair_are_left_out() -> None:
+    loads = [load_record(mode="tcp"), failed_record(mode="tfo")]
+    assert observations(summarize_pairs(cell_pairs(loads))) == ""
+
+
+def test_cells_without_proof_are_left_out() -> None:
+    assert observations(summary((20.0, 1000.0, 900.0), tfo_offered=0, tfo_accepted=0)) == ""
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (5466.56, "5466.56"),
+        (2000.0, "2000.0"),
+        (0.0, "0.0"),
+        (1e-5, "1e-05"),
+        (19.03798570180001, "19.0379857018"),
+    ],
+)
+def test_floats_are_written_as_python_2_printed_them(number: float, text: str) -> None:
+    assert python2_str(number) == text
+
+
+@pytest.mark.parametrize(
+    ("url", "label"),
+    [
+        ("http://www.amazon.com", "httpwww.amazon.com"),
+        (
+            "http://en.wikipedia.org/wiki/Transmission_Control_Protocol",
+            "httpen.wikipedia.orgwikiTransmission_Control_Protocol",
+        ),
+        ("http://a.example/x y(1)?q=2&r#\u00e9\t\n", "httpa.examplex y(1)q2r"),
+    ],
+)
+def test_labels_are_sanitised_as_the_course_does(url: str, label: str) -> None:
+    assert sanitize_file(url) == label

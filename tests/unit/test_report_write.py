@@ -1,0 +1,147 @@
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import polars as pl
+import pytest
+from synthetic_results import failed_record, load_record, write_journal, write_results
+
+from firstflight.errors import UsageError
+from firstflight.report import write_report
+
+MADE = """loads.parquet requests.parquet connections.parquet summary.json observations.txt
+    figures/improvement-by-rtt.svg figures/improvement-by-rtt.png
+    figures/plt-by-rtt.svg figures/plt-by-rtt.png
+    figures/waterfall-wikipedia-200ms.svg figures/waterfall-wikipedia-200ms.png report.html"""
+
+
+class Tags(HTMLParser):
+    """Tags, their attributes, and text of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = write_results(tmp_path_factory.mktemp("run") / "my-run", ("wikipedia",), (200.0,), blocks=2)
+    write_report(folder)
+    return folder
+
+
+def page_of(folder: Path) -> Tags:
+    return Tags((folder / "report.html").read_text())
+
+
+def test_everything_of_the_design_is_made_from_the_folder_alone(tmp_path: Path) -> None:
+    write_results(tmp_path, ("wikipedia",), (200.0,), blocks=2)
+    told: list[str] = []
+    paths = write_report(tmp_path, progress=told.append)
+    assert [str(path.relative_to(tmp_path)) for path in paths] == MADE.split()
+    assert all(path.stat().st_size for path in paths)
+    assert told[0] == "tables"
+    assert told[-1] == "page"
+    assert pl.read_parquet(tmp_path / "loads.parquet").height == 4
+
+
+def test_a_second_report_is_the_same_but_for_the_hour(folder: Path) -> None:
+    def numbers() -> list[bytes]:
+        return [(folder / name).read_bytes() for name in MADE.split()[:6]]
+
+    before = numbers()
+    write_report(folder, figures=False)
+    assert numbers() == before
+    write_report(folder)
+
+
+def test_the_page_needs_no_network_and_runs_no_script(folder: Path) -> None:
+    page = page_of(folder)
+    assert not {"script", "link", "img", "iframe", "object"} & {tag for tag, _ in page.tags}
+    assert not [attrs for _, attrs in page.tags if {"src", "href", "onload", "onclick"} & set(attrs)]
+    assert "default-src 'none'" in (folder / "report.html").read_text()
+
+
+def test_the_page_has_figures_result_calibration_environment_and_how_to_reproduce(folder: Path) -> None:
+    page = page_of(folder)
+    assert [tag for tag, _ in page.tags].count("svg") == 3
+    for part in (
+        "my-run",
+        "3.13 s",
+        "faster",
+        "44 of 44",
+        "few blocks",
+        "rtt_ms.asked",
+        "Example CPU <2 cores>",
+    ):
+        assert part in page.text
+    assert 'topology = "access"' in page.text
+    assert "firstflight run --plan plan.toml" in page.text
+
+
+def test_without_figures_the_page_has_the_numbers(tmp_path: Path) -> None:
+    write_results(tmp_path, ("wikipedia",), (200.0,), blocks=2)
+    paths = write_report(tmp_path, figures=False)
+    assert not (tmp_path / "figures").exists()
+    assert paths[-1].name == "report.html"
+    assert "svg" not in {tag for tag, _ in page_of(tmp_path).tags}
+
+
+def test_a_hostile_page_is_escaped_everywhere(tmp_path: Path) -> None:
+    evil = "</svg><script>alert(1)</script><img src=x onerror=alert(1)>"
+    records = [load_record(mode=mode, block=n, page=evil) for n in range(2) for mode in ("tcp", "tfo")]
+    for record in records:
+        record["requests"][0]["url"] = f"http://x/{evil}"
+    failed = failed_record(block=3)
+    failed["load"] |= {"page": evil, "error": evil}
+    write_journal(tmp_path, [*records, failed])
+    (tmp_path / "plan.toml").write_text(evil)
+    (tmp_path / "environment.json").write_text(json.dumps({evil: [evil], "calibration": [{evil: evil}]}))
+    write_report(tmp_path)
+    page = page_of(tmp_path)
+    assert not {"script", "img"} & {tag for tag, _ in page.tags}
+    assert evil in page.text
+    assert {path.parent for path in tmp_path.rglob("waterfall*")} == {tmp_path / "figures"}
+
+
+@pytest.mark.parametrize("content", [None, "{not json", "[1, 2]"])
+def test_a_missing_or_broken_environment_is_said_not_hidden(tmp_path: Path, content: str | None) -> None:
+    write_journal(tmp_path, [load_record(mode=mode) for mode in ("tcp", "tfo")])
+    if content is not None:
+        (tmp_path / "environment.json").write_text(content)
+    write_report(tmp_path, figures=False)
+    text = page_of(tmp_path).text
+    assert re.search(r"environment\.json\s*(missing|cannot be read|1, 2)", text)
+    assert "None was recorded" in text
+    assert "# plan.toml: No such file" in text
+
+
+def test_a_run_whose_loads_all_failed_has_a_report(tmp_path: Path) -> None:
+    write_journal(tmp_path, [failed_record(mode=mode) for mode in ("tcp", "tfo")])
+    paths = write_report(tmp_path)
+    assert [path.suffix for path in paths] == [".parquet", ".parquet", ".parquet", ".json", ".txt", ".html"]
+    assert (tmp_path / "observations.txt").read_text() == ""
+    assert "2 loads failed" in page_of(tmp_path).text
+
+
+def test_a_folder_without_journal_is_refused_and_left_alone(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"holds no journal\.jsonl"):
+        write_report(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_take_figures_is_refused_with_a_hint(tmp_path: Path) -> None:
+    write_results(tmp_path, ("wikipedia",), (200.0,), blocks=2)
+    (tmp_path / "figures").touch()
+    with pytest.raises(UsageError, match="cannot be written") as caught:
+        write_report(tmp_path)
+    assert caught.value.hint
