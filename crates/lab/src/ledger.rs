@@ -47,6 +47,8 @@ pub struct Entry {
     /// A reset, or the second FIN.
     pub closed: Option<u64>,
     client_isn: u32,
+    /// The SYN had data that has not been sent again.
+    syn_data_sent_once: bool,
     syn_acks: u32,
     /// Next expected sequence number, up and down.
     next: [Option<u32>; 2],
@@ -108,6 +110,7 @@ impl Ledger {
             bytes_up: 0,
             closed: None,
             client_isn: segment.sequence,
+            syn_data_sent_once: segment.payload_bytes > 0,
             syn_acks: 0,
             next: [None; 2],
             fins: [false; 2],
@@ -153,11 +156,15 @@ impl Entry {
     fn follow(&mut self, side: usize, segment: &Segment) {
         let length = segment.payload_bytes + u32::from(segment.flags.syn) + u32::from(segment.flags.fin);
         let end = segment.sequence.wrapping_add(length);
+        // Fast Open: data of the SYN that the server did not take is sent again with the handshake's end
+        // (RFC 7413, section 4.2.1). That is no loss; once more is.
+        let refused_syn_data = side == 0
+            && segment.payload_bytes > 0
+            && segment.sequence == self.client_isn.wrapping_add(1)
+            && std::mem::take(&mut self.syn_data_sent_once)
+            && !self.syn_data_acked;
         match self.next[side] {
             Some(next) if (end.wrapping_sub(next) as i32) <= 0 => {
-                // Fast Open: data of the SYN that the server did not take is sent again with the handshake's
-                // end (RFC 7413, section 4.2.1). That is no loss.
-                let refused_syn_data = side == 0 && segment.sequence == self.client_isn.wrapping_add(1) && !self.syn_data_acked;
                 self.retransmits += u32::from(segment.payload_bytes > 0 && !refused_syn_data);
             }
             _ => self.next[side] = Some(end),
@@ -188,3 +195,6 @@ fn key(direction: Direction, segment: &Segment) -> ConnectionKey {
     };
     (client.1, server.0, server.1)
 }
+
+#[cfg(test)]
+mod tests;
