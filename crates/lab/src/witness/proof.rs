@@ -111,3 +111,6 @@ fn contradiction(expectation: Expectation, statement: &Statement) -> Option<Stri
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,246 @@
+use std::net::Ipv4Addr;
+
+use firstflight_path::Direction;
+
+use super::*;
+use crate::ledger::Ledger;
+use crate::relay::{Segment, TcpFlags};
+
+/// What one connection did on the wire.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Opening {
+    Plain,
+    AsksForACookie,
+    DataAccepted,
+    DataRefused,
+}
+
+use Opening::{AsksForACookie, DataAccepted, DataRefused, Plain};
+
+/// The entry that a relay would have made of it.
+fn entry(connection: u32, opening: Opening) -> Entry {
+    let client = (Ipv4Addr::new(198, 18, 0, 1), 40_000 + connection as u16);
+    let server = (Ipv4Addr::new(198, 19, 0, 1), 80);
+    let (cookie_bytes, payload_bytes, acked) = match opening {
+        Plain => (None, 0, 0),
+        AsksForACookie => (Some(0), 0, 0),
+        DataAccepted => (Some(8), 300, 300),
+        DataRefused => (Some(8), 300, 0),
+    };
+    let syn = Segment {
+        source: client,
+        destination: server,
+        sequence: 1_000,
+        acknowledgment: 0,
+        flags: TcpFlags {
+            syn: true,
+            ..TcpFlags::default()
+        },
+        payload_bytes,
+        cookie_bytes,
+        packet_bytes: 60 + payload_bytes,
+    };
+    let syn_ack = Segment {
+        source: server,
+        destination: client,
+        acknowledgment: 1_001 + acked,
+        flags: TcpFlags {
+            syn: true,
+            ack: true,
+            ..TcpFlags::default()
+        },
+        payload_bytes: 0,
+        cookie_bytes: None,
+        ..syn.clone()
+    };
+    let mut ledger = Ledger::default();
+    ledger.sent(Direction::Up, 1, &syn);
+    ledger.sent(Direction::Down, 2, &syn_ack);
+    ledger.arrived(3, &syn_ack);
+    ledger.entries()[0].clone()
+}
+
+/// What the witnesses say when nobody lies.
+fn honest(openings: &[Opening]) -> (Vec<Statement>, Counters) {
+    let accepted = |opening: Opening| opening == DataAccepted;
+    let statement = |(connection, opening): (usize, &Opening)| Statement {
+        connection: connection as u32,
+        ledger: Some(entry(connection as u32, *opening)),
+        tcp_info: Some(accepted(*opening)),
+    };
+    let taken = openings.iter().filter(|opening| accepted(**opening)).count() as u64;
+    let counters = Counters {
+        active: taken,
+        passive: taken,
+        ..Counters::default()
+    };
+    (openings.iter().enumerate().map(statement).collect(), counters)
+}
+
+/// The disagreements after `fake` has changed what the witnesses say.
+fn disagreements(
+    expectation: Expectation,
+    openings: &[Opening],
+    fake: impl FnOnce(&mut Vec<Statement>, &mut Counters),
+) -> Vec<String> {
+    let (mut statements, mut counters) = honest(openings);
+    fake(&mut statements, &mut counters);
+    let proof = examine(expectation, &statements, counters);
+    assert_eq!(
+        proof.ok,
+        proof.disagreements.is_empty(),
+        "the verdict is nothing but the disagreements"
+    );
+    proof.disagreements
+}
+
+fn nothing_faked(_: &mut Vec<Statement>, _: &mut Counters) {}
+
+#[test]
+fn honest_witnesses_prove_each_treatment() {
+    let cases: [(Expectation, &[Opening]); 5] = [
+        (Expectation::Never, &[Plain, Plain]),
+        (Expectation::Always, &[DataAccepted, DataAccepted]),
+        (
+            Expectation::Agreement,
+            &[AsksForACookie, DataAccepted, DataRefused, Plain],
+        ),
+        (Expectation::Never, &[]),
+        (Expectation::Always, &[]),
+    ];
+    for (expectation, openings) in cases {
+        assert_eq!(
+            disagreements(expectation, openings, nothing_faked),
+            [""; 0],
+            "{expectation:?}"
+        );
+    }
+}
+
+#[test]
+fn the_proof_counts_what_each_witness_saw() {
+    let (statements, counters) = honest(&[DataAccepted, DataRefused, Plain]);
+    let proof = examine(Expectation::Agreement, &statements, counters);
+    assert_eq!(
+        proof.ledger,
+        LedgerCount {
+            connections: 3,
+            offered: 2,
+            accepted: 1
+        }
+    );
+    assert_eq!(proof.tcp_info.syn_data, 1);
+    assert_eq!((proof.counters.active, proof.counters.passive), (1, 1));
+}
+
+#[test]
+fn a_connection_the_relay_never_saw_is_no_proof() {
+    let found = disagreements(Expectation::Agreement, &[Plain], |statements, _| {
+        statements[0].ledger = None
+    });
+    assert_eq!(found, ["connection 0: the relay never saw its SYN"]);
+}
+
+#[test]
+fn a_socket_that_could_not_be_asked_is_no_proof() {
+    let found = disagreements(Expectation::Never, &[Plain], |statements, _| {
+        statements[0].tcp_info = None
+    });
+    assert_eq!(found, ["connection 0: its socket could not be asked"]);
+}
+
+#[test]
+fn a_socket_that_contradicts_the_relay_is_no_proof_either_way() {
+    let openings = [DataAccepted, DataRefused];
+    for (connection, lie) in [(0, false), (1, true)] {
+        let found = disagreements(Expectation::Agreement, &openings, |statements, _| {
+            statements[connection].tcp_info = Some(lie);
+        });
+        let [text] = found.as_slice() else {
+            panic!("one disagreement: {found:?}")
+        };
+        assert!(
+            text.starts_with(&format!("connection {connection}: ")) && text.contains("TCP_INFO"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn counters_that_grew_too_much_or_too_little_are_no_proof() {
+    for expectation in [Expectation::Always, Expectation::Agreement] {
+        for change in [-1, 1] {
+            let found = disagreements(expectation, &[DataAccepted, DataAccepted], |_, counters| {
+                counters.active = counters.active.saturating_add_signed(change);
+            });
+            assert!(
+                found.len() == 1 && found[0].starts_with("TCPFastOpenActive grew by"),
+                "{found:?}"
+            );
+            let found = disagreements(expectation, &[DataAccepted, DataAccepted], |_, counters| {
+                counters.passive = counters.passive.saturating_add_signed(change);
+            });
+            assert!(
+                found.len() == 1 && found[0].starts_with("TCPFastOpenPassive grew by"),
+                "{found:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn counters_that_grew_in_a_tcp_load_are_no_proof() {
+    let found = disagreements(Expectation::Never, &[Plain], |_, counters| {
+        (counters.active, counters.passive) = (1, 1);
+    });
+    assert_eq!(found.len(), 2, "{found:?}");
+}
+
+#[test]
+fn any_use_of_fast_open_in_a_tcp_load_is_no_proof() {
+    for opening in [AsksForACookie, DataAccepted, DataRefused] {
+        let found = disagreements(Expectation::Never, &[Plain, opening], nothing_faked);
+        assert_eq!(
+            found,
+            ["connection 1: its SYN used Fast Open in a tcp load"],
+            "{opening:?}"
+        );
+    }
+}
+
+#[test]
+fn a_warm_tfo_load_needs_data_in_every_syn_and_every_bit_of_it_accepted() {
+    for opening in [Plain, AsksForACookie] {
+        let found = disagreements(Expectation::Always, &[DataAccepted, opening], nothing_faked);
+        assert_eq!(
+            found,
+            ["connection 1: its SYN carried no data in a warm tfo load"],
+            "{opening:?}"
+        );
+    }
+    let found = disagreements(Expectation::Always, &[DataAccepted, DataRefused], nothing_faked);
+    assert_eq!(found, ["connection 1: its SYN's data was not acknowledged"]);
+}
+
+#[test]
+fn two_lies_that_cancel_out_in_the_sums_are_still_found() {
+    let found = disagreements(
+        Expectation::Agreement,
+        &[DataAccepted, DataRefused],
+        |statements, _| {
+            (statements[0].tcp_info, statements[1].tcp_info) = (Some(false), Some(true));
+        },
+    );
+    assert_eq!(found.len(), 2, "{found:?}");
+}
+
+#[test]
+fn every_contradiction_is_listed() {
+    let found = disagreements(Expectation::Always, &[DataAccepted; 3], |statements, counters| {
+        statements[0].ledger = None;
+        statements[1].tcp_info = Some(false);
+        counters.passive = 0;
+    });
+    // The connection that the relay did not see is missing from its count, too.
+    assert_eq!(found.len(), 4, "{found:?}");
+}
