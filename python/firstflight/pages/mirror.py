@@ -26,8 +26,7 @@ _NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def open_mirror(root: Path, url: str) -> LoadedPage:
-    """Reads the page at `url` from the mirror directory `root`, with its bodies as they will be served (not
-    encoded).
+    """Reads the page at `url` from the mirror directory `root`, with its bodies as served: not encoded.
 
     Raises:
         PageInputError: The mirror has no such page, or its log is damaged.
@@ -58,8 +57,7 @@ def read_recording(root: Path, url: str) -> Recording:
 
 
 def start_url(root: Path) -> tuple[Path, str]:
-    """The mirror directory and start page that a bare directory means: the `index.html` of the host given or
-    the only one.
+    """The mirror directory and start page that a bare directory means: its own `index.html` or the only one.
 
     Raises:
         PageInputError: There is no such page, or more than one.

@@ -83,7 +83,7 @@ class MirrorFiles:
 def host_folders(root: Path) -> list[str]:
     """Names of the folders in `root` that can be hosts, sorted."""
     try:
-        entries = sorted(entry.name for entry in os.scandir(root) if entry.is_dir())
+        entries = sorted(entry.name for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))
     except OSError as error:
         raise PageInputError(
             f"{root}: {error.strerror or error}", "give a directory with a folder per host"
@@ -92,22 +92,22 @@ def host_folders(root: Path) -> list[str]:
 
 
 def _list_files(root: Path) -> dict[str, Path]:
-    """Files under the host folders by their path below `root`; what links lead elsewhere is not followed."""
+    """Files under the host folders by their path below `root`; folders that are links are not entered."""
     inside = root.resolve()
     files: dict[str, Path] = {}
     for host in host_folders(root):
         for folder, _, names in os.walk(root / host, followlinks=False):
             for name in names:
                 path = Path(folder, name)
-                if path.is_symlink() and not _stays_inside(path, inside):
-                    continue
-                files[path.relative_to(root).as_posix()] = path
+                if _is_own_file(path, inside):
+                    files[path.relative_to(root).as_posix()] = path
     return files
 
 
-def _stays_inside(path: Path, inside: Path) -> bool:
+def _is_own_file(path: Path, inside: Path) -> bool:
+    """Whether `path` is a regular file, or a link to one inside the mirror: no pipe, no loop, no way out."""
     try:
-        return path.resolve(strict=True).is_relative_to(inside)
+        return path.is_file() and (not path.is_symlink() or path.resolve().is_relative_to(inside))
     except (OSError, RuntimeError):
         return False
 

@@ -1,0 +1,187 @@
+"""A mirror directory becomes a page: what its files, and its log if it has one, say."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from firstflight.errors import PageInputError
+from firstflight.pages import open_pages
+from firstflight.pages.mirror import log_name, open_mirror, page_name
+from firstflight.pages.mirror_files import MirrorFiles
+
+URL = "http://a.example/"
+
+
+def mirror(root: Path, files: dict[str, str | bytes]) -> Path:
+    for name, body in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(body if isinstance(body, bytes) else body.encode())
+    return root
+
+
+def found(page_url: str, root: Path) -> dict[str, tuple[str, int | None, str | None, bool]]:
+    page = open_mirror(root, page_url).page
+    return {
+        r.url: (
+            r.kind,
+            r.initiator.resource if r.initiator else None,
+            r.initiator.via if r.initiator else None,
+            bool(r.initiator and r.initiator.inferred),
+        )
+        for r in page.resources
+    }
+
+
+def test_a_page_without_a_log_is_what_its_files_refer_to(tmp_path: Path) -> None:
+    html = '<link rel=stylesheet href=/s.css><script src="//b.example/x.js"></script><a href="/other.html">'
+    root = mirror(
+        tmp_path,
+        {
+            "a.example/index.html": html,
+            "a.example/s.css": "p { background: url(i.png) } q { background: url(gone.png) }",
+            "a.example/i.png": b"\x89PNG",
+            "a.example/other.html": "never loaded",
+            "b.example/x.js": "load('http:\\/\\/b.example/data/late.json')",
+            "b.example/data/late.json": "{}",
+        },
+    )
+    assert found(URL, root) == {
+        URL: ("document", None, None, False),
+        "http://a.example/s.css": ("style", 0, "parser", False),
+        "http://b.example/x.js": ("script", 0, "parser", False),
+        "http://a.example/i.png": ("image", 1, "style", False),
+        "http://b.example/data/late.json": ("xhr", 2, "script", True),
+    }
+    loaded = open_mirror(root, URL)
+    assert [missing.url for missing in loaded.page.missing] == ["http://a.example/gone.png"]
+    assert [resource.body_bytes for resource in loaded.page.resources] == [
+        loaded.bodies[index].stat().st_size for index in range(5)
+    ]
+    assert loaded.page.resources[1].initiator is not None
+    assert loaded.page.resources[1].initiator.at_byte == html.index(">") + 1
+
+
+def test_names_of_other_tools_answer_their_urls(tmp_path: Path) -> None:
+    target = "/" + "long" * 20 + "?x=1"
+    md5 = hashlib.md5(target.encode()).hexdigest()
+    names = {
+        f"a.example/{md5}": f"http://a.example{target}",
+        "a.example/q.js?v=1": "http://a.example/q.js?v=1",
+        "a.example/r.js@v=1": "http://a.example/r.js?v=1",
+        "a.example/s.js_v=1": "http://a.example/s.js?v=1",
+        "a.example/b c.png": "http://a.example/b%20c.png",
+        "a.example/page.html": "http://a.example/page",
+        "a.example/dir/index.html": "http://A.example/dir/",
+        "b.example+8080/x.png": "http://b.example:8080/x.png",
+        "c.example:8080/x.png": "http://c.example:8080/x.png",
+    }
+    files = MirrorFiles(mirror(tmp_path, dict.fromkeys(names, "x")))
+    for name, url in names.items():
+        assert files.find(url) == tmp_path / name, url
+    assert files.find("http://a.example/nothing") is None
+    assert files.find("http://[broken/") is None
+
+
+def test_a_rename_of_the_log_is_followed(tmp_path: Path) -> None:
+    root = mirror(tmp_path, {"a.example/0123": "x"})
+    assert MirrorFiles(root, {"/frame.html#part": "0123"}).find("http://a.example/frame.html#part")
+
+
+def test_references_between_files_are_followed_as_a_browser_would_from_disk(tmp_path: Path) -> None:
+    root = mirror(
+        tmp_path, {"a.example/dir/p.html": '<img src="../../b.example/i.png">', "b.example/i.png": "x"}
+    )
+    assert list(found("http://a.example/dir/p.html", root)) == [
+        "http://a.example/dir/p.html",
+        "http://b.example/i.png",
+    ]
+
+
+def test_no_reference_leaves_the_mirror(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.png"
+    secret.write_text("x")
+    sources = ("../../secret.png", "/link.png", "/folder/index.html", "//c.example/secret.png", "/loop")
+    html = "".join(f'<img src="{source}">' for source in sources)
+    root = mirror(tmp_path / "m", {"a.example/index.html": html})
+    (root / "a.example" / "link.png").symlink_to(secret)
+    (root / "a.example" / "folder").symlink_to(root / "a.example", target_is_directory=True)
+    (root / "a.example" / "loop").symlink_to("loop")
+    (root / "c.example").symlink_to(tmp_path, target_is_directory=True)
+    loaded = open_mirror(root, URL)
+    assert len(loaded.page.resources) == 1
+    assert len(loaded.page.missing) == len(sources)
+
+
+def test_the_start_page_of_a_bare_directory_is_its_only_index(tmp_path: Path) -> None:
+    root = mirror(tmp_path / "m", {"a.example/index.html": "<p>", "b.example/i.png": "x"})
+    for spec in (root, f"{root}/", root / "a.example", f"{root}#{URL}"):
+        (loaded,) = open_pages([str(spec)])
+        assert loaded.page.url == URL
+
+
+def test_a_mirror_with_several_starts_asks_which(tmp_path: Path) -> None:
+    root = mirror(tmp_path / "m", {"a.example/index.html": "<p>", "b.example/index.html": "<p>"})
+    with pytest.raises(PageInputError, match="2 hosts have an index") as caught:
+        open_pages([str(root)])
+    assert "#http://host/path" in caught.value.hint
+    assert "a.example" in caught.value.hint
+
+
+def test_a_mirror_without_its_start_page_says_so(tmp_path: Path) -> None:
+    root = mirror(tmp_path / "m", {"a.example/i.png": "x"})
+    with pytest.raises(PageInputError, match=r"which page\? no host folder"):
+        open_pages([str(root)])
+    with pytest.raises(PageInputError, match="no file for the start page"):
+        open_pages([f"{root}#{URL}"])
+
+
+def test_what_is_no_regular_file_is_no_answer(tmp_path: Path) -> None:
+    root = mirror(tmp_path / "m", {"a.example/index.html": "<p>"})
+    fifo = root / "a.example" / "x.css"
+    (root / "a.example" / "index.html").write_text('<link rel=stylesheet href="x.css">')
+    os.mkfifo(fifo)
+    assert [missing.url for missing in open_mirror(root, URL).page.missing] == ["http://a.example/x.css"]
+
+
+def test_names_of_logs_and_pages_come_from_the_url() -> None:
+    assert log_name("http://en.wikipedia.org/wiki/T_C?x=1") == "httpen.wikipedia.orgwikiT_Cx1"
+    assert page_name("http://en.wikipedia.org/wiki/T_C?x=1") == "en.wikipedia.org-wiki-T_C-x-1"
+    assert len(page_name("http://a.example/" + "x" * 300)) == 100
+    assert page_name("http://ä/") == "page"
+
+
+def test_the_course_directory_gives_its_four_pages_with_their_bodies(shared_data: Path) -> None:
+    loaded = open_pages([str(shared_data / "course" / "Paper")])
+    pages = [entry.page.describe() for entry in loaded]
+    assert [(page.requests, page.hosts) for page in pages] == [(68, 10), (54, 28), (133, 45), (29, 4)]
+    for entry in loaded:
+        for index, path in entry.bodies.items():
+            assert entry.page.resources[index].body_bytes == path.stat().st_size
+        assert all(resource.status != 304 for resource in entry.page.resources)
+    assert [len(entry.bodies) for entry in loaded] == [67, 41, 120, 29]
+
+
+def test_redirects_of_the_course_pages_lead_to_their_targets(shared_data: Path) -> None:
+    (loaded,) = open_pages([f"{shared_data}/course/Paper#http://www.wsj.com"])
+    first, second, third = loaded.page.resources[:3]
+    assert [first.status, second.status, third.status] == [301, 301, 200]
+    assert [r.initiator.via for r in (second, third) if r.initiator] == ["redirect", "redirect"]
+    assert {first.kind, second.kind, third.kind} == {"document"}
+    assert loaded.bodies[2].name == "index.html"
+    assert 0 not in loaded.bodies
+
+
+def test_every_page_of_the_corpus_is_read(shared_data: Path) -> None:
+    folder = shared_data / "corpus" / "pages" / "tp5n"
+    rows = [line.split("\t") for line in (folder / "PAGES.tsv").read_text().splitlines()]
+    counts = {}
+    for name, start in rows:
+        (loaded,) = open_pages([f"{folder}/{name}#http://{start.partition('/')[2]}"])
+        counts[name] = len(loaded.page.resources)
+        assert len(loaded.bodies) == len(loaded.page.resources)
+    assert len(counts) == 14
+    assert min(counts.values()) >= 12
+    assert counts["w3.org"] == 49
