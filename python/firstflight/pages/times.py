@@ -24,8 +24,8 @@ meets has neither: a preload scanner does not wait.
 Load event (`blocks_load`): the first moment at which the document and all that had been asked for had ended,
 and no script, sheet or document for 50 ms before, which could still ask for more. What starts later cannot
 have held it up. Two pages say so themselves: amazon's beacon (`ld`, `t`) puts its load event at 1,445 ms of
-the log, the rule at 1,442; wsj's (`b=1423` after its inline start mark at about 1,755) at 3,178, the rule at
-3,182.
+the log, where the rule finds quiet from 1,442 to 1,445; wsj's (`b=1423`, counted from an inline mark that ran
+at about 1,755) at about 3,178, where it finds quiet from 3,182 to 3,190.
 """
 
 from __future__ import annotations
