@@ -12,7 +12,7 @@ MEASURED = {
     "rtt_ms": {"expected": 20.0, "p50": 20.1, "p99": 20.2, "received": 20},
     "down_mbps": {"asked": 4.0, "expected": 3.86, "measured": 3.86},
     "up_mbps": {"asked": 0.256, "expected": 0.247, "measured": 0.247},
-    "relay": {"late": False, "late_p99_ms": 0.1},
+    "relay": {"late": False, "late_p99_ms": 0.1, "late_max_ms": 0.2},
     "setup_ms": 5.0,
 }
 

@@ -11,7 +11,7 @@ from firstflight.cli import doctor, pages, profile, report, run
 from firstflight.cli.talk import Talk
 from firstflight.errors import FirstflightError, UsageError
 
-_FAILED, _WRONG_CALL, _INTERRUPTED = 1, 2, 130
+_FAILED, _WRONG_CALL = 1, 2
 
 app = typer.Typer(
     name="firstflight",
@@ -46,8 +46,6 @@ def main(arguments: list[str] | None = None) -> int:
     except FirstflightError as error:
         talk.failure(error)
         return _WRONG_CALL if isinstance(error, UsageError) else _FAILED
-    if code == _INTERRUPTED:
-        talk.error("interrupted")
     return code if isinstance(code, int) else 0
 
 

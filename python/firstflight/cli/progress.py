@@ -48,7 +48,9 @@ class _Bar(Watch):
         if load["status"] == "failed":
             self._talk.warn(f"load {load['load_id']} failed: {load['error']}")
         if not settled:
-            self._talk.note(f"load {load['load_id']}: the relay was late, once more")
+            self._talk.note(
+                f"load {load['load_id']}: the relay was late (attempt {record['attempt']}), once more"
+            )
 
     def warn(self, message: str, hint: str = "") -> None:
         self._talk.warn(message, hint)
