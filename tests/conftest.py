@@ -1,4 +1,4 @@
-"""Settings for all tests: property tests do not depend on how busy the machine is, and in CI not on chance."""
+"""Settings for all tests: property tests do not depend on how busy the machine is, nor, in CI, on chance."""
 
 import os
 

@@ -35,7 +35,7 @@ def calibrate(engine: Engine, paths: Sequence[Path], watch: Watch) -> list[Calib
 
 
 def doubts(calibration: Calibration) -> Iterator[str]:
-    """Says where a path is not what was asked for: RTT off by 2 % and 1 ms, rate by 5 % and three segments."""
+    """Says where a path is not what was asked for: RTT off by 2 % + 1 ms, a rate by 5 % + three segments."""
     path, measured = calibration.path, calibration.measured
     name = f"path {path.rtt_ms:g} ms, {write_rate(path.down_bps)} down, {write_rate(path.up_bps)} up"
     rtt_ms, expected_ms = (measured["rtt_ms"][key] for key in ("p50", "expected"))
