@@ -136,7 +136,7 @@ fn the_proof_counts_what_each_witness_saw() {
 #[test]
 fn a_connection_the_relay_never_saw_is_no_proof() {
     let found = disagreements(Expectation::Agreement, &[Plain], |statements, _| {
-        statements[0].ledger = None
+        statements[0].ledger = None;
     });
     assert_eq!(found, ["connection 0: the relay never saw its SYN"]);
 }
@@ -144,7 +144,7 @@ fn a_connection_the_relay_never_saw_is_no_proof() {
 #[test]
 fn a_socket_that_could_not_be_asked_is_no_proof() {
     let found = disagreements(Expectation::Never, &[Plain], |statements, _| {
-        statements[0].tcp_info = None
+        statements[0].tcp_info = None;
     });
     assert_eq!(found, ["connection 0: its socket could not be asked"]);
 }
