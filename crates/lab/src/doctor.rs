@@ -20,18 +20,32 @@ pub struct Check {
 
 impl Check {
     fn new(name: &'static str, ok: bool, detail: impl Into<String>, hint: &str) -> Self {
-        Self { name, ok, detail: detail.into(), hint: if ok { String::new() } else { hint.to_owned() } }
+        Self {
+            name,
+            ok,
+            detail: detail.into(),
+            hint: if ok { String::new() } else { hint.to_owned() },
+        }
     }
 }
 
 /// Looks at everything from outside the lab.
 pub fn examine() -> Vec<Check> {
-    vec![kernel(), user_namespaces(), tun(), fast_open(), cubic(), realtime()]
+    vec![
+        kernel(),
+        user_namespaces(),
+        tun(),
+        fast_open(),
+        cubic(),
+        realtime(),
+    ]
 }
 
 fn kernel() -> Check {
     let release = read("/proc/sys/kernel/osrelease");
-    let mut numbers = release.split(['.', '-']).map(|text| text.parse::<u32>().unwrap_or(0));
+    let mut numbers = release
+        .split(['.', '-'])
+        .map(|text| text.parse::<u32>().unwrap_or(0));
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     Check::new(
         "Linux kernel",
@@ -46,7 +60,11 @@ fn user_namespaces() -> Check {
     let tried = Command::new("/proc/self/exe").arg("try-namespaces").output();
     let ok = tried.as_ref().is_ok_and(|output| output.status.success());
     let said = tried.map(|output| String::from_utf8_lossy(&output.stderr).trim().to_owned());
-    let detail = if ok { "user, network, mount and PID".to_owned() } else { said.unwrap_or_default() };
+    let detail = if ok {
+        "user, network, mount and PID".to_owned()
+    } else {
+        said.unwrap_or_default()
+    };
     Check::new("namespaces", ok, detail, &who_forbids_namespaces())
 }
 
@@ -64,7 +82,10 @@ fn who_forbids_namespaces() -> String {
     if off("/proc/sys/user/max_user_namespaces", "0") {
         return "`sudo sysctl user.max_user_namespaces=10000`".to_owned();
     }
-    if read("/proc/self/status").lines().any(|line| line == "Seccomp:\t2") {
+    if read("/proc/self/status")
+        .lines()
+        .any(|line| line == "Seccomp:\t2")
+    {
         return "a seccomp filter forbids it, as a container's default profile does: \
                 start the container with `--security-opt seccomp=unconfined` (Docker, Podman)"
             .to_owned();
@@ -84,15 +105,26 @@ fn tun() -> Check {
         }
         _ => "in a container pass `--device /dev/net/tun`",
     };
-    let detail = opened.as_ref().map_or_else(ToString::to_string, |_| "/dev/net/tun opens".to_owned());
+    let detail = opened
+        .as_ref()
+        .map_or_else(ToString::to_string, |_| "/dev/net/tun opens".to_owned());
     Check::new("TUN device", opened.is_ok(), detail, hint)
 }
 
 fn fast_open() -> Check {
     let path = "/proc/sys/net/ipv4/tcp_fastopen";
     let ok = fs::metadata(path).is_ok();
-    let detail = if ok { "this kernel has it; the lab sets it per namespace" } else { "no such setting" };
-    Check::new("TCP Fast Open", ok, detail, "the kernel needs TCP Fast Open (Linux 3.7)")
+    let detail = if ok {
+        "this kernel has it; the lab sets it per namespace"
+    } else {
+        "no such setting"
+    };
+    Check::new(
+        "TCP Fast Open",
+        ok,
+        detail,
+        "the kernel needs TCP Fast Open (Linux 3.7)",
+    )
 }
 
 fn cubic() -> Check {

@@ -15,11 +15,17 @@ pub struct LabError {
 impl LabError {
     /// An error with a hint.
     pub fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: hint.into() }
+        Self {
+            message: message.into(),
+            hint: hint.into(),
+        }
     }
 
     /// The error of a system call: what was tried, and how the kernel answered.
     pub fn system(tried: &str, answer: impl Display) -> Self {
-        Self::new(format!("{tried}: {answer}"), "run `firstflight doctor`: it names what the lab lacks")
+        Self::new(
+            format!("{tried}: {answer}"),
+            "run `firstflight doctor`: it names what the lab lacks",
+        )
     }
 }

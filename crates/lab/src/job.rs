@@ -9,13 +9,13 @@ use firstflight_page::Page;
 use firstflight_path::PathConfig;
 use serde::{Deserialize, Serialize};
 
+use crate::LabError;
 use crate::client;
 use crate::lab::{Lab, LabConfig};
 use crate::origin::Bodies;
 use crate::relay::RelayReport;
 use crate::scheduling::Scheduling;
 use crate::witness::Expectation;
-use crate::LabError;
 
 pub use record::Record;
 
@@ -102,6 +102,10 @@ pub struct RelaySummary {
     pub late: bool,
     /// How the relay's thread was scheduled.
     pub scheduling: Scheduling,
+    /// Processor time it took, ms.
+    pub cpu_ms: f64,
+    /// How long it ran, ms.
+    pub wall_ms: f64,
 }
 
 impl RelaySummary {
@@ -116,6 +120,8 @@ impl RelaySummary {
             late: lateness.late_max_ms > late_bound_ms || report.refused > 0,
             lateness,
             scheduling: report.scheduling,
+            cpu_ms: report.cpu as f64 / 1e6,
+            wall_ms: report.wall as f64 / 1e6,
         }
     }
 }
@@ -128,7 +134,9 @@ impl Job {
     pub fn from_json(text: &str) -> Result<Self, LabError> {
         let job: Self = serde_json::from_str(text)
             .map_err(|error| LabError::new(format!("the job: {error}"), "send one line of JSON"))?;
-        job.page.validate().map_err(|error| LabError::new(format!("page.{error}"), error.hint))?;
+        job.page
+            .validate()
+            .map_err(|error| LabError::new(format!("page.{error}"), error.hint))?;
         Ok(job)
     }
 

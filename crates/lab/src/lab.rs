@@ -21,6 +21,10 @@ use crate::witness::Counters;
 use crate::{LabError, scheduling};
 
 /// What a lab is built for.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are independent switches, named where they are set"
+)]
 pub struct LabConfig<'a> {
     /// What the servers serve.
     pub page: &'a Page,
@@ -85,7 +89,13 @@ impl Lab {
         let relay = Relay::start(wire, config.path, config.capture, config.realtime)?;
         // The relay has inherited it; the client must not compete.
         scheduling::step_back();
-        Ok(Self { addresses, answers, servers, relay, setup: started.elapsed() })
+        Ok(Self {
+            addresses,
+            answers,
+            servers,
+            relay,
+            setup: started.elapsed(),
+        })
     }
 
     /// Connects once to every host, before the path is shaped: a client that may use Fast Open gets its
@@ -96,7 +106,9 @@ impl Lab {
     pub fn prime(&self, page: &Page) -> Result<(), LabError> {
         let mut seen = HashSet::new();
         for origin in page.origins() {
-            let Some(address) = self.addresses.address(&origin.host) else { continue };
+            let Some(address) = self.addresses.address(&origin.host) else {
+                continue;
+            };
             if seen.insert(address) {
                 prime_one(SocketAddrV4::new(address, origin.port))?;
             }
@@ -136,7 +148,10 @@ fn prime_one(server: SocketAddrV4) -> Result<(), LabError> {
     let failed = |error: io::Error| LabError::system(&format!("connecting to {server} in the lab"), error);
     let (stream, _) = connect(server).map_err(failed)?;
     wait_connected(&stream).map_err(failed)?;
-    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    let linger = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
     setsockopt(&stream, sockopt::Linger, &linger).map_err(|errno| failed(errno.into()))
 }
 

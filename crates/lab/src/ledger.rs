@@ -164,7 +164,7 @@ impl Entry {
             && std::mem::take(&mut self.syn_data_sent_once)
             && !self.syn_data_acked;
         match self.next[side] {
-            Some(next) if (end.wrapping_sub(next) as i32) <= 0 => {
+            Some(next) if end.wrapping_sub(next).cast_signed() <= 0 => {
                 self.retransmits += u32::from(segment.payload_bytes > 0 && !refused_syn_data);
             }
             _ => self.next[side] = Some(end),
@@ -174,7 +174,9 @@ impl Entry {
     fn arrived(&mut self, now: u64, segment: &Segment) {
         self.bytes_down += u64::from(segment.packet_bytes);
         if segment.flags.syn && self.syn_payload_bytes > 0 {
-            let acked = segment.acknowledgment.wrapping_sub(self.client_isn.wrapping_add(1));
+            let acked = segment
+                .acknowledgment
+                .wrapping_sub(self.client_isn.wrapping_add(1));
             self.syn_data_acked |= acked == self.syn_payload_bytes;
         }
         self.note_end(now, 1, segment);

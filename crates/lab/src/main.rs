@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use firstflight_lab::calibrate::Calibration;
+use firstflight_lab::calibrate::{self, Calibration, Probes};
 use firstflight_lab::job::Job;
 use firstflight_lab::sandbox::{self, Side};
 use firstflight_lab::{LabError, doctor, tether};
@@ -16,8 +16,11 @@ fn main() -> ExitCode {
     let answer = match command.as_str() {
         "load" => in_lab(|realtime| answer(&Job::from_json(&tethered_job()?)?.run(realtime)?)),
         "calibrate" => in_lab(|realtime| answer(&Calibration::from_json(&tethered_job()?)?.run(realtime)?)),
+        "floor" => in_lab(|_| answer(&calibrate::floor(tethered_probes()?)?)),
         "try-namespaces" => in_lab(|_| Ok(String::new())),
-        "doctor" => Ok(answer(&serde_json::json!({ "checks": doctor::examine() })).map(Some)).and_then(|text| text),
+        "doctor" => {
+            Ok(answer(&serde_json::json!({ "checks": doctor::examine() })).map(Some)).and_then(|text| text)
+        }
         "--version" => Ok(Some(format!("firstflight-lab {}", env!("CARGO_PKG_VERSION")))),
         _ => Err(LabError::new(
             format!("'{command}' is not a job"),
@@ -51,9 +54,18 @@ fn tethered_job() -> Result<String, LabError> {
     Ok(text)
 }
 
+fn tethered_probes() -> Result<Probes, LabError> {
+    serde_json::from_str(&tethered_job()?)
+        .map_err(|error| LabError::new(format!("the probes: {error}"), "send one line of JSON"))
+}
+
 fn answer(document: &impl Serialize) -> Result<String, LabError> {
-    serde_json::to_string(document)
-        .map_err(|error| LabError::new(format!("writing the answer: {error}"), "please report this as a bug"))
+    serde_json::to_string(document).map_err(|error| {
+        LabError::new(
+            format!("writing the answer: {error}"),
+            "please report this as a bug",
+        )
+    })
 }
 
 #[expect(clippy::print_stdout, reason = "standard output is this program's answer")]

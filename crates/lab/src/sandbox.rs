@@ -60,8 +60,14 @@ pub fn enter() -> Result<Side, LabError> {
         ForkResult::Child => {
             prctl::set_pdeathsig(Signal::SIGKILL).map_err(|errno| LabError::system("prctl", errno))?;
             // Nothing mounted in here may show outside.
-            mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>)
-                .map_err(|errno| LabError::system("making mounts private", errno))?;
+            mount(
+                None::<&str>,
+                "/",
+                None::<&str>,
+                MsFlags::MS_REC | MsFlags::MS_PRIVATE,
+                None::<&str>,
+            )
+            .map_err(|errno| LabError::system("making mounts private", errno))?;
             Ok(Side::Inside { realtime })
         }
     }

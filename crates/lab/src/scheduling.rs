@@ -48,14 +48,24 @@ pub fn become_relay(realtime: bool) -> Scheduling {
     if realtime && set_policy(libc::SCHED_FIFO, FIFO_PRIORITY) {
         return Scheduling::Fifo;
     }
-    let attributes = SchedAttr { size: size_of::<SchedAttr>() as u32, runtime: SLICE_NS, ..SchedAttr::default() };
+    let attributes = SchedAttr {
+        size: size_of::<SchedAttr>() as u32,
+        runtime: SLICE_NS,
+        ..SchedAttr::default()
+    };
     // SAFETY: `attributes` outlives the call and carries its own size.
     let answer = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
-    if answer == 0 { Scheduling::EevdfSlice } else { Scheduling::Nice }
+    if answer == 0 {
+        Scheduling::EevdfSlice
+    } else {
+        Scheduling::Nice
+    }
 }
 
 fn set_policy(policy: i32, priority: i32) -> bool {
-    let parameters = libc::sched_param { sched_priority: priority };
+    let parameters = libc::sched_param {
+        sched_priority: priority,
+    };
     // SAFETY: `parameters` outlives the call; 0 is the calling thread.
     unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) == 0 }
 }

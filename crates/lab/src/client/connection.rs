@@ -18,7 +18,11 @@ use crate::witness::TcpInfo;
 pub fn connect(address: SocketAddrV4) -> io::Result<(TcpStream, bool)> {
     // SAFETY: `socket` takes plain numbers; its answer is checked before it is owned.
     let fd = unsafe {
-        libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0)
+        libc::socket(
+            libc::AF_INET,
+            libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC,
+            0,
+        )
     };
     if fd < 0 {
         return Err(io::Error::last_os_error());
@@ -33,12 +37,18 @@ pub fn connect(address: SocketAddrV4) -> io::Result<(TcpStream, bool)> {
     let name = libc::sockaddr_in {
         sin_family: libc::AF_INET as libc::sa_family_t,
         sin_port: address.port().to_be(),
-        sin_addr: libc::in_addr { s_addr: address.ip().to_bits().to_be() },
+        sin_addr: libc::in_addr {
+            s_addr: address.ip().to_bits().to_be(),
+        },
         sin_zero: [0; 8],
     };
     // SAFETY: pointer and length describe `name`, which outlives the call.
     let answer = unsafe {
-        libc::connect(fd, (&raw const name).cast(), size_of_val(&name) as libc::socklen_t)
+        libc::connect(
+            fd,
+            (&raw const name).cast(),
+            size_of_val(&name) as libc::socklen_t,
+        )
     };
     if answer == 0 {
         return Ok((stream, true));
@@ -70,7 +80,13 @@ struct Exchange {
 impl Connection {
     pub(super) fn open(server: SocketAddrV4) -> io::Result<Self> {
         let (stream, writable) = connect(server)?;
-        Ok(Self { stream, server, writable, unsent: Vec::new(), exchange: None })
+        Ok(Self {
+            stream,
+            server,
+            writable,
+            unsent: Vec::new(),
+            exchange: None,
+        })
     }
 
     /// The handshake's outcome, once the socket became writable.
@@ -81,7 +97,10 @@ impl Connection {
     /// Starts an exchange; `true` when the whole request went out.
     pub(super) fn send(&mut self, request: Vec<u8>, head_only: bool) -> io::Result<bool> {
         self.unsent = request;
-        self.exchange = Some(Exchange { response: Response::default(), head_only });
+        self.exchange = Some(Exchange {
+            response: Response::default(),
+            head_only,
+        });
         self.flush()
     }
 
@@ -113,18 +132,25 @@ impl Connection {
         let bytes = match self.stream.read(buffer) {
             Ok(0) => return Err("closed by the server".to_owned()),
             Ok(bytes) => bytes,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(None),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                return Ok(None);
+            }
             Err(error) => return Err(error.to_string()),
         };
         let Some(exchange) = &mut self.exchange else {
             return Err("the server sent bytes nobody asked for".to_owned());
         };
-        exchange.response.take(&buffer[..bytes], exchange.head_only).map(Some)
+        exchange
+            .response
+            .take(&buffer[..bytes], exchange.head_only)
+            .map(Some)
     }
 
     /// Bytes of the last response's header.
     pub(super) fn header_bytes(&self) -> u64 {
-        self.exchange.as_ref().map_or(0, |exchange| exchange.response.header_bytes)
+        self.exchange
+            .as_ref()
+            .map_or(0, |exchange| exchange.response.header_bytes)
     }
 
     /// How the ledger calls this connection, if it ever got as far as a port.

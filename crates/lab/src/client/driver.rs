@@ -55,21 +55,29 @@ pub fn load(
         .resources
         .iter()
         .map(|resource| {
-            let authority = resource.origin().map(|origin| authority(&origin)).unwrap_or_default();
+            let authority = resource
+                .origin()
+                .map(|origin| authority(&origin))
+                .unwrap_or_default();
             http::request(resource, &authority)
         })
         .collect();
-    let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|errno| LabError::system("epoll", errno))?;
-    let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK)
-        .map_err(|errno| LabError::system("timerfd", errno))?;
+    let epoll =
+        Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|errno| LabError::system("epoll", errno))?;
+    let timer = TimerFd::new(
+        ClockId::CLOCK_MONOTONIC,
+        TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK,
+    )
+    .map_err(|errno| LabError::system("timerfd", errno))?;
     epoll
         .add(&timer, EpollEvent::new(EpollFlags::EPOLLIN, TIMER))
         .map_err(|errno| LabError::system("epoll", errno))?;
     let started = clock::now();
     let loader = Loader::new(page, config, started);
-    let servers = loader.origins().iter().map(|origin| {
-        resolve(&origin.host).map(|address| SocketAddrV4::new(address, origin.port))
-    });
+    let servers = loader
+        .origins()
+        .iter()
+        .map(|origin| resolve(&origin.host).map(|address| SocketAddrV4::new(address, origin.port)));
     let servers = servers.collect();
     let mut driver = Driver {
         page,
@@ -90,7 +98,8 @@ pub fn load(
 
 fn authority(origin: &firstflight_page::Origin) -> String {
     let text = origin.to_string();
-    text.split_once("://").map_or(String::new(), |(_, authority)| authority.to_owned())
+    text.split_once("://")
+        .map_or(String::new(), |(_, authority)| authority.to_owned())
 }
 
 struct Driver<'a> {
@@ -135,7 +144,10 @@ impl Driver<'_> {
 
     fn set_timer(&self) -> Result<(), LabError> {
         let Some(at) = self.loader.next_timeout() else {
-            return self.timer.unset().map_err(|errno| LabError::system("timerfd", errno));
+            return self
+                .timer
+                .unset()
+                .map_err(|errno| LabError::system("timerfd", errno));
         };
         // A timer set to zero is off: a moment long past will do.
         let at = TimeSpec::from_duration(std::time::Duration::from_nanos(at.max(1)));
@@ -164,7 +176,9 @@ impl Driver<'_> {
             let event = EpollEvent::new(interest, u64::from(conn.0));
             // A socket whose SYN still waits for data reports a hang-up: it is watched once it has sent.
             if !connection.writable {
-                self.epoll.add(&connection, event).map_err(|errno| errno.to_string())?;
+                self.epoll
+                    .add(&connection, event)
+                    .map_err(|errno| errno.to_string())?;
             }
             Ok(connection)
         });
@@ -184,11 +198,15 @@ impl Driver<'_> {
         let bytes = self.requests[request].clone();
         let head_only = self.page.resources[request].method == "HEAD";
         self.carried.insert(conn.0, request);
-        let Some(connection) = self.connections.get_mut(&conn.0) else { return };
+        let Some(connection) = self.connections.get_mut(&conn.0) else {
+            return;
+        };
         let sent = connection.send(bytes, head_only);
         let interest = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLET;
         // Already watched: EEXIST says so.
-        let _ = self.epoll.add(&*connection, EpollEvent::new(interest, u64::from(conn.0)));
+        let _ = self
+            .epoll
+            .add(&*connection, EpollEvent::new(interest, u64::from(conn.0)));
         match sent {
             Ok(true) => self.loader.handle(clock::now(), Event::RequestSent(conn)),
             Ok(false) => {}
@@ -198,7 +216,9 @@ impl Driver<'_> {
 
     fn on_ready(&mut self, id: u32, ready: EpollFlags) {
         let conn = ConnId(id);
-        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
         if ready.intersects(EpollFlags::EPOLLOUT | EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP) {
             if let Err(error) = connection.outcome() {
                 return self.fail(id, &error.to_string());
@@ -223,7 +243,9 @@ impl Driver<'_> {
     fn receive(&mut self, id: u32) {
         let conn = ConnId(id);
         loop {
-            let Some(connection) = self.connections.get_mut(&id) else { return };
+            let Some(connection) = self.connections.get_mut(&id) else {
+                return;
+            };
             let progress = match connection.receive(&mut self.buffer) {
                 Ok(None) => return,
                 Ok(Some(progress)) => progress,
@@ -235,13 +257,26 @@ impl Driver<'_> {
                 if let Some(resource) = carried {
                     self.wire_bytes[resource] += connection.header_bytes();
                 }
-                self.loader.handle(now, Event::Head { conn, status, location: location.as_deref() });
+                self.loader.handle(
+                    now,
+                    Event::Head {
+                        conn,
+                        status,
+                        location: location.as_deref(),
+                    },
+                );
             }
             if progress.body > 0 {
                 if let Some(resource) = carried {
                     self.wire_bytes[resource] += progress.body;
                 }
-                self.loader.handle(now, Event::Body { conn, bytes: progress.body });
+                self.loader.handle(
+                    now,
+                    Event::Body {
+                        conn,
+                        bytes: progress.body,
+                    },
+                );
             }
             if let Some(reusable) = progress.end {
                 self.carried.remove(&id);
@@ -253,19 +288,37 @@ impl Driver<'_> {
 
     fn fail(&mut self, id: u32, error: &str) {
         self.close(id);
-        self.loader.handle(clock::now(), Event::Failed { conn: ConnId(id), error });
+        self.loader.handle(
+            clock::now(),
+            Event::Failed {
+                conn: ConnId(id),
+                error,
+            },
+        );
     }
 
     fn close(&mut self, id: u32) {
         if let Some(connection) = self.connections.remove(&id) {
-            self.sockets.insert(id, SocketFacts { key: connection.key(), info: connection.tcp_info() });
+            self.sockets.insert(
+                id,
+                SocketFacts {
+                    key: connection.key(),
+                    info: connection.tcp_info(),
+                },
+            );
         }
     }
 
     fn finish(mut self, started: u64) -> Loaded {
-        let open: Vec<u32> = self.connections.keys().copied().collect();
-        open.into_iter().for_each(|id| self.close(id));
+        for id in self.connections.keys().copied().collect::<Vec<_>>() {
+            self.close(id);
+        }
         let record = self.loader.finish(clock::now());
-        Loaded { started, record, sockets: self.sockets, wire_bytes: self.wire_bytes }
+        Loaded {
+            started,
+            record,
+            sockets: self.sockets,
+            wire_bytes: self.wire_bytes,
+        }
     }
 }

@@ -7,7 +7,11 @@ const MAX_FIELDS: usize = 64;
 
 /// The request of `resource`, as long as it was recorded (or as short as it can be).
 pub(super) fn request(resource: &Resource, host: &str) -> Vec<u8> {
-    let mut text = format!("{} {} HTTP/1.1\r\nhost: {host}\r\n", resource.method, resource.target());
+    let mut text = format!(
+        "{} {} HTTP/1.1\r\nhost: {host}\r\n",
+        resource.method,
+        resource.target()
+    );
     if resource.method != "GET" && resource.method != "HEAD" {
         text.push_str("content-length: 0\r\n");
     }
@@ -81,11 +85,18 @@ impl Response {
             Err(error) => return Err(format!("not an HTTP response: {error}")),
         };
         let find = |name: &str| {
-            let field = parsed.headers.iter().find(|field| field.name.eq_ignore_ascii_case(name));
+            let field = parsed
+                .headers
+                .iter()
+                .find(|field| field.name.eq_ignore_ascii_case(name));
             field.and_then(|field| std::str::from_utf8(field.value).ok())
         };
         let empty = head_only || status == 204 || status == 304;
-        let length = if empty { Some(0) } else { find("content-length").and_then(|text| text.parse().ok()) };
+        let length = if empty {
+            Some(0)
+        } else {
+            find("content-length").and_then(|text| text.parse().ok())
+        };
         self.body_left = Some(length.ok_or("the response does not say how long it is")?);
         self.reusable = !find("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
         Ok(Some((status, find("location").map(ToOwned::to_owned))))
@@ -120,6 +131,10 @@ mod tests {
     #[test]
     fn noise_and_a_lying_length_are_errors() {
         assert!(Response::default().take(b"\x00\x01\x02\r\n\r\n", false).is_err());
-        assert!(Response::default().take(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nab", false).is_err());
+        assert!(
+            Response::default()
+                .take(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nab", false)
+                .is_err()
+        );
     }
 }

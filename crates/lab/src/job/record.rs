@@ -70,6 +70,7 @@ pub struct Request {
 
 /// One connection. Times are ms since navigation start.
 #[derive(Debug, Clone, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the results' column is called so")]
 pub struct Connection {
     connection: u32,
     origin: String,
@@ -95,7 +96,11 @@ impl Record {
     ) -> Self {
         let statements = statements(loaded, report);
         let proof = examine(job.expectation(), &statements, counters);
-        let entries = || statements.iter().filter_map(|statement| statement.ledger.as_ref());
+        let entries = || {
+            statements
+                .iter()
+                .filter_map(|statement| statement.ledger.as_ref())
+        };
         let error = loaded.record.failed.clone().or_else(|| {
             let text = proof.disagreements.join("; ");
             (!proof.ok).then(|| format!("no proof: {text}"))
@@ -107,7 +112,12 @@ impl Record {
             status: if error.is_none() { "ok" } else { "failed" },
             error,
             setup_ms: setup.as_secs_f64() * 1e3,
-            requests: loaded.record.requests.iter().map(|request| Request::new(job, loaded, request)).collect(),
+            requests: loaded
+                .record
+                .requests
+                .iter()
+                .map(|request| Request::new(job, loaded, request))
+                .collect(),
             connections: connections(job, loaded, &statements),
             unmatched_requests: unmatched,
             tfo_offered: proof.ledger.offered,
@@ -127,7 +137,10 @@ impl Request {
         Self {
             index: request.resource,
             url: resource.url.clone(),
-            origin: resource.origin().map(|origin| origin.to_string()).unwrap_or_default(),
+            origin: resource
+                .origin()
+                .map(|origin| origin.to_string())
+                .unwrap_or_default(),
             connection: request.conn.map(|conn| conn.0),
             queued_ms: request.queued.map(ms),
             connect_start_ms: request.connect_start.map(ms),
@@ -154,14 +167,24 @@ fn statements(loaded: &Loaded, report: &RelayReport) -> Vec<Statement> {
         let tcp_info = facts.info.map(|info| info.syn_data);
         // A connection with a deferred SYN that never got a request was never on the wire.
         let silent = ledger.is_none() && connection.requests == 0;
-        (!silent).then_some(Statement { connection: connection.conn.0, ledger, tcp_info })
+        (!silent).then_some(Statement {
+            connection: connection.conn.0,
+            ledger,
+            tcp_info,
+        })
     });
     used.collect()
 }
 
 fn connections(job: &Job, loaded: &Loaded, statements: &[Statement]) -> Vec<Connection> {
     let origins = job.page.origins();
-    let of = |id: u32| loaded.record.connections.iter().find(|connection| connection.conn.0 == id);
+    let of = |id: u32| {
+        loaded
+            .record
+            .connections
+            .iter()
+            .find(|connection| connection.conn.0 == id)
+    };
     let rows = statements.iter().filter_map(|statement| {
         let entry = statement.ledger.as_ref()?;
         let origin = of(statement.connection).and_then(|connection| origins.get(connection.origin));

@@ -30,7 +30,10 @@ pub struct AddressPlan {
 impl AddressPlan {
     /// Numbers the hosts of `page` in order of first use.
     pub fn new(page: &Page) -> Self {
-        let mut plan = Self { hosts: Vec::new(), by_host: HashMap::new() };
+        let mut plan = Self {
+            hosts: Vec::new(),
+            by_host: HashMap::new(),
+        };
         for origin in page.origins() {
             if !plan.by_host.contains_key(&origin.host) {
                 plan.by_host.insert(origin.host.clone(), plan.hosts.len() as u16);
@@ -42,7 +45,10 @@ impl AddressPlan {
 
     /// Host names with their addresses, in order of first use.
     pub fn hosts(&self) -> impl Iterator<Item = (&str, Ipv4Addr)> {
-        self.hosts.iter().enumerate().map(|(index, host)| (host.as_str(), address(index as u16)))
+        self.hosts
+            .iter()
+            .enumerate()
+            .map(|(index, host)| (host.as_str(), address(index as u16)))
     }
 
     /// The address of `host`, if the page names it.

@@ -4,12 +4,12 @@
 
 use std::fs::{File, OpenOptions};
 use std::net::Ipv4Addr;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use nix::libc;
 
 use super::addresses::{CLIENT, ORIGINS, SERVERS_TUN};
-use super::netlink::set_queue_length;
+use super::netlink;
 use super::offload::Offload;
 use crate::LabError;
 
@@ -38,16 +38,19 @@ impl Tun {
     /// # Errors
     /// [`LabError`] when `/dev/net/tun` cannot be opened or the kernel refuses a setting.
     pub fn open(side: Side, offload: Offload) -> Result<Self, LabError> {
-        let file = OpenOptions::new().read(true).write(true).open("/dev/net/tun").map_err(|error| {
-            LabError::new(
-                format!("/dev/net/tun: {error}"),
-                "load the module (`modprobe tun`) and let users open it (`chmod 666 /dev/net/tun`); \
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open("/dev/net/tun")
+            .map_err(|error| {
+                LabError::new(
+                    format!("/dev/net/tun: {error}"),
+                    "load the module (`modprobe tun`) and let users open it (`chmod 666 /dev/net/tun`); \
                  in a container pass `--device /dev/net/tun`",
-            )
-        })?;
+                )
+            })?;
         let mut request = request(DEVICE);
-        request.ifr_ifru.ifru_flags =
-            (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
+        request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
         ioctl(&file, libc::TUNSETIFF, &mut request, "making a TUN device")?;
         offload.apply(&file)?;
 
@@ -57,7 +60,7 @@ impl Tun {
             Side::Client => (CLIENT, Ipv4Addr::new(255, 254, 0, 0)),
             Side::Servers => (SERVERS_TUN, Ipv4Addr::new(255, 255, 0, 0)),
         };
-        set_queue_length(DEVICE, TUN_QUEUE_PACKETS)
+        netlink::set_queue_length(DEVICE, TUN_QUEUE_PACKETS)
             .map_err(|error| LabError::system("setting the TUN queue length", error))?;
         set_address(&socket, DEVICE, address, mask)?;
         bring_up(&socket, DEVICE)?;
@@ -94,6 +97,24 @@ pub fn bring_loopback_up(side: Side) -> Result<(), LabError> {
     Ok(())
 }
 
+/// Makes a veth pair between the calling thread's network namespace and `namespace`.
+///
+/// # Errors
+/// [`LabError`] when the kernel refuses.
+pub fn make_veth_pair(namespace: BorrowedFd<'_>) -> Result<(), LabError> {
+    netlink::make_veth_pair(DEVICE, namespace).map_err(|error| LabError::system("making a veth pair", error))
+}
+
+/// Gives this namespace's end of a veth pair an address and brings it up.
+///
+/// # Errors
+/// [`LabError`] when the kernel refuses.
+pub fn bring_veth_up(address: Ipv4Addr) -> Result<(), LabError> {
+    let socket = control_socket()?;
+    set_address(&socket, DEVICE, address, Ipv4Addr::new(255, 255, 0, 0))?;
+    bring_up(&socket, DEVICE)
+}
+
 fn bring_up(socket: &OwnedFd, device: &str) -> Result<(), LabError> {
     let mut request = request(device);
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
@@ -122,7 +143,7 @@ fn request(device: &str) -> libc::ifreq {
     // SAFETY: an `ifreq` is plain data; all zeros is a valid one.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(device.bytes()) {
-        *to = from as libc::c_char;
+        *to = from.cast_signed();
     }
     request
 }
@@ -130,9 +151,12 @@ fn request(device: &str) -> libc::ifreq {
 fn socket_address(address: Ipv4Addr) -> libc::sockaddr {
     let mut data = [0; 14];
     for (to, from) in data[2..6].iter_mut().zip(address.octets()) {
-        *to = from as libc::c_char;
+        *to = from.cast_signed();
     }
-    libc::sockaddr { sa_family: libc::AF_INET as libc::sa_family_t, sa_data: data }
+    libc::sockaddr {
+        sa_family: libc::AF_INET as libc::sa_family_t,
+        sa_data: data,
+    }
 }
 
 fn ioctl(fd: &impl AsRawFd, code: u64, request: &mut libc::ifreq, tried: &str) -> Result<(), LabError> {

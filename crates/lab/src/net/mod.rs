@@ -9,7 +9,7 @@ mod socket;
 mod sysctl;
 
 pub use addresses::{AddressPlan, CLIENT, SERVICES};
-pub use device::{Side, Tun, bring_loopback_up};
+pub use device::{Side, Tun, bring_loopback_up, bring_veth_up, make_veth_pair};
 pub use hosts::install_hosts;
 pub use offload::{Offload, VNET_HEADER_BYTES};
 pub use socket::{

@@ -40,7 +40,10 @@ impl Offload {
         };
         // SAFETY: TUNSETOFFLOAD takes a number.
         if unsafe { libc::ioctl(tun.as_raw_fd(), libc::TUNSETOFFLOAD, flags) } < 0 {
-            return Err(LabError::system("setting TUN offloads", std::io::Error::last_os_error()));
+            return Err(LabError::system(
+                "setting TUN offloads",
+                std::io::Error::last_os_error(),
+            ));
         }
         Ok(())
     }

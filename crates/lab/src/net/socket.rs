@@ -27,7 +27,11 @@ pub fn set_tcp_option<T: Copy>(socket: &impl AsRawFd, option: libc::c_int, value
         let value = std::ptr::from_ref(value).cast();
         libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, option, value, length)
     };
-    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if answer == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Gives a socket the lab's congestion control. A listener's connections inherit it.

@@ -70,7 +70,11 @@ impl Answers {
     /// The answer to a request; the last recorded one is repeated when a request comes more often.
     pub(super) fn find(&self, origin: &Origin, method: &str, target: &str) -> Option<&Answer> {
         let request = (method.to_owned(), target.to_owned());
-        let Some(recorded) = self.by_request.get(origin).and_then(|of_origin| of_origin.get(&request)) else {
+        let Some(recorded) = self
+            .by_request
+            .get(origin)
+            .and_then(|of_origin| of_origin.get(&request))
+        else {
             self.unmatched.fetch_add(1, Ordering::Relaxed);
             return None;
         };
@@ -90,10 +94,17 @@ impl Answer {
         let mut headers = Vec::new();
         let texts = [(CONTENT_TYPE, Some(resource.mime.as_str())), (LOCATION, location)];
         for (name, text) in texts {
-            let value = text.filter(|text| !text.is_empty()).and_then(|text| HeaderValue::from_str(text).ok());
+            let value = text
+                .filter(|text| !text.is_empty())
+                .and_then(|text| HeaderValue::from_str(text).ok());
             headers.extend(value.map(|value| (name, value)));
         }
-        let answer = Self { status, headers, body, wait: Duration::from_secs_f64(resource.server_ms / 1e3) };
+        let answer = Self {
+            status,
+            headers,
+            body,
+            wait: Duration::from_secs_f64(resource.server_ms / 1e3),
+        };
         answer.padded(resource.header_bytes as usize, keep_alive)
     }
 
@@ -102,7 +113,11 @@ impl Answer {
         let field = |name: &str, value: usize| name.len() + ": ".len() + value + "\r\n".len();
         let reason = self.status.canonical_reason().unwrap_or("<none>");
         let mut bytes = "HTTP/1.1 200 \r\n\r\n".len() + reason.len();
-        bytes += self.headers.iter().map(|(name, value)| field(name.as_str(), value.len())).sum::<usize>();
+        bytes += self
+            .headers
+            .iter()
+            .map(|(name, value)| field(name.as_str(), value.len()))
+            .sum::<usize>();
         if has_length(self.status) {
             bytes += field("content-length", self.body.len().to_string().len());
         }

@@ -25,7 +25,9 @@ pub(super) fn listen(address: Ipv4Addr, port: u16) -> Result<TcpListener, LabErr
     let tried = format!("listening on {address}:{port}");
     let failed = |error: std::io::Error| LabError::system(&tried, error);
     let socket = TcpSocket::new_v4().map_err(failed)?;
-    socket.bind(SocketAddrV4::new(address, port).into()).map_err(failed)?;
+    socket
+        .bind(SocketAddrV4::new(address, port).into())
+        .map_err(failed)?;
     net::set_congestion_control(&socket).map_err(failed)?;
     net::set_tcp_option(&socket, net::TCP_FASTOPEN, &BACKLOG).map_err(failed)?;
     net::set_tcp_option(&socket, net::TCP_FASTOPEN_KEY, &key(address)).map_err(failed)?;
@@ -44,7 +46,12 @@ pub(super) async fn serve(listener: TcpListener, origin: Origin, answers: Arc<An
     loop {
         // An error of accept is one of the connection that went away.
         if let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(talk(stream, Arc::clone(&origin), Arc::clone(&answers), keep_alive));
+            tokio::spawn(talk(
+                stream,
+                Arc::clone(&origin),
+                Arc::clone(&answers),
+                keep_alive,
+            ));
         }
     }
 }

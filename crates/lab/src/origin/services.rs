@@ -1,4 +1,4 @@
-//! The lab's own services, to measure a path with: UDP echo, TCP source, TCP sink (RFC 862, 864, 863).
+//! The lab's own services, to measure a path with: echo (UDP), source (TCP), sink (both) (RFC 862, 864, 863).
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
@@ -7,9 +7,9 @@ use super::listen::listen;
 use crate::LabError;
 use crate::net::SERVICES;
 
-/// Port of the UDP echo and of the TCP echo of first bytes.
+/// Port of the UDP echo.
 pub const ECHO_PORT: u16 = 7;
-/// Port of the TCP sink.
+/// Port of the TCP and UDP sink.
 pub const SINK_PORT: u16 = 9;
 /// Port of the TCP source.
 pub const SOURCE_PORT: u16 = 19;
@@ -20,7 +20,9 @@ const CHUNK: usize = 256 * 1024;
 /// Starts all three in the running runtime.
 pub(super) async fn start() -> Result<(), LabError> {
     let echo = UdpSocket::bind((SERVICES, ECHO_PORT));
-    let echo = echo.await.map_err(|error| LabError::system("starting the echo service", error))?;
+    let echo = echo
+        .await
+        .map_err(|error| LabError::system("starting the echo service", error))?;
     tokio::spawn(async move {
         let mut datagram = vec![0; 65_536];
         loop {
@@ -28,6 +30,14 @@ pub(super) async fn start() -> Result<(), LabError> {
                 let _ = echo.send_to(&datagram[..length], from).await;
             }
         }
+    });
+    let sink = UdpSocket::bind((SERVICES, SINK_PORT));
+    let sink = sink
+        .await
+        .map_err(|error| LabError::system("starting the sink service", error))?;
+    tokio::spawn(async move {
+        let mut datagram = vec![0; 65_536];
+        while sink.recv(&mut datagram).await.is_ok() {}
     });
     let source = listen(SERVICES, SOURCE_PORT)?;
     tokio::spawn(async move {

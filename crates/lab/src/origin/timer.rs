@@ -16,8 +16,14 @@ pub(super) async fn wait(time: Duration) {
 }
 
 async fn wait_exactly(time: Duration) -> std::io::Result<()> {
-    let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;
-    timer.set(Expiration::OneShot(TimeSpec::from_duration(time)), TimerSetTimeFlags::empty())?;
+    let timer = TimerFd::new(
+        ClockId::CLOCK_MONOTONIC,
+        TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC,
+    )?;
+    timer.set(
+        Expiration::OneShot(TimeSpec::from_duration(time)),
+        TimerSetTimeFlags::empty(),
+    )?;
     // SAFETY: the `AsyncFd` owns the descriptor, which stays open for as long as it is registered.
     let timer = unsafe { AsyncFd::register_with_interest(OwnedFd::from(timer), Interest::READABLE)? };
     timer.readable().await.map(drop)

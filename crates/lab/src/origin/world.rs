@@ -89,10 +89,17 @@ async fn set_up(config: ServersConfig) -> Result<Tun, LabError> {
     net::bring_loopback_up(Side::Servers)?;
     let tun = Tun::open(Side::Servers, config.offload)?;
     for origin in config.answers.origins() {
-        let Some(address) = config.addresses.address(&origin.host) else { continue };
+        let Some(address) = config.addresses.address(&origin.host) else {
+            continue;
+        };
         let listener = listen::listen(address, origin.port)?;
         let answers = Arc::clone(&config.answers);
-        tokio::spawn(listen::serve(listener, origin.clone(), answers, config.keep_alive));
+        tokio::spawn(listen::serve(
+            listener,
+            origin.clone(),
+            answers,
+            config.keep_alive,
+        ));
     }
     services::start().await?;
     Ok(tun)

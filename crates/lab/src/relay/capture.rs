@@ -9,7 +9,9 @@ use std::time::{Duration, SystemTime};
 use pcap_file::DataLink;
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
-use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
 
 use crate::{LabError, clock};
 
@@ -47,7 +49,9 @@ impl Capture {
                 InterfaceDescriptionOption::IfTsResol(9),
             ],
         };
-        writer.write_pcapng_block(interface).map_err(|error| failed(&error))?;
+        writer
+            .write_pcapng_block(interface)
+            .map_err(|error| failed(&error))?;
         let epoch = wall_clock_offset();
         for (at, packet) in &self.packets {
             let block = EnhancedPacketBlock {
@@ -65,6 +69,8 @@ impl Capture {
 
 /// Wall-clock time at monotonic zero.
 fn wall_clock_offset() -> Duration {
-    let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let wall = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
     wall.saturating_sub(Duration::from_nanos(clock::now()))
 }

@@ -27,7 +27,11 @@ pub struct LatenessSummary {
 
 impl Default for Lateness {
     fn default() -> Self {
-        Self { counts: vec![0; BUCKETS], packets: 0, max_ns: 0 }
+        Self {
+            counts: vec![0; BUCKETS],
+            packets: 0,
+            max_ns: 0,
+        }
     }
 }
 
@@ -78,7 +82,10 @@ mod tests {
         (0..99).for_each(|_| lateness.record(0, 10_500));
         lateness.record(1_000, 30_001_000);
         let summary = lateness.summary();
-        assert_eq!((summary.late_p50_ms, summary.late_p99_ms, summary.late_max_ms), (0.01, 0.01, 30.0));
+        assert_eq!(
+            (summary.late_p50_ms, summary.late_p99_ms, summary.late_max_ms),
+            (0.01, 0.01, 30.0)
+        );
     }
 
     #[test]

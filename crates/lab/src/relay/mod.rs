@@ -4,6 +4,7 @@
 //! writes it to the other device then. Due times follow from the packets' arrival stamps alone.
 //! Not modelled: anything below IP. IPv6 does not cross.
 
+mod allowance;
 mod capture;
 mod lateness;
 mod packet;

@@ -62,9 +62,18 @@ impl Segment {
             destination: (ip.destination_addr(), tcp.destination_port()),
             sequence: tcp.sequence_number(),
             acknowledgment: tcp.acknowledgment_number(),
-            flags: TcpFlags { syn: tcp.syn(), ack: tcp.ack(), fin: tcp.fin(), rst: tcp.rst() },
+            flags: TcpFlags {
+                syn: tcp.syn(),
+                ack: tcp.ack(),
+                fin: tcp.fin(),
+                rst: tcp.rst(),
+            },
             payload_bytes: packet.len().checked_sub(headers)? as u32,
-            cookie_bytes: if tcp.syn() { cookie_bytes(tcp.options()) } else { None },
+            cookie_bytes: if tcp.syn() {
+                cookie_bytes(tcp.options())
+            } else {
+                None
+            },
             packet_bytes: packet.len() as u32,
         })
     }
@@ -107,8 +116,14 @@ mod tests {
 
     #[test]
     fn an_empty_option_asks_for_a_cookie_and_no_option_does_not() {
-        assert_eq!(Segment::parse(&syn(&[34, 2, 1, 1], b"")).unwrap().cookie_bytes, Some(0));
-        assert_eq!(Segment::parse(&syn(&[2, 4, 5, 180], b"")).unwrap().cookie_bytes, None);
+        assert_eq!(
+            Segment::parse(&syn(&[34, 2, 1, 1], b"")).unwrap().cookie_bytes,
+            Some(0)
+        );
+        assert_eq!(
+            Segment::parse(&syn(&[2, 4, 5, 180], b"")).unwrap().cookie_bytes,
+            None
+        );
     }
 
     #[test]

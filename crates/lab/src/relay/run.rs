@@ -12,15 +12,13 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::time::TimeSpec;
 
+use super::allowance::Allowance;
 use super::{Capture, Lateness, Segment};
 use crate::ledger::Ledger;
 use crate::net::{AddressPlan, Tun, VNET_HEADER_BYTES};
 use crate::scheduling::{self, Scheduling};
 use crate::{LabError, clock};
 
-/// How close before a departure the relay stops sleeping and watches the clock, ns. Waking up from sleep
-/// takes about as long.
-const WATCH_NS: u64 = 20_000;
 /// Packets read from one side before the other side and the departures get their turn.
 const BATCH: usize = 32;
 
@@ -51,7 +49,11 @@ enum End {
 impl Wire {
     fn device(&self, direction: Direction, end: End) -> &File {
         let at_servers = (direction == Direction::Up) == (end == End::Far);
-        if at_servers { self.servers.file() } else { self.client.file() }
+        if at_servers {
+            self.servers.file()
+        } else {
+            self.client.file()
+        }
     }
 }
 
@@ -83,6 +85,10 @@ pub struct RelayReport {
     pub refused: u64,
     /// How the thread was scheduled.
     pub scheduling: Scheduling,
+    /// Processor time it took, ns.
+    pub cpu: u64,
+    /// How long it ran, ns.
+    pub wall: u64,
 }
 
 impl Relay {
@@ -97,7 +103,10 @@ impl Relay {
             .map_err(|error| LabError::new(error.to_string(), "correct the path's description"))?;
         let wake = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
             .map_err(|errno| LabError::system("eventfd", errno))?;
-        let control = Arc::new(Control { state: AtomicU8::new(BYPASS), wake });
+        let control = Arc::new(Control {
+            state: AtomicU8::new(BYPASS),
+            wake,
+        });
         let theirs = Arc::clone(&control);
         let thread = std::thread::Builder::new()
             .name("relay".to_owned())
@@ -120,7 +129,9 @@ impl Relay {
     /// [`LabError`] when the relay has died.
     pub fn finish(self) -> Result<RelayReport, LabError> {
         self.control.set(STOPPED);
-        self.thread.join().map_err(|_| LabError::new("the relay died", "please report this as a bug"))
+        self.thread
+            .join()
+            .map_err(|_| LabError::new("the relay died", "please report this as a bug"))
     }
 }
 
@@ -139,6 +150,7 @@ struct Loop<'a> {
     spare: Vec<Vec<u8>>,
     scratch: Vec<u8>,
     shaped: bool,
+    allowance: Allowance,
     report: RelayReport,
 }
 
@@ -157,9 +169,20 @@ impl<'a> Loop<'a> {
             drops: [0; 2],
             refused: 0,
             scheduling,
+            cpu: 0,
+            wall: clock::now(),
         };
         let scratch = vec![0; wire.largest_packet + VNET_HEADER_BYTES];
-        Self { wire, network, control, spare: Vec::new(), scratch, shaped: false, report }
+        Self {
+            wire,
+            network,
+            control,
+            spare: Vec::new(),
+            scratch,
+            shaped: false,
+            allowance: Allowance::default(),
+            report,
+        }
     }
 
     fn run(mut self) -> RelayReport {
@@ -169,24 +192,23 @@ impl<'a> Loop<'a> {
                 state => self.shaped = state == SHAPED,
             }
             self.deliver_due();
-            let busy = self.read_batch(Direction::Up) | self.read_batch(Direction::Down);
-            if !busy {
-                self.wait();
+            for direction in self.wait() {
+                self.read_batch(direction);
             }
         }
         self.report.drops = self.network.drops();
+        self.report.cpu = clock::thread_cpu();
+        self.report.wall = clock::now() - self.report.wall;
         self.report
     }
 
-    /// Sleeps until a packet comes or shortly before one is due.
-    fn wait(&mut self) {
-        let timeout = match self.network.next_event() {
-            None => None,
-            Some(due) => match due.saturating_sub(clock::now()) {
-                0..=WATCH_NS => return,
-                early => Some(TimeSpec::from_duration(std::time::Duration::from_nanos(early - WATCH_NS))),
-            },
-        };
+    /// Waits until a packet comes or one is due; returns from where packets came.
+    fn wait(&mut self) -> impl Iterator<Item = Direction> + use<> {
+        let mut timeout = None;
+        if let Some(due) = self.network.next_event() {
+            let sleep = self.allowance.sleep(clock::now(), due);
+            timeout = Some(TimeSpec::from_duration(std::time::Duration::from_nanos(sleep)));
+        }
         let mut fds = [
             PollFd::new(self.wire.client.file().as_fd(), PollFlags::POLLIN),
             PollFd::new(self.wire.servers.file().as_fd(), PollFlags::POLLIN),
@@ -194,21 +216,25 @@ impl<'a> Loop<'a> {
         ];
         // An interrupted or failed wait only means looking again.
         let _ = ppoll(&mut fds, timeout, None);
+        let ready = [fds[0].any() == Some(true), fds[1].any() == Some(true)];
         if fds[2].any() == Some(true) {
             let _ = self.control.wake.read();
         }
+        [Direction::Up, Direction::Down]
+            .into_iter()
+            .zip(ready)
+            .filter_map(|(way, ready)| ready.then_some(way))
     }
 
-    fn read_batch(&mut self, direction: Direction) -> bool {
-        for count in 0..BATCH {
+    fn read_batch(&mut self, direction: Direction) {
+        for _ in 0..BATCH {
             match self.wire.device(direction, End::Near).read(&mut self.scratch) {
                 Ok(length) if length > VNET_HEADER_BYTES => self.on_packet(direction, length),
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return count > 0,
+                Err(_) => return,
             }
         }
-        true
     }
 
     fn on_packet(&mut self, direction: Direction, length: usize) {
@@ -227,7 +253,11 @@ impl<'a> Loop<'a> {
         if let (Direction::Up, Some(capture)) = (direction, &mut self.report.capture) {
             capture.keep(now, packet);
         }
-        let far_end = if direction == Direction::Up { destination } else { source };
+        let far_end = if direction == Direction::Up {
+            destination
+        } else {
+            source
+        };
         let origin = AddressPlan::index(self.wire.hosts, far_end);
         let bytes = packet.len() as u32;
         let mut copy = self.spare.pop().unwrap_or_default();

@@ -51,15 +51,21 @@ impl Counters {
     /// The client's counters with the servers' ones.
     #[must_use]
     pub fn joined(client: Self, servers: Self) -> Self {
-        Self { active: client.active, active_fail: client.active_fail, ..servers }
+        Self {
+            active: client.active,
+            active_fail: client.active_fail,
+            ..servers
+        }
     }
 
     fn parse(text: &str) -> Self {
         let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt:"));
         let names = lines.next().unwrap_or_default().split_whitespace();
         let values = lines.next().unwrap_or_default().split_whitespace();
-        let counts: HashMap<&str, u64> =
-            names.zip(values).filter_map(|(name, value)| Some((name, value.parse().ok()?))).collect();
+        let counts: HashMap<&str, u64> = names
+            .zip(values)
+            .filter_map(|(name, value)| Some((name, value.parse().ok()?)))
+            .collect();
         let count = |name| counts.get(name).copied().unwrap_or_default();
         Self {
             active: count("TCPFastOpenActive"),
@@ -80,7 +86,10 @@ mod tests {
     fn counters_are_found_by_name_wherever_they_stand() {
         let text = "TcpExt: SyncookiesSent TCPFastOpenActive TCPFastOpenPassive\nTcpExt: 5 7 9\nIpExt: a\nIpExt: 1\n";
         let counters = Counters::parse(text);
-        assert_eq!((counters.active, counters.passive, counters.active_fail), (7, 9, 0));
+        assert_eq!(
+            (counters.active, counters.passive, counters.active_fail),
+            (7, 9, 0)
+        );
     }
 
     #[test]

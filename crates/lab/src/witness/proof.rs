@@ -62,20 +62,34 @@ pub struct TcpInfoCount {
 
 /// Compares what the witnesses say. `counters` holds the growth during the load, the client's and the servers'.
 pub fn examine(expectation: Expectation, statements: &[Statement], counters: Counters) -> Proof {
-    let entries = || statements.iter().filter_map(|statement| statement.ledger.as_ref());
+    let entries = || {
+        statements
+            .iter()
+            .filter_map(|statement| statement.ledger.as_ref())
+    };
     let count = |test: fn(&Entry) -> bool| entries().filter(|entry| test(entry)).count() as u64;
     let ledger = LedgerCount {
         connections: entries().count() as u64,
         offered: count(Entry::offered),
         accepted: count(Entry::accepted),
     };
-    let confirmed = statements.iter().filter(|statement| statement.tcp_info == Some(true)).count() as u64;
-    let mut disagreements: Vec<_> =
-        statements.iter().filter_map(|statement| contradiction(expectation, statement)).collect();
-    for (name, value) in [("TCPFastOpenActive", counters.active), ("TCPFastOpenPassive", counters.passive)] {
+    let confirmed = statements
+        .iter()
+        .filter(|statement| statement.tcp_info == Some(true))
+        .count() as u64;
+    let mut disagreements: Vec<_> = statements
+        .iter()
+        .filter_map(|statement| contradiction(expectation, statement))
+        .collect();
+    for (name, value) in [
+        ("TCPFastOpenActive", counters.active),
+        ("TCPFastOpenPassive", counters.passive),
+    ] {
         if value != ledger.accepted {
             let accepted = ledger.accepted;
-            disagreements.push(format!("{name} grew by {value}, the relay saw {accepted} SYNs with data accepted"));
+            disagreements.push(format!(
+                "{name} grew by {value}, the relay saw {accepted} SYNs with data accepted"
+            ));
         }
     }
     Proof {
@@ -96,7 +110,11 @@ fn contradiction(expectation: Expectation, statement: &Statement) -> Option<Stri
     match statement.tcp_info {
         None => return say("its socket could not be asked".to_owned()),
         Some(info) if info != entry.accepted() => {
-            let relay = if entry.accepted() { "acknowledged" } else { "not acknowledged" };
+            let relay = if entry.accepted() {
+                "acknowledged"
+            } else {
+                "not acknowledged"
+            };
             let socket = if info { "it was" } else { "it was not" };
             return say(format!("the relay saw SYN data {relay}, TCP_INFO says {socket}"));
         }
@@ -106,7 +124,9 @@ fn contradiction(expectation: Expectation, statement: &Statement) -> Option<Stri
         Expectation::Never if entry.cookie != Cookie::None || entry.syn_payload_bytes > 0 => {
             say("its SYN used Fast Open in a tcp load".to_owned())
         }
-        Expectation::Always if !entry.offered() => say("its SYN carried no data in a warm tfo load".to_owned()),
+        Expectation::Always if !entry.offered() => {
+            say("its SYN carried no data in a warm tfo load".to_owned())
+        }
         Expectation::Always if !entry.accepted() => say("its SYN's data was not acknowledged".to_owned()),
         _ => None,
     }

@@ -42,6 +42,9 @@ impl TcpInfo {
         if answer != 0 {
             return Err(io::Error::last_os_error());
         }
-        Ok(Self { syn_data: bytes[OPTIONS] & SYN_DATA != 0, client_fail: bytes[FLAGS] >> 1 & 3 })
+        Ok(Self {
+            syn_data: bytes[OPTIONS] & SYN_DATA != 0,
+            client_fail: bytes[FLAGS] >> 1 & 3,
+        })
     }
 }

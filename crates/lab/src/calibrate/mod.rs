@@ -1,0 +1,176 @@
+//! Is the path what was asked for? Measured with the lab's own services before anything is believed.
+
+mod floor;
+mod flow;
+mod probe;
+
+use std::io;
+use std::net::TcpStream;
+use std::time::Duration;
+
+use firstflight_page::{FORMAT, Kind, Page, Resource};
+use firstflight_path::PathConfig;
+use serde::{Deserialize, Serialize};
+
+use crate::LabError;
+use crate::job::RelaySummary;
+use crate::lab::{Lab, LabConfig};
+use crate::net::{CLIENT, SERVICES};
+use crate::origin::{ECHO_PORT, SINK_PORT, SOURCE_PORT};
+
+pub use floor::floor;
+pub use flow::{Flow, flood, receive, transmit};
+pub use probe::{Probes, RoundTrips};
+
+/// What is to be measured.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Calibration {
+    /// The path asked for.
+    pub path: PathConfig,
+    /// UDP probes for the round-trip time.
+    #[serde(flatten)]
+    pub probes: Probes,
+    /// How long each direction's rate is measured, ms; 0 leaves it out.
+    #[serde(default)]
+    pub rate_ms: u64,
+    /// How long packets of a probe's size are sent up at the link's rate, ms: what the relay costs.
+    #[serde(default)]
+    pub flood_ms: u64,
+    /// How many origins the lab is built with.
+    #[serde(default = "one")]
+    pub origins: usize,
+    /// How late a packet may be delivered, ms.
+    #[serde(default = "bound")]
+    pub late_bound_ms: f64,
+}
+
+fn one() -> usize {
+    1
+}
+fn bound() -> f64 {
+    2.0
+}
+
+/// What was measured.
+#[derive(Debug, Clone, Serialize)]
+pub struct Measured {
+    /// Round-trip times of the probes.
+    pub rtt_ms: RoundTrips,
+    /// Towards the client.
+    pub down_mbps: Rate,
+    /// Towards the origins.
+    pub up_mbps: Rate,
+    /// How the relay did.
+    pub relay: RelaySummary,
+    /// Building the lab.
+    pub setup_ms: f64,
+}
+
+/// TCP goodput, Mbit/s.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Rate {
+    /// The link's rate; `None`: unlimited.
+    pub asked: Option<f64>,
+    /// Goodput to expect of it: less headers.
+    pub expected: Option<f64>,
+    /// Goodput measured; `None` when it was not.
+    pub measured: Option<f64>,
+}
+
+/// TCP payload per packet of 1,500 bytes: IPv4, TCP and timestamps take 52.
+const GOODPUT_SHARE: f64 = 1448.0 / 1500.0;
+
+impl Calibration {
+    /// Reads what is to be measured.
+    ///
+    /// # Errors
+    /// [`LabError`] naming what is wrong with it.
+    pub fn from_json(text: &str) -> Result<Self, LabError> {
+        serde_json::from_str(text)
+            .map_err(|error| LabError::new(format!("the calibration: {error}"), "send one line of JSON"))
+    }
+
+    /// Builds a lab without a page and measures.
+    ///
+    /// # Errors
+    /// [`LabError`] when the lab cannot be built or its services do not answer.
+    pub fn run(&self, realtime: bool) -> Result<Measured, LabError> {
+        let page = nobody(self.origins);
+        let lab = Lab::build(&LabConfig {
+            page: &page,
+            bodies: &std::collections::HashMap::new(),
+            path: &self.path,
+            tfo: false,
+            keep_alive: true,
+            capture: false,
+            realtime,
+        })?;
+        lab.shape();
+        let failed = |error: io::Error| LabError::system("measuring the path", error);
+        let rtt_ms = self.round_trips().map_err(failed)?;
+        let (down, up) = (self.path.down_bps, self.path.up_bps);
+        let down_mbps = self.rate(down, SOURCE_PORT, receive).map_err(failed)?;
+        let up_mbps = self.rate(up, SINK_PORT, transmit).map_err(failed)?;
+        if let (Some(bps), 1..) = (up, self.flood_ms) {
+            flood(bps, self.probes, Duration::from_millis(self.flood_ms)).map_err(failed)?;
+        }
+        let setup_ms = lab.setup.as_secs_f64() * 1e3;
+        let relay = RelaySummary::new(&lab.finish()?, self.late_bound_ms);
+        Ok(Measured {
+            rtt_ms,
+            down_mbps,
+            up_mbps,
+            relay,
+            setup_ms,
+        })
+    }
+
+    fn round_trips(&self) -> io::Result<RoundTrips> {
+        let measured = self
+            .probes
+            .send((CLIENT, 0), (SERVICES, ECHO_PORT), self.path.rtt_ms)?;
+        let bits = self.probes.packet_bytes() as f64 * 8.0;
+        let serialisation = [self.path.down_bps, self.path.up_bps].into_iter().flatten();
+        let expected = self.path.rtt_ms + serialisation.map(|rate| bits / rate as f64 * 1e3).sum::<f64>();
+        Ok(RoundTrips { expected, ..measured })
+    }
+
+    fn rate(&self, asked: Option<u64>, port: u16, flow: Flow) -> io::Result<Rate> {
+        let mbps = |bps: u64| bps as f64 / 1e6;
+        let mut rate = Rate {
+            asked: asked.map(mbps),
+            expected: asked.map(|bps| mbps(bps) * GOODPUT_SHARE),
+            measured: None,
+        };
+        if self.rate_ms > 0 {
+            let stream = TcpStream::connect((SERVICES, port))?;
+            rate.measured = Some(flow(stream, Duration::from_millis(self.rate_ms))?);
+        }
+        Ok(rate)
+    }
+}
+
+/// A page nobody loads, with `origins` origins: the lab wants one.
+fn nobody(origins: usize) -> Page {
+    let document = |number| Resource {
+        url: format!("http://calibration-{number}.invalid/"),
+        method: "GET".to_owned(),
+        kind: Kind::Document,
+        mime: "text/html".to_owned(),
+        status: 200,
+        request_bytes: 100,
+        header_bytes: 100,
+        body_bytes: 100,
+        server_ms: 0.0,
+        cpu_ms: 0.0,
+        blocks_load: true,
+        initiator: None,
+    };
+    Page {
+        format: FORMAT.to_owned(),
+        name: "calibration".to_owned(),
+        source: String::new(),
+        resources: (0..origins).map(document).collect(),
+        missing: Vec::new(),
+    }
+}

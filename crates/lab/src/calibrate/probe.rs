@@ -1,0 +1,128 @@
+//! Round-trip times by UDP probes.
+
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock;
+
+/// Bytes of IP and UDP headers.
+const UDP_HEADERS: usize = 28;
+/// What a probe carries at least: its number and when it was sent.
+const STAMP_BYTES: usize = 16;
+/// How long after its due time a probe is waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Probes sent at a fixed pace, whether the last one is back or not.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Probes {
+    /// How many.
+    pub probes: usize,
+    /// Payload of each, bytes.
+    pub probe_bytes: usize,
+    /// Time between two, ms.
+    pub probe_gap_ms: f64,
+}
+
+impl Default for Probes {
+    fn default() -> Self {
+        Self {
+            probes: 100,
+            probe_bytes: 64,
+            probe_gap_ms: 2.0,
+        }
+    }
+}
+
+/// Round-trip times, ms.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct RoundTrips {
+    /// Propagation asked for, with the probe's own serialisation.
+    pub expected: f64,
+    /// The quickest probe.
+    pub min: f64,
+    /// Median.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Probes that came back.
+    pub received: usize,
+}
+
+impl Probes {
+    /// Bytes of a probe's IP packet.
+    pub fn packet_bytes(&self) -> usize {
+        self.probe_bytes.max(STAMP_BYTES) + UDP_HEADERS
+    }
+
+    /// Sends them from `from` to the echo service `echo`, about `rtt_ms` away.
+    ///
+    /// # Errors
+    /// The kernel's. A probe that does not come back is left out.
+    pub fn send(&self, from: (Ipv4Addr, u16), echo: (Ipv4Addr, u16), rtt_ms: f64) -> io::Result<RoundTrips> {
+        let socket = UdpSocket::bind(from)?;
+        socket.connect(echo)?;
+        socket.set_read_timeout(Some(PATIENCE + Duration::from_secs_f64(rtt_ms / 1e3)))?;
+        let mut samples = std::thread::scope(|scope| {
+            let receiver = scope.spawn(|| self.receive(&socket));
+            self.transmit(&socket)?;
+            receiver
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("the receiving thread died")))
+        })?;
+        samples.sort_by(f64::total_cmp);
+        Ok(RoundTrips::of(&samples))
+    }
+
+    fn transmit(&self, socket: &UdpSocket) -> io::Result<()> {
+        let mut datagram = vec![0; self.probe_bytes.max(STAMP_BYTES)];
+        for number in 0..self.probes as u64 {
+            datagram[..8].copy_from_slice(&number.to_be_bytes());
+            datagram[8..16].copy_from_slice(&clock::now().to_be_bytes());
+            socket.send(&datagram)?;
+            std::thread::sleep(Duration::from_secs_f64(self.probe_gap_ms / 1e3));
+        }
+        Ok(())
+    }
+
+    fn receive(&self, socket: &UdpSocket) -> io::Result<Vec<f64>> {
+        let mut datagram = vec![0; self.probe_bytes.max(STAMP_BYTES)];
+        let mut samples = Vec::with_capacity(self.probes);
+        while samples.len() < self.probes {
+            match socket.recv(&mut datagram) {
+                Ok(STAMP_BYTES..) => {
+                    let now = clock::now();
+                    let sent = datagram[8..16]
+                        .iter()
+                        .fold(0, |number, byte| number << 8 | u64::from(*byte));
+                    samples.push(now.saturating_sub(sent) as f64 / 1e6);
+                }
+                Ok(_) => {}
+                // The rest is lost.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(samples)
+    }
+}
+
+impl RoundTrips {
+    /// Sums up `samples`, which must be sorted.
+    fn of(samples: &[f64]) -> Self {
+        let quantile = |share: f64| {
+            let rank = (samples.len() as f64 * share).ceil() as usize;
+            samples.get(rank.saturating_sub(1)).copied().unwrap_or_default()
+        };
+        Self {
+            expected: 0.0,
+            min: quantile(0.0),
+            p50: quantile(0.5),
+            p99: quantile(0.99),
+            received: samples.len(),
+        }
+    }
+}
