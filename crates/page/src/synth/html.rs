@@ -78,16 +78,13 @@ impl Writer<'_, '_> {
             .filter(|r| r.needs_script() || self.via(r) == Via::Script)
             .copied();
         let scripted: Vec<&Ref<'_>> = scripted.chain(unstyled).collect();
-        let cpu_ms = if whole {
-            self.tree.resource(self.index).cpu_ms
+        let cpu_ms = self.tree.resource(self.index).cpu_ms;
+        let code = if whole {
+            script::whole(cpu_ms, &scripted, true)
         } else {
-            0.0
+            script::least(&scripted, true)
         };
-        let last = [
-            self.style(&styled),
-            self.script(cpu_ms, &scripted),
-            self.close().to_owned(),
-        ];
+        let last = [self.style(&styled), self.script(&code), self.close().to_owned()];
         pieces.extend(last.map(|text| Piece {
             text,
             end: usize::MAX,
@@ -101,9 +98,10 @@ impl Writer<'_, '_> {
 
     /// What comes first. Where no icon is recorded an empty one keeps the browser from asking for `/favicon.ico`.
     fn open(&self, whole: bool, without_icon: bool) -> String {
-        let icon = match self.index {
-            0 if whole && without_icon => format!(r#"<link rel="icon" href="data:,"{}"#, self.void()),
-            _ => String::new(),
+        let icon = if whole && without_icon && self.index == self.tree.top() {
+            format!(r#"<link rel="icon" href="data:,"{}"#, self.void())
+        } else {
+            String::new()
         };
         match (self.xml, whole) {
             (true, _) => format!(r#"<html xmlns="http://www.w3.org/1999/xhtml"><head>{icon}</head><body>"#),
@@ -129,8 +127,7 @@ impl Writer<'_, '_> {
         format!(r#"<style onload="{}">{rules}</style>"#, script::APPLY)
     }
 
-    fn script(&self, cpu_ms: f64, refs: &[&Ref<'_>]) -> String {
-        let code = script::code(cpu_ms, refs, true);
+    fn script(&self, code: &str) -> String {
         match (code.is_empty(), self.xml) {
             (true, _) => String::new(),
             (false, true) => format!("<script><![CDATA[{code}]]></script>"),
@@ -143,7 +140,12 @@ impl Writer<'_, '_> {
         let url = escape::attribute(&reference.url, self.xml);
         let then = self.handler(reference);
         let end = self.void();
-        let link = |attributes: &str| format!("<link {attributes} href={url}{then}{end}");
+        let cors = if reference.needs_cors() {
+            r#" crossorigin="""#
+        } else {
+            ""
+        };
+        let link = |attributes: &str| format!("<link {attributes}{cors} href={url}{then}{end}");
         if icon == Some(reference.child) {
             return link(r#"rel="icon""#);
         }
@@ -153,10 +155,10 @@ impl Writer<'_, '_> {
             How::Script => format!("<script src={url}{then}></script>"),
             How::Style => link(r#"rel="stylesheet""#),
             How::PrintStyle => link(r#"rel="stylesheet" media="print""#),
-            How::Font => self.script(0.0, &[reference]),
+            How::Font => self.script(&script::least(&[reference], true)),
             How::Preload("font") => link(r#"rel="preload" as="font" crossorigin="""#),
             How::Preload(kind) => link(&format!(r#"rel="preload" as="{kind}""#)),
-            How::Fetch => link(r#"rel="preload" as="fetch" crossorigin="""#),
+            How::Fetch => link(r#"rel="preload" as="fetch""#),
         }
     }
 
@@ -177,7 +179,7 @@ impl Writer<'_, '_> {
 
     fn is_icon(&self, reference: &Ref<'_>) -> bool {
         let named = reference.resource.url.ends_with("/favicon.ico");
-        self.index == 0 && named && !reference.leads_on && self.via(reference) == Via::Parser
+        self.index == self.tree.top() && named && !reference.leads_on && self.via(reference) == Via::Parser
     }
 }
 

@@ -107,7 +107,7 @@ fn fitting(tree: &Tree<'_>, index: usize, mut refs: Vec<Ref<'_>>) -> Vec<usize> 
             css::rules(tree, index, chosen, false).len() <= size
         }),
         Format::Script if script::is_executed(resource.status) => {
-            choose(&refs, |chosen| script::code(0.0, chosen, false).len() <= size)
+            choose(&refs, |chosen| script::least(chosen, false).len() <= size)
         }
         _ => Vec::new(),
     }

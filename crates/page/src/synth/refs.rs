@@ -91,6 +91,16 @@ impl<'a> Ref<'a> {
         }
     }
 
+    /// Whether the request has to be one with CORS. Browsers cut other answers of these types short when they
+    /// come from another origin (opaque response blocking), so that not all of their bytes would cross the path.
+    pub(super) fn needs_cors(&self) -> bool {
+        let guarded = matches!(
+            Format::of(self.resource),
+            Format::Json | Format::Xml | Format::Fragment
+        );
+        guarded && !self.same_origin && matches!(self.how(), How::Fetch | How::PrintStyle)
+    }
+
     /// Whether it is a style sheet that asks for something itself, once the browser applies it.
     pub(super) fn is_applied(&self) -> bool {
         self.leads_on && self.how() == How::Style && Format::of(self.resource) == Format::Css

@@ -1,7 +1,5 @@
 //! Scripts: burn the recorded processing time, then ask for the children.
 
-use std::fmt::Write as _;
-
 use crate::{Kind, Resource};
 
 use super::escape;
@@ -12,6 +10,8 @@ use super::refs::{How, Ref};
 const MAKE: &str = "let m=n=>document.head.appendChild(document.createElement(n));";
 /// Waits for an element, whether it loads or fails.
 const WAIT: &str = "let w=(e,f)=>(e.onload=e.onerror=f,e);";
+/// Holds the load event back: it waits for a frame whose document is being written.
+const HOLD: &str = "let h=m(\"iframe\").contentDocument;h.open();";
 /// Makes the browser compute styles now: it asks for images and fonts only then, and it may do so after the
 /// load event otherwise. For an event handler attribute, where `document` is in scope.
 pub(super) const APPLY: &str = "documentElement.offsetTop";
@@ -20,7 +20,11 @@ pub(super) const APPLY: &str = "documentElement.offsetTop";
 pub(super) fn body(resource: &Resource, refs: &[Ref<'_>]) -> Vec<u8> {
     let size = resource.body_bytes as usize;
     let refs: Vec<&Ref<'_>> = refs.iter().collect();
-    let written = [resource.cpu_ms, 0.0].map(|cpu_ms| code(cpu_ms, &refs, false));
+    let written = [
+        whole(resource.cpu_ms, &refs, false),
+        whole(0.0, &refs, false),
+        least(&refs, false),
+    ];
     let mut text = written
         .into_iter()
         .find(|text| text.len() <= size)
@@ -34,21 +38,38 @@ pub(super) fn is_executed(status: u16) -> bool {
     (200..=299).contains(&status) && !matches!(status, 204 | 205)
 }
 
-/// A script that works for `cpu_ms` and then asks for `refs`. `inline`: it stands in HTML.
-pub(super) fn code(cpu_ms: f64, refs: &[&Ref<'_>], inline: bool) -> String {
-    let requests: String = refs.iter().map(|reference| request(reference, inline)).collect();
-    let mut out = burn(cpu_ms);
-    // Each helper is declared where its call occurs; a URL that looks like a call costs some bytes, no more.
-    let helpers: String = [("m(", MAKE), ("w(", WAIT)]
-        .into_iter()
-        .filter_map(|(call, helper)| requests.contains(call).then_some(helper))
-        .collect();
-    if helpers.is_empty() {
-        out.push_str(&requests);
-    } else {
-        _ = write!(out, "{{{helpers}{requests}}}");
+/// A script that works for `cpu_ms` and then asks for `refs`; while it waits to ask for what the load event
+/// depends on, so does the load event. `inline`: it stands in HTML.
+pub(super) fn whole(cpu_ms: f64, refs: &[&Ref<'_>], inline: bool) -> String {
+    let blocking = refs.iter().filter(|reference| reference.resource.blocks_load);
+    let held_ms = blocking.map(|reference| delay_ms(reference)).fold(0.0, f64::max);
+    let mut requests = requests(refs, inline);
+    if held_ms > 0.0 {
+        requests = format!("{HOLD}{requests}setTimeout(()=>h.close(),{held_ms});");
     }
-    out
+    burn(cpu_ms) + &with_helpers(&requests)
+}
+
+/// The shortest script that asks for `refs`.
+pub(super) fn least(refs: &[&Ref<'_>], inline: bool) -> String {
+    with_helpers(&requests(refs, inline))
+}
+
+/// Declares the helpers that `requests` calls. A URL that looks like a call costs some bytes, no more.
+fn with_helpers(requests: &str) -> String {
+    let helpers = [("m(", MAKE), ("w(", WAIT)]
+        .into_iter()
+        .filter(|(call, _)| requests.contains(call));
+    let helpers: String = helpers.map(|(_, helper)| helper).collect();
+    if helpers.is_empty() {
+        requests.to_owned()
+    } else {
+        format!("{{{helpers}{requests}}}")
+    }
+}
+
+fn requests(refs: &[&Ref<'_>], inline: bool) -> String {
+    refs.iter().map(|reference| request(reference, inline)).collect()
 }
 
 /// What has to run once `reference` has loaded; in an event handler attribute where `inline`.
@@ -60,7 +81,7 @@ pub(super) fn after(reference: &Ref<'_>, inline: bool) -> String {
     };
     if !reference.carried.is_empty() {
         let carried: Vec<&Ref<'_>> = reference.carried.iter().collect();
-        out.push_str(&code(unburnt_ms(reference.resource), &carried, inline));
+        out.push_str(&whole(unburnt_ms(reference.resource), &carried, inline));
     }
     out
 }
@@ -85,25 +106,30 @@ fn unburnt_ms(resource: &Resource) -> f64 {
 
 fn request(reference: &Ref<'_>, inline: bool) -> String {
     let asks = ask(reference, inline);
-    let delay_ms = reference
+    match delay_ms(reference) {
+        0.0 => asks,
+        delay_ms => format!("setTimeout(()=>{{{asks}}},{delay_ms});"),
+    }
+}
+
+fn delay_ms(reference: &Ref<'_>) -> f64 {
+    reference
         .resource
         .initiator
         .as_ref()
-        .map_or(0.0, |initiator| initiator.delay_ms);
-    if delay_ms == 0.0 {
-        asks
-    } else {
-        format!("setTimeout(()=>{{{asks}}},{delay_ms});")
-    }
+        .map_or(0.0, |initiator| initiator.delay_ms)
 }
 
 fn ask(reference: &Ref<'_>, inline: bool) -> String {
     let url = escape::js_string(&reference.url, inline);
+    let cors = if reference.needs_cors() {
+        ",crossOrigin:\"\""
+    } else {
+        ""
+    };
     let link = |properties: &str| {
-        format!(
-            "Object.assign({},{{{properties},href:{url}}});",
-            waiting("m(\"link\")", reference, inline)
-        )
+        let element = waiting("m(\"link\")", reference, inline);
+        format!("Object.assign({element},{{{properties}{cors},href:{url}}});")
     };
     let source = |element: &str| format!("{}.src={url};", waiting(element, reference, inline));
     match reference.how() {
@@ -150,7 +176,7 @@ fn finally(reference: &Ref<'_>, inline: bool) -> String {
 
 fn fetch(reference: &Ref<'_>, url: &str, inline: bool) -> String {
     let mut options = Vec::new();
-    if !reference.same_origin {
+    if !reference.same_origin && !reference.needs_cors() {
         options.push("mode:\"no-cors\"".to_owned());
     }
     if reference.needs_script() {

@@ -43,6 +43,13 @@ impl<'a> Tree<'a> {
         &self.page.resources[index]
     }
 
+    /// The document that the browser shows: where the redirects of the first resource end.
+    pub(super) fn top(&self) -> usize {
+        std::iter::successors(Some(0), |&at| self.redirect(at))
+            .last()
+            .unwrap_or(0)
+    }
+
     /// Resource `top` and all that it leads to, ascending.
     pub(super) fn from(&self, top: usize) -> Vec<usize> {
         let mut found = vec![top];
