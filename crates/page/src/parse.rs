@@ -1,5 +1,7 @@
 //! Reading and writing a page as a JSON profile.
 
+use serde_json::error::Category;
+
 use crate::{Page, PageError};
 
 /// The profile format this version reads and writes.
@@ -13,17 +15,8 @@ impl Page {
     /// that can be loaded.
     pub fn from_json(text: &str) -> Result<Self, PageError> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let page: Self = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-            let inner = error.inner();
-            let hint = match inner.classify() {
-                serde_json::error::Category::Eof => "the text ends too early: copy or export the file again",
-                serde_json::error::Category::Syntax => {
-                    "the text is not JSON: write profiles with `firstflight profile`"
-                }
-                _ => "see the profile schema in docs/profile.schema.json",
-            };
-            PageError::new(error.path().to_string(), inner.to_string(), hint)
-        })?;
+        let page: Self =
+            serde_path_to_error::deserialize(&mut deserializer).map_err(|error| unreadable(&error))?;
         deserializer.end().map_err(|error| {
             PageError::new(
                 ".",
@@ -44,6 +37,29 @@ impl Page {
         text.push('\n');
         text
     }
+}
+
+fn unreadable(error: &serde_path_to_error::Error<serde_json::Error>) -> PageError {
+    let inner = error.inner();
+    let (problem, hint) = match inner.classify() {
+        Category::Eof => (
+            format!(
+                "the text ends too early, at line {} column {}",
+                inner.line(),
+                inner.column()
+            ),
+            "copy or export the file again: its end is missing",
+        ),
+        Category::Syntax => (
+            format!("not JSON: {inner}"),
+            "write profiles with `firstflight profile`, or mend the text there",
+        ),
+        Category::Data | Category::Io => (
+            inner.to_string(),
+            "docs/profile.md explains each key, docs/profile.schema.json checks them",
+        ),
+    };
+    PageError::new(error.path().to_string(), problem, hint)
 }
 
 /// The JSON Schema of a profile, as published in `docs/profile.schema.json`.

@@ -211,6 +211,14 @@ fn check_url(text: &str) -> Result<(), (String, String)> {
             "cut it from '#' on".to_owned(),
         ));
     }
+    if !url.username().is_empty() || url.password().is_some() {
+        // A browser asks for no resource whose URL names a user, and a profile is made to be shared.
+        let problem = format!("'{}' names a user or a password", shorten(url.path()));
+        return Err((
+            problem,
+            "cut it: write only the host between '//' and the next '/'".to_owned(),
+        ));
+    }
     check_host(url.host_str().unwrap_or_default())
 }
 

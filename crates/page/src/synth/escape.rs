@@ -75,3 +75,91 @@ pub(super) fn css_url(text: &str, inline: bool) -> String {
         format!("url({})", css_string(text, inline))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What a browser makes of an attribute's text.
+    fn read_attribute(quoted: &str) -> String {
+        let inside = &quoted[1..quoted.len() - 1];
+        assert!(
+            !inside.contains('<') && !inside.contains(&quoted[..1]),
+            "{quoted} ends early"
+        );
+        let references = [("&lt;", "<"), ("&#34;", "\""), ("&#39;", "'"), ("&amp;", "&")];
+        references
+            .iter()
+            .fold(inside.to_owned(), |text, (from, to)| text.replace(from, to))
+    }
+
+    /// What a JavaScript (`\xHH`, `\u{H}`) or CSS (`\H `) reader makes of a string.
+    fn read_string(quoted: &str) -> String {
+        let inside = quoted
+            .strip_prefix('"')
+            .and_then(|text| text.strip_suffix('"'))
+            .expect("quoted");
+        let mut out = String::new();
+        let mut rest = inside.chars();
+        while let Some(c) = rest.next() {
+            assert_ne!(c, '"', "{quoted} ends early");
+            if c != '\\' {
+                out.push(c);
+                continue;
+            }
+            let next = rest.next().expect("a backslash escapes something");
+            let digits: String = match next {
+                'x' => rest.by_ref().take(2).collect(),
+                'u' => rest.by_ref().skip(1).take_while(|&c| c != '}').collect(),
+                c if c.is_ascii_hexdigit() => std::iter::once(c)
+                    .chain(rest.by_ref().take_while(|&c| c != ' '))
+                    .collect(),
+                c => {
+                    out.push(c);
+                    continue;
+                }
+            };
+            let code = u32::from_str_radix(&digits, 16).expect("hexadecimal");
+            out.extend(char::from_u32(code));
+        }
+        out
+    }
+
+    #[test]
+    fn an_ampersand_is_escaped_only_where_html_would_read_an_entity() {
+        assert_eq!(
+            attribute("?a=1&copy=2&lt;x&#38;y&", false),
+            r#""?a=1&copy=2&amp;lt;x&amp;#38;y&amp;""#
+        );
+        assert_eq!(attribute("?a=1&copy=2", true), r#""?a=1&amp;copy=2""#);
+    }
+
+    #[test]
+    fn a_css_url_has_quotes_only_where_it_needs_them() {
+        assert_eq!(css_url("a.png?b=1&c=2", false), "url(a.png?b=1&c=2)");
+        assert_eq!(css_url("a(1).png", false), r#"url("a(1).png")"#);
+    }
+
+    proptest! {
+        #[test]
+        fn an_attribute_reads_as_it_was_written(text in "[ -~]{0,40}", xml in any::<bool>()) {
+            prop_assert_eq!(read_attribute(&attribute(&text, xml)), text);
+        }
+
+        #[test]
+        fn a_script_string_reads_as_it_was_written(text in ".{0,40}", inline in any::<bool>()) {
+            let written = js_string(&text, inline);
+            prop_assert!(!written.contains(['<', '>', '\n', '\u{2028}']), "{}", written);
+            prop_assert_eq!(read_string(&written), text);
+        }
+
+        #[test]
+        fn a_style_string_reads_as_it_was_written(text in ".{0,40}", inline in any::<bool>()) {
+            let written = css_string(&text, inline);
+            prop_assert!(!inline || !written.contains('<'), "{}", written);
+            prop_assert_eq!(read_string(&written), text);
+        }
+    }
+}
