@@ -1,3 +1,5 @@
+__all__ = ["PageError", "check_page", "page_schema", "synthesize"]
+
 class PageError(ValueError):
     at: str
     problem: str

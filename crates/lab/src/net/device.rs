@@ -3,6 +3,7 @@
 //! Half a dozen ioctls on a fresh namespace; a netlink library would bring an async runtime for them.
 
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -22,7 +23,7 @@ pub enum Side {
     Servers,
 }
 
-/// A TUN device. It goes away with its descriptor.
+/// A TUN device. It goes away with its network namespace.
 #[derive(Debug)]
 pub struct Tun {
     file: File,
@@ -53,6 +54,12 @@ impl Tun {
         request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
         ioctl(&file, libc::TUNSETIFF, &mut request, "making a TUN device")?;
         offload.apply(&file)?;
+        // Closing the descriptor of a device that persists does not wait for it to be taken apart: the
+        // kernel does that with the namespace, when nobody waits (`drivers/net/tun.c`, `tun_detach`).
+        // SAFETY: TUNSETPERSIST takes a number.
+        if unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETPERSIST, 1) } < 0 {
+            return Err(LabError::system("handing the TUN device to its namespace", io::Error::last_os_error()));
+        }
 
         let socket = control_socket()?;
         let (address, mask) = match side {
@@ -133,7 +140,7 @@ fn control_socket() -> Result<OwnedFd, LabError> {
     // SAFETY: `socket` takes plain numbers; its answer is checked before it is owned.
     let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
     if fd < 0 {
-        return Err(LabError::system("socket", std::io::Error::last_os_error()));
+        return Err(LabError::system("socket", io::Error::last_os_error()));
     }
     // SAFETY: `fd` was just opened and nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
@@ -162,7 +169,7 @@ fn socket_address(address: Ipv4Addr) -> libc::sockaddr {
 fn ioctl(fd: &impl AsRawFd, code: u64, request: &mut libc::ifreq, tried: &str) -> Result<(), LabError> {
     // SAFETY: every code used here takes a pointer to an `ifreq`, which outlives the call.
     if unsafe { libc::ioctl(fd.as_raw_fd(), code, std::ptr::from_mut(request)) } < 0 {
-        return Err(LabError::system(tried, std::io::Error::last_os_error()));
+        return Err(LabError::system(tried, io::Error::last_os_error()));
     }
     Ok(())
 }
