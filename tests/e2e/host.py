@@ -1,0 +1,24 @@
+"""What a laboratory must leave as it is: the host's settings, interfaces, routes, names and mounts."""
+
+from pathlib import Path
+
+_SETTINGS = ("net/ipv4/tcp_*", "net/ipv4/ip_*", "net/core/*", "net/ipv4/conf/*/*", "kernel/sched_*")
+
+
+def state() -> dict[str, object]:
+    """A picture of the host; two of them are equal when nothing was changed."""
+    settings = (file for pattern in _SETTINGS for file in Path("/proc/sys").glob(pattern))
+    return {
+        **{str(file): _text(file) for file in settings},
+        "interfaces": sorted(line.split(":")[0].strip() for line in _text("/proc/net/dev").splitlines()[2:]),
+        "routes": _text("/proc/net/route"),
+        "hosts": _text("/etc/hosts"),
+        "mounts": _text("/proc/self/mounts"),
+    }
+
+
+def _text(file: str | Path) -> str:
+    try:
+        return Path(file).read_text()
+    except OSError:
+        return ""

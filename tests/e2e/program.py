@@ -1,0 +1,151 @@
+"""The program `firstflight` as people start it, and its processes as the system shows them."""
+
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+DEADLINE_S = 60.0
+_SCRIPT = Path(sys.executable).with_name("firstflight")
+COMMAND = (
+    [str(_SCRIPT)]
+    if _SCRIPT.exists()
+    else [sys.executable, "-c", "import sys; from firstflight.cli import main; sys.exit(main())"]
+)
+_MARK = "FIRSTFLIGHT_TEST"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a call left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Program:
+    """Calls `firstflight` in a world of its own: its folders (working, home, temporary) are empty.
+
+    Attributes:
+        folder: The working folder.
+    """
+
+    def __init__(self, parent: Path) -> None:
+        self.folder = parent / "work"
+        self._elsewhere = [parent / "home", parent / "tmp"]
+        for folder in (self.folder, *self._elsewhere):
+            folder.mkdir()
+        self._mark = uuid.uuid4().hex
+
+    def __call__(self, *arguments: str | Path, wrap: tuple[str, ...] = ()) -> Ended:
+        """Calls to the end; `wrap` goes in front of the command."""
+        process = self.start(*arguments, wrap=wrap)
+        try:
+            out, err = process.communicate(timeout=2 * DEADLINE_S)
+        finally:
+            process.kill()
+        return Ended(process.returncode, out, err)
+
+    def start(self, *arguments: str | Path, wrap: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+        """Starts a call in a process group of its own, as a terminal does."""
+        home, temporary = self._elsewhere
+        return subprocess.Popen(
+            [*wrap, *COMMAND, *map(str, arguments)],
+            cwd=self.folder,
+            env={
+                **os.environ,
+                _MARK: self._mark,
+                "HOME": str(home),
+                "TMPDIR": str(temporary),
+                "NO_COLOR": "1",
+                "PYTHONDONTWRITEBYTECODE": "1",
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            process_group=0,
+        )
+
+    def laboratories(self) -> list["Process"]:
+        """The processes of this program's laboratories: those outside their namespaces and those inside."""
+        return [process for process in self.processes() if process.name == "firstflight-lab"]
+
+    def processes(self) -> list["Process"]:
+        """Every process that stems from this program, whoever its parent is by now."""
+        mark = f"{_MARK}={self._mark}".encode()
+        found = (_process(int(entry.name), mark) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+        return [process for process in found if process]
+
+    def files_elsewhere(self) -> list[Path]:
+        """What was written outside the working folder."""
+        return [file for folder in self._elsewhere for file in folder.rglob("*")]
+
+
+@dataclass(frozen=True)
+class Process:
+    """A running process."""
+
+    pid: int
+    parent: int
+    name: str
+
+    @property
+    def folder(self) -> Path:
+        """Its folder in /proc."""
+        return Path(f"/proc/{self.pid}")
+
+    def namespaces(self) -> set[str]:
+        """The namespaces of all its threads, such as `net:[4026532281]`."""
+        kinds = ("user", "net", "mnt", "pid")
+        return {_link(task / "ns" / kind) for task in _list(self.folder / "task") for kind in kinds} - {""}
+
+
+def namespaces_alive() -> set[str]:
+    """Every namespace that a process is in, holds open or has mounted, as far as this user may see."""
+    processes = [entry for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    tasks = [task for process in processes for task in _list(process / "task")]
+    links = [link for task in tasks for link in _list(task / "ns")]
+    handles = [handle for process in processes for handle in _list(process / "fd")]
+    return {_link(link) for link in [*links, *handles]} - {""}
+
+
+def until(condition: Callable[[], object], within_s: float = DEADLINE_S) -> bool:
+    """Waits until `condition` holds; `False` if it does not in time."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def _process(pid: int, mark: bytes) -> Process | None:
+    try:
+        if mark not in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+            return None
+        # The name stands in brackets and may hold anything (proc_pid_stat(5)).
+        before, _, after = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
+    except OSError:
+        return None
+    state, parent = after.split()[:2]
+    return None if state in "ZX" else Process(pid, int(parent), before.partition("(")[2])
+
+
+def _list(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _link(path: Path) -> str:
+    try:
+        return str(path.readlink())
+    except OSError:
+        return ""

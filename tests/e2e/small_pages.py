@@ -1,0 +1,101 @@
+"""Pages made for one question each, and the planned loads that ask it."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from firstflight.engines.emulate import Emulator
+from firstflight.engines.task import Path, PlannedLoad, Queue, Record
+from firstflight.pages import LoadedPage, Page
+
+Fields = dict[str, Any]
+
+ATTEMPTS = 3
+"""How often a load is made while its relay is late: as often as an experiment does."""
+
+
+def document(**fields: Any) -> Fields:  # noqa: ANN401
+    """The first resource of a page; `fields` override."""
+    return {
+        "url": "http://o0.test/",
+        "kind": "document",
+        "mime": "text/html",
+        "request_bytes": 300,
+        "header_bytes": 200,
+        "body_bytes": 500,
+        **fields,
+    }
+
+
+def page(name: str, *resources: Fields) -> LoadedPage:
+    """A page of these resources; the bodies are synthesised."""
+    return LoadedPage(Page.from_fields({"name": name, "resources": list(resources)}))
+
+
+def chain(length: int, hosts: int = 0, **fields: Any) -> LoadedPage:  # noqa: ANN401
+    """A document and scripts, each asked for once the one before is complete; each on a host of its own, or
+    on `hosts` hosts in turn."""
+    hosts = hosts or length
+    scripts = [
+        {
+            **document(
+                url=f"http://o{number % hosts}.test/{number}.js", kind="script", mime="text/javascript"
+            ),
+            "initiator": {"resource": number - 1, "via": "script"},
+            **fields,
+        }
+        for number in range(1, length)
+    ]
+    return page(f"chain{length}", document(**fields), *scripts)
+
+
+def fan(images: int, **fields: Any) -> LoadedPage:  # noqa: ANN401
+    """A document and so many images, each on a host of its own, all asked for at once."""
+    pictures = [
+        {
+            **document(url=f"http://o{number}.test/{number}.png", kind="image", mime="image/png"),
+            "initiator": {"resource": 0, "via": "parser", "at_byte": 500},
+            **fields,
+        }
+        for number in range(1, images + 1)
+    ]
+    return page(f"fan{images}", document(), *pictures)
+
+
+def planned(page: LoadedPage, mode: str, rtt_ms: float = 20.0, **fields: Any) -> PlannedLoad:  # noqa: ANN401
+    """One load of `page`; `fields` are those of `Path` (rates: unlimited) and `PlannedLoad`."""
+    path = {"topology": "access", "down_bps": None, "up_bps": None, "queue": Queue(packets=1000), "loss": 0.0}
+    path |= {key: fields.pop(key) for key in path.keys() & fields.keys()}
+    name = f"{page.page.name}-r{rtt_ms:g}-{mode}"
+    place = {"load_id": name, "block": 0, "order": 0, "repeat": 1, "seed": 1, **fields}
+    return PlannedLoad(page=page.page.name, path=Path(rtt_ms=rtt_ms, **path), mode=mode, **place)
+
+
+def load(emulator: Emulator, page: LoadedPage, mode: str, rtt_ms: float = 20.0, **fields: Any) -> Record:  # noqa: ANN401
+    """Loads a page once; again while the relay is late."""
+    return make(emulator, (page, planned(page, mode, rtt_ms, **fields)))
+
+
+def load_all(
+    emulator: Emulator, loads: Sequence[tuple[LoadedPage, PlannedLoad]], at_a_time: int
+) -> list[Record]:
+    """Makes loads side by side, each in a laboratory of its own."""
+    with ThreadPoolExecutor(at_a_time) as pool:
+        return list(pool.map(lambda load: make(emulator, load), loads))
+
+
+def make(emulator: Emulator, load: tuple[LoadedPage, PlannedLoad]) -> Record:
+    """Makes one load; again while its relay is late."""
+    for _ in range(ATTEMPTS):
+        record = emulator.load(load[1], load[0])
+        if not record["relay"].get("late"):
+            break
+    return record
+
+
+def assert_ok(record: Record) -> None:
+    """The load ended well: every request answered, every witness of one mind."""
+    load = record["load"]
+    assert (load["status"], load["error"]) == ("ok", None), load
+    assert (load["failed_requests"], load["unmatched_requests"]) == (0, 0)
+    assert record["proof"]["ok"] is True, record["proof"]

@@ -1,0 +1,73 @@
+"""The lab against arithmetic: what a page load must take, and what Fast Open must save of it."""
+
+from itertools import product
+from statistics import median
+
+import pytest
+from small_pages import assert_ok, chain, document, fan, load, load_all, page, planned
+
+from firstflight.engines.emulate import Emulator
+
+REPEATS = {1: 9, 5: 5, 20: 3}
+"""Loads per mode by length of the chain: a short one is more easily disturbed, and soon repeated."""
+ROUNDS = 3
+"""How often a chain is measured at most: what else runs on the machine only ever adds to a load's time."""
+AT_A_TIME = 4
+
+
+def measure(emulator: Emulator, length: int, rtt_ms: float, plts_ms: dict[str, list[float]]) -> None:
+    """Adds a round of measurements to `plts_ms`, by mode."""
+    links = chain(length)
+    modes = ["tcp", "tfo"] * REPEATS[length]
+    loads = [(links, planned(links, mode, rtt_ms, keep_alive=False)) for mode in modes]
+    for mode, record in zip(modes, load_all(emulator, loads, AT_A_TIME), strict=True):
+        assert_ok(record)
+        assert record["load"]["connections"] == length
+        plts_ms[mode].append(record["load"]["plt_ms"])
+
+
+@pytest.mark.parametrize(("length", "rtt_ms"), list(product(REPEATS, [20.0, 100.0, 200.0])))
+def test_fast_open_saves_a_round_trip_per_connection_of_a_chain(
+    length: int, rtt_ms: float, emulator: Emulator
+) -> None:
+    plts_ms: dict[str, list[float]] = {"tcp": [], "tfo": []}
+    for _ in range(ROUNDS):
+        measure(emulator, length, rtt_ms, plts_ms)
+        saved_ms = median(plts_ms["tcp"]) - median(plts_ms["tfo"])
+        if saved_ms == pytest.approx(length * rtt_ms, rel=0.03):
+            break
+    assert saved_ms == pytest.approx(length * rtt_ms, rel=0.03)
+    # Two round trips per connection with TCP and one with Fast Open; never less.
+    assert min(plts_ms["tcp"]) >= 2 * length * rtt_ms
+    assert min(plts_ms["tfo"]) >= length * rtt_ms
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("mode", ["tcp", "tfo"])
+def test_a_reused_connection_costs_no_handshake_in_either_mode(mode: str, emulator: Emulator) -> None:
+    record = load(emulator, chain(5, hosts=1), mode, 100.0)
+    assert_ok(record)
+    assert record["load"]["connections"] == 1
+    round_trips = 5 + (mode == "tcp")
+    assert record["load"]["plt_ms"] == pytest.approx(round_trips * 100, rel=0.1)
+
+
+@pytest.mark.parametrize("topology", ["access", "star"])
+def test_origins_share_the_access_link_and_have_links_of_their_own_in_a_star(
+    topology: str, emulator: Emulator
+) -> None:
+    rate_bps, body_bytes, images = 1_000_000, 25_000, 4
+    pictures = fan(images, body_bytes=body_bytes)
+    record = load(emulator, pictures, "tcp", down_bps=rate_bps, up_bps=rate_bps, topology=topology)
+    assert_ok(record)
+    one_ms = body_bytes * 8 / rate_bps * 1000
+    if topology == "access":
+        assert record["load"]["plt_ms"] >= images * one_ms
+    else:
+        assert one_ms <= record["load"]["plt_ms"] < images * one_ms
+
+
+def test_server_time_adds_to_a_load_as_recorded(emulator: Emulator) -> None:
+    fast, slow = (page("waiting", document(server_ms=server_ms)) for server_ms in (0, 150))
+    plts_ms = [load(emulator, one, "tfo", 100.0)["load"]["plt_ms"] for one in (fast, slow)]
+    assert plts_ms[1] - plts_ms[0] == pytest.approx(150, rel=0.1)
