@@ -1,0 +1,87 @@
+"""Reads a pcapng file as far as the tests need it: IPv4 packets with their TCP headers (RFC 9293, 791)."""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_SECTION, _INTERFACE, _PACKET = 0x0A0D0D0A, 1, 6
+_RAW_IP = 101
+_FAST_OPEN = 34
+
+
+@dataclass(frozen=True)
+class Packet:
+    """A TCP segment. `time_s` is wall-clock time; `fast_open` the option's cookie, `None` without option."""
+
+    time_s: float
+    source: str
+    destination: str
+    syn: bool
+    ack: bool
+    payload: bytes
+    fast_open: bytes | None
+
+
+def read(file: Path) -> list[Packet]:
+    """Every TCP segment in `file`; fails where the file is not well-formed pcapng of raw IP packets."""
+    blocks = list(_blocks(file.read_bytes()))
+    assert [kind for kind, _ in blocks[:2]] == [_SECTION, _INTERFACE]
+    assert {kind for kind, _ in blocks[2:]} <= {_PACKET}
+    magic, major = struct.unpack_from("=IH", blocks[0][1])
+    assert (magic, major) == (0x1A2B3C4D, 1)
+    [link_type] = struct.unpack_from("=H", blocks[1][1])
+    assert link_type == _RAW_IP
+    units_per_s = 10 ** _option(blocks[1][1][8:], 9)[0]
+    packets = (_packet(body, units_per_s) for _, body in blocks[2:])
+    return [packet for packet in packets if packet]
+
+
+def _blocks(data: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at < len(data):
+        kind, length = struct.unpack_from("=II", data, at)
+        assert length % 4 == 0
+        assert struct.unpack_from("=I", data, at + length - 4) == (length,)
+        yield kind, data[at + 8 : at + length - 4]
+        at += length
+
+
+def _option(options: bytes, wanted: int) -> bytes:
+    at = 0
+    while True:
+        code, length = struct.unpack_from("=HH", options, at)
+        if code == wanted:
+            return options[at + 4 : at + 4 + length]
+        at += 4 + length + -length % 4
+
+
+def _packet(body: bytes, units_per_s: int) -> Packet | None:
+    _, high, low, captured, original = struct.unpack_from("=5I", body)
+    assert captured == original
+    ip = body[20 : 20 + captured]
+    if ip[0] >> 4 != 4 or ip[9] != 6:
+        return None
+    assert struct.unpack_from(">H", ip, 2) == (len(ip),)
+    tcp = ip[(ip[0] & 15) * 4 :]
+    header = (tcp[12] >> 4) * 4
+    return Packet(
+        ((high << 32) + low) / units_per_s,
+        ".".join(map(str, ip[12:16])),
+        ".".join(map(str, ip[16:20])),
+        bool(tcp[13] & 0x02),
+        bool(tcp[13] & 0x10),
+        tcp[header:],
+        _fast_open(tcp[20:header]),
+    )
+
+
+def _fast_open(options: bytes) -> bytes | None:
+    while options and options[0] != 0:
+        if options[0] == 1:
+            options = options[1:]
+        elif options[0] == _FAST_OPEN:
+            return options[2 : options[1]]
+        else:
+            options = options[options[1] :]
+    return None
