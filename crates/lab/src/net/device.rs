@@ -58,7 +58,10 @@ impl Tun {
         // kernel does that with the namespace, when nobody waits (`drivers/net/tun.c`, `tun_detach`).
         // SAFETY: TUNSETPERSIST takes a number.
         if unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETPERSIST, 1) } < 0 {
-            return Err(LabError::system("handing the TUN device to its namespace", io::Error::last_os_error()));
+            return Err(LabError::system(
+                "handing the TUN device to its namespace",
+                io::Error::last_os_error(),
+            ));
         }
 
         let socket = control_socket()?;

@@ -4,9 +4,9 @@
 //! writes it to the other device then. Due times follow from the packets' arrival stamps alone.
 //! Not modelled: anything below IP. IPv6 does not cross.
 
-mod allowance;
 mod capture;
 mod lateness;
+mod pace;
 mod packet;
 mod run;
 

@@ -6,13 +6,14 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use firstflight_path::{Direction, Network, PathConfig};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::time::TimeSpec;
 
-use super::allowance::Allowance;
+use super::pace::{Pace, Rest};
 use super::{Capture, Lateness, Segment};
 use crate::ledger::Ledger;
 use crate::net::{AddressPlan, Tun, VNET_HEADER_BYTES};
@@ -150,7 +151,7 @@ struct Loop<'a> {
     spare: Vec<Vec<u8>>,
     scratch: Vec<u8>,
     shaped: bool,
-    allowance: Allowance,
+    pace: Pace,
     report: RelayReport,
 }
 
@@ -180,21 +181,22 @@ impl<'a> Loop<'a> {
             spare: Vec::new(),
             scratch,
             shaped: false,
-            allowance: Allowance::default(),
+            pace: Pace::default(),
             report,
         }
     }
 
     fn run(mut self) -> RelayReport {
+        let mut backlog = false;
         loop {
             match self.control.state.load(Ordering::SeqCst) {
                 STOPPED => break,
                 state => self.shaped = state == SHAPED,
             }
             self.deliver_due();
-            for direction in self.wait() {
-                self.read_batch(direction);
-            }
+            let [up, down] = if backlog { [true, true] } else { self.wait() };
+            backlog = up && self.read_batch(Direction::Up);
+            backlog |= down && self.read_batch(Direction::Down);
         }
         self.report.drops = self.network.drops();
         self.report.cpu = clock::thread_cpu();
@@ -202,43 +204,57 @@ impl<'a> Loop<'a> {
         self.report
     }
 
-    /// Waits until a packet comes or one is due; returns from where packets came.
-    fn wait(&mut self) -> impl Iterator<Item = Direction> + use<> {
-        let mut timeout = None;
-        if let Some(due) = self.network.next_event() {
-            let sleep = self.allowance.sleep(clock::now(), due);
-            timeout = Some(TimeSpec::from_duration(std::time::Duration::from_nanos(sleep)));
-        }
-        let mut fds = [
-            PollFd::new(self.wire.client.file().as_fd(), PollFlags::POLLIN),
-            PollFd::new(self.wire.servers.file().as_fd(), PollFlags::POLLIN),
-            PollFd::new(self.control.wake.as_fd(), PollFlags::POLLIN),
-        ];
-        // An interrupted or failed wait only means looking again.
-        let _ = ppoll(&mut fds, timeout, None);
-        let ready = [fds[0].any() == Some(true), fds[1].any() == Some(true)];
-        if fds[2].any() == Some(true) {
-            let _ = self.control.wake.read();
-        }
+    /// Rests until it is time to look; returns whether packets may have come from the client and the servers.
+    fn wait(&mut self) -> [bool; 2] {
+        match self.pace.rest(clock::now(), self.network.next_event()) {
+            Rest::Watch => self.poll(Some(0)),
+            Rest::Sleep(longest) => self.poll(longest),
+            Rest::Nap(time) => {
+                std::thread::sleep(Duration::from_nanos(time));
+                [true, true]
+            }
+        };
         [Direction::Up, Direction::Down]
             .into_iter()
             .zip(ready)
             .filter_map(|(way, ready)| ready.then_some(way))
     }
 
-    fn read_batch(&mut self, direction: Direction) {
+    /// Sleeps until a packet comes, `longest` ns have passed, or the relay is told something.
+    fn poll(&mut self, longest: Option<u64>) -> [bool; 2] {
+        let mut fds = [
+            PollFd::new(self.wire.client.file().as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.wire.servers.file().as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.control.wake.as_fd(), PollFlags::POLLIN),
+        ];
+        // An interrupted or failed wait only means looking again.
+        let _ = ppoll(
+            &mut fds,
+            longest.map(|time| TimeSpec::from_duration(Duration::from_nanos(time))),
+            None,
+        );
+        if fds[2].any() == Some(true) {
+            let _ = self.control.wake.read();
+        }
+        [fds[0].any() == Some(true), fds[1].any() == Some(true)]
+    }
+
+    /// Reads what has come from one side; `true` when there may be more.
+    fn read_batch(&mut self, direction: Direction) -> bool {
         for _ in 0..BATCH {
             match self.wire.device(direction, End::Near).read(&mut self.scratch) {
                 Ok(length) if length > VNET_HEADER_BYTES => self.on_packet(direction, length),
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return,
+                Err(_) => return false,
             }
         }
+        true
     }
 
     fn on_packet(&mut self, direction: Direction, length: usize) {
         let now = clock::now();
+        self.pace.count();
         let packet = &self.scratch[VNET_HEADER_BYTES..length];
         let Some((source, destination)) = super::packet::endpoints(packet) else {
             return;
@@ -270,6 +286,7 @@ impl<'a> Loop<'a> {
         while let Some((due, direction, packet)) = self.network.deliver(clock::now()) {
             let now = clock::now();
             self.report.lateness.record(due, now);
+            self.pace.count();
             self.write(direction, Some(&packet));
             if direction == Direction::Down {
                 if let Some(segment) = Segment::parse(&packet[VNET_HEADER_BYTES..]) {
