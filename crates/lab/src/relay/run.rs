@@ -213,11 +213,7 @@ impl<'a> Loop<'a> {
                 std::thread::sleep(Duration::from_nanos(time));
                 [true, true]
             }
-        };
-        [Direction::Up, Direction::Down]
-            .into_iter()
-            .zip(ready)
-            .filter_map(|(way, ready)| ready.then_some(way))
+        }
     }
 
     /// Sleeps until a packet comes, `longest` ns have passed, or the relay is told something.
