@@ -5,12 +5,21 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-pyo3::create_exception!(_core, PageError, PyValueError, "A page that is refused: `at`, `problem`, `hint`.");
+pyo3::create_exception!(
+    _core,
+    PageError,
+    PyValueError,
+    "A page that is refused: `at`, `problem`, `hint`."
+);
 
 fn page_error(py: Python<'_>, error: &firstflight_page::PageError) -> PyErr {
     let raised = PageError::new_err(error.to_string());
     let value = raised.value(py);
-    for (name, text) in [("at", &error.at), ("problem", &error.problem), ("hint", &error.hint)] {
+    for (name, text) in [
+        ("at", &error.at),
+        ("problem", &error.problem),
+        ("hint", &error.hint),
+    ] {
         if let Err(failed) = value.setattr(name, text) {
             return failed;
         }
@@ -38,10 +47,26 @@ fn page_schema() -> String {
 #[pyfunction]
 fn synthesize<'py>(py: Python<'py>, text: &str, index: usize) -> PyResult<Bound<'py, PyBytes>> {
     let page = read_page(py, text)?;
-    if index >= page.resources.len() {
-        return Err(PyIndexError::new_err(format!("the page has {} resources", page.resources.len())));
-    }
+    check_index(&page, index)?;
     Ok(PyBytes::new(py, &synth::body(&page, index)))
+}
+
+/// What resource `index` of the profile `text` discovers but no synthesised body has room to refer to.
+#[pyfunction]
+fn unplaced(py: Python<'_>, text: &str, index: usize) -> PyResult<Vec<usize>> {
+    let page = read_page(py, text)?;
+    check_index(&page, index)?;
+    Ok(synth::unplaced(&page, index))
+}
+
+fn check_index(page: &Page, index: usize) -> PyResult<()> {
+    if index < page.resources.len() {
+        return Ok(());
+    }
+    Err(PyIndexError::new_err(format!(
+        "the page has {} resources",
+        page.resources.len()
+    )))
 }
 
 #[pymodule]
@@ -49,5 +74,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("PageError", module.py().get_type::<PageError>())?;
     module.add_function(wrap_pyfunction!(check_page, module)?)?;
     module.add_function(wrap_pyfunction!(page_schema, module)?)?;
-    module.add_function(wrap_pyfunction!(synthesize, module)?)
+    module.add_function(wrap_pyfunction!(synthesize, module)?)?;
+    module.add_function(wrap_pyfunction!(unplaced, module)?)
 }

@@ -2,10 +2,20 @@
 
 use std::fmt::Write as _;
 
+/// The references that HTML knows without a semicolon (HTML standard 13.5).
+const LEGACY_NAMES: &str = "\
+    AElig AMP Aacute Acirc Agrave Aring Atilde Auml COPY Ccedil ETH Eacute Ecirc Egrave Euml GT Iacute \
+    Icirc Igrave Iuml LT Ntilde Oacute Ocirc Ograve Oslash Otilde Ouml QUOT REG THORN Uacute Ucirc \
+    Ugrave Uuml Yacute aacute acirc acute aelig agrave amp aring atilde auml brvbar ccedil cedil cent \
+    copy curren deg divide eacute ecirc egrave eth euml frac12 frac14 frac34 gt iacute icirc iexcl \
+    igrave iquest iuml laquo lt macr micro middot nbsp not ntilde oacute ocirc ograve ordf ordm oslash \
+    otilde ouml para plusmn pound quot raquo reg sect shy sup1 sup2 sup3 szlig thorn times uacute ucirc \
+    ugrave uml uuml yacute yen yuml";
+
 /// `text` as a quoted attribute value, safe in HTML and XML, in the quotes that cost less.
 ///
-/// An ampersand stays bare where HTML reads it so (`&name=` in an attribute, HTML standard 13.2.5.73): query
-/// strings are full of them and a body's bytes are few.
+/// An ampersand stays bare where HTML reads it so (HTML standard 13.2.5.72 to 77): query strings are full of them,
+/// a body's bytes are few, and wget2 before 2.0 does not know `&amp;`.
 pub(super) fn attribute(text: &str, xml: bool) -> String {
     let quote = if text.matches('"').count() > text.matches('\'').count() {
         '\''
@@ -27,9 +37,17 @@ pub(super) fn attribute(text: &str, xml: bool) -> String {
     out
 }
 
+/// Whether HTML takes an ampersand before `rest` for itself: nothing that could be a reference follows, or a name
+/// that needs a semicolon does without one, or one that does not is a parameter (`&copy=`).
 fn reads_bare(rest: &str) -> bool {
-    let name = rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
-    name.len() < rest.len() && name.starts_with('=')
+    let after = rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+    let name = &rest[..rest.len() - after.len()];
+    match after.chars().next() {
+        Some('#') if name.is_empty() => false,
+        Some('=') => true,
+        Some(';') => name.is_empty(),
+        _ => !LEGACY_NAMES.split(' ').any(|legacy| legacy == name),
+    }
 }
 
 /// `text` as a JavaScript string literal without `<`, `>` or `&`, so that it can also stand in a `<script>`
@@ -131,7 +149,11 @@ mod tests {
     fn an_ampersand_is_escaped_only_where_html_would_read_an_entity() {
         assert_eq!(
             attribute("?a=1&copy=2&lt;x&#38;y&", false),
-            r#""?a=1&copy=2&amp;lt;x&amp;#38;y&amp;""#
+            r#""?a=1&copy=2&amp;lt;x&amp;#38;y&""#
+        );
+        assert_eq!(
+            attribute("?&_=1&copy_x&508&amp", false),
+            r#""?&_=1&amp;copy_x&508&amp;amp""#
         );
         assert_eq!(attribute("?a=1&copy=2", true), r#""?a=1&amp;copy=2""#);
     }
