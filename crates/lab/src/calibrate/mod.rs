@@ -126,12 +126,14 @@ impl Calibration {
     }
 
     fn round_trips(&self) -> io::Result<RoundTrips> {
-        let measured = self
-            .probes
-            .send((CLIENT, 0), (SERVICES, ECHO_PORT), self.path.rtt_ms)?;
         let bits = self.probes.packet_bytes() as f64 * 8.0;
-        let serialisation = [self.path.down_bps, self.path.up_bps].into_iter().flatten();
-        let expected = self.path.rtt_ms + serialisation.map(|rate| bits / rate as f64 * 1e3).sum::<f64>();
+        let rates = [self.path.down_bps, self.path.up_bps].into_iter().flatten();
+        let serialisation_ms: Vec<f64> = rates.map(|rate| bits / rate as f64 * 1e3).collect();
+        let expected = self.path.rtt_ms + serialisation_ms.iter().sum::<f64>();
+        // Probes must not queue behind each other.
+        let slowest = serialisation_ms.into_iter().fold(0.0, f64::max);
+        let probes = Probes { probe_gap_ms: self.probes.probe_gap_ms.max(2.0 * slowest), ..self.probes };
+        let measured = probes.send((CLIENT, 0), (SERVICES, ECHO_PORT), self.path.rtt_ms)?;
         Ok(RoundTrips { expected, ..measured })
     }
 
