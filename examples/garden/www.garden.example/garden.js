@@ -1,0 +1,1 @@
+document.querySelectorAll("img").forEach((image) => image.addEventListener("click", () => alert(image.alt)));
