@@ -223,6 +223,22 @@ fn a_warm_tfo_load_needs_data_in_every_syn_and_every_bit_of_it_accepted() {
 }
 
 #[test]
+fn a_syn_that_a_full_queue_dropped_and_that_was_sent_again_is_no_contradiction() {
+    let found = disagreements(
+        Expectation::Always,
+        &[DataAccepted, DataRefused],
+        |statements, _| {
+            statements[1].ledger.as_mut().unwrap().syn_retransmits = 1;
+        },
+    );
+    assert_eq!(found, [""; 0]);
+    let found = disagreements(Expectation::Always, &[AsksForACookie], |statements, _| {
+        statements[0].ledger.as_mut().unwrap().syn_retransmits = 1;
+    });
+    assert_eq!(found.len(), 1, "it never offered data: {found:?}");
+}
+
+#[test]
 fn two_lies_that_cancel_out_in_the_sums_are_still_found() {
     let found = disagreements(
         Expectation::Agreement,
