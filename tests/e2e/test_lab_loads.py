@@ -11,6 +11,7 @@ from small_pages import assert_ok, chain, document, fan, load, load_all, page, p
 
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.lab import Lab
+from firstflight.engines.task import Queue
 from firstflight.errors import LabError
 from firstflight.pages import LoadedPage, open_pages
 
@@ -81,6 +82,15 @@ def test_loads_over_a_lossy_path_end_and_their_witnesses_agree(mode: str, emulat
         lost = [row for record in records for row in record["connections"] if row["syn_retransmits"]]
         assert lost
         assert all(row["cookie"] == "sent" for row in lost)
+
+
+@pytest.mark.parametrize("mode", ["tcp", "tfo"])
+def test_a_queue_that_overflows_costs_time_and_not_the_proof(mode: str, emulator: Emulator) -> None:
+    record = load(emulator, fan(40), mode, queue=Queue(packets=10), **ACCESS)
+    assert_ok(record)
+    assert record["relay"]["dropped"] > 0
+    resent = sum(connection["syn_retransmits"] for connection in record["connections"])
+    assert record["load"]["retransmits"] >= resent > 0
 
 
 def test_both_modes_and_every_repeat_of_a_seed_meet_the_same_dice(emulator: Emulator) -> None:
