@@ -227,8 +227,39 @@ fn what_the_document_has_no_room_for_is_unplaced() {
             &by_script(2),
         ),
     ]);
-    assert_eq!(synth::unplaced(&page, 0), [1, 2]);
+    assert_eq!(synth::unplaced(&page, 0), [1]);
+    assert_eq!(synth::unplaced(&page, 2), [3]);
     assert_eq!(synth::body(&page, 0).len(), 60);
+}
+
+#[test]
+fn a_document_without_room_for_all_keeps_what_comes_first() {
+    let mut resources = vec![document(2_000)];
+    resources.push(resource(
+        "http://example.org/a.js",
+        "script",
+        "text/javascript",
+        0,
+        &by_parser(900),
+    ));
+    let image = |n: usize| {
+        resource(
+            &format!("{ROOT}{n}.png"),
+            "image",
+            "image/png",
+            100,
+            &by_script(1),
+        )
+    };
+    resources.extend((0..100).map(image));
+    let page = page(&resources);
+    let body = text(&page, 0);
+    assert!(body.contains(r#"<script src="a.js" onload="#), "{body}");
+    let placed = (0..100)
+        .filter(|n| body.contains(&format!("\"{n}.png\"")))
+        .count();
+    assert!(placed > 40, "{placed}");
+    assert_eq!(synth::unplaced(&page, 1).len(), 100 - placed);
 }
 
 #[test]

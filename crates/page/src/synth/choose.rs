@@ -1,29 +1,62 @@
 //! Choosing references when a body has no room for all.
 
+use std::collections::HashSet;
+
 use super::refs::Ref;
 
-/// The largest set of `refs` (by child, ascending) for which `fits` holds.
+/// Keeps the most of `refs` for which `fits` holds.
 ///
-/// References that lead to others go first, then those with short URLs: so the fewest resources are lost.
-pub(super) fn choose<'r, 'a>(refs: &'r [Ref<'a>], fits: impl Fn(&[&'r Ref<'a>]) -> bool) -> Vec<usize> {
-    let mut ranked: Vec<&Ref<'a>> = refs.iter().collect();
-    if fits(&ranked) {
-        return ranked.iter().map(|reference| reference.child).collect();
+/// What is asked for at once goes before what has to wait for it, what leads to others before what does not,
+/// then short URLs before long ones: so the fewest resources are lost. `whole`: a reference stays together with
+/// what it carries.
+pub(super) fn most<'a>(refs: Vec<Ref<'a>>, whole: bool, fits: impl Fn(&[&Ref<'a>]) -> bool) -> Vec<Ref<'a>> {
+    if fits(&borrowed(&refs)) {
+        return refs;
     }
-    ranked.sort_by_key(|reference| (!reference.leads_on, reference.url.len(), reference.child));
+    let mut ranked = Vec::new();
+    rank(&refs, 0, whole, &mut ranked);
+    ranked.sort_unstable();
     let first = |count: usize| {
-        let mut first = ranked[..count].to_vec();
-        first.sort_by_key(|reference| reference.child);
-        first
+        let kept: HashSet<usize> = ranked[..count].iter().map(|&(.., child)| child).collect();
+        prune(&refs, whole, &kept)
     };
     let (mut enough, mut too_many) = (0, ranked.len());
     while too_many - enough > 1 {
         let middle = usize::midpoint(enough, too_many);
-        if fits(&first(middle)) {
+        if fits(&borrowed(&first(middle))) {
             enough = middle;
         } else {
             too_many = middle;
         }
     }
-    first(enough).iter().map(|reference| reference.child).collect()
+    first(enough)
+}
+
+fn borrowed<'r, 'a>(refs: &'r [Ref<'a>]) -> Vec<&'r Ref<'a>> {
+    refs.iter().collect()
+}
+
+/// Adds to `ranked` how early each reference is wanted: depth, whether it ends there, URL length, child.
+fn rank(refs: &[Ref<'_>], depth: usize, whole: bool, ranked: &mut Vec<(usize, bool, usize, usize)>) {
+    for reference in refs {
+        ranked.push((depth, !reference.leads_on, reference.url.len(), reference.child));
+        if !whole {
+            rank(&reference.carried, depth + 1, whole, ranked);
+        }
+    }
+}
+
+fn prune<'a>(refs: &[Ref<'a>], whole: bool, kept: &HashSet<usize>) -> Vec<Ref<'a>> {
+    let kept_refs = refs
+        .iter()
+        .filter(|reference| kept.contains(&reference.child))
+        .cloned();
+    kept_refs
+        .map(|mut reference| {
+            if !whole {
+                reference.carried = prune(&reference.carried, whole, kept);
+            }
+            reference
+        })
+        .collect()
 }

@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use super::choose::choose;
+use super::choose::most;
 use super::format::Format;
 use super::refs::Ref;
 use super::tree::Tree;
@@ -52,30 +52,39 @@ impl Plan {
     fn decide(&mut self, tree: &Tree<'_>, index: usize) {
         let children: Vec<usize> = tree.children(index).collect();
         let mut refs = self.make(tree, &children, base(tree, index).as_ref());
-        refs.retain(|reference| reference.possible() && reference.depth() < MAX_DEPTH);
-        let (possible, hopeless): (Vec<usize>, Vec<usize>) = children
-            .into_iter()
-            .partition(|child| refs.iter().any(|reference| reference.child == *child));
-
-        self.chosen[index] = fitting(tree, index, refs);
-        let left = possible
-            .into_iter()
-            .filter(|child| self.chosen[index].binary_search(child).is_err());
-        let mut left: Vec<usize> = left.collect();
-        left.extend(
-            tree.redirect(index)
-                .into_iter()
-                .flat_map(|target| self.carried[target].clone()),
-        );
-        let ends_here = tree.document(index) == index;
-        for lost in hopeless
-            .into_iter()
-            .chain(left.iter().copied().filter(|_| ends_here))
-        {
-            self.lost[lost] = true;
+        refs.retain(|reference| {
+            let hopeless = !reference.possible() || reference.depth() >= MAX_DEPTH;
+            self.lost[reference.child] = hopeless;
+            !hopeless
+        });
+        let wanted: Vec<usize> = refs.iter().map(|reference| reference.child).collect();
+        let kept = fitting(tree, index, refs);
+        self.chosen[index] = kept.iter().map(|reference| reference.child).collect();
+        let mut left = wanted;
+        left.retain(|child| self.chosen[index].binary_search(child).is_err());
+        if let Some(target) = tree.redirect(index) {
+            left.extend(&self.carried[target]);
         }
-        if !ends_here {
+        if tree.document(index) == index {
+            // Nobody is left to refer to it.
+            for child in left {
+                self.lost[child] = true;
+            }
+            self.cut(&kept);
+        } else {
             self.carried[index] = left;
+        }
+    }
+
+    /// Reduces what is carried to what `kept` carries.
+    fn cut(&mut self, kept: &[Ref<'_>]) {
+        for reference in kept {
+            let carried: Vec<usize> = reference.carried.iter().map(|carried| carried.child).collect();
+            for child in std::mem::take(&mut self.carried[reference.child]) {
+                self.lost[child] |= !carried.contains(&child);
+            }
+            self.carried[reference.child] = carried;
+            self.cut(&reference.carried);
         }
     }
 
@@ -89,7 +98,7 @@ impl Plan {
 }
 
 /// Which of `refs` the body of `index` can make and has room for.
-fn fitting(tree: &Tree<'_>, index: usize, mut refs: Vec<Ref<'_>>) -> Vec<usize> {
+fn fitting<'a>(tree: &Tree<'a>, index: usize, mut refs: Vec<Ref<'a>>) -> Vec<Ref<'a>> {
     let resource = tree.resource(index);
     let size = resource.body_bytes as usize;
     let format = Format::of(resource);
@@ -100,14 +109,14 @@ fn fitting(tree: &Tree<'_>, index: usize, mut refs: Vec<Ref<'_>>) -> Vec<usize> 
         return Vec::new();
     }
     match format {
-        Format::Html { xml } if html::is_document(resource) => {
-            choose(&refs, |chosen| html::length(tree, index, xml, chosen) <= size)
-        }
-        Format::Css if script::is_executed(resource.status) => choose(&refs, |chosen| {
+        Format::Html { xml } if html::is_document(resource) => most(refs, false, |chosen| {
+            html::length(tree, index, xml, chosen) <= size
+        }),
+        Format::Css if script::is_executed(resource.status) => most(refs, true, |chosen| {
             css::rules(tree, index, chosen, false).len() <= size
         }),
         Format::Script if script::is_executed(resource.status) => {
-            choose(&refs, |chosen| script::least(chosen, false).len() <= size)
+            most(refs, true, |chosen| script::least(chosen, false).len() <= size)
         }
         _ => Vec::new(),
     }

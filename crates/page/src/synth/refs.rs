@@ -8,7 +8,7 @@ use super::format::Format;
 use super::tree::Tree;
 
 /// A resource to ask for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Ref<'a> {
     pub(super) child: usize,
     pub(super) resource: &'a Resource,
