@@ -81,3 +81,11 @@ def test_a_synthesised_body_has_its_size_and_its_reference() -> None:
 def test_a_body_of_no_resource_is_an_index_error() -> None:
     with pytest.raises(IndexError, match="2 resources"):
         _core.synthesize(json.dumps(profile()), 2)
+
+
+def test_what_no_body_has_room_for_is_unplaced() -> None:
+    page = profile()
+    page["resources"][0]["body_bytes"] = 5
+    page["resources"][1]["initiator"]["at_byte"] = 5
+    assert _core.unplaced(json.dumps(page), 0) == [1]
+    assert _core.unplaced(json.dumps(profile()), 0) == []

@@ -247,6 +247,18 @@ fn the_published_schema_is_the_one_of_the_code() {
     );
 }
 
+#[test]
+fn the_documented_example_is_a_page() {
+    let docs = include_str!("../../../docs/profile.md");
+    let example = docs
+        .split("```")
+        .nth(1)
+        .and_then(|block| block.strip_prefix("json\n"))
+        .expect("an example");
+    let page = Page::from_json(example).expect("a valid page");
+    assert_eq!(page.resources.len(), 3);
+}
+
 proptest! {
     #[test]
     fn any_page_comes_out_as_it_went_in(page in pages::any_page()) {
