@@ -1,4 +1,4 @@
-__all__ = ["PageError", "check_page", "page_schema", "synthesize"]
+__all__ = ["PageError", "check_page", "page_schema", "synthesize", "unplaced"]
 
 class PageError(ValueError):
     at: str
