@@ -150,7 +150,6 @@ struct Loop<'a> {
     control: &'a Control,
     spare: Vec<Vec<u8>>,
     scratch: Vec<u8>,
-    shaped: bool,
     pace: Pace,
     report: RelayReport,
 }
@@ -180,7 +179,6 @@ impl<'a> Loop<'a> {
             control,
             spare: Vec::new(),
             scratch,
-            shaped: false,
             pace: Pace::default(),
             report,
         }
@@ -188,11 +186,7 @@ impl<'a> Loop<'a> {
 
     fn run(mut self) -> RelayReport {
         let mut backlog = false;
-        loop {
-            match self.control.state.load(Ordering::SeqCst) {
-                STOPPED => break,
-                state => self.shaped = state == SHAPED,
-            }
+        while self.control.state.load(Ordering::SeqCst) != STOPPED {
             self.deliver_due();
             let [up, down] = if backlog { [true, true] } else { self.wait() };
             backlog = up && self.read_batch(Direction::Up);
@@ -255,7 +249,8 @@ impl<'a> Loop<'a> {
         let Some((source, destination)) = super::packet::endpoints(packet) else {
             return;
         };
-        if !self.shaped {
+        // Asked for each packet, after reading it: a SYN sent after `shape` must not cross unseen.
+        if self.control.state.load(Ordering::SeqCst) == BYPASS {
             self.write(direction, None);
             return;
         }
