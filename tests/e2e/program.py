@@ -106,6 +106,11 @@ class Process:
         return {_link(task / "ns" / kind) for task in _list(self.folder / "task") for kind in kinds} - {""}
 
 
+def own_namespaces() -> set[str]:
+    """The namespaces of this process."""
+    return {_link(link) for link in _list(Path("/proc/self/ns"))}
+
+
 def namespaces_alive() -> set[str]:
     """Every namespace that a process is in, holds open or has mounted, as far as this user may see."""
     processes = [entry for entry in Path("/proc").iterdir() if entry.name.isdigit()]

@@ -134,6 +134,15 @@ def test_a_syn_carries_as_much_of_a_request_as_fits(request_bytes: int, emulator
     assert [row["syn_payload_bytes"] for row in record["connections"]] == [min(request_bytes, SYN_DATA_BYTES)]
 
 
+def test_no_load_among_hundreds_lacks_its_proof(emulator: Emulator) -> None:
+    """Even the very first SYN after the path was shaped crosses it and is seen."""
+    one = chain(1)
+    plans = [(one, planned(one, mode, 2.0)) for mode in ("tcp", "tfo") * 150]
+    for record in load_all(emulator, plans, at_a_time=4):
+        assert_ok(record)
+        assert record["load"]["plt_ms"] >= (2 if record["load"]["mode"] == "tfo" else 4)
+
+
 def test_an_answer_without_proof_never_becomes_a_load_that_is_ok(emulator: Emulator, tmp_path: Path) -> None:
     """A laboratory that says `ok` while its own proof says no is not believed."""
     record = load(doctored(tmp_path, 's/"proof":{"ok":true/"proof":{"ok":false/'), chain(2), "tfo")

@@ -1,0 +1,63 @@
+"""An experiment on small pages that takes long enough to be stopped, and what is in its folder."""
+
+import subprocess
+
+from program import Ended, Program
+from small_pages import chain, fan
+
+from firstflight.experiment.folder import stored_plan
+from firstflight.experiment.schedule import schedule
+from firstflight.results import Journal, LoadRecord
+
+PAGES = (chain(3), fan(2))
+# A load takes half a second; calibration would need seconds to measure such a rate, and leaves it.
+PATH = ("--rtt", "20", "--down", "90kbit", "--up", "90kbit")
+
+
+class Experiment:
+    """Runs of `firstflight` in one results folder.
+
+    Args:
+        program: The program and the folder it works in.
+        repeats: Loads of each of the two pages in each of the two modes.
+    """
+
+    def __init__(self, program: Program, repeats: int) -> None:
+        self._program = program
+        self._repeats = repeats
+        self.folder = program.folder / "out"
+        for page in PAGES:
+            (program.folder / f"{page.page.name}.json").write_text(page.page.to_json())
+
+    def start(self) -> subprocess.Popen[str]:
+        """Begins the experiment, or goes on with it where it has begun."""
+        if (self.folder / "plan.toml").exists():
+            return self._program.start("run", "--resume", "--out", "out")
+        pages = [f"{page.page.name}.json" for page in PAGES]
+        return self._program.start(
+            "run", *pages, *PATH, "--repeats", str(self._repeats), "--jobs", "4", "--out", "out"
+        )
+
+    def resume(self) -> Ended:
+        """Goes on to the end."""
+        return self._program("run", "--resume", "--out", "out")
+
+    def planned(self) -> list[str]:
+        """The names of the loads that the plan asks for, sorted."""
+        plan = stored_plan(self.folder)
+        assert plan is not None
+        blocks = schedule(plan, [page.page.name for page in PAGES])
+        return sorted(load.load_id for block in blocks for load in block.loads)
+
+    def made(self) -> list[str]:
+        """The names of the loads in the journal, sorted."""
+        return sorted(record["load"]["load_id"] for record in self.records())
+
+    def records(self) -> list[LoadRecord]:
+        """The loads in the journal."""
+        return Journal(self.folder / "journal.jsonl").records()
+
+    def lines(self) -> int:
+        """How many loads have been written to the journal so far."""
+        journal = self.folder / "journal.jsonl"
+        return journal.read_bytes().count(b"\n") if journal.exists() else 0

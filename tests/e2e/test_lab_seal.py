@@ -1,0 +1,97 @@
+"""A lab is sealed: it has names and routes of its own, and the host keeps what it had."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import host
+import pytest
+from program import Process, Program, namespaces_alive, own_namespaces, until
+from small_pages import document, fan, page
+
+SLOW = page("slow", document(server_ms=5_000))
+"""A page whose load lasts long enough to look inside."""
+WITHIN_S = 5.0
+
+
+@contextmanager
+def running(program: Program) -> Iterator[Process]:
+    """A lab in the middle of a load; gives the process inside."""
+    profile = program.folder / "slow.json"
+    profile.write_text(SLOW.page.to_json())
+    process = program.start(
+        "run", profile, "--rtt", "20", "--loss", "0.001", "--repeats", "1", "--jobs", "1", "--out", "out"
+    )
+    try:
+        assert until(lambda: inside(program) is not None), "no laboratory came up"
+        yield inside(program)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def inside(program: Program) -> Process | None:
+    """The process inside a lab whose network is up and whose names are installed."""
+    laboratories = program.laboratories()
+    outside = {process.pid for process in laboratories}
+    for process in laboratories:
+        if process.parent in outside and "o0.test" in read(process, "root/etc/hosts"):
+            return process
+    return None
+
+
+def read(process: Process, file: str) -> str:
+    try:
+        return (process.folder / file).read_text()
+    except OSError:
+        return ""
+
+
+@pytest.mark.core
+def test_a_lab_has_names_interfaces_routes_and_namespaces_of_its_own(program: Program) -> None:
+    before = host.state()
+    with running(program) as lab:
+        assert "198.19.0.1 o0.test" in read(lab, "root/etc/hosts").splitlines()
+        devices = [line.split(":")[0].strip() for line in read(lab, "net/dev").splitlines()[2:]]
+        assert {"lo", "firstflight0"} <= set(devices)
+        destinations = [line.split()[1] for line in read(lab, "net/route").splitlines()[1:]]
+        assert destinations
+        assert "00000000" not in destinations, "a way out of the laboratory"
+        assert not any("o0.test" in line for line in Path("/etc/hosts").read_text().splitlines())
+        assert lab.namespaces() & own_namespaces() == set()
+        # The client's network and the servers'.
+        assert sum(name.startswith("net:") for name in lab.namespaces()) == 2
+        assert host.state() == before, "the host, while a laboratory runs"
+    assert until(lambda: not program.processes(), WITHIN_S)
+    assert host.state() == before
+
+
+@pytest.mark.core
+def test_a_run_that_ends_leaves_the_host_as_it_was(program: Program) -> None:
+    profile = program.folder / "fan.json"
+    profile.write_text(fan(20).page.to_json())
+    before = host.state()
+    seen: set[str] = set()
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.02):
+            for process in program.laboratories():
+                seen.update(process.namespaces())
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    result = program(
+        "run", profile, "--rtt", "20", "--repeats", "4", "--jobs", "4", "--out", "out", "--quiet"
+    )
+    ended.set()
+    watching.join()
+    assert result.code == 0, result.err
+    namespaces = seen - own_namespaces()
+    assert len(namespaces) >= 8, "the namespaces of several laboratories were seen"
+    assert until(lambda: not program.processes(), WITHIN_S)
+    assert until(lambda: not namespaces & namespaces_alive(), WITHIN_S)
+    assert program.files_elsewhere() == []
+    assert sorted(file.name for file in program.folder.iterdir()) == ["fan.json", "out"]
+    assert host.state() == before
