@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::LabError;
 use crate::client;
 use crate::lab::{Lab, LabConfig};
-use crate::origin::Bodies;
+use crate::origin::{Bodies, Served};
 use crate::relay::RelayReport;
 use crate::scheduling::Scheduling;
 use crate::witness::Expectation;
@@ -145,9 +145,12 @@ impl Job {
     /// # Errors
     /// [`LabError`] when the lab cannot be built; a load that fails is a record that says so.
     pub fn run(&self, realtime: bool) -> Result<Record, LabError> {
-        let lab = Lab::build(&LabConfig {
+        let pages = [Served {
             page: &self.page,
             bodies: &self.bodies,
+        }];
+        let lab = Lab::build(&LabConfig {
+            pages: &pages,
             path: &self.path,
             tfo: self.mode == Mode::Tfo,
             keep_alive: self.keep_alive,
@@ -155,7 +158,7 @@ impl Job {
             realtime,
         })?;
         if self.cookies == Cookies::Warm {
-            lab.prime(&self.page)?;
+            lab.prime(&pages)?;
         }
         let before = lab.counters()?;
         lab.shape();

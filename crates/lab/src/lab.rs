@@ -7,7 +7,6 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use firstflight_page::Page;
 use firstflight_path::PathConfig;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -15,7 +14,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::client::connect;
 use crate::net::{self, AddressPlan, CLIENT, Offload, SERVICES, Side, Tun};
-use crate::origin::{Answers, Bodies, ECHO_PORT, Servers, ServersConfig};
+use crate::origin::{Answers, ECHO_PORT, Log, Served, Servers, ServersConfig};
 use crate::relay::{Relay, RelayReport, Wire};
 use crate::witness::Counters;
 use crate::{LabError, scheduling};
@@ -27,9 +26,7 @@ use crate::{LabError, scheduling};
 )]
 pub struct LabConfig<'a> {
     /// What the servers serve.
-    pub page: &'a Page,
-    /// Files with recorded bodies.
-    pub bodies: &'a Bodies,
+    pub pages: &'a [Served<'a>],
     /// What the packets cross.
     pub path: &'a PathConfig,
     /// Whether the client may use Fast Open.
@@ -47,6 +44,7 @@ pub struct Lab {
     /// Where the hosts are.
     pub addresses: AddressPlan,
     answers: Arc<Answers>,
+    log: Arc<Log>,
     servers: Servers,
     relay: Relay,
     /// How long building took.
@@ -68,14 +66,16 @@ impl Lab {
             (false, true) => Offload::Segments,
             (false, false) => Offload::Checksums,
         };
-        let addresses = AddressPlan::new(config.page);
+        let addresses = AddressPlan::new(config.pages.iter().map(|served| served.page));
         net::install_hosts(&addresses)?;
         net::set_client_sysctls(config.tfo)?;
         net::bring_loopback_up(Side::Client)?;
         let client = Tun::open(Side::Client, offload)?;
-        let answers = Arc::new(Answers::new(config.page, config.bodies, config.keep_alive)?);
+        let answers = Arc::new(Answers::new(config.pages, config.keep_alive)?);
+        let log = Arc::new(Log::default());
         let (servers, servers_tun) = Servers::start(ServersConfig {
             answers: Arc::clone(&answers),
+            log: Arc::clone(&log),
             addresses: addresses.clone(),
             keep_alive: config.keep_alive,
             offload,
@@ -92,6 +92,7 @@ impl Lab {
         Ok(Self {
             addresses,
             answers,
+            log,
             servers,
             relay,
             setup: started.elapsed(),
@@ -103,9 +104,9 @@ impl Lab {
     ///
     /// # Errors
     /// [`LabError`] when a server does not answer.
-    pub fn prime(&self, page: &Page) -> Result<(), LabError> {
+    pub fn prime(&self, pages: &[Served<'_>]) -> Result<(), LabError> {
         let mut seen = HashSet::new();
-        for origin in page.origins() {
+        for origin in pages.iter().flat_map(|served| served.page.origins()) {
             let Some(address) = self.addresses.address(&origin.host) else {
                 continue;
             };
@@ -127,6 +128,11 @@ impl Lab {
     /// [`LabError`] when they cannot be read.
     pub fn counters(&self) -> Result<Counters, LabError> {
         Ok(Counters::joined(Counters::read()?, self.servers.counters()?))
+    }
+
+    /// What the servers have seen.
+    pub fn log(&self) -> &Log {
+        &self.log
     }
 
     /// Requests that no recording answers.

@@ -16,7 +16,7 @@ use crate::LabError;
 use crate::job::RelaySummary;
 use crate::lab::{Lab, LabConfig};
 use crate::net::{CLIENT, SERVICES};
-use crate::origin::{ECHO_PORT, SINK_PORT, SOURCE_PORT};
+use crate::origin::{Bodies, ECHO_PORT, SINK_PORT, SOURCE_PORT, Served};
 
 pub use floor::floor;
 pub use flow::{Flow, flood, receive, transmit};
@@ -97,8 +97,10 @@ impl Calibration {
     pub fn run(&self, realtime: bool) -> Result<Measured, LabError> {
         let page = nobody(self.origins);
         let lab = Lab::build(&LabConfig {
-            page: &page,
-            bodies: &std::collections::HashMap::new(),
+            pages: &[Served {
+                page: &page,
+                bodies: &Bodies::new(),
+            }],
             path: &self.path,
             tfo: false,
             keep_alive: true,
@@ -132,7 +134,10 @@ impl Calibration {
         let expected = self.path.rtt_ms + serialisation_ms.iter().sum::<f64>();
         // Probes must not queue behind each other.
         let slowest = serialisation_ms.into_iter().fold(0.0, f64::max);
-        let probes = Probes { probe_gap_ms: self.probes.probe_gap_ms.max(2.0 * slowest), ..self.probes };
+        let probes = Probes {
+            probe_gap_ms: self.probes.probe_gap_ms.max(2.0 * slowest),
+            ..self.probes
+        };
         let measured = probes.send((CLIENT, 0), (SERVICES, ECHO_PORT), self.path.rtt_ms)?;
         Ok(RoundTrips { expected, ..measured })
     }

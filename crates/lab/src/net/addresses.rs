@@ -28,13 +28,13 @@ pub struct AddressPlan {
 }
 
 impl AddressPlan {
-    /// Numbers the hosts of `page` in order of first use.
-    pub fn new(page: &Page) -> Self {
+    /// Numbers the hosts of `pages` in order of first use.
+    pub fn new<'a>(pages: impl IntoIterator<Item = &'a Page>) -> Self {
         let mut plan = Self {
             hosts: Vec::new(),
             by_host: HashMap::new(),
         };
-        for origin in page.origins() {
+        for origin in pages.into_iter().flat_map(Page::origins) {
             if !plan.by_host.contains_key(&origin.host) {
                 plan.by_host.insert(origin.host.clone(), plan.hosts.len() as u16);
                 plan.hosts.push(origin.host);

@@ -15,6 +15,15 @@ use crate::LabError;
 /// Files that hold the bodies of an archive's resources, by index.
 pub type Bodies = HashMap<usize, PathBuf>;
 
+/// A page to be served.
+#[derive(Debug, Clone, Copy)]
+pub struct Served<'a> {
+    /// The page.
+    pub page: &'a Page,
+    /// Files with its recorded bodies.
+    pub bodies: &'a Bodies,
+}
+
 /// The header field that brings a response's header to its recorded size.
 const PADDING: HeaderName = HeaderName::from_static("p");
 
@@ -35,6 +44,8 @@ struct Recorded {
 /// One recorded response.
 #[derive(Debug)]
 pub(super) struct Answer {
+    /// Index of the resource in its page.
+    pub(super) resource: usize,
     pub(super) status: StatusCode,
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
     pub(super) body: Bytes,
@@ -42,24 +53,31 @@ pub(super) struct Answer {
 }
 
 impl Answers {
-    /// Prepares every answer of `page`; bodies come from `bodies` or are synthesised.
+    /// Prepares every answer of `pages`; bodies come from files or are synthesised.
     ///
     /// # Errors
     /// [`LabError`] naming the file of a body that cannot be read.
-    pub fn new(page: &Page, bodies: &Bodies, keep_alive: bool) -> Result<Self, LabError> {
+    pub fn new(pages: &[Served<'_>], keep_alive: bool) -> Result<Self, LabError> {
         let mut answers = Self::default();
+        for Served { page, bodies } in pages {
+            answers.add(page, bodies, keep_alive)?;
+        }
+        Ok(answers)
+    }
+
+    fn add(&mut self, page: &Page, bodies: &Bodies, keep_alive: bool) -> Result<(), LabError> {
         for (index, resource) in page.resources.iter().enumerate() {
             let Some(origin) = resource.origin() else { continue };
             let body = match bodies.get(&index) {
                 Some(file) => read_body(file)?,
                 None => synth::body(page, index).into(),
             };
-            let answer = Answer::new(resource, redirect_target(page, index), body, keep_alive);
+            let answer = Answer::new(index, resource, redirect_target(page, index), body, keep_alive);
             let request = (resource.method.clone(), resource.target());
-            let of_origin = answers.by_request.entry(origin).or_default();
+            let of_origin = self.by_request.entry(origin).or_default();
             of_origin.entry(request).or_default().answers.push(answer);
         }
-        Ok(answers)
+        Ok(())
     }
 
     /// Every origin that answers.
@@ -89,7 +107,7 @@ impl Answers {
 }
 
 impl Answer {
-    fn new(resource: &Resource, location: Option<&str>, body: Bytes, keep_alive: bool) -> Self {
+    fn new(index: usize, resource: &Resource, location: Option<&str>, body: Bytes, keep_alive: bool) -> Self {
         let status = StatusCode::from_u16(resource.status).unwrap_or(StatusCode::OK);
         let mut headers = Vec::new();
         let texts = [(CONTENT_TYPE, Some(resource.mime.as_str())), (LOCATION, location)];
@@ -100,6 +118,7 @@ impl Answer {
             headers.extend(value.map(|value| (name, value)));
         }
         let answer = Self {
+            resource: index,
             status,
             headers,
             body,

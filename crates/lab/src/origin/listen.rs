@@ -14,6 +14,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::answer::{Answer, Answers};
+use super::log::{Answered, Conversation, Log};
 use super::timer;
 use crate::{LabError, net};
 
@@ -40,28 +41,36 @@ fn key(address: Ipv4Addr) -> [u8; 16] {
     std::array::from_fn(|_| random.u8(..))
 }
 
-/// Answers everything that comes to `origin`, for ever.
-pub(super) async fn serve(listener: TcpListener, origin: Origin, answers: Arc<Answers>, keep_alive: bool) {
-    let origin = Arc::new(origin);
+/// The server of one origin.
+#[derive(Debug)]
+pub(super) struct Server {
+    /// Whom it speaks for.
+    pub(super) origin: Origin,
+    /// What it answers.
+    pub(super) answers: Arc<Answers>,
+    /// Where it notes what it sees.
+    pub(super) log: Arc<Log>,
+    /// Whether a connection outlives its first response.
+    pub(super) keep_alive: bool,
+}
+
+/// Answers everything that comes to `listener`, for ever.
+pub(super) async fn serve(listener: TcpListener, server: Arc<Server>) {
     loop {
         // An error of accept is one of the connection that went away.
         if let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(talk(
-                stream,
-                Arc::clone(&origin),
-                Arc::clone(&answers),
-                keep_alive,
-            ));
+            tokio::spawn(talk(stream, Arc::clone(&server)));
         }
     }
 }
 
-async fn talk(stream: TcpStream, origin: Arc<Origin>, answers: Arc<Answers>, keep_alive: bool) {
+async fn talk(stream: TcpStream, server: Arc<Server>) {
     // Without Nagle's delay a response leaves when it is written.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(|request: Request<Incoming>| answer(request, &origin, &answers));
+    let (stream, conversation) = server.log.accepted(stream);
+    let service = service_fn(|request: Request<Incoming>| answer(request, &server, &conversation));
     let connection = hyper::server::conn::http1::Builder::new()
-        .keep_alive(keep_alive)
+        .keep_alive(server.keep_alive)
         .auto_date_header(false)
         .half_close(true)
         .serve_connection(TokioIo::new(stream), service);
@@ -71,12 +80,21 @@ async fn talk(stream: TcpStream, origin: Arc<Origin>, answers: Arc<Answers>, kee
 
 async fn answer(
     request: Request<Incoming>,
-    origin: &Origin,
-    answers: &Answers,
+    server: &Server,
+    conversation: &Conversation,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
     let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
-    let Some(found) = answers.find(origin, head.method.as_str(), target) else {
+    let found = server.answers.find(&server.origin, head.method.as_str(), target);
+    conversation.note(&Answered {
+        origin: &server.origin,
+        method: head.method.as_str(),
+        target,
+        resource: found.map(|found| found.resource),
+        status: found.map_or(StatusCode::NOT_FOUND, |found| found.status).as_u16(),
+        body_bytes: found.map_or(0, |found| found.body.len() as u64),
+    });
+    let Some(found) = found else {
         let mut response = Response::new(Full::default());
         *response.status_mut() = StatusCode::NOT_FOUND;
         return Ok(response);

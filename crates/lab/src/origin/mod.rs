@@ -1,11 +1,14 @@
 //! The servers of a page: one address per host, HTTP/1.1, everything answered as recorded.
 
 mod answer;
+mod counted;
 mod listen;
+mod log;
 mod services;
 mod timer;
 mod world;
 
-pub use answer::{Answers, Bodies};
+pub use answer::{Answers, Bodies, Served};
+pub use log::{Conversation, Exchange, Log};
 pub use services::{ECHO_PORT, SINK_PORT, SOURCE_PORT};
 pub use world::{Servers, ServersConfig};

@@ -1,9 +1,12 @@
 //! The lab's own services, to measure a path with: echo (UDP), source (TCP), sink (both) (RFC 862, 864, 863).
 
+use std::sync::Arc;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
 
 use super::listen::listen;
+use super::log::Log;
 use crate::LabError;
 use crate::net::SERVICES;
 
@@ -18,7 +21,7 @@ pub const SOURCE_PORT: u16 = 19;
 const CHUNK: usize = 256 * 1024;
 
 /// Starts all three in the running runtime.
-pub(super) async fn start() -> Result<(), LabError> {
+pub(super) async fn start(log: &Arc<Log>) -> Result<(), LabError> {
     let echo = UdpSocket::bind((SERVICES, ECHO_PORT));
     let echo = echo
         .await
@@ -40,9 +43,11 @@ pub(super) async fn start() -> Result<(), LabError> {
         while sink.recv(&mut datagram).await.is_ok() {}
     });
     let source = listen(SERVICES, SOURCE_PORT)?;
+    let (log, sinks_log) = (Arc::clone(log), Arc::clone(log));
     tokio::spawn(async move {
         loop {
-            if let Ok((mut stream, _)) = source.accept().await {
+            if let Ok((stream, _)) = source.accept().await {
+                let (mut stream, _) = log.accepted(stream);
                 tokio::spawn(async move {
                     let chunk = vec![0; CHUNK];
                     while stream.write_all(&chunk).await.is_ok() {}
@@ -53,7 +58,8 @@ pub(super) async fn start() -> Result<(), LabError> {
     let sink = listen(SERVICES, SINK_PORT)?;
     tokio::spawn(async move {
         loop {
-            if let Ok((mut stream, _)) = sink.accept().await {
+            if let Ok((stream, _)) = sink.accept().await {
+                let (mut stream, _) = sinks_log.accepted(stream);
                 tokio::spawn(async move {
                     let mut chunk = vec![0; CHUNK];
                     while matches!(stream.read(&mut chunk).await, Ok(1..)) {}

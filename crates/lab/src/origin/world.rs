@@ -5,6 +5,7 @@ use std::sync::{Arc, mpsc};
 use nix::sched::{CloneFlags, unshare};
 
 use super::answer::Answers;
+use super::log::Log;
 use super::{listen, services};
 use crate::net::{self, AddressPlan, Offload, Side, Tun};
 use crate::witness::Counters;
@@ -14,6 +15,8 @@ use crate::{LabError, scheduling};
 pub struct ServersConfig {
     /// What they answer.
     pub answers: Arc<Answers>,
+    /// Where they note what they see.
+    pub log: Arc<Log>,
     /// Where the hosts are.
     pub addresses: AddressPlan,
     /// Whether a connection outlives its first response.
@@ -93,14 +96,14 @@ async fn set_up(config: ServersConfig) -> Result<Tun, LabError> {
             continue;
         };
         let listener = listen::listen(address, origin.port)?;
-        let answers = Arc::clone(&config.answers);
-        tokio::spawn(listen::serve(
-            listener,
-            origin.clone(),
-            answers,
-            config.keep_alive,
-        ));
+        let server = listen::Server {
+            origin: origin.clone(),
+            answers: Arc::clone(&config.answers),
+            log: Arc::clone(&config.log),
+            keep_alive: config.keep_alive,
+        };
+        tokio::spawn(listen::serve(listener, Arc::new(server)));
     }
-    services::start().await?;
+    services::start(&config.log).await?;
     Ok(tun)
 }

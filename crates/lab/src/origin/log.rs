@@ -1,0 +1,144 @@
+//! What the servers saw: every connection they accepted, and every request on it.
+//!
+//! The built-in client tells itself what it asked for and when. Of a foreign client the servers tell *what*:
+//! this log places each request and response in the byte streams of its connection. *When* those bytes crossed
+//! the wire is in the [ledger](crate::ledger).
+
+use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use firstflight_page::Origin;
+use tokio::net::TcpStream;
+
+use super::counted::Counted;
+use crate::clock;
+use crate::ledger::ConnectionKey;
+use crate::witness::TcpInfo;
+
+/// Every connection the servers accepted, in that order.
+#[derive(Debug, Default)]
+pub struct Log(Mutex<Vec<Arc<Conversation>>>);
+
+/// One accepted connection.
+#[derive(Debug)]
+pub struct Conversation {
+    /// How the ledger calls it.
+    pub key: ConnectionKey,
+    /// What the server's own socket says of Fast Open; `None` if it could not be asked.
+    pub info: Option<TcpInfo>,
+    /// TCP payload read from and written to the client so far, bytes.
+    read: AtomicU64,
+    written: AtomicU64,
+    requests: Mutex<Vec<Exchange>>,
+}
+
+/// One request and its response, as the server saw them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exchange {
+    /// Whom it was meant for.
+    pub origin: Origin,
+    /// Its method.
+    pub method: String,
+    /// Its target, with the query.
+    pub target: String,
+    /// Index in the page of the resource that answers it; `None` when no recording does.
+    pub resource: Option<usize>,
+    /// Status of the response.
+    pub status: u16,
+    /// Body of the response, bytes on the wire.
+    pub body_bytes: u64,
+    /// When its header was read, monotonic ns.
+    pub arrived: u64,
+    /// Bytes of the connection read until then: the request's last one is among them.
+    pub read: u64,
+    /// Where the response lies in the stream of bytes to the client. Of one that is not complete: so far.
+    pub response: Range<u64>,
+}
+
+/// What a server knows when it has decided on its answer.
+#[derive(Debug)]
+pub(super) struct Answered<'a> {
+    pub(super) origin: &'a Origin,
+    pub(super) method: &'a str,
+    pub(super) target: &'a str,
+    pub(super) resource: Option<usize>,
+    pub(super) status: u16,
+    pub(super) body_bytes: u64,
+}
+
+impl Log {
+    /// Notes a connection that was just accepted, and counts its bytes from now on.
+    pub(super) fn accepted(&self, stream: TcpStream) -> (Counted, Arc<Conversation>) {
+        let conversation = Arc::new(Conversation::new(&stream));
+        lock(&self.0).push(Arc::clone(&conversation));
+        (Counted::new(stream, Arc::clone(&conversation)), conversation)
+    }
+
+    /// Every connection so far, in the order of being accepted.
+    pub fn conversations(&self) -> Vec<Arc<Conversation>> {
+        lock(&self.0).clone()
+    }
+}
+
+impl Conversation {
+    fn new(stream: &TcpStream) -> Self {
+        let address = |found: std::io::Result<SocketAddr>| match found.map(|at| (at.ip(), at.port())) {
+            Ok((IpAddr::V4(ip), port)) => (ip, port),
+            _ => (std::net::Ipv4Addr::UNSPECIFIED, 0),
+        };
+        let (server, server_port) = address(stream.local_addr());
+        let (_, client_port) = address(stream.peer_addr());
+        Self {
+            key: (client_port, server, server_port),
+            info: TcpInfo::of(stream).ok(),
+            read: AtomicU64::new(0),
+            written: AtomicU64::new(0),
+            requests: Mutex::default(),
+        }
+    }
+
+    /// Notes a request whose answer is known and not yet written.
+    pub(super) fn note(&self, answered: &Answered<'_>) {
+        let written = self.written.load(Ordering::Relaxed);
+        let mut requests = lock(&self.requests);
+        // One after the other (HTTP/1.1): where a response begins the one before has ended.
+        if let Some(before) = requests.last_mut() {
+            before.response.end = written;
+        }
+        requests.push(Exchange {
+            origin: answered.origin.clone(),
+            method: answered.method.to_owned(),
+            target: answered.target.to_owned(),
+            resource: answered.resource,
+            status: answered.status,
+            body_bytes: answered.body_bytes,
+            arrived: clock::now(),
+            read: self.read.load(Ordering::Relaxed),
+            response: written..written,
+        });
+    }
+
+    /// Its requests so far, in the order of arrival.
+    pub fn exchanges(&self) -> Vec<Exchange> {
+        let mut exchanges = lock(&self.requests).clone();
+        if let Some(last) = exchanges.last_mut() {
+            last.response.end = self.written.load(Ordering::Relaxed);
+        }
+        exchanges
+    }
+
+    pub(super) fn count_read(&self, bytes: usize) {
+        self.read.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_written(&self, bytes: usize) {
+        self.written.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+/// A thread that panicked while it held the lock left nothing half done: every change is one push.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
