@@ -17,23 +17,42 @@ const WARM_UP_SHARE: f64 = 0.3;
 /// Measures goodput over a stream for a while, Mbit/s.
 pub type Flow = fn(TcpStream, Duration) -> io::Result<f64>;
 
+/// Bytes that arrived, from the end of the warm-up to the last change: a slow link's rate must not depend on
+/// where in a packet the measurement happens to end.
+#[derive(Default)]
+struct Arrivals {
+    first: Option<(Instant, u64)>,
+    last: Option<(Instant, u64)>,
+}
+
+impl Arrivals {
+    fn note(&mut self, warm: bool, total: u64) {
+        if warm && self.last.is_none_or(|(_, bytes)| bytes != total) {
+            self.last = Some((Instant::now(), total));
+            self.first = self.first.or(self.last);
+        }
+    }
+
+    fn mbps(&self) -> f64 {
+        let (Some((from, before)), Some((to, after))) = (self.first, self.last) else {
+            return 0.0;
+        };
+        (after - before) as f64 * 8.0 / 1e6 / (to - from).as_secs_f64().max(1e-9)
+    }
+}
+
 /// Goodput at the receiver, the first part not counted.
 ///
 /// # Errors
 /// The kernel's.
 pub fn receive(mut stream: TcpStream, time: Duration) -> io::Result<f64> {
     let mut buffer = vec![0; 1 << 20];
-    let (start, mut counted_from, mut bytes) = (Instant::now(), None, 0);
+    let (start, mut arrivals, mut total) = (Instant::now(), Arrivals::default(), 0);
     while start.elapsed() < time {
-        let length = stream.read(&mut buffer)?;
-        match counted_from {
-            None if start.elapsed() >= time.mul_f64(WARM_UP_SHARE) => counted_from = Some(Instant::now()),
-            None => {}
-            Some(_) => bytes += length,
-        }
+        total += stream.read(&mut buffer)? as u64;
+        arrivals.note(start.elapsed() >= time.mul_f64(WARM_UP_SHARE), total);
     }
-    let counted = counted_from.map_or(time, |from| from.elapsed());
-    Ok(bytes as f64 * 8.0 / 1e6 / counted.as_secs_f64())
+    Ok(arrivals.mbps())
 }
 
 /// Goodput at the sender: what the far end has acknowledged, the first part not counted.
@@ -43,20 +62,17 @@ pub fn receive(mut stream: TcpStream, time: Duration) -> io::Result<f64> {
 pub fn transmit(mut stream: TcpStream, time: Duration) -> io::Result<f64> {
     stream.set_write_timeout(Some(Duration::from_millis(5)))?;
     let buffer = vec![0; 1 << 16];
-    let (start, mut written, mut counted_from) = (Instant::now(), 0_u64, None);
+    let (start, mut arrivals, mut written) = (Instant::now(), Arrivals::default(), 0);
     while start.elapsed() < time {
         match stream.write(&buffer) {
             Ok(length) => written += length as u64,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }
-        if counted_from.is_none() && start.elapsed() >= time.mul_f64(WARM_UP_SHARE) {
-            counted_from = Some((Instant::now(), written - unacknowledged(&stream)));
-        }
+        let warm = start.elapsed() >= time.mul_f64(WARM_UP_SHARE);
+        arrivals.note(warm, written - unacknowledged(&stream));
     }
-    let (from, before) = counted_from.unwrap_or((start, 0));
-    let arrived = written - unacknowledged(&stream) - before;
-    Ok(arrived as f64 * 8.0 / 1e6 / from.elapsed().as_secs_f64())
+    Ok(arrivals.mbps())
 }
 
 /// Sends datagrams of a probe's size to the sink, evenly spaced at `bps`, for `time`.
