@@ -10,6 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CLIENTS := chromium wget2 curl
 LAB := python/firstflight/_bin/firstflight-lab
+PRELOAD := python/firstflight/_bin/libfirstflight_preload.so
 
 # A uv on the PATH, else one of our own beside the Rust build.
 UV := $(or $(shell command -v uv),target/uv/bin/uv)
@@ -28,7 +29,7 @@ export PYO3_PYTHON := $(abspath $(BIN)/python)
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 16
 
-build: $(LAB) $(VENV)/.extension ## build everything (the default)
+build: $(LAB) $(PRELOAD) $(VENV)/.extension ## build everything (the default)
 
 run: build ## do the paper's experiment; ends with the table and where the figures lie
 	$(BIN)/firstflight run --plan plans/paper.toml --repeats 5
@@ -64,6 +65,10 @@ system: ## install the clients that tests drive, from the system's packages
 $(LAB): $(RUST) | rust
 	cargo build --release --locked -p firstflight-lab
 	install -D -m 755 target/release/firstflight-lab $@
+
+$(PRELOAD): Cargo.toml Cargo.lock $(shell find crates/preload -name '*.rs' -o -name Cargo.toml) | rust
+	cargo build --release --locked -p firstflight-preload
+	install -D -m 644 target/release/libfirstflight_preload.so $@
 
 $(VENV)/.extension: $(VENV)/.synced $(CORE) pyproject.toml | rust
 	PATH="$(dir $(abspath $(UV))):$$PATH" $(BIN)/maturin develop --release --locked --quiet
