@@ -16,11 +16,11 @@ made it ask, so rule 4 decides. Finding only the host or the file name in a scri
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from firstflight.pages.exchanges import Exchange, kind_of_mime
 from firstflight.pages.gaps import quiet_ms
-from firstflight.pages.mentions import Mention, Mentions, ScriptText, is_document, needles
-from firstflight.pages.mirror_files import MirrorFiles
+from firstflight.pages.mentions import Files, Mention, Mentions, ScriptText, is_document, needles
 from firstflight.pages.model import Initiator, Kind, Missing
 
 # What asks for something does so while it runs; longer than this few tasks ran at once in 2013.
@@ -29,7 +29,7 @@ AT_ONCE_MS = 50.0
 # 23 % of its transaction.
 FIRST_BYTE_SHARE = 0.2
 
-_Found = tuple[Initiator, Kind | None]
+Found: TypeAlias = tuple[Initiator, Kind | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class Discovery:
     missing: list[Missing]
 
 
-def discover(exchanges: list[Exchange], mentions: Mentions, files: MirrorFiles) -> Discovery:
+def discover(exchanges: list[Exchange], mentions: Mentions, files: Files) -> Discovery:
     """Attributes every exchange but the first; `exchanges` are in order of their start."""
-    finder = _Finder(exchanges, mentions)
+    finder = Finder(exchanges, mentions)
     initiators: list[Initiator | None] = [None]
     kinds: list[Kind] = ["document"]
     for index in range(1, len(exchanges)):
@@ -54,10 +54,10 @@ def discover(exchanges: list[Exchange], mentions: Mentions, files: MirrorFiles) 
         initiators.append(initiator)
         kinds.append(kind or kind_alone(exchanges[index]))
     asked = {exchange.url for exchange in exchanges}
-    return Discovery(initiators, _through_redirects(initiators, kinds), missing(mentions, asked, files))
+    return Discovery(initiators, through_redirects(initiators, kinds), missing(mentions, asked, files))
 
 
-def missing(mentions: Mentions, asked: set[str], files: MirrorFiles) -> list[Missing]:
+def missing(mentions: Mentions, asked: set[str], files: Files) -> list[Missing]:
     """References of markup and style sheets that neither a request nor a file answers."""
     return [
         Missing(url, f"{found[0].kind} named by resource {found[0].parent}, not in the recording")
@@ -81,20 +81,27 @@ def with_wire_offset(initiator: Initiator, file_bytes: int, wire_bytes: int) -> 
     return replace(initiator, at_byte=min(round(initiator.at_byte * wire_bytes / file_bytes), wire_bytes))
 
 
-class _Finder:
+class Finder:
+    """Finds who discovered an exchange, from its recording's bodies and times."""
+
     def __init__(self, exchanges: list[Exchange], mentions: Mentions) -> None:
         self._exchanges = exchanges
         self._mentions = mentions
         self._followed: set[int] = set()
         self._document = next((i for i, e in enumerate(exchanges) if not e.redirect), 0)
 
-    def find(self, index: int) -> _Found:
+    def find(self, index: int) -> Found:
+        """By rules 1 to 4 of this module; to be called for every index in order."""
         for rule in (self._redirect, self._mention, self._script):
             if (found := rule(index)) is not None:
                 return found
         return self._latest(index), None
 
-    def _redirect(self, index: int) -> _Found | None:
+    def named(self, index: int) -> Found | None:
+        """By rules 2 and 3: markup, a style sheet or a script names the URL."""
+        return self._mention(index) or self._script(index)
+
+    def _redirect(self, index: int) -> Found | None:
         for parent in range(index - 1, -1, -1):
             before = self._exchanges[parent]
             leads_here = before.redirect == self._exchanges[index].url and self._gap(parent, index) >= -1
@@ -103,7 +110,7 @@ class _Finder:
                 return Initiator(parent, "redirect"), None
         return None
 
-    def _mention(self, index: int) -> _Found | None:
+    def _mention(self, index: int) -> Found | None:
         for mention in self._mentions.by_url.get(self._exchanges[index].url, ()):
             if not self._was_there(mention, index):
                 continue
@@ -112,7 +119,7 @@ class _Finder:
             return Initiator(mention.parent, mention.via, mention.at_byte), mention.kind
         return None
 
-    def _script(self, index: int) -> _Found | None:
+    def _script(self, index: int) -> Found | None:
         start = self._exchanges[index].start_ms
         for needle in needles(self._exchanges[index].url):
             naming = [
@@ -165,7 +172,7 @@ class _Finder:
         return quiet_ms(self._exchanges, self._exchanges[parent].end_ms, self._exchanges[index].start_ms)
 
 
-def _through_redirects(initiators: list[Initiator | None], kinds: list[Kind]) -> list[Kind]:
+def through_redirects(initiators: list[Initiator | None], kinds: list[Kind]) -> list[Kind]:
     """A redirect and its target are one thing: what the first was named as, else what the last is."""
     kinds = list(kinds)
     redirected = [

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from firstflight.pages.model import Page
+
+Headers: TypeAlias = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +19,15 @@ class LoadedPage:
         page: The page.
         bodies: File with the body of each resource, by its index; empty for a profile.
         notes: What the reader had to decide or leave out, one line each.
+        headers: Fields of each response that the server repeats, as recorded, by the resource's index. Without
+            those of the connection and of the framing; `Content-Encoding` only where `bodies` has the body in
+            that coding.
     """
 
     page: Page
     bodies: dict[int, Path] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    headers: dict[int, Headers] = field(default_factory=dict)
 
 
 def strip(page: Page) -> Page:

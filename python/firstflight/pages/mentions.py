@@ -6,15 +6,27 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from firstflight.pages.exchanges import Exchange
-from firstflight.pages.mirror_files import MirrorFiles
 from firstflight.pages.model import Kind, Via
 from firstflight.pages.scan_css import scan_css
 from firstflight.pages.scan_html import base_url, scan_html
 
 MOST_CACHED = 2_000
+
+
+class Files(Protocol):
+    """Which references a recording answers."""
+
+    def find(self, url: str) -> Path | None:
+        """The file with the body of `url`, or None."""
+        ...
+
+    def resolve(self, reference: str, base_url: str, base_file: Path | None = None) -> str:
+        """The absolute URL that `reference` means in `base_url`, without fragment; '' if it means none."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +77,7 @@ class Mentions:
         self.by_url.setdefault(mention.url, []).append(mention)
 
 
-def collect_mentions(exchanges: list[Exchange], files: MirrorFiles) -> Mentions:
+def collect_mentions(exchanges: list[Exchange], files: Files) -> Mentions:
     """Scans every body of a recording; looks through bodies that the browser had cached."""
     mentions = Mentions()
     asked = {exchange.url for exchange in exchanges}
@@ -78,7 +90,7 @@ def collect_mentions(exchanges: list[Exchange], files: MirrorFiles) -> Mentions:
 
 
 def scan_exchange(
-    index: int, exchange: Exchange, files: MirrorFiles, scripts: list[ScriptText]
+    index: int, exchange: Exchange, files: Files, scripts: list[ScriptText]
 ) -> Iterator[Mention]:
     """References that the body of one exchange makes; its script text is appended to `scripts`."""
     if exchange.is_script or exchange.is_data:
@@ -93,7 +105,7 @@ def scan_exchange(
 
 
 def _scan_document(
-    index: int, exchange: Exchange, files: MirrorFiles, scripts: list[ScriptText]
+    index: int, exchange: Exchange, files: Files, scripts: list[ScriptText]
 ) -> Iterator[Mention]:
     body = exchange.read()
     scan = scan_html(body)
@@ -116,7 +128,7 @@ def is_document(body: bytes) -> bool:
     return re.search(rb"<(!doctype|html|head|body|frameset|script)\b", body[:4096], re.IGNORECASE) is not None
 
 
-def _look_through(first: Mention, files: MirrorFiles, mentions: Mentions) -> None:
+def _look_through(first: Mention, files: Files, mentions: Mentions) -> None:
     """What a cached body refers to is discovered where the cached body is."""
     waiting = [first]
     while waiting and len(mentions.cached) < MOST_CACHED:

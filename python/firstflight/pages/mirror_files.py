@@ -57,15 +57,8 @@ class MirrorFiles:
         A reference that only answers as a path between files, as `wget -k` rewrites them, becomes the URL of
         that file.
         """
-        try:
-            url = urldefrag(urljoin(base_url, _clean(reference))).url
-            parts = urlsplit(url)
-            if parts.scheme not in ("http", "https") or not parts.hostname:
-                return ""
-        except ValueError:
-            return ""
-        url = url if parts.path else parts._replace(path="/").geturl()
-        if base_file is None or self.find(url):
+        url = absolute_url(reference, base_url)
+        if not url or base_file is None or self.find(url):
             return url
         return self._neighbour(reference, base_file) or url
 
@@ -78,6 +71,18 @@ class MirrorFiles:
         path = unquote(_clean(reference).split("#")[0])
         key = os.path.normpath(f"{here}/{path}")
         return _url_of(key) if key in self._files else ""
+
+
+def absolute_url(reference: str, base_url: str) -> str:
+    """The http or https URL that `reference` means in `base_url`, without fragment; '' if it means none."""
+    try:
+        url = urldefrag(urljoin(base_url, _clean(reference))).url
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            return ""
+    except ValueError:
+        return ""
+    return url if parts.path else parts._replace(path="/").geturl()
 
 
 def host_folders(root: Path) -> list[str]:

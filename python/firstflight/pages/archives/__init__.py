@@ -1,0 +1,1 @@
+"""Archives: pages recorded with their requests and, mostly, their bodies."""

@@ -1,0 +1,86 @@
+"""From the entries of an archive to a page with its bodies and header fields."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, replace
+from typing import Any
+
+from firstflight.errors import PageInputError
+from firstflight.pages.archives.entry import Entry
+from firstflight.pages.archives.fields import without
+from firstflight.pages.archives.timed import Discovered
+from firstflight.pages.loaded import Headers, LoadedPage
+from firstflight.pages.mirror import page_name
+from firstflight.pages.model import Missing, Page
+from firstflight.pages.times import Times
+
+MOST_RESOURCES = 20_000
+
+
+def assemble(
+    entries: list[Entry],
+    discovered: Discovered,
+    times: Times,
+    missing: list[Missing],
+    *,
+    source: str,
+    notes: Counter[str],
+) -> LoadedPage:
+    """Makes the page; `source` also names the archive in errors.
+
+    Raises:
+        PageInputError: The page cannot be loaded.
+    """
+    if len(entries) > MOST_RESOURCES:
+        problem = f"{source}: {len(entries)} requests are too many for one page"
+        raise PageInputError(problem, f"a page has at most {MOST_RESOURCES}: split the archive")
+    fields = {
+        "name": page_name(entries[0].url),
+        "source": source,
+        "resources": [_resource(entries, discovered, times, index) for index in range(len(entries))],
+        "missing": [asdict(reference) for reference in missing],
+    }
+    page = Page.from_fields(fields, place=source)
+    bodies = {index: entry.body for index, entry in enumerate(entries) if entry.body}
+    headers = {index: _served(entry) for index, entry in enumerate(entries) if entry.headers}
+    return LoadedPage(page, bodies, _lines(entries, discovered, missing, notes), headers)
+
+
+def _resource(entries: list[Entry], discovered: Discovered, times: Times, index: int) -> dict[str, Any]:
+    entry, initiator = entries[index], discovered.initiators[index]
+    if initiator is not None:
+        initiator = replace(initiator, delay_ms=times.delay_ms[index])
+    return {
+        "url": entry.url,
+        "method": entry.method,
+        "kind": discovered.kinds[index],
+        "mime": entry.mime,
+        "status": entry.status,
+        "request_bytes": entry.request_bytes,
+        "header_bytes": entry.header_bytes,
+        "body_bytes": entry.body_bytes,
+        "server_ms": times.server_ms[index],
+        "cpu_ms": times.cpu_ms[index],
+        "blocks_load": times.blocks_load[index],
+        "initiator": asdict(initiator) if initiator else None,
+    }
+
+
+def _served(entry: Entry) -> Headers:
+    """A body that is synthesised is in no coding."""
+    return entry.headers if entry.body else without(entry.headers, "content-encoding")
+
+
+def _lines(
+    entries: list[Entry], discovered: Discovered, missing: list[Missing], notes: Counter[str]
+) -> list[str]:
+    inferred = sum(bool(by and by.inferred) for by in discovered.initiators)
+    bodiless = sum(entry.body is None and entry.body_bytes > 0 for entry in entries)
+    counts = [
+        *((f"left out: {text}", count) for text, count in sorted(notes.items())),
+        ("bodies that the archive does not hold, synthesised", bodiless),
+        ("references without an answer, listed and not requested", len(missing)),
+        ("initiators inferred, not recorded", inferred),
+    ]
+    return [f"{text}: {count}" for text, count in counts if count]

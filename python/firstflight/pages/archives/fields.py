@@ -1,0 +1,73 @@
+"""Header fields, as archives record them and as servers may repeat them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from http import HTTPStatus
+
+from firstflight.pages.loaded import Headers
+
+# RFC 9110 section 5.6.2
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+# RFC 9110 section 7.6.1, and what frames a message: the server's own to say.
+_OF_THE_CONNECTION = {
+    "connection",
+    "content-length",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+}
+_MOST_VALUE = 16_384
+
+
+def value_of(headers: Iterable[tuple[str, str]], name: str) -> str:
+    """The value of the first field `name` (lower case), or empty."""
+    return next((value for key, value in headers if key.lower() == name), "")
+
+
+def repeatable(headers: Iterable[tuple[str, str]]) -> Headers:
+    """The fields that a server may send again: well-formed, and not about the connection or the framing.
+
+    DevTools joins repeated fields with newlines: they become fields of their own.
+    """
+    return tuple(
+        (name, value.strip())
+        for name, joined in headers
+        for value in joined.split("\n")
+        if _TOKEN.fullmatch(name) and name.lower() not in _OF_THE_CONNECTION and _is_value(value)
+    )
+
+
+def without(headers: Headers, name: str) -> Headers:
+    """`headers` without the fields `name` (lower case)."""
+    return tuple((key, value) for key, value in headers if key.lower() != name)
+
+
+def size_of(first_line: str, headers: Iterable[tuple[str, str]]) -> int:
+    """Bytes of a header as HTTP/1.1 writes it; the pseudo-fields of HTTP/2 are in the first line."""
+    lines = (name_value for name_value in headers if not name_value[0].startswith(":"))
+    fields = (len(f"{name}: {value}\r\n".encode(errors="replace")) for name, value in lines)
+    return len(f"{first_line}\r\n\r\n".encode(errors="replace")) + sum(fields)
+
+
+def status_line(status: int) -> str:
+    """The first line of a response."""
+    try:
+        return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return f"HTTP/1.1 {status} "
+
+
+def mime_of(content_type: str) -> str:
+    """The MIME type of a `Content-Type`, without parameters; empty if it is none."""
+    mime = content_type.partition(";")[0].strip().lower()
+    return mime if len(mime) <= 200 and all(" " <= c <= "~" for c in mime) else ""
+
+
+def _is_value(value: str) -> bool:
+    return len(value) <= _MOST_VALUE and all((" " <= c <= "ÿ" and c != "\x7f") or c == "\t" for c in value)

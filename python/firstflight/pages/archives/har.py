@@ -1,0 +1,102 @@
+"""HAR files: the first page's requests, with bodies where the HAR holds them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from firstflight.errors import PageInputError
+from firstflight.pages.archives.assemble import assemble
+from firstflight.pages.archives.entry import Entry, Stated
+from firstflight.pages.archives.har_entry import Dropped, read_entry
+from firstflight.pages.archives.har_fields import Node, moment_ms, node, positive
+from firstflight.pages.archives.har_file import entries_of_first_page, read_har
+from firstflight.pages.archives.recorded_files import RecordedFiles
+from firstflight.pages.archives.store import BodyStore
+from firstflight.pages.archives.timed import discover_timed
+from firstflight.pages.archives.waits import wait_times
+from firstflight.pages.discovery import missing
+from firstflight.pages.loaded import LoadedPage
+from firstflight.pages.mentions import collect_mentions
+
+
+def open_har(path: Path) -> LoadedPage:
+    """Reads the first page of the HAR at `path`.
+
+    Raises:
+        PageInputError: The file is no HAR, or no page can be made of it.
+    """
+    log = read_har(path)
+    page, own, foreign = entries_of_first_page(log)
+    notes = Counter({"requests of other pages in the file": foreign})
+    began = _began_ms(page, own)
+    entries = _network(_entries(own, began, BodyStore(str(path)), notes), notes)
+    if not entries:
+        raise PageInputError(f"{path}: none of its {len(own)} requests has an answer", _WHY_NONE)
+    entries = from_document(entries, str(path), notes)
+    files = RecordedFiles(entries)
+    exchanges = [entry.exchange() for entry in entries]
+    mentions = collect_mentions(exchanges, files)
+    discovered = discover_timed(entries, exchanges, mentions)
+    times = wait_times(entries, exchanges, discovered, positive(node(page, "pageTimings"), "onLoad"))
+    asked = {entry.url for entry in entries}
+    return assemble(
+        entries, discovered, times, missing(mentions, asked, files), source=f"HAR {path.name}", notes=notes
+    )
+
+
+_WHY_NONE = "record it again over http or https, with 'Disable cache' on"
+
+
+def _began_ms(page: Node, own: list[Node]) -> float:
+    moments = [moment_ms(page, "startedDateTime"), *(moment_ms(e, "startedDateTime") for e in own)]
+    return next((moment for moment in moments if moment is not None), 0.0)
+
+
+def _entries(own: list[Node], began: float, store: BodyStore, notes: Counter[str]) -> list[Entry]:
+    """The entries in order of their start; one without a time comes where it stands in the file."""
+    entries: list[Entry] = []
+    for raw in own:
+        entry = read_entry(raw, began, store)
+        if isinstance(entry, Dropped):
+            notes[entry.reason] += 1
+            continue
+        if entry.timing is None and entries:
+            entry = replace(entry, timing=entries[-1].timing)
+        entries.append(entry)
+    return sorted(entries, key=lambda entry: entry.clock.start_ms)
+
+
+def _network(entries: list[Entry], notes: Counter[str]) -> list[Entry]:
+    """Without what came from the cache; what a cached file asked for was asked for by whoever asked for it."""
+    kept: list[Entry] = []
+    askers: dict[str, Stated] = {}
+    for entry in entries:
+        urls = tuple(u for url in entry.stated.urls for u in (askers[url].urls if url in askers else (url,)))
+        known = replace(entry, stated=replace(entry.stated, urls=urls))
+        if entry.cached and kept:
+            askers[entry.url] = known.stated
+            notes["answers from the browser's cache or a service worker"] += 1
+        else:
+            kept.append(known)
+    return kept
+
+
+def from_document(entries: list[Entry], place: str, notes: Counter[str]) -> list[Entry]:
+    """From the page's own document on, or the redirects that lead to it."""
+    document = next((i for i, entry in enumerate(entries) if entry.is_html), 0)
+    referers = Counter(urlsplit(entry.referer).netloc for entry in entries if entry.referer)
+    host = referers.most_common(1)[0][0] if referers else ""
+    if document and host not in ("", *(urlsplit(entry.url).netloc for entry in entries[: document + 1])):
+        problem = f"{place}: the page itself is missing: its requests come from {host}, of which there is no document"
+        raise PageInputError(
+            problem, "record the page again, with the network panel open before it is loaded"
+        )
+    first = document
+    for index in range(document - 1, -1, -1):
+        if entries[index].redirect == entries[first].url:
+            first = index
+    notes["requests before the page's own"] += first
+    return entries[first:]
