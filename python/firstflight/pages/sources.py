@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from firstflight.errors import PageInputError, UsageError
+from firstflight.errors import PageInputError
+from firstflight.pages.archives.har import open_har
+from firstflight.pages.archives.mahimahi import is_mahimahi, open_mahimahi
+from firstflight.pages.archives.wacz import open_wacz
+from firstflight.pages.archives.warc import open_warc
 from firstflight.pages.loaded import LoadedPage
 from firstflight.pages.mirror import open_mirror, start_url
 from firstflight.pages.pages_list import check_url, read_pages_list
 from firstflight.pages.profile import embedded_names, embedded_page, read_profile
-
-_NOT_YET = (".har", ".har.gz", ".warc", ".warc.gz", ".wacz")
 
 
 def open_pages(specs: Sequence[str]) -> list[LoadedPage]:
     """Opens every PAGE in `specs`, in order; a list or a directory with a list gives several pages.
 
     Args:
-        specs: Embedded names, `.json` profiles, mirror directories, `DIR#http://host/path`, `.pages` lists.
+        specs: Embedded names, `.json` profiles, archives (`.har`, `.har.gz`, `.warc`, `.warc.gz`, `.wacz`,
+            Mahimahi recordings), mirror directories, `.pages` lists; a start page in a WARC, WACZ, recording
+            or mirror as `FILE#http://host/path`.
 
     Raises:
         PageInputError: A page cannot be read: names file, key and mend.
-        UsageError: A kind of page that this version does not read.
     """
     return [page for spec in specs for page in load_page(spec)]
 
@@ -31,10 +34,6 @@ def load_page(spec: str) -> list[LoadedPage]:
     """Opens one PAGE; see `open_pages`."""
     if spec in embedded_names():
         return [LoadedPage(embedded_page(spec))]
-    if spec.lower().endswith(_NOT_YET):
-        raise UsageError(
-            f"{spec}: this kind of archive is not yet supported", "use a profile or a mirror directory"
-        )
     path, _, url = spec.partition("#")
     try:
         return _open(Path(path), url, spec)
@@ -50,6 +49,8 @@ def _open(path: Path, url: str, spec: str) -> list[LoadedPage]:
         path, url = Path(spec), ""
     if path.is_dir():
         return _open_directory(path, url)
+    if path.is_file() and (archive := _open_archive(path, url)):
+        return [archive]
     if url:
         raise PageInputError(f"{path}: no such directory", "name a start page as 'DIR#http://host/path'")
     if path.suffix == ".pages":
@@ -62,7 +63,23 @@ def _open(path: Path, url: str, spec: str) -> list[LoadedPage]:
     )
 
 
+def _open_archive(path: Path, url: str) -> LoadedPage | None:
+    """The page in an archive; None if the file's name is no archive's."""
+    name = path.name.lower()
+    if url:
+        check_url(url, place=str(path))
+    if name.endswith((".har", ".har.gz")):
+        return open_har(path)
+    if name.endswith((".warc", ".warc.gz")):
+        return open_warc(path, url)
+    return open_wacz(path, url) if name.endswith(".wacz") else None
+
+
 def _open_directory(path: Path, url: str) -> list[LoadedPage]:
+    if is_mahimahi(path):
+        if url:
+            check_url(url, place=str(path))
+        return [open_mahimahi(path.absolute(), url)]
     listed = path.absolute().with_name(f"{path.absolute().name}.pages")
     if url:
         check_url(url, place=str(path))

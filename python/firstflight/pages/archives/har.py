@@ -85,18 +85,27 @@ def _network(entries: list[Entry], notes: Counter[str]) -> list[Entry]:
 
 
 def from_document(entries: list[Entry], place: str, notes: Counter[str]) -> list[Entry]:
-    """From the page's own document on, or the redirects that lead to it."""
+    """From the page's own document on, or the redirects that lead to it.
+
+    Raises:
+        PageInputError: The recording began after the document: there are requests before the first one, and
+            the requests name a document of a host that has none here.
+    """
     document = next((i for i, entry in enumerate(entries) if entry.is_html), 0)
-    referers = Counter(urlsplit(entry.referer).netloc for entry in entries if entry.referer)
-    host = referers.most_common(1)[0][0] if referers else ""
-    if document and host not in ("", *(urlsplit(entry.url).netloc for entry in entries[: document + 1])):
-        problem = f"{place}: the page itself is missing: its requests come from {host}, of which there is no document"
-        raise PageInputError(
-            problem, "record the page again, with the network panel open before it is loaded"
-        )
     first = document
     for index in range(document - 1, -1, -1):
         if entries[index].redirect == entries[first].url:
             first = index
+    named = Counter(_host(entry.referer) for entry in entries if entry.referer)
+    host = max(named, key=named.__getitem__, default="")
+    if first and host and host not in {_host(entry.url) for entry in entries if entry.is_html}:
+        problem = f"{place}: the page itself is not in it, only what {host} asked for later"
+        raise PageInputError(
+            problem, "record it again, with the network panel open before the page is loaded"
+        )
     notes["requests before the page's own"] += first
     return entries[first:]
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).netloc

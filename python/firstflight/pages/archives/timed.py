@@ -8,11 +8,12 @@ In this order:
    markup names it if the body is known, else where the document had arrived to when it was asked for.
 3. Nothing recorded, but bodies: the mirror importer's rules (markup, style sheet, script that names the URL).
 4. A `Referer` that is a style sheet.
-5. Otherwise by time, within the document that the `Referer` names: the document while it was still arriving, at
-   the byte it had arrived to; after that the script (for images and fonts also the style sheet) that came last
-   before the request, or the document if there is none.
+5. Otherwise by time, within the document that the `Referer` names: the document while it was still
+   arriving, at the byte it had arrived to; after that what ended last and at most 50 ms before the request: a
+   script, for images and fonts a style sheet; the document if there is none.
 
-Rules 4 and 5, and 3 where the mirror importer says so, are `inferred`.
+Rules 4 and 5, and 3 where the mirror importer says so, are `inferred`. How good rule 5 is, measured on
+recordings whose initiators are known: `docs/archives.md`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from firstflight.pages.archives.entry import Entry
-from firstflight.pages.discovery import Finder, Found, kind_alone, through_redirects, with_wire_offset
+from firstflight.pages.discovery import (
+    AT_ONCE_MS,
+    Finder,
+    Found,
+    kind_alone,
+    through_redirects,
+    with_wire_offset,
+)
 from firstflight.pages.exchanges import Exchange, kind_of_mime
 from firstflight.pages.mentions import Mentions
 from firstflight.pages.model import Initiator, Kind
@@ -132,8 +140,9 @@ class _TimedFinder:
 
     def _can_ask(self, parent: int, index: int) -> bool:
         before, entry = self._entries[parent], self._entries[index]
-        shown = before.is_style and kind_of_mime(entry.mime, entry.url) in ("image", "font")
-        return (before.is_script or shown) and before.clock.end_ms <= entry.clock.start_ms + SLACK_MS
+        shown = kind_of_mime(entry.mime, entry.url) in ("image", "font")
+        since = entry.clock.start_ms - before.clock.end_ms
+        return (before.is_style if shown else before.is_script) and -SLACK_MS <= since <= AT_ONCE_MS
 
     def _referring_document(self, index: int) -> int:
         parent = self._last.get(self._entries[index].referer)

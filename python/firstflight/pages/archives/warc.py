@@ -1,0 +1,225 @@
+"""WARC files: bodies and header fields as they came over the wire; no times."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO
+
+from firstflight.errors import PageInputError
+from firstflight.pages.archives.answer import Asked, Recorded, entry_of
+from firstflight.pages.archives.entry import Entry
+from firstflight.pages.archives.start import start_of
+from firstflight.pages.archives.still import still_page
+from firstflight.pages.archives.store import BodyStore
+from firstflight.pages.archives.urls import normal_url, usable_url
+from firstflight.pages.archives.warc_records import Record, records
+from firstflight.pages.loaded import LoadedPage
+
+Opener = Callable[[], AbstractContextManager[IO[bytes]]]
+_MOST_LISTED = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPage:
+    """A page that an archive lists: where it begins, and when it was recorded (ISO 8601, may be empty)."""
+
+    url: str
+    date: str = ""
+
+
+@dataclass(slots=True)
+class Collected:
+    """What the files of one archive hold.
+
+    Attributes:
+        entries: In the order of the recording.
+        dates: `WARC-Date` of each entry.
+        pages: Pages that the archive lists.
+        notes: What was left out.
+    """
+
+    entries: list[Entry] = field(default_factory=list)
+    dates: list[str] = field(default_factory=list)
+    pages: list[ListedPage] = field(default_factory=list)
+    notes: Counter[str] = field(default_factory=Counter)
+
+
+def open_warc(path: Path, url: str = "") -> LoadedPage:
+    """Reads the page at `url` from the WARC at `path`; without `url`, the first.
+
+    Raises:
+        PageInputError: The file is no WARC or damaged, or there is no such page.
+    """
+    try:
+        collected = Collected()
+        collect(lambda: path.open("rb"), str(path), BodyStore(str(path)), collected)
+    except OSError as error:
+        problem = f"{path}: {error.strerror or error}"
+        raise PageInputError(problem, "check the path and its permissions") from None
+    return page_of_records(collected, str(path), f"WARC {path.name}", url)
+
+
+def collect(opener: Opener, place: str, store: BodyStore, into: Collected) -> None:
+    """Reads one WARC file, twice: the requests, then the answers with their bodies.
+
+    Raises:
+        PageInputError: The file is damaged.
+    """
+    requests = _Requests()
+    with opener() as file:
+        for record in records(file, place):
+            if record.type == "request":
+                requests.add(record)
+            elif record.type == "warcinfo" and not into.pages:
+                into.pages += _pages_of_info(record)
+    originals: dict[str, Entry] = {}
+    with opener() as file:
+        for record in records(file, place):
+            if record.type in ("response", "resource", "revisit"):
+                _add(record, requests, store, originals, into)
+
+
+def page_of_records(collected: Collected, place: str, source: str, wanted: str) -> LoadedPage:
+    """The page `wanted`, or the first of `collected`. Several pages are told apart by their times.
+
+    Raises:
+        PageInputError: There is no such page.
+    """
+    begins = normal_url(wanted) or (normal_url(collected.pages[0].url) if collected.pages else "")
+    entries = _within(collected, begins)
+    if not entries:
+        raise PageInputError(f"{place}: no answer of a web server in it", "record the page again")
+    start = start_of(entries, place, wanted=wanted, listed=begins, recorded=True)
+    return still_page(entries, start, source, collected.notes)
+
+
+def _within(collected: Collected, begins: str) -> list[Entry]:
+    """Entries from the page's own date on, up to the next page's."""
+    dated = sorted((page.date, normal_url(page.url)) for page in collected.pages if page.date)
+    own = next((date for date, url in dated if url == begins), "")
+    later = next((date for date, _ in dated if own and date[:19] > own[:19]), "")
+    if len(dated) < 2 or not own:
+        return collected.entries
+    kept = [
+        entry
+        for entry, date in zip(collected.entries, collected.dates, strict=True)
+        if own[:19] <= date[:19] and (not later or date[:19] < later[:19])
+    ]
+    collected.notes["answers of other pages in the archive"] += len(collected.entries) - len(kept)
+    return kept
+
+
+class _Requests:
+    """Requests by the answer they belong to, or by their URL."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, Asked] = {}
+        self._by_url: dict[str, list[Asked]] = {}
+
+    def add(self, record: Record) -> None:
+        """Keeps a request record."""
+        size = sum(len(piece) for piece in record.body)
+        asked = Asked(record.first_line.partition(" ")[0].upper(), record.first_line, record.http, size)
+        for name in ("warc-record-id", "warc-concurrent-to"):
+            if record.fields.get(name):
+                self._by_id[record.fields[name]] = asked
+        self._by_url.setdefault(record.uri, []).append(asked)
+
+    def of(self, record: Record) -> Asked | None:
+        """The request of an answer."""
+        waiting = self._by_url.get(record.uri, [])
+        for name in ("warc-record-id", "warc-concurrent-to"):
+            if (asked := self._by_id.get(record.fields.get(name, ""))) is not None:
+                if asked in waiting:
+                    waiting.remove(asked)
+                return asked
+        return waiting.pop(0) if waiting else None
+
+
+def _add(
+    record: Record, requests: _Requests, store: BodyStore, originals: dict[str, Entry], into: Collected
+) -> None:
+    url, asked = normal_url(record.uri), requests.of(record)
+    if not url.startswith("http"):
+        return
+    recorded = _recorded(record, url)
+    if recorded is None or not usable_url(url) or (asked is not None and not _is_method(asked.method)):
+        into.notes["answers whose URL, method or status no browser meets"] += 1
+        return
+    entry = entry_of(recorded, asked, store)
+    digest = record.fields.get("warc-payload-digest", "")
+    if record.type == "revisit":
+        target = normal_url(record.fields.get("warc-refers-to-target-uri", "") or url)
+        entry = _revisited(entry, originals.get(digest) or originals.get(target))
+    elif entry.body is not None:
+        for key in (digest, url):
+            if key:
+                originals[key] = entry
+    into.entries.append(entry)
+    into.dates.append(record.fields.get("warc-date", ""))
+
+
+def _recorded(record: Record, url: str) -> Recorded | None:
+    if record.type == "resource" or not record.http:
+        mime = record.fields.get("content-type", "") if record.type == "resource" else ""
+        return Recorded(url, 200, "HTTP/1.1 200 OK", [("Content-Type", mime)], record.body)
+    words = record.first_line.split()
+    status = int(words[1]) if len(words) > 1 and words[1].isdecimal() and len(words[1]) == 3 else 0
+    if not 200 <= status <= 599:
+        return None
+    return Recorded(url, status, record.first_line, record.http, record.body)
+
+
+def _revisited(entry: Entry, original: Entry | None) -> Entry:
+    """An answer whose body is recorded elsewhere: with that body, and its coding."""
+    if original is None or not entry.has_content:
+        return entry
+    return replace(
+        entry,
+        status=200 if entry.status == 304 else entry.status,
+        mime=entry.mime or original.mime,
+        headers=original.headers,
+        header_bytes=original.header_bytes,
+        body_bytes=original.body_bytes,
+        body=original.body,
+        text=original.text,
+    )
+
+
+def _pages_of_info(record: Record) -> list[ListedPage]:
+    """Pages in the `json-metadata` of a `warcinfo`, as Webrecorder writes them."""
+    text = _text(record.body)
+    line = next((line for line in text.splitlines() if line.startswith("json-metadata:")), "")
+    try:
+        found = json.loads(line.partition(":")[2])
+    except (ValueError, RecursionError):
+        return []
+    pages = found.get("pages") if isinstance(found, dict) else None
+    return listed_pages(pages if isinstance(pages, list) else [])
+
+
+def listed_pages(found: Iterable[object]) -> list[ListedPage]:
+    """The pages in a list of JSON objects with `url` and `ts` (or `timestamp`)."""
+    pages = []
+    for item in found:
+        if isinstance(item, dict) and isinstance(item.get("url"), str):
+            date = item.get("ts") or item.get("timestamp")
+            pages.append(ListedPage(item["url"], date if isinstance(date, str) and "-" in date else ""))
+    return pages
+
+
+def _is_method(method: str) -> bool:
+    return method.isascii() and method.isalpha()
+
+
+def _text(body: Iterable[bytes]) -> str:
+    text = b""
+    for piece in body:
+        if len(text) < _MOST_LISTED:
+            text += piece
+    return text.decode("utf-8", errors="replace")

@@ -1,0 +1,132 @@
+"""The records of a WARC file (ISO 28500), with warcio, in bounded memory.
+
+What warcio leaves to its caller is done here: lines and headers have a longest length, a file that is one gzip
+stream is read like one with a stream per record, and a record that is shorter than it says is an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Any, cast
+
+from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
+from warcio.bufferedreaders import BufferedReader  # type: ignore[import-untyped]
+
+from firstflight.errors import PageInputError
+
+_MOST_LINE = 1 << 18
+_MOST_HEADER = 1 << 20
+_MOST_RECORDS = 200_000
+_PIECE = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record.
+
+    Attributes:
+        number: Its place in the file, from 1.
+        type: `response`, `request`, `resource`, `revisit`, `warcinfo`...
+        fields: Its own header.
+        first_line: Of the HTTP message in it, or empty.
+        http: Header of the HTTP message in it.
+        body: The rest, piece by piece; to be read before the next record.
+    """
+
+    number: int
+    type: str
+    fields: dict[str, str]
+    first_line: str
+    http: list[tuple[str, str]]
+    body: Iterator[bytes]
+
+    @property
+    def uri(self) -> str:
+        """What it is about."""
+        return self.fields.get("warc-target-uri", "").strip("<>")
+
+
+def records(file: IO[bytes], place: str) -> Iterator[Record]:
+    """Reads the records of `file`, gzipped or not; `place` names it in errors.
+
+    Raises:
+        PageInputError: It is no WARC, a record is damaged or does not end.
+    """
+    number = 0
+    # warcio reports to stderr what it does not raise; `err_count` says the same.
+    with contextlib.redirect_stderr(io.StringIO()):
+        try:
+            source = _Records(_plain(file))
+            for found in source:
+                if source.err_count:
+                    raise _DamagedError("it does not end where its Content-Length says")
+                number += 1
+                if number > _MOST_RECORDS:
+                    raise _DamagedError(f"more than {_MOST_RECORDS} records")
+                yield _record(found, number)
+                source.begin_header()
+            if source.err_count:
+                raise _DamagedError("it does not end where its Content-Length says")
+        except PageInputError:
+            raise
+        except Exception as error:  # warcio raises whatever its input provokes
+            problem = f"{place}: record {max(number, 1)}: {str(error).strip()[:160] or type(error).__name__}"
+            raise PageInputError(problem, "the file is no WARC, damaged, or its end is missing") from None
+    if not number:
+        raise PageInputError(f"{place}: no WARC record in it", "record the page again")
+
+
+class _DamagedError(Exception):
+    """A record is not what it says."""
+
+
+class _Lines(BufferedReader):  # type: ignore[misc]
+    """A reader whose lines, and the lines of one header together, have a longest length."""
+
+    header_bytes = 0
+
+    def readline(self, length: int | None = None) -> bytes:
+        line: bytes = super().readline(min(length or _MOST_LINE, _MOST_LINE))
+        self.header_bytes += len(line)
+        if self.header_bytes > _MOST_HEADER or (len(line) == _MOST_LINE and not line.endswith(b"\n")):
+            raise _DamagedError("its header does not end")
+        return line
+
+
+class _Records(ArchiveIterator):  # type: ignore[misc]
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__(file, verify_http=False)
+        self.known_format = "warc"
+        self._lines = self.reader = _Lines(self.fh)
+
+    def begin_header(self) -> None:
+        self._lines.header_bytes = 0
+
+
+def _plain(file: IO[bytes]) -> IO[bytes]:
+    buffered = io.BufferedReader(cast("io.RawIOBase", file))
+    zipped = buffered.peek(2)[:2] == b"\x1f\x8b"
+    return cast("IO[bytes]", gzip.GzipFile(fileobj=buffered) if zipped else buffered)
+
+
+def _record(found: Any, number: int) -> Record:
+    http = found.http_headers
+    return Record(
+        number=number,
+        type=found.rec_type or "",
+        fields={name.lower(): value for name, value in found.rec_headers.headers},
+        first_line=f"{http.protocol} {http.statusline}" if http else "",
+        http=list(http.headers) if http else [],
+        body=_pieces(found.raw_stream),
+    )
+
+
+def _pieces(stream: Any) -> Iterator[bytes]:
+    while data := stream.read(_PIECE):
+        yield data
+    if getattr(stream, "limit", 0):
+        raise _DamagedError(f"{stream.limit} bytes of it are missing")
