@@ -10,7 +10,7 @@ from firstflight.pages.archives.entry import Entry, Stated, Timing, needs_text
 from firstflight.pages.archives.fields import mime_of, repeatable, value_of
 from firstflight.pages.archives.har_body import served_body
 from firstflight.pages.archives.har_fields import Node, moment_ms, node, nodes, number, pairs, positive, text
-from firstflight.pages.archives.kinds import recorded_kind
+from firstflight.pages.archives.kinds import browser_kind
 from firstflight.pages.archives.store import BodyStore
 from firstflight.pages.archives.urls import location_of, normal_url, usable_url
 
@@ -56,7 +56,7 @@ def read_entry(entry: Node, began_ms: float, store: BodyStore) -> Entry | Droppe
         headers=repeatable(fields),
         redirect=location_of(url, status, text(response, "redirectURL") or value_of(fields, "location")),
         referer=normal_url(value_of(asked, "referer")),
-        kind=recorded_kind(words, asked, mime),
+        kind=browser_kind(words, asked, mime),
         timing=_timing(entry, began_ms),
         stated=_stated(entry),
         cached=_is_cached(entry),

@@ -35,15 +35,20 @@ _KINDS: dict[str, Kind] = {
 }
 
 
-def recorded_kind(words: Iterable[str], request: Iterable[tuple[str, str]], mime: str) -> Kind | None:
-    """The kind that one of `words` or the request's fields say; None if they do not.
+def recorded_kind(words: Iterable[str], fields: list[tuple[str, str]], mime: str) -> Kind | None:
+    """The kind that one of `words` or the request's `fields` say; None if they do not.
 
     A navigation is told by what it accepts: browsers ask for `text/html` first only there.
     """
-    fields = list(request)
     for word in (*words, value_of(fields, "sec-fetch-dest")):
         if word.lower() in _KINDS:
             return _KINDS[word.lower()]
-    if mime in HTML and (accept := value_of(fields, "accept")):
-        return "frame" if accept.startswith("text/html") else "xhr"
-    return None
+    navigates = value_of(fields, "accept").startswith("text/html")
+    return "frame" if mime in HTML and navigates else None
+
+
+def browser_kind(words: Iterable[str], fields: list[tuple[str, str]], mime: str) -> Kind | None:
+    """As `recorded_kind`, of requests that surely a browser made: HTML that it did not navigate to is data."""
+    if (found := recorded_kind(words, fields, mime)) is not None:
+        return found
+    return "xhr" if mime in HTML and value_of(fields, "accept") else None

@@ -27,7 +27,7 @@ def start_of(entries: list[Entry], place: str, *, wanted: str = "", listed: str 
         return _named(entries, normal_url(wanted), place)
     asked = {entry.url for entry in entries}
     if normal_url(listed) in asked:
-        return _first(entries, normal_url(listed))
+        return _before(entries, _first(entries, normal_url(listed)))
     documents = [i for i, entry in enumerate(entries) if _is_document(entry)]
     if not documents:
         problem = f"{place}: no page: none of its {len(entries)} answers is an HTML document"
