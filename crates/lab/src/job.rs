@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::LabError;
 use crate::client;
 use crate::lab::{Lab, LabConfig};
-use crate::origin::{Bodies, Served};
+use crate::origin::{Bodies, Headers, Served};
 use crate::relay::RelayReport;
 use crate::scheduling::Scheduling;
 use crate::witness::Expectation;
@@ -28,6 +28,9 @@ pub struct Job {
     /// Files with recorded bodies, by resource index.
     #[serde(default)]
     pub bodies: Bodies,
+    /// Recorded header fields of responses, by resource index.
+    #[serde(default)]
+    pub headers: Headers,
     /// What the packets cross.
     pub path: PathConfig,
     /// The treatment.
@@ -148,6 +151,7 @@ impl Job {
         let pages = [Served {
             page: &self.page,
             bodies: &self.bodies,
+            headers: &self.headers,
         }];
         let lab = Lab::build(&LabConfig {
             pages: &pages,
@@ -165,12 +169,12 @@ impl Job {
         let setup = lab.setup;
         let loaded = client::load(&self.page, self.config(), |host| lab.addresses.address(host))?;
         let counters = lab.counters()?.since(before);
-        let unmatched = lab.unmatched();
+        let matching = lab.matching();
         let report = lab.finish()?;
         if let (Some(file), Some(capture)) = (&self.capture, &report.capture) {
             capture.write(file)?;
         }
-        Ok(Record::new(self, &loaded, &report, counters, unmatched, setup))
+        Ok(Record::new(self, &loaded, &report, counters, matching, setup))
     }
 
     fn config(&self) -> Config {

@@ -14,7 +14,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::client::connect;
 use crate::net::{self, AddressPlan, CLIENT, Offload, SERVICES, Side, Tun};
-use crate::origin::{Answers, ECHO_PORT, Log, Served, Servers, ServersConfig};
+use crate::origin::{Answers, ECHO_PORT, Log, Matching, Served, Servers, ServersConfig};
 use crate::relay::{Relay, RelayReport, Wire};
 use crate::witness::Counters;
 use crate::{LabError, scheduling};
@@ -135,9 +135,9 @@ impl Lab {
         &self.log
     }
 
-    /// Requests that no recording answers.
-    pub fn unmatched(&self) -> usize {
-        self.answers.unmatched()
+    /// How requests found their answers so far.
+    pub fn matching(&self) -> Matching {
+        self.answers.matching()
     }
 
     /// Ends the relay and takes what it saw.

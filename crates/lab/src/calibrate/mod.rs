@@ -16,7 +16,7 @@ use crate::LabError;
 use crate::job::RelaySummary;
 use crate::lab::{Lab, LabConfig};
 use crate::net::{CLIENT, SERVICES};
-use crate::origin::{Bodies, ECHO_PORT, SINK_PORT, SOURCE_PORT, Served};
+use crate::origin::{Bodies, ECHO_PORT, Headers, SINK_PORT, SOURCE_PORT, Served};
 
 pub use floor::floor;
 pub use flow::{Flow, flood, receive, transmit};
@@ -100,6 +100,7 @@ impl Calibration {
             pages: &[Served {
                 page: &page,
                 bodies: &Bodies::new(),
+                headers: &Headers::new(),
             }],
             path: &self.path,
             tfo: false,

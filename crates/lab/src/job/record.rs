@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::{Job, RelaySummary};
 use crate::client::Loaded;
 use crate::ledger::{Cookie, Entry};
+use crate::origin::Matching;
 use crate::relay::RelayReport;
 use crate::witness::{Counters, Proof, Statement, examine};
 
@@ -28,8 +29,9 @@ pub struct Record {
     pub requests: Vec<Request>,
     /// Every connection, in the order of opening.
     pub connections: Vec<Connection>,
-    /// Requests that no recording answers.
-    pub unmatched_requests: usize,
+    /// How requests found their answers.
+    #[serde(flatten)]
+    pub matching: Matching,
     /// Connections whose SYN carried a cookie and data.
     pub tfo_offered: u64,
     /// ... whose data the SYN-ACK acknowledged.
@@ -91,7 +93,7 @@ impl Record {
         loaded: &Loaded,
         report: &RelayReport,
         counters: Counters,
-        unmatched: usize,
+        matching: Matching,
         setup: Duration,
     ) -> Self {
         let statements = statements(loaded, report);
@@ -119,7 +121,7 @@ impl Record {
                 .map(|request| Request::new(job, loaded, request))
                 .collect(),
             connections: connections(job, loaded, &statements),
-            unmatched_requests: unmatched,
+            matching,
             tfo_offered: proof.ledger.offered,
             tfo_accepted: proof.ledger.accepted,
             bytes_down: entries().map(|entry| entry.bytes_down).sum(),

@@ -1,45 +1,22 @@
-//! What each origin answers: status, header and body of the recorded sizes.
+//! One answer: status, header and body of the recorded sizes, or with the recorded header itself.
 
-use std::collections::HashMap;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use firstflight_page::{Origin, Page, Resource, Via, synth};
+use firstflight_page::{Kind, Resource};
 use hyper::StatusCode;
-use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
+use hyper::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
+use hyper::header::{CONNECTION, CONTENT_LENGTH, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
 
-use crate::LabError;
-
-/// Files that hold the bodies of an archive's resources, by index.
-pub type Bodies = HashMap<usize, PathBuf>;
-
-/// A page to be served.
-#[derive(Debug, Clone, Copy)]
-pub struct Served<'a> {
-    /// The page.
-    pub page: &'a Page,
-    /// Files with its recorded bodies.
-    pub bodies: &'a Bodies,
-}
+/// Names and values of header fields, as recorded.
+pub type HeaderFields = Vec<(String, String)>;
 
 /// The header field that brings a response's header to its recorded size.
 const PADDING: HeaderName = HeaderName::from_static("p");
-
-/// All answers of all origins.
-#[derive(Debug, Default)]
-pub struct Answers {
-    by_request: HashMap<Origin, HashMap<(String, String), Recorded>>,
-    unmatched: AtomicUsize,
-}
-
-/// Answers to one method and target, in recorded order.
-#[derive(Debug, Default)]
-struct Recorded {
-    answers: Vec<Answer>,
-    given: AtomicUsize,
-}
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+/// Leads to servers outside the recording.
+const ALT_SVC: HeaderName = HeaderName::from_static("alt-svc");
 
 /// One recorded response.
 #[derive(Debug)]
@@ -49,86 +26,79 @@ pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
     pub(super) body: Bytes,
+    /// Whether it was recorded as chunked: its length is not said beforehand.
+    pub(super) chunked: bool,
     pub(super) wait: Duration,
 }
 
-impl Answers {
-    /// Prepares every answer of `pages`; bodies come from files or are synthesised.
-    ///
-    /// # Errors
-    /// [`LabError`] naming the file of a body that cannot be read.
-    pub fn new(pages: &[Served<'_>], keep_alive: bool) -> Result<Self, LabError> {
-        let mut answers = Self::default();
-        for Served { page, bodies } in pages {
-            answers.add(page, bodies, keep_alive)?;
-        }
-        Ok(answers)
-    }
-
-    fn add(&mut self, page: &Page, bodies: &Bodies, keep_alive: bool) -> Result<(), LabError> {
-        for (index, resource) in page.resources.iter().enumerate() {
-            let Some(origin) = resource.origin() else { continue };
-            let body = match bodies.get(&index) {
-                Some(file) => read_body(file)?,
-                None => synth::body(page, index).into(),
-            };
-            let answer = Answer::new(index, resource, redirect_target(page, index), body, keep_alive);
-            let request = (resource.method.clone(), resource.target());
-            let of_origin = self.by_request.entry(origin).or_default();
-            of_origin.entry(request).or_default().answers.push(answer);
-        }
-        Ok(())
-    }
-
-    /// Every origin that answers.
-    pub(super) fn origins(&self) -> impl Iterator<Item = &Origin> {
-        self.by_request.keys()
-    }
-
-    /// The answer to a request; the last recorded one is repeated when a request comes more often.
-    pub(super) fn find(&self, origin: &Origin, method: &str, target: &str) -> Option<&Answer> {
-        let request = (method.to_owned(), target.to_owned());
-        let Some(recorded) = self
-            .by_request
-            .get(origin)
-            .and_then(|of_origin| of_origin.get(&request))
-        else {
-            self.unmatched.fetch_add(1, Ordering::Relaxed);
-            return None;
-        };
-        let turn = recorded.given.fetch_add(1, Ordering::Relaxed);
-        recorded.answers.get(turn.min(recorded.answers.len() - 1))
-    }
-
-    /// Requests that no recording answers.
-    pub fn unmatched(&self) -> usize {
-        self.unmatched.load(Ordering::Relaxed)
-    }
-}
-
 impl Answer {
-    fn new(index: usize, resource: &Resource, location: Option<&str>, body: Bytes, keep_alive: bool) -> Self {
-        let status = StatusCode::from_u16(resource.status).unwrap_or(StatusCode::OK);
-        let mut headers = Vec::new();
-        let texts = [(CONTENT_TYPE, Some(resource.mime.as_str())), (LOCATION, location)];
+    /// An answer with the header fields that were recorded, but for those of the connection and the framing
+    /// (RFC 9110, section 7.6.1): they are this server's to say.
+    pub(super) fn recorded(index: usize, resource: &Resource, fields: &HeaderFields, body: Bytes) -> Self {
+        let field = |(name, value): &(String, String)| {
+            let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+            Some((name, HeaderValue::from_bytes(value.as_bytes()).ok()?))
+        };
+        let mut headers: Vec<_> = fields.iter().filter_map(field).collect();
+        let chunked = headers
+            .iter()
+            .any(|(name, value)| name == TRANSFER_ENCODING && value.as_bytes().ends_with(b"chunked"));
+        headers.retain(|(name, _)| !is_of_the_connection(name));
+        Self {
+            headers,
+            chunked,
+            ..Self::bare(index, resource, body)
+        }
+    }
+
+    /// An answer whose header is made up, as long as it was recorded (or as short as it can be).
+    pub(super) fn padded(
+        index: usize,
+        resource: &Resource,
+        location: Option<&str>,
+        body: Bytes,
+        keep_alive: bool,
+    ) -> Self {
+        let mut answer = Self::bare(index, resource, body);
+        // What another origin may not read browsers stop reading; the recording does not say who could.
+        let shared = matches!(resource.kind, Kind::Font | Kind::Xhr).then_some("*");
+        let texts = [
+            (CONTENT_TYPE, Some(resource.mime.as_str())),
+            (LOCATION, location),
+            (ACCESS_CONTROL_ALLOW_ORIGIN, shared),
+        ];
         for (name, text) in texts {
             let value = text
                 .filter(|text| !text.is_empty())
                 .and_then(|text| HeaderValue::from_str(text).ok());
-            headers.extend(value.map(|value| (name, value)));
+            answer.headers.extend(value.map(|value| (name, value)));
         }
-        let answer = Self {
-            resource: index,
-            status,
-            headers,
-            body,
-            wait: Duration::from_secs_f64(resource.server_ms / 1e3),
+        answer.pad(resource.header_bytes as usize, keep_alive);
+        answer
+    }
+
+    /// Whether it makes no difference which of the two is given: status, type and length agree.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        let mime = |answer: &Self| {
+            let field = answer.headers.iter().find(|(name, _)| name == CONTENT_TYPE);
+            field.map(|(_, value)| value.clone())
         };
-        answer.padded(resource.header_bytes as usize, keep_alive)
+        (self.status, self.body.len(), mime(self)) == (other.status, other.body.len(), mime(other))
+    }
+
+    fn bare(index: usize, resource: &Resource, body: Bytes) -> Self {
+        Self {
+            resource: index,
+            status: StatusCode::from_u16(resource.status).unwrap_or(StatusCode::OK),
+            headers: Vec::new(),
+            body,
+            chunked: false,
+            wait: Duration::from_secs_f64(resource.server_ms / 1e3),
+        }
     }
 
     /// Fills the header up to `header_bytes` with one more field.
-    fn padded(mut self, header_bytes: usize, keep_alive: bool) -> Self {
+    fn pad(&mut self, header_bytes: usize, keep_alive: bool) {
         let field = |name: &str, value: usize| name.len() + ": ".len() + value + "\r\n".len();
         let reason = self.status.canonical_reason().unwrap_or("<none>");
         let mut bytes = "HTTP/1.1 200 \r\n\r\n".len() + reason.len();
@@ -148,28 +118,25 @@ impl Answer {
             let value = HeaderValue::from_bytes(&vec![b'p'; padding]);
             self.headers.extend(value.ok().map(|value| (PADDING, value)));
         }
-        self
     }
 }
 
 /// Whether a response of this status says how long it is (RFC 9110, section 8.6).
-fn has_length(status: StatusCode) -> bool {
+pub(super) fn has_length(status: StatusCode) -> bool {
     status != StatusCode::NO_CONTENT && status != StatusCode::NOT_MODIFIED
 }
 
-fn redirect_target(page: &Page, index: usize) -> Option<&str> {
-    let redirected = page.resources.iter().find(|resource| {
-        let initiator = resource.initiator.as_ref();
-        initiator.is_some_and(|initiator| initiator.resource == index && initiator.via == Via::Redirect)
-    });
-    redirected.map(|resource| resource.url.as_str())
-}
-
-fn read_body(file: &PathBuf) -> Result<Bytes, LabError> {
-    std::fs::read(file).map(Bytes::from).map_err(|error| {
-        LabError::new(
-            format!("{}: {error}", file.display()),
-            "the archive has changed since it was opened: start again",
-        )
-    })
+fn is_of_the_connection(name: &HeaderName) -> bool {
+    let names = [
+        CONNECTION,
+        CONTENT_LENGTH,
+        TE,
+        TRAILER,
+        TRANSFER_ENCODING,
+        UPGRADE,
+        KEEP_ALIVE,
+        PROXY_CONNECTION,
+        ALT_SVC,
+    ];
+    names.contains(name)
 }

@@ -4,18 +4,18 @@ use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use firstflight_page::Origin;
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use super::answer::{Answer, Answers};
+use super::answers::Answers;
+use super::body::Outgoing;
 use super::log::{Answered, Conversation, Log};
-use super::timer;
+use super::{respond, timer};
 use crate::{LabError, net};
 
 /// Connections that may wait to be accepted, and Fast Open requests that may be pending (RFC 7413, section 5.1).
@@ -82,31 +82,30 @@ async fn answer(
     request: Request<Incoming>,
     server: &Server,
     conversation: &Conversation,
-) -> Result<Response<Full<Bytes>>, Infallible> {
-    let (head, body) = request.into_parts();
+) -> Result<Response<Outgoing>, Infallible> {
+    let (head, mut body) = request.into_parts();
     let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
-    let found = server.answers.find(&server.origin, head.method.as_str(), target);
+    let (origin, method) = (&server.origin, head.method.as_str());
+    if respond::is_preflight(&head.method, &head.headers) && server.answers.leave_preflight(origin, target) {
+        return Ok(respond::allowed(&head.headers));
+    }
+    let found = server.answers.find(origin, method, target);
+    let response = match found {
+        Some(found) => respond::recorded(found, &head.headers),
+        None => respond::not_found(),
+    };
     conversation.note(&Answered {
-        origin: &server.origin,
-        method: head.method.as_str(),
+        origin,
+        method,
         target,
         resource: found.map(|found| found.resource),
-        status: found.map_or(StatusCode::NOT_FOUND, |found| found.status).as_u16(),
-        body_bytes: found.map_or(0, |found| found.body.len() as u64),
+        status: response.status().as_u16(),
+        body_bytes: response.body().len(),
     });
-    let Some(found) = found else {
-        let mut response = Response::new(Full::default());
-        *response.status_mut() = StatusCode::NOT_FOUND;
-        return Ok(response);
-    };
-    let _ = body.collect().await;
-    timer::wait(found.wait).await;
-    Ok(respond(found))
-}
-
-fn respond(answer: &Answer) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(answer.body.clone()));
-    *response.status_mut() = answer.status;
-    response.headers_mut().extend(answer.headers.iter().cloned());
-    response
+    // What is uploaded is read, and forgotten.
+    while let Some(Ok(_)) = body.frame().await {}
+    if let Some(found) = found {
+        timer::wait(found.wait).await;
+    }
+    Ok(response)
 }

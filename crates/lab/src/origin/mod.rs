@@ -1,14 +1,19 @@
 //! The servers of a page: one address per host, HTTP/1.1, everything answered as recorded.
 
 mod answer;
+mod answers;
+mod body;
 mod counted;
 mod listen;
 mod log;
+mod respond;
 mod services;
+mod target;
 mod timer;
 mod world;
 
-pub use answer::{Answers, Bodies, Served};
+pub use answer::HeaderFields;
+pub use answers::{Answers, Bodies, Headers, Matching, Served};
 pub use log::{Conversation, Exchange, Log};
 pub use services::{ECHO_PORT, SINK_PORT, SOURCE_PORT};
 pub use world::{Servers, ServersConfig};

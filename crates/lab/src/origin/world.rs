@@ -4,7 +4,7 @@ use std::sync::{Arc, mpsc};
 
 use nix::sched::{CloneFlags, unshare};
 
-use super::answer::Answers;
+use super::answers::Answers;
 use super::log::Log;
 use super::{listen, services};
 use crate::net::{self, AddressPlan, Offload, Side, Tun};

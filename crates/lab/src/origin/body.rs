@@ -1,0 +1,176 @@
+//! Bodies: recorded ones out of files, whole or in part, with or without a length known beforehand.
+
+use std::convert::Infallible;
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+
+use crate::LabError;
+
+/// From this size on a file is mapped, not read: the kernel brings in what is sent, when it is sent, bytes.
+const MAPPED: u64 = 256 * 1024;
+/// What a chunk holds at most: servers' buffers are about as long, bytes.
+const CHUNK: usize = 16 * 1024;
+
+/// Opens a recorded body.
+pub(super) fn open(file: &Path) -> Result<Bytes, LabError> {
+    read(file).map_err(|error| {
+        LabError::new(
+            format!("{}: {error}", file.display()),
+            "the archive has changed since it was opened: start again",
+        )
+    })
+}
+
+fn read(file: &Path) -> std::io::Result<Bytes> {
+    let opened = File::open(file)?;
+    if opened.metadata()?.len() < MAPPED {
+        return std::fs::read(file).map(Bytes::from);
+    }
+    // SAFETY: the map is private and only read. A file that shrinks meanwhile ends this process with a
+    // SIGBUS, and the load with an error; nothing is ever read beyond the map.
+    let map = unsafe { memmap2::Mmap::map(&opened)? };
+    Ok(Bytes::from_owner(map))
+}
+
+/// The body of a response on its way out.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    rest: Bytes,
+    /// Sent in chunks, its length unsaid.
+    chunked: bool,
+}
+
+impl Outgoing {
+    /// A body of known length.
+    pub(super) fn whole(bytes: Bytes) -> Self {
+        Self {
+            rest: bytes,
+            chunked: false,
+        }
+    }
+
+    /// A body that HTTP/1.1 sends chunked.
+    pub(super) fn chunked(bytes: Bytes) -> Self {
+        Self {
+            rest: bytes,
+            chunked: true,
+        }
+    }
+
+    /// Bytes still to be sent.
+    pub(super) fn len(&self) -> u64 {
+        self.rest.len() as u64
+    }
+}
+
+impl Body for Outgoing {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.rest.is_empty() {
+            return Poll::Ready(None);
+        }
+        let most = if self.chunked { CHUNK } else { usize::MAX };
+        let next = most.min(self.rest.len());
+        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(next)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        !self.chunked && self.rest.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        if self.chunked {
+            SizeHint::default()
+        } else {
+            SizeHint::with_exact(self.rest.len() as u64)
+        }
+    }
+}
+
+/// What a `Range` field asks of a body (RFC 9110, section 14).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Part {
+    /// All of it: nothing else was asked for, or nothing that has to be understood.
+    Whole,
+    /// These bytes.
+    Bytes(Range<usize>),
+    /// Bytes that it does not have.
+    Beyond,
+}
+
+impl Part {
+    /// Reads the value of a `Range` field for a body of `length` bytes. Several ranges at once are answered
+    /// with the whole, as section 14.2 allows.
+    pub(super) fn of(field: &str, length: usize) -> Self {
+        let Some((first, last)) = field
+            .strip_prefix("bytes=")
+            .and_then(|text| text.trim().split_once('-'))
+        else {
+            return Self::Whole;
+        };
+        let (first, last) = (first.parse::<usize>(), last.parse::<usize>());
+        match (first, last) {
+            (Ok(first), _) if first >= length => Self::Beyond,
+            (Ok(first), Ok(last)) if first <= last => Self::Bytes(first..last.saturating_add(1).min(length)),
+            (Ok(first), Err(_)) if field.ends_with('-') => Self::Bytes(first..length),
+            (Err(_), Ok(0)) => Self::Beyond,
+            (Err(_), Ok(last)) if field.starts_with("bytes=-") => {
+                Self::Bytes(length.saturating_sub(last)..length)
+            }
+            _ => Self::Whole,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_read_as_the_standard_says() {
+        for (field, part) in [
+            ("bytes=0-0", Part::Bytes(0..1)),
+            ("bytes=2-", Part::Bytes(2..10)),
+            ("bytes=-3", Part::Bytes(7..10)),
+            ("bytes=-30", Part::Bytes(0..10)),
+            ("bytes=5-50", Part::Bytes(5..10)),
+            ("bytes=10-", Part::Beyond),
+            ("bytes=-0", Part::Beyond),
+            ("bytes=5-2", Part::Whole),
+            ("bytes=0-1,3-4", Part::Whole),
+            ("bytes=", Part::Whole),
+            ("bytes=x-y", Part::Whole),
+            ("bytes=-", Part::Whole),
+            ("seconds=0-1", Part::Whole),
+        ] {
+            assert_eq!(Part::of(field, 10), part, "{field}");
+        }
+    }
+
+    #[test]
+    fn a_large_file_is_mapped_and_a_small_one_read() {
+        let folder = std::env::temp_dir().join(format!("firstflight-body-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        for size in [0, 10, MAPPED as usize, MAPPED as usize + 1] {
+            let file = folder.join(size.to_string());
+            std::fs::write(&file, vec![7; size]).unwrap();
+            let body = open(&file).unwrap();
+            assert_eq!(body.len(), size);
+            assert!(body.iter().all(|&byte| byte == 7));
+        }
+        let missing = open(&folder.join("none")).unwrap_err();
+        assert!(missing.message.contains("none"));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

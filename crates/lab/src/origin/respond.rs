@@ -1,0 +1,92 @@
+//! From a request to its response.
+
+use hyper::header::{
+    ACCEPT_RANGES, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, CONTENT_RANGE, HeaderMap, HeaderName,
+    HeaderValue, ORIGIN, RANGE,
+};
+use hyper::{Method, Response, StatusCode};
+
+use super::answer::{Answer, has_length};
+use super::body::{Outgoing, Part};
+
+/// The recorded response to a request with these fields: a part of it, if a `Range` asks for one.
+pub(super) fn recorded(answer: &Answer, fields: &HeaderMap) -> Response<Outgoing> {
+    let mut response = Response::new(Outgoing::whole(answer.body.clone()));
+    *response.status_mut() = answer.status;
+    for (name, value) in &answer.headers {
+        response.headers_mut().append(name, value.clone());
+    }
+    if !has_length(answer.status) {
+        *response.body_mut() = Outgoing::whole(bytes::Bytes::new());
+        return response;
+    }
+    let range = fields.get(RANGE).filter(|_| answer.status == StatusCode::OK);
+    match range
+        .and_then(|value| value.to_str().ok())
+        .map(|text| Part::of(text, answer.body.len()))
+    {
+        None | Some(Part::Whole) if answer.chunked => {
+            *response.body_mut() = Outgoing::chunked(answer.body.clone());
+        }
+        None | Some(Part::Whole) => {}
+        Some(Part::Bytes(part)) => {
+            let (first, last, length) = (part.start, part.end - 1, answer.body.len());
+            cut(
+                &mut response,
+                StatusCode::PARTIAL_CONTENT,
+                &format!("bytes {first}-{last}/{length}"),
+            );
+            *response.body_mut() = Outgoing::whole(answer.body.slice(part));
+        }
+        Some(Part::Beyond) => {
+            cut(
+                &mut response,
+                StatusCode::RANGE_NOT_SATISFIABLE,
+                &format!("bytes */{}", answer.body.len()),
+            );
+            *response.body_mut() = Outgoing::whole(bytes::Bytes::new());
+        }
+    }
+    response
+}
+
+fn cut(response: &mut Response<Outgoing>, status: StatusCode, range: &str) {
+    *response.status_mut() = status;
+    let fields = response.headers_mut();
+    fields.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    fields.extend(HeaderValue::from_str(range).map(|value| (CONTENT_RANGE, value)));
+}
+
+/// What no recording answers.
+pub(super) fn not_found() -> Response<Outgoing> {
+    let mut response = Response::new(Outgoing::whole(bytes::Bytes::new()));
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response
+}
+
+/// Whether a request only asks if another may be made (Fetch standard, CORS-preflight request). Recordings
+/// seldom have these.
+pub(super) fn is_preflight(method: &Method, fields: &HeaderMap) -> bool {
+    *method == Method::OPTIONS && fields.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// Yes to a preflight: whether the answer itself may be read its own header says.
+pub(super) fn allowed(asked: &HeaderMap) -> Response<Outgoing> {
+    let mut response = Response::new(Outgoing::whole(bytes::Bytes::new()));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let echoes: [(HeaderName, HeaderName); 3] = [
+        (ORIGIN, ACCESS_CONTROL_ALLOW_ORIGIN),
+        (ACCESS_CONTROL_REQUEST_METHOD, ACCESS_CONTROL_ALLOW_METHODS),
+        (ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_ALLOW_HEADERS),
+    ];
+    for (from, to) in echoes {
+        let value = asked.get(from).cloned();
+        response.headers_mut().extend(value.map(|value| (to, value)));
+    }
+    let credentials = HeaderName::from_static("access-control-allow-credentials");
+    response
+        .headers_mut()
+        .insert(credentials, HeaderValue::from_static("true"));
+    response
+}
