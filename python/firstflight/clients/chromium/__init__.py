@@ -1,0 +1,1 @@
+"""Chromium, the system's own: driven by Playwright inside the laboratory."""

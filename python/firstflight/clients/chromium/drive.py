@@ -1,0 +1,134 @@
+"""Loads one page in one browser: `python -m firstflight.clients.chromium.drive RESULT < JOB`.
+
+Runs inside the laboratory, whose names and network the browser then has. Its job comes by standard input,
+what came of it goes to the file RESULT. Navigation starts when the browser is up and has come to rest.
+"""
+
+import json
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import BrowserContext, Error, Page, sync_playwright
+
+from firstflight.clients.chromium.fetches import Fetches
+from firstflight.clients.chromium.flags import flags, write_profile
+from firstflight.clients.chromium.idle import wait_until_idle
+from firstflight.clients.chromium.job import Drive, DriveJob
+from firstflight.clients.chromium.marks import Marks
+from firstflight.clients.chromium.targets import Targets
+
+START_S = 60.0
+"""How long a browser may take to start."""
+GRACE_S = 5.0
+"""How long it may take to say what came of a load, once that has ended or its time is up."""
+
+_POLL_MS = 20.0
+_FAVICON = "*://*/favicon.ico"
+
+
+def main(arguments: list[str]) -> int:
+    """Reads the job, drives the browser, writes the result; 0 even if the load failed: the result says so."""
+    result = Path(arguments[0])
+    job = DriveJob(**json.load(sys.stdin))
+    outcome = Drive()
+    with _last_resort(result, outcome, START_S + job.timeout_ms / 1000 + GRACE_S):
+        drive(job, outcome)
+    result.write_text(json.dumps(outcome.to_json()))
+    return 0
+
+
+def drive(job: DriveJob, outcome: Drive) -> None:
+    """Loads the page once. What goes wrong is in `outcome`, beside all that was known before it did."""
+    with tempfile.TemporaryDirectory(prefix="firstflight-", ignore_cleanup_errors=True) as home:
+        try:
+            with _browser(job, Path(home)) as context:
+                _load(context, job, outcome)
+        except Error as error:
+            _fail(outcome, error)
+
+
+@contextmanager
+def _last_resort(result: Path, outcome: Drive, limit_s: float) -> Iterator[None]:
+    """Answers for a browser that does not, and ends this process."""
+
+    def give_up() -> None:
+        outcome.error, outcome.broken = f"the browser hung: no answer after {limit_s:g} s", True
+        result.write_text(json.dumps(outcome.to_json()))
+        os._exit(0)
+
+    timer = threading.Timer(limit_s, give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+@contextmanager
+def _browser(job: DriveJob, home: Path) -> Iterator[BrowserContext]:
+    write_profile(home / "profile", job)
+    with sync_playwright() as playwright:
+        context = playwright.chromium.launch_persistent_context(
+            home / "profile",
+            executable_path=job.browser,
+            chromium_sandbox=job.sandbox,
+            args=flags(job),
+            env={**os.environ, "HOME": str(home)},
+            record_har_path=job.har,
+            record_har_content="omit",
+            timeout=START_S * 1000,
+        )
+        try:
+            yield context
+        finally:
+            context.close()
+
+
+def _load(context: BrowserContext, job: DriveJob, outcome: Drive) -> None:
+    outcome.browser = context.browser.version if context.browser else ""
+    page, fetches = context.pages[0], Fetches()
+    session = context.new_cdp_session(page)
+    Targets(session, fetches.note, blocked=[] if _has_favicon(job) else [_FAVICON])
+    marks = Marks(page, session)
+    wait_until_idle()
+    try:
+        page.goto(job.url, timeout=job.timeout_ms)
+        _wait_until_quiet(page, fetches, job)
+        if job.screenshot:
+            page.screenshot(path=job.screenshot)
+    except Error as error:
+        _fail(outcome, error)
+    outcome.started_ns = marks.started_ns()
+    outcome.fetches = fetches.finished(outcome.started_ns / 1e9)
+    marks.read(outcome)
+
+
+def _wait_until_quiet(page: Page, fetches: Fetches, job: DriveJob) -> None:
+    """Returns when everything expected has ended, or when nothing has been under way for a while."""
+    expected = set(job.expected)
+    while fetches.under_way or not expected or not expected <= fetches.ended:
+        if not fetches.under_way and time.monotonic() - fetches.changed_s > job.quiet_ms / 1000:
+            return
+        page.wait_for_timeout(_POLL_MS)
+
+
+def _has_favicon(job: DriveJob) -> bool:
+    return any(url.partition("?")[0].endswith("/favicon.ico") for url in job.expected)
+
+
+def _fail(outcome: Drive, error: Error) -> None:
+    """A browser that says `net::` works: it is the page that does not. The first failure is the cause."""
+    if outcome.error is None:
+        outcome.error = error.message.splitlines()[0]
+        outcome.broken = "net::" not in outcome.error
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

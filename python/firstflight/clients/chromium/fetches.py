@@ -1,0 +1,142 @@
+"""Requests of a page, put together from DevTools' network events."""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from firstflight.clients.chromium.job import Fetch
+
+
+@dataclass
+class _Hop:
+    """One request; a redirect makes another of the same id."""
+
+    asked: dict[str, Any]
+    response: dict[str, Any] | None = None
+    ended: float | None = None
+    wire_bytes: int | None = None
+    cached: bool = False
+    error: str | None = None
+
+
+@dataclass
+class Fetches:
+    """Collects events as they come; `finished` makes rows of them.
+
+    Attributes:
+        under_way: Ids of requests that have not ended.
+        ended: URLs of requests that have.
+        changed_s: When the last event came, monotonic clock, s.
+    """
+
+    under_way: set[str] = field(default_factory=set)
+    ended: set[str] = field(default_factory=set)
+    changed_s: float = field(default_factory=time.monotonic)
+    _hops: dict[str, list[_Hop]] = field(default_factory=dict)
+
+    def note(self, event: str, params: dict[str, Any]) -> None:
+        """Takes one event, of any session of the page."""
+        self.changed_s = time.monotonic()
+        name = params["requestId"]
+        if event == "Network.requestWillBeSent":
+            self._ask(name, params)
+        # What began before anyone listened.
+        if not (hops := self._hops.get(name)):
+            return
+        hop = hops[-1]
+        match event:
+            case "Network.requestServedFromCache":
+                hop.cached = True
+            case "Network.responseReceived":
+                hop.response = params["response"]
+            case "Network.loadingFinished":
+                hop.wire_bytes = round(params["encodedDataLength"])
+                self._end(name, params)
+            case "Network.loadingFailed":
+                hop.error = params.get("blockedReason") or params["errorText"] or "cancelled"
+                self._end(name, params)
+
+    def finished(self, started_s: float) -> list[Fetch]:
+        """Every request that could go to the network, in the order of being asked for.
+
+        Args:
+            started_s: Navigation start, monotonic clock, s.
+        """
+        hops = [hop for hops in self._hops.values() for hop in hops]
+        hops.sort(key=lambda hop: hop.asked["timestamp"])
+        return [_fetch(hop, started_s) for hop in hops if hop.asked["request"]["url"].startswith("http")]
+
+    def _ask(self, name: str, params: dict[str, Any]) -> None:
+        hops = self._hops.setdefault(name, [])
+        if (redirect := params.get("redirectResponse")) and hops:
+            hops[-1].response = redirect
+            hops[-1].ended = params["timestamp"]
+            hops[-1].wire_bytes = round(redirect["encodedDataLength"])
+            self.ended.add(hops[-1].asked["request"]["url"])
+        hops.append(_Hop(params))
+        self.under_way.add(name)
+
+    def _end(self, name: str, params: dict[str, Any]) -> None:
+        hop = self._hops[name][-1]
+        hop.ended = params["timestamp"]
+        self.under_way.discard(name)
+        self.ended.add(hop.asked["request"]["url"])
+
+
+def _fetch(hop: _Hop, started_s: float) -> Fetch:
+    request = hop.asked["request"]
+    fetch = Fetch(
+        url=request["url"],
+        method=request["method"],
+        kind=hop.asked.get("type", "Other"),
+        queued_ms=_ms(hop.asked["timestamp"], started_s),
+        initiator=_initiator(hop.asked),
+        cached=hop.cached,
+        error=hop.error,
+    )
+    if hop.response:
+        _add_response(fetch, hop, hop.response, started_s)
+    if hop.ended is not None and not hop.error:
+        fetch.end_ms = _ms(hop.ended, started_s)
+    return fetch
+
+
+def _add_response(fetch: Fetch, hop: _Hop, response: dict[str, Any], started_s: float) -> None:
+    header_bytes = 0 if hop.cached else round(response["encodedDataLength"])
+    fetch.status = response["status"]
+    fetch.mime = response["mimeType"]
+    fetch.protocol = response.get("protocol")
+    fetch.cached |= bool(response.get("fromDiskCache") or response.get("fromPrefetchCache"))
+    fetch.socket = response.get("connectionId") or None
+    if hop.wire_bytes is not None:
+        fetch.wire_bytes = hop.wire_bytes
+        fetch.body_bytes = max(0, hop.wire_bytes - header_bytes)
+    if timing := response.get("timing"):
+        _add_timing(fetch, timing, started_s)
+
+
+def _add_timing(fetch: Fetch, timing: dict[str, float], started_s: float) -> None:
+    """Times are ms after `requestTime`, or -1."""
+
+    def at(key: str) -> float | None:
+        offset_ms = timing.get(key, -1)
+        return None if offset_ms < 0 else _ms(timing["requestTime"], started_s) + offset_ms
+
+    fetch.connect_start_ms = at("connectStart")
+    fetch.connect_end_ms = at("connectEnd")
+    fetch.sent_ms = at("sendEnd")
+    fetch.first_byte_ms = at("receiveHeadersStart") or at("receiveHeadersEnd")
+
+
+def _initiator(asked: dict[str, Any]) -> str | None:
+    """URL of whoever asked: of the script on top of the stack, or of the document or sheet."""
+    if redirect := asked.get("redirectResponse"):
+        return str(redirect["url"])
+    initiator = asked.get("initiator", {})
+    frames = initiator.get("stack", {}).get("callFrames", [])
+    found = initiator.get("url") or next((frame["url"] for frame in frames if frame["url"]), None)
+    return str(found) if found else None
+
+
+def _ms(timestamp_s: float, started_s: float) -> float:
+    return round((timestamp_s - started_s) * 1000, 3)

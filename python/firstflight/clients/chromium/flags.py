@@ -1,0 +1,70 @@
+"""How the browser is started: flags and a fresh profile, so that it loads the page and does nothing else."""
+
+import json
+from pathlib import Path
+
+from firstflight.clients.chromium.job import DriveJob
+
+FEATURES_OFF = (
+    # What asks the network on its own account.
+    "AimEnabled",
+    "AutofillServerCommunication",
+    "CertificateTransparencyComponentUpdater",
+    "DialMediaRouteProvider",
+    "InterestFeedContentSuggestions",
+    "MediaRouter",
+    "NetworkTimeServiceQuerying",
+    "OptimizationHints",
+    "PreconnectToSearch",
+    "Translate",
+    # What loads a page otherwise than it says.
+    "HttpsFirstBalancedModeAutoEnable",
+    "HttpsUpgrades",
+    # What Playwright needs off.
+    "AvoidCorsURLLoaderRestartOnRedirect",
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "LensOverlay",
+    "PaintHolding",
+)
+
+FLAGS = (
+    f"--disable-features={','.join(FEATURES_OFF)}",
+    "--disable-quic",
+    "--no-proxy-server",
+    "--disable-domain-reliability",
+    "--disable-client-side-phishing-detection",
+    "--no-pings",
+    "--disable-gpu",
+)
+"""Beyond those that Playwright gives (no field trials, background networking, updates, sync, first run)."""
+
+_NEVER = 2
+"""`NetworkPredictionOptions` (chrome/browser/preloading): no preconnect, prefetch or prerender by guess."""
+
+
+def flags(job: DriveJob) -> list[str]:
+    """The command line of the browser, without what Playwright adds."""
+    trusted = (
+        [f"--ignore-certificate-errors-spki-list={','.join(job.trusted_keys)}"] if job.trusted_keys else []
+    )
+    return [*FLAGS, f"--host-resolver-rules={_names(job.hosts)}", *trusted, *job.flags]
+
+
+def write_profile(folder: Path, job: DriveJob) -> None:
+    """Writes what a fresh profile must say before its first start.
+
+    Chromium asks some hosts only with https, whatever the page says (its HSTS preload list), until its build
+    is ten weeks old (`TransportSecurityState::IsBuildTimely`). `upgrade_bypass_list` is the preference behind
+    the policy HSTSPolicyBypassList.
+    """
+    local_state = {"hsts": {"policy": {"upgrade_bypass_list": job.clear_hosts}}}
+    preferences = {"net": {"network_prediction_options": _NEVER}}
+    (folder / "Default").mkdir(parents=True)
+    (folder / "Local State").write_text(json.dumps(local_state))
+    (folder / "Default" / "Preferences").write_text(json.dumps(preferences))
+
+
+def _names(hosts: list[str]) -> str:
+    """Other names fail at once, in the browser: a resolver could reach out of the laboratory by a socket."""
+    return ", ".join(["MAP * ~NOTFOUND", *(f"EXCLUDE {host}" for host in hosts)])

@@ -1,0 +1,100 @@
+"""What the driver is told and what it answers: JSON, so that it can run in a laboratory of its own."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class DriveJob:
+    """One page load.
+
+    Attributes:
+        url: The page.
+        browser: Path of the browser.
+        hosts: Every host the page was recorded with; no other name resolves.
+        clear_hosts: Those that are asked in the clear, whatever the browser's HSTS list says.
+        expected: URLs that the page is known to ask for; once all have ended there is nothing to wait for.
+        sandbox: Whether the browser locks its processes up.
+        timeout_ms: When the load is given up.
+        quiet_ms: After the load event, the page is done when nothing was under way for so long.
+        trusted_keys: SHA-256 of public keys, base64, that certificates may be signed with.
+        har: File for a HAR of the load, if one is wanted.
+        screenshot: File for a picture of the page, if one is wanted.
+        flags: Further command-line flags of the browser.
+    """
+
+    url: str
+    browser: str
+    hosts: list[str]
+    clear_hosts: list[str]
+    expected: list[str] = field(default_factory=list)
+    sandbox: bool = True
+    timeout_ms: int = 120_000
+    quiet_ms: int = 1_000
+    trusted_keys: list[str] = field(default_factory=list)
+    har: str | None = None
+    screenshot: str | None = None
+    flags: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """The form in which the driver takes it."""
+        return asdict(self)
+
+
+@dataclass
+class Fetch:
+    """One request as the browser saw it. Times are ms after navigation start; `None`: did not happen."""
+
+    url: str
+    method: str
+    kind: str
+    queued_ms: float
+    connect_start_ms: float | None = None
+    connect_end_ms: float | None = None
+    sent_ms: float | None = None
+    first_byte_ms: float | None = None
+    end_ms: float | None = None
+    status: int | None = None
+    mime: str | None = None
+    protocol: str | None = None
+    body_bytes: int | None = None
+    wire_bytes: int | None = None
+    initiator: str | None = None
+    socket: int | None = None
+    cached: bool = False
+    error: str | None = None
+
+
+@dataclass
+class Drive:
+    """What came of a load; the laboratory reads `started_ns`, `plt_ms`, `first_byte_ms` and `error`.
+
+    Attributes:
+        started_ns: Navigation start, monotonic clock, ns.
+        plt_ms: Navigation start to load event, ms.
+        first_byte_ms: First byte of the document, ms after navigation start.
+        marks: Further moments of the page, ms after navigation start: `dom_content_loaded_ms`,
+            `first_paint_ms`, `first_contentful_paint_ms`, `lcp_ms`.
+        fetches: Every request, in the order of being asked for.
+        browser: The browser's version.
+        error: Why the load failed.
+        broken: The browser itself failed: it died, hung, or could not be started.
+    """
+
+    started_ns: int | None = None
+    plt_ms: float | None = None
+    first_byte_ms: float | None = None
+    marks: dict[str, float | None] = field(default_factory=dict)
+    fetches: list[Fetch] = field(default_factory=list)
+    browser: str = ""
+    error: str | None = None
+    broken: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The form in which the driver answers."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> "Drive":
+        """The inverse of `to_json`."""
+        return cls(**{**document, "fetches": [Fetch(**fetch) for fetch in document["fetches"]]})
