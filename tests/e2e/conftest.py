@@ -1,10 +1,9 @@
 """Fixtures of the end-to-end tests: the real laboratory, the real program."""
 
-import os
 from pathlib import Path
 
 import pytest
-from program import Program
+from program import Program, unavailable
 
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.lab import Lab
@@ -38,10 +37,3 @@ def lab(emulator: Emulator) -> Lab:
 def program(emulator: Emulator, tmp_path: Path) -> Program:
     """The program `firstflight`, in an empty folder with an empty home."""
     return Program(tmp_path)
-
-
-def unavailable(reason: str) -> None:
-    """Fails in CI, skips elsewhere."""
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)

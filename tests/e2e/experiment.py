@@ -29,14 +29,13 @@ class Experiment:
         for page in PAGES:
             (program.folder / f"{page.page.name}.json").write_text(page.page.to_json())
 
-    def start(self) -> subprocess.Popen[str]:
+    def start(self, *flags: str) -> subprocess.Popen[str]:
         """Begins the experiment, or goes on with it where it has begun."""
         if (self.folder / "plan.toml").exists():
-            return self._program.start("run", "--resume", "--out", "out")
+            return self._program.start("run", "--resume", "--out", "out", *flags)
         pages = [f"{page.page.name}.json" for page in PAGES]
-        return self._program.start(
-            "run", *pages, *PATH, "--repeats", str(self._repeats), "--jobs", "4", "--out", "out"
-        )
+        plan = (*pages, *PATH, "--repeats", str(self._repeats), "--jobs", "4")
+        return self._program.start("run", *plan, "--out", "out", *flags)
 
     def resume(self) -> Ended:
         """Goes on to the end."""

@@ -12,7 +12,7 @@ REPEATS = {1: 9, 5: 5, 20: 3}
 """Loads per mode by length of the chain: a short one is more easily disturbed, and soon repeated."""
 ROUNDS = 3
 """How often a chain is measured at most: what else runs on the machine only ever adds to a load's time."""
-AT_A_TIME = 4
+AT_A_TIME = 6
 
 
 def measure(emulator: Emulator, length: int, rtt_ms: float, plts_ms: dict[str, list[float]]) -> None:

@@ -1,14 +1,15 @@
 """A lab is sealed: it has names and routes of its own, and the host keeps what it had."""
 
-import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import host
 import pytest
+from experiment import Experiment
 from program import Process, Program, namespaces_alive, own_namespaces, until
-from small_pages import document, fan, page
+from small_pages import document, page
 
 SLOW = page("slow", document(server_ms=5_000))
 """A page whose load lasts long enough to look inside."""
@@ -32,11 +33,11 @@ def running(program: Program) -> Iterator[Process]:
 
 
 def inside(program: Program) -> Process | None:
-    """The process inside a lab whose network is up and whose names are installed."""
+    """The process inside a lab that has all it needs: a connection of its client is established."""
     laboratories = program.laboratories()
     outside = {process.pid for process in laboratories}
     for process in laboratories:
-        if process.parent in outside and "o0.test" in read(process, "root/etc/hosts"):
+        if process.parent in outside and ":0050 01 " in read(process, "net/tcp"):
             return process
     return None
 
@@ -69,29 +70,20 @@ def test_a_lab_has_names_interfaces_routes_and_namespaces_of_its_own(program: Pr
 
 @pytest.mark.core
 def test_a_run_that_ends_leaves_the_host_as_it_was(program: Program) -> None:
-    profile = program.folder / "fan.json"
-    profile.write_text(fan(20).page.to_json())
+    experiment = Experiment(program, repeats=3)
     before = host.state()
     seen: set[str] = set()
-    ended = threading.Event()
-
-    def watch() -> None:
-        while not ended.wait(0.02):
-            for process in program.laboratories():
-                seen.update(process.namespaces())
-
-    watching = threading.Thread(target=watch)
-    watching.start()
-    result = program(
-        "run", profile, "--rtt", "20", "--repeats", "4", "--jobs", "4", "--out", "out", "--quiet"
-    )
-    ended.set()
-    watching.join()
-    assert result.code == 0, result.err
+    run = experiment.start("--quiet")
+    while run.poll() is None:
+        for process in program.laboratories():
+            seen |= process.namespaces()
+        time.sleep(0.02)
+    _, err = run.communicate()
+    assert (run.returncode, err) == (0, "")
     namespaces = seen - own_namespaces()
     assert len(namespaces) >= 8, "the namespaces of several laboratories were seen"
     assert until(lambda: not program.processes(), WITHIN_S)
     assert until(lambda: not namespaces & namespaces_alive(), WITHIN_S)
     assert program.files_elsewhere() == []
-    assert sorted(file.name for file in program.folder.iterdir()) == ["fan.json", "out"]
+    assert sorted(file.name for file in program.folder.iterdir()) == ["chain3.json", "fan2.json", "out"]
     assert host.state() == before

@@ -1,0 +1,62 @@
+"""Ctrl-C and termination: a clean end, what was measured is kept, and the way to go on is named."""
+
+import os
+import signal
+
+import pytest
+from experiment import Experiment
+from program import DEADLINE_S, Program, until
+
+
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.core), signal.SIGTERM], ids=["SIGINT", "SIGTERM"]
+)
+def test_a_signal_ends_a_run_cleanly_and_resume_completes_it(
+    number: signal.Signals, program: Program
+) -> None:
+    experiment = Experiment(program, repeats=10)
+    run = experiment.start()
+    assert until(lambda: experiment.lines() >= 5 or run.poll() is not None)
+    os.killpg(run.pid, number)
+    out, err = run.communicate(timeout=DEADLINE_S)
+
+    assert run.returncode == 128 + number
+    kept = experiment.made()
+    planned = experiment.planned()
+    assert 5 <= len(kept) < len(planned)
+    assert f"error: stopped by {number.name} with {len(kept)} of {len(planned)} loads made" in err
+    assert "hint: go on with: firstflight run --resume --out out" in err
+    assert "connections carried data in the SYN" in out, "the table of what was measured"
+    assert (experiment.folder / "report.html").exists()
+    assert program.processes() == []
+
+    before = (experiment.folder / "journal.jsonl").read_bytes()
+    assert experiment.resume().code == 0
+    assert experiment.made() == planned
+    assert (experiment.folder / "journal.jsonl").read_bytes().startswith(before), "nothing was made again"
+    assert all(record["load"]["status"] == "ok" for record in experiment.records())
+
+
+def test_a_second_signal_while_a_run_ends_does_not_lose_what_was_measured(program: Program) -> None:
+    experiment = Experiment(program, repeats=10)
+    run = experiment.start()
+    assert until(lambda: experiment.lines() >= 5 or run.poll() is not None)
+    for _ in range(2):
+        os.killpg(run.pid, signal.SIGINT)
+    run.communicate(timeout=DEADLINE_S)
+    assert run.returncode == 128 + signal.SIGINT
+    assert len(experiment.made()) >= 5
+    assert until(lambda: program.processes() == [])
+
+
+def test_a_signal_before_the_first_load_ends_a_run_cleanly(program: Program) -> None:
+    experiment = Experiment(program, repeats=2)
+    run = experiment.start()
+    assert until(lambda: program.laboratories() or run.poll() is not None)
+    os.killpg(run.pid, signal.SIGINT)
+    _, err = run.communicate(timeout=DEADLINE_S)
+    assert run.returncode == 128 + signal.SIGINT
+    assert "hint: go on with: firstflight run --resume --out out" in err
+    assert experiment.lines() == 0
+    assert "Traceback" not in err
+    assert until(lambda: program.processes() == [])
