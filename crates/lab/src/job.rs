@@ -1,8 +1,10 @@
 //! One load: what is asked, what is answered. Both are one JSON document.
 
+mod command;
 mod record;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use firstflight_loader::{Config, NANOS_PER_MS};
 use firstflight_page::Page;
@@ -11,13 +13,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::LabError;
 use crate::client;
+use crate::exec::{Directory, SETTLING, lines};
 use crate::lab::{Lab, LabConfig};
 use crate::origin::{Bodies, Headers, Served};
-use crate::relay::RelayReport;
+use crate::relay::{Keep, RelayReport};
 use crate::scheduling::Scheduling;
-use crate::witness::Expectation;
+use crate::witness::{Counters, Expectation};
 
-pub use record::Record;
+pub use command::{Command, Report};
+pub use record::{Connection, Record, Request};
+
+use command::Seen;
+use record::since;
 
 /// What is to be loaded, and how.
 #[derive(Debug, Clone, Deserialize)]
@@ -52,6 +59,20 @@ pub struct Job {
     /// Where the packets are kept.
     #[serde(default)]
     pub capture: Option<PathBuf>,
+    /// What loads the page.
+    #[serde(default)]
+    pub client: Client,
+}
+
+/// What loads a page.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Client {
+    /// The built-in loader.
+    #[default]
+    Loader,
+    /// Somebody else's program.
+    Command(Command),
 }
 
 /// The transport treatment under test.
@@ -158,7 +179,10 @@ impl Job {
             path: &self.path,
             tfo: self.mode == Mode::Tfo,
             keep_alive: self.keep_alive,
-            capture: self.capture.is_some(),
+            keep: Keep {
+                packets: self.capture.is_some(),
+                times: matches!(self.client, Client::Command(_)),
+            },
             realtime,
         })?;
         if self.cookies == Cookies::Warm {
@@ -166,15 +190,48 @@ impl Job {
         }
         let before = lab.counters()?;
         lab.shape();
+        match &self.client {
+            Client::Loader => self.load(lab, before),
+            Client::Command(command) => self.watch(command, lab, before),
+        }
+    }
+
+    /// Loads the page with the built-in client.
+    fn load(&self, lab: Lab, before: Counters) -> Result<Record, LabError> {
         let setup = lab.setup;
         let loaded = client::load(&self.page, self.config(), |host| lab.addresses.address(host))?;
         let counters = lab.counters()?.since(before);
         let matching = lab.matching();
+        let report = self.finish(lab)?;
+        Ok(Record::new(self, &loaded, &report, counters, matching, setup))
+    }
+
+    /// Lets a foreign client load the page.
+    fn watch(&self, command: &Command, lab: Lab, before: Counters) -> Result<Record, LabError> {
+        let ran = command.run(Duration::from_millis(self.timeout_ms))?;
+        lab.settle(SETTLING);
+        let counters = lab.counters()?.since(before);
+        let (setup, matching) = (lab.setup, lab.matching());
+        let conversations = lab.log().conversations();
+        let directory = Directory::new([&self.page].into_iter(), &lab.addresses);
+        let report = self.finish(lab)?;
+        let seen = Seen {
+            lines: &lines(&report.ledger, conversations),
+            directory: &directory,
+            report: &report,
+            counters,
+            matching,
+            setup,
+        };
+        Ok(command::record(self, command, ran, seen))
+    }
+
+    fn finish(&self, lab: Lab) -> Result<RelayReport, LabError> {
         let report = lab.finish()?;
         if let (Some(file), Some(capture)) = (&self.capture, &report.capture) {
             capture.write(file)?;
         }
-        Ok(Record::new(self, &loaded, &report, counters, matching, setup))
+        Ok(report)
     }
 
     fn config(&self) -> Config {

@@ -14,16 +14,12 @@ use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::client::connect;
 use crate::net::{self, AddressPlan, CLIENT, Offload, SERVICES, Side, Tun};
-use crate::origin::{Answers, ECHO_PORT, Log, Matching, Served, Servers, ServersConfig};
-use crate::relay::{Relay, RelayReport, Wire};
+use crate::origin::{Answers, ECHO_PORT, Log, Matching, SINK_PORT, Served, Servers, ServersConfig};
+use crate::relay::{Keep, Relay, RelayReport, Wire};
 use crate::witness::Counters;
 use crate::{LabError, scheduling};
 
 /// What a lab is built for.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "they are independent switches, named where they are set"
-)]
 pub struct LabConfig<'a> {
     /// What the servers serve.
     pub pages: &'a [Served<'a>],
@@ -33,8 +29,8 @@ pub struct LabConfig<'a> {
     pub tfo: bool,
     /// Whether connections outlive a response.
     pub keep_alive: bool,
-    /// Whether every packet is kept.
-    pub capture: bool,
+    /// What the relay keeps.
+    pub keep: Keep,
     /// Whether the calling thread has real-time priority for the relay to inherit.
     pub realtime: bool,
 }
@@ -61,13 +57,13 @@ impl Lab {
     /// [`LabError`] naming what the kernel refused.
     pub fn build(config: &LabConfig<'_>) -> Result<Self, LabError> {
         let started = Instant::now();
-        let offload = match (config.capture, config.path.is_pure_delay()) {
+        let offload = match (config.keep.packets, config.path.is_pure_delay()) {
             (true, _) => Offload::None,
             (false, true) => Offload::Segments,
             (false, false) => Offload::Checksums,
         };
         let addresses = AddressPlan::new(config.pages.iter().map(|served| served.page));
-        net::install_hosts(&addresses)?;
+        net::install_names(&addresses)?;
         net::set_client_sysctls(config.tfo)?;
         net::bring_loopback_up(Side::Client)?;
         let client = Tun::open(Side::Client, offload)?;
@@ -86,7 +82,7 @@ impl Lab {
             hosts: addresses.len(),
             largest_packet: offload.largest_packet(),
         };
-        let relay = Relay::start(wire, config.path, config.capture, config.realtime)?;
+        let relay = Relay::start(wire, config.path, config.keep, config.realtime)?;
         // The relay has inherited it; the client must not compete.
         scheduling::step_back();
         Ok(Self {
@@ -115,6 +111,22 @@ impl Lab {
             }
         }
         cross_once()
+    }
+
+    /// The same for the lab's own services.
+    ///
+    /// # Errors
+    /// [`LabError`] when they do not answer.
+    pub fn prime_services(&self) -> Result<(), LabError> {
+        prime_one(SocketAddrV4::new(SERVICES, SINK_PORT))?;
+        cross_once()
+    }
+
+    /// Waits until what was sent so far has crossed the shaped path, or `patience` is over: what follows on
+    /// the same links arrives behind it.
+    pub fn settle(&self, patience: Duration) {
+        // Silence means that the path is slower or lossier than that.
+        let _ = ask_echo(patience);
     }
 
     /// From now on packets cross the path as described, and are seen.
@@ -170,9 +182,12 @@ fn wait_connected(stream: &TcpStream) -> io::Result<()> {
 
 /// Returns once everything sent so far has crossed the relay.
 fn cross_once() -> Result<(), LabError> {
-    let failed = |error: io::Error| LabError::system("trying the lab's echo service", error);
-    let socket = UdpSocket::bind((CLIENT, 0)).map_err(failed)?;
-    socket.set_read_timeout(Some(PRIMING_TIMEOUT)).map_err(failed)?;
-    socket.send_to(b"?", (SERVICES, ECHO_PORT)).map_err(failed)?;
-    socket.recv(&mut [0; 8]).map(drop).map_err(failed)
+    ask_echo(PRIMING_TIMEOUT).map_err(|error| LabError::system("trying the lab's echo service", error))
+}
+
+fn ask_echo(patience: Duration) -> io::Result<()> {
+    let socket = UdpSocket::bind((CLIENT, 0))?;
+    socket.set_read_timeout(Some(patience))?;
+    socket.send_to(b"?", (SERVICES, ECHO_PORT))?;
+    socket.recv(&mut [0; 8]).map(drop)
 }

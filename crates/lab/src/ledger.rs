@@ -1,5 +1,7 @@
 //! The ledger: what the relay saw of each connection.
 
+mod timeline;
+
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
@@ -7,6 +9,8 @@ use firstflight_path::Direction;
 use serde::Serialize;
 
 use crate::relay::Segment;
+
+pub use timeline::{Progress, Timeline};
 
 /// Client port, server address and port: all connections have the same client address.
 pub type ConnectionKey = (u16, Ipv4Addr, u16);
@@ -44,15 +48,32 @@ pub struct Entry {
     pub bytes_down: u64,
     /// Bytes of IP packets the client sent.
     pub bytes_up: u64,
+    /// The first SYN-ACK reached the client.
+    pub answered: Option<u64>,
     /// A reset, or the second FIN.
     pub closed: Option<u64>,
+    /// When the client's data left it and the server's reached it; empty unless the ledger keeps times.
+    pub sent_data: Timeline,
+    /// See `sent_data`.
+    pub received_data: Timeline,
     client_isn: u32,
+    server_isn: Option<u32>,
     /// The SYN had data that has not been sent again.
     syn_data_sent_once: bool,
     syn_acks: u32,
+    after_syn_ack: Option<Reply>,
     /// Next expected sequence number, up and down.
     next: [Option<u32>; 2],
     fins: [bool; 2],
+}
+
+/// The client's first word after its SYNs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reply {
+    /// An acknowledgment.
+    Socket,
+    /// A reset without one: there is no socket any more (RFC 9293, section 3.10.7.1).
+    Nobody,
 }
 
 /// Every connection, in the order of first SYNs.
@@ -60,9 +81,18 @@ pub struct Entry {
 pub struct Ledger {
     entries: Vec<Entry>,
     by_key: HashMap<ConnectionKey, usize>,
+    keeps_times: bool,
 }
 
 impl Ledger {
+    /// A ledger that also keeps when each byte passed.
+    pub fn with_times() -> Self {
+        Self {
+            keeps_times: true,
+            ..Self::default()
+        }
+    }
+
     /// Every connection, in the order of first SYNs.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
@@ -83,13 +113,23 @@ impl Ledger {
             // The tail of a connection from before the path was shaped.
             _ => return,
         };
-        self.entries[index].sent(direction, now, segment);
+        let entry = &mut self.entries[index];
+        if self.keeps_times && direction == Direction::Up {
+            let start = offset(segment, entry.client_isn);
+            entry.sent_data.note(now, start, segment.payload_bytes);
+        }
+        entry.sent(direction, now, segment);
     }
 
     /// A segment reaches the client.
     pub fn arrived(&mut self, now: u64, segment: &Segment) {
         if let Some(index) = self.by_key.get(&key(Direction::Down, segment)) {
-            self.entries[*index].arrived(now, segment);
+            let entry = &mut self.entries[*index];
+            if let (true, Some(isn)) = (self.keeps_times, entry.server_isn) {
+                let start = offset(segment, isn);
+                entry.received_data.note(now, start, segment.payload_bytes);
+            }
+            entry.arrived(now, segment);
         }
     }
 
@@ -108,15 +148,30 @@ impl Ledger {
             retransmits: 0,
             bytes_down: 0,
             bytes_up: 0,
+            answered: None,
             closed: None,
+            sent_data: Timeline::default(),
+            received_data: Timeline::default(),
             client_isn: segment.sequence,
+            server_isn: None,
             syn_data_sent_once: segment.payload_bytes > 0,
             syn_acks: 0,
+            after_syn_ack: None,
             next: [None; 2],
             fins: [false; 2],
         });
         self.by_key.insert(key, self.entries.len() - 1);
         self.entries.len() - 1
+    }
+}
+
+impl Reply {
+    fn of(segment: &Segment) -> Option<Self> {
+        match (segment.flags.ack, segment.flags.rst) {
+            (true, _) => Some(Self::Socket),
+            (false, true) => Some(Self::Nobody),
+            (false, false) => None,
+        }
     }
 }
 
@@ -131,6 +186,11 @@ impl Entry {
         self.offered() && self.syn_data_acked
     }
 
+    /// Whether the client had hung up before the SYN-ACK came.
+    pub fn deserted(&self) -> bool {
+        self.after_syn_ack == Some(Reply::Nobody)
+    }
+
     fn sent(&mut self, direction: Direction, now: u64, segment: &Segment) {
         match direction {
             Direction::Up => {
@@ -140,10 +200,12 @@ impl Entry {
                     return;
                 }
                 self.note_end(now, 0, segment);
+                self.after_syn_ack = self.after_syn_ack.or(Reply::of(segment));
             }
             Direction::Down if segment.flags.syn => {
                 self.syn_acks += 1;
                 self.retransmits += u32::from(self.syn_acks > 1);
+                self.server_isn = Some(segment.sequence);
                 self.next[1] = Some(segment.sequence.wrapping_add(1));
                 return;
             }
@@ -173,6 +235,9 @@ impl Entry {
 
     fn arrived(&mut self, now: u64, segment: &Segment) {
         self.bytes_down += u64::from(segment.packet_bytes);
+        if segment.flags.syn {
+            self.answered.get_or_insert(now);
+        }
         if segment.flags.syn && self.syn_payload_bytes > 0 {
             let acked = segment
                 .acknowledgment
@@ -188,6 +253,12 @@ impl Entry {
             self.closed = Some(now);
         }
     }
+}
+
+/// Where a segment's data begins in its stream.
+fn offset(segment: &Segment, isn: u32) -> u32 {
+    let first = segment.sequence.wrapping_add(u32::from(segment.flags.syn));
+    first.wrapping_sub(isn.wrapping_add(1))
 }
 
 fn key(direction: Direction, segment: &Segment) -> ConnectionKey {

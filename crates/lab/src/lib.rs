@@ -8,6 +8,7 @@ pub mod calibrate;
 pub mod client;
 pub mod clock;
 pub mod doctor;
+pub mod exec;
 pub mod job;
 pub mod lab;
 pub mod ledger;

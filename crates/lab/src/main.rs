@@ -1,11 +1,15 @@
 //! `firstflight-lab`: one job on standard input, one JSON document on standard output.
 
+use std::fs::File;
+use std::io::Write;
 use std::process::ExitCode;
 
 use firstflight_lab::calibrate::{self, Calibration, Probes};
-use firstflight_lab::job::Job;
+use firstflight_lab::exec::{ExecJob, Terminal};
+use firstflight_lab::job::{Client, Job, Record};
 use firstflight_lab::sandbox::{self, Side};
-use firstflight_lab::{LabError, doctor, tether};
+use firstflight_lab::tether::{self, Tether};
+use firstflight_lab::{LabError, doctor};
 use serde::Serialize;
 
 /// The job could not be done.
@@ -14,7 +18,8 @@ const EXIT_REFUSED: u8 = 2;
 fn main() -> ExitCode {
     let command = std::env::args().nth(1).unwrap_or_default();
     let answer = match command.as_str() {
-        "load" => in_lab(|realtime| answer(&Job::from_json(&tethered_job()?)?.run(realtime)?)),
+        "load" => in_lab(|realtime| answer(&load(realtime)?)),
+        "exec" => return exec(),
         "calibrate" => in_lab(|realtime| answer(&Calibration::from_json(&tethered_job()?)?.run(realtime)?)),
         "floor" => in_lab(|_| answer(&calibrate::floor(tethered_probes()?)?)),
         "try-namespaces" => in_lab(|_| Ok(String::new())),
@@ -48,10 +53,49 @@ fn in_lab(job: impl FnOnce(bool) -> Result<String, LabError>) -> Result<Option<S
     }
 }
 
+fn load(realtime: bool) -> Result<Record, LabError> {
+    let job = Job::from_json(&tethered_job()?)?;
+    if matches!(job.client, Client::Command(_)) {
+        sandbox::mount_proc();
+    }
+    job.run(realtime)
+}
+
+/// Runs a program on the caller's own streams and terminal: the job comes by the descriptor that the first
+/// argument names, the answer goes to the second's. Ends as the program ended.
+fn exec() -> ExitCode {
+    let descriptor = |at: usize| std::env::args().nth(at)?.parse().ok();
+    let (Some(job), Some(answer)) = (descriptor(2), descriptor(3)) else {
+        eprintln!("usage: firstflight-lab exec JOB-DESCRIPTOR ANSWER-DESCRIPTOR");
+        return ExitCode::from(EXIT_REFUSED);
+    };
+    let terminal = Terminal::share();
+    let ran = match sandbox::enter() {
+        Ok(Side::Outside(code)) => {
+            drop(terminal);
+            return ExitCode::from(code as u8);
+        }
+        Ok(Side::Inside { realtime }) => {
+            // The terminal is given back from outside.
+            std::mem::forget(terminal);
+            sandbox::mount_proc();
+            Tether::take(job)
+                .and_then(Tether::read_job)
+                .and_then(|text| ExecJob::from_json(&text)?.run(realtime))
+        }
+        Err(error) => Err(error),
+    };
+    let (text, code) = match &ran {
+        Ok(record) => (serde_json::json!(record).to_string(), record.exit_code as u8),
+        Err(error) => (serde_json::json!({ "error": error }).to_string(), EXIT_REFUSED),
+    };
+    // Whoever reads it finds nothing there if it cannot be written, and says so.
+    let _ = tether::take(answer).map(|answer| File::from(answer).write_all(text.as_bytes()));
+    ExitCode::from(code)
+}
+
 fn tethered_job() -> Result<String, LabError> {
-    let text = tether::read_job()?;
-    tether::die_with_stdin();
-    Ok(text)
+    Tether::take(0)?.read_job()
 }
 
 fn tethered_probes() -> Result<Probes, LabError> {

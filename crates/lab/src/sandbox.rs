@@ -73,6 +73,15 @@ pub fn enter() -> Result<Side, LabError> {
     }
 }
 
+/// Shows the lab's own processes in `/proc`, so that programs inside find themselves there.
+///
+/// Where the container hides parts of `/proc` the kernel refuses (`fs/namespace.c`, `mnt_already_visible`), and
+/// programs see the host's processes by numbers that are not theirs. Most never look.
+pub fn mount_proc() {
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    let _ = mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>);
+}
+
 fn write_id_map(file: &str, content: &str) -> Result<(), LabError> {
     fs::write(format!("/proc/self/{file}"), content)
         .map_err(|error| LabError::system(&format!("writing {file} of the user namespace"), error))

@@ -1,30 +1,74 @@
-//! The lab lives as long as its standard input: whoever started it holds the other end.
+//! A lab lives as long as the descriptor its job comes by: whoever started it holds the other end.
+//!
+//! That is standard input; where standard input belongs to somebody else ([`crate::exec`]), another one.
 
-use std::io::{self, BufRead, Read};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
 use crate::LabError;
 
-/// Reads the job, one line, and ties the life of this process to the rest of standard input.
-///
-/// # Errors
-/// [`LabError`] when there is no line to read.
-pub fn read_job() -> Result<String, LabError> {
-    let mut line = String::new();
-    io::stdin()
-        .lock()
-        .read_line(&mut line)
-        .map_err(|error| LabError::new(format!("reading the job: {error}"), "write one line of JSON"))?;
-    Ok(line)
-}
-
-/// Ends this process, and with it the lab, when standard input closes.
-pub fn die_with_stdin() {
-    std::thread::spawn(|| {
-        let mut rest = [0; 256];
-        while matches!(io::stdin().lock().read(&mut rest), Ok(1..)) {}
-        std::process::exit(EXIT_ABANDONED);
-    });
-}
+/// The descriptor, and the job it brought.
+#[derive(Debug)]
+pub struct Tether(File);
 
 /// Exit code of a lab whose owner went away.
 const EXIT_ABANDONED: i32 = 3;
+
+impl Tether {
+    /// Takes a descriptor that this process was started with. Programs started from here do not get it.
+    ///
+    /// # Errors
+    /// [`LabError`] when there is no such descriptor.
+    pub fn take(descriptor: RawFd) -> Result<Self, LabError> {
+        take(descriptor).map(|owned| Self(owned.into()))
+    }
+
+    /// Reads the job, one line, and ties the life of this process to what else may come.
+    ///
+    /// # Errors
+    /// [`LabError`] when the line cannot be read.
+    pub fn read_job(mut self) -> Result<String, LabError> {
+        let text = self
+            .read_line()
+            .map_err(|error| LabError::new(format!("reading the job: {error}"), "write one line of JSON"))?;
+        std::thread::spawn(move || {
+            let mut rest = [0; 256];
+            while matches!(self.0.read(&mut rest), Ok(1..)) {}
+            std::process::exit(EXIT_ABANDONED);
+        });
+        Ok(text)
+    }
+
+    fn read_line(&mut self) -> std::io::Result<String> {
+        let mut line = Vec::new();
+        let mut chunk = vec![0; 65_536];
+        while !line.ends_with(b"\n") {
+            match self.0.read(&mut chunk)? {
+                0 => break,
+                length => line.extend_from_slice(&chunk[..length]),
+            }
+        }
+        String::from_utf8(line).map_err(std::io::Error::other)
+    }
+}
+
+/// Takes a descriptor that this process was started with, for itself alone.
+///
+/// # Errors
+/// [`LabError`] when there is no such descriptor.
+pub fn take(descriptor: RawFd) -> Result<OwnedFd, LabError> {
+    let missing = |errno| LabError::system(&format!("taking descriptor {descriptor}"), errno);
+    // SAFETY: whoever started this process opened it for this one user, named in the arguments.
+    let owned = unsafe { OwnedFd::from_raw_fd(descriptor) };
+    match fcntl(&owned, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)) {
+        Ok(_) => Ok(owned),
+        Err(errno) => {
+            // It is not open: there is nothing to close.
+            std::mem::forget(owned);
+            Err(missing(errno))
+        }
+    }
+}

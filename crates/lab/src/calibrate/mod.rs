@@ -17,6 +17,7 @@ use crate::job::RelaySummary;
 use crate::lab::{Lab, LabConfig};
 use crate::net::{CLIENT, SERVICES};
 use crate::origin::{Bodies, ECHO_PORT, Headers, SINK_PORT, SOURCE_PORT, Served};
+use crate::relay::Keep;
 
 pub use floor::floor;
 pub use flow::{Flow, flood, receive, transmit};
@@ -105,7 +106,7 @@ impl Calibration {
             path: &self.path,
             tfo: false,
             keep_alive: true,
-            capture: false,
+            keep: Keep::default(),
             realtime,
         })?;
         lab.shape();

@@ -5,12 +5,14 @@ use std::time::Duration;
 use firstflight_loader::RequestRecord;
 use serde::Serialize;
 
+use super::command::Report;
 use super::{Job, RelaySummary};
 use crate::client::Loaded;
+use crate::exec::Traffic;
 use crate::ledger::{Cookie, Entry};
 use crate::origin::Matching;
 use crate::relay::RelayReport;
-use crate::witness::{Counters, Proof, Statement, examine};
+use crate::witness::{Counters, Statement, examine};
 
 /// One load.
 #[derive(Debug, Clone, Serialize)]
@@ -27,47 +29,42 @@ pub struct Record {
     pub setup_ms: f64,
     /// Every resource of the page.
     pub requests: Vec<Request>,
-    /// Every connection, in the order of opening.
-    pub connections: Vec<Connection>,
     /// How requests found their answers.
     #[serde(flatten)]
     pub matching: Matching,
-    /// Connections whose SYN carried a cookie and data.
-    pub tfo_offered: u64,
-    /// ... whose data the SYN-ACK acknowledged.
-    pub tfo_accepted: u64,
-    /// Bytes of IP packets that reached the client.
-    pub bytes_down: u64,
-    /// Bytes of IP packets the client sent.
-    pub bytes_up: u64,
-    /// Segments sent again, SYNs included.
-    pub retransmits: u64,
+    /// What crossed the wire, with its proof.
+    #[serde(flatten)]
+    pub traffic: Traffic,
     /// How the relay did.
     pub relay: RelaySummary,
-    /// What the witnesses say.
-    pub proof: Proof,
+    /// What became of a foreign client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<Report>,
+    /// What it says itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<serde_json::Value>,
 }
 
 /// One resource of the page. Times are ms since navigation start.
 #[derive(Debug, Clone, Serialize)]
 pub struct Request {
-    index: usize,
-    url: String,
-    origin: String,
-    connection: Option<u32>,
-    queued_ms: Option<f64>,
-    connect_start_ms: Option<f64>,
-    connect_end_ms: Option<f64>,
-    sent_ms: Option<f64>,
-    first_byte_ms: Option<f64>,
-    end_ms: Option<f64>,
-    status: Option<u16>,
-    mime: String,
-    body_bytes: u64,
-    wire_bytes: u64,
-    initiator: Option<usize>,
+    pub(super) index: usize,
+    pub(super) url: String,
+    pub(super) origin: String,
+    pub(super) connection: Option<u32>,
+    pub(super) queued_ms: Option<f64>,
+    pub(super) connect_start_ms: Option<f64>,
+    pub(super) connect_end_ms: Option<f64>,
+    pub(super) sent_ms: Option<f64>,
+    pub(super) first_byte_ms: Option<f64>,
+    pub(super) end_ms: Option<f64>,
+    pub(super) status: Option<u16>,
+    pub(super) mime: String,
+    pub(super) body_bytes: u64,
+    pub(super) wire_bytes: u64,
+    pub(super) initiator: Option<usize>,
     /// Why it failed.
-    error: Option<String>,
+    pub(super) error: Option<String>,
 }
 
 /// One connection. Times are ms since navigation start.
@@ -120,15 +117,19 @@ impl Record {
                 .iter()
                 .map(|request| Request::new(job, loaded, request))
                 .collect(),
-            connections: connections(job, loaded, &statements),
             matching,
-            tfo_offered: proof.ledger.offered,
-            tfo_accepted: proof.ledger.accepted,
-            bytes_down: entries().map(|entry| entry.bytes_down).sum(),
-            bytes_up: entries().map(|entry| entry.bytes_up).sum(),
-            retransmits: entries().map(retransmits).sum(),
+            traffic: Traffic {
+                connections: connections(job, loaded, &statements),
+                tfo_offered: proof.ledger.offered,
+                tfo_accepted: proof.ledger.accepted,
+                bytes_down: entries().map(|entry| entry.bytes_down).sum(),
+                bytes_up: entries().map(|entry| entry.bytes_up).sum(),
+                retransmits: entries().map(retransmits).sum(),
+                proof,
+            },
             relay: RelaySummary::new(report, job.late_bound_ms),
-            proof,
+            client: None,
+            result: None,
         }
     }
 }
@@ -156,6 +157,25 @@ impl Request {
             wire_bytes: loaded.wire_bytes[request.resource],
             initiator: request.initiator,
             error: request.error.clone(),
+        }
+    }
+}
+
+impl Connection {
+    /// The row of an entry of the ledger; `started` is the monotonic moment its times count from, ns.
+    pub fn new(connection: u32, origin: String, entry: &Entry, started: u64) -> Self {
+        Self {
+            connection,
+            origin,
+            opened_ms: since(started, entry.opened),
+            syn_payload_bytes: entry.syn_payload_bytes,
+            cookie: entry.cookie,
+            syn_data_acked: entry.accepted(),
+            syn_retransmits: entry.syn_retransmits,
+            retransmits: entry.retransmits,
+            bytes_down: entry.bytes_down,
+            bytes_up: entry.bytes_up,
+            closed_ms: entry.closed.map(|at| since(started, at)),
         }
     }
 }
@@ -190,24 +210,22 @@ fn connections(job: &Job, loaded: &Loaded, statements: &[Statement]) -> Vec<Conn
     let rows = statements.iter().filter_map(|statement| {
         let entry = statement.ledger.as_ref()?;
         let origin = of(statement.connection).and_then(|connection| origins.get(connection.origin));
-        let since = |at: u64| ms(at.saturating_sub(loaded.started));
-        Some(Connection {
-            connection: statement.connection,
-            origin: origin.map(ToString::to_string).unwrap_or_default(),
-            opened_ms: since(entry.opened),
-            syn_payload_bytes: entry.syn_payload_bytes,
-            cookie: entry.cookie,
-            syn_data_acked: entry.accepted(),
-            syn_retransmits: entry.syn_retransmits,
-            retransmits: entry.retransmits,
-            bytes_down: entry.bytes_down,
-            bytes_up: entry.bytes_up,
-            closed_ms: entry.closed.map(since),
-        })
+        let origin = origin.map(ToString::to_string).unwrap_or_default();
+        Some(Connection::new(
+            statement.connection,
+            origin,
+            entry,
+            loaded.started,
+        ))
     });
     rows.collect()
 }
 
 fn ms(nanos: u64) -> f64 {
     nanos as f64 / 1e6
+}
+
+/// From `started` to `at`, ms; negative for what was before.
+pub(super) fn since(started: u64, at: u64) -> f64 {
+    at.cast_signed().wrapping_sub(started.cast_signed()) as f64 / 1e6
 }

@@ -2,7 +2,7 @@
 
 mod addresses;
 mod device;
-mod hosts;
+mod names;
 mod netlink;
 mod offload;
 mod socket;
@@ -10,7 +10,7 @@ mod sysctl;
 
 pub use addresses::{AddressPlan, CLIENT, SERVICES};
 pub use device::{Side, Tun, bring_loopback_up, bring_veth_up, make_veth_pair};
-pub use hosts::install_hosts;
+pub use names::install_names;
 pub use offload::{Offload, VNET_HEADER_BYTES};
 pub use socket::{
     TCP_FASTOPEN, TCP_FASTOPEN_CONNECT, TCP_FASTOPEN_KEY, set_congestion_control, set_tcp_option,

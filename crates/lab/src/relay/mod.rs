@@ -13,4 +13,4 @@ mod run;
 pub use capture::Capture;
 pub use lateness::{Lateness, LatenessSummary};
 pub use packet::{Segment, TcpFlags};
-pub use run::{Relay, RelayReport, Wire};
+pub use run::{Keep, Relay, RelayReport, Wire};

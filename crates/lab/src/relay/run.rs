@@ -40,6 +40,15 @@ pub struct Wire {
     pub largest_packet: usize,
 }
 
+/// What a relay keeps beyond one entry per connection.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Keep {
+    /// Every packet, for a capture.
+    pub packets: bool,
+    /// When each byte of each connection passed.
+    pub times: bool,
+}
+
 /// Where a packet comes from, where it goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
@@ -99,7 +108,7 @@ impl Relay {
     ///
     /// # Errors
     /// [`LabError`] when the path is impossible or the thread cannot be started.
-    pub fn start(wire: Wire, path: &PathConfig, capture: bool, realtime: bool) -> Result<Self, LabError> {
+    pub fn start(wire: Wire, path: &PathConfig, keep: Keep, realtime: bool) -> Result<Self, LabError> {
         let network = Network::new(path)
             .map_err(|error| LabError::new(error.to_string(), "correct the path's description"))?;
         let wake = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
@@ -113,7 +122,7 @@ impl Relay {
             .name("relay".to_owned())
             .spawn(move || {
                 let scheduling = scheduling::become_relay(realtime);
-                Loop::new(wire, network, capture, scheduling, &theirs).run()
+                Loop::new(wire, network, keep, scheduling, &theirs).run()
             })
             .map_err(|error| LabError::system("starting the relay", error))?;
         Ok(Self { control, thread })
@@ -158,13 +167,17 @@ impl<'a> Loop<'a> {
     fn new(
         wire: Wire,
         network: Network<Vec<u8>>,
-        capture: bool,
+        keep: Keep,
         scheduling: Scheduling,
         control: &'a Control,
     ) -> Self {
         let report = RelayReport {
-            ledger: Ledger::default(),
-            capture: capture.then(Capture::default),
+            ledger: if keep.times {
+                Ledger::with_times()
+            } else {
+                Ledger::default()
+            },
+            capture: keep.packets.then(Capture::default),
             lateness: Lateness::default(),
             drops: [0; 2],
             refused: 0,

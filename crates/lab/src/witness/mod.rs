@@ -5,5 +5,5 @@ mod proof;
 mod tcp_info;
 
 pub use counters::Counters;
-pub use proof::{Expectation, Proof, Statement, examine};
+pub use proof::{Expectation, Proof, Sockets, Statement, examine};
 pub use tcp_info::TcpInfo;

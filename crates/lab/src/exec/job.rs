@@ -1,0 +1,191 @@
+//! `exec`: what is asked, what is answered. Both are one JSON document.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use firstflight_page::Page;
+use firstflight_path::PathConfig;
+use serde::{Deserialize, Serialize};
+
+use super::{Directory, Ending, Program, Streams, Traffic, lines};
+use crate::job::{Cookies, Mode, RelaySummary};
+use crate::lab::{Lab, LabConfig};
+use crate::origin::{Bodies, Headers, Matching, Served};
+use crate::relay::Keep;
+use crate::witness::Expectation;
+use crate::{LabError, clock};
+
+/// What is to be run, and what around it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExecJob {
+    /// The pages that the servers serve.
+    pub pages: Vec<ServedPage>,
+    /// What the packets cross.
+    pub path: PathConfig,
+    /// The treatment.
+    pub mode: Mode,
+    /// Which cookies the client has.
+    pub cookies: Cookies,
+    /// Whether connections outlive a response.
+    pub keep_alive: bool,
+    /// How late a packet may be delivered, ms.
+    pub late_bound_ms: f64,
+    /// Where the packets are kept.
+    #[serde(default)]
+    pub capture: Option<PathBuf>,
+    /// The program.
+    pub program: Program,
+}
+
+/// A page with the files of its bodies.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServedPage {
+    /// The page, as a profile.
+    pub page: Page,
+    /// Files with recorded bodies, by resource index.
+    #[serde(default)]
+    pub bodies: Bodies,
+    /// Recorded header fields of responses, by resource index.
+    #[serde(default)]
+    pub headers: Headers,
+}
+
+/// What came of it. Times are ms since the program was started.
+#[derive(Debug, Clone, Serialize)]
+pub struct ExecRecord {
+    /// What the caller is to end with: the program's exit code, 128 + n when signal n killed it, 127 when there
+    /// is no such program, 126 when it cannot be run; as shells count it.
+    pub exit_code: i32,
+    /// Why the program could not be started.
+    pub error: Option<String>,
+    /// How long it ran.
+    pub elapsed_ms: f64,
+    /// Building the lab.
+    pub setup_ms: f64,
+    /// Requests answered as recorded.
+    pub requests: usize,
+    /// How requests found their answers.
+    #[serde(flatten)]
+    pub matching: Matching,
+    /// What crossed the wire.
+    #[serde(flatten)]
+    pub traffic: Traffic,
+    /// How the relay did.
+    pub relay: RelaySummary,
+}
+
+/// How long packets under way may take to arrive once the program has ended.
+pub const SETTLING: Duration = Duration::from_secs(3);
+
+impl ExecJob {
+    /// Reads a job.
+    ///
+    /// # Errors
+    /// [`LabError`] naming what is wrong with it.
+    pub fn from_json(text: &str) -> Result<Self, LabError> {
+        let job: Self = serde_json::from_str(text)
+            .map_err(|error| LabError::new(format!("the job: {error}"), "send one line of JSON"))?;
+        for served in &job.pages {
+            let page = &served.page;
+            page.validate()
+                .map_err(|error| LabError::new(format!("page.{error}"), error.hint))?;
+        }
+        Ok(job)
+    }
+
+    /// Builds the lab, primes it, runs the program, and hears the witnesses.
+    ///
+    /// # Errors
+    /// [`LabError`] when the lab cannot be built; a program that fails is a record that says so.
+    pub fn run(&self, realtime: bool) -> Result<ExecRecord, LabError> {
+        let pages: Vec<_> = self.pages.iter().map(ServedPage::served).collect();
+        let lab = Lab::build(&LabConfig {
+            pages: &pages,
+            path: &self.path,
+            tfo: self.mode == Mode::Tfo,
+            keep_alive: self.keep_alive,
+            keep: Keep {
+                packets: self.capture.is_some(),
+                times: false,
+            },
+            realtime,
+        })?;
+        if self.cookies == Cookies::Warm {
+            lab.prime(&pages)?;
+            lab.prime_services()?;
+        }
+        let before = lab.counters()?;
+        lab.shape();
+        let started = clock::now();
+        let (ending, error) = self.start_and_wait();
+        lab.settle(SETTLING);
+        let counters = lab.counters()?.since(before);
+        let directory = Directory::new(pages.iter().map(|served| served.page), &lab.addresses);
+        let (setup, matching) = (lab.setup, lab.matching());
+        let conversations = lab.log().conversations();
+        let report = lab.finish()?;
+        if let (Some(file), Some(capture)) = (&self.capture, &report.capture) {
+            capture.write(file)?;
+        }
+        let lines = lines(&report.ledger, conversations);
+        let exchanges = || lines.iter().flat_map(|line| &line.exchanges);
+        Ok(ExecRecord {
+            exit_code: ending.code,
+            error,
+            elapsed_ms: ending.elapsed.as_secs_f64() * 1e3,
+            setup_ms: setup.as_secs_f64() * 1e3,
+            requests: exchanges().filter(|exchange| exchange.resource.is_some()).count(),
+            matching,
+            traffic: Traffic::new(&lines, &directory, started, self.expectation(), counters),
+            relay: RelaySummary::new(&report, self.late_bound_ms),
+        })
+    }
+
+    /// Runs the program on the caller's own streams.
+    fn start_and_wait(&self) -> (Ending, Option<String>) {
+        let streams = Streams {
+            input: Stdio::inherit(),
+            output: Stdio::inherit(),
+            errors: Stdio::inherit(),
+        };
+        match self.program.run(streams, None) {
+            Ok(ending) => (ending, None),
+            Err(error) => {
+                let code = if error.kind() == ErrorKind::NotFound {
+                    127
+                } else {
+                    126
+                };
+                let program = self.program.argv.first().map_or("", String::as_str);
+                let ending = Ending {
+                    code,
+                    timed_out: false,
+                    elapsed: Duration::ZERO,
+                };
+                (ending, Some(format!("cannot run {program}: {error}")))
+            }
+        }
+    }
+
+    /// A program may connect and say nothing, or speak to no page: nothing is promised of every SYN.
+    fn expectation(&self) -> Expectation {
+        match self.mode {
+            Mode::Tcp => Expectation::Never,
+            Mode::Tfo => Expectation::Agreement,
+        }
+    }
+}
+
+impl ServedPage {
+    fn served(&self) -> Served<'_> {
+        Served {
+            page: &self.page,
+            bodies: &self.bodies,
+            headers: &self.headers,
+        }
+    }
+}

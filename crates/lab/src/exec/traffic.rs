@@ -1,0 +1,135 @@
+//! What a foreign program did, as the relay, the servers and the kernel saw it.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use firstflight_page::{Origin, Page};
+use serde::Serialize;
+
+use crate::job::Connection;
+use crate::ledger::{ConnectionKey, Entry, Ledger};
+use crate::net::AddressPlan;
+use crate::origin::{Conversation, Exchange};
+use crate::witness::{Counters, Expectation, Proof, Sockets, Statement, examine};
+
+/// One connection: what the ledger says of it, and the server that accepted it, if one did.
+#[derive(Debug)]
+pub struct Line<'a> {
+    /// What the relay saw.
+    pub entry: &'a Entry,
+    /// What the server saw.
+    pub conversation: Option<Arc<Conversation>>,
+    /// Its requests.
+    pub exchanges: Vec<Exchange>,
+}
+
+/// Who is where.
+#[derive(Debug)]
+pub struct Directory(HashMap<(Ipv4Addr, u16), Origin>);
+
+/// The sums of all connections, with their proof.
+#[derive(Debug, Clone, Serialize)]
+pub struct Traffic {
+    /// Every connection, in the order of opening.
+    pub connections: Vec<Connection>,
+    /// Connections whose SYN carried a cookie and data.
+    pub tfo_offered: u64,
+    /// ... whose data the SYN-ACK acknowledged.
+    pub tfo_accepted: u64,
+    /// Bytes of IP packets that reached the client.
+    pub bytes_down: u64,
+    /// Bytes of IP packets the client sent.
+    pub bytes_up: u64,
+    /// Segments sent again, SYNs included.
+    pub retransmits: u64,
+    /// What the witnesses say.
+    pub proof: Proof,
+}
+
+/// Brings together what the relay and the servers saw of each connection, in the order of opening.
+pub fn lines(ledger: &Ledger, conversations: Vec<Arc<Conversation>>) -> Vec<Line<'_>> {
+    let mut accepted: HashMap<ConnectionKey, VecDeque<Arc<Conversation>>> = HashMap::new();
+    for conversation in conversations {
+        accepted
+            .entry(conversation.key)
+            .or_default()
+            .push_back(conversation);
+    }
+    let line = |entry| Line::new(entry, accepted.get_mut(&entry.key).and_then(VecDeque::pop_front));
+    ledger.entries().iter().map(line).collect()
+}
+
+impl<'a> Line<'a> {
+    fn new(entry: &'a Entry, conversation: Option<Arc<Conversation>>) -> Self {
+        let exchanges = conversation.as_ref().map(|seen| seen.exchanges());
+        Self {
+            entry,
+            exchanges: exchanges.unwrap_or_default(),
+            conversation,
+        }
+    }
+}
+
+impl Directory {
+    /// The origins of `pages` by their addresses.
+    pub fn new<'a>(pages: impl Iterator<Item = &'a Page>, addresses: &AddressPlan) -> Self {
+        let origins = pages.flat_map(Page::origins);
+        Self(
+            origins
+                .filter_map(|origin| Some(((addresses.address(&origin.host)?, origin.port), origin)))
+                .collect(),
+        )
+    }
+
+    /// The origin that listens at the server's end of a connection, or what of its end is known.
+    fn name(&self, key: ConnectionKey) -> String {
+        let (_, address, port) = key;
+        let origin = self.0.get(&(address, port));
+        origin.map_or_else(|| format!("{address}:{port}"), ToString::to_string)
+    }
+}
+
+impl Traffic {
+    /// Sums connections up. `started` is the monotonic moment their times count from, ns.
+    pub fn new(
+        lines: &[Line<'_>],
+        directory: &Directory,
+        started: u64,
+        expectation: Expectation,
+        counters: Counters,
+    ) -> Self {
+        let statements: Vec<_> = lines.iter().enumerate().map(statement).collect();
+        let proof = Proof {
+            sockets: Sockets::Servers,
+            ..examine(expectation, &statements, counters)
+        };
+        let sum = |count: fn(&Entry) -> u64| lines.iter().map(|line| count(line.entry)).sum();
+        let connections = lines.iter().enumerate().map(|(number, line)| {
+            Connection::new(number as u32, directory.name(line.entry.key), line.entry, started)
+        });
+        Self {
+            connections: connections.collect(),
+            tfo_offered: proof.ledger.offered,
+            tfo_accepted: proof.ledger.accepted,
+            bytes_down: sum(|entry| entry.bytes_down),
+            bytes_up: sum(|entry| entry.bytes_up),
+            retransmits: sum(|entry| u64::from(entry.retransmits + entry.syn_retransmits)),
+            proof,
+        }
+    }
+}
+
+/// The sockets of a foreign program cannot be asked, the servers' can: `TCP_INFO` tells of SYN data at either
+/// end. Where nobody listens nobody took data from a SYN.
+fn statement((number, line): (usize, &Line<'_>)) -> Statement {
+    let asked = line.conversation.as_ref().map(|conversation| conversation.info);
+    Statement {
+        connection: number as u32,
+        ledger: Some(line.entry.clone()),
+        tcp_info: match asked {
+            Some(info) => info.map(|info| info.syn_data),
+            None => line.entry.answered.is_none().then_some(false),
+        },
+    }
+}

@@ -1,0 +1,327 @@
+//! A page loaded by somebody else's program: what it is, and the record of its load.
+//!
+//! It cannot be asked for its times. Its requests are the servers', timed by when their bytes crossed the wire
+//! at the client's end; its page load time runs from the first SYN to the last byte of data, unless the program
+//! measures itself and leaves a result.
+
+use std::fs::{self, File};
+use std::io::{Read, Seek, Write};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use firstflight_page::Via;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use serde::{Deserialize, Serialize};
+
+use super::{Job, Record, RelaySummary, Request, since};
+use crate::LabError;
+use crate::exec::{Directory, Ending, Line, Program, Streams, Traffic};
+use crate::ledger::Progress;
+use crate::origin::{Exchange, Matching};
+use crate::relay::RelayReport;
+use crate::witness::Counters;
+
+/// A program that loads the page.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Command {
+    /// Name or path of the program, then its arguments.
+    argv: Vec<String>,
+    /// What its environment has beyond the lab's own.
+    #[serde(default)]
+    env: std::collections::BTreeMap<String, String>,
+    /// What it reads from standard input.
+    #[serde(default)]
+    input: String,
+    /// Exit codes that mean success.
+    #[serde(default = "zero")]
+    accepts: Vec<i32>,
+    /// Where it leaves its own result, a JSON object.
+    #[serde(default)]
+    result: Option<PathBuf>,
+}
+
+fn zero() -> Vec<i32> {
+    vec![0]
+}
+
+/// What became of the program.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// Its exit code; 128 + n when signal n killed it.
+    pub exit_code: i32,
+    /// The end of what it said, standard output and error together.
+    pub said: String,
+    /// How long it ran.
+    pub elapsed_ms: f64,
+    /// The moment all times count from, ns of `CLOCK_MONOTONIC`.
+    pub started_ns: u64,
+}
+
+/// What the program itself says of its load; the keys the lab understands.
+#[derive(Debug, Clone, Default, Deserialize)]
+struct OwnResult {
+    /// Navigation start, ns of `CLOCK_MONOTONIC`; all times of the record count from it.
+    started_ns: Option<u64>,
+    plt_ms: Option<f64>,
+    first_byte_ms: Option<f64>,
+    /// Why the load failed.
+    error: Option<String>,
+}
+
+/// A program that has ended, with what it left.
+#[derive(Debug)]
+pub(super) struct Ran {
+    ending: Ending,
+    said: String,
+    result: Option<serde_json::Value>,
+    own: OwnResult,
+    /// Why its result cannot be used.
+    problem: Option<String>,
+}
+
+/// What everybody else saw of it.
+#[derive(Debug)]
+pub(super) struct Seen<'a> {
+    pub(super) lines: &'a [Line<'a>],
+    pub(super) directory: &'a Directory,
+    pub(super) report: &'a RelayReport,
+    pub(super) counters: Counters,
+    pub(super) matching: Matching,
+    pub(super) setup: Duration,
+}
+
+/// How much of what a program says is kept, bytes.
+const SAID_BYTES: u64 = 2_000;
+
+impl Command {
+    /// Runs the program to its end, or to the end of its time.
+    pub(super) fn run(&self, limit: Duration) -> Result<Ran, LabError> {
+        let failed = |error: std::io::Error| {
+            let program = self.argv.first().map_or("", String::as_str);
+            LabError::new(
+                format!("the client cannot be run: {program}: {error}"),
+                "install it, or name another client",
+            )
+        };
+        let mut input = in_memory().map_err(failed)?;
+        input.write_all(self.input.as_bytes()).map_err(failed)?;
+        input.rewind().map_err(failed)?;
+        let mut said = in_memory().map_err(failed)?;
+        let streams = Streams {
+            input: Stdio::from(input),
+            output: Stdio::from(said.try_clone().map_err(failed)?),
+            errors: Stdio::from(said.try_clone().map_err(failed)?),
+        };
+        let program = Program {
+            argv: self.argv.clone(),
+            env: self.env.clone(),
+        };
+        let ending = program.run(streams, Some(limit)).map_err(failed)?;
+        let mut ran = Ran {
+            ending,
+            said: tail(&mut said).map_err(failed)?,
+            result: None,
+            own: OwnResult::default(),
+            problem: None,
+        };
+        if let Some(file) = &self.result {
+            match read_result(file) {
+                Ok((own, result)) => (ran.own, ran.result) = (own, Some(result)),
+                Err(problem) => ran.problem = Some(problem),
+            }
+        }
+        Ok(ran)
+    }
+}
+
+fn in_memory() -> std::io::Result<File> {
+    Ok(memfd_create(c"client", MFdFlags::MFD_CLOEXEC)?.into())
+}
+
+fn tail(file: &mut File) -> std::io::Result<String> {
+    let length = file.metadata()?.len();
+    file.seek(std::io::SeekFrom::Start(length.saturating_sub(SAID_BYTES)))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn read_result(file: &PathBuf) -> Result<(OwnResult, serde_json::Value), String> {
+    let text = fs::read_to_string(file).map_err(|error| format!("the client left no result: {error}"))?;
+    let understood = serde_json::from_str(&text).and_then(|own| Ok((own, serde_json::from_str(&text)?)));
+    understood.map_err(|error| format!("the client's result is malformed: {error}"))
+}
+
+/// The record of a foreign client's load.
+pub(super) fn record(job: &Job, command: &Command, ran: Ran, seen: Seen<'_>) -> Record {
+    let opened = seen.lines.first().map_or(0, |line| line.entry.opened);
+    let started = ran.own.started_ns.unwrap_or(opened);
+    let requests = requests(job, seen.lines, started);
+    let traffic = Traffic::new(
+        seen.lines,
+        seen.directory,
+        started,
+        job.expectation(),
+        seen.counters,
+    );
+    let document = document(job);
+    let document = requests.iter().find(|request| request.index == document);
+    let last_byte = || {
+        let lines = seen.lines.iter();
+        let last = lines.filter_map(|line| line.entry.received_data.progress().last());
+        last.max().map(|at| since(started, at))
+    };
+    let complaint = complaint(command, &ran, &traffic, document, job.timeout_ms);
+    Record {
+        plt_ms: if ran.result.is_some() {
+            ran.own.plt_ms
+        } else {
+            last_byte()
+        },
+        first_byte_ms: ran.own.first_byte_ms.or_else(|| document?.first_byte_ms),
+        status: if complaint.is_none() { "ok" } else { "failed" },
+        error: complaint,
+        setup_ms: seen.setup.as_secs_f64() * 1e3,
+        matching: seen.matching,
+        requests,
+        traffic,
+        relay: RelaySummary::new(seen.report, job.late_bound_ms),
+        client: Some(Report {
+            exit_code: ran.ending.code,
+            said: ran.said,
+            elapsed_ms: ran.ending.elapsed.as_secs_f64() * 1e3,
+            started_ns: started,
+        }),
+        result: ran.result,
+    }
+}
+
+/// Why the load is not to be used, the first reason there is.
+fn complaint(
+    command: &Command,
+    ran: &Ran,
+    traffic: &Traffic,
+    document: Option<&Request>,
+    timeout_ms: u64,
+) -> Option<String> {
+    if ran.ending.timed_out {
+        return Some(format!("the client had not ended after {timeout_ms} ms"));
+    }
+    if let Some(error) = &ran.own.error {
+        return Some(error.clone());
+    }
+    if !command.accepts.contains(&ran.ending.code) {
+        let said = if ran.said.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", ran.said)
+        };
+        return Some(format!("the client ended with code {}{said}", ran.ending.code));
+    }
+    if ran.problem.is_some() {
+        return ran.problem.clone();
+    }
+    match document {
+        _ if ran.result.is_some() => {}
+        None => return Some("the client never asked for the document".to_owned()),
+        Some(document) if document.end_ms.is_none() => {
+            return Some("the document did not reach the client whole".to_owned());
+        }
+        Some(_) => {}
+    }
+    let text = traffic.proof.disagreements.join("; ");
+    (!traffic.proof.ok).then(|| format!("no proof: {text}"))
+}
+
+/// The resource that the document's redirects end in.
+fn document(job: &Job) -> usize {
+    let redirected = |from: usize| {
+        job.page.resources.iter().position(|resource| {
+            let initiator = resource.initiator.as_ref();
+            initiator.is_some_and(|by| by.resource == from && by.via == Via::Redirect)
+        })
+    };
+    let mut document = 0;
+    while let Some(target) = redirected(document) {
+        document = target;
+    }
+    document
+}
+
+/// One row per request, in the order of arrival at the servers.
+fn requests(job: &Job, lines: &[Line<'_>], started: u64) -> Vec<Request> {
+    let mut rows = Vec::new();
+    for (connection, line) in lines.iter().enumerate() {
+        let sent = line.entry.sent_data.progress();
+        let received = line.entry.received_data.progress();
+        for (turn, exchange) in line.exchanges.iter().enumerate() {
+            let connection = Carrier {
+                number: connection as u32,
+                line,
+                first: turn == 0,
+                sent: &sent,
+                received: &received,
+            };
+            rows.push((exchange.arrived, connection.request(job, exchange, started)));
+        }
+    }
+    rows.sort_by_key(|(arrived, _)| *arrived);
+    let mut rows: Vec<_> = rows.into_iter().map(|(_, row)| row).collect();
+    // What no recording answers has no index in the page: it is counted on from there.
+    let strays = rows.iter_mut().filter(|row| row.index == usize::MAX);
+    for (number, row) in strays.enumerate() {
+        row.index = job.page.resources.len() + number;
+    }
+    rows
+}
+
+/// The connection a request went over.
+struct Carrier<'a> {
+    number: u32,
+    line: &'a Line<'a>,
+    first: bool,
+    sent: &'a Progress,
+    received: &'a Progress,
+}
+
+impl Carrier<'_> {
+    fn request(&self, job: &Job, exchange: &Exchange, started: u64) -> Request {
+        let since = |at: u64| since(started, at);
+        let entry = self.line.entry;
+        // With data in the SYN the connection was ready when it was opened.
+        let ready = if entry.offered() {
+            Some(entry.opened)
+        } else {
+            entry.answered
+        };
+        let wire_bytes = exchange.response.end - exchange.response.start;
+        let whole = wire_bytes > exchange.body_bytes;
+        let end = self.received.reached(exchange.response.end).filter(|_| whole);
+        let resource = exchange.resource.map(|index| &job.page.resources[index]);
+        Request {
+            index: exchange.resource.unwrap_or(usize::MAX),
+            url: format!("{}{}", exchange.origin, exchange.target),
+            origin: exchange.origin.to_string(),
+            connection: Some(self.number),
+            queued_ms: None,
+            connect_start_ms: self.first.then(|| since(entry.opened)),
+            connect_end_ms: ready.filter(|_| self.first).map(since),
+            sent_ms: self.sent.reached(exchange.read).map(since),
+            first_byte_ms: self.received.reached(exchange.response.start + 1).map(since),
+            end_ms: end.map(since),
+            status: Some(exchange.status),
+            mime: resource.map(|resource| resource.mime.clone()).unwrap_or_default(),
+            body_bytes: exchange.body_bytes,
+            wire_bytes,
+            initiator: None,
+            error: match (exchange.resource, end) {
+                (None, _) => Some("no recording answers it".to_owned()),
+                (_, None) => Some("the response did not reach the client whole".to_owned()),
+                _ => None,
+            },
+        }
+    }
+}
