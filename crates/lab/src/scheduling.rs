@@ -2,7 +2,9 @@
 //!
 //! Root takes `SCHED_FIFO`. An ordinary user asks for a short slice: EEVDF (Linux 6.6) runs the task with
 //! the earliest virtual deadline, and a short slice gives an early one (`sched_attr.sched_runtime`, 6.12).
-//! Everything else in the lab steps back by `nice`, in every mode alike.
+//! The servers and the built-in client do likewise, one step behind the relay: as ordinary tasks they made
+//! probes late that the relay had carried in time, and niceness made it worse. Programs that a user names run
+//! as the ordinary tasks they are.
 
 use nix::libc;
 use serde::Serialize;
@@ -15,14 +17,13 @@ pub enum Scheduling {
     Fifo,
     /// An ordinary task with a 0.1 ms slice.
     EevdfSlice,
-    /// An ordinary task; only the others' niceness helps.
-    Nice,
+    /// An ordinary task like any other.
+    Ordinary,
 }
 
 const FIFO_PRIORITY: i32 = 10;
 /// The shortest slice the kernel grants (`kernel/sched/syscalls.c`, `__setparam_fair`).
 const SLICE_NS: u64 = 100_000;
-const OTHERS_NICE: i32 = 5;
 
 /// Takes `SCHED_FIFO` for the calling thread; `false` where that is not allowed.
 pub fn become_realtime() -> bool {
@@ -34,11 +35,14 @@ pub fn become_ordinary() {
     set_policy(libc::SCHED_OTHER, 0);
 }
 
-/// Puts the calling thread, which is not the relay, behind it.
+/// Puts the calling thread, a server's or the built-in client's, behind the relay and before other work:
+/// what it emulates runs on a machine of its own.
 pub fn step_back() {
-    become_ordinary();
-    // SAFETY: `setpriority` takes plain numbers; 0 is the calling thread on Linux.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, OTHERS_NICE) };
+    // SAFETY: `sched_getscheduler` takes a number; 0 is the calling thread.
+    let realtime = unsafe { libc::sched_getscheduler(0) } == libc::SCHED_FIFO;
+    if !(realtime && set_policy(libc::SCHED_FIFO, FIFO_PRIORITY / 2)) {
+        take_short_slice();
+    }
 }
 
 /// Makes the best of the calling thread, which is the relay.
@@ -48,18 +52,28 @@ pub fn become_relay(realtime: bool) -> Scheduling {
     if realtime && set_policy(libc::SCHED_FIFO, FIFO_PRIORITY) {
         return Scheduling::Fifo;
     }
-    let attributes = SchedAttr {
-        size: size_of::<SchedAttr>() as u32,
+    if take_short_slice() {
+        Scheduling::EevdfSlice
+    } else {
+        Scheduling::Ordinary
+    }
+}
+
+/// Asks for a short slice; kernels before 6.12 take the wish without a word and grant none.
+fn take_short_slice() -> bool {
+    let size = size_of::<SchedAttr>() as libc::c_uint;
+    let wish = SchedAttr {
+        size,
         runtime: SLICE_NS,
         ..SchedAttr::default()
     };
-    // SAFETY: `attributes` outlives the call and carries its own size.
-    let answer = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
-    if answer == 0 {
-        Scheduling::EevdfSlice
-    } else {
-        Scheduling::Nice
+    let mut granted = SchedAttr::default();
+    // SAFETY: both structures outlive the calls; the first carries its size, the second's is given.
+    unsafe {
+        libc::syscall(libc::SYS_sched_setattr, 0, &raw const wish, 0);
+        libc::syscall(libc::SYS_sched_getattr, 0, &raw mut granted, size, 0);
     }
+    granted.runtime == SLICE_NS
 }
 
 fn set_policy(policy: i32, priority: i32) -> bool {
