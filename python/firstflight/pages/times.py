@@ -130,7 +130,7 @@ def _servers(exchanges: list[Exchange], discovery: Discovery, log: FetchLog) -> 
             servers.append(_rounded(min(max(left, 0.0), MOST_DOCUMENT_MS)))
             continue
         left = length - lookups[index] - trips[index] * round_trip
-        telling = _is_made(exchange, discovery.kinds[index]) and _is_telling(exchanges, index)
+        telling = is_made(exchange, discovery.kinds[index]) and _is_telling(exchanges, index)
         servers.append(_rounded(min(max(left, 0.0), MOST_SERVER_MS)) if telling else 0.0)
     return servers
 
@@ -146,7 +146,8 @@ def _round_trips(exchanges: list[Exchange], lookups: list[float]) -> dict[str, f
     return {host: found.get((host, True), ms) for (host, _), ms in found.items()}
 
 
-def _is_made(exchange: Exchange, kind: Kind) -> bool:
+def is_made(exchange: Exchange, kind: Kind) -> bool:
+    """Whether a program makes the answer: a document, data, a redirect, or a URL without a file's ending."""
     static = urlsplit(exchange.url).path.lower().endswith(_STATIC)
     return kind in ("document", "frame", "xhr") or bool(exchange.redirect) or not static
 

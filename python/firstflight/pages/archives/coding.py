@@ -20,7 +20,7 @@ class CodingError(ValueError):
 
 
 def codings_of(content_encoding: str) -> list[str]:
-    """The codings that a `Content-Encoding` lists, in the order applied, without those that change nothing."""
+    """The codings that a `Content-Encoding` lists, in the order applied; without identity."""
     names = (name.strip().lower().removeprefix("x-") for name in content_encoding.split(","))
     return [name for name in names if name not in ("", "identity", "utf-8", "none")]
 

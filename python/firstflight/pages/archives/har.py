@@ -70,7 +70,7 @@ def _entries(own: list[Node], began: float, store: BodyStore, notes: Counter[str
 
 
 def _network(entries: list[Entry], notes: Counter[str]) -> list[Entry]:
-    """Without what came from the cache; what a cached file asked for was asked for by whoever asked for it."""
+    """Without what came from the cache; what that asked for counts as asked for by who asked for it."""
     kept: list[Entry] = []
     askers: dict[str, Stated] = {}
     for entry in entries:
@@ -88,8 +88,8 @@ def from_document(entries: list[Entry], place: str, notes: Counter[str]) -> list
     """From the page's own document on, or the redirects that lead to it.
 
     Raises:
-        PageInputError: The recording began after the document: there are requests before the first one, and
-            the requests name a document of a host that has none here.
+        PageInputError: The recording began after the document: other requests come before the first one, and
+            what most requests name as their `Referer` is of another host.
     """
     document = next((i for i, entry in enumerate(entries) if entry.is_html), 0)
     first = document
@@ -98,7 +98,7 @@ def from_document(entries: list[Entry], place: str, notes: Counter[str]) -> list
             first = index
     named = Counter(_host(entry.referer) for entry in entries if entry.referer)
     host = max(named, key=named.__getitem__, default="")
-    if first and host and host not in {_host(entry.url) for entry in entries if entry.is_html}:
+    if first and host and host not in {_host(entry.url) for entry in entries[first : document + 1]}:
         problem = f"{place}: the page itself is not in it, only what {host} asked for later"
         raise PageInputError(
             problem, "record it again, with the network panel open before the page is loaded"

@@ -3,8 +3,8 @@
 Request: `headersSize` (or WebPageTest's `_bytesOut`), else its fields as HTTP/1.1 writes them, else what is
 typical; and the body.
 
-Response header: `headersSize`, else its fields as HTTP/1.1 writes them, else what is typical. HTTP/2 and HTTP/3
-compress headers: their size here is what HTTP/1.1 would send.
+Response header: `headersSize`, else its fields as HTTP/1.1 writes them, else what is typical. HTTP/2 and
+HTTP/3 compress headers: their size here is what HTTP/1.1 would send.
 
 Response body, the first that is known:
 

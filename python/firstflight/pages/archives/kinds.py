@@ -48,7 +48,7 @@ def recorded_kind(words: Iterable[str], fields: list[tuple[str, str]], mime: str
 
 
 def browser_kind(words: Iterable[str], fields: list[tuple[str, str]], mime: str) -> Kind | None:
-    """As `recorded_kind`, of requests that surely a browser made: HTML that it did not navigate to is data."""
+    """As `recorded_kind`, of requests that surely a browser made: HTML that it fetched is data."""
     if (found := recorded_kind(words, fields, mime)) is not None:
         return found
     return "xhr" if mime in HTML and value_of(fields, "accept") else None

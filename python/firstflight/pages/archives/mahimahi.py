@@ -1,8 +1,8 @@
 """Mahimahi recordings: a directory with a file `save.*` per exchange, a protobuf `RequestResponse`.
 
-Its messages (mahimahi, src/protobufs/http_record.proto and http_message.proto): RequestResponse {1 ip, 2 port,
-3 scheme (1 http, 2 https), 4 request, 5 response}; HTTPMessage {1 first line, 2 header, 3 body}; HTTPHeader
-{1 key, 2 value}. There are neither times nor an order.
+Its messages (mahimahi, src/protobufs/http_record.proto and http_message.proto): RequestResponse {1 ip, 2
+port, 3 scheme (1 http, 2 https), 4 request, 5 response}; HTTPMessage {1 first line, 2 header, 3 body};
+HTTPHeader {1 key, 2 value}. There are neither times nor an order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The part of the Protocol Buffers wire format that Mahimahi's recordings use: nested messages and varints.
 
-Our own forty lines instead of the `protobuf` package: the messages have nine fields, and without its compiler a
-descriptor written by hand would be as long as this.
+Our own forty lines instead of the `protobuf` package: the messages have nine fields, and without its
+compiler a descriptor written by hand would be as long as this.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Where bodies of archives are kept while they are served: files in the user's cache, named by their content.
 
-`$XDG_CACHE_HOME/firstflight/bodies/ab/abcd...` (`~/.cache` where that is not set). A body is written beside and
-moved into place, so a file there is always whole, and two runs that open one archive share it. Nothing is ever
-left elsewhere, however the process ends; the folder may be removed whenever no experiment is running. Files
-that no opening has asked for in `KEPT_DAYS` are removed by the next one.
+`$XDG_CACHE_HOME/firstflight/bodies/ab/abcd...` (`~/.cache` where that is not set). A body is written beside
+and moved into place, so a file there is always whole, and two runs that open one archive share it. Nothing
+is ever left elsewhere, however the process ends; the folder may be removed whenever no experiment is
+running. Files that no opening has asked for in `KEPT_DAYS` are removed by the next one.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def pieces(path: Path) -> Iterator[bytes]:
 
 
 def _prune(folder: Path) -> None:
-    """Removes what was not asked for in `KEPT_DAYS`; a body in use was asked for when its archive was opened."""
+    """Removes what was not asked for in `KEPT_DAYS`; opening an archive asks for all its bodies."""
     oldest = time.time() - KEPT_DAYS * 86_400
     files = (Path(root, name) for root, _, names in os.walk(folder) for name in names)
     for path in islice(files, 100_000):

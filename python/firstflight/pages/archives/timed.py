@@ -3,14 +3,15 @@
 In this order:
 
 1. A recorded redirect leads to the next request of its target.
-2. The recorded initiator, if it was asked for before. Of a script's call stack the file that came last: all of
-   them had to be there. Asked by markup or by a script in a document, it is discovered at a byte: where the
-   markup names it if the body is known, else where the document had arrived to when it was asked for.
-3. Nothing recorded, but bodies: the mirror importer's rules (markup, style sheet, script that names the URL).
+2. The recorded initiator, if it was asked for before. Of a script's call stack the file that came last: all
+   of them had to be there. Asked by markup or by a script in a document, it is discovered at a byte: where
+   the markup names it if the body is known, else where the document had arrived to when it was asked for.
+3. Nothing recorded, but bodies: the mirror importer's rules (markup, style sheet, script that names the
+   URL).
 4. A `Referer` that is a style sheet.
 5. Otherwise by time, within the document that the `Referer` names: the document while it was still
-   arriving, at the byte it had arrived to; after that what ended last and at most 50 ms before the request: a
-   script, for images and fonts a style sheet; the document if there is none.
+   arriving, at the byte it had arrived to; after that what ended last and at most 50 ms before the request:
+   a script, for images and fonts a style sheet; the document if there is none.
 
 Rules 4 and 5, and 3 where the mirror importer says so, are `inferred`. How good rule 5 is, measured on
 recordings whose initiators are known: `docs/archives.md`.

@@ -7,11 +7,12 @@ rules that reaches anything goes first:
 2. Markup or a style sheet names the URL.
 3. A script names the URL in full (`inferred`).
 4. A script names its file, or its host (`inferred`).
-5. The request's `Referer` is a style sheet or a document that is reached (`inferred`; a document: at its end).
+5. The request's `Referer` is a style sheet or a document that is reached (`inferred`; a document: at its
+   end).
 6. What is left and is no document of its own: at the end of the page's document (`inferred`).
 
-A document that nothing reached asks for is another page of the archive: it is left out, with what only it asks
-for. All times are zero: the archive has none.
+A document that nothing reached asks for is another page of the archive: it is left out, with what only it
+asks for. All times are zero: the archive has none.
 """
 
 from __future__ import annotations

@@ -1,13 +1,16 @@
 """Server, processing and waiting times of an archive with times, and what the load event waits for.
 
 Server time (`server_ms`): the recorded wait for the first byte less the round trip of the host, at most
-`MOST_SERVER_MS`. Round trip of a host: its quickest TCP handshake; where none is recorded its quickest wait, so
-that a host's quickest answer then counts as having none.
+`MOST_SERVER_MS`. Round trip of a host: its quickest TCP handshake; where none is recorded its quickest
+wait, so that a host's quickest answer then counts as having none. Answers that no program makes (files, see
+`times.is_made`) all have the time of the host's quickest: what the others waited longer was a busy link, or
+their turn on a shared connection, which a replay has of its own.
 
-Processing (`cpu_ms`): what the recording says, else as for mirrors: of what scripts and style sheets discover,
-the quiet time (see `gaps`) between the initiator's end and the child's start; the quickest child's, up to 50 ms,
-is processing of the initiator, the rest is the child's `delay_ms`, at most `MOST_DELAY_MS`. So is the quiet time
-between a document's end and what its markup or inline scripts ask for afterwards.
+Processing (`cpu_ms`): what the recording says, else as for mirrors: of what scripts and style sheets
+discover, the quiet time (see `gaps`) between the initiator's end and the child's start; the quickest
+child's, up to 50 ms, is processing of the initiator, the rest is the child's `delay_ms`, at most
+`MOST_DELAY_MS`. So is the quiet time between a document's end and what its markup or inline scripts ask for
+afterwards.
 
 Load event (`blocks_load`): with a recorded load event, what had ended by then; else by the mirror importer's
 rule (`times.load_event_ms`) what had begun by then.
@@ -23,7 +26,8 @@ from firstflight.pages.archives.timed import Discovered
 from firstflight.pages.discovery import AT_ONCE_MS
 from firstflight.pages.exchanges import Exchange
 from firstflight.pages.gaps import quiet_between
-from firstflight.pages.times import Times, load_event_ms
+from firstflight.pages.model import Kind
+from firstflight.pages.times import Times, is_made, load_event_ms
 
 MOST_SERVER_MS = 2_000.0
 MOST_DELAY_MS = 5_000.0
@@ -41,13 +45,22 @@ def wait_times(
         blocking = [entry.clock.start_ms < load for entry in entries]
     else:
         blocking = _blocking(entries, discovered, on_load_ms)
-    return Times(_servers(entries), cpu, delay, blocking)
+    return Times(_servers(entries, exchanges, discovered.kinds), cpu, delay, blocking)
 
 
-def _servers(entries: list[Entry]) -> list[float]:
-    round_trips = _round_trips(entries)
-    waits = [(entry.clock.wait_ms, round_trips.get(_host(entry), 0.0)) for entry in entries]
-    return [_rounded(min(max((wait or 0.0) - trip, 0.0), MOST_SERVER_MS)) for wait, trip in waits]
+def _servers(entries: list[Entry], exchanges: list[Exchange], kinds: list[Kind]) -> list[float]:
+    trips = _round_trips(entries)
+    waits = [max((entry.clock.wait_ms or 0.0) - trips.get(_host(entry), 0.0), 0.0) for entry in entries]
+    made = [is_made(exchange, kind) for exchange, kind in zip(exchanges, kinds, strict=True)]
+    quickest: dict[str, float] = {}
+    for entry, wait, is_program in zip(entries, waits, made, strict=True):
+        if not is_program:
+            quickest[_host(entry)] = min(wait, quickest.get(_host(entry), math.inf))
+    own = [
+        wait if is_program else quickest[_host(entry)]
+        for entry, wait, is_program in zip(entries, waits, made, strict=True)
+    ]
+    return [_rounded(min(wait, MOST_SERVER_MS)) for wait in own]
 
 
 def _round_trips(entries: list[Entry]) -> dict[str, float]:

@@ -1,7 +1,8 @@
 """The records of a WARC file (ISO 28500), with warcio, in bounded memory.
 
-What warcio leaves to its caller is done here: lines and headers have a longest length, a file that is one gzip
-stream is read like one with a stream per record, and a record that is shorter than it says is an error.
+What warcio leaves to its caller is done here: lines and headers have a longest length, a file that is one
+gzip stream is read like one with a stream per record, and a record that is shorter than it says is an
+error.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ import gzip
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, Any, cast
+from typing import IO, cast
 
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 from warcio.bufferedreaders import BufferedReader  # type: ignore[import-untyped]
+from warcio.limitreader import LimitReader  # type: ignore[import-untyped]
+from warcio.recordloader import ArcWarcRecord  # type: ignore[import-untyped]
 
 from firstflight.errors import PageInputError
 
@@ -113,7 +116,7 @@ def _plain(file: IO[bytes]) -> IO[bytes]:
     return cast("IO[bytes]", gzip.GzipFile(fileobj=buffered) if zipped else buffered)
 
 
-def _record(found: Any, number: int) -> Record:
+def _record(found: ArcWarcRecord, number: int) -> Record:
     http = found.http_headers
     return Record(
         number=number,
@@ -125,7 +128,7 @@ def _record(found: Any, number: int) -> Record:
     )
 
 
-def _pieces(stream: Any) -> Iterator[bytes]:
+def _pieces(stream: LimitReader) -> Iterator[bytes]:
     while data := stream.read(_PIECE):
         yield data
     if getattr(stream, "limit", 0):
