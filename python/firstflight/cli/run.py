@@ -12,6 +12,9 @@ from firstflight.cli.present import present
 from firstflight.cli.progress import progress
 from firstflight.cli.talk import Talk
 from firstflight.clients import client_versions
+from firstflight.clients.chromium.browser import browser_version, find_browser
+from firstflight.clients.chromium.client import Artifacts, Chromium
+from firstflight.clients.foreign import ForeignClient
 from firstflight.engines.emulate import Emulator
 from firstflight.errors import ExperimentError, UsageError
 from firstflight.experiment.folder import default_folder, stored_plan
@@ -66,19 +69,32 @@ def _plan(flags: Mapping[str, Any], file: Path | None, out: Path | None, *, resu
 
 
 def _measure(plan: Plan, folder: Path, talk: Talk, *, resume: bool) -> Outcome:
+    clients, versions = _clients(plan, folder)
     pages = open_pages(plan.pages)
     for page in pages:
         for note in page.notes:
             talk.note(f"{page.page.name}: {note}")
     try:
         with progress(talk) as watch:
-            return run_experiment(
-                plan, pages, Emulator(), folder, resume=resume, clients=client_versions(), watch=watch
-            )
+            engine = Emulator(clients=clients)
+            return run_experiment(plan, pages, engine, folder, resume=resume, clients=versions, watch=watch)
     except ExperimentError:
         if (folder / JOURNAL).is_file():
             talk.note(f"what was measured is in {folder}; make its report with: firstflight report {folder}")
         raise
+
+
+def _clients(plan: Plan, folder: Path) -> tuple[dict[str, ForeignClient], dict[str, str]]:
+    """The plan's client if it is a program of its own, and the versions of all that are installed."""
+    versions = client_versions()
+    if plan.client != "chromium":
+        return {}, versions
+    browser = find_browser(plan.browser)
+    artifacts = Artifacts(
+        har=folder / "har" if plan.har else None,
+        screenshots=folder / "screenshots" if plan.screenshots else None,
+    )
+    return {"chromium": Chromium(browser, artifacts)}, {**versions, "chromium": browser_version(browser)}
 
 
 def _end(outcome: Outcome, folder: Path, talk: Talk) -> int:

@@ -6,11 +6,13 @@ import subprocess
 from dataclasses import dataclass
 from importlib.metadata import version
 
-_PROGRAMS = {
+PROGRAMS = {
     "chromium": ("chromium", "chromium-browser", "google-chrome"),
     "wget2": ("wget2",),
     "curl": ("curl",),
 }
+"""What the program of each client may be called."""
+
 _VERSION = re.compile(r"\d+(\.\d+)+")
 _PATIENCE_S = 20
 
@@ -26,7 +28,7 @@ class Client:
 
 def installed_clients() -> list[Client]:
     """Every client firstflight knows, the built-in loader first."""
-    return [Client("loader", "built in", version("firstflight")), *(_look_up(name) for name in _PROGRAMS)]
+    return [Client("loader", "built in", version("firstflight")), *(_look_up(name) for name in PROGRAMS)]
 
 
 def client_versions() -> dict[str, str]:
@@ -35,11 +37,12 @@ def client_versions() -> dict[str, str]:
 
 
 def _look_up(name: str) -> Client:
-    program = next(filter(None, map(shutil.which, _PROGRAMS[name])), "")
-    return Client(name, program, _ask_version(program) if program else "")
+    program = next(filter(None, map(shutil.which, PROGRAMS[name])), "")
+    return Client(name, program, ask_version(program) if program else "")
 
 
-def _ask_version(program: str) -> str:
+def ask_version(program: str) -> str:
+    """The version that `program --version` says; empty if it says none."""
     try:
         answer = subprocess.run(
             [program, "--version"], capture_output=True, text=True, timeout=_PATIENCE_S, check=False

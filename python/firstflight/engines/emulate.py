@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path as FilePath
 from typing import Any
 
+from firstflight.clients.foreign import ForeignClient
 from firstflight.engines.lab import Lab
 from firstflight.engines.task import Calibration, Path, PlannedLoad, Record
 from firstflight.errors import LabError
@@ -21,10 +22,18 @@ _GRACE_S = 30.0
 
 
 class Emulator:
-    """Makes each load in a laboratory of its own; implements `engines.task.Engine`."""
+    """Makes each load in a laboratory of its own; implements `engines.task.Engine`.
 
-    def __init__(self, binary: FilePath | None = None) -> None:
+    Args:
+        binary: The laboratory program; by default the one inside the package.
+        clients: Those that are programs of their own, by name.
+    """
+
+    def __init__(
+        self, binary: FilePath | None = None, clients: Mapping[str, ForeignClient] | None = None
+    ) -> None:
         self._lab = Lab(binary)
+        self._clients = clients or {}
 
     def calibrate(self, path: Path) -> Calibration:
         """Sends probes over the empty path, then one stream each way where seconds can tell its rate."""
@@ -45,12 +54,17 @@ class Emulator:
 
     def load(self, planned: PlannedLoad, page: LoadedPage) -> Record:
         """Makes one load; what goes wrong is in the record."""
+        client = self._clients.get(planned.client)
         job = _job(planned, page)
+        if client:
+            job = client.equip(job, planned, page)
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         try:
             answer = self._lab.ask("load", job, timeout_s=job["timeout_ms"] / 1000 + _GRACE_S)
         except LabError as error:
             return _record(planned, started_at, _failure(error.message))
+        if client:
+            answer = client.complete(answer, page)
         record = _record(planned, started_at, _believed(answer))
         if problem := check_record(record):
             return _record(planned, started_at, _failure(f"the laboratory's answer is malformed: {problem}"))
@@ -107,13 +121,18 @@ def _job(planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
 
 
 def _record(planned: PlannedLoad, started_at: str, answer: Mapping[str, Any]) -> Record:
-    return {
+    record: Record = {
         "load": _load_row(planned, started_at, answer),
         "requests": answer.get("requests", []),
         "connections": answer.get("connections", []),
         "proof": answer.get("proof", {}),
         "relay": answer.get("relay", {}),
     }
+    if "browser" in answer:
+        record["browser"] = answer["browser"]
+    if answer.get("broken"):
+        record["broken"] = True
+    return record
 
 
 def _load_row(planned: PlannedLoad, started_at: str, answer: Mapping[str, Any]) -> dict[str, Any]:

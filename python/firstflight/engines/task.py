@@ -15,7 +15,11 @@ class Record(LoadRecord, total=False):
     """What came of one load, as it goes to the journal."""
 
     attempt: int
-    """Counts from 1; above it where a relay was late and the load was made again."""
+    """Counts from 1; above it where a relay was late, or the client broke, and the load was made again."""
+    browser: dict[str, Any]
+    """Version and moments of the page, where a browser loaded it."""
+    broken: bool
+    """The client died or hung."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from firstflight.experiment.values import (
     parse_pages,
     parse_rtt,
     parse_switch,
+    parse_text,
     whole,
     write_each,
     write_plain,
@@ -81,11 +82,25 @@ class Plan(BaseModel):
         json_schema_extra={"metavar": "MODE,..."},
     )
     client: Annotated[
-        Literal["loader"], BeforeValidator(choice("loader", later=("chromium", "wget2", "curl")))
+        Literal["loader", "chromium"],
+        BeforeValidator(choice("loader", "chromium", later=("wget2", "curl"))),
     ] = Field(
         default="loader",
-        description="What loads the page: loader, the built-in page loader.",
+        description="What loads the page: loader, the built-in page loader; chromium, the system's browser.",
         json_schema_extra={"metavar": "CLIENT"},
+    )
+    browser: Annotated[str, BeforeValidator(parse_text)] = Field(
+        default="",
+        description="Program of the browser, with the client chromium; empty: the system's.",
+        json_schema_extra={"metavar": "PATH"},
+    )
+    har: Annotated[bool, BeforeValidator(parse_switch)] = Field(
+        default=False,
+        description="Whether a browser's loads leave a HAR each, in har/ of the results folder.",
+    )
+    screenshots: Annotated[bool, BeforeValidator(parse_switch)] = Field(
+        default=False,
+        description="Whether a browser's loads leave a picture each, in screenshots/ of the results folder.",
     )
     engine: Annotated[Literal["emulate"], BeforeValidator(choice("emulate", later=("simulate",)))] = Field(
         default="emulate",

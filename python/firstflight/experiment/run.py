@@ -1,15 +1,15 @@
 """Makes the loads of a plan and journals each as it ends.
 
-A load whose relay was late beyond the bound is made again, up to `MAX_ATTEMPTS` times in all. Each attempt
-is a journal line with its `attempt` number under the same load_id, and the last one counts: `loads` holds
-exactly the planned loads, the journal everything that was made.
+A load whose relay was late beyond the bound is made again, up to `MAX_ATTEMPTS` times in all; one whose
+client broke, once. Each attempt is a journal line with its `attempt` number under the same load_id, and the
+last one counts: `loads` holds exactly the planned loads, the journal everything that was made.
 """
 
 from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from firstflight.engines.emulate import LATE_BOUND_MS
 from firstflight.engines.task import Engine, EngineStoppedError, PlannedLoad, Record
@@ -25,6 +25,9 @@ from firstflight.experiment.watch import Watch
 from firstflight.pages import LoadedPage
 from firstflight.results import Journal, LoadRecord
 from firstflight.results.files import JOURNAL
+
+_CORES_PER_LOAD = {"chromium": 2}
+"""Clients that work rather than wait."""
 
 MAX_ATTEMPTS = 3
 """How often a load is made at most while its relay is late."""
@@ -106,7 +109,7 @@ class _Crew:
         self._engine = engine
         self._journal = journal
         self._watch = watch
-        self._slots = Slots(plan.jobs, LATE_BOUND_MS)
+        self._slots = Slots(plan.jobs, LATE_BOUND_MS, cores_per_load=_CORES_PER_LOAD.get(plan.client, 0))
         self._attempts = {record["load"]["load_id"]: _attempt(record) for record in journal.records()}
 
     def make(self, blocks: Sequence[Block]) -> None:
@@ -172,6 +175,8 @@ def _todo(blocks: Sequence[Block], records: Sequence[LoadRecord]) -> list[Block]
 
 
 def _settled(record: LoadRecord) -> bool:
+    if cast(Record, record).get("broken"):
+        return _attempt(record) > 1
     return not record["relay"].get("late") or _attempt(record) >= MAX_ATTEMPTS
 
 

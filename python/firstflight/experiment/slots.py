@@ -3,7 +3,8 @@
 With a number, that many. With `auto`: start with one per core. After every round (as many loads as there
 are slots, each with its relay on time with room to spare) add one, up to four per core and 16, if the CPU
 was less than 60 % busy. When a relay was late, or the CPU more than 85 % busy, halve. Loads mostly wait, so
-many fit on a core; but what they share must not show in what they measure.
+many fit on a core; but what they share must not show in what they measure. Where a load keeps cores busy
+(a browser's does), `auto` never makes more of them than there are cores for.
 """
 
 import os
@@ -28,6 +29,7 @@ class Slots:
         late_bound_ms: Lateness at which a load is marked, ms.
         busy: Gives the share of CPU time in use since it was last called, 0 to 1.
         cores: CPU cores available.
+        cores_per_load: Cores that a load keeps busy; 0 for one that mostly waits.
     """
 
     def __init__(
@@ -36,10 +38,12 @@ class Slots:
         late_bound_ms: float,
         busy: Callable[[], float] | None = None,
         cores: int | None = None,
+        cores_per_load: int = 0,
     ) -> None:
         cores = cores or len(os.sched_getaffinity(0))
         self.adapts = jobs == "auto"
-        self.most = min(_MOST, 4 * cores) if jobs == "auto" else jobs
+        room = max(1, cores // cores_per_load) if cores_per_load else 4 * cores
+        self.most = min(_MOST, room) if jobs == "auto" else jobs
         self.open = min(self.most, cores) if jobs == "auto" else jobs
         self._late_bound_ms = late_bound_ms
         self._busy = busy or cpu_share()

@@ -88,6 +88,13 @@ def parse_switch(value: object) -> bool:
     raise BadValueError(f"{quoted(value)} is neither true nor false", "write true or false")
 
 
+def parse_text(value: object) -> str:
+    """Any text, such as a path."""
+    if isinstance(value, str):
+        return value
+    raise BadValueError(f"{quoted(value)} is not a text", "write it in quotes")
+
+
 def write_plain(number: float) -> float | int:
     """20 rather than 20.0."""
     return int(number) if number.is_integer() else number

@@ -1,1 +1,4 @@
-"""Chromium, the system's own: driven by Playwright inside the laboratory."""
+"""Chromium, the system's own: driven by Playwright inside the laboratory.
+
+`client` is what engines use; `drive` is the program that runs inside, and imports nothing it can do without.
+"""

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from playwright.sync_api import BrowserContext, Error, Page, sync_playwright
 
+from firstflight.clients.chromium.browser import can_be_locked_up
 from firstflight.clients.chromium.fetches import Fetches
 from firstflight.clients.chromium.flags import flags, write_profile
 from firstflight.clients.chromium.idle import wait_until_idle
@@ -47,7 +48,8 @@ def drive(job: DriveJob, outcome: Drive) -> None:
     """Loads the page once. What goes wrong is in `outcome`, beside all that was known before it did."""
     with tempfile.TemporaryDirectory(prefix="firstflight-", ignore_cleanup_errors=True) as home:
         try:
-            with _browser(job, Path(home)) as context:
+            outcome.sandboxed = can_be_locked_up()
+            with _browser(job, Path(home), sandbox=outcome.sandboxed) as context:
                 _load(context, job, outcome)
         except Error as error:
             _fail(outcome, error)
@@ -72,15 +74,17 @@ def _last_resort(result: Path, outcome: Drive, limit_s: float) -> Iterator[None]
 
 
 @contextmanager
-def _browser(job: DriveJob, home: Path) -> Iterator[BrowserContext]:
+def _browser(job: DriveJob, home: Path, *, sandbox: bool) -> Iterator[BrowserContext]:
     write_profile(home / "profile", job)
     with sync_playwright() as playwright:
         context = playwright.chromium.launch_persistent_context(
             home / "profile",
             executable_path=job.browser,
-            chromium_sandbox=job.sandbox,
+            chromium_sandbox=sandbox,
             args=flags(job),
-            env={**os.environ, "HOME": str(home)},
+            # The laboratory has a /dev/shm of its own.
+            ignore_default_args=["--disable-dev-shm-usage"],
+            env={**os.environ, "HOME": str(home), "LD_PRELOAD": job.preload},
             record_har_path=job.har,
             record_har_content="omit",
             timeout=START_S * 1000,
@@ -95,7 +99,7 @@ def _load(context: BrowserContext, job: DriveJob, outcome: Drive) -> None:
     outcome.browser = context.browser.version if context.browser else ""
     page, fetches = context.pages[0], Fetches()
     session = context.new_cdp_session(page)
-    Targets(session, fetches.note, blocked=[] if _has_favicon(job) else [_FAVICON])
+    Targets(session, fetches.note, blocked=[] if job.favicon else [_FAVICON])
     marks = Marks(page, session)
     wait_until_idle()
     try:
@@ -103,11 +107,12 @@ def _load(context: BrowserContext, job: DriveJob, outcome: Drive) -> None:
         _wait_until_quiet(page, fetches, job)
         if job.screenshot:
             page.screenshot(path=job.screenshot)
+        marks.read(outcome)
     except Error as error:
         _fail(outcome, error)
-    outcome.started_ns = marks.started_ns()
-    outcome.fetches = fetches.finished(outcome.started_ns / 1e9)
-    marks.read(outcome)
+    # A page that cannot be had leaves one of the browser's own, with marks of its own.
+    outcome.started_ns = outcome.started_ns or fetches.started_ns
+    outcome.fetches = fetches.finished((outcome.started_ns or 0) / 1e9)
 
 
 def _wait_until_quiet(page: Page, fetches: Fetches, job: DriveJob) -> None:
@@ -117,10 +122,6 @@ def _wait_until_quiet(page: Page, fetches: Fetches, job: DriveJob) -> None:
         if not fetches.under_way and time.monotonic() - fetches.changed_s > job.quiet_ms / 1000:
             return
         page.wait_for_timeout(_POLL_MS)
-
-
-def _has_favicon(job: DriveJob) -> bool:
-    return any(url.partition("?")[0].endswith("/favicon.ico") for url in job.expected)
 
 
 def _fail(outcome: Drive, error: Error) -> None:

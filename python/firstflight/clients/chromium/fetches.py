@@ -56,6 +56,12 @@ class Fetches:
                 hop.error = params.get("blockedReason") or params["errorText"] or "cancelled"
                 self._end(name, params)
 
+    @property
+    def started_ns(self) -> int | None:
+        """When the first request was made, monotonic clock, ns; `None` if there was none."""
+        first_s = min((hops[0].asked["timestamp"] for hops in self._hops.values()), default=None)
+        return None if first_s is None else round(first_s * 1e9)
+
     def finished(self, started_s: float) -> list[Fetch]:
         """Every request that could go to the network, in the order of being asked for.
 

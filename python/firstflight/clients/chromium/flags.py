@@ -58,10 +58,11 @@ def write_profile(folder: Path, job: DriveJob) -> None:
     is ten weeks old (`TransportSecurityState::IsBuildTimely`). `upgrade_bypass_list` is the preference behind
     the policy HSTSPolicyBypassList.
     """
-    local_state = {"hsts": {"policy": {"upgrade_bypass_list": job.clear_hosts}}}
-    preferences = {"net": {"network_prediction_options": _NEVER}}
+    preferences = {
+        "hsts": {"policy": {"upgrade_bypass_list": job.clear_hosts}},
+        "net": {"network_prediction_options": _NEVER},
+    }
     (folder / "Default").mkdir(parents=True)
-    (folder / "Local State").write_text(json.dumps(local_state))
     (folder / "Default" / "Preferences").write_text(json.dumps(preferences))
 
 

@@ -30,7 +30,8 @@ def _cpu_ticks() -> int:
             children.setdefault(int(fields[1]), []).append(
                 (int(entry.name), int(fields[11]) + int(fields[12]))
             )
-    total, waiting = 0, [os.getpid()]
+    # By its number in this /proc, which may be another PID namespace's.
+    total, waiting = 0, [int(Path("/proc/self").readlink().name)]
     while waiting:
         for pid, ticks in children.get(waiting.pop(), []):
             total += ticks

@@ -11,10 +11,11 @@ class DriveJob:
     Attributes:
         url: The page.
         browser: Path of the browser.
+        preload: Library that gives the browser's connections TFO.
         hosts: Every host the page was recorded with; no other name resolves.
         clear_hosts: Those that are asked in the clear, whatever the browser's HSTS list says.
+        favicon: Whether the page has a favicon; without, the browser does not ask for one.
         expected: URLs that the page is known to ask for; once all have ended there is nothing to wait for.
-        sandbox: Whether the browser locks its processes up.
         timeout_ms: When the load is given up.
         quiet_ms: After the load event, the page is done when nothing was under way for so long.
         trusted_keys: SHA-256 of public keys, base64, that certificates may be signed with.
@@ -25,10 +26,11 @@ class DriveJob:
 
     url: str
     browser: str
+    preload: str
     hosts: list[str]
     clear_hosts: list[str]
+    favicon: bool = False
     expected: list[str] = field(default_factory=list)
-    sandbox: bool = True
     timeout_ms: int = 120_000
     quiet_ms: int = 1_000
     trusted_keys: list[str] = field(default_factory=list)
@@ -77,6 +79,7 @@ class Drive:
             `first_paint_ms`, `first_contentful_paint_ms`, `lcp_ms`.
         fetches: Every request, in the order of being asked for.
         browser: The browser's version.
+        sandboxed: Whether the browser locks its processes up.
         error: Why the load failed.
         broken: The browser itself failed: it died, hung, or could not be started.
     """
@@ -87,6 +90,7 @@ class Drive:
     marks: dict[str, float | None] = field(default_factory=dict)
     fetches: list[Fetch] = field(default_factory=list)
     browser: str = ""
+    sandboxed: bool = False
     error: str | None = None
     broken: bool = False
 

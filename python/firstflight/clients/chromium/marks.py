@@ -36,15 +36,15 @@ class Marks:
         self._session = session
         session.send("Performance.enable")
 
-    def started_ns(self) -> int:
-        """Navigation start, monotonic clock, ns."""
-        metrics = self._session.send("Performance.getMetrics")["metrics"]
-        by_name = {str(metric["name"]): float(metric["value"]) for metric in metrics}
-        return round(by_name["NavigationStart"] * 1e9)
-
     def read(self, outcome: Drive) -> None:
         """Puts the marks into `outcome`; those that were never reached stay `None`."""
         found: dict[str, Any] = self._page.evaluate(_MARKS)
+        outcome.started_ns = self._started_ns()
         outcome.plt_ms = found.pop("load") or None
         outcome.first_byte_ms = found.pop("first_byte") or None
         outcome.marks = {f"{name}_ms": found[name] for name in sorted(found)}
+
+    def _started_ns(self) -> int:
+        metrics = self._session.send("Performance.getMetrics")["metrics"]
+        by_name = {str(metric["name"]): float(metric["value"]) for metric in metrics}
+        return round(by_name["NavigationStart"] * 1e9)

@@ -1,0 +1,105 @@
+"""Chromium as the laboratory's client: what it is to run, and what the driver's answer adds."""
+
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from firstflight import _core
+from firstflight.clients.chromium.job import Drive, DriveJob
+from firstflight.clients.chromium.join import join
+from firstflight.engines.task import PlannedLoad
+from firstflight.pages import LoadedPage, Page
+
+_PRELOAD = Path(_core.__file__).parent / "_bin" / "libfirstflight_preload.so"
+_DRIVER = "firstflight.clients.chromium.drive"
+_SCRATCH = "/dev/shm"
+"""A file system of the laboratory's own: what the browser writes goes when the laboratory goes."""
+
+_START_MS = 90_000
+"""What starting, resting and ending may take beside the load."""
+_QUIET_MS, _QUIET_RTTS, _LONGEST_DELAY_MS = 1_000, 4, 10_000
+
+
+@dataclass(frozen=True)
+class Artifacts:
+    """Folders for what is kept of each load beside its record; `None`: it is not."""
+
+    har: Path | None = None
+    screenshots: Path | None = None
+
+
+class Chromium:
+    """Loads pages in a browser; implements `clients.foreign.ForeignClient`.
+
+    Args:
+        browser: The browser's program.
+        artifacts: What is kept of each load.
+    """
+
+    def __init__(self, browser: Path, artifacts: Artifacts | None = None) -> None:
+        self._browser = browser
+        self._artifacts = artifacts or Artifacts()
+
+    def equip(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
+        """The laboratory's job, with the driver as its client."""
+        result = f"{_SCRATCH}/firstflight-result.json"
+        drive = self._drive(job["timeout_ms"], planned, page)
+        client = {
+            "kind": "command",
+            "argv": [sys.executable, "-P", "-m", _DRIVER, result],
+            "env": {"TMPDIR": _SCRATCH},
+            "input": json.dumps(drive.to_json()),
+            "result": result,
+        }
+        return {**job, "timeout_ms": job["timeout_ms"] + _START_MS, "client": client}
+
+    def complete(self, answer: dict[str, Any], page: LoadedPage) -> dict[str, Any]:
+        """The laboratory's answer with the browser's times in it."""
+        if answer.get("result") is None:
+            return {**answer, "broken": True}
+        return join(answer, Drive.from_json(answer["result"]), page.page)
+
+    def _drive(self, timeout_ms: int, planned: PlannedLoad, page: LoadedPage) -> DriveJob:
+        urls = [resource.url for resource in page.page.resources]
+        parts = [urlsplit(url) for url in urls]
+        return DriveJob(
+            url=urls[0],
+            browser=str(self._browser),
+            preload=str(_PRELOAD),
+            hosts=_distinct(part.hostname for part in parts),
+            clear_hosts=_distinct(part.hostname for part in parts if part.scheme == "http"),
+            favicon=any(part.path.endswith("/favicon.ico") for part in parts),
+            expected=_expected(page),
+            timeout_ms=timeout_ms,
+            quiet_ms=_quiet_ms(planned.path.rtt_ms, page.page),
+            har=_artifact(self._artifacts.har, f"{planned.load_id}.har"),
+            screenshot=_artifact(self._artifacts.screenshots, f"{planned.load_id}.png"),
+        )
+
+
+def _artifact(folder: Path | None, name: str) -> str | None:
+    if folder is None:
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
+    return str(folder.resolve() / name)
+
+
+def _distinct(hosts: Iterable[str | None]) -> list[str]:
+    return list(dict.fromkeys(host for host in hosts if host))
+
+
+def _expected(page: LoadedPage) -> list[str]:
+    """What synthesised bodies ask for, as far as they have room. Of recorded ones their scripts decide."""
+    if page.bodies:
+        return []
+    return [resource.url for resource in page.page.resources]
+
+
+def _quiet_ms(rtt_ms: float, page: Page) -> int:
+    """Longer than any pause of the page: a timer, or the round trips of a new connection."""
+    delays = [resource.initiator.delay_ms for resource in page.resources if resource.initiator]
+    return round(_QUIET_MS + _QUIET_RTTS * rtt_ms + min(max(delays, default=0.0), _LONGEST_DELAY_MS))

@@ -1,0 +1,118 @@
+"""Brings together what the laboratory saw of a load and what the browser did.
+
+What crossed the wire (connections, bytes, status) is the laboratory's word; when things happened, and what
+was never sent, the browser's.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import urlsplit
+
+from firstflight.clients.chromium.job import Drive, Fetch
+from firstflight.pages import Page
+
+Row = dict[str, Any]
+
+_TIMES = ("queued_ms", "connect_start_ms", "connect_end_ms", "sent_ms", "first_byte_ms", "end_ms")
+_BLOCKED = "inspector"
+"""Why DevTools stopped a request: we asked it to."""
+
+
+def join(answer: dict[str, Any], drive: Drive, page: Page) -> dict[str, Any]:
+    """The laboratory's answer with the browser's times.
+
+    Args:
+        answer: What the laboratory answers.
+        drive: What the driver left.
+        page: The page that was loaded.
+    """
+    indices = _indices(page)
+    waiting = _by_url(drive.fetches)
+    rows = [_timed(row, waiting[row["url"]], indices) for row in answer["requests"]]
+    unsent = [fetch for fetches in waiting.values() for fetch in fetches if _was_lost(fetch)]
+    strays = sum(row["index"] >= len(page.resources) for row in rows)
+    for fetch in unsent:
+        index = indices.get(_bare(fetch.url))
+        if index is None:
+            index, strays = len(page.resources) + strays, strays + 1
+        rows.append(_unsent_row(fetch, index, indices))
+    return {
+        **answer,
+        **_verdict(answer, drive),
+        "requests": sorted(rows, key=lambda row: (row["queued_ms"] is None, row["queued_ms"])),
+        "unmatched_requests": answer["unmatched_requests"]
+        + sum(_bare(fetch.url) not in indices for fetch in unsent),
+        "browser": {"version": drive.browser, "sandboxed": drive.sandboxed, **drive.marks},
+    }
+
+
+def _verdict(answer: dict[str, Any], drive: Drive) -> dict[str, Any]:
+    if drive.broken:
+        return {"broken": True}
+    early = [row for row in answer["connections"] if row["opened_ms"] < 0]
+    if early and answer["status"] == "ok":
+        return {
+            "status": "failed",
+            "error": f"the browser opened {len(early)} connections before navigation",
+        }
+    return {}
+
+
+def _indices(page: Page) -> dict[str, int]:
+    """Resources by URL; of several with the same the first."""
+    return {_bare(resource.url): index for index, resource in reversed(list(enumerate(page.resources)))}
+
+
+def _by_url(fetches: Iterable[Fetch]) -> defaultdict[str, deque[Fetch]]:
+    """Requests that may have reached a server, each URL's in the order of being sent."""
+    waiting: defaultdict[str, deque[Fetch]] = defaultdict(deque)
+    network = (fetch for fetch in fetches if not fetch.cached and fetch.error != _BLOCKED)
+    for fetch in sorted(network, key=lambda fetch: fetch.sent_ms or fetch.queued_ms):
+        waiting[_bare(fetch.url)].append(fetch)
+    return waiting
+
+
+def _timed(row: Row, fetches: deque[Fetch], indices: dict[str, int]) -> Row:
+    if not fetches:
+        return row
+    fetch = fetches.popleft()
+    # A response nobody reads is called aborted; that it arrived, and when, the laboratory knows.
+    times = {key: getattr(fetch, key) for key in _TIMES if getattr(fetch, key) is not None}
+    reused = {} if fetch.connect_start_ms is not None else {"connect_start_ms": None, "connect_end_ms": None}
+    return {**row, **times, **reused, "initiator": _initiator(fetch, indices)}
+
+
+def _was_lost(fetch: Fetch) -> bool:
+    """Whether it was to be sent, and no server saw it."""
+    return fetch.sent_ms is None and fetch.status is None
+
+
+def _unsent_row(fetch: Fetch, index: int, indices: dict[str, int]) -> Row:
+    return {
+        "index": index,
+        "url": fetch.url,
+        "origin": _origin(fetch.url),
+        "connection": None,
+        **{key: getattr(fetch, key) for key in _TIMES},
+        "status": None,
+        "mime": None,
+        "body_bytes": None,
+        "wire_bytes": None,
+        "initiator": _initiator(fetch, indices),
+        "error": fetch.error or "never sent",
+    }
+
+
+def _initiator(fetch: Fetch, indices: dict[str, int]) -> int | None:
+    return indices.get(_bare(fetch.initiator)) if fetch.initiator else None
+
+
+def _bare(url: str) -> str:
+    """Without the fragment, which no server sees."""
+    return url.partition("#")[0]
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"

@@ -1,0 +1,30 @@
+"""wget2: the document, and what HTML and style sheets name; it runs no scripts."""
+
+from firstflight.clients.command import Command
+from firstflight.pages import Page
+
+_OPTIONS = (
+    "--no-config",  # nothing of the user's
+    "--no-netrc",
+    "--no-hsts",
+    "--no-ocsp",
+    "--no-robots",
+    "--no-tcp-fastopen",  # that is the preload's part, in every mode alike
+    "--page-requisites",
+    "--span-hosts",
+    "--tries=1",
+    "--no-verbose",
+    "--output-document=/dev/null",
+)
+_SERVER_SAID_ERROR = 8
+"""Exit code of wget2 when a response is an error, as a recorded 404 is."""
+
+
+def command(program: str, page: Page) -> Command:
+    """Loads `page` as `wget2 --page-requisites` does, keeping nothing.
+
+    Args:
+        program: Path of wget2.
+        page: The page.
+    """
+    return Command((program, *_OPTIONS, page.url), accepts=(0, _SERVER_SAID_ERROR))
