@@ -57,6 +57,7 @@ fn load(realtime: bool) -> Result<Record, LabError> {
     let job = Job::from_json(&tethered_job()?)?;
     if matches!(job.client, Client::Command(_)) {
         sandbox::mount_proc();
+        sandbox::mount_scratch()?;
     }
     job.run(realtime)
 }

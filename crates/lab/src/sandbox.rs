@@ -6,6 +6,7 @@
 
 use std::fs;
 
+use nix::errno::Errno;
 use nix::libc;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
@@ -16,6 +17,9 @@ use nix::unistd::{ForkResult, fork, getegid, geteuid};
 
 use crate::LabError;
 use crate::scheduling;
+
+/// Where shared memory lives (`shm_overview(7)`).
+const SCRATCH: &str = "/dev/shm";
 
 /// Which side of the wall this process is on.
 pub enum Side {
@@ -80,6 +84,28 @@ pub fn enter() -> Result<Side, LabError> {
 pub fn mount_proc() {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     let _ = mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>);
+}
+
+/// Gives the lab shared memory of its own, in which clients keep what is to go when the lab goes, however that is.
+///
+/// # Errors
+/// [`LabError`] when the kernel refuses, on a system that has shared memory.
+pub fn mount_scratch() -> Result<(), LabError> {
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    match mount(Some("tmpfs"), SCRATCH, Some("tmpfs"), flags, Some("mode=1777")) {
+        Ok(()) | Err(Errno::ENOENT) => Ok(()),
+        Err(errno) => Err(LabError::system("mounting the lab's shared memory", errno)),
+    }
+}
+
+/// Gives the lab a `/dev/shm` of its own: what programs leave there goes with the lab.
+///
+/// # Errors
+/// [`LabError`] when the mount is refused.
+pub fn mount_scratch() -> Result<(), LabError> {
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    mount(Some("tmpfs"), "/dev/shm", Some("tmpfs"), flags, Some("mode=1777"))
+        .map_err(|errno| LabError::system("mounting the lab's /dev/shm", errno))
 }
 
 fn write_id_map(file: &str, content: &str) -> Result<(), LabError> {
