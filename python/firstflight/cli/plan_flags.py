@@ -1,13 +1,27 @@
 """The flags of a plan, made from the plan model: same names, same values, same words."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Annotated
 
 import typer
 
 from firstflight.experiment.plan import Plan
+
+PATH_KEYS = (
+    "rtt",
+    "down",
+    "up",
+    "topology",
+    "loss",
+    "queue",
+    "mode",
+    "keep_alive",
+    "cookies",
+    "seed",
+)
+"""What describes one path and one treatment."""
 
 
 def with_plan_flags(command: Callable[..., int]) -> Callable[..., int]:
@@ -16,18 +30,31 @@ def with_plan_flags(command: Callable[..., int]) -> Callable[..., int]:
     The command's first parameter receives the keys that were given, as the command line holds them; the
     plan model parses them. Its other parameters stay flags of their own.
     """
+    return _with_flags(command, [_pages(), *(_flag(key) for key in Plan.model_fields if key != "pages")])
+
+
+def with_path_flags(defaults: Mapping[str, str]) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Gives a command the flags of one path and one treatment, as `with_plan_flags` does.
+
+    Args:
+        defaults: What flags stand for that are not given, where it is not the plan's default.
+    """
+    flags = [_flag(key, defaults.get(key, "")) for key in PATH_KEYS]
+    return lambda command: _with_flags(command, flags)
+
+
+def _with_flags(command: Callable[..., int], flags: list[inspect.Parameter]) -> Callable[..., int]:
     own = [
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         for parameter in list(inspect.signature(command).parameters.values())[1:]
     ]
-    plan = [_pages(), *(_flag(key) for key in Plan.model_fields if key != "pages")]
 
     @wraps(command)
     def run(**values: object) -> int:
-        given = {key: values.pop(key) for key in Plan.model_fields}
+        given = {flag.name: values.pop(flag.name) for flag in flags}
         return command({key: value for key, value in given.items() if value not in (None, [])}, **values)
 
-    run.__signature__ = inspect.Signature([*plan, *own])  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature([*flags, *own])  # type: ignore[attr-defined]
     return run
 
 
@@ -43,13 +70,13 @@ def _pages() -> inspect.Parameter:
     return inspect.Parameter("pages", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
-def _flag(key: str) -> inspect.Parameter:
+def _flag(key: str, default: str = "") -> inspect.Parameter:
     field = Plan.model_fields[key]
     extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
     name = "--" + key.replace("_", "-")
     names = [f"{name}/--no-{name[2:]}"] if field.annotation is bool else [name]
     metavar = str(extra["metavar"]) if "metavar" in extra else None
-    option = typer.Option(*names, metavar=metavar, help=_help(key), show_default=False)
+    option = typer.Option(*names, metavar=metavar, help=_help(key, default), show_default=False)
     kind = bool if field.annotation is bool else str
     return inspect.Parameter(
         key, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]

@@ -48,9 +48,8 @@ class _Bar(Watch):
         if load["status"] == "failed":
             self._talk.warn(f"load {load['load_id']} failed: {load['error']}")
         if not settled:
-            self._talk.note(
-                f"load {load['load_id']}: the relay was late (attempt {record['attempt']}), once more"
-            )
+            why = "the client broke" if record.get("broken") else "the relay was late"
+            self._talk.note(f"load {load['load_id']}: {why} (attempt {record['attempt']}), once more")
 
     def warn(self, message: str, hint: str = "") -> None:
         self._talk.warn(message, hint)

@@ -15,7 +15,9 @@ from firstflight.clients import client_versions
 from firstflight.clients.chromium.browser import browser_version, find_browser
 from firstflight.clients.chromium.client import Artifacts, Chromium
 from firstflight.clients.foreign import ForeignClient
+from firstflight.clients.program import COMMANDS, Program, check_page, find_program
 from firstflight.engines.emulate import Emulator
+from firstflight.engines.preload import preload_library
 from firstflight.errors import ExperimentError, UsageError
 from firstflight.experiment.folder import default_folder, stored_plan
 from firstflight.experiment.plan import Plan
@@ -72,6 +74,8 @@ def _measure(plan: Plan, folder: Path, talk: Talk, *, resume: bool) -> Outcome:
     clients, versions = _clients(plan, folder)
     pages = open_pages(plan.pages)
     for page in pages:
+        if plan.client in COMMANDS:
+            check_page(plan.client, page.page)
         for note in page.notes:
             talk.note(f"{page.page.name}: {note}")
     try:
@@ -87,6 +91,8 @@ def _measure(plan: Plan, folder: Path, talk: Talk, *, resume: bool) -> Outcome:
 def _clients(plan: Plan, folder: Path) -> tuple[dict[str, ForeignClient], dict[str, str]]:
     """The plan's client if it is a program of its own, and the versions of all that are installed."""
     versions = client_versions()
+    if plan.client in COMMANDS:
+        return {plan.client: Program(plan.client, find_program(plan.client), preload_library())}, versions
     if plan.client != "chromium":
         return {}, versions
     browser = find_browser(plan.browser)

@@ -9,8 +9,9 @@ _OPTIONS = (
     "--show-error",
     "--globoff",
     "--path-as-is",
+    # It would first wait whether a connection can carry several transfers, as those of HTTP/2 can.
+    "--http1.1",
     "--parallel",
-    "--parallel-immediate",
     "--parallel-max",
     "6",
     "--config",

@@ -82,12 +82,12 @@ class Plan(BaseModel):
         json_schema_extra={"metavar": "MODE,..."},
     )
     client: Annotated[
-        Literal["loader", "chromium"],
-        BeforeValidator(choice("loader", "chromium", later=("wget2", "curl"))),
+        Literal["loader", "chromium", "wget2", "curl"],
+        BeforeValidator(choice("loader", "chromium", "wget2", "curl")),
     ] = Field(
         default="loader",
-        description="What loads the page: loader, the built-in page loader; chromium, the system's browser.",
-        json_schema_extra={"metavar": "CLIENT"},
+        description="What loads the page: the built-in loader, the system's chromium, wget2, or curl.",
+        json_schema_extra={"metavar": "loader|chromium|wget2|curl"},
     )
     browser: Annotated[str, BeforeValidator(parse_text)] = Field(
         default="",

@@ -1,0 +1,91 @@
+"""`firstflight exec`: any program inside a laboratory."""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from firstflight.cli.exec_summary import say_summary
+from firstflight.cli.plan_flags import with_path_flags
+from firstflight.cli.talk import Talk
+from firstflight.engines.exec import Surroundings, run_inside
+from firstflight.errors import UsageError
+from firstflight.experiment.sources import resolve
+from firstflight.pages import open_pages
+from firstflight.results import write_whole
+
+_DEFAULTS = {"rtt": "100", "mode": "tfo"}
+"""Where one value is wanted and a plan has several."""
+
+_PORTS = "FIRSTFLIGHT_PRELOAD_PORTS"
+
+
+@with_path_flags(_DEFAULTS)
+def command(
+    path_flags: Mapping[str, Any],
+    argv: Annotated[
+        list[str], typer.Argument(metavar="-- COMMAND ...", help="The program and its arguments.")
+    ],
+    *,
+    pages: Annotated[
+        list[str] | None,
+        typer.Option("--pages", metavar="PAGE", help="A page to serve; may be given several times."),
+    ] = None,
+    capture: Annotated[
+        Path | None,
+        typer.Option("--capture", metavar="FILE.pcapng", help="Keep every packet, in memory until the end."),
+    ] = None,
+    record: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the ledger as a JSON document.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No summary; warnings and errors stay.")] = False,
+) -> int:
+    """Run a program inside the laboratory.
+
+    Its packets cross the path, its TCP connections use TFO as --mode says, and it reaches nothing but the
+    pages' servers and the laboratory's own services. Ends as the program ends, with a summary on stderr.
+    """
+    surroundings = _surroundings(path_flags, pages or [], capture)
+    _check_ports(os.environ.get(_PORTS, ""))
+    for file in filter(None, (capture, record)):
+        _check_writable(file)
+    ledger = run_inside(surroundings, argv)
+    if record:
+        write_whole(record, json.dumps(ledger, indent=2, ensure_ascii=False).encode() + b"\n")
+    _say(ledger, argv[0], Talk(quiet=quiet))
+    return int(ledger["exit_code"])
+
+
+def _say(ledger: Mapping[str, Any], program: str, talk: Talk) -> None:
+    if ledger["error"]:
+        talk.error(ledger["error"], "name a program that is installed, or its path")
+    else:
+        say_summary(dict(ledger), Path(program).name, talk)
+
+
+def _surroundings(flags: Mapping[str, Any], pages: list[str], capture: Path | None) -> Surroundings:
+    plan = resolve({**_DEFAULTS, **flags})
+    for key in ("rtt", "down", "up", "mode"):
+        if len(getattr(plan, key)) > 1:
+            raise UsageError(f"{key}: exec takes one value", "measure several with firstflight run")
+    [path], [mode] = plan.paths(), plan.mode
+    return Surroundings(
+        path, mode, plan.cookies, plan.keep_alive, plan.seed, open_pages(pages) if pages else (), capture
+    )
+
+
+def _check_writable(file: Path) -> None:
+    """Before the program runs, not after."""
+    if not file.absolute().parent.is_dir() or not os.access(file.absolute().parent, os.W_OK):
+        raise UsageError(f"{file}: cannot be written", "name a file in a folder that exists and is yours")
+
+
+def _check_ports(text: str) -> None:
+    """The library cannot complain: it leaves out what is no port."""
+    for word in filter(None, text.split(",")):
+        if not (re.fullmatch(r"\d{1,5}", word.strip(), re.ASCII) and int(word) < 65_536):
+            raise UsageError(f"{_PORTS}: {word!r} is not a port", "write ports with commas, such as 80,443")

@@ -1,0 +1,63 @@
+"""What is said after a program has run inside the laboratory."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from firstflight.cli.talk import Talk
+
+_NAMED = 5
+"""Unmatched requests that are named; the record has them all."""
+
+
+def say_summary(record: dict[str, Any], program: str, talk: Talk) -> None:
+    """Says what crossed the wire, and what makes it doubtful.
+
+    Args:
+        record: As `engines.exec.run_inside` gives it.
+        program: What the program is called.
+        talk: Where it is said; a quiet one leaves out all but doubts.
+    """
+    for line in _lines(record, program):
+        talk.note(line)
+    _say_unmatched(record, talk)
+    proof, relay = record["proof"], record["relay"]
+    if not proof["ok"]:
+        talk.warn(f"the witnesses of TFO disagree: {'; '.join(proof['disagreements'])}")
+    if relay["late"]:
+        talk.warn(
+            f"the relay sent packets up to {relay['late_max_ms']:.1f} ms late",
+            "stop other work on this machine",
+        )
+
+
+def _lines(record: dict[str, Any], program: str) -> Iterator[str]:
+    seconds = record["elapsed_ms"] / 1000
+    yield f"{program}: exit code {record['exit_code']} after {seconds:.2f} s"
+    opened = len(record["connections"])
+    yield (
+        f"connections: {opened}; data in the SYN: {record['tfo_offered']} offered, "
+        f"{record['tfo_accepted']} accepted{_witnesses(record)}"
+    )
+    yield (
+        f"bytes: {record['bytes_down']:,} down, {record['bytes_up']:,} up; "
+        f"segments sent again: {record['retransmits']}"
+    )
+    if record["requests"]:
+        yield f"requests answered from the pages: {record['requests']}"
+
+
+def _witnesses(record: dict[str, Any]) -> str:
+    agree = record["connections"] and record["proof"]["ok"]
+    return " (ledger, servers' sockets and kernel counters agree)" if agree else ""
+
+
+def _say_unmatched(record: dict[str, Any], talk: Talk) -> None:
+    unmatched = record["unmatched_requests"]
+    if not unmatched:
+        return
+    names = record["unmatched"][:_NAMED]
+    more = f", and {unmatched - len(names)} more" if unmatched > len(names) else ""
+    talk.warn(
+        f"no page has what was asked for {unmatched} times: {', '.join(names)}{more}",
+        "name the page that has it with --pages; firstflight pages shows what a page is made of",
+    )

@@ -1,0 +1,61 @@
+"""Clients that say nothing of their loads: what is known of them the servers and the relay saw."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from firstflight.clients import curl, wget2
+from firstflight.clients.command import Command
+from firstflight.errors import UsageError
+
+if TYPE_CHECKING:
+    from firstflight.engines.task import PlannedLoad
+    from firstflight.pages import LoadedPage, Page
+
+COMMANDS: dict[str, Callable[[str, Page], Command]] = {"curl": curl.command, "wget2": wget2.command}
+"""How each of them is called for a page."""
+
+
+class Program:
+    """One of them; implements `clients.foreign.ForeignClient`.
+
+    Args:
+        name: A key of `COMMANDS`.
+        program: Its path.
+        preload: The library that gives it TCP Fast Open.
+    """
+
+    def __init__(self, name: str, program: str, preload: str) -> None:
+        self._command = COMMANDS[name]
+        self._program = program
+        self._preload = preload
+
+    def equip(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
+        """The laboratory's job with the program in it."""
+        return {**job, "client": self._command(self._program, page.page).to_json(self._preload)}
+
+    def complete(self, answer: dict[str, Any], page: LoadedPage) -> dict[str, Any]:
+        """The laboratory's answer, as it is."""
+        return answer
+
+
+def find_program(name: str) -> str:
+    """Where the program of a client is. Raises `UsageError` when it is nowhere."""
+    program = shutil.which(name)
+    if program is None:
+        raise UsageError(
+            f"client: {name} is not installed", f"install your system's package {name}, or use another client"
+        )
+    return program
+
+
+def check_page(name: str, page: Page) -> None:
+    """Raises `UsageError` when the client cannot load the page."""
+    secure = next((origin for origin in page.origins if origin.startswith("https:")), None)
+    if secure:
+        raise UsageError(
+            f"client: {name} loads pages over http only, and {page.name} has {secure}",
+            "load it with another client, such as --client loader",
+        )

@@ -1,0 +1,146 @@
+"""Runs a program of the user's inside a laboratory, on the user's own streams and terminal."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Any
+
+from firstflight.engines.emulate import LATE_BOUND_MS
+from firstflight.engines.lab import lab_binary
+from firstflight.engines.preload import preload_library
+from firstflight.engines.task import Path
+from firstflight.errors import LabError
+from firstflight.pages import LoadedPage
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What is around the program.
+
+    Attributes:
+        path: What its packets cross.
+        mode: `tcp` or `tfo`.
+        cookies: `warm` or `cold`.
+        keep_alive: Whether the pages' servers keep connections open.
+        seed: Decides which packets are lost.
+        pages: What the servers serve.
+        capture: File for a capture of all packets, if one is wanted.
+    """
+
+    path: Path
+    mode: str
+    cookies: str
+    keep_alive: bool
+    seed: int
+    pages: Sequence[LoadedPage] = ()
+    capture: FilePath | None = None
+
+
+def run_inside(surroundings: Surroundings, argv: Sequence[str]) -> dict[str, Any]:
+    """Runs a program to its end.
+
+    The laboratory lives as long as a pipe of this process: when this process dies, however it dies, so do the
+    laboratory and everything in it. The keyboard's signals are the program's.
+
+    Args:
+        surroundings: What is around it.
+        argv: The program and its arguments.
+
+    Returns:
+        The laboratory's record: `exit_code`, `connections`, `proof` and so on, see docs/exec.md.
+
+    Raises:
+        LabError: The laboratory could not be built, or died.
+    """
+    job = json.dumps(_job(surroundings, argv)).encode() + b"\n"
+    theirs, ours = os.pipe()
+    answers, answer = os.pipe()
+    with (
+        os.fdopen(ours, "wb", buffering=0) as tether,
+        os.fdopen(answers, "rb") as reader,
+        _keyboard_is_theirs(),
+    ):
+        process = _start(theirs, answer)
+        # A laboratory that ends before it has read everything has said why.
+        with suppress(BrokenPipeError):
+            while job:
+                job = job[tether.write(job) :]
+        output = reader.read()
+        process.wait()
+    return _record(process.returncode, output)
+
+
+def _start(job: int, answer: int) -> subprocess.Popen[bytes]:
+    """Starts the laboratory, which takes both descriptors with it."""
+    try:
+        return subprocess.Popen([lab_binary(), "exec", str(job), str(answer)], pass_fds=(job, answer))
+    except OSError as error:
+        raise LabError(f"cannot start the laboratory: {error.strerror}", "build it again: make") from error
+    finally:
+        os.close(job)
+        os.close(answer)
+
+
+@contextmanager
+def _keyboard_is_theirs() -> Iterator[None]:
+    """Leaves the keyboard's signals to the program.
+
+    A handler that does nothing, unlike an ignored signal, is not passed on to it.
+    """
+    before = {
+        number: signal.signal(number, lambda *_: None)
+        for number in (signal.SIGINT, signal.SIGQUIT)
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _job(surroundings: Surroundings, argv: Sequence[str]) -> dict[str, Any]:
+    capture = surroundings.capture
+    return {
+        "pages": [_page(page) for page in surroundings.pages],
+        "path": surroundings.path.to_json(surroundings.seed),
+        "mode": surroundings.mode,
+        "cookies": surroundings.cookies,
+        "keep_alive": surroundings.keep_alive,
+        "late_bound_ms": LATE_BOUND_MS,
+        "capture": str(capture.absolute()) if capture else None,
+        "program": {"argv": list(argv), "env": {"LD_PRELOAD": _preloads()}},
+    }
+
+
+def _page(page: LoadedPage) -> dict[str, Any]:
+    return {
+        "page": json.loads(page.page.to_json()),
+        "bodies": {str(index): str(FilePath(file).resolve()) for index, file in page.bodies.items()},
+        "headers": {str(index): list(fields) for index, fields in page.headers.items()},
+    }
+
+
+def _preloads() -> str:
+    """Our library in front of those that the user has."""
+    return " ".join(filter(None, [preload_library(), os.environ.get("LD_PRELOAD")]))
+
+
+def _record(returncode: int, output: bytes) -> dict[str, Any]:
+    try:
+        answer = json.loads(output)
+    except ValueError:
+        answer = None
+    match answer:
+        case {"error": {"message": str(message), "hint": str(hint)}}:
+            raise LabError(message, hint)
+        case {"exit_code": int()}:
+            record: dict[str, Any] = answer
+            return record
+    ended = f"was killed by signal {-returncode}" if returncode < 0 else f"ended with code {returncode}"
+    raise LabError(f"the laboratory (exec) {ended} and gave no answer", "try: firstflight doctor")
