@@ -30,6 +30,7 @@ class EngineDouble:
         before: Called with each planned load and its number before its record is given.
         relay: Changes to the relay of each record.
         load: Changes to the load of each record.
+        broken: Whether the client breaks in every load.
     """
 
     def __init__(
@@ -37,7 +38,10 @@ class EngineDouble:
         before: Callable[[PlannedLoad, int], None] = lambda planned, number: None,
         relay: Change = lambda planned, number: {},
         load: Change = lambda planned, number: {},
+        *,
+        broken: bool = False,
     ) -> None:
+        self._broken = broken
         self.made: list[PlannedLoad] = []
         self.calibrated: list[Path] = []
         self.stopped = threading.Event()
@@ -67,7 +71,8 @@ class EngineDouble:
             seed=planned.seed,
             **self._load(planned, number),
         )
-        return {**record, "relay": {**record["relay"], **self._relay(planned, number)}}
+        relay = {**record["relay"], **self._relay(planned, number)}
+        return {**record, "relay": relay, "broken": self._broken}
 
     def stop(self) -> None:
         self.stopped.set()

@@ -27,7 +27,7 @@ def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def use(engine: EngineDouble, monkeypatch: pytest.MonkeyPatch) -> EngineDouble:
-    monkeypatch.setattr("firstflight.cli.run.Emulator", lambda: engine)
+    monkeypatch.setattr("firstflight.cli.run.Emulator", lambda **clients: engine)
     return engine
 
 
@@ -90,7 +90,7 @@ def test_the_stored_plan_can_be_run_again(engine: EngineDouble) -> None:
         ["--topology", "ring"],
         ["--loss", "2"],
         ["--mode", "quic"],
-        ["--client", "chromium"],
+        ["--client", "lynx"],
         ["--engine", "simulate"],
         ["--cookies", "stale"],
         ["--repeats", "0"],
@@ -166,7 +166,7 @@ def test_a_folder_that_holds_the_experiment_asks_for_resume(
 def test_a_laboratory_that_cannot_be_built_ends_with_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse() -> EngineDouble:
+    def refuse(**clients: object) -> EngineDouble:
         raise LabError("no user namespaces", "allow them")
 
     monkeypatch.setattr("firstflight.cli.run.Emulator", refuse)

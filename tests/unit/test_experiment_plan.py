@@ -36,6 +36,10 @@ def plans(draw: st.DrawFn) -> Plan:
         loss=draw(st.floats(0, 0.5)),
         queue=draw(queues),
         mode=draw(some(st.sampled_from(["tcp", "tfo"]))),
+        client=draw(st.sampled_from(["loader", "chromium"])),
+        browser=draw(st.sampled_from(["", "/opt/browser"])),
+        har=draw(st.booleans()),
+        screenshots=draw(st.booleans()),
         keep_alive=draw(st.booleans()),
         cookies=draw(st.sampled_from(["warm", "cold"])),
         repeats=draw(st.integers(1, 1000)),
@@ -47,7 +51,10 @@ def plans(draw: st.DrawFn) -> Plan:
 def as_flags(plan: Plan) -> dict[str, object]:
     """What the command line would hold."""
     values = plan.model_dump(mode="json")
-    return {key: value if key in ("pages", "keep_alive") else _text(value) for key, value in values.items()}
+    return {
+        key: value if key == "pages" or isinstance(value, bool) else _text(value)
+        for key, value in values.items()
+    }
 
 
 def _text(value: object) -> str:
@@ -110,7 +117,7 @@ BAD = {
     "loss": ["1", "-0.1", "much", "nan"],
     "queue": ["1000", "0p", "1kB", "64kBit", "-5p", "2000000p"],
     "mode": ["quic", "tcp,tcp", ""],
-    "client": ["chromium", "lynx"],
+    "client": ["lynx", ""],
     "engine": ["simulate", "dream"],
     "cookies": ["stale", "hot"],
     "repeats": ["0", "-1", "many", "1.5", "100001"],

@@ -19,6 +19,7 @@ from firstflight.results import Journal
 PLAN = Plan(rtt=(20.0, 100.0), repeats=3, jobs=2)
 NAMES = ["amazon", "wikipedia"]
 PLANNED = {load.load_id for block in schedule(PLAN, NAMES) for load in block.loads}
+BROKEN = {"status": "failed", "error": "the browser died", "plt_ms": None}
 
 
 def run(folder: Path, engine: EngineDouble, plan: Plan = PLAN, *, resume: bool = False) -> Outcome:
@@ -134,6 +135,13 @@ def test_a_relay_that_is_always_late_is_given_three_attempts(tmp_path: Path) -> 
     assert journalled(tmp_path) == dict.fromkeys(PLANNED, MAX_ATTEMPTS)
     assert len(engine.made) == MAX_ATTEMPTS * len(PLANNED)
     assert outcome.made == len(PLANNED)
+
+
+def test_a_load_whose_client_broke_is_made_once_more_and_reported(tmp_path: Path) -> None:
+    broken = EngineDouble(load=lambda planned, number: BROKEN, broken=True)
+    outcome = run(tmp_path, broken)
+    assert journalled(tmp_path) == dict.fromkeys(PLANNED, 2)
+    assert (outcome.made, outcome.empty_cells) == (len(PLANNED), len({name[:-4] for name in PLANNED}))
 
 
 def test_attempts_of_a_stopped_run_count_when_it_goes_on(tmp_path: Path) -> None:

@@ -92,3 +92,11 @@ def test_closing_sends_away_those_who_wait() -> None:
 def test_the_share_of_cpu_time_is_a_share() -> None:
     share = cpu_share()
     assert 0 <= share() <= 1
+
+
+def test_loads_that_keep_cores_busy_get_no_more_slots_than_there_are_cores_for() -> None:
+    for cores, most in ((1, 1), (2, 1), (4, 2), (64, 16)):
+        slots = Slots("auto", late_bound_ms=2.0, busy=lambda: 0.1, cores=cores, cores_per_load=2)
+        for _ in range(500):
+            slots.note(load())
+        assert slots.open == slots.most == most

@@ -1,0 +1,113 @@
+"""How the browser is found and started, and how its events become requests."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firstflight.clients.chromium.browser import find_browser
+from firstflight.clients.chromium.fetches import Fetches
+from firstflight.clients.chromium.flags import flags, write_profile
+from firstflight.clients.chromium.job import Drive, DriveJob, Fetch
+from firstflight.errors import UsageError
+
+JOB = DriveJob(
+    url="http://a.test/",
+    browser="/usr/bin/chromium",
+    preload="lib.so",
+    hosts=["a.test", "b.test"],
+    clear_hosts=["a.test"],
+)
+
+
+def asked(name: str, url: str, at_s: float, **params: Any) -> dict[str, Any]:  # noqa: ANN401
+    return {"requestId": name, "timestamp": at_s, "request": {"url": url, "method": "GET"}, **params}
+
+
+def response(url: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401
+    return {"url": url, "status": 200, "mimeType": "text/html", "encodedDataLength": 150, **fields}
+
+
+def finished(*events: tuple[str, dict[str, Any]], started_s: float = 100.0) -> list[Fetch]:
+    fetches = Fetches()
+    for event, params in events:
+        fetches.note(f"Network.{event}", params)
+    return fetches.finished(started_s)
+
+
+def test_times_are_ms_after_navigation_start_and_sizes_are_those_of_the_wire() -> None:
+    timing = {"requestTime": 100.01, "connectStart": 1, "connectEnd": 2, "sendEnd": 3, "receiveHeadersEnd": 9}
+    [fetch] = finished(
+        ("requestWillBeSent", asked("1", "http://a.test/", 100.005, type="Document")),
+        ("responseReceived", {"requestId": "1", "response": response("http://a.test/", timing=timing)}),
+        ("loadingFinished", {"requestId": "1", "timestamp": 100.05, "encodedDataLength": 650}),
+    )
+    assert (fetch.queued_ms, fetch.connect_start_ms, fetch.connect_end_ms) == (5, 11, 12)
+    assert (fetch.sent_ms, fetch.first_byte_ms, fetch.end_ms) == (13, 19, 50)
+    assert (fetch.wire_bytes, fetch.body_bytes, fetch.status) == (650, 500, 200)
+
+
+def test_a_redirect_makes_a_request_of_each_of_its_ends() -> None:
+    redirect = response("http://a.test/old", status=302)
+    first, second = finished(
+        ("requestWillBeSent", asked("1", "http://a.test/old", 100.0)),
+        ("requestWillBeSent", asked("1", "http://a.test/new", 100.2, redirectResponse=redirect)),
+        ("loadingFailed", {"requestId": "1", "timestamp": 100.3, "errorText": "net::ERR_FAILED"}),
+    )
+    assert (first.url, first.status, first.end_ms, first.error) == ("http://a.test/old", 302, 200, None)
+    assert (second.url, second.initiator, second.end_ms) == ("http://a.test/new", "http://a.test/old", None)
+    assert second.error == "net::ERR_FAILED"
+
+
+def test_a_script_is_named_as_initiator_by_the_top_of_its_stack() -> None:
+    stack = {"callFrames": [{"url": ""}, {"url": "http://a.test/b.js"}, {"url": "http://a.test/"}]}
+    [fetch] = finished(
+        (
+            "requestWillBeSent",
+            asked("1", "http://a.test/c.png", 100, initiator={"type": "script", "stack": stack}),
+        )
+    )
+    assert fetch.initiator == "http://a.test/b.js"
+
+
+def test_what_does_not_use_the_network_is_no_request_and_unknown_ids_are_ignored() -> None:
+    assert not finished(
+        ("requestWillBeSent", asked("1", "data:image/png;base64,AA", 100)),
+        ("loadingFinished", {"requestId": "2", "timestamp": 101, "encodedDataLength": 0}),
+    )
+
+
+def test_only_recorded_hosts_resolve() -> None:
+    [rules] = [flag for flag in flags(JOB) if flag.startswith("--host-resolver-rules=")]
+    assert rules.endswith("=MAP * ~NOTFOUND, EXCLUDE a.test, EXCLUDE b.test")
+
+
+def test_the_profile_lets_recorded_http_hosts_be_asked_in_the_clear(tmp_path: Path) -> None:
+    write_profile(tmp_path, JOB)
+    preferences = json.loads((tmp_path / "Default" / "Preferences").read_text())
+    assert preferences["hsts"]["policy"]["upgrade_bypass_list"] == ["a.test"]
+
+
+def test_job_and_answer_survive_json() -> None:
+    drive = Drive(plt_ms=12.5, fetches=[Fetch("http://a.test/", "GET", "Document", 1.0)])
+    assert Drive.from_json(json.loads(json.dumps(drive.to_json()))) == drive
+    assert DriveJob(**json.loads(json.dumps(JOB.to_json()))) == JOB
+
+
+def test_without_a_browser_the_error_names_the_package_and_the_flag(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(UsageError) as refused:
+        find_browser()
+    assert "package chromium" in refused.value.hint and "--browser" in refused.value.hint
+
+
+def test_a_named_browser_must_be_a_program(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no program")
+    for named in (tmp_path / "text", tmp_path / "nothing", tmp_path):
+        with pytest.raises(UsageError, match="is not a program"):
+            find_browser(str(named))
+    program = tmp_path / "browser"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    assert find_browser(str(program)) == program
