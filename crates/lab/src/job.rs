@@ -12,10 +12,10 @@ use firstflight_path::PathConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::LabError;
-use crate::client;
+use crate::client::{self, TlsOptions};
 use crate::exec::{Directory, SETTLING, lines};
 use crate::lab::{Lab, LabConfig};
-use crate::origin::{Bodies, Headers, Served};
+use crate::origin::{Bodies, Headers, Scheme, Served};
 use crate::relay::{Keep, RelayReport};
 use crate::scheduling::Scheduling;
 use crate::witness::{Counters, Expectation};
@@ -38,6 +38,15 @@ pub struct Job {
     /// Recorded header fields of responses, by resource index.
     #[serde(default)]
     pub headers: Headers,
+    /// Whether https origins are served with TLS.
+    #[serde(default)]
+    pub scheme: Scheme,
+    /// How the built-in loader speaks TLS.
+    #[serde(default)]
+    pub tls: TlsOptions,
+    /// Where the certificate (PEM) is written that clients have to trust.
+    #[serde(default)]
+    pub ca_file: Option<PathBuf>,
     /// What the packets cross.
     pub path: PathConfig,
     /// The treatment.
@@ -156,11 +165,12 @@ impl Job {
     /// # Errors
     /// [`LabError`] naming what is wrong with it.
     pub fn from_json(text: &str) -> Result<Self, LabError> {
-        let job: Self = serde_json::from_str(text)
+        let mut job: Self = serde_json::from_str(text)
             .map_err(|error| LabError::new(format!("the job: {error}"), "send one line of JSON"))?;
         job.page
             .validate()
             .map_err(|error| LabError::new(format!("page.{error}"), error.hint))?;
+        job.scheme.apply(&mut job.page);
         Ok(job)
     }
 
@@ -179,6 +189,7 @@ impl Job {
             path: &self.path,
             tfo: self.mode == Mode::Tfo,
             keep_alive: self.keep_alive,
+            ca_file: self.ca_file.as_deref(),
             keep: Keep {
                 packets: self.capture.is_some(),
                 times: matches!(self.client, Client::Command(_)),
@@ -199,7 +210,9 @@ impl Job {
     /// Loads the page with the built-in client.
     fn load(&self, lab: Lab, before: Counters) -> Result<Record, LabError> {
         let setup = lab.setup;
-        let loaded = client::load(&self.page, self.config(), |host| lab.addresses.address(host))?;
+        let loaded = client::load(&self.page, self.config(), lab.trust(self.tls)?, |host| {
+            lab.addresses.address(host)
+        })?;
         let counters = lab.counters()?.since(before);
         let matching = lab.matching();
         let report = self.finish(lab)?;

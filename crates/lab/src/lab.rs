@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::io;
 use std::net::{SocketAddrV4, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,9 +13,11 @@ use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{setsockopt, sockopt};
 
-use crate::client::connect;
+use crate::client::{TlsOptions, connect};
 use crate::net::{self, AddressPlan, CLIENT, Offload, SERVICES, Side, Tun};
-use crate::origin::{Answers, ECHO_PORT, Log, Matching, SINK_PORT, Served, Servers, ServersConfig};
+use crate::origin::{
+    Answers, Authority, ECHO_PORT, Log, Matching, SINK_PORT, Served, Servers, ServersConfig,
+};
 use crate::relay::{Keep, Relay, RelayReport, Wire};
 use crate::witness::Counters;
 use crate::{LabError, scheduling};
@@ -29,6 +32,8 @@ pub struct LabConfig<'a> {
     pub tfo: bool,
     /// Whether connections outlive a response.
     pub keep_alive: bool,
+    /// Where the certificate (PEM) is written that clients have to trust.
+    pub ca_file: Option<&'a Path>,
     /// What the relay keeps.
     pub keep: Keep,
     /// Whether the calling thread has real-time priority for the relay to inherit.
@@ -41,6 +46,7 @@ pub struct Lab {
     pub addresses: AddressPlan,
     answers: Arc<Answers>,
     log: Arc<Log>,
+    authority: Option<Arc<Authority>>,
     servers: Servers,
     relay: Relay,
     /// How long building took.
@@ -69,10 +75,12 @@ impl Lab {
         let client = Tun::open(Side::Client, offload)?;
         let answers = Arc::new(Answers::new(config.pages, config.keep_alive)?);
         let log = Arc::new(Log::default());
+        let authority = authority(config)?;
         let (servers, servers_tun) = Servers::start(ServersConfig {
             answers: Arc::clone(&answers),
             log: Arc::clone(&log),
             addresses: addresses.clone(),
+            authority: authority.clone(),
             keep_alive: config.keep_alive,
             offload,
         })?;
@@ -89,6 +97,7 @@ impl Lab {
             addresses,
             answers,
             log,
+            authority,
             servers,
             relay,
             setup: started.elapsed(),
@@ -147,6 +156,20 @@ impl Lab {
         &self.log
     }
 
+    /// Who vouches for the https origins; `None` where there is none.
+    pub fn authority(&self) -> Option<&Authority> {
+        self.authority.as_deref()
+    }
+
+    /// TLS for the built-in client; `None` where no origin speaks it.
+    ///
+    /// # Errors
+    /// [`LabError`] when the library has no version of TLS to speak.
+    pub fn trust(&self, options: TlsOptions) -> Result<Option<Arc<rustls::ClientConfig>>, LabError> {
+        let config = |authority: &Arc<Authority>| options.config(authority.roots());
+        self.authority.as_ref().map(config).transpose()
+    }
+
     /// How requests found their answers so far.
     pub fn matching(&self) -> Matching {
         self.answers.matching()
@@ -159,6 +182,17 @@ impl Lab {
     pub fn finish(self) -> Result<RelayReport, LabError> {
         self.relay.finish()
     }
+}
+
+/// An authority, if anybody needs one, and its certificate where it was asked for.
+fn authority(config: &LabConfig<'_>) -> Result<Option<Arc<Authority>>, LabError> {
+    let mut origins = config.pages.iter().flat_map(|served| served.page.origins());
+    if config.ca_file.is_none() && !origins.any(|origin| origin.secure) {
+        return Ok(None);
+    }
+    let authority = Authority::new()?;
+    config.ca_file.map_or(Ok(()), |file| authority.write(file))?;
+    Ok(Some(Arc::new(authority)))
 }
 
 /// Connects, and hangs up with a reset, so that nothing of this connection is left on the wire afterwards.

@@ -8,6 +8,7 @@
 //! caching, or pages that change between loads.
 #![forbid(unsafe_code)]
 
+mod clear;
 mod error;
 mod model;
 mod parse;

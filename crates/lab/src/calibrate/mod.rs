@@ -106,6 +106,7 @@ impl Calibration {
             path: &self.path,
             tfo: false,
             keep_alive: true,
+            ca_file: None,
             keep: Keep::default(),
             realtime,
         })?;

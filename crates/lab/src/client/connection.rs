@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use nix::libc;
 
 use super::http::{Progress, Response};
+use super::tls::{Incoming, Session};
 use crate::ledger::ConnectionKey;
 use crate::net;
 use crate::witness::TcpInfo;
@@ -65,10 +66,22 @@ pub(super) struct Connection {
     stream: TcpStream,
     /// The address connected to.
     pub(super) server: SocketAddrV4,
-    /// The handshake is done, or Fast Open lets the first write go ahead.
+    /// TCP's handshake is done, or Fast Open lets the first write go ahead.
     pub(super) writable: bool,
+    session: Option<Session>,
     unsent: Vec<u8>,
     exchange: Option<Exchange>,
+}
+
+/// What a connection has to tell.
+#[derive(Debug)]
+pub(super) enum Received {
+    /// Nothing came.
+    Nothing,
+    /// TLS's handshake is done: the connection can carry requests.
+    Ready,
+    /// A part of the response.
+    Response(Progress),
 }
 
 #[derive(Debug)]
@@ -78,15 +91,22 @@ struct Exchange {
 }
 
 impl Connection {
-    pub(super) fn open(server: SocketAddrV4) -> io::Result<Self> {
+    /// Starts to connect to `server`, with `session` to be spoken on top of it.
+    pub(super) fn open(server: SocketAddrV4, session: Option<Session>) -> io::Result<Self> {
         let (stream, writable) = connect(server)?;
         Ok(Self {
             stream,
             server,
             writable,
+            session,
             unsent: Vec::new(),
             exchange: None,
         })
+    }
+
+    /// Whether a handshake of TLS follows that of TCP.
+    pub(super) fn is_secure(&self) -> bool {
+        self.session.is_some()
     }
 
     /// The handshake's outcome, once the socket became writable.
@@ -96,7 +116,10 @@ impl Connection {
 
     /// Starts an exchange; `true` when the whole request went out.
     pub(super) fn send(&mut self, request: Vec<u8>, head_only: bool) -> io::Result<bool> {
-        self.unsent = request;
+        match &mut self.session {
+            Some(session) => session.take(&request)?,
+            None => self.unsent = request,
+        }
         self.exchange = Some(Exchange {
             response: Response::default(),
             head_only,
@@ -104,13 +127,20 @@ impl Connection {
         self.flush()
     }
 
-    /// Writes what is left of the request; `true` when nothing is.
+    /// Writes what is left of the request or of TLS's handshake; `true` when nothing is.
     pub(super) fn flush(&mut self) -> io::Result<bool> {
-        while !self.unsent.is_empty() {
-            match self.stream.write(&self.unsent) {
-                Ok(written) => drop(self.unsent.drain(..written)),
+        while self.has_unsent() {
+            let written = match &mut self.session {
+                Some(session) => session.write(&mut self.stream).map(drop),
+                None => self
+                    .stream
+                    .write(&self.unsent)
+                    .map(|written| drop(self.unsent.drain(..written))),
+            };
+            match written {
+                Ok(()) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                // Before the handshake is done, the rest of a request longer than the SYN has to wait.
+                // Before the handshake is done, the rest of what is longer than the SYN has to wait.
                 Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => return Ok(false),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -119,21 +149,30 @@ impl Connection {
         Ok(true)
     }
 
-    /// Whether a part of the request still waits to be written.
+    /// Whether something still waits to be written.
     pub(super) fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty()
+        match &self.session {
+            Some(session) => session.has_unsent(),
+            None => !self.unsent.is_empty(),
+        }
     }
 
-    /// Reads once. `Ok(None)`: nothing there.
+    /// Reads once.
     ///
     /// # Errors
     /// A text: the connection is gone, or what came is not a response.
-    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Result<Option<Progress>, String> {
-        let bytes = match self.stream.read(buffer) {
-            Ok(0) => return Err("closed by the server".to_owned()),
-            Ok(bytes) => bytes,
+    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Result<Received, String> {
+        let read = match &mut self.session {
+            Some(session) => session.read(&mut self.stream, buffer),
+            None => self.stream.read(buffer).map(Incoming::Bytes),
+        };
+        let bytes = match read {
+            Ok(Incoming::Bytes(0)) => return Err("closed by the server".to_owned()),
+            Ok(Incoming::Bytes(bytes)) => bytes,
+            Ok(Incoming::Ready) => return Ok(Received::Ready),
+            Ok(Incoming::Nothing) => return Ok(Received::Nothing),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                return Ok(None);
+                return Ok(Received::Nothing);
             }
             Err(error) => return Err(error.to_string()),
         };
@@ -143,7 +182,7 @@ impl Connection {
         exchange
             .response
             .take(&buffer[..bytes], exchange.head_only)
-            .map(Some)
+            .map(Received::Response)
     }
 
     /// Bytes of the last response's header.

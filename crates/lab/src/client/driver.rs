@@ -1,16 +1,20 @@
 //! Carrying out what the loader asks for: sockets, an epoll loop, and the clock.
 
 use std::collections::HashMap;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
 
 use firstflight_loader::{Command, Config, ConnId, Event, LoadRecord, Loader};
 use firstflight_page::Page;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use rustls::ClientConfig;
 
-use super::connection::Connection;
+use super::connection::{Connection, Received};
 use super::http;
+use super::tls::Session;
 use crate::ledger::ConnectionKey;
 use crate::witness::TcpInfo;
 use crate::{LabError, clock};
@@ -42,13 +46,15 @@ pub struct SocketFacts {
     pub info: Option<TcpInfo>,
 }
 
-/// Loads `page` once, in the calling thread's network namespace. `resolve` gives each host's address.
+/// Loads `page` once, in the calling thread's network namespace. `resolve` gives each host's address, `tls`
+/// what https origins are spoken to with.
 ///
 /// # Errors
 /// [`LabError`] when the kernel refuses an epoll instance or a timer; a page's own failures are in the record.
 pub fn load(
     page: &Page,
     config: Config,
+    tls: Option<Arc<ClientConfig>>,
     resolve: impl Fn(&str) -> Option<Ipv4Addr>,
 ) -> Result<Loaded, LabError> {
     let requests = page
@@ -83,6 +89,7 @@ pub fn load(
         page,
         loader,
         servers,
+        tls,
         requests,
         epoll,
         timer,
@@ -106,6 +113,7 @@ struct Driver<'a> {
     page: &'a Page,
     loader: Loader,
     servers: Vec<Option<SocketAddrV4>>,
+    tls: Option<Arc<ClientConfig>>,
     /// The bytes of each resource's request.
     requests: Vec<Vec<u8>>,
     epoll: Epoll,
@@ -169,29 +177,46 @@ impl Driver<'_> {
     fn open(&mut self, conn: ConnId, origin: usize) {
         let opened = match self.servers[origin] {
             None => Err("the name does not resolve in the lab".to_owned()),
-            Some(server) => Connection::open(server).map_err(|error| error.to_string()),
+            Some(server) => self
+                .session(origin)
+                .and_then(|session| Connection::open(server, session))
+                .map_err(|error| error.to_string()),
         };
-        let registered = opened.and_then(|connection| {
-            let interest = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLET;
-            let event = EpollEvent::new(interest, u64::from(conn.0));
+        let registered = opened.and_then(|mut connection| {
+            // With Fast Open the ClientHello goes into the SYN: nothing has to be asked for first.
+            if connection.writable && connection.is_secure() {
+                connection.flush().map_err(|error| error.to_string())?;
+            }
             // A socket whose SYN still waits for data reports a hang-up: it is watched once it has sent.
-            if !connection.writable {
-                self.epoll
-                    .add(&connection, event)
-                    .map_err(|errno| errno.to_string())?;
+            if !connection.writable || connection.is_secure() {
+                self.watch(conn, &connection).map_err(|errno| errno.to_string())?;
             }
             Ok(connection)
         });
         match registered {
             Err(error) => self.fail(conn.0, &error),
             Ok(connection) => {
-                let writable = connection.writable;
+                let ready = connection.writable && !connection.is_secure();
                 self.connections.insert(conn.0, connection);
-                if writable {
+                if ready {
                     self.loader.handle(clock::now(), Event::Writable(conn));
                 }
             }
         }
+    }
+
+    fn session(&self, origin: usize) -> io::Result<Option<Session>> {
+        let origin = &self.loader.origins()[origin];
+        match &self.tls {
+            Some(config) if origin.secure => Session::new(Arc::clone(config), &origin.host).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn watch(&self, conn: ConnId, connection: &Connection) -> nix::Result<()> {
+        let interest = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLET;
+        self.epoll
+            .add(connection, EpollEvent::new(interest, u64::from(conn.0)))
     }
 
     fn send(&mut self, conn: ConnId, request: usize) {
@@ -202,11 +227,8 @@ impl Driver<'_> {
             return;
         };
         let sent = connection.send(bytes, head_only);
-        let interest = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLET;
         // Already watched: EEXIST says so.
-        let _ = self
-            .epoll
-            .add(&*connection, EpollEvent::new(interest, u64::from(conn.0)));
+        let _ = self.watch(conn, &self.connections[&conn.0]);
         match sent {
             Ok(true) => self.loader.handle(clock::now(), Event::RequestSent(conn)),
             Ok(false) => {}
@@ -223,7 +245,7 @@ impl Driver<'_> {
             if let Err(error) = connection.outcome() {
                 return self.fail(id, &error.to_string());
             }
-            if !connection.writable {
+            if !connection.writable && !connection.is_secure() {
                 connection.writable = true;
                 self.loader.handle(clock::now(), Event::Writable(conn));
             } else if connection.has_unsent() {
@@ -247,8 +269,13 @@ impl Driver<'_> {
                 return;
             };
             let progress = match connection.receive(&mut self.buffer) {
-                Ok(None) => return,
-                Ok(Some(progress)) => progress,
+                Ok(Received::Nothing) => return,
+                Ok(Received::Ready) => {
+                    self.loader.handle(clock::now(), Event::Writable(conn));
+                    self.obey();
+                    continue;
+                }
+                Ok(Received::Response(progress)) => progress,
                 Err(error) => return self.fail(id, &error),
             };
             let now = clock::now();

@@ -2,6 +2,8 @@
 
 use firstflight_page::Resource;
 
+use super::chunked::Chunked;
+
 /// Header fields a response may have at most.
 const MAX_FIELDS: usize = 64;
 
@@ -30,10 +32,34 @@ pub(super) fn request(resource: &Resource, host: &str) -> Vec<u8> {
 #[derive(Debug, Default)]
 pub(super) struct Response {
     head: Vec<u8>,
-    body_left: Option<u64>,
+    body: Option<Body>,
     /// Bytes of the header.
     pub(super) header_bytes: u64,
     reusable: bool,
+}
+
+/// How the end of a body is known.
+#[derive(Debug)]
+enum Body {
+    /// So many bytes are left.
+    Left(u64),
+    Chunked(Chunked),
+}
+
+impl Body {
+    /// Takes the next bytes: how many of them are the body's, and whether it is complete.
+    fn take(&mut self, bytes: &[u8]) -> Result<(u64, bool), String> {
+        match self {
+            Self::Chunked(chunked) => chunked.take(bytes),
+            Self::Left(left) => {
+                let more = bytes.len() as u64;
+                *left = left
+                    .checked_sub(more)
+                    .ok_or_else(|| format!("{} bytes more than the response announced", more - *left))?;
+                Ok((more, *left == 0))
+            }
+        }
+    }
 }
 
 /// What some bytes of a response told.
@@ -54,22 +80,21 @@ impl Response {
     /// A text, when this is no HTTP/1.1 response of known length.
     pub(super) fn take(&mut self, bytes: &[u8], head_only: bool) -> Result<Progress, String> {
         let mut progress = Progress::default();
-        let mut body = bytes.len() as u64;
-        if self.body_left.is_none() {
+        let mut rest = bytes;
+        if self.body.is_none() {
             self.head.extend_from_slice(bytes);
             let Some((status, location)) = self.read_head(head_only)? else {
                 return Ok(progress);
             };
-            body = self.head.len() as u64 - self.header_bytes;
+            rest = &bytes[bytes.len() - (self.head.len() - self.header_bytes as usize)..];
             progress.head = Some((status, location));
         }
-        let left = self.body_left.unwrap_or_default();
-        if body > left {
-            return Err(format!("{} bytes more than the response announced", body - left));
-        }
-        progress.body = body;
-        self.body_left = Some(left - body);
-        progress.end = (left == body).then_some(self.reusable);
+        let Some(body) = &mut self.body else {
+            return Ok(progress);
+        };
+        let (bytes, done) = body.take(rest)?;
+        progress.body = bytes;
+        progress.end = done.then_some(self.reusable);
         Ok(progress)
     }
 
@@ -92,12 +117,14 @@ impl Response {
             field.and_then(|field| std::str::from_utf8(field.value).ok())
         };
         let empty = head_only || status == 204 || status == 304;
-        let length = if empty {
-            Some(0)
-        } else {
-            find("content-length").and_then(|text| text.parse().ok())
-        };
-        self.body_left = Some(length.ok_or("the response does not say how long it is")?);
+        let chunked = find("transfer-encoding").is_some_and(|value| value.eq_ignore_ascii_case("chunked"));
+        let length = find("content-length").and_then(|text| text.parse().ok());
+        self.body = Some(match length {
+            _ if empty => Body::Left(0),
+            _ if chunked => Body::Chunked(Chunked::default()),
+            Some(length) => Body::Left(length),
+            None => return Err("the response does not say how long it is".to_owned()),
+        });
         self.reusable = !find("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
         Ok(Some((status, find("location").map(ToOwned::to_owned))))
     }
@@ -117,6 +144,18 @@ mod tests {
             assert_eq!(first.body + second.body, 4);
             assert_eq!((first.end, second.end), (None, Some(true)));
             assert_eq!(first.head.or(second.head), Some((200, None)));
+        }
+    }
+
+    #[test]
+    fn a_chunked_response_in_pieces_is_counted_once() {
+        let whole = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n";
+        for cut in 0..whole.len() {
+            let mut response = Response::default();
+            let first = response.take(&whole[..cut], false).unwrap();
+            let second = response.take(&whole[cut..], false).unwrap();
+            assert_eq!(first.body + second.body, 4);
+            assert_eq!((first.end, second.end), (None, Some(true)));
         }
     }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::{Directory, Ending, Program, Streams, Traffic, lines};
 use crate::job::{Cookies, Mode, RelaySummary};
 use crate::lab::{Lab, LabConfig};
-use crate::origin::{Bodies, Headers, Matching, Served};
+use crate::origin::{Bodies, Headers, Matching, Scheme, Served};
 use crate::relay::Keep;
 use crate::witness::Expectation;
 use crate::{LabError, clock};
@@ -23,6 +23,12 @@ use crate::{LabError, clock};
 pub struct ExecJob {
     /// The pages that the servers serve.
     pub pages: Vec<ServedPage>,
+    /// Whether https origins are served with TLS.
+    #[serde(default)]
+    pub scheme: Scheme,
+    /// Where the certificate (PEM) is written that clients have to trust.
+    #[serde(default)]
+    pub ca_file: Option<PathBuf>,
     /// What the packets cross.
     pub path: PathConfig,
     /// The treatment.
@@ -87,12 +93,13 @@ impl ExecJob {
     /// # Errors
     /// [`LabError`] naming what is wrong with it.
     pub fn from_json(text: &str) -> Result<Self, LabError> {
-        let job: Self = serde_json::from_str(text)
+        let mut job: Self = serde_json::from_str(text)
             .map_err(|error| LabError::new(format!("the job: {error}"), "send one line of JSON"))?;
-        for served in &job.pages {
+        for served in &mut job.pages {
             let page = &served.page;
             page.validate()
                 .map_err(|error| LabError::new(format!("page.{error}"), error.hint))?;
+            job.scheme.apply(&mut served.page);
         }
         Ok(job)
     }
@@ -108,6 +115,7 @@ impl ExecJob {
             path: &self.path,
             tfo: self.mode == Mode::Tfo,
             keep_alive: self.keep_alive,
+            ca_file: self.ca_file.as_deref(),
             keep: Keep {
                 packets: self.capture.is_some(),
                 times: false,

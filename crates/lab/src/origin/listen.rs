@@ -1,4 +1,4 @@
-//! Listening with Fast Open, and speaking HTTP/1.1.
+//! Listening with Fast Open, and speaking HTTP/1.1, TLS and HTTP/2.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -9,8 +9,11 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio_rustls::TlsAcceptor;
 
 use super::answers::Answers;
 use super::body::Outgoing;
@@ -20,6 +23,10 @@ use crate::{LabError, net};
 
 /// Connections that may wait to be accepted, and Fast Open requests that may be pending (RFC 7413, section 5.1).
 const BACKLOG: u32 = 4_096;
+
+/// HTTP/2 and HTTP/1.1 as TLS names them (RFC 7301, section 6).
+pub(super) const HTTP2: &[u8] = b"h2";
+pub(super) const HTTP1: &[u8] = b"http/1.1";
 
 /// Opens a listener that offers Fast Open with a key of its own.
 pub(super) fn listen(address: Ipv4Addr, port: u16) -> Result<TcpListener, LabError> {
@@ -52,6 +59,8 @@ pub(super) struct Server {
     pub(super) log: Arc<Log>,
     /// Whether a connection outlives its first response.
     pub(super) keep_alive: bool,
+    /// What it speaks TLS with; in the clear without.
+    pub(super) tls: Option<Arc<ServerConfig>>,
 }
 
 /// Answers everything that comes to `listener`, for ever.
@@ -68,13 +77,46 @@ async fn talk(stream: TcpStream, server: Arc<Server>) {
     // Without Nagle's delay a response leaves when it is written.
     let _ = stream.set_nodelay(true);
     let (stream, conversation) = server.log.accepted(stream);
-    let service = service_fn(|request: Request<Incoming>| answer(request, &server, &conversation));
+    let Some(tls) = &server.tls else {
+        return speak_http1(stream, &server, &conversation).await;
+    };
+    match TlsAcceptor::from(Arc::clone(tls)).accept(stream).await {
+        Ok(stream) if stream.get_ref().1.alpn_protocol() == Some(HTTP2) => {
+            speak_http2(stream, server, conversation).await;
+        }
+        Ok(stream) => speak_http1(stream, &server, &conversation).await,
+        // A client that does not trust the lab's authority says so itself.
+        Err(_) => {}
+    }
+}
+
+async fn speak_http1(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    server: &Server,
+    conversation: &Conversation,
+) {
+    let service = service_fn(|request: Request<Incoming>| answer(request, server, conversation));
     let connection = hyper::server::conn::http1::Builder::new()
         .keep_alive(server.keep_alive)
         .auto_date_header(false)
         .half_close(true)
         .serve_connection(TokioIo::new(stream), service);
     // A client that hangs up in the middle is the client's business.
+    let _ = connection.await;
+}
+
+async fn speak_http2(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    server: Arc<Server>,
+    conversation: Arc<Conversation>,
+) {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (server, conversation) = (Arc::clone(&server), Arc::clone(&conversation));
+        async move { answer(request, &server, &conversation).await }
+    });
+    let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+        .auto_date_header(false)
+        .serve_connection(TokioIo::new(stream), service);
     let _ = connection.await;
 }
 

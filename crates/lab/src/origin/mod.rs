@@ -1,12 +1,14 @@
-//! The servers of a page: one address per host, HTTP/1.1, everything answered as recorded.
+//! The servers of a page: one address per host, HTTP/1.1, HTTP/2 and TLS, everything answered as recorded.
 
 mod answer;
 mod answers;
+mod authority;
 mod body;
 mod counted;
 mod listen;
 mod log;
 mod respond;
+mod scheme;
 mod services;
 mod target;
 mod timer;
@@ -14,6 +16,8 @@ mod world;
 
 pub use answer::HeaderFields;
 pub use answers::{Answers, Bodies, Headers, Matching, Served};
+pub use authority::Authority;
 pub use log::{Conversation, Exchange, Log};
+pub use scheme::Scheme;
 pub use services::{ECHO_PORT, SINK_PORT, SOURCE_PORT};
 pub use world::{Servers, ServersConfig};

@@ -2,9 +2,13 @@
 
 use std::sync::{Arc, mpsc};
 
+use firstflight_page::Origin;
 use nix::sched::{CloneFlags, unshare};
+use rustls::ServerConfig;
 
 use super::answers::Answers;
+use super::authority::Authority;
+use super::listen::{HTTP1, HTTP2};
 use super::log::Log;
 use super::{listen, services};
 use crate::net::{self, AddressPlan, Offload, Side, Tun};
@@ -19,6 +23,8 @@ pub struct ServersConfig {
     pub log: Arc<Log>,
     /// Where the hosts are.
     pub addresses: AddressPlan,
+    /// Who vouches for the https origins.
+    pub authority: Option<Arc<Authority>>,
     /// Whether a connection outlives its first response.
     pub keep_alive: bool,
     /// What the kernel leaves to the relay.
@@ -101,9 +107,23 @@ async fn set_up(config: ServersConfig) -> Result<Tun, LabError> {
             answers: Arc::clone(&config.answers),
             log: Arc::clone(&config.log),
             keep_alive: config.keep_alive,
+            tls: tls(&config, origin)?,
         };
         tokio::spawn(listen::serve(listener, Arc::new(server)));
     }
     services::start(&config.log).await?;
     Ok(tun)
+}
+
+/// TLS for an https origin. HTTP/2 has no way to close after every response: without keep-alive it is not offered.
+fn tls(config: &ServersConfig, origin: &Origin) -> Result<Option<Arc<ServerConfig>>, LabError> {
+    let protocols: &[&[u8]] = if config.keep_alive {
+        &[HTTP2, HTTP1]
+    } else {
+        &[HTTP1]
+    };
+    let authority = config.authority.as_ref().filter(|_| origin.secure);
+    authority
+        .map(|authority| authority.server(&origin.host, protocols))
+        .transpose()
 }

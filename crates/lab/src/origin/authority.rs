@@ -1,0 +1,212 @@
+//! The lab's certificate authority: made with the lab, gone with it.
+//!
+//! It has one key, which is also that of every server: what a lab needs is that clients who trust it accept
+//! its servers, and that this costs nothing. A host's certificate is signed when it is first asked for.
+//! Not modelled: chains of the length that public authorities have (about 3 kB more per handshake).
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
+
+use base64::Engine;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose, PublicKeyData,
+};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::{CertifiedKey, SigningKey};
+use rustls::{RootCertStore, ServerConfig};
+
+use crate::LabError;
+
+/// Room for clocks that are wrong, or set back by a program under test.
+const A_WHILE: Duration = Duration::from_secs(30 * 24 * 3_600);
+
+/// A certificate authority for one lab.
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    certificate: rcgen::Certificate,
+    signing_key: Arc<dyn SigningKey>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl Authority {
+    /// Makes one.
+    ///
+    /// # Errors
+    /// [`LabError`] when there are no random numbers to be had.
+    pub fn new() -> Result<Self, LabError> {
+        let failed =
+            |error: &dyn std::fmt::Display| LabError::system("making the lab's certificate authority", error);
+        let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).map_err(|error| failed(&error))?;
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let private = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let signing_key = provider
+            .key_provider
+            .load_private_key(private)
+            .map_err(|error| failed(&error))?;
+        let mut parameters = parameters("firstflight throwaway authority");
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        let certificate = parameters.self_signed(&key).map_err(|error| failed(&error))?;
+        Ok(Self {
+            issuer: Issuer::new(parameters, key),
+            certificate,
+            signing_key,
+            provider,
+        })
+    }
+
+    /// Writes its certificate (PEM) where clients that are to trust it look for it. A line before it, which
+    /// readers of PEM skip (RFC 7468, section 2), holds what [`Self::spki_sha256`] gives.
+    ///
+    /// # Errors
+    /// [`LabError`] naming the file.
+    pub fn write(&self, file: &Path) -> Result<(), LabError> {
+        fs::write(file, self.pem()).map_err(|error| {
+            LabError::new(
+                format!("{}: {error}", file.display()),
+                "name a file in a folder that exists and may be written to",
+            )
+        })
+    }
+
+    fn pem(&self) -> String {
+        format!("SPKI-SHA256: {}\n{}", self.spki_sha256(), self.certificate.pem())
+    }
+
+    /// The SHA-256 of its public key, which is its servers' too, in Base64: what Chromium's
+    /// `--ignore-certificate-errors-spki-list` takes.
+    pub fn spki_sha256(&self) -> String {
+        let key = self.issuer.key().subject_public_key_info();
+        let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &key);
+        base64::engine::general_purpose::STANDARD.encode(digest)
+    }
+
+    /// Whom a client has to trust.
+    pub fn roots(&self) -> RootCertStore {
+        let mut roots = RootCertStore::empty();
+        // What was just signed can be read.
+        let _ = roots.add(self.certificate.der().clone());
+        roots
+    }
+
+    /// TLS for the server of `host`, with these application protocols (ALPN).
+    ///
+    /// # Errors
+    /// [`LabError`] when the library has no version of TLS to speak.
+    pub fn server(self: &Arc<Self>, host: &str, protocols: &[&[u8]]) -> Result<Arc<ServerConfig>, LabError> {
+        let certificates = HostCertificate {
+            authority: Arc::clone(self),
+            host: host.to_owned(),
+            made: OnceLock::new(),
+        };
+        let mut config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| LabError::system("setting up TLS", error))?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(certificates));
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+        Ok(Arc::new(config))
+    }
+
+    fn sign(&self, host: &str) -> Result<CertificateDer<'static>, rcgen::Error> {
+        let mut parameters = parameters("firstflight server");
+        let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        parameters.subject_alt_names = CertificateParams::new([name])?.subject_alt_names;
+        parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        parameters.use_authority_key_identifier_extension = true;
+        let certificate = parameters.signed_by(self.issuer.key(), &self.issuer)?;
+        Ok(certificate.der().clone())
+    }
+}
+
+impl std::fmt::Debug for Authority {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Authority").finish_non_exhaustive()
+    }
+}
+
+/// The certificate of one host, signed when a client first asks for it.
+#[derive(Debug)]
+struct HostCertificate {
+    authority: Arc<Authority>,
+    host: String,
+    made: OnceLock<Option<Arc<CertifiedKey>>>,
+}
+
+impl ResolvesServerCert for HostCertificate {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let make = || {
+            let certificate = self.authority.sign(&self.host).ok()?;
+            let key = Arc::clone(&self.authority.signing_key);
+            Some(Arc::new(CertifiedKey::new(vec![certificate], key)))
+        };
+        self.made.get_or_init(make).clone()
+    }
+}
+
+fn parameters(name: &str) -> CertificateParams {
+    let mut parameters = CertificateParams::default();
+    parameters.distinguished_name = DistinguishedName::new();
+    parameters.distinguished_name.push(DnType::CommonName, name);
+    parameters.not_before = (SystemTime::now() - A_WHILE).into();
+    parameters.not_after = (SystemTime::now() + A_WHILE).into();
+    parameters
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::pki_types::ServerName;
+    use rustls::{ClientConfig, ClientConnection, ServerConnection};
+
+    use super::*;
+
+    /// Lets a client that trusts `trusted` talk to a server of `host` until both are content.
+    fn handshake(
+        authority: &Arc<Authority>,
+        trusted: &Authority,
+        host: &str,
+    ) -> Result<Vec<u8>, rustls::Error> {
+        let mut config = ClientConfig::builder_with_provider(Arc::clone(&authority.provider))
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(trusted.roots())
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let name = ServerName::try_from(host.to_owned()).unwrap();
+        let mut client = ClientConnection::new(Arc::new(config), name)?;
+        let config = authority.server(host, &[b"h2", b"http/1.1"]).unwrap();
+        let mut server = ServerConnection::new(config)?;
+        while client.is_handshaking() || server.is_handshaking() {
+            let mut wire = Vec::new();
+            client.write_tls(&mut wire).unwrap();
+            server.read_tls(&mut wire.as_slice()).unwrap();
+            server.process_new_packets()?;
+            wire.clear();
+            server.write_tls(&mut wire).unwrap();
+            client.read_tls(&mut wire.as_slice()).unwrap();
+            client.process_new_packets()?;
+        }
+        Ok(client.alpn_protocol().unwrap_or_default().to_vec())
+    }
+
+    #[test]
+    fn a_client_that_trusts_it_accepts_every_host() {
+        let authority = Arc::new(Authority::new().unwrap());
+        for host in ["a.test", "under_score.a.test", "198.19.0.1", &"a".repeat(63)] {
+            assert_eq!(handshake(&authority, &authority, host).unwrap(), b"h2", "{host}");
+        }
+    }
+
+    #[test]
+    fn nobody_else_is_believed() {
+        let (one, other) = (Arc::new(Authority::new().unwrap()), Authority::new().unwrap());
+        assert!(handshake(&one, &other, "a.test").is_err());
+        assert_ne!(one.spki_sha256(), other.spki_sha256());
+        assert_eq!(one.spki_sha256().len(), 44);
+    }
+}
