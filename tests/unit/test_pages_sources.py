@@ -29,9 +29,16 @@ def test_a_profile_file_is_the_page_it_holds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["x.har", "x.HAR", "x.warc", "x.warc.gz", "x.wacz"])
-def test_archives_of_later_versions_are_named_as_such(name: str) -> None:
-    with pytest.raises(UsageError, match="not yet supported"):
+def test_an_archive_that_is_not_there_is_said_to_be_missing(name: str) -> None:
+    with pytest.raises(PageInputError, match="no such file"):
         load_page(name)
+
+
+@pytest.mark.parametrize("name", ["x.har", "x.WARC", "x.warc.gz", "x.wacz"])
+def test_the_ending_of_a_file_says_what_archive_it_is(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"nothing of the kind")
+    with pytest.raises(PageInputError, match=r"not JSON|Invalid WARC|not a zip"):
+        load_page(str(tmp_path / name))
 
 
 def test_a_name_that_is_nothing_lists_the_embedded_pages() -> None:
@@ -103,9 +110,9 @@ def test_a_damaged_profile_names_file_and_mend(tmp_path: Path, text: bytes) -> N
     assert caught.value.hint
 
 
-@given(st.text(max_size=40))
-def test_no_word_fails_otherwise(spec: str) -> None:
+@given(st.text(max_size=40), st.sampled_from([".json", ".har", ".wacz", ".pages", "#http://a.example/"]))
+def test_no_word_fails_otherwise(spec: str, ending: str) -> None:
     try:
-        load_page(f"{spec}.json")
+        load_page(f"{spec}{ending}")
     except UsageError as error:
         assert error.hint

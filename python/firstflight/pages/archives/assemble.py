@@ -32,9 +32,6 @@ def assemble(
     Raises:
         PageInputError: The page cannot be loaded.
     """
-    if len(entries) > MOST_RESOURCES:
-        problem = f"{source}: {len(entries)} requests are too many for one page"
-        raise PageInputError(problem, f"a page has at most {MOST_RESOURCES}: split the archive")
     fields = {
         "name": page_name(entries[0].url),
         "source": source,
@@ -45,6 +42,13 @@ def assemble(
     bodies = {index: entry.body for index, entry in enumerate(entries) if entry.body}
     headers = {index: _served(entry) for index, entry in enumerate(entries) if entry.headers}
     return LoadedPage(page, bodies, _lines(entries, discovered, missing, notes), headers)
+
+
+def check_count(requests: int, place: str) -> None:
+    """Raises `PageInputError` where an archive holds more requests than a page may have."""
+    if requests > MOST_RESOURCES:
+        problem = f"{place}: {requests} requests are too many for one page"
+        raise PageInputError(problem, f"a page has at most {MOST_RESOURCES}: split the archive")
 
 
 def _resource(entries: list[Entry], discovered: Discovered, times: Times, index: int) -> dict[str, Any]:

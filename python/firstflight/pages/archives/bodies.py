@@ -46,12 +46,11 @@ def keep(
     if chunked and is_chunked(file):
         file = store.add(_dechunked(file), entry)
     codings = codings_of(encoding)
+    plain = file if scan and file.stat().st_size <= MOST_TEXT_BYTES else None
     if not codings:
-        return Body(file, file if scan and file.stat().st_size <= MOST_TEXT_BYTES else None, True)
-    if not file.stat().st_size:
-        return Body(file, None, True)
+        return Body(file, plain, True)
     if not _starts(file, codings):
-        return Body(file, file if scan else None, False)
+        return Body(file, plain, False)
     return Body(file, _text(store, file, codings, entry) if scan else None, True)
 
 
@@ -92,7 +91,7 @@ def _starts(path: Path, codings: list[str]) -> bool:
 
 def _text(store: BodyStore, file: Path, codings: list[str], entry: str) -> Path | None:
     """The decoded body; of one that is damaged farther on, what could be read, as a browser shows it."""
-    text = b""
+    text = bytearray()
     try:
         for piece in decoded(pieces(file), codings):
             text += piece
@@ -100,4 +99,4 @@ def _text(store: BodyStore, file: Path, codings: list[str], entry: str) -> Path 
                 return None
     except CodingError:
         pass
-    return store.add([text], entry)
+    return store.add([bytes(text)], entry)

@@ -12,6 +12,8 @@ import zstandard
 
 # Of a piece of input, no more output than this is made at once.
 _PIECE = 65_536
+# Larger bodies are encoded once: trying levels would take longer than it is worth.
+_MOST_TRIED = 1 << 23
 _Feed = Callable[[bytes], Iterator[bytes]]
 
 
@@ -46,7 +48,7 @@ def encoded(body: bytes, coding: str, wanted_bytes: int) -> bytes:
         raise CodingError(f"unknown coding '{coding[:20]}'")
     encode, levels = _ENCODERS[coding]
     best = encode(body, levels[0])
-    for level in levels[1:]:
+    for level in levels[1:] if len(body) <= _MOST_TRIED else ():
         if abs(len(best) - wanted_bytes) <= wanted_bytes / 100:
             break
         best = min(best, encode(body, level), key=lambda data: abs(len(data) - wanted_bytes))

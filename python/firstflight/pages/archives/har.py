@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from firstflight.errors import PageInputError
-from firstflight.pages.archives.assemble import assemble
+from firstflight.pages.archives.assemble import assemble, check_count
 from firstflight.pages.archives.entry import Entry, Stated
 from firstflight.pages.archives.har_entry import Dropped, read_entry
 from firstflight.pages.archives.har_fields import Node, moment_ms, node, positive
@@ -30,6 +30,7 @@ def open_har(path: Path) -> LoadedPage:
     """
     log = read_har(path)
     page, own, foreign = entries_of_first_page(log)
+    check_count(len(own), str(path))
     notes = Counter({"requests of other pages in the file": foreign})
     began = _began_ms(page, own)
     entries = _network(_entries(own, began, BodyStore(str(path)), notes), notes)

@@ -17,6 +17,8 @@ from firstflight.pages.loaded import Headers
 # decoding the character set.
 _LIKE = 0.05
 _SLACK_BYTES = 16
+# Of the names that Python knows, those of https://encoding.spec.whatwg.org/#names-and-labels
+_OF_THE_WEB = re.compile(r"utf-|iso-8859|windows-125|euc-|gb|big5|shift_jis|koi8", re.IGNORECASE)
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE | re.ASCII)
 
 
@@ -74,4 +76,4 @@ def _is_of_size(size: int, entry: Node) -> bool:
 def _charset(headers: list[tuple[str, str]], mime: str) -> str:
     """The character set a browser decoded the text from, UTF-8 if the header does not say."""
     found = _CHARSET.search(value_of(headers, "content-type") or mime)
-    return found[1] if found else "utf-8"
+    return found[1] if found and _OF_THE_WEB.match(found[1]) else "utf-8"

@@ -75,7 +75,7 @@ def _entry(path: Path, store: BodyStore, notes: Counter[str]) -> Entry | None:
     if not method.isalpha() or not method.isascii() or not usable_url(url):
         notes["requests whose URL or method no browser sends"] += 1
         return None
-    if not status or not status[0].isdigit() or not 200 <= int(status[0][:9]) <= 599:
+    if not status or not status[0].isdecimal() or not 200 <= int(status[0][:9]) <= 599:
         notes["requests without a final answer"] += 1
         return None
     asked = Asked(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from firstflight.pages.archives.assemble import assemble
+from firstflight.pages.archives.assemble import assemble, check_count
 from firstflight.pages.archives.entry import Entry
 from firstflight.pages.archives.untimed import discover_untimed
 from firstflight.pages.loaded import LoadedPage
@@ -17,6 +17,7 @@ def still_page(entries: list[Entry], start: int, source: str, notes: Counter[str
     Raises:
         PageInputError: The page cannot be loaded.
     """
+    check_count(len(entries), source)
     ordered = discover_untimed(entries, start)
     notes["answers that the page does not ask for"] += ordered.left_out
     found = len(ordered.entries)

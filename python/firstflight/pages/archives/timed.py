@@ -72,14 +72,17 @@ class _TimedFinder:
         self._exchanges = exchanges
         self._by_body = Finder(exchanges, mentions)
         self._mentions = mentions
-        self._followed: set[int] = set()
+        self._redirects: dict[str, list[int]] = {}
         self._last: dict[str, int] = {}
         self._document = next((i for i, entry in enumerate(entries) if not entry.redirect), 0)
         self._has_text = any(entry.text for entry in entries)
 
     def find(self, index: int) -> Found:
         """Who discovered `index`; to be called for every index in order."""
-        self._last[self._entries[index - 1].url] = index - 1
+        before = self._entries[index - 1]
+        self._last[before.url] = index - 1
+        if before.redirect:
+            self._redirects.setdefault(before.redirect, []).append(index - 1)
         rules: list[Callable[[int], Found | None]] = [self._redirect, self._stated, self._named, self._style]
         for rule in rules:
             if (found := rule(index)) is not None:
@@ -87,11 +90,8 @@ class _TimedFinder:
         return self._latest(index), None
 
     def _redirect(self, index: int) -> Found | None:
-        for parent in range(index - 1, -1, -1):
-            if self._entries[parent].redirect == self._entries[index].url and parent not in self._followed:
-                self._followed.add(parent)
-                return Initiator(parent, "redirect"), None
-        return None
+        waiting = self._redirects.get(self._entries[index].url)
+        return (Initiator(waiting.pop(), "redirect"), None) if waiting else None
 
     def _stated(self, index: int) -> Found | None:
         known = [self._last[url] for url in self._entries[index].stated.urls if url in self._last]

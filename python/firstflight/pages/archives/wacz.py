@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import zipfile
-import zlib
 from pathlib import Path, PurePosixPath
 
 from firstflight.errors import PageInputError
@@ -29,10 +28,10 @@ def open_wacz(path: Path, url: str = "") -> LoadedPage:
     try:
         with zipfile.ZipFile(path) as archive:
             collected = _collected(archive, path)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, zlib.error, EOFError, ValueError) as error:
-        raise PageInputError(f"{path}: {str(error)[:160] or 'its end is missing'}", hint) from None
-    except OSError as error:
-        raise PageInputError(f"{path}: {error.strerror or error}", hint) from None
+    except PageInputError:
+        raise
+    except Exception as error:  # zipfile raises whatever its input provokes
+        raise PageInputError(f"{path}: {str(error)[:160] or type(error).__name__}", hint) from None
     return page_of_records(collected, str(path), f"WACZ {path.name}", url)
 
 

@@ -218,7 +218,7 @@ def _is_method(method: str) -> bool:
 
 
 def _text(body: Iterable[bytes]) -> str:
-    text = b""
+    text = bytearray()
     for piece in body:
         if len(text) < _MOST_LISTED:
             text += piece

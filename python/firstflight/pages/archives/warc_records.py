@@ -54,37 +54,34 @@ class Record:
 
 
 def records(file: IO[bytes], place: str) -> Iterator[Record]:
-    """Reads the records of `file`, gzipped or not; `place` names it in errors.
+    """Reads the records of `file`, which can be peeked into, gzipped or not; `place` names it in errors.
 
     Raises:
         PageInputError: It is no WARC, a record is damaged or does not end.
     """
     number = 0
-    # warcio reports to stderr what it does not raise; `err_count` says the same.
-    with contextlib.redirect_stderr(io.StringIO()):
-        try:
-            source = _Records(_plain(file))
-            for found in source:
-                if source.err_count:
-                    raise _DamagedError("it does not end where its Content-Length says")
-                number += 1
-                if number > _MOST_RECORDS:
-                    raise _DamagedError(f"more than {_MOST_RECORDS} records")
-                yield _record(found, number)
-                source.begin_header()
-            if source.err_count:
-                raise _DamagedError("it does not end where its Content-Length says")
-        except PageInputError:
-            raise
-        except Exception as error:  # warcio raises whatever its input provokes
-            problem = f"{place}: record {max(number, 1)}: {str(error).strip()[:160] or type(error).__name__}"
-            raise PageInputError(problem, "the file is no WARC, damaged, or its end is missing") from None
+    try:
+        source = _Records(_plain(file))
+        while (found := source.next()) is not None:
+            number += 1
+            if number > _MOST_RECORDS:
+                raise _DamagedError(f"more than {_MOST_RECORDS} records")
+            yield _record(found, number, f"{place}: record {number}")
+    except PageInputError:
+        raise
+    except Exception as error:  # warcio raises whatever its input provokes
+        raise _refusal(f"{place}: record {number or 1}", error) from None
     if not number:
         raise PageInputError(f"{place}: no WARC record in it", "record the page again")
 
 
 class _DamagedError(Exception):
     """A record is not what it says."""
+
+
+def _refusal(place: str, error: Exception) -> PageInputError:
+    words = "".join(c for c in str(error).strip() if c.isprintable())[:160] or type(error).__name__
+    return PageInputError(f"{place}: {words}", "the file is no WARC, damaged, or its end is missing")
 
 
 class _Lines(BufferedReader):  # type: ignore[misc]
@@ -106,30 +103,61 @@ class _Records(ArchiveIterator):  # type: ignore[misc]
         self.known_format = "warc"
         self._lines = self.reader = _Lines(self.fh)
 
-    def begin_header(self) -> None:
+    def next(self) -> ArcWarcRecord | None:
+        """The next record, or None at the end of the file."""
         self._lines.header_bytes = 0
+        # warcio reports to stderr what it does not raise; `err_count` says the same.
+        with contextlib.redirect_stderr(io.StringIO()):
+            found = next(self.the_iter, None)
+        if self.err_count:
+            raise _DamagedError("it does not end where its Content-Length says")
+        return found
+
+    def _next_record(self, next_line: str | None) -> ArcWarcRecord:
+        """As warcio's; but an end inside a header is not the end of the archive."""
+        before = self._lines.header_bytes
+        try:
+            return super()._next_record(next_line)
+        except EOFError:
+            if next_line or self._lines.header_bytes > before:
+                raise _DamagedError("its header does not end") from None
+            raise
 
 
 def _plain(file: IO[bytes]) -> IO[bytes]:
-    buffered = io.BufferedReader(cast("io.RawIOBase", file))
-    zipped = buffered.peek(2)[:2] == b"\x1f\x8b"
-    return cast("IO[bytes]", gzip.GzipFile(fileobj=buffered) if zipped else buffered)
+    zipped = cast("io.BufferedReader", file).peek(2)[:2] == b"\x1f\x8b"
+    return cast("IO[bytes]", _Unzipped(fileobj=file)) if zipped else file
 
 
-def _record(found: ArcWarcRecord, number: int) -> Record:
+class _Unzipped(gzip.GzipFile):
+    def read(self, size: int | None = -1) -> bytes:
+        """As `GzipFile`; but warcio takes an `EOFError` for the end of the archive."""
+        try:
+            return super().read(size)
+        except EOFError:
+            raise _DamagedError("its gzip stream does not end") from None
+
+
+def _record(found: ArcWarcRecord, number: int, place: str) -> Record:
     http = found.http_headers
+    fields = {name.lower(): value for name, value in found.rec_headers.headers}
+    if not fields.get("content-length", "").isdecimal():
+        raise _DamagedError("it has no Content-Length")
     return Record(
         number=number,
         type=found.rec_type or "",
-        fields={name.lower(): value for name, value in found.rec_headers.headers},
+        fields=fields,
         first_line=f"{http.protocol} {http.statusline}" if http else "",
         http=list(http.headers) if http else [],
-        body=_pieces(found.raw_stream),
+        body=_pieces(found.raw_stream, place),
     )
 
 
-def _pieces(stream: LimitReader) -> Iterator[bytes]:
-    while data := stream.read(_PIECE):
-        yield data
-    if getattr(stream, "limit", 0):
-        raise _DamagedError(f"{stream.limit} bytes of it are missing")
+def _pieces(stream: LimitReader, place: str) -> Iterator[bytes]:
+    try:
+        while data := stream.read(_PIECE):
+            yield data
+        if stream.limit:
+            raise _DamagedError(f"{stream.limit} bytes of it are missing")
+    except Exception as error:  # gzip's, zlib's and the system's
+        raise _refusal(place, error) from None
