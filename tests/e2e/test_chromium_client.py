@@ -1,0 +1,186 @@
+"""Real Chromium in the laboratory: what it loads, how that is timed and proved, what becomes of failures."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from program import Program, until
+from small_pages import assert_ok, document, fan, load, page
+from synth_site import program as installed
+
+from firstflight.clients.chromium.browser import find_browser
+from firstflight.clients.chromium.client import Chromium
+from firstflight.engines.emulate import Emulator
+from firstflight.engines.task import Record
+from firstflight.pages import LoadedPage, open_pages
+from firstflight.results import Journal
+
+RTT_MS = 100.0
+PAPER_PATH = {"down_bps": 4_000_000, "up_bps": 256_000}
+MODES = ("tcp", "tfo")
+
+
+@pytest.fixture(scope="module")
+def browser(emulator: Emulator) -> Emulator:
+    """The engine with the system's browser; `emulator` sees to it that a laboratory can be built."""
+    return Emulator(clients={"chromium": Chromium(find_browser(installed("chromium")))})
+
+
+@pytest.fixture(scope="module")
+def wikipedia(browser: Emulator) -> dict[str, Record]:
+    """The page of the paper in each mode."""
+    [recorded] = open_pages(["wikipedia"])
+    return {mode: load(browser, recorded, mode, RTT_MS, client="chromium", **PAPER_PATH) for mode in MODES}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_page_of_the_paper_is_asked_for_as_recorded(mode: str, wikipedia: dict[str, Record]) -> None:
+    record = wikipedia[mode]
+    assert_ok(record)
+    [recorded] = open_pages(["wikipedia"])
+    expected = sorted(resource.url for resource in recorded.page.resources)
+    assert sorted(row["url"] for row in record["requests"]) == expected
+
+
+def test_every_syn_carries_a_request_with_tfo_and_none_without(wikipedia: dict[str, Record]) -> None:
+    openings = {
+        mode: {
+            (row["cookie"], row["syn_payload_bytes"] > 0, row["syn_data_acked"])
+            for row in wikipedia[mode]["connections"]
+        }
+        for mode in MODES
+    }
+    assert openings == {"tcp": {("none", False, False)}, "tfo": {("sent", True, True)}}
+
+
+def test_the_document_comes_a_round_trip_sooner_with_tfo(wikipedia: dict[str, Record]) -> None:
+    first_byte_ms = {mode: wikipedia[mode]["load"]["first_byte_ms"] for mode in MODES}
+    assert first_byte_ms["tcp"] >= 2 * RTT_MS
+    assert RTT_MS <= first_byte_ms["tfo"] <= first_byte_ms["tcp"] - RTT_MS / 2
+    assert wikipedia["tfo"]["load"]["plt_ms"] < wikipedia["tcp"]["load"]["plt_ms"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_requests_have_their_times_in_order_and_their_connection(
+    mode: str, wikipedia: dict[str, Record]
+) -> None:
+    record = wikipedia[mode]
+    opened_ms = {row["connection"]: row["opened_ms"] for row in record["connections"]}
+    for row in record["requests"]:
+        assert 0 <= row["queued_ms"] <= row["sent_ms"] <= row["first_byte_ms"] <= row["end_ms"], row
+        # Half a round trip is generous: writing a request and its SYN's crossing are one moment with TFO.
+        assert opened_ms[row["connection"]] <= row["sent_ms"] + RTT_MS / 2
+    assert min(opened_ms.values()) >= 0
+
+
+def test_the_browsers_own_marks_are_kept(wikipedia: dict[str, Record]) -> None:
+    marks, load = wikipedia["tcp"]["browser"], wikipedia["tcp"]["load"]
+    assert marks["version"]
+    assert load["first_byte_ms"] <= marks["first_paint_ms"] <= marks["lcp_ms"] <= load["plt_ms"]
+    assert marks["dom_content_loaded_ms"] <= load["plt_ms"]
+
+
+def test_a_small_page_takes_its_round_trips(browser: Emulator) -> None:
+    loads = {mode: load(browser, fan(3), mode, RTT_MS, client="chromium") for mode in MODES}
+    for record in loads.values():
+        assert_ok(record)
+    assert loads["tcp"]["load"]["plt_ms"] >= 4 * RTT_MS
+    assert 2 * RTT_MS <= loads["tfo"]["load"]["plt_ms"] <= loads["tcp"]["load"]["plt_ms"] - RTT_MS
+
+
+def test_what_the_page_was_not_recorded_with_fails_at_once_and_is_counted(
+    browser: Emulator, tmp_path: Path
+) -> None:
+    body = (
+        b"<!doctype html><script src=http://stranger.test/a.js></script>"
+        b"<script src=http://www.example.com/b.js></script><img src=/unknown.png>"
+    )
+    file = tmp_path / "document.html"
+    file.write_bytes(body)
+    recorded = LoadedPage(page("strange", document(body_bytes=len(body))).page, {0: file})
+    record = load(browser, recorded, "tcp", 20.0, client="chromium")
+    assert record["load"]["status"] == "ok"
+    assert record["load"]["unmatched_requests"] == 3
+    errors = {row["url"]: row["error"] for row in record["requests"] if row["index"] > 0}
+    unresolved = "net::ERR_NAME_NOT_RESOLVED"
+    assert errors["http://stranger.test/a.js"] == errors["http://www.example.com/b.js"] == unresolved
+    assert errors["http://o0.test/unknown.png"]
+    assert not any("favicon" in url for url in errors)
+
+
+def run(program: Program, *flags: str, page: LoadedPage) -> tuple[list[str], Path]:
+    (program.folder / "page.json").write_text(page.page.to_json())
+    arguments = ["run", "page.json", "--client", "chromium", "--rtt", "20", "--mode", "tcp", "--repeats", "1"]
+    return [*arguments, "--out", "out", *flags], program.folder / "out"
+
+
+def test_a_har_and_a_picture_are_kept_of_each_load_if_asked_for(program: Program) -> None:
+    installed("chromium")
+    arguments, folder = run(program, "--har", "--screenshots", page=fan(2))
+    assert program(*arguments).code == 0
+    [record] = Journal(folder / "journal.jsonl").records()
+    name = record["load"]["load_id"]
+    har = json.loads((folder / "har" / f"{name}.har").read_text())["log"]
+    assert har["version"] == "1.2"
+    assert sorted(e["request"]["url"] for e in har["entries"]) == sorted(r["url"] for r in record["requests"])
+    assert (folder / "screenshots" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert not [file for file in program.files_elsewhere() if "chromium" in str(file) or "play" in str(file)]
+
+
+def test_a_load_whose_browser_is_killed_is_made_once_more(program: Program) -> None:
+    installed("chromium")
+    arguments, folder = run(program, page=page("slow", document(server_ms=5000.0)))
+    process = program.start(*arguments)
+    try:
+        assert until(lambda: browsers_at_work(program))
+        for pid in browsers_at_work(program):
+            os.kill(pid, signal.SIGKILL)
+        _, said = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    lines = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
+    assert [(line["load"]["status"], line["attempt"]) for line in lines] == [("failed", 1), ("ok", 2)]
+    assert lines[0]["load"]["error"] in said and "the client broke (attempt 1), once more" in said
+    assert process.returncode == 0
+
+
+def browsers_at_work(program: Program) -> list[int]:
+    """The main processes of browsers that are connected to a server of their laboratory."""
+    return [
+        process.pid
+        for process in program.processes()
+        if process.name == "chromium"
+        and b"--type=" not in read(process.folder / "cmdline")
+        and any(
+            # 198.19.0.0/16 as a little-endian machine writes it, established (proc_net_tcp(5)).
+            line.split()[2].split(b":")[0].endswith(b"13C6") and line.split()[3] == b"01"
+            for line in read(process.folder / "net" / "tcp").splitlines()[1:]
+        )
+    ]
+
+
+def read(file: Path) -> bytes:
+    """What a file of /proc says; nothing once its process has ended."""
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
+def test_a_browser_that_is_not_there_is_refused_before_anything_starts(program: Program) -> None:
+    arguments, folder = run(program, "--browser", "/no/such/browser", page=fan(1))
+    ended = program(*arguments)
+    assert ended.code == 2
+    assert "/no/such/browser is not a program" in ended.err and "hint:" in ended.err
+    assert not folder.exists()
+
+
+def test_a_program_that_is_no_browser_fails_the_load_and_is_reported(program: Program) -> None:
+    arguments, folder = run(program, "--browser", "/bin/false", page=fan(1))
+    ended = program(*arguments)
+    assert ended.code == 1
+    lines = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
+    assert [(line["load"]["status"], line["attempt"]) for line in lines] == [("failed", 1), ("failed", 2)]
+    assert "once more" in ended.err
