@@ -32,6 +32,9 @@ _CORES_PER_LOAD = {"chromium": 2}
 MAX_ATTEMPTS = 3
 """How often a load is made at most while its relay is late."""
 
+_LOOK_S = 0.25
+"""How often the main thread wakes up: a signal that the system gave to another thread does not wake it."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -116,10 +119,11 @@ class _Crew:
         """Makes every load of `blocks`; on any error or interrupt stops all that is under way."""
         with ThreadPoolExecutor(self._slots.most, thread_name_prefix="load") as pool:
             try:
-                futures = [pool.submit(self._make_block, block) for block in blocks]
-                done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-                for future in done:
-                    future.result()
+                left = {pool.submit(self._make_block, block) for block in blocks}
+                while left:
+                    done, left = wait(left, timeout=_LOOK_S, return_when=FIRST_EXCEPTION)
+                    for future in done:
+                        future.result()
             except BaseException:
                 self._slots.close()
                 self._engine.stop()
