@@ -31,11 +31,16 @@ class Ended:
 class Program:
     """Calls `firstflight` in a world of its own: its folders (working, home, temporary) are empty.
 
+    Args:
+        parent: Where these folders are made.
+        bytecode: Where Python keeps what it compiled, so that not every call compiles it again.
+
     Attributes:
         folder: The working folder.
     """
 
-    def __init__(self, parent: Path) -> None:
+    def __init__(self, parent: Path, bytecode: Path) -> None:
+        self._bytecode = bytecode
         self.folder = parent / "work"
         self._elsewhere = [parent / "home", parent / "tmp"]
         for folder in (self.folder, *self._elsewhere):
@@ -63,7 +68,8 @@ class Program:
                 "HOME": str(home),
                 "TMPDIR": str(temporary),
                 "NO_COLOR": "1",
-                "PYTHONDONTWRITEBYTECODE": "1",
+                "PYTHONPYCACHEPREFIX": str(self._bytecode),
+                "PYTHONDONTWRITEBYTECODE": "",
             },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

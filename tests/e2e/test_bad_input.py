@@ -131,17 +131,18 @@ def test_a_read_only_folder_is_refused(program: Program) -> None:
 
 @pytest.mark.core
 def test_a_disk_that_fills_up_loses_nothing_and_the_run_can_go_on(program: Program, tmp_path: Path) -> None:
-    """The folder is on a file system of 48 kB; once that is larger, the run is completed."""
+    """48 kB are left; when they are used up, something is deleted and the run goes on."""
     small, kept = program.folder / "small", tmp_path / "kept"
     small.mkdir()
     command = f"""
+        head -c {(32 << 20) - (48 << 10)} /dev/zero > {small}/films
         "$@" run {" ".join(SMALL)} --repeats 15 --out {small}/out; echo "code $?" >&2
         cp -a {small}/out {kept}
-        mount -o remount,size=64m {small}
+        rm {small}/films
         "$@" run --resume --quiet --out {small}/out; code=$?
         cp -a {small}/out/. {kept}/completed
         exit $code"""
-    ended = program(wrap=mounted(f"-t tmpfs -o size=48k none {small}", then=command))
+    ended = program(wrap=mounted(f"-t tmpfs -o size=32m none {small}", then=command))
     assert "error: small" in ended.err or f"error: {small}" in ended.err
     assert "No space left on device" in ended.err
     assert "hint: free some space, then go on: firstflight run --resume --out" in ended.err

@@ -86,7 +86,7 @@ def test_loads_over_a_lossy_path_end_and_their_witnesses_agree(mode: str, emulat
 
 @pytest.mark.parametrize("mode", ["tcp", "tfo"])
 def test_a_queue_that_overflows_costs_time_and_not_the_proof(mode: str, emulator: Emulator) -> None:
-    record = load(emulator, fan(40), mode, queue=Queue(packets=10), **ACCESS)
+    record = load(emulator, fan(20), mode, queue=Queue(packets=10), **ACCESS)
     assert_ok(record)
     assert record["relay"]["dropped"] > 0
     resent = sum(connection["syn_retransmits"] for connection in record["connections"])

@@ -79,7 +79,7 @@ def test_a_run_that_ends_leaves_the_host_as_it_was(program: Program) -> None:
             seen |= process.namespaces()
         time.sleep(0.02)
     _, err = run.communicate()
-    assert (run.returncode, err) == (0, "")
+    assert run.returncode == 0, err
     namespaces = seen - own_namespaces()
     assert len(namespaces) >= 8, "the namespaces of several laboratories were seen"
     assert until(lambda: not program.processes(), WITHIN_S)
