@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from program import Program, until
@@ -13,7 +14,7 @@ from synth_site import program as installed
 from firstflight.clients.chromium.browser import find_browser
 from firstflight.clients.chromium.client import Chromium
 from firstflight.engines.emulate import Emulator
-from firstflight.engines.task import Record
+from firstflight.engines.task import PlannedLoad, Record
 from firstflight.pages import LoadedPage, open_pages
 from firstflight.results import Journal
 
@@ -108,6 +109,40 @@ def test_what_the_page_was_not_recorded_with_fails_at_once_and_is_counted(
     assert errors["http://stranger.test/a.js"] == errors["http://www.example.com/b.js"] == unresolved
     assert errors["http://o0.test/unknown.png"]
     assert not any("favicon" in url for url in errors)
+
+
+class WithTls(Chromium):
+    """Loads https pages as recorded, not in the clear."""
+
+    def equip(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
+        return super().equip({**job, "scheme": "recorded"}, planned, page)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_page_with_tls_is_trusted_and_its_client_hello_rides_in_the_syn(mode: str) -> None:
+    secure = page(
+        "secure",
+        document(url="https://o0.test/"),
+        document(
+            url="https://www.amazon.com/1.png",
+            kind="image",
+            mime="image/png",
+            initiator={"resource": 0, "via": "parser", "at_byte": 100},
+        ),
+    )
+    engine = Emulator(clients={"chromium": WithTls(find_browser(installed("chromium")))})
+    record = load(engine, secure, mode, 20.0, client="chromium")
+    assert_ok(record)
+    assert {row["url"] for row in record["requests"]} == {"https://o0.test/", "https://www.amazon.com/1.png"}
+    carried = {row["syn_payload_bytes"] > 0 for row in record["connections"]}
+    assert carried == {mode == "tfo"}
+
+
+def test_a_page_recorded_with_tls_is_loaded_in_the_clear_by_default(browser: Emulator) -> None:
+    recorded = page("cleared", document(url="https://www.nytimes.com/"))
+    record = load(browser, recorded, "tcp", 20.0, client="chromium")
+    assert_ok(record)
+    assert [row["url"] for row in record["requests"]] == ["http://www.nytimes.com/"]
 
 
 def run(program: Program, *flags: str, page: LoadedPage) -> tuple[list[str], Path]:

@@ -1,6 +1,7 @@
 """How the browser is found and started, and how its events become requests."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,14 @@ def test_what_does_not_use_the_network_is_no_request_and_unknown_ids_are_ignored
 def test_only_recorded_hosts_resolve() -> None:
     [rules] = [flag for flag in flags(JOB) if flag.startswith("--host-resolver-rules=")]
     assert rules.endswith("=MAP * ~NOTFOUND, EXCLUDE a.test, EXCLUDE b.test")
+
+
+def test_the_laboratorys_authority_is_trusted_by_its_key(tmp_path: Path) -> None:
+    authority = tmp_path / "ca.pem"
+    authority.write_text("SPKI-SHA256: abc+/=\n-----BEGIN CERTIFICATE-----\n")
+    secure = replace(JOB, authority=str(authority))
+    assert "--ignore-certificate-errors-spki-list=abc+/=" in flags(secure)
+    assert not any("certificate" in flag for flag in flags(JOB))
 
 
 def test_the_profile_lets_recorded_http_hosts_be_asked_in_the_clear(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from firstflight.clients.chromium.job import Drive, Fetch
-from firstflight.clients.chromium.join import join
+from firstflight.clients.chromium.join import in_the_clear, join
 from firstflight.pages import Page
 
 DOCUMENT, IMAGE = "http://a.test/", "http://b.test/1.png"
@@ -148,3 +148,14 @@ def test_a_connection_before_navigation_fails_the_load() -> None:
 def test_a_broken_browser_is_said_to_be_broken() -> None:
     assert join(answer(), Drive(error="it died", broken=True), PAGE)["broken"] is True
     assert "broken" not in join(answer(), Drive(), PAGE)
+
+
+def test_urls_lose_their_tls_as_the_laboratory_takes_it_from_them() -> None:
+    for recorded, cleared in [
+        ("https://a.test/x?y=https://b.test/", "http://a.test/x?y=https://b.test/"),
+        ("https://a.test:443/", "http://a.test/"),
+        ("https://a.test:8443/", "http://a.test:8443/"),
+        ("https://a.test:80/", "http://a.test/"),
+        ("http://a.test/", "http://a.test/"),
+    ]:
+        assert in_the_clear(recorded) == cleared

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from firstflight import _core
 from firstflight.clients.chromium.job import Drive, DriveJob
-from firstflight.clients.chromium.join import join
+from firstflight.clients.chromium.join import in_the_clear, join
+from firstflight.engines.preload import preload_library
 from firstflight.engines.task import PlannedLoad
 from firstflight.pages import LoadedPage, Page
 
-_PRELOAD = Path(_core.__file__).parent / "_bin" / "libfirstflight_preload.so"
 _DRIVER = "firstflight.clients.chromium.drive"
 _SCRATCH = "/dev/shm"
 """A file system of the laboratory's own: what the browser writes goes when the laboratory goes."""
@@ -43,11 +42,12 @@ class Chromium:
     def __init__(self, browser: Path, artifacts: Artifacts | None = None) -> None:
         self._browser = browser
         self._artifacts = artifacts or Artifacts()
+        self._preload = preload_library()
 
     def equip(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
         """The laboratory's job, with the driver as its client."""
         result = f"{_SCRATCH}/firstflight-result.json"
-        drive = self._drive(job["timeout_ms"], planned, page)
+        drive = self._drive(job, planned, page)
         client = {
             "kind": "command",
             "argv": [sys.executable, "-P", "-m", _DRIVER, result],
@@ -55,7 +55,8 @@ class Chromium:
             "input": json.dumps(drive.to_json()),
             "result": result,
         }
-        return {**job, "timeout_ms": job["timeout_ms"] + _START_MS, "client": client}
+        timeout_ms = job["timeout_ms"] + _START_MS
+        return {**job, "timeout_ms": timeout_ms, "ca_file": drive.authority, "client": client}
 
     def complete(self, answer: dict[str, Any], page: LoadedPage) -> dict[str, Any]:
         """The laboratory's answer with the browser's times in it."""
@@ -63,19 +64,24 @@ class Chromium:
             return {**answer, "broken": True}
         return join(answer, Drive.from_json(answer["result"]), page.page)
 
-    def _drive(self, timeout_ms: int, planned: PlannedLoad, page: LoadedPage) -> DriveJob:
+    def _drive(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> DriveJob:
         urls = [resource.url for resource in page.page.resources]
+        if job.get("scheme", "http") == "http":
+            urls = [in_the_clear(url) for url in urls]
         parts = [urlsplit(url) for url in urls]
+        secure = any(part.scheme == "https" for part in parts)
         return DriveJob(
             url=urls[0],
             browser=str(self._browser),
-            preload=str(_PRELOAD),
+            preload=self._preload,
             hosts=_distinct(part.hostname for part in parts),
             clear_hosts=_distinct(part.hostname for part in parts if part.scheme == "http"),
             favicon=any(part.path.endswith("/favicon.ico") for part in parts),
-            expected=_expected(page),
-            timeout_ms=timeout_ms,
+            # What synthesised bodies ask for, as far as they have room. Of recorded ones scripts decide.
+            expected=[] if page.bodies else urls,
+            timeout_ms=job["timeout_ms"],
             quiet_ms=_quiet_ms(planned.path.rtt_ms, page.page),
+            authority=f"{_SCRATCH}/firstflight-ca.pem" if secure else None,
             har=_artifact(self._artifacts.har, f"{planned.load_id}.har"),
             screenshot=_artifact(self._artifacts.screenshots, f"{planned.load_id}.png"),
         )
@@ -90,13 +96,6 @@ def _artifact(folder: Path | None, name: str) -> str | None:
 
 def _distinct(hosts: Iterable[str | None]) -> list[str]:
     return list(dict.fromkeys(host for host in hosts if host))
-
-
-def _expected(page: LoadedPage) -> list[str]:
-    """What synthesised bodies ask for, as far as they have room. Of recorded ones their scripts decide."""
-    if page.bodies:
-        return []
-    return [resource.url for resource in page.page.resources]
 
 
 def _quiet_ms(rtt_ms: float, page: Page) -> int:

@@ -1,6 +1,7 @@
 """How the browser is started: flags and a fresh profile, so that it loads the page and does nothing else."""
 
 import json
+import re
 from pathlib import Path
 
 from firstflight.clients.chromium.job import DriveJob
@@ -45,10 +46,7 @@ _NEVER = 2
 
 def flags(job: DriveJob) -> list[str]:
     """The command line of the browser, without what Playwright adds."""
-    trusted = (
-        [f"--ignore-certificate-errors-spki-list={','.join(job.trusted_keys)}"] if job.trusted_keys else []
-    )
-    return [*FLAGS, f"--host-resolver-rules={_names(job.hosts)}", *trusted, *job.flags]
+    return [*FLAGS, f"--host-resolver-rules={_names(job.hosts)}", *_trust(job.authority), *job.flags]
 
 
 def write_profile(folder: Path, job: DriveJob) -> None:
@@ -64,6 +62,14 @@ def write_profile(folder: Path, job: DriveJob) -> None:
     }
     (folder / "Default").mkdir(parents=True)
     (folder / "Default" / "Preferences").write_text(json.dumps(preferences))
+
+
+def _trust(authority: str | None) -> list[str]:
+    """The laboratory writes the digest of its key before its certificate."""
+    if authority is None:
+        return []
+    digest = re.search(r"^SPKI-SHA256: (\S+)$", Path(authority).read_text(), re.MULTILINE)
+    return [f"--ignore-certificate-errors-spki-list={digest[1]}"] if digest else []
 
 
 def _names(hosts: list[str]) -> str:

@@ -18,7 +18,7 @@ class DriveJob:
         expected: URLs that the page is known to ask for; once all have ended there is nothing to wait for.
         timeout_ms: When the load is given up.
         quiet_ms: After the load event, the page is done when nothing was under way for so long.
-        trusted_keys: SHA-256 of public keys, base64, that certificates may be signed with.
+        authority: Certificate of the laboratory's authority; `None`: the page is loaded in the clear.
         har: File for a HAR of the load, if one is wanted.
         screenshot: File for a picture of the page, if one is wanted.
         flags: Further command-line flags of the browser.
@@ -33,7 +33,7 @@ class DriveJob:
     expected: list[str] = field(default_factory=list)
     timeout_ms: int = 120_000
     quiet_ms: int = 1_000
-    trusted_keys: list[str] = field(default_factory=list)
+    authority: str | None = None
     har: str | None = None
     screenshot: str | None = None
     flags: list[str] = field(default_factory=list)

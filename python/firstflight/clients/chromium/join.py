@@ -4,10 +4,11 @@ What crossed the wire (connections, bytes, status) is the laboratory's word; whe
 was never sent, the browser's.
 """
 
+import re
 from collections import defaultdict, deque
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from firstflight.clients.chromium.job import Drive, Fetch
 from firstflight.pages import Page
@@ -47,6 +48,14 @@ def join(answer: dict[str, Any], drive: Drive, page: Page) -> dict[str, Any]:
     }
 
 
+def in_the_clear(url: str) -> str:
+    """The URL where the laboratory serves an https origin without TLS (`clear_scheme` in crates/page)."""
+    parts = urlsplit(url)
+    if parts.scheme != "https":
+        return url
+    return urlunsplit(parts._replace(scheme="http", netloc=re.sub(r":(443|80)$", "", parts.netloc)))
+
+
 def _verdict(answer: dict[str, Any], drive: Drive) -> dict[str, Any]:
     if drive.broken:
         return {"broken": True}
@@ -60,8 +69,12 @@ def _verdict(answer: dict[str, Any], drive: Drive) -> dict[str, Any]:
 
 
 def _indices(page: Page) -> dict[str, int]:
-    """Resources by URL; of several with the same the first."""
-    return {_bare(resource.url): index for index, resource in reversed(list(enumerate(page.resources)))}
+    """Resources by URL, with TLS and without; of several with the same the first."""
+    indices: dict[str, int] = {}
+    for index, resource in enumerate(page.resources):
+        indices.setdefault(_bare(resource.url), index)
+        indices.setdefault(in_the_clear(_bare(resource.url)), index)
+    return indices
 
 
 def _by_url(fetches: Iterable[Fetch]) -> defaultdict[str, deque[Fetch]]:
