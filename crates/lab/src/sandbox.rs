@@ -98,16 +98,6 @@ pub fn mount_scratch() -> Result<(), LabError> {
     }
 }
 
-/// Gives the lab a `/dev/shm` of its own: what programs leave there goes with the lab.
-///
-/// # Errors
-/// [`LabError`] when the mount is refused.
-pub fn mount_scratch() -> Result<(), LabError> {
-    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-    mount(Some("tmpfs"), "/dev/shm", Some("tmpfs"), flags, Some("mode=1777"))
-        .map_err(|errno| LabError::system("mounting the lab's /dev/shm", errno))
-}
-
 fn write_id_map(file: &str, content: &str) -> Result<(), LabError> {
     fs::write(format!("/proc/self/{file}"), content)
         .map_err(|error| LabError::system(&format!("writing {file} of the user namespace"), error))

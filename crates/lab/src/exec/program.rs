@@ -16,6 +16,7 @@ use serde::Deserialize;
 
 use crate::net::SERVICES;
 use crate::origin::{ECHO_PORT, SINK_PORT, SOURCE_PORT};
+use crate::scheduling;
 
 /// A program with its arguments.
 #[derive(Debug, Clone, Deserialize)]
@@ -65,6 +66,8 @@ impl Program {
         for variable in PROXIES {
             command.env_remove(variable);
         }
+        // A program is an ordinary task, whatever priority built the lab around it.
+        scheduling::become_ordinary();
         let child = command
             .args(arguments)
             .envs(services())
