@@ -12,7 +12,7 @@ use hyper::header::{CONNECTION, CONTENT_LENGTH, TE, TRAILER, TRANSFER_ENCODING, 
 pub type HeaderFields = Vec<(String, String)>;
 
 /// The header field that brings a response's header to its recorded size.
-const PADDING: HeaderName = HeaderName::from_static("p");
+pub(super) const PADDING: HeaderName = HeaderName::from_static("p");
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 /// Leads to servers outside the recording.

@@ -132,10 +132,13 @@ async fn answer(
         return Ok(respond::allowed(&head.headers));
     }
     let found = server.answers.find(origin, method, target);
-    let response = match found {
+    let mut response = match found {
         Some(found) => respond::recorded(found, &head.headers),
         None => respond::not_found(),
     };
+    if server.keep_alive {
+        respond::keep_alive(&mut response, &head.headers);
+    }
     conversation.note(&Answered {
         origin,
         method,

@@ -2,12 +2,12 @@
 
 use hyper::header::{
     ACCEPT_RANGES, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, CONTENT_RANGE, HeaderMap, HeaderName,
-    HeaderValue, ORIGIN, RANGE,
+    ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, CONNECTION, CONTENT_RANGE, HeaderMap,
+    HeaderName, HeaderValue, ORIGIN, RANGE,
 };
 use hyper::{Method, Response, StatusCode};
 
-use super::answer::{Answer, has_length};
+use super::answer::{Answer, PADDING, has_length};
 use super::body::{Outgoing, Part};
 
 /// The recorded response to a request with these fields: a part of it, if a `Range` asks for one.
@@ -56,6 +56,25 @@ fn cut(response: &mut Response<Outgoing>, status: StatusCode, range: &str) {
     let fields = response.headers_mut();
     fields.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     fields.extend(HeaderValue::from_str(range).map(|value| (CONTENT_RANGE, value)));
+}
+
+/// Tells a client that asks for it that the connection stays open, as Apache and nginx do: for wget2 silence
+/// means no. Padding makes room, so that the header is as long as it was recorded.
+pub(super) fn keep_alive(response: &mut Response<Outgoing>, asked: &HeaderMap) {
+    let word = HeaderValue::from_static("keep-alive");
+    let asks = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(word.as_bytes());
+    if !asked.get(CONNECTION).is_some_and(asks) {
+        return;
+    }
+    let fields = response.headers_mut();
+    let bytes = CONNECTION.as_str().len() + ": ".len() + word.len() + "\r\n".len();
+    let padding = fields
+        .get(PADDING)
+        .and_then(|padding| padding.as_bytes().get(bytes..));
+    if let Some(Ok(shorter)) = padding.map(HeaderValue::from_bytes) {
+        fields.insert(PADDING, shorter);
+    }
+    fields.insert(CONNECTION, word);
 }
 
 /// What no recording answers.
