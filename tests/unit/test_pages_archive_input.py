@@ -45,8 +45,8 @@ LEAVES = (
             "content-length",
             "99999999999",
             '{"stack": {"callFrames": [{"url": "http://a.example/"}]}}',
-            "�",
-            "http://�/",
+            "\ud800",
+            "http://\ud800/",
             "http://[x/",
         ]
     )

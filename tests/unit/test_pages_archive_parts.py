@@ -114,6 +114,9 @@ def test_what_nobody_asks_for_is_removed_in_time() -> None:
     os.utime(used, (past, past))
     assert store.add([b"used"], "x") == used
     BodyStore("y")
+    assert old.exists()
+    os.utime(cache_folder() / "bodies" / ".pruned", (past, past))
+    BodyStore("z")
     assert (old.exists(), used.exists()) == (False, True)
 
 

@@ -43,7 +43,7 @@ def _entry(page: LoadedPage) -> dict[str, Any]:
 def _table(pages: list[LoadedPage]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("page", no_wrap=True)
-    for name in ("requests", "origins", "kB", "depth", "chain kB", "missing", "inferred"):
+    for name in ("requests", "origins", "kB", "depth", "chain kB", "missing", "recorded", "inferred"):
         table.add_column(name, justify="right")
     table.add_column("biggest chain ends in")
     for page in pages:
@@ -53,6 +53,7 @@ def _table(pages: list[LoadedPage]) -> Table:
             page.page.name,
             *map(str, counts),
             str(facts.missing),
+            str(facts.recorded),
             str(facts.inferred),
             _short(facts.chain[-1]),
         )

@@ -31,6 +31,7 @@ class PageDescription:
         kinds: Resources of each kind.
         blocking: Resources that the load event waits for.
         missing: References that no recording answers.
+        recorded: Initiators that the recording tells, by itself or by what its bodies refer to.
         inferred: Initiators that a rule of the importer decided.
         one_segment_share: Share of responses (header and body) of at most 1,400 bytes.
         initial_window_share: Share of responses of at most 14,600 bytes.
@@ -47,6 +48,7 @@ class PageDescription:
     kinds: dict[str, int]
     blocking: int
     missing: int
+    recorded: int
     inferred: int
     one_segment_share: float
     initial_window_share: float
@@ -69,6 +71,7 @@ def describe(page: Page) -> PageDescription:
         kinds=dict(Counter(resource.kind for resource in resources).most_common()),
         blocking=sum(resource.blocks_load for resource in resources),
         missing=len(page.missing),
+        recorded=sum(r.initiator is not None and not r.initiator.inferred for r in resources),
         inferred=sum(r.initiator is not None and r.initiator.inferred for r in resources),
         one_segment_share=sum(size <= ONE_SEGMENT_BYTES for size in sizes) / len(sizes),
         initial_window_share=sum(size <= INITIAL_WINDOW_BYTES for size in sizes) / len(sizes),

@@ -28,27 +28,37 @@ def open_har(path: Path) -> LoadedPage:
     Raises:
         PageInputError: The file is no HAR, or no page can be made of it.
     """
-    log = read_har(path)
-    page, own, foreign = entries_of_first_page(log)
-    check_count(len(own), str(path))
-    notes = Counter({"requests of other pages in the file": foreign})
-    began = _began_ms(page, own)
-    entries = _network(_entries(own, began, BodyStore(str(path)), notes), notes)
-    if not entries:
-        raise PageInputError(f"{path}: none of its {len(own)} requests has an answer", _WHY_NONE)
-    entries = from_document(entries, str(path), notes)
+    notes = Counter[str]()
+    entries, on_load_ms = entries_of_har(path, notes)
     files = RecordedFiles(entries)
     exchanges = [entry.exchange() for entry in entries]
     mentions = collect_mentions(exchanges, files)
     discovered = discover_timed(entries, exchanges, mentions)
-    times = wait_times(entries, exchanges, discovered, positive(node(page, "pageTimings"), "onLoad"))
+    times = wait_times(entries, exchanges, discovered, on_load_ms)
     asked = {entry.url for entry in entries}
     return assemble(
         entries, discovered, times, missing(mentions, asked, files), source=f"HAR {path.name}", notes=notes
     )
 
 
-_WHY_NONE = "record it again over http or https, with 'Disable cache' on"
+def entries_of_har(path: Path, notes: Counter[str]) -> tuple[list[Entry], float | None]:
+    """The first page's entries from its document on, and its load event, ms since it began.
+
+    Args:
+        path: The HAR.
+        notes: Counts what is left out, by reason.
+
+    Raises:
+        PageInputError: The file is no HAR, or has no page.
+    """
+    page, own, foreign = entries_of_first_page(read_har(path))
+    check_count(len(own), str(path))
+    notes["requests of other pages in the file"] += foreign
+    entries = _network(_entries(own, _began_ms(page, own), BodyStore(str(path)), notes), notes)
+    if not entries:
+        hint = "record it again over http or https, with 'Disable cache' on"
+        raise PageInputError(f"{path}: none of its {len(own)} requests has an answer", hint)
+    return _from_document(entries, str(path), notes), positive(node(page, "pageTimings"), "onLoad")
 
 
 def _began_ms(page: Node, own: list[Node]) -> float:
@@ -85,7 +95,7 @@ def _network(entries: list[Entry], notes: Counter[str]) -> list[Entry]:
     return kept
 
 
-def from_document(entries: list[Entry], place: str, notes: Counter[str]) -> list[Entry]:
+def _from_document(entries: list[Entry], place: str, notes: Counter[str]) -> list[Entry]:
     """From the page's own document on, or the redirects that lead to it.
 
     Raises:

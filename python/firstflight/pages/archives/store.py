@@ -22,6 +22,7 @@ KEPT_DAYS = 14
 MOST_BODY_BYTES = 1 << 29
 MOST_ARCHIVE_BYTES = 1 << 31
 PIECE = 1 << 16
+_DAY_S = 86_400.0
 
 
 class BodyStore:
@@ -40,9 +41,9 @@ class BodyStore:
         self._spent = 0
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
+            _prune(self._folder)
         except OSError as error:
             raise self._unwritable(error) from None
-        _prune(self._folder)
 
     def add(self, chunks: Iterable[bytes], entry: str) -> Path:
         """Writes one body, piece by piece, and returns its file.
@@ -115,8 +116,12 @@ def pieces(path: Path) -> Iterator[bytes]:
 
 
 def _prune(folder: Path) -> None:
-    """Removes what was not asked for in `KEPT_DAYS`; opening an archive asks for all its bodies."""
-    oldest = time.time() - KEPT_DAYS * 86_400
+    """Removes what was not asked for in `KEPT_DAYS`, once a day; opening an archive asks for its bodies."""
+    mark, now = folder / ".pruned", time.time()
+    if mark.exists() and now - mark.stat().st_mtime < _DAY_S:
+        return
+    mark.touch()
+    oldest = now - KEPT_DAYS * _DAY_S
     files = (Path(root, name) for root, _, names in os.walk(folder) for name in names)
     for path in islice(files, 100_000):
         try:

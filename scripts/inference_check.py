@@ -1,0 +1,78 @@
+"""How well initiators are inferred from times: hides those that HARs record, and compares.
+
+    python scripts/inference_check.py FOLDER
+
+For each folder of HARs with at least 30 % of their initiators recorded: how many of these the rules that
+need no such record and no bodies (4 and 5 of `pages.archives.timed`) find, and the longest chains of both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from firstflight.errors import PageInputError
+from firstflight.pages.archives.entry import Stated
+from firstflight.pages.archives.har import entries_of_har
+from firstflight.pages.archives.timed import discover_timed
+from firstflight.pages.mentions import Mentions
+from firstflight.pages.model import Initiator
+
+_LEAST_RECORDED = 0.3
+
+
+def main() -> int:
+    """Prints one Markdown row per folder."""
+    parser = argparse.ArgumentParser(description="Compare inferred with recorded initiators.")
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
+    sys.stdout.write(
+        "| recordings | HARs | initiators | found again | longest chain, recorded | inferred |\n"
+    )
+    sys.stdout.write("|---|---|---|---|---|---|\n")
+    for group in sorted({path.parent for path in folder.rglob("*.har")}):
+        results = [result for path in sorted(group.glob("*.har")) if (result := compare(path))]
+        if results:
+            sums = [sum(column) for column in zip(*results, strict=True)]
+            known, found, recorded, inferred = sums
+            chains = f"{recorded / len(results):.1f} | {inferred / len(results):.1f}"
+            row = f"| {group.name} | {len(results)} | {known:,} | {found / known:.0%} | {chains} |\n"
+            sys.stdout.write(row)
+    return 0
+
+
+def compare(path: Path) -> tuple[int, int, int, int] | None:
+    """Recorded initiators, those found again, and the longest chain of each; None if too few are recorded."""
+    try:
+        entries, _ = entries_of_har(path, Counter())
+    except PageInputError:
+        return None
+    plain = [replace(entry, text=None) for entry in entries]
+    hidden = [replace(entry, stated=Stated()) for entry in plain]
+    exchanges = [entry.exchange() for entry in plain]
+    truth = discover_timed(plain, exchanges, Mentions()).initiators
+    guess = discover_timed(hidden, exchanges, Mentions()).initiators
+    known = [
+        (said, found)
+        for said, found in zip(truth, guess, strict=True)
+        if said and found and not said.inferred and said.via != "redirect"
+    ]
+    if len(known) < _LEAST_RECORDED * len(entries):
+        return None
+    same = sum(said.resource == found.resource for said, found in known)
+    return len(known), same, longest(truth), longest(guess)
+
+
+def longest(initiators: list[Initiator | None]) -> int:
+    """Requests on the longest chain."""
+    depths: list[int] = []
+    for initiator in initiators:
+        depths.append(depths[initiator.resource] + 1 if initiator else 1)
+    return max(depths)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
