@@ -10,7 +10,7 @@ from small_pages import assert_ok, chain, document, load, load_all, page, planne
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.lab import lab_binary
 from firstflight.engines.task import Record
-from firstflight.pages import LoadedPage, open_pages
+from firstflight.pages import LoadedPage, open_pages, under
 
 SYN_DATA_BYTES = 1420
 """1,500 less 20 (IPv4), 20 (TCP) and 40, room for the longest options (`tcp_send_syn_data` in Linux)."""
@@ -23,7 +23,7 @@ Loads = dict[tuple[str, str, float], Record]
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, LoadedPage]:
-    return {page.page.name: page for page in open_pages(NAMES)}
+    return {page.page.name: under("http", page) for page in open_pages(NAMES)}
 
 
 @pytest.fixture(scope="module")

@@ -37,6 +37,14 @@ fn check_page(py: Python<'_>, text: &str) -> PyResult<String> {
     Ok(read_page(py, text)?.to_json())
 }
 
+/// The profile `text` with every https URL made http.
+#[pyfunction]
+fn in_the_clear(py: Python<'_>, text: &str) -> PyResult<String> {
+    let mut page = read_page(py, text)?;
+    page.clear_scheme();
+    Ok(page.to_json())
+}
+
 /// The JSON Schema of a profile.
 #[pyfunction]
 fn page_schema() -> String {
@@ -73,6 +81,7 @@ fn check_index(page: &Page, index: usize) -> PyResult<()> {
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("PageError", module.py().get_type::<PageError>())?;
     module.add_function(wrap_pyfunction!(check_page, module)?)?;
+    module.add_function(wrap_pyfunction!(in_the_clear, module)?)?;
     module.add_function(wrap_pyfunction!(page_schema, module)?)?;
     module.add_function(wrap_pyfunction!(synthesize, module)?)?;
     module.add_function(wrap_pyfunction!(unplaced, module)?)

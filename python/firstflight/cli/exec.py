@@ -15,7 +15,7 @@ from firstflight.cli.talk import Talk
 from firstflight.engines.exec import Surroundings, run_inside
 from firstflight.errors import UsageError
 from firstflight.experiment.sources import resolve
-from firstflight.pages import open_pages
+from firstflight.pages import open_pages, under
 from firstflight.results import write_whole
 
 _DEFAULTS = {"rtt": "100", "mode": "tfo"}
@@ -73,8 +73,9 @@ def _surroundings(flags: Mapping[str, Any], pages: list[str], capture: Path | No
         if len(getattr(plan, key)) > 1:
             raise UsageError(f"{key}: exec takes one value", "measure several with firstflight run")
     [path], [mode] = plan.paths(), plan.mode
+    served = [under(plan.scheme, page) for page in open_pages(pages)] if pages else []
     return Surroundings(
-        path, mode, plan.cookies, plan.keep_alive, plan.seed, open_pages(pages) if pages else (), capture
+        path, mode, plan.cookies, plan.keep_alive, plan.seed, plan.scheme, pages=served, capture=capture
     )
 
 

@@ -17,6 +17,7 @@ PATH_KEYS = (
     "loss",
     "queue",
     "mode",
+    "scheme",
     "keep_alive",
     "cookies",
     "seed",

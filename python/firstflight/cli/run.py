@@ -15,7 +15,7 @@ from firstflight.clients import client_versions
 from firstflight.clients.chromium.browser import browser_version, find_browser
 from firstflight.clients.chromium.client import Artifacts, Chromium
 from firstflight.clients.foreign import ForeignClient
-from firstflight.clients.program import COMMANDS, Program, check_page, find_program
+from firstflight.clients.program import COMMANDS, Program, find_program
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.preload import preload_library
 from firstflight.errors import ExperimentError, UsageError
@@ -23,7 +23,7 @@ from firstflight.experiment.folder import default_folder, stored_plan
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.run import Outcome, run_experiment
 from firstflight.experiment.sources import read_plan_file, resolve
-from firstflight.pages import open_pages
+from firstflight.pages import open_pages, under
 from firstflight.results.files import JOURNAL
 
 
@@ -72,10 +72,8 @@ def _plan(flags: Mapping[str, Any], file: Path | None, out: Path | None, *, resu
 
 def _measure(plan: Plan, folder: Path, talk: Talk, *, resume: bool) -> Outcome:
     clients, versions = _clients(plan, folder)
-    pages = open_pages(plan.pages)
+    pages = [under(plan.scheme, page) for page in open_pages(plan.pages)]
     for page in pages:
-        if plan.client in COMMANDS:
-            check_page(plan.client, page.page)
         for note in page.notes:
             talk.note(f"{page.page.name}: {note}")
     try:

@@ -1,6 +1,7 @@
 """curl: every URL of the page at once, six at a time; it discovers nothing."""
 
 from firstflight.clients.command import Command
+from firstflight.engines.task import CA_FILE
 from firstflight.pages import Page
 
 _OPTIONS = (
@@ -11,6 +12,8 @@ _OPTIONS = (
     "--path-as-is",
     # It would first wait whether a connection can carry several transfers, as those of HTTP/2 can.
     "--http1.1",
+    "--cacert",
+    CA_FILE,
     "--parallel",
     "--parallel-max",
     "6",

@@ -49,13 +49,3 @@ def find_program(name: str) -> str:
             f"client: {name} is not installed", f"install your system's package {name}, or use another client"
         )
     return program
-
-
-def check_page(name: str, page: Page) -> None:
-    """Raises `UsageError` when the client cannot load the page."""
-    secure = next((origin for origin in page.origins if origin.startswith("https:")), None)
-    if secure:
-        raise UsageError(
-            f"client: {name} loads pages over http only, and {page.name} has {secure}",
-            "load it with another client, such as --client loader",
-        )

@@ -1,6 +1,7 @@
 """wget2: the document, and what HTML and style sheets name; it runs no scripts."""
 
 from firstflight.clients.command import Command
+from firstflight.engines.task import CA_FILE
 from firstflight.pages import Page
 
 _OPTIONS = (
@@ -10,6 +11,7 @@ _OPTIONS = (
     "--no-ocsp",
     "--no-robots",
     "--no-tcp-fastopen",  # that is the preload's part, in every mode alike
+    f"--ca-certificate={CA_FILE}",
     "--page-requisites",
     "--span-hosts",
     "--tries=1",

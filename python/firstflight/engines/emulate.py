@@ -9,7 +9,7 @@ from typing import Any
 
 from firstflight.clients.foreign import ForeignClient
 from firstflight.engines.lab import Lab
-from firstflight.engines.task import Calibration, Path, PlannedLoad, Record
+from firstflight.engines.task import CA_FILE, Calibration, Path, PlannedLoad, Record
 from firstflight.errors import LabError
 from firstflight.pages import LoadedPage
 from firstflight.results.check import check_record
@@ -57,7 +57,7 @@ class Emulator:
         client = self._clients.get(planned.client)
         job = _job(planned, page)
         if client:
-            job = client.equip(job, planned, page)
+            job = client.equip({**job, "ca_file": CA_FILE}, planned, page)
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         try:
             answer = self._lab.ask("load", job, timeout_s=job["timeout_ms"] / 1000 + _GRACE_S)
@@ -109,6 +109,9 @@ def _job(planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
     return {
         "page": json.loads(page.page.to_json()),
         "bodies": {str(index): str(FilePath(file).resolve()) for index, file in page.bodies.items()},
+        "headers": {str(index): list(fields) for index, fields in page.headers.items()},
+        "scheme": planned.scheme,
+        "tls": {"post_quantum": planned.post_quantum},
         "path": planned.path.to_json(planned.seed),
         "mode": planned.mode,
         "cookies": planned.cookies,
@@ -130,6 +133,10 @@ def _record(planned: PlannedLoad, started_at: str, answer: Mapping[str, Any]) ->
     }
     if "browser" in answer:
         record["browser"] = answer["browser"]
+    if answer.get("unmatched"):
+        record["unmatched"] = answer["unmatched"]
+    if answer.get("approximate_requests"):
+        record["approximate_requests"] = answer["approximate_requests"]
     if answer.get("broken"):
         record["broken"] = True
     return record

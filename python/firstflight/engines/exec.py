@@ -13,7 +13,7 @@ from typing import Any
 from firstflight.engines.emulate import LATE_BOUND_MS
 from firstflight.engines.lab import lab_binary
 from firstflight.engines.preload import preload_library
-from firstflight.engines.task import Path
+from firstflight.engines.task import CA_FILE, Path
 from firstflight.errors import LabError
 from firstflight.pages import LoadedPage
 
@@ -28,6 +28,7 @@ class Surroundings:
         cookies: `warm` or `cold`.
         keep_alive: Whether the pages' servers keep connections open.
         seed: Decides which packets are lost.
+        scheme: `recorded`, or `http` for pages in the clear.
         pages: What the servers serve.
         capture: File for a capture of all packets, if one is wanted.
     """
@@ -37,6 +38,7 @@ class Surroundings:
     cookies: str
     keep_alive: bool
     seed: int
+    scheme: str = "http"
     pages: Sequence[LoadedPage] = ()
     capture: FilePath | None = None
 
@@ -112,9 +114,11 @@ def _job(surroundings: Surroundings, argv: Sequence[str]) -> dict[str, Any]:
         "mode": surroundings.mode,
         "cookies": surroundings.cookies,
         "keep_alive": surroundings.keep_alive,
+        "scheme": surroundings.scheme,
+        "ca_file": CA_FILE,
         "late_bound_ms": LATE_BOUND_MS,
         "capture": str(capture.absolute()) if capture else None,
-        "program": {"argv": list(argv), "env": {"LD_PRELOAD": _preloads()}},
+        "program": {"argv": list(argv), "env": {"FIRSTFLIGHT_CA": CA_FILE, "LD_PRELOAD": _preloads()}},
     }
 
 

@@ -11,9 +11,17 @@ if TYPE_CHECKING:
     from firstflight.pages import LoadedPage
 
 
+CA_FILE = "/dev/shm/firstflight-ca.pem"
+"""Where clients inside a laboratory find whom to trust: a file system of the laboratory's own."""
+
+
 class Record(LoadRecord, total=False):
     """What came of one load, as it goes to the journal."""
 
+    unmatched: list[str]
+    """URLs that the client asked for and no recording answers, where there were any."""
+    approximate_requests: int
+    """Requests answered although a value that changes with every visit differs, where there were any."""
     attempt: int
     """Counts from 1; above it where a relay was late, or the client broke, and the load was made again."""
     browser: dict[str, Any]
@@ -77,6 +85,8 @@ class PlannedLoad:
     engine: str = "emulate"
     cookies: str = "warm"
     keep_alive: bool = True
+    scheme: str = "http"
+    post_quantum: bool = True
 
 
 @dataclass(frozen=True)

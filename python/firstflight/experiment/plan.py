@@ -107,6 +107,15 @@ class Plan(BaseModel):
         description="emulate: the real kernel over an emulated path.",
         json_schema_extra={"metavar": "ENGINE"},
     )
+    scheme: Annotated[Literal["http", "recorded"], BeforeValidator(choice("http", "recorded"))] = Field(
+        default="http",
+        description="http: every origin in the clear (the paper, the course). recorded: https ones with TLS.",
+        json_schema_extra={"metavar": "http|recorded"},
+    )
+    post_quantum: Annotated[bool, BeforeValidator(parse_switch)] = Field(
+        default=True,
+        description="Whether the loader's TLS offers the key share X25519MLKEM768, as browsers do.",
+    )
     keep_alive: Annotated[bool, BeforeValidator(parse_switch)] = Field(
         default=True,
         description="Whether origins keep a connection open after a response. The course's server did not.",

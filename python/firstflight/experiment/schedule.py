@@ -87,6 +87,8 @@ def _planned(plan: Plan, unit: _Unit, block: int, place: int) -> PlannedLoad:
         engine=plan.engine,
         cookies=plan.cookies,
         keep_alive=plan.keep_alive,
+        scheme=plan.scheme,
+        post_quantum=plan.post_quantum,
     )
 
 

@@ -4,6 +4,7 @@ from firstflight.pages.description import PageDescription, describe
 from firstflight.pages.loaded import LoadedPage, strip
 from firstflight.pages.model import FORMAT, Initiator, Kind, Missing, Page, Resource, Via
 from firstflight.pages.profile import embedded_names
+from firstflight.pages.scheme import under
 from firstflight.pages.sources import load_page, open_pages
 
 __all__ = [
@@ -21,4 +22,5 @@ __all__ = [
     "load_page",
     "open_pages",
     "strip",
+    "under",
 ]
