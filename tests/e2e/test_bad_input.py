@@ -129,7 +129,6 @@ def test_a_read_only_folder_is_refused(program: Program) -> None:
     assert list(readonly.iterdir()) == []
 
 
-@pytest.mark.core
 def test_a_disk_that_fills_up_loses_nothing_and_the_run_can_go_on(program: Program, tmp_path: Path) -> None:
     """48 kB are left; when they are used up, something is deleted and the run goes on."""
     small, kept = program.folder / "small", tmp_path / "kept"

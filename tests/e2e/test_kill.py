@@ -20,7 +20,7 @@ WITHIN_S = 5.0
 def test_killing_any_process_at_any_moment_leaves_nothing_behind_and_the_run_can_be_completed(
     program: Program,
 ) -> None:
-    experiment = Experiment(program, repeats=40)
+    experiment = Experiment(program, repeats=2 * KILLS)
     dice = random.Random(20)
     before = host.state()
     killed: list[str] = []

@@ -95,7 +95,9 @@ def test_every_resource_is_loaded_once_with_the_bytes_it_was_recorded_with(
         resources = pages[name].page.resources
         assert [request["index"] for request in record["requests"]] == list(range(len(resources)))
         for request, resource in zip(record["requests"], resources, strict=True):
-            assert (request["url"], request["status"]) == (resource.url, resource.status)
+            # Whether https is served as such is the plan's choice.
+            assert request["url"].partition(":")[2] == resource.url.partition(":")[2]
+            assert request["status"] == resource.status
             assert request["body_bytes"] == resource.body_bytes
         shares = [
             request["wire_bytes"] / resource.wire_bytes
