@@ -55,8 +55,12 @@ fn in_lab(job: impl FnOnce(bool) -> Result<String, LabError>) -> Result<Option<S
 
 fn load(realtime: bool) -> Result<Record, LabError> {
     let job = Job::from_json(&tethered_job()?)?;
-    if matches!(job.client, Client::Command(_)) {
+    let foreign = matches!(job.client, Client::Command(_));
+    if foreign {
         sandbox::mount_proc();
+    }
+    // Files for clients must not land in the host's shared memory.
+    if foreign || job.ca_file.is_some() {
         sandbox::mount_scratch()?;
     }
     job.run(realtime)
@@ -82,7 +86,10 @@ fn exec() -> ExitCode {
             sandbox::mount_proc();
             Tether::take(job)
                 .and_then(Tether::read_job)
-                .and_then(|text| ExecJob::from_json(&text)?.run(realtime))
+                .and_then(|text| {
+                    sandbox::mount_scratch()?;
+                    ExecJob::from_json(&text)?.run(realtime)
+                })
         }
         Err(error) => Err(error),
     };
