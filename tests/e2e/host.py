@@ -14,6 +14,7 @@ def state() -> dict[str, object]:
         "routes": _text("/proc/net/route"),
         "hosts": _text("/etc/hosts"),
         "mounts": _text("/proc/self/mounts"),
+        "shared memory": sorted(file.name for file in Path("/dev/shm").glob("firstflight*")),
     }
 
 

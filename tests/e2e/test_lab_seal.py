@@ -9,7 +9,9 @@ import host
 import pytest
 from experiment import Experiment
 from program import Process, Program, namespaces_alive, own_namespaces, until
-from small_pages import document, page
+from small_pages import assert_ok, document, load, page
+
+from firstflight.engines.emulate import Emulator
 
 SLOW = page("slow", document(server_ms=5_000))
 """A page whose load lasts long enough to look inside."""
@@ -86,4 +88,21 @@ def test_a_run_that_ends_leaves_the_host_as_it_was(program: Program) -> None:
     assert until(lambda: not namespaces & namespaces_alive(), WITHIN_S)
     assert program.files_elsewhere() == []
     assert sorted(file.name for file in program.folder.iterdir()) == ["chain3.json", "fan2.json", "out"]
+    assert host.state() == before
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("mode", ["tcp", "tfo"])
+def test_a_foreign_program_and_a_certificate_leave_the_host_as_it_was(mode: str, program: Program) -> None:
+    before = host.state()
+    ended = program("exec", "--mode", mode, "--rtt", "20", "--", "sh", "-c", 'test -s "$FIRSTFLIGHT_CA"')
+    assert ended.code == 0, ended.err
+    assert until(lambda: not program.processes(), WITHIN_S)
+    assert program.files_elsewhere() == []
+    assert host.state() == before
+
+
+def test_an_https_load_leaves_the_host_as_it_was(emulator: Emulator) -> None:
+    before = host.state()
+    assert_ok(load(emulator, page("secure", document(url="https://o0.test/")), "tfo", scheme="recorded"))
     assert host.state() == before
