@@ -8,10 +8,10 @@
 //! caching, or pages that change between loads.
 #![forbid(unsafe_code)]
 
-mod clear;
 mod error;
 mod model;
 mod parse;
+mod scheme;
 mod validate;
 
 pub mod synth;

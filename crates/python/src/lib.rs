@@ -45,6 +45,14 @@ fn in_the_clear(py: Python<'_>, text: &str) -> PyResult<String> {
     Ok(page.to_json())
 }
 
+/// The profile `text` with every http URL made https.
+#[pyfunction]
+fn over_tls(py: Python<'_>, text: &str) -> PyResult<String> {
+    let mut page = read_page(py, text)?;
+    page.secure_scheme();
+    Ok(page.to_json())
+}
+
 /// The JSON Schema of a profile.
 #[pyfunction]
 fn page_schema() -> String {
@@ -82,6 +90,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("PageError", module.py().get_type::<PageError>())?;
     module.add_function(wrap_pyfunction!(check_page, module)?)?;
     module.add_function(wrap_pyfunction!(in_the_clear, module)?)?;
+    module.add_function(wrap_pyfunction!(over_tls, module)?)?;
     module.add_function(wrap_pyfunction!(page_schema, module)?)?;
     module.add_function(wrap_pyfunction!(synthesize, module)?)?;
     module.add_function(wrap_pyfunction!(unplaced, module)?)

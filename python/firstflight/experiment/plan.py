@@ -107,10 +107,12 @@ class Plan(BaseModel):
         description="emulate: the real kernel over an emulated path.",
         json_schema_extra={"metavar": "ENGINE"},
     )
-    scheme: Annotated[Literal["http", "recorded"], BeforeValidator(choice("http", "recorded"))] = Field(
+    scheme: Annotated[
+        Literal["http", "recorded", "https"], BeforeValidator(choice("http", "recorded", "https"))
+    ] = Field(
         default="http",
-        description="http: every origin in the clear (the paper, the course). recorded: https ones with TLS.",
-        json_schema_extra={"metavar": "http|recorded"},
+        description="http: all in the clear, as in the paper. recorded: as it was. https: all with TLS.",
+        json_schema_extra={"metavar": "http|recorded|https"},
     )
     post_quantum: Annotated[bool, BeforeValidator(parse_switch)] = Field(
         default=True,

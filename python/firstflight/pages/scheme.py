@@ -1,8 +1,18 @@
 """Pages without TLS, as the paper's and the course's experiments load them."""
 
+from __future__ import annotations
+
+import json
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from firstflight import _core
+from firstflight.errors import UsageError
+from firstflight.pages.archives.bodies import MOST_TEXT_BYTES
+from firstflight.pages.archives.fields import value_of
+from firstflight.pages.archives.store import BodyStore
+from firstflight.pages.clear import clear_body, clear_headers, is_text
 from firstflight.pages.loaded import LoadedPage
 from firstflight.pages.model import Page
 
@@ -11,11 +21,53 @@ def under(scheme: str, page: LoadedPage) -> LoadedPage:
     """The page as it is to be loaded.
 
     Args:
-        scheme: `recorded`: as it is. `http`: every https URL made http; the laboratory does the same to
-            references in recorded bodies.
+        scheme: `recorded`: as it is. `http`: every https URL made http, in the page and in the bodies and
+            header fields of an archive. `https`: every http URL made https, in a profile.
         page: The page.
+
+    Raises:
+        UsageError: `https` for an archive.
     """
-    if scheme == "recorded" or not any(origin.startswith("https:") for origin in page.page.origins):
+    if scheme == "recorded" or all(origin.startswith(f"{scheme}:") for origin in page.page.origins):
         return page
-    clear = Page.from_json(_core.in_the_clear(page.page.to_json()), place=page.page.name)
-    return replace(page, page=clear)
+    if scheme == "https":
+        return _secure(page)
+    bodies = _bodies(page)
+    fields = json.loads(_core.in_the_clear(page.page.to_json()))
+    _fit(fields["resources"], bodies)
+    headers = {index: clear_headers(names) for index, names in page.headers.items()}
+    return replace(page, page=Page.from_fields(fields), bodies=bodies, headers=headers)
+
+
+def _secure(page: LoadedPage) -> LoadedPage:
+    if page.bodies:
+        raise UsageError(
+            f"scheme: https is for profiles, and {page.page.name} has recorded bodies, which refer to http",
+            "make a profile of it: firstflight profile PAGE -o F.json",
+        )
+    return replace(page, page=Page.from_json(_core.over_tls(page.page.to_json())))
+
+
+def _bodies(page: LoadedPage) -> dict[int, Path]:
+    """The bodies' files; those that change have a new one."""
+    if not page.bodies:
+        return page.bodies
+    store = BodyStore(page.page.name)
+    bodies = dict(page.bodies)
+    for index, file in page.bodies.items():
+        resource = page.page.resources[index]
+        if is_text(resource.mime) and file.stat().st_size <= MOST_TEXT_BYTES:
+            body = file.read_bytes()
+            clear = clear_body(body, value_of(page.headers.get(index, ()), "content-encoding"))
+            if clear != body:
+                bodies[index] = store.add([clear], resource.url)
+    return bodies
+
+
+def _fit(resources: list[dict[str, Any]], bodies: dict[int, Path]) -> None:
+    """Gives resources the sizes of their new bodies."""
+    for index, file in bodies.items():
+        resources[index]["body_bytes"] = file.stat().st_size
+    for resource in resources:
+        if "at_byte" in (initiator := resource.get("initiator", {})):
+            initiator["at_byte"] = min(initiator["at_byte"], resources[initiator["resource"]]["body_bytes"])

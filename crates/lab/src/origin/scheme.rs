@@ -12,13 +12,17 @@ pub enum Scheme {
     /// HTTP in the clear with all, as in the paper and the course.
     #[default]
     Http,
+    /// TLS with all.
+    Https,
 }
 
 impl Scheme {
     /// Makes `page` what is to be loaded.
     pub fn apply(self, page: &mut Page) {
-        if self == Self::Http {
-            page.clear_scheme();
+        match self {
+            Self::Recorded => {}
+            Self::Http => page.clear_scheme(),
+            Self::Https => page.secure_scheme(),
         }
     }
 }

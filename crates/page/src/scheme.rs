@@ -1,4 +1,4 @@
-//! The same page without TLS.
+//! The same page without TLS, or with it.
 
 use url::Url;
 
@@ -21,24 +21,34 @@ impl Page {
     /// # Ok::<(), firstflight_page::PageError>(())
     /// ```
     pub fn clear_scheme(&mut self) {
+        self.change_scheme("https", "http");
+    }
+
+    /// Makes every http URL https: what the page would cost over TLS. Hosts and paths stay, and so do ports that
+    /// are not http's own.
+    pub fn secure_scheme(&mut self) {
+        self.change_scheme("http", "https");
+    }
+
+    fn change_scheme(&mut self, from: &str, to: &str) {
         for resource in &mut self.resources {
-            if let Some(url) = in_the_clear(&resource.url) {
+            if let Some(url) = changed(&resource.url, from, to) {
                 resource.url = url;
             }
         }
     }
 }
 
-/// `None`: it is no https URL.
-fn in_the_clear(url: &str) -> Option<String> {
-    let mut url = Url::parse(url).ok().filter(|url| url.scheme() == "https")?;
-    url.set_scheme("http").ok()?;
+/// `None`: it has another scheme.
+fn changed(url: &str, from: &str, to: &str) -> Option<String> {
+    let mut url = Url::parse(url).ok().filter(|url| url.scheme() == from)?;
+    url.set_scheme(to).ok()?;
     Some(url.into())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::in_the_clear;
+    use super::changed;
 
     #[test]
     fn only_https_changes_and_only_its_own_port() {
@@ -52,7 +62,19 @@ mod tests {
             ("https://a.test:80/", Some("http://a.test/")),
             ("http://a.test/", None),
         ] {
-            assert_eq!(in_the_clear(from).as_deref(), to);
+            assert_eq!(changed(from, "https", "http").as_deref(), to);
+        }
+    }
+
+    #[test]
+    fn http_changes_the_same_way() {
+        for (from, to) in [
+            ("http://a.test/x", Some("https://a.test/x")),
+            ("http://a.test:80/", Some("https://a.test/")),
+            ("http://a.test:8080/", Some("https://a.test:8080/")),
+            ("https://a.test/", None),
+        ] {
+            assert_eq!(changed(from, "http", "https").as_deref(), to);
         }
     }
 }
