@@ -1,6 +1,11 @@
-"""Settings for all tests: property tests do not depend on how busy the machine is, nor, in CI, on chance."""
+"""Settings for all tests.
+
+Property tests do not depend on how busy the machine is, nor, in CI, on chance. Ctrl-C works even when the
+tests were started in the background, where a shell has interrupts ignored, children included.
+"""
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -8,3 +13,5 @@ settings.register_profile(
     "firstflight", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ
 )
 settings.load_profile("firstflight")
+
+signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -28,6 +28,7 @@ def test_help_lists_the_commands(capsys: Shown) -> None:
         "pages",
         "profile",
         "report",
+        "exec",
         "doctor",
     ]
 
