@@ -9,6 +9,8 @@ from program import Ended, Program
 
 CTRL_C = "\x03"
 PROMPT = "ready> "
+LINE_TAKEN = "\x1b[?2004l"
+"""The shell leaves the keyboard to what it starts: the end of bracketed paste."""
 SHELL = ("env", f"PS1={PROMPT}", "bash", "--norc", "--noprofile", "-i")
 
 
@@ -39,11 +41,13 @@ def test_a_program_that_minds_ctrl_c_itself_goes_on(program: Program) -> None:
 def test_an_interactive_shell_has_job_control(program: Program) -> None:
     typed = [
         (PROMPT, "echo $((6 * 7))\n"),
-        (PROMPT, "sleep 1000\n"),
-        ("sleep 1000", CTRL_C),
-        (PROMPT, "sleep 1000 &\n"),
+        (PROMPT, "cat\n"),
+        (LINE_TAKEN, "one\n"),
+        ("one\r\none\r\n", CTRL_C),
+        (PROMPT, "cat &\n"),
         (PROMPT, "fg\n"),
-        ("sleep 1000\r\n", CTRL_C),
+        (LINE_TAKEN, "two\n"),
+        ("two\r\ntwo\r\n", CTRL_C),
         (PROMPT, "curl -s -o /dev/null -w 'status %{http_code}\\n' http://bits.wikimedia.org/geoiplookup\n"),
         ("status 200", "exit 5\n"),
     ]

@@ -1,7 +1,7 @@
 """A person at a terminal: starts a program on a terminal of its own, waits for texts and types answers.
 
 `python typist.py SCRIPT PROGRAM ARGUMENT...`, with SCRIPT a JSON list of [text to wait for, keys to type].
-What the terminal showed goes to stdout; ends as the program ends.
+What the terminal showed goes to stdout; ends as the program ends, or with 99 when a text never came.
 """
 
 import json
@@ -10,35 +10,48 @@ import pty
 import signal
 import sys
 
-PATIENCE_S = 60
+PATIENCE_S = 10
+TIRED = 99
+
+
+class Tired(Exception):  # noqa: N818
+    """It took too long."""
 
 
 def main(script: str, program: list[str]) -> int:
     pid, terminal = pty.fork()
     if pid == 0:
         os.execvp(program[0], program)
+    signal.signal(signal.SIGALRM, tire)
     signal.alarm(PATIENCE_S)
-    shown = b""
-    for text, keys in json.loads(script):
-        shown += wait_for(text.encode(), terminal)
-        os.write(terminal, keys.encode())
-    shown += wait_for(None, terminal)
-    sys.stdout.write(shown.decode(errors="replace"))
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    shown = bytearray()
+    try:
+        for text, keys in json.loads(script):
+            wait_for(text.encode(), terminal, shown)
+            os.write(terminal, keys.encode())
+        wait_for(None, terminal, shown)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    except Tired:
+        return TIRED
+    finally:
+        sys.stdout.write(shown.decode(errors="replace"))
 
 
-def wait_for(text: bytes | None, terminal: int) -> bytes:
-    """What is shown up to `text`, or to the end."""
-    shown = b""
-    while text is None or text not in shown:
+def wait_for(text: bytes | None, terminal: int, shown: bytearray) -> None:
+    """Reads what is shown until `text` has come since the call, or to the end."""
+    begun = len(shown)
+    while text is None or text not in shown[begun:]:
         try:
             chunk = os.read(terminal, 4096)
         except OSError:  # EIO: nobody has the terminal open any more
-            break
+            return
         if not chunk:
-            break
+            return
         shown += chunk
-    return shown
+
+
+def tire(*_: object) -> None:
+    raise Tired
 
 
 if __name__ == "__main__":

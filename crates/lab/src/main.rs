@@ -84,12 +84,10 @@ fn exec() -> ExitCode {
             // The terminal is given back from outside.
             std::mem::forget(terminal);
             sandbox::mount_proc();
-            Tether::take(job)
-                .and_then(Tether::read_job)
-                .and_then(|text| {
-                    sandbox::mount_scratch()?;
-                    ExecJob::from_json(&text)?.run(realtime)
-                })
+            Tether::take(job).and_then(Tether::read_job).and_then(|text| {
+                sandbox::mount_scratch()?;
+                ExecJob::from_json(&text)?.run(realtime)
+            })
         }
         Err(error) => Err(error),
     };
