@@ -10,11 +10,11 @@ import pty
 import signal
 import sys
 
-PATIENCE_S = 10
+PATIENCE_S = 60
 TIRED = 99
 
 
-class Tired(Exception):  # noqa: N818
+class TiredError(Exception):
     """It took too long."""
 
 
@@ -24,34 +24,34 @@ def main(script: str, program: list[str]) -> int:
         os.execvp(program[0], program)
     signal.signal(signal.SIGALRM, tire)
     signal.alarm(PATIENCE_S)
-    shown = bytearray()
+    shown, read = bytearray(), 0
     try:
         for text, keys in json.loads(script):
-            wait_for(text.encode(), terminal, shown)
+            read = wait_for(text.encode(), terminal, shown, read)
             os.write(terminal, keys.encode())
-        wait_for(None, terminal, shown)
+        wait_for(None, terminal, shown, read)
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    except Tired:
+    except TiredError:
         return TIRED
     finally:
         sys.stdout.write(shown.decode(errors="replace"))
 
 
-def wait_for(text: bytes | None, terminal: int, shown: bytearray) -> None:
-    """Reads what is shown until `text` has come since the call, or to the end."""
-    begun = len(shown)
-    while text is None or text not in shown[begun:]:
+def wait_for(text: bytes | None, terminal: int, shown: bytearray, read: int) -> int:
+    """Waits until `text` is shown behind what was `read`, or to the end; what is read now."""
+    while text is None or text not in shown[read:]:
         try:
             chunk = os.read(terminal, 4096)
         except OSError:  # EIO: nobody has the terminal open any more
-            return
+            chunk = b""
         if not chunk:
-            return
+            return len(shown)
         shown += chunk
+    return shown.index(text, read) + len(text)
 
 
 def tire(*_: object) -> None:
-    raise Tired
+    raise TiredError
 
 
 if __name__ == "__main__":
