@@ -1,0 +1,101 @@
+"""The grid: conditions drawn by a seed over pages, paths and servers, so that nobody chose the easy ones."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path as FilePath
+from typing import TypeVar
+
+from firstflight.engines.task import Path, PlannedLoad, Queue
+from firstflight.experiment.plan import PAPER_PAGES
+
+_T = TypeVar("_T")
+
+SEED = 2011
+CONDITIONS = 300
+"""Each in both modes: 600 cells."""
+MODES = ("tcp", "tfo")
+
+RTTS_MS = (10.0, 20.0, 50.0, 100.0, 200.0)
+RATES_BPS = (1_500_000, 4_000_000, 10_000_000, 50_000_000)
+UPLINK = 4
+"""An access link is that much slower upwards."""
+LOSSES = (0.0, 0.005, 0.02)
+REPEATS = {0.0: 3, 0.005: 9, 0.02: 15}
+"""Loads of a cell by loss: where dice decide, a median needs more of them."""
+
+CORPUS_PAGES = 40
+SMALLEST, LARGEST = 5, 400
+"""Requests of a page."""
+HEAVIEST_BYTES = 3_000_000
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A page on a path, to be loaded in both modes."""
+
+    number: int
+    page: str
+    path: Path
+    keep_alive: bool
+
+    def planned(self, mode: str, repeat: int, engine: str) -> PlannedLoad:
+        """One load of it. Both modes of a repeat meet the same dice."""
+        return PlannedLoad(
+            load_id=f"{self.number}-{mode}-{repeat}",
+            block=self.number,
+            order=0,
+            repeat=repeat,
+            page=self.page,
+            path=self.path,
+            mode=mode,
+            seed=1000 * self.number + repeat,
+            engine=engine,
+            keep_alive=self.keep_alive,
+        )
+
+
+def conditions(corpus: list[str]) -> list[Condition]:
+    """The grid.
+
+    Args:
+        corpus: Names of the corpus pages in it.
+    """
+    dice = random.Random(SEED)
+    pages = [*PAPER_PAGES, *corpus]
+    settings = list(product(RTTS_MS, RATES_BPS, LOSSES, ("access", "star"), (True, False)))
+    return [
+        Condition(number, page, _path(*setting[:4]), setting[4])
+        for number, (page, setting) in enumerate(
+            zip(_cycle(pages, dice), _cycle(settings, dice), strict=True)
+        )
+    ]
+
+
+def choose(candidates: list[str]) -> list[str]:
+    """The corpus pages of the grid, out of all that fit."""
+    return sorted(random.Random(SEED).sample(sorted(candidates), CORPUS_PAGES))
+
+
+def fits(requests: int, wire_bytes: int) -> bool:
+    """Whether a page can be loaded often enough on slow links."""
+    return SMALLEST <= requests <= LARGEST and wire_bytes <= HEAVIEST_BYTES
+
+
+def page_spec(name: str, corpus: FilePath) -> str:
+    """PAGE for a name in the grid."""
+    return name if name in PAPER_PAGES else str(corpus / name)
+
+
+def _path(rtt_ms: float, rate_bps: int, loss: float, topology: str) -> Path:
+    up_bps = rate_bps if topology == "star" else rate_bps // UPLINK
+    return Path(topology, rtt_ms, rate_bps, up_bps, Queue(packets=1000), loss)
+
+
+def _cycle(values: Sequence[_T], dice: random.Random) -> list[_T]:
+    """Every value equally often (as far as it divides), in drawn order."""
+    drawn: list[_T] = []
+    while len(drawn) < CONDITIONS:
+        drawn += dice.sample(values, len(values))
+    return drawn[:CONDITIONS]

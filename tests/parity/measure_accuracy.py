@@ -1,0 +1,131 @@
+"""Loads every cell of the grid on the real kernel and writes the medians: the committed baseline.
+
+    python tests/parity/measure_accuracy.py CORPUS JOURNAL [--jobs 12]
+
+Takes most of an hour. The journal has a line per load; started again with the same journal, it goes on.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from accuracy_baseline import BASELINE, Measured, write
+from accuracy_grid import MODES, REPEATS, Condition, choose, conditions, fits, page_spec
+
+from firstflight.analysis.statistics import improvement
+from firstflight.engines.emulate import Emulator
+from firstflight.engines.task import PlannedLoad
+from firstflight.errors import PageInputError
+from firstflight.pages import LoadedPage, load_page
+
+Line = dict[str, Any]
+"""One load in the journal."""
+
+_ATTEMPTS = 3
+_ARCHIVES = ("*.har", "*.warc.gz")
+
+
+def main() -> int:
+    """Measures what the journal lacks, then writes the baseline."""
+    parser = argparse.ArgumentParser(description="Measure the grid on the real kernel.")
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("journal", type=Path)
+    parser.add_argument("--jobs", type=int, default=12)
+    options = parser.parse_args()
+    grid = conditions(choose(candidates(options.corpus)))
+    pages = {c.page: load_page(page_spec(c.page, options.corpus))[0] for c in grid}
+    made = {line["load_id"] for line in read(options.journal)}
+    todo = [load for load in every_load(grid) if load.load_id not in made]
+    engine = Emulator()
+    with ThreadPoolExecutor(options.jobs) as pool, options.journal.open("a") as journal:
+        lines = pool.map(lambda load: measure(engine, load, pages[load.page]), todo)
+        for number, line in enumerate(lines, 1):
+            journal.write(json.dumps(line) + "\n")
+            journal.flush()
+            sys.stderr.write(f"\r{number} of {len(todo)}")
+    write(BASELINE, summarise(grid, read(options.journal)))
+    return 0
+
+
+def candidates(corpus: Path) -> list[str]:
+    """Recordings that open and are of a size that fits."""
+    files = sorted(file for pattern in _ARCHIVES for file in corpus.rglob(pattern))
+    return [str(file.relative_to(corpus)) for file in files if _fits(file)]
+
+
+def every_load(grid: list[Condition]) -> list[PlannedLoad]:
+    """All loads, a repeat of everything before the next, so that a run cut short is a smaller run."""
+    return [
+        condition.planned(mode, repeat, "emulate")
+        for repeat in range(max(REPEATS.values()))
+        for condition in grid
+        if repeat < REPEATS[condition.path.loss]
+        for mode in MODES
+    ]
+
+
+def measure(engine: Emulator, load: PlannedLoad, page: LoadedPage) -> Line:
+    """One load, made again while its relay was late."""
+    record = engine.load(load, page)
+    for _ in range(_ATTEMPTS - 1):
+        if not record["relay"].get("late"):
+            break
+        record = engine.load(load, page)
+    row = record["load"]
+    return {
+        "load_id": load.load_id,
+        **{key: row[key] for key in ("plt_ms", "status", "error", "failed_requests", "connections")},
+        "relay": record["relay"],
+    }
+
+
+def summarise(grid: list[Condition], lines: list[Line]) -> list[Measured]:
+    """A row for every condition that has pairs of loads which both came to their end."""
+    times = {line["load_id"]: line["plt_ms"] for line in lines if line["status"] == "ok"}
+    return [row for condition in grid if (row := _row(condition, times))]
+
+
+def _row(condition: Condition, times: dict[str, float]) -> Measured | None:
+    names = [[condition.planned(mode, repeat, "emulate").load_id for mode in MODES] for repeat in range(99)]
+    pairs = [(times[tcp], times[tfo]) for tcp, tfo in names if tcp in times and tfo in times]
+    if len(pairs) < 2:
+        return None
+    tcp_ms, tfo_ms = ([pair[mode] for pair in pairs] for mode in (0, 1))
+    gain = improvement(tcp_ms, tfo_ms)
+    assert gain["point"] is not None and gain["low"] is not None and gain["high"] is not None
+    return Measured(
+        number=condition.number,
+        page=condition.page,
+        topology=condition.path.topology,
+        rtt_ms=condition.path.rtt_ms,
+        down_bps=condition.path.down_bps or 0,
+        loss=condition.path.loss,
+        keep_alive=condition.keep_alive,
+        n=len(pairs),
+        tcp_ms=statistics.median(tcp_ms),
+        tfo_ms=statistics.median(tfo_ms),
+        improvement=gain["point"],
+        low=gain["low"],
+        high=gain["high"],
+    )
+
+
+def read(journal: Path) -> list[Line]:
+    """Lines of the journal; none if there is none yet."""
+    return [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
+
+
+def _fits(file: Path) -> bool:
+    try:
+        facts = load_page(str(file))[0].page.describe()
+    except PageInputError:
+        return False
+    return fits(facts.requests, facts.wire_bytes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
