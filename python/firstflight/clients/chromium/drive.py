@@ -102,9 +102,10 @@ def _load(context: BrowserContext, job: DriveJob, outcome: Drive) -> None:
     Targets(session, fetches.note, blocked=[] if job.favicon else [_FAVICON])
     marks = Marks(page, session)
     wait_until_idle()
+    deadline_s = time.monotonic() + job.timeout_ms / 1000
     try:
         page.goto(job.url, timeout=job.timeout_ms)
-        _wait_until_quiet(page, fetches, job)
+        _wait_until_quiet(page, fetches, job, deadline_s)
         if job.screenshot:
             page.screenshot(path=job.screenshot)
         marks.read(outcome)
@@ -115,10 +116,12 @@ def _load(context: BrowserContext, job: DriveJob, outcome: Drive) -> None:
     outcome.fetches = fetches.finished((outcome.started_ns or 0) / 1e9)
 
 
-def _wait_until_quiet(page: Page, fetches: Fetches, job: DriveJob) -> None:
-    """Returns when everything expected has ended, or when nothing has been under way for a while."""
+def _wait_until_quiet(page: Page, fetches: Fetches, job: DriveJob, deadline_s: float) -> None:
+    """Returns when all that is expected has ended, when nothing was under way for a while, or at the deadline."""
     expected = set(job.expected)
-    while fetches.under_way or not expected or not expected <= fetches.ended:
+    while time.monotonic() < deadline_s and (
+        fetches.under_way or not expected or not expected <= fetches.ended
+    ):
         if not fetches.under_way and time.monotonic() - fetches.changed_s > job.quiet_ms / 1000:
             return
         page.wait_for_timeout(_POLL_MS)

@@ -97,6 +97,9 @@ def _fetch(hop: _Hop, started_s: float) -> Fetch:
         kind=hop.asked.get("type", "Other"),
         queued_ms=_ms(hop.asked["timestamp"], started_s),
         initiator=_initiator(hop.asked),
+        asked_how=hop.asked.get("initiator", {}).get("type", ""),
+        asked_by=_askers(hop.asked.get("initiator", {})),
+        posted=[entry["bytes"] for entry in request.get("postDataEntries", []) if "bytes" in entry],
         cached=hop.cached,
         error=hop.error,
     )
@@ -129,6 +132,7 @@ def _add_timing(fetch: Fetch, timing: dict[str, float], started_s: float) -> Non
         return None if offset_ms < 0 else _ms(timing["requestTime"], started_s) + offset_ms
 
     fetch.connect_start_ms = at("connectStart")
+    fetch.tls_start_ms = at("sslStart")
     fetch.connect_end_ms = at("connectEnd")
     fetch.sent_ms = at("sendEnd")
     fetch.first_byte_ms = at("receiveHeadersStart") or at("receiveHeadersEnd")
@@ -142,6 +146,16 @@ def _initiator(asked: dict[str, Any]) -> str | None:
     frames = initiator.get("stack", {}).get("callFrames", [])
     found = initiator.get("url") or next((frame["url"] for frame in frames if frame["url"]), None)
     return str(found) if found else None
+
+
+def _askers(initiator: dict[str, Any]) -> list[str]:
+    """The files on the initiator's call stack and on those that scheduled it, innermost first."""
+    urls, stack = [], initiator.get("stack", {})
+    while stack:
+        urls += [frame["url"] for frame in stack["callFrames"]]
+        stack = stack.get("parent", {})
+    urls.append(initiator.get("url", ""))
+    return list(dict.fromkeys(filter(None, urls)))
 
 
 def _ms(timestamp_s: float, started_s: float) -> float:

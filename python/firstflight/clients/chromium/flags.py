@@ -46,7 +46,7 @@ _NEVER = 2
 
 def flags(job: DriveJob) -> list[str]:
     """The command line of the browser, without what Playwright adds."""
-    return [*FLAGS, f"--host-resolver-rules={_names(job.hosts)}", *_trust(job.authority), *job.flags]
+    return [*FLAGS, *_names(job.hosts), *_trust(job.authority), *job.flags]
 
 
 def write_profile(folder: Path, job: DriveJob) -> None:
@@ -72,6 +72,9 @@ def _trust(authority: str | None) -> list[str]:
     return [f"--ignore-certificate-errors-spki-list={digest[1]}"] if digest else []
 
 
-def _names(hosts: list[str]) -> str:
+def _names(hosts: list[str] | None) -> list[str]:
     """Other names fail at once, in the browser: a resolver could reach out of the laboratory by a socket."""
-    return ", ".join(["MAP * ~NOTFOUND", *(f"EXCLUDE {host}" for host in hosts)])
+    if hosts is None:
+        return []
+    rules = ", ".join(["MAP * ~NOTFOUND", *(f"EXCLUDE {host}" for host in hosts)])
+    return [f"--host-resolver-rules={rules}"]

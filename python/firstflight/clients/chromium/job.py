@@ -12,7 +12,7 @@ class DriveJob:
         url: The page.
         browser: Path of the browser.
         preload: Library that gives the browser's connections TFO.
-        hosts: Every host the page was recorded with; no other name resolves.
+        hosts: Every host the page was recorded with; no other name resolves. `None`: all names do.
         clear_hosts: Those that are asked in the clear, whatever the browser's HSTS list says.
         favicon: Whether the page has a favicon; without, the browser does not ask for one.
         expected: URLs that the page is known to ask for; once all have ended there is nothing to wait for.
@@ -27,7 +27,7 @@ class DriveJob:
     url: str
     browser: str
     preload: str
-    hosts: list[str]
+    hosts: list[str] | None
     clear_hosts: list[str]
     favicon: bool = False
     expected: list[str] = field(default_factory=list)
@@ -45,13 +45,20 @@ class DriveJob:
 
 @dataclass
 class Fetch:
-    """One request as the browser saw it. Times are ms after navigation start; `None`: did not happen."""
+    """One request as the browser saw it. Times are ms after navigation start; `None`: did not happen.
+
+    Attributes:
+        asked_how: DevTools' word for the initiator's way: `parser`, `script`, `preload`, `other`...
+        asked_by: Files of the initiator's call stack, innermost first; of markup the document.
+        posted: What the request carried, base64 pieces.
+    """
 
     url: str
     method: str
     kind: str
     queued_ms: float
     connect_start_ms: float | None = None
+    tls_start_ms: float | None = None
     connect_end_ms: float | None = None
     sent_ms: float | None = None
     first_byte_ms: float | None = None
@@ -62,6 +69,9 @@ class Fetch:
     body_bytes: int | None = None
     wire_bytes: int | None = None
     initiator: str | None = None
+    asked_how: str = ""
+    asked_by: list[str] = field(default_factory=list)
+    posted: list[str] = field(default_factory=list)
     socket: int | None = None
     cached: bool = False
     error: str | None = None
