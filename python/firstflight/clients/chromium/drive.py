@@ -117,7 +117,7 @@ def _load(context: BrowserContext, job: DriveJob, outcome: Drive) -> None:
 
 
 def _wait_until_quiet(page: Page, fetches: Fetches, job: DriveJob, deadline_s: float) -> None:
-    """Returns when all that is expected has ended, when nothing was under way for a while, or at the deadline."""
+    """Returns when all expected has ended, when nothing was under way for a while, or at the deadline."""
     expected = set(job.expected)
     while time.monotonic() < deadline_s and (
         fetches.under_way or not expected or not expected <= fetches.ended
