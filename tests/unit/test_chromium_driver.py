@@ -120,3 +120,8 @@ def test_a_named_browser_must_be_a_program(tmp_path: Path) -> None:
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     assert find_browser(str(program)) == program
+
+
+def test_without_the_post_quantum_share_the_browser_stops_at_tls_1_2() -> None:
+    assert "--ssl-version-max=tls1.2" in flags(replace(JOB, post_quantum=False))
+    assert not [flag for flag in flags(JOB) if flag.startswith("--ssl-version")]

@@ -159,3 +159,19 @@ def test_urls_lose_their_tls_as_the_laboratory_takes_it_from_them() -> None:
         ("http://a.test/", "http://a.test/"),
     ]:
         assert in_the_clear(recorded) == cleared
+
+
+def test_of_interleaved_responses_the_browser_knows_which_came_whole() -> None:
+    cut = {"end_ms": None, "error": "the response did not reach the client whole", "wire_bytes": 0}
+    whole = served(DOCUMENT, protocol="h2", wire_bytes=700)
+    stray = served(STRANGER, protocol="h2", wire_bytes=70)
+    rows = joined(row(0, DOCUMENT, **cut), row(2, STRANGER, **cut), fetches=[whole, stray])["requests"]
+    assert [(item["wire_bytes"], item["error"]) for item in rows] == [(700, None), (0, cut["error"])]
+
+
+def test_a_response_that_the_browser_gave_up_is_judged_by_what_arrived() -> None:
+    cut = {"end_ms": None, "error": "the response did not reach the client whole"}
+    [given_up] = joined(
+        row(0, DOCUMENT, **cut), fetches=[served(DOCUMENT, protocol="h2", error="net::ERR_ABORTED")]
+    )["requests"]
+    assert given_up["error"] == cut["error"]

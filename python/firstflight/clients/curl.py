@@ -22,15 +22,21 @@ _OPTIONS = (
 )
 
 
-def command(program: str, page: Page) -> Command:
+_CLASSIC = ("--curves", "X25519:P-256:P-384")
+"""OpenSSL offers X25519MLKEM768 by itself from version 3.5 on."""
+
+
+def command(program: str, page: Page, post_quantum: bool) -> Command:
     """Fetches every GET of `page`, in the page's order, keeping nothing.
 
     Args:
         program: Path of curl.
         page: The page.
+        post_quantum: Whether its TLS may offer X25519MLKEM768.
     """
     urls = (resource.url for resource in page.resources if resource.method == "GET")
-    return Command((program, *_OPTIONS), input="".join(map(_entry, urls)))
+    groups = () if post_quantum else _CLASSIC
+    return Command((program, *_OPTIONS, *groups), input="".join(map(_entry, urls)))
 
 
 def _entry(url: str) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from firstflight.engines.task import PlannedLoad
     from firstflight.pages import LoadedPage, Page
 
-COMMANDS: dict[str, Callable[[str, Page], Command]] = {"curl": curl.command, "wget2": wget2.command}
+COMMANDS: dict[str, Callable[[str, Page, bool], Command]] = {"curl": curl.command, "wget2": wget2.command}
 """How each of them is called for a page."""
 
 
@@ -34,7 +34,8 @@ class Program:
 
     def equip(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
         """The laboratory's job with the program in it."""
-        return {**job, "client": self._command(self._program, page.page).to_json(self._preload)}
+        command = self._command(self._program, page.page, planned.post_quantum)
+        return {**job, "client": command.to_json(self._preload)}
 
     def complete(self, answer: dict[str, Any], page: LoadedPage) -> dict[str, Any]:
         """The laboratory's answer, as it is."""

@@ -22,11 +22,17 @@ _SERVER_SAID_ERROR = 8
 """Exit code of wget2 when a response is an error, as a recorded 404 is."""
 
 
-def command(program: str, page: Page) -> Command:
+_CLASSIC = "--secure-protocol=NORMAL:-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1:+GROUP-SECP384R1"
+"""GnuTLS offers X25519MLKEM768 by itself from version 3.8.8 on, where it was built with it."""
+
+
+def command(program: str, page: Page, post_quantum: bool) -> Command:
     """Loads `page` as `wget2 --page-requisites` does, keeping nothing.
 
     Args:
         program: Path of wget2.
         page: The page.
+        post_quantum: Whether its TLS may offer X25519MLKEM768.
     """
-    return Command((program, *_OPTIONS, page.url), accepts=(0, _SERVER_SAID_ERROR))
+    groups = () if post_quantum else (_CLASSIC,)
+    return Command((program, *_OPTIONS, *groups, page.url), accepts=(0, _SERVER_SAID_ERROR))

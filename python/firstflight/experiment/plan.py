@@ -116,7 +116,7 @@ class Plan(BaseModel):
     )
     post_quantum: Annotated[bool, BeforeValidator(parse_switch)] = Field(
         default=True,
-        description="Whether the loader's TLS offers the key share X25519MLKEM768, as browsers do.",
+        description="Whether TLS offers the key share X25519MLKEM768, as browsers do; false: no client does.",
     )
     keep_alive: Annotated[bool, BeforeValidator(parse_switch)] = Field(
         default=True,

@@ -82,6 +82,7 @@ class Chromium:
             timeout_ms=job["timeout_ms"],
             quiet_ms=_quiet_ms(planned.path.rtt_ms, page.page),
             authority=f"{_SCRATCH}/firstflight-ca.pem" if secure else None,
+            post_quantum=planned.post_quantum,
             har=_artifact(self._artifacts.har, f"{planned.load_id}.har"),
             screenshot=_artifact(self._artifacts.screenshots, f"{planned.load_id}.png"),
         )

@@ -43,10 +43,15 @@ FLAGS = (
 _NEVER = 2
 """`NetworkPredictionOptions` (chrome/browser/preloading): no preconnect, prefetch or prerender by guess."""
 
+_CLASSIC = "--ssl-version-max=tls1.2"
+"""The policy PostQuantumKeyAgreementEnabled went with version 147: since then a ClientHello without the key
+share is one of TLS 1.2. With False Start (RFC 7918) that handshake takes one round trip, as with TLS 1.3."""
+
 
 def flags(job: DriveJob) -> list[str]:
     """The command line of the browser, without what Playwright adds."""
-    return [*FLAGS, *_names(job.hosts), *_trust(job.authority), *job.flags]
+    tls = _trust(job.authority) if job.post_quantum else [*_trust(job.authority), _CLASSIC]
+    return [*FLAGS, *_names(job.hosts), *tls, *job.flags]
 
 
 def write_profile(folder: Path, job: DriveJob) -> None:

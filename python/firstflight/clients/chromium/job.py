@@ -19,6 +19,7 @@ class DriveJob:
         timeout_ms: When the load is given up.
         quiet_ms: After the load event, the page is done when nothing was under way for so long.
         authority: Certificate of the laboratory's authority; `None`: the page is loaded in the clear.
+        post_quantum: Whether TLS offers the key share X25519MLKEM768.
         har: File for a HAR of the load, if one is wanted.
         screenshot: File for a picture of the page, if one is wanted.
         flags: Further command-line flags of the browser.
@@ -34,6 +35,7 @@ class DriveJob:
     timeout_ms: int = 120_000
     quiet_ms: int = 1_000
     authority: str | None = None
+    post_quantum: bool = True
     har: str | None = None
     screenshot: str | None = None
     flags: list[str] = field(default_factory=list)

@@ -93,7 +93,15 @@ def _timed(row: Row, fetches: deque[Fetch], indices: dict[str, int]) -> Row:
     # A response nobody reads is called aborted; that it arrived, and when, the laboratory knows.
     times = {key: getattr(fetch, key) for key in _TIMES if getattr(fetch, key) is not None}
     reused = {} if fetch.connect_start_ms is not None else {"connect_start_ms": None, "connect_end_ms": None}
-    return {**row, **times, **reused, "initiator": _initiator(fetch, indices)}
+    alone = _interleaved(row, fetch, indices)
+    return {**row, **times, **reused, **alone, "initiator": _initiator(fetch, indices)}
+
+
+def _interleaved(row: Row, fetch: Fetch, indices: dict[str, int]) -> Row:
+    """HTTP/2 interleaves responses: which bytes were this one's, and whether all came, the browser knows."""
+    if fetch.protocol != "h2" or fetch.error or fetch.end_ms is None or _bare(row["url"]) not in indices:
+        return {}
+    return {"wire_bytes": fetch.wire_bytes, "error": None}
 
 
 def _was_lost(fetch: Fetch) -> bool:
