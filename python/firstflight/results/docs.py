@@ -18,11 +18,12 @@ it, so `firstflight report DIR` can make it again.
 |---|---|
 | `plan.toml` | the plan as run, every default written out |
 | `environment.json` | kernel, CPU, client versions, calibration of the path |
+| `pages/` | the profile of every page as it was loaded: what loads are explained with |
 | `journal.jsonl` | one JSON object per load, on disk before the next load starts: `load`, `requests`, `connections`, `proof`, `relay`. A load that was run again has a later line, which counts |
 | `loads.parquet`, `requests.parquet`, `connections.parquet` | the journal as tables, columns below |
 | `summary.json` | medians, improvement with interval, verdict and proof per cell pair; warnings |
 | `observations.txt` | the table in the course's own format, with an honest sign |
-| `figures/` | waterfalls and curves, each as SVG and PNG |
+| `figures/` | waterfalls, curves and critical paths, each as SVG and PNG |
 | `report.html` | all of it on one page that needs no network |
 
 Times are milliseconds, rates Mbit/s, sizes bytes. "null" says when a value is missing.
