@@ -23,6 +23,7 @@ _HEADER = ("strt (ms)", "status ")
 _STATUS = {status.phrase.lower(): status.value for status in HTTPStatus} | {
     "moved temporarily": 302,
     "object moved": 302,
+    "file not found": 404,
 }
 
 

@@ -15,9 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from firstflight.report import text
+from firstflight.report.plain import plain
 
 _STYLES = {"faster": "green", "slower": "red", "not proved": "bold red"}
-_CONTROL = dict.fromkeys([*range(32), *range(127, 160)], "�")
 
 
 def print_summary(summary: Mapping[str, Any], console: Console) -> None:
@@ -56,7 +56,7 @@ def _table(setting: str, cells: Sequence[Mapping[str, Any]]) -> Table:
     for cell in cells:
         pages.setdefault(str(cell["page"]), []).append(cell)
     for page, rows in pages.items():
-        table.add_row(_plain(page, "bold"))
+        table.add_row(plain(page, "bold"))
         for cell in rows:
             table.add_row(*_row(cell), end_section=cell is rows[-1])
     return table
@@ -64,7 +64,7 @@ def _table(setting: str, cells: Sequence[Mapping[str, Any]]) -> Table:
 
 def _title(setting: str, cells: Sequence[Mapping[str, Any]]) -> Text:
     count = text.blocks(cells)
-    return _plain(f"{setting}: {count} per row")
+    return plain(f"{setting}: {count} per row")
 
 
 def _row(cell: Mapping[str, Any]) -> list[Text]:
@@ -76,21 +76,15 @@ def _row(cell: Mapping[str, Any]) -> list[Text]:
     )
     change = f"{text.percent(found['point'])}\n{text.interval(found['low'], found['high'])}"
     return [
-        _plain(f"  {text.rtt(cell['rtt_ms'])} ms"),
-        *map(_plain, plt),
-        _plain(change, style),
-        _plain(verdict, style),
-        _plain(cell["proof"]["text"]),
+        plain(f"  {text.rtt(cell['rtt_ms'])} ms"),
+        *map(plain, plt),
+        plain(change, style),
+        plain(verdict, style),
+        plain(cell["proof"]["text"]),
     ]
 
 
 def _warnings(warnings: Sequence[Mapping[str, str]]) -> Iterator[RenderableType]:
     for warning in warnings:
-        yield Text.assemble(("warning: ", "yellow"), _plain(f"{warning['kind']}: {warning['message']}"))
-        yield Padding(_plain(f"hint: {warning['advice']}", "dim"), (0, 0, 0, 2))
-
-
-def _plain(content: str, style: str = "") -> Text:
-    """Text as it is: no markup, and no control character of a hostile page reaches the terminal."""
-    safe = "\n".join(line.translate(_CONTROL) for line in content.rstrip("\n").split("\n"))
-    return Text(safe, style=style)
+        yield Text.assemble(("warning: ", "yellow"), plain(f"{warning['kind']}: {warning['message']}"))
+        yield Padding(plain(f"hint: {warning['advice']}", "dim"), (0, 0, 0, 2))

@@ -1,0 +1,185 @@
+"""What the logs of the original experiment show that its table does not."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from urllib.parse import urlsplit
+
+from firstflight.analysis.audit.course_run import HOME_DELAY_MS, CourseCell, CourseLoad, change
+from firstflight.analysis.audit.finding import Finding
+from firstflight.pages.fetchlog import Response, Transaction
+
+_SHORT = 0.5
+"""A load with fewer requests than this share of its page's median is cut short."""
+_STALL_MS = 1_000.0
+"""An https request that takes longer, and longer than every other, hung."""
+_START_MS = 300.0
+"""A browser that takes longer than this to start spoils a page load time."""
+_APART = 5.0
+"""Percentage points between printed and matched that are worth a word."""
+_SMALL = 5.0
+"""A null effect below this is noise, percent."""
+
+
+def check_course_run(cells: Sequence[CourseCell]) -> list[Finding]:
+    """Everything that is wrong with a run, cells first, then what concerns all of it."""
+    checks = (_pairing, _null, _crashes, _truncated, _stalls, _start, _types, _missing)
+    found = [finding for check in checks for cell in cells for finding in check(cell, cells)]
+    return [*found, *_whole(cells)]
+
+
+def _pairing(cell: CourseCell, _: Sequence[CourseCell]) -> Iterator[Finding]:
+    if cell.printed is None or cell.matched is None:
+        return
+    if abs(cell.printed - cell.matched) >= _APART or cell.printed * cell.matched < 0:
+        second = cell.plt(tfo=False, run=1), cell.plt(tfo=True, run=1)
+        alone = "" if None in second else f"; second runs alone: {_percent(change(*second))}"
+        message = (
+            f"first run without against second run with: {_percent(cell.printed)}; "
+            f"matched runs: {_percent(cell.matched)}{alone}"
+        )
+        yield Finding("unmatched runs", cell.subject, message, cell.off[0].file)
+
+
+def _null(cell: CourseCell, _: Sequence[CourseCell]) -> Iterator[Finding]:
+    if cell.null is not None and cell.printed is not None and abs(cell.null) >= _SMALL:
+        first, second = (cell.plt(tfo=False, run=run) for run in (0, 1))
+        message = (
+            f"without TFO: first run {first:,.0f} ms, second {second:,.0f}, {_percent(cell.null)}; "
+            f"printed as TFO's: {_percent(cell.printed)}"
+        )
+        yield Finding("null effect", cell.subject, message, cell.off[1].file)
+
+
+def _crashes(cell: CourseCell, cells: Sequence[CourseCell]) -> Iterator[Finding]:
+    for load in cell.loads():
+        if not load.log:
+            yield _of(
+                load, "crashed load", f"the browser died; nothing is left ({load.problem})", load.crash_line
+            )
+    if _is_first(cell, cells):
+        late = [load for load in _loads(cell.page, cells) if load.crash_line]
+        if late:
+            message = f"in {len(late)} loads the browser died with its log complete: its times are whole"
+            yield Finding("crashed load", cell.page, message, late[0].file, late[0].crash_line)
+
+
+def _truncated(cell: CourseCell, cells: Sequence[CourseCell]) -> Iterator[Finding]:
+    same = _loads(cell.page, cells)
+    usual = statistics.median(_requests(load) for load in same) if same else 0
+    for load in cell.loads():
+        if load.log and _requests(load) < _SHORT * usual:
+            yield _of(load, "truncated load", f"{_requests(load)} requests; usual for this page: {usual:g}")
+
+
+def _stalls(cell: CourseCell, _: Sequence[CourseCell]) -> Iterator[Finding]:
+    for load in cell.loads():
+        stalled = _stalled(load)
+        if not stalled:
+            continue
+        longest = max(stalled, key=lambda transaction: transaction.len_ms)
+        message = (
+            f"{len(stalled)} https request{'s' * (len(stalled) > 1)} of up to {longest.len_ms / 1000:.1f} s "
+            f"({urlsplit(longest.url).hostname}); {_share(load, stalled)}"
+        )
+        yield _of(load, "https stall", message, load.line_of(longest))
+
+
+def _stalled(load: CourseLoad) -> list[Transaction]:
+    if not load.log:
+        return []
+    clear = [t.len_ms for t in load.log.transactions if not t.url.startswith("https:")]
+    limit = max([_STALL_MS, *clear])
+    return [t for t in load.log.transactions if t.url.startswith("https:") and t.len_ms > limit]
+
+
+def _share(load: CourseLoad, stalled: list[Transaction]) -> str:
+    """What the stalls have to do with the time that was printed."""
+    assert load.log and load.plt_ms is not None
+    last = load.log.transactions[-1]
+    if last in stalled:
+        return f"one of them ends the load, at {load.plt_ms:,.0f} ms"
+    begun_after = [t for t in load.log.transactions if t.start_ms >= min(s.end_ms for s in stalled)]
+    return f"{len(begun_after)} of {_requests(load)} requests begin only after one, of {load.plt_ms:,.0f} ms"
+
+
+def _start(cell: CourseCell, _: Sequence[CourseCell]) -> Iterator[Finding]:
+    for load in cell.loads():
+        if load.start_ms is not None and load.start_ms > _START_MS:
+            message = f"the first request begins at {load.start_ms:,.0f} ms, of {load.plt_ms:,.0f}"
+            yield _of(load, "start-up", message, None)
+
+
+def _types(cell: CourseCell, cells: Sequence[CourseCell]) -> Iterator[Finding]:
+    loads = _loads(cell.page, cells) if _is_first(cell, cells) else []
+    types = [response.mime for load in loads for response in _answers(load) if response.mime]
+    if len(types) > 1 and set(types) == {"text/html"}:
+        message = f"all {len(types)} answers in {len(loads)} loads are text/html, style sheets and images too"
+        yield Finding("types", cell.page, message, loads[0].file, _line(loads[0], "<responses>"))
+
+
+def _missing(cell: CourseCell, cells: Sequence[CourseCell]) -> Iterator[Finding]:
+    loads = _loads(cell.page, cells) if _is_first(cell, cells) else []
+    codes = [response.status for load in loads for response in _answers(load)]
+    if missing := codes.count(404):
+        message = f"{missing} of {len(codes)} answers in {len(loads)} loads are 404: the page was not whole"
+        yield Finding("missing files", cell.page, message, loads[0].file, _line(loads[0], "file not found"))
+
+
+def _whole(cells: Sequence[CourseCell]) -> Iterator[Finding]:
+    loads = list(chain.from_iterable(cell.loads() for cell in cells))
+    top = loads[0].file.parent.parent
+    labels = sorted({(load.label_ms, load.rtt_ms) for load in loads})
+    named = ", ".join(f"{label:g} is {rtt:g} ms" for label, rtt in labels)
+    yield Finding("path", "", f"{named}: the client's link adds {HOME_DELAY_MS:g} ms each way", top)
+    starts = [load.start_ms for load in loads if load.start_ms is not None]
+    if starts:
+        message = f"{min(starts):,.0f} to {max(starts):,.0f} ms of every load passed before the first request"
+        yield Finding("start-up", "", message, top)
+    yield Finding("design", "", _design(cells), top)
+    connections = [load for load in loads if load.log and load.log.stats.get("tcp.connect")]
+    if connections:
+        counts = [(load.log.stats["tcp.connect"], _requests(load)) for load in connections if load.log]
+        opened, asked = map(sum, zip(*counts, strict=True))
+        message = f"{opened} connections for {asked} requests: the server closes after each answer (HTTP/1.0)"
+        yield Finding("design", "", message, connections[0].file, _line(connections[0], "c:tcp.connect:"))
+
+
+def _design(cells: Sequence[CourseCell]) -> str:
+    runs = {len(loads) for cell in cells for loads in (cell.off, cell.on)}
+    how_many = "-".join(str(count) for count in (min(runs), max(runs))[: len(runs)])
+    return f"{how_many} loads of a cell, all without TFO before all with it: no spread, no interval"
+
+
+def _requests(load: CourseLoad) -> int:
+    return len(load.log.transactions) if load.log else 0
+
+
+def _answers(load: CourseLoad) -> list[Response]:
+    return load.log.responses if load.log else []
+
+
+def _loads(page: str, cells: Sequence[CourseCell]) -> list[CourseLoad]:
+    """Every load of a page that left a log."""
+    return [load for cell in cells if cell.page == page for load in cell.loads() if load.log]
+
+
+def _is_first(cell: CourseCell, cells: Sequence[CourseCell]) -> bool:
+    """Whether what concerns a page, not a path, is to be said here."""
+    return cell is next(other for other in cells if other.page == cell.page)
+
+
+def _of(load: CourseLoad, kind: str, message: str, line: int | None = None) -> Finding:
+    mode = "with" if load.tfo else "without"
+    subject = f"{load.page} {load.label_ms:g} ms, run {load.run} {mode} TFO"
+    return Finding(kind, subject, message, load.file, line)
+
+
+def _line(load: CourseLoad, text: str) -> int | None:
+    return next((number for number, line in enumerate(load.lines, 1) if text in line), None)
+
+
+def _percent(value: float | None) -> str:
+    return "nothing" if value is None else f"{value:+.1f} %"

@@ -1,0 +1,67 @@
+"""`firstflight audit`: what a published run hides."""
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from firstflight.analysis.audit import Audit, CourseCell, Finding, PrintedCell, audit, audit_table
+from firstflight.cli.talk import data_console, show_json
+from firstflight.report.audit import print_audit
+
+
+def command(
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH", help="A folder with client/, or a table (observations.txt); - for stdin."
+        ),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> int:
+    """Reprint a published run honestly, and say what is wrong with it."""
+    found = audit_table(Path("stdin"), sys.stdin.read()) if path == "-" else audit(Path(path))
+    if as_json:
+        show_json(_document(found))
+    else:
+        print_audit(found, data_console())
+    return 0
+
+
+def _document(found: Audit) -> dict[str, Any]:
+    return {
+        "cells": [_cell(cell) for cell in found.cells],
+        "printed": [_row(cell) for cell in found.printed],
+        "findings": [_finding(finding) for finding in found.findings],
+    }
+
+
+def _cell(cell: CourseCell) -> dict[str, Any]:
+    return {
+        "page": cell.page,
+        "label_ms": cell.label_ms,
+        "rtt_ms": cell.loads()[0].rtt_ms,
+        "loads": [{"run": load.run, "tfo": load.tfo, "plt_ms": load.plt_ms} for load in cell.loads()],
+        "printed_percent": cell.printed,
+        "matched_percent": cell.matched,
+        "null_percent": cell.null,
+    }
+
+
+def _row(cell: PrintedCell) -> dict[str, Any]:
+    numbers = {"tcp": cell.tcp.value, "tfo": cell.tfo.value, "printed_percent": cell.percent.value}
+    return {
+        "line": cell.line,
+        "source": cell.source,
+        "page": cell.page,
+        "rtt_ms": cell.rtt_ms,
+        "unit": cell.unit,
+        **numbers,
+        "improvement_percent": cell.improvement,
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {**asdict(finding), "file": str(finding.file)}
