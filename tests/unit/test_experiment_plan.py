@@ -40,6 +40,7 @@ def plans(draw: st.DrawFn) -> Plan:
         browser=draw(st.sampled_from(["", "/opt/browser"])),
         har=draw(st.booleans()),
         screenshots=draw(st.booleans()),
+        determinism=draw(st.booleans()),
         keep_alive=draw(st.booleans()),
         cookies=draw(st.sampled_from(["warm", "cold"])),
         repeats=draw(st.integers(1, 1000)),

@@ -97,7 +97,7 @@ def test_a_folder_that_cannot_be_written_is_refused_with_a_hint(
     def refuse(*_args: object, **_kwargs: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    monkeypatch.setattr("tempfile.mkdtemp", refuse)
     with pytest.raises(UsageError, match="cannot be written: Permission denied") as caught:
         write_tables(tmp_path)
     assert "writable" in caught.value.hint

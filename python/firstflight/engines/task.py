@@ -87,6 +87,7 @@ class PlannedLoad:
     keep_alive: bool = True
     scheme: str = "http"
     post_quantum: bool = True
+    determinism: bool = True
 
 
 @dataclass(frozen=True)

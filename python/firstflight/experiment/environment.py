@@ -13,7 +13,7 @@ from typing import Any
 from firstflight.engines.task import Calibration
 from firstflight.errors import UsageError
 from firstflight.experiment.folder import ENVIRONMENT
-from firstflight.pages import LoadedPage
+from firstflight.pages import Page
 from firstflight.results import write_whole
 
 
@@ -30,11 +30,6 @@ def describe_machine() -> dict[str, Any]:
     }
 
 
-def describe_pages(pages: Sequence[LoadedPage]) -> dict[str, str]:
-    """A fingerprint of every page by name, so that a resumed run cannot mix two versions of a page."""
-    return {page.page.name: _fingerprint(page) for page in pages}
-
-
 def write_environment(
     folder: Path, clients: dict[str, str], pages: dict[str, str], calibrations: Sequence[Calibration]
 ) -> None:
@@ -43,7 +38,7 @@ def write_environment(
     Args:
         folder: The results folder.
         clients: Version of each client that loads pages.
-        pages: As `describe_pages` gives it.
+        pages: Fingerprint of each page by its name.
         calibrations: One per path.
     """
     before = read_environment(folder)
@@ -74,17 +69,20 @@ def read_environment(folder: Path) -> dict[str, Any]:
 
 
 def check_pages_unchanged(folder: Path, pages: dict[str, str]) -> None:
-    """Raises `UsageError` when a page is not what the folder's loads were made with."""
-    for name, fingerprint in read_environment(folder).get("pages", {}).items():
-        if pages.get(name) != fingerprint:
-            raise UsageError(
-                f"resume: the page {name} has changed since {folder} was begun",
-                "bring the old page back, or begin a new experiment with another --out",
-            )
+    """Raises `UsageError` when the pages are not what the folder's loads were made with."""
+    hint = "bring the old pages back, or begin a new experiment with another --out"
+    before = read_environment(folder).get("pages", {})
+    for name, known in before.items():
+        if pages.get(name) != known:
+            raise UsageError(f"resume: the page {name} has changed since {folder} was begun", hint)
+    for name in pages if before else ():
+        if name not in before:
+            raise UsageError(f"resume: the page {name} was not there when {folder} was begun", hint)
 
 
-def _fingerprint(page: LoadedPage) -> str:
-    return hashlib.sha256(page.page.to_json().encode()).hexdigest()[:16]
+def fingerprint(page: Page) -> str:
+    """Of a page's profile, so that a resumed run cannot mix two versions of a page."""
+    return hashlib.sha256(page.to_json().encode()).hexdigest()[:16]
 
 
 def _cpu_model() -> str:

@@ -102,6 +102,10 @@ class Plan(BaseModel):
         default=False,
         description="Whether a browser's loads leave a picture each, in screenshots/ of the results folder.",
     )
+    determinism: Annotated[bool, BeforeValidator(parse_switch)] = Field(
+        default=True,
+        description="Whether a browser's pages have their recording's time and the same chance in each load.",
+    )
     engine: Annotated[Literal["emulate"], BeforeValidator(choice("emulate", later=("simulate",)))] = Field(
         default="emulate",
         description="emulate: the real kernel over an emulated path.",
@@ -133,6 +137,11 @@ class Plan(BaseModel):
         default=5,
         description="Loads of each page on each path in each mode.",
         json_schema_extra={"metavar": "N"},
+    )
+    keep: Annotated[Literal["all", "loads"], BeforeValidator(choice("all", "loads"))] = Field(
+        default="all",
+        description="all: every load with its requests and connections. loads: its row only, for sweeps.",
+        json_schema_extra={"metavar": "all|loads"},
     )
     jobs: Annotated[int | Literal["auto"], BeforeValidator(parse_jobs)] = Field(
         default="auto",

@@ -3,17 +3,24 @@
 A block is one repeat of all modes of a page and path, back to back, so that whatever drifts (heat, other
 work on the machine) meets every mode alike. Inside blocks the order is balanced: over each run of as many
 repeats as there are modes, every mode stands in every place once.
+
+Nothing drifts on a virtual clock: simulated blocks are not shuffled, so that those of a page, which needs to
+be opened for them, stand together.
 """
 
 import hashlib
 import random
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from firstflight.engines.task import Path, PlannedLoad
 from firstflight.experiment.plan import Plan
+
+_CELLS_AT_HAND = 4096
 
 
 @dataclass(frozen=True)
@@ -24,21 +31,74 @@ class Block:
     loads: tuple[PlannedLoad, ...]
 
 
-def schedule(plan: Plan, pages: Sequence[str]) -> list[Block]:
-    """Lays out every load of `plan` in the order in which it is made.
+class Schedule(Sequence[Block]):
+    """Every load of a plan in the order in which it is made; a block is laid out when it is asked for.
 
-    The same plan and pages give the same blocks on every machine.
+    The same plan and pages give the same blocks on every machine. What the schedule itself holds is a
+    number per block.
 
     Args:
         plan: What is measured.
-        pages: Names of the opened pages, distinct.
+        pages: Names of the pages, distinct.
     """
-    units = [unit for page in pages for path in plan.paths() for unit in _repeats(plan, page, path)]
-    _dice(plan.seed, "blocks").shuffle(units)
-    return [
-        Block(number, tuple(_planned(plan, unit, number, place) for place in range(len(unit.modes))))
-        for number, unit in enumerate(units)
-    ]
+
+    def __init__(self, plan: Plan, pages: Sequence[str]) -> None:
+        self.pages = tuple(pages)
+        self._plan = plan
+        self._paths = plan.paths()
+        self._units = array("L", range(len(self.pages) * len(self._paths) * plan.repeats))
+        if plan.engine == "emulate":
+            _dice(plan.seed, "blocks").shuffle(self._units)
+
+    def __len__(self) -> int:
+        return len(self._units)
+
+    @overload
+    def __getitem__(self, number: int) -> Block: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Block]: ...
+    def __getitem__(self, number: int | slice) -> Block | list[Block]:
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
+        number = range(len(self))[number]
+        unit = self._unit(self._units[number])
+        return Block(number, tuple(_planned(self._plan, unit, number, n) for n in range(len(unit.modes))))
+
+    @property
+    def loads(self) -> int:
+        """How many loads are planned."""
+        return len(self) * self.modes
+
+    @property
+    def modes(self) -> int:
+        """Loads in a block."""
+        return len(self._plan.mode)
+
+    @property
+    def cells(self) -> int:
+        """How many cells are planned: pages by paths by modes."""
+        return self.loads // self._plan.repeats
+
+    def cell(self, order: int, mode: str) -> int:
+        """The number of the cell of a load, below `cells`."""
+        cell = int(self._units[order // self.modes]) // self._plan.repeats
+        return cell * self.modes + self._plan.mode.index(mode)
+
+    def page(self, order: int) -> str:
+        """The page of the load at that place in the order."""
+        return self.pages[self._units[order // self.modes] // (len(self._paths) * self._plan.repeats)]
+
+    def _unit(self, number: int) -> "_Unit":
+        cell, repeat = divmod(number, self._plan.repeats)
+        page, path = divmod(cell, len(self._paths))
+        name = _cell(self.pages[page], self._paths[path])
+        modes = _orders(self._plan.mode, self._plan.repeats, self._plan.seed, name)[repeat]
+        return _Unit(self.pages[page], self._paths[path], repeat + 1, modes)
+
+
+def schedule(plan: Plan, pages: Sequence[str]) -> Schedule:
+    """Lays out every load of `plan`; see `Schedule`."""
+    return Schedule(plan, pages)
 
 
 def load_id(page: str, path: Path, mode: str, repeat: int) -> str:
@@ -58,10 +118,10 @@ class _Unit(NamedTuple):
     modes: list[str]
 
 
-def _repeats(plan: Plan, page: str, path: Path) -> Iterator[_Unit]:
-    orders = _balanced_orders(plan.mode, _dice(plan.seed, "order", _cell(page, path)))
-    for repeat, modes in enumerate(islice(orders, plan.repeats), start=1):
-        yield _Unit(page, path, repeat, modes)
+@lru_cache(_CELLS_AT_HAND)
+def _orders(modes: tuple[str, ...], repeats: int, seed: int, cell: str) -> tuple[list[str], ...]:
+    """The order of modes in each repeat of a cell."""
+    return tuple(islice(_balanced_orders(modes, _dice(seed, "order", cell)), repeats))
 
 
 def _balanced_orders(modes: Sequence[str], dice: random.Random) -> Iterator[list[str]]:
@@ -89,6 +149,7 @@ def _planned(plan: Plan, unit: _Unit, block: int, place: int) -> PlannedLoad:
         keep_alive=plan.keep_alive,
         scheme=plan.scheme,
         post_quantum=plan.post_quantum,
+        determinism=plan.determinism,
     )
 
 

@@ -34,7 +34,7 @@ def write_report(
     records = journal.records()
     pairs = cell_pairs(records)
     summary = write_summary(folder, pairs, torn=journal.torn)
-    paths = [*write_tables(folder, records), folder / "summary.json"]
+    paths = [*write_tables(folder), folder / "summary.json"]
     paths.append(write_whole(folder / "observations.txt", observations(summary).encode()))
     drawn = _draw(folder, pairs, summary, progress) if figures else []
     say("page")

@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
 from firstflight.errors import UsageError
 from firstflight.results.check import check_record
 from firstflight.results.schema import JOURNAL_FORMAT, LoadRecord
+
+_PIECE = 1 << 20
 
 
 class Journal:
@@ -38,17 +41,41 @@ class Journal:
             ValueError: The record does not have the columns of `firstflight.results.schema`.
             UsageError: The journal cannot be written.
         """
-        if problem := check_record(record):
-            raise ValueError(f"cannot be journalled: {problem}")
-        line = json.dumps({"format": JOURNAL_FORMAT, **record}, ensure_ascii=False, allow_nan=False)
+        self.append_lines([encode(record)])
+
+    def append_lines(self, lines: Sequence[bytes]) -> None:
+        """Add loads, as `encode` gives them, and return once they are on disk: all with one sync.
+
+        Raises:
+            UsageError: The journal cannot be written.
+        """
         with self._lock:
             try:
-                self._write(line.encode() + b"\n")
+                self._write(b"".join(lines))
             except OSError as error:
                 raise UsageError(
                     f"{self.path}: cannot be written: {error.strerror or error}",
                     "make the results folder writable, or free some space",
                 ) from error
+
+    def __iter__(self) -> Iterator[LoadRecord]:
+        """Every line, in file order and one at a time; of a load that was run again, the earlier ones too.
+
+        Raises:
+            UsageError: A line is malformed or of another version; names file and line.
+        """
+        return (record for _, record in self.placed())
+
+    def placed(self) -> Iterator[tuple[int, LoadRecord]]:
+        """As iteration, each with the place of its line in the file, bytes."""
+        self.torn = False
+        place = 0
+        for number, line in enumerate(self._lines(), start=1):
+            if line.endswith(b"\n") or _is_json(line):
+                yield place, self._parse(line, number)
+            else:
+                self.torn = True
+            place += len(line)
 
     def records(self) -> list[LoadRecord]:
         """All loads, in the order they were first journalled.
@@ -58,23 +85,18 @@ class Journal:
         Raises:
             UsageError: A line is malformed or of another version; names file and line.
         """
-        lines, tail = _split(self._read())
-        by_id: dict[str, LoadRecord] = {}
-        for number, line in enumerate(lines, start=1):
-            record = self._parse(line, number)
-            by_id[record["load"]["load_id"]] = record
-        self.torn = bool(tail)
-        return list(by_id.values())
+        return list({record["load"]["load_id"]: record for record in self}.values())
 
     def finished(self) -> set[str]:
         """Ids of the loads that ended, well or badly. A resumed run repeats none of them."""
-        return {record["load"]["load_id"] for record in self.records()}
+        return {record["load"]["load_id"] for record in self}
 
-    def _read(self) -> bytes:
+    def _lines(self) -> Iterator[bytes]:
         try:
-            return self.path.read_bytes()
+            with self.path.open("rb") as file:
+                yield from file
         except FileNotFoundError:
-            return b""
+            return
         except OSError as error:
             raise UsageError(
                 f"{self.path}: cannot be read: {error.strerror or error}", "check its owner"
@@ -103,36 +125,49 @@ class Journal:
         record.pop("format", None)
         return cast(LoadRecord, record)
 
-    def _write(self, line: bytes) -> None:
+    def _write(self, lines: bytes) -> None:
         handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         try:
             if not self._repaired:
                 self._repair(handle)
-            _write_all(handle, line)
+            _write_all(handle, lines)
             os.fsync(handle)
         finally:
             os.close(handle)
 
     def _repair(self, handle: int) -> None:
-        content = self._read()
-        _, tail = _split(content)
-        if tail:
-            os.ftruncate(handle, len(content) - len(tail))
-        elif content and not content.endswith(b"\n"):
+        tail = _tail(handle)
+        if tail and _is_json(tail):
             _write_all(handle, b"\n")
+        elif tail:
+            os.ftruncate(handle, os.fstat(handle).st_size - len(tail))
         self._repaired = True
 
 
-def _split(content: bytes) -> tuple[list[bytes], bytes]:
-    """Whole lines, and the torn tail.
+def encode(record: LoadRecord) -> bytes:
+    """A record as a journal line.
 
-    A last line without its newline is torn unless it parses: no proper prefix of a JSON object is JSON, so
-    such a line lost nothing but the newline (an editor took it, or the kill came between).
+    Raises:
+        ValueError: The record does not have the columns of `firstflight.results.schema`.
     """
-    *lines, tail = content.split(b"\n")
-    if tail and _is_json(tail):
-        return [*lines, tail], b""
-    return lines, tail
+    if problem := check_record(record):
+        raise ValueError(f"cannot be journalled: {problem}")
+    line = json.dumps({"format": JOURNAL_FORMAT, **record}, ensure_ascii=False, allow_nan=False)
+    return line.encode() + b"\n"
+
+
+def _tail(handle: int) -> bytes:
+    """What stands after the last newline.
+
+    It is torn unless it parses: no proper prefix of a JSON object is JSON, so such a line lost nothing but
+    the newline (an editor took it, or the kill came between).
+    """
+    end = start = os.fstat(handle).st_size
+    tail = b""
+    while start > 0 and b"\n" not in tail:
+        start = max(0, start - _PIECE)
+        tail = os.pread(handle, end - start, start)
+    return tail.rpartition(b"\n")[2]
 
 
 def _is_json(text: bytes) -> bool:

@@ -1,44 +1,60 @@
-"""Journal to Parquet: loads, requests and connections, rows in a fixed order."""
+"""Journal to Parquet: loads, requests and connections, in the order of the run.
+
+The journal is read in pieces, each becomes a part file, and the parts are streamed into one table: memory
+does not grow with the run but by 24 bytes per load, for where its line is.
+"""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterable
+import json
+import tempfile
+from array import array
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+import numpy as np
 import polars as pl
 
-from firstflight.results.files import journal_path, write_whole
+from firstflight.errors import UsageError
+from firstflight.results.files import journal_path
 from firstflight.results.journal import Journal
-from firstflight.results.schema import CONNECTIONS, LOADS, REQUESTS, LoadRecord, Table
+from firstflight.results.schema import CONNECTIONS, LOADS, REQUESTS, TABLES, LoadRecord, Table
+
+_LOADS_AT_ONCE = 256
+_ROW_GROUP = 100_000
 
 
 def load_frame(records: Iterable[LoadRecord]) -> pl.DataFrame:
-    """The loads table, ordered by load_id."""
+    """The loads table of `records`, a row each."""
     rows = [{**r["load"], "started_at": _instant(r["load"]["started_at"])} for r in records]
-    return _frame(LOADS, rows).sort("load_id")
+    return _frame(LOADS, rows)
 
 
 def request_frame(records: Iterable[LoadRecord]) -> pl.DataFrame:
-    """The requests table, ordered by load_id, then index."""
-    return _rows_of(REQUESTS, records).sort("load_id", "index", maintain_order=True)
+    """The requests table of `records`; within a load ordered by index."""
+    return _rows_of(REQUESTS, records, "index")
 
 
 def connection_frame(records: Iterable[LoadRecord]) -> pl.DataFrame:
-    """The connections table, ordered by load_id, then connection."""
-    return _rows_of(CONNECTIONS, records).sort("load_id", "connection", maintain_order=True)
+    """The connections table of `records`; within a load ordered by connection."""
+    return _rows_of(CONNECTIONS, records, "connection")
 
 
-def write_tables(folder: Path, records: list[LoadRecord] | None = None) -> list[Path]:
+_FRAMES = {LOADS.name: load_frame, REQUESTS.name: request_frame, CONNECTIONS.name: connection_frame}
+
+
+def write_tables(folder: Path) -> list[Path]:
     """Write ``loads.parquet``, ``requests.parquet`` and ``connections.parquet`` from the journal.
 
-    The same journal gives the same rows in the same order. A reader never sees a part of a file.
+    The same loads give the same bytes, in whatever order they were made: rows are in the order of the run
+    (`order`). A reader never sees a part of a file.
 
     Args:
         folder: The results folder.
-        records: The journal's records, if they are at hand already.
 
     Returns:
         The paths written.
@@ -46,33 +62,73 @@ def write_tables(folder: Path, records: list[LoadRecord] | None = None) -> list[
     Raises:
         UsageError: The folder has no readable journal, or cannot be written to.
     """
-    path = journal_path(folder)
-    records = Journal(path).records() if records is None else records
-    frames = {
-        LOADS.name: load_frame(records),
-        REQUESTS.name: request_frame(records),
-        CONNECTIONS.name: connection_frame(records),
-    }
-    return [write_whole(folder / f"{name}.parquet", _parquet(frame)) for name, frame in frames.items()]
+    journal = Journal(journal_path(folder))
+    places = _places(journal)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".tables.", dir=folder) as parts:
+            for number, records in enumerate(_pieces(journal.path, places)):
+                for name, frame in _FRAMES.items():
+                    frame(records).write_parquet(Path(parts) / f"{name}-{number:08d}.parquet")
+            return [_join(Path(parts), folder, table) for table in TABLES]
+    except OSError as error:
+        raise UsageError(
+            f"{folder}: cannot be written: {error.strerror or error}",
+            "make the results folder writable, free some space, or copy it to a place that is",
+        ) from error
 
 
-def _rows_of(table: Table, records: Iterable[LoadRecord]) -> pl.DataFrame:
+def _places(journal: Journal) -> array[int]:
+    """Where the line of each load that counts is, bytes, in the order of the run."""
+    orders, names, places = array("q"), array("q"), array("q")
+    for place, record in journal.placed():
+        orders.append(record["load"]["order"])
+        names.append(_digest(record["load"]["load_id"]))
+        places.append(place)
+    order, name, at = (np.frombuffer(numbers, dtype=np.int64) for numbers in (orders, names, places))
+    ranks = np.lexsort((at, name, order))
+    order, name, at = order[ranks], name[ranks], at[ranks]
+    last = np.ones(len(at), dtype=bool)
+    last[:-1] = (order[1:] != order[:-1]) | (name[1:] != name[:-1])
+    return array("q", at[last].tobytes())
+
+
+def _digest(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
+
+
+def _pieces(path: Path, places: Iterable[int]) -> Iterator[list[LoadRecord]]:
+    with path.open("rb") as file:
+        records = (_record(file, place) for place in places)
+        while several := list(islice(records, _LOADS_AT_ONCE)):
+            yield several
+
+
+def _record(file: BinaryIO, place: int) -> LoadRecord:
+    file.seek(place)
+    record: LoadRecord = json.loads(file.readline())
+    return record
+
+
+def _join(parts: Path, folder: Path, table: Table) -> Path:
+    files = sorted(parts.glob(f"{table.name}-*.parquet"))
+    rows = pl.scan_parquet(files) if files else pl.LazyFrame(schema=table.schema)
+    whole = parts / f"{table.name}.parquet"
+    rows.sink_parquet(whole, row_group_size=_ROW_GROUP)
+    return whole.replace(folder / whole.name)
+
+
+def _rows_of(table: Table, records: Iterable[LoadRecord], key: str) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     for record in records:
         load_id = record["load"]["load_id"]
-        rows.extend({**row, "load_id": load_id} for row in record[table.name])  # type: ignore[literal-required]
+        found = sorted(record[table.name], key=lambda row: row[key])  # type: ignore[literal-required]
+        rows.extend({**row, "load_id": load_id} for row in found)
     return _frame(table, rows)
 
 
 def _frame(table: Table, rows: list[dict[str, Any]]) -> pl.DataFrame:
     columns = {column.name: [row[column.name] for row in rows] for column in table.columns}
     return pl.DataFrame(columns, schema=table.schema, strict=False)
-
-
-def _parquet(frame: pl.DataFrame) -> bytes:
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer)
-    return buffer.getvalue()
 
 
 def _instant(text: str) -> datetime:

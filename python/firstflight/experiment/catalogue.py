@@ -1,0 +1,192 @@
+"""The pages of a plan: known by name and fingerprint, opened when their turn comes, few of them held at once.
+
+A PAGE may be a pattern such as `har/**/*.har`, relative to the current folder like any PAGE: its files in the
+order of their names. One of them that cannot be read is left out and said; of those with the same name each
+takes its file's name too.
+"""
+
+import glob
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from firstflight.errors import PageInputError, UsageError
+from firstflight.experiment.environment import fingerprint
+from firstflight.pages import LoadedPage, load_page, under
+
+AT_HAND = 128
+"""Most pages that are held open."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a page comes from and what it was when it was first opened.
+
+    Attributes:
+        spec: The PAGE that it is in.
+        position: Which of its pages, from 0.
+        name: The page's name in this run.
+        fingerprint: Of its profile.
+        scheme: As in the plan.
+    """
+
+    spec: str
+    position: int
+    name: str
+    fingerprint: str
+    scheme: str
+
+    def open(self) -> LoadedPage:
+        """The page.
+
+        Raises:
+            PageInputError: It cannot be read any more, or is another than it was.
+        """
+        page = _named(under(self.scheme, load_page(self.spec)[self.position]), self.name)
+        if fingerprint(page.page) != self.fingerprint:
+            raise PageInputError(
+                f"{self.spec}: the page {self.name} is not the one this run began with",
+                "leave pages as they are while a run goes on; on a cluster, share their folder",
+            )
+        return page
+
+
+class Catalogue:
+    """Pages by name, opened on demand. Safe to use from several threads.
+
+    Args:
+        entries: The pages, their names distinct.
+        held: Pages that are open already and stay so.
+    """
+
+    def __init__(self, entries: Sequence[Entry], held: Sequence[LoadedPage] = ()) -> None:
+        self._entries = {entry.name: entry for entry in entries}
+        self._held = {page.page.name: page for page in held}
+        self._open = lru_cache(AT_HAND)(self._opened)
+        _check_distinct([entry.name for entry in entries])
+
+    @classmethod
+    def of(cls, pages: Sequence[LoadedPage]) -> "Catalogue":
+        """A catalogue of pages that are open."""
+        entries = [Entry("", 0, page.page.name, fingerprint(page.page), "") for page in pages]
+        return cls(entries, pages)
+
+    @property
+    def names(self) -> list[str]:
+        """Names, in the order of the plan."""
+        return list(self._entries)
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """Fingerprints by name."""
+        return {entry.name: entry.fingerprint for entry in self._entries.values()}
+
+    def entry(self, name: str) -> Entry | LoadedPage:
+        """Where another process finds the page of that name; the page itself if it is held."""
+        return self._held.get(name) or self._entries[name]
+
+    def open(self, name: str) -> LoadedPage:
+        """The page of that name; see `Entry.open`."""
+        return self._open(name)
+
+    def __iter__(self) -> Iterator[LoadedPage]:
+        return (self.open(name) for name in self._entries)
+
+    def _opened(self, name: str) -> LoadedPage:
+        return self._held[name] if name in self._held else self._entries[name].open()
+
+
+def read_catalogue(specs: Sequence[str], scheme: str, note: Say, warn: Say) -> Catalogue:
+    """Opens every page of `specs` once.
+
+    Args:
+        specs: PAGEs, patterns among them.
+        scheme: As in the plan.
+        note: Told what a reader had to decide.
+        warn: Told which files of a pattern are left out.
+
+    Raises:
+        UsageError: A pattern matches nothing that can be read, or two pages have one name.
+        PageInputError: A page that is not from a pattern cannot be read.
+    """
+    found: list[tuple[Entry, bool]] = []
+    for spec in specs:
+        files = matches(spec)
+        pages = [entry for file in files for entry in _readable(file, scheme, note, warn)] if files else []
+        if files and not pages:
+            raise UsageError(f"pages: nothing that {spec} matches can be read", "see docs/archives.md")
+        found += [(entry, True) for entry in pages]
+        if not files:
+            found += [(entry, False) for entry in _entries(spec, scheme, note)]
+    return Catalogue(_told_apart(found))
+
+
+def matches(spec: str) -> list[str]:
+    """The files that a pattern matches, by name; empty if `spec` is no pattern.
+
+    Raises:
+        UsageError: It is one and matches nothing.
+    """
+    if not glob.has_magic(spec) or Path(spec.partition("#")[0]).exists():
+        return []
+    files = sorted(glob.glob(spec, recursive=True))  # noqa: PTH207 (absolute patterns too)
+    if not files:
+        raise UsageError(
+            f"pages: nothing matches {spec}", f"patterns are relative to the current folder, {Path.cwd()}"
+        )
+    return files
+
+
+def _readable(file: str, scheme: str, note: Say, warn: Say) -> list[Entry]:
+    try:
+        return _entries(file, scheme, note)
+    except PageInputError as error:
+        warn(f"left out: {error.message}")
+        return []
+
+
+def _entries(spec: str, scheme: str, note: Say) -> list[Entry]:
+    entries = []
+    for position, opened in enumerate(load_page(spec)):
+        page = under(scheme, opened)
+        for text in page.notes:
+            note(f"{page.page.name}: {text}")
+        entries.append(Entry(spec, position, page.page.name, fingerprint(page.page), scheme))
+    return entries
+
+
+def _told_apart(found: Sequence[tuple[Entry, bool]]) -> list[Entry]:
+    """Those from patterns that share their name take their file's name too."""
+    names = Counter(entry.name for entry, _ in found)
+    return [
+        _renamed(entry, f"{entry.name}-{_file_name(entry.spec)}"[:100])
+        if matched and names[entry.name] > 1
+        else entry
+        for entry, matched in found
+    ]
+
+
+def _renamed(entry: Entry, name: str) -> Entry:
+    page = _named(under(entry.scheme, load_page(entry.spec)[entry.position]), name)
+    return replace(entry, name=name, fingerprint=fingerprint(page.page))
+
+
+def _named(page: LoadedPage, name: str) -> LoadedPage:
+    return page if page.page.name == name else replace(page, page=replace(page.page, name=name))
+
+
+def _file_name(spec: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", Path(spec).name.split(".har")[0])[:60]
+
+
+def _check_distinct(names: Sequence[str]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise UsageError(
+                f"pages: two pages are called {name}", "rename one: the name stands in its profile"
+            )

@@ -1,0 +1,97 @@
+"""What has been made of a schedule: some bytes per load and cell, however large the records were."""
+
+from array import array
+from dataclasses import dataclass
+
+from firstflight.errors import UsageError
+from firstflight.experiment.attempts import attempt_of, is_settled
+from firstflight.experiment.schedule import Schedule
+from firstflight.results import LoadRecord
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes:
+        planned: Loads in the plan.
+        made: Loads in the journal, those of earlier runs included.
+        unproved: Of those made, loads whose proof does not hold.
+        empty_cells: Cells (all repeats of a page, path and mode) with loads, but none that succeeded.
+        signal: The signal that stopped the run; `None` when it came to its end.
+    """
+
+    planned: int
+    made: int
+    unproved: int
+    empty_cells: int
+    signal: int | None = None
+
+
+class Tally:
+    """Counts loads by their place in the order of the run; not safe for several threads at once.
+
+    Args:
+        schedule: What is planned.
+    """
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+        self._attempts = bytearray(schedule.loads)
+        self._settled = bytearray(schedule.loads)
+        self._ok = bytearray(schedule.loads)
+        self._unproved = bytearray(schedule.loads)
+        self._made_in = array("L", bytes(8 * schedule.cells))
+        self._ok_in = array("L", bytes(8 * schedule.cells))
+
+    def note(self, record: LoadRecord) -> None:
+        """Counts a record; a later one of the same load replaces it.
+
+        Raises:
+            UsageError: The schedule has no such load.
+        """
+        load = record["load"]
+        order, ok = load["order"], load["status"] == "ok"
+        cell = self._cell(load["load_id"], order, load["page"], load["mode"])
+        self._made_in[cell] += not self._attempts[order]
+        self._ok_in[cell] += ok - self._ok[order]
+        self._attempts[order] = min(255, attempt_of(record))
+        self._ok[order] = ok
+        self._unproved[order] = record["proof"].get("ok") is False
+        self._settled[order] = is_settled(record)
+
+    def attempts(self, order: int) -> int:
+        """How often the load at that place was made."""
+        return self._attempts[order]
+
+    def is_settled(self, order: int) -> bool:
+        """Whether the load at that place is made no more."""
+        return bool(self._settled[order])
+
+    @property
+    def settled(self) -> int:
+        """How many loads are made no more."""
+        return sum(self._settled)
+
+    def is_block_settled(self, number: int) -> bool:
+        """Whether nothing of that block is left to be made."""
+        first = number * self._schedule.modes
+        return all(self._settled[first : first + self._schedule.modes])
+
+    def outcome(self, signal: int | None) -> Outcome:
+        """The counts; `signal` is what stopped the run."""
+        return Outcome(
+            planned=self._schedule.loads,
+            made=self._schedule.loads - self._attempts.count(0),
+            unproved=sum(self._unproved),
+            empty_cells=sum(made > 0 and not ok for made, ok in zip(self._made_in, self._ok_in, strict=True)),
+            signal=signal,
+        )
+
+    def _cell(self, load_id: str, order: int, page: str, mode: str) -> int:
+        if 0 <= order < self._schedule.loads and self._schedule.page(order) == page:
+            return self._schedule.cell(order, mode)
+        raise UsageError(
+            f"resume: the journal has a load that this plan does not have: {load_id}",
+            "name another folder with --out, or bring the old pages back",
+        )
