@@ -15,6 +15,8 @@ from firstflight.errors import UsageError
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.units import BadValueError
 
+_MOST_CHARACTERS = 1_000_000
+
 
 @dataclass(frozen=True)
 class PlanFile:
@@ -37,7 +39,10 @@ class PlanFile:
 def read_plan_file(file: FilePath) -> PlanFile:
     """Reads a TOML plan. Raises `UsageError` when it cannot be read or is not TOML."""
     try:
-        text = file.read_text(encoding="utf-8")
+        with file.open(encoding="utf-8") as opened:
+            text = opened.read(_MOST_CHARACTERS + 1)
+        if len(text) > _MOST_CHARACTERS:
+            raise UsageError(f"plan: {file} is too long", "a plan is a TOML file, see docs/plan.md")
         return PlanFile(file, text, tomllib.loads(text))
     except OSError as error:
         raise UsageError(f"plan: cannot read {file}: {error.strerror}", "see plans/ for examples") from error

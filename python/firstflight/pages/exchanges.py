@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urldefrag, urlsplit
 
+from firstflight.pages.archives.bodies import scannable
 from firstflight.pages.fetchlog import FetchLog, Response, Transaction
 from firstflight.pages.mirror_files import MirrorFiles
 from firstflight.pages.model import Kind
@@ -46,8 +47,8 @@ class Exchange:
         return self.file.stat().st_size if self.file else 0
 
     def read(self) -> bytes:
-        """The recorded body, empty without one."""
-        return self.file.read_bytes() if self.file else b""
+        """The recorded body, empty without one, or if it is too long to be scanned."""
+        return scannable(self.file) if self.file else b""
 
     @property
     def is_html(self) -> bool:

@@ -15,7 +15,9 @@ from http import HTTPStatus
 from pathlib import Path
 
 from firstflight.errors import PageInputError
+from firstflight.pages.text_file import read_text
 
+MOST_BYTES = 1 << 26
 _RENAMED = re.compile(r"\*\*\* Renamed (/.*) to /([0-9a-f]{32}) \*\*\*")
 _HISTOGRAM = re.compile(r"Histogram: (\S+) recorded (\d{1,9}) samples, average = ([0-9.]{1,20})")
 _SECTIONS = ("stats", "resolves", "transactions", "responses", "queries")
@@ -97,16 +99,7 @@ def read_fetchlog(path: Path) -> FetchLog:
     Raises:
         PageInputError: The file cannot be read or is not such a log.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise PageInputError(
-            f"{path}: {error.strerror or error}", "check the path and its permissions"
-        ) from None
-    except UnicodeDecodeError as error:
-        problem = f"{path}: byte {error.start} is not UTF-8"
-        raise PageInputError(problem, "give the log as the browser wrote it") from None
-    return parse_fetchlog(text, place=str(path))
+    return parse_fetchlog(read_text(path, MOST_BYTES), place=str(path))
 
 
 def parse_fetchlog(text: str, *, place: str = "fetch log") -> FetchLog:

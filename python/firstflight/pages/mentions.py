@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from firstflight.pages.archives.bodies import scannable
 from firstflight.pages.exchanges import Exchange
 from firstflight.pages.model import Kind, Via
 from firstflight.pages.scan_css import scan_css
@@ -138,10 +139,10 @@ def _look_through(first: Mention, files: Files, mentions: Mentions) -> None:
             continue
         mentions.cached.add(path)
         if mention.kind == "script":
-            text = script_text(path.read_bytes())
+            text = script_text(scannable(path))
             mentions.scripts.append(ScriptText(text, mention.parent, mention.via, mention.at_byte))
         elif mention.kind == "style":
-            for reference, kind in _style_references(path.read_bytes()):
+            for reference, kind in _style_references(scannable(path)):
                 if url := files.resolve(reference, mention.url, path):
                     found = Mention(url, kind, mention.parent, mention.via, mention.at_byte)
                     mentions.add(found)

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from firstflight.errors import PageInputError
 from firstflight.pages.mirror import shorten
+from firstflight.pages.text_file import read_text
 
 MOST_BYTES = 1_000_000
 
@@ -45,25 +46,3 @@ def check_url(url: str, *, place: str) -> None:
     if len(host) > 253 or any(len(label) > 63 for label in host.split(".")):
         problem = f"{place}: host name '{shorten(host)}' has {len(host)} characters"
         raise PageInputError(problem, "a host name has at most 253 characters, 63 between two dots")
-
-
-def read_text(path: Path, most_bytes: int) -> str:
-    """Reads a UTF-8 text file.
-
-    Raises:
-        PageInputError: The file cannot be read, is longer than `most_bytes`, or is not UTF-8.
-    """
-    try:
-        if (size := path.stat().st_size) > most_bytes:
-            raise PageInputError(
-                f"{path}: {size} bytes are too many", f"such a file has at most {most_bytes}"
-            )
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise PageInputError(
-            f"{path}: {error.strerror or error}", "check the path and its permissions"
-        ) from None
-    except UnicodeDecodeError as error:
-        raise PageInputError(
-            f"{path}: byte {error.start} is not UTF-8", "save the file as UTF-8 text"
-        ) from None

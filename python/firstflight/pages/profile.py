@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 
 from firstflight.pages.model import Page
-from firstflight.pages.pages_list import read_text
+from firstflight.pages.text_file import read_text
 
 MOST_BYTES = 100_000_000
 

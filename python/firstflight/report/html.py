@@ -69,7 +69,7 @@ def _environment(folder: Path) -> dict[str, Any]:
         found = json.loads((folder / "environment.json").read_bytes())
     except FileNotFoundError:
         return {"environment.json": "missing: the machine and the calibration are not known"}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         return {"environment.json": f"cannot be read: {error}"}
     return found if isinstance(found, dict) else {"environment.json": found}
 

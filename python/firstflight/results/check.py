@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 
 import polars as pl
 
@@ -80,8 +80,9 @@ def _fits(dtype: pl.DataType, value: object) -> bool:
 
 def _is_instant(text: str) -> bool:
     try:
-        return datetime.fromisoformat(text).tzinfo is not None
-    except ValueError:
+        instant = datetime.fromisoformat(text)
+        return instant.tzinfo is not None and instant.astimezone(UTC) is not None
+    except (ValueError, OverflowError):
         return False
 
 

@@ -106,7 +106,7 @@ class Journal:
         where = f"{self.path}:{number}"
         try:
             record = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(
                 f"{where}: not a journal line: {error}",
                 "restore the file from a copy, or delete that line: `--resume` runs the load again",
@@ -173,7 +173,7 @@ def _tail(handle: int) -> bytes:
 def _is_json(text: bytes) -> bool:
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 

@@ -54,6 +54,11 @@ def keep(
     return Body(file, _text(store, file, codings, entry) if scan else None, True)
 
 
+def scannable(path: Path) -> bytes:
+    """The content of a text, empty if it is longer than `MOST_TEXT_BYTES`."""
+    return path.read_bytes() if path.stat().st_size <= MOST_TEXT_BYTES else b""
+
+
 def is_chunked(path: Path) -> bool:
     """Whether a file is a whole sequence of chunks (RFC 9112 section 7.1), to its last one."""
     try:
