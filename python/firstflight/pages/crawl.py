@@ -46,7 +46,7 @@ class _Crawler:
         self.mentions = Mentions()
 
     def add(self, url: str, path: Path, kind: Kind, initiator: Initiator | None) -> None:
-        mime = "text/html" if initiator is None else _mime_of(path, kind)
+        mime = "text/html" if initiator is None else mime_of(path, kind)
         self.exchanges.append(Exchange(url, 0.0, 0.0, 200, mime, "", path))
         self.initiators.append(initiator)
         self.kinds.append(kind)
@@ -88,7 +88,8 @@ def _is_asset(path: Path) -> bool:
     return mime is not None and mime not in _PAGES
 
 
-def _mime_of(path: Path, kind: Kind) -> str:
+def mime_of(path: Path, kind: Kind) -> str:
+    """The type of a file that is loaded as `kind`: by its first bytes, else by its name."""
     if kind in _MIME_OF_KIND:
         return _MIME_OF_KIND[kind]
     with path.open("rb") as file:

@@ -12,6 +12,15 @@ Headers: TypeAlias = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Spare:
+    """An answer beside the page: its recording holds it, but its browser had it cached or did without."""
+
+    url: str
+    mime: str
+    file: Path
+
+
+@dataclass(frozen=True, slots=True)
 class LoadedPage:
     """A page, ready for an experiment.
 
@@ -22,12 +31,14 @@ class LoadedPage:
         headers: Fields of each response that the server repeats, as recorded, by the resource's index.
             Without those of the connection and of the framing; `Content-Encoding` only where `bodies` has the
             body in that coding.
+        spare: Answers beside the page, for clients that decide themselves what they ask for.
     """
 
     page: Page
     bodies: dict[int, Path] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     headers: dict[int, Headers] = field(default_factory=dict)
+    spare: tuple[Spare, ...] = ()
 
 
 def strip(page: Page) -> Page:

@@ -17,6 +17,7 @@ from firstflight.pages.exchanges import exchanges_of_log, plain_url
 from firstflight.pages.fetchlog import FetchLog, read_fetchlog
 from firstflight.pages.loaded import LoadedPage
 from firstflight.pages.mentions import collect_mentions
+from firstflight.pages.mirror_bodies import MirrorBodies
 from firstflight.pages.mirror_files import MirrorFiles, host_folders
 from firstflight.pages.recording import Recording, page_of
 from firstflight.pages.sizes import TYPICAL_HEADER, Sizes, request_sizes
@@ -32,28 +33,34 @@ def open_mirror(root: Path, url: str) -> LoadedPage:
         PageInputError: The mirror has no such page, or its log is damaged.
     """
     try:
-        recording = read_recording(root, url)
+        recording, files = _read(root, url)
         exchanges = [replace(e, status=200) if e.status == 304 and e.file else e for e in recording.exchanges]
         served = replace(recording, exchanges=exchanges)
         page = page_of(served, _identity_sizes(served), name=page_name(url), source=f"mirror {root.name}")
     except OSError as error:
         problem = f"{error.filename or root}: {error.strerror or error}"
         raise PageInputError(problem, "check the mirror's files and their permissions") from None
-    bodies = {index: e.file.absolute() for index, e in enumerate(exchanges) if e.file}
-    return LoadedPage(page, bodies, _notes(recording))
+    mirror = MirrorBodies(root)
+    bodies = {index: mirror.serve(e.file, e.mime) for index, e in enumerate(exchanges) if e.file}
+    spare = mirror.spare(files, {e.url for e in exchanges})
+    return LoadedPage(page, bodies, _notes(recording), spare=spare)
 
 
 def read_recording(root: Path, url: str) -> Recording:
     """Reads the page at `url` from `root`: by the browser's log if there is one, else by its references."""
+    return _read(root, url)[0]
+
+
+def _read(root: Path, url: str) -> tuple[Recording, MirrorFiles]:
     log_path = root.with_name(f"{root.name}.fetchlog") / log_name(url)
     log = read_fetchlog(log_path) if log_path.is_file() else None
     files = MirrorFiles(root, log.renames if log else None)
     if log is not None:
-        return _by_log(files, log)
+        return _by_log(files, log), files
     path = files.find(url)
     if path is None:
         raise PageInputError(f"{root}: no file for the start page {shorten(url)}", _start_hint(root))
-    return crawl(files, plain_url(url), path)
+    return crawl(files, plain_url(url), path), files
 
 
 def start_url(root: Path) -> tuple[Path, str]:

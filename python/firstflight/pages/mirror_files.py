@@ -63,8 +63,15 @@ class MirrorFiles:
         return self._neighbour(reference, base_file) or url
 
     def urls(self) -> dict[str, Path]:
-        """A plausible URL for every file in a host folder, for mirrors without a log."""
-        return {url: path for key, path in self._files.items() if (url := _url_of(key))}
+        """Every file in a host folder by a URL that may mean it."""
+        plausible = {url: path for key, path in self._files.items() if (url := _url_of(key))}
+        renamed = {name: target for target, name in self._renames.items()}
+        logged = ((key.partition("/"), path) for key, path in self._files.items())
+        return plausible | {
+            f"http://{host.lower()}{renamed[name]}": path
+            for (host, _, name), path in logged
+            if name in renamed
+        }
 
     def _neighbour(self, reference: str, base_file: Path) -> str:
         here = base_file.parent.relative_to(self.root).as_posix()

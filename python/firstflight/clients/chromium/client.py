@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from firstflight.clients.chromium.cold import for_cold_cache
+from firstflight.clients.chromium.determinism import recorded_ms
 from firstflight.clients.chromium.job import Drive, DriveJob
 from firstflight.clients.chromium.join import in_the_clear, join
 from firstflight.engines.preload import preload_library
@@ -56,6 +58,7 @@ class Chromium:
             "result": result,
         }
         timeout_ms = job["timeout_ms"] + _START_MS
+        job = for_cold_cache(job, page)
         return {**job, "timeout_ms": timeout_ms, "ca_file": drive.authority, "client": client}
 
     def complete(self, answer: dict[str, Any], page: LoadedPage) -> dict[str, Any]:
@@ -69,13 +72,14 @@ class Chromium:
         if job.get("scheme", "http") == "http":
             urls = [in_the_clear(url) for url in urls]
         parts = [urlsplit(url) for url in urls]
+        spare = [urlsplit(spare.url) for spare in page.spare]
         secure = any(part.scheme == "https" for part in parts)
         return DriveJob(
             url=urls[0],
             browser=str(self._browser),
             preload=self._preload,
-            hosts=_distinct(part.hostname for part in parts),
-            clear_hosts=_distinct(part.hostname for part in parts if part.scheme == "http"),
+            hosts=_distinct(part.hostname for part in parts + spare),
+            clear_hosts=_distinct(part.hostname for part in parts + spare if part.scheme == "http"),
             favicon=any(part.path.endswith("/favicon.ico") for part in parts),
             # What synthesised bodies ask for, as far as they have room. Of recorded ones scripts decide.
             expected=[] if page.bodies else urls,
@@ -83,6 +87,7 @@ class Chromium:
             quiet_ms=_quiet_ms(planned.path.rtt_ms, page.page),
             authority=f"{_SCRATCH}/firstflight-ca.pem" if secure else None,
             post_quantum=planned.post_quantum,
+            clock_ms=recorded_ms(page) if planned.determinism else None,
             har=_artifact(self._artifacts.har, f"{planned.load_id}.har"),
             screenshot=_artifact(self._artifacts.screenshots, f"{planned.load_id}.png"),
         )

@@ -17,6 +17,7 @@ from pathlib import Path
 from playwright.sync_api import BrowserContext, Error, Page, sync_playwright
 
 from firstflight.clients.chromium.browser import can_be_locked_up
+from firstflight.clients.chromium.determinism import script
 from firstflight.clients.chromium.fetches import Fetches
 from firstflight.clients.chromium.flags import flags, write_profile
 from firstflight.clients.chromium.idle import wait_until_idle
@@ -102,6 +103,8 @@ def _load(context: BrowserContext, job: DriveJob, outcome: Drive) -> None:
     Targets(session, fetches.note, blocked=[] if job.favicon else [_FAVICON])
     marks = Marks(page, session)
     wait_until_idle()
+    if job.clock_ms is not None:
+        context.add_init_script(script(job.clock_ms, time.time() * 1000))
     deadline_s = time.monotonic() + job.timeout_ms / 1000
     try:
         page.goto(job.url, timeout=job.timeout_ms)

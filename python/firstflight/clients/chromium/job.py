@@ -20,6 +20,7 @@ class DriveJob:
         quiet_ms: After the load event, the page is done when nothing was under way for so long.
         authority: Certificate of the laboratory's authority; `None`: the page is loaded in the clear.
         post_quantum: Whether TLS offers the key share X25519MLKEM768.
+        clock_ms: The time at which the page starts, ms since 1970; `None`: time and chance are the machine's.
         har: File for a HAR of the load, if one is wanted.
         screenshot: File for a picture of the page, if one is wanted.
         flags: Further command-line flags of the browser.
@@ -36,6 +37,7 @@ class DriveJob:
     quiet_ms: int = 1_000
     authority: str | None = None
     post_quantum: bool = True
+    clock_ms: float | None = None
     har: str | None = None
     screenshot: str | None = None
     flags: list[str] = field(default_factory=list)

@@ -1,0 +1,66 @@
+"""What servers answer from a mirror: its files, with references that lead from host to host.
+
+`wget -k` makes paths between folders of references to other hosts (`../static.example/a.css`). To a browser
+that has every host at an address of its own they lead nowhere, so they name the host again
+(`//static.example/a.css`), behind blanks that keep the body as long as it was: URLs lose blanks in front.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from firstflight.pages.archives.bodies import MOST_TEXT_BYTES
+from firstflight.pages.archives.store import BodyStore
+from firstflight.pages.clear import is_text
+from firstflight.pages.crawl import mime_of
+from firstflight.pages.loaded import Spare
+from firstflight.pages.mirror_files import MirrorFiles, host_folders
+
+MOST_SPARE = 2_000
+
+
+class MirrorBodies:
+    """The files of a mirror as they are served.
+
+    Args:
+        root: The mirror directory.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._hosts = b"|".join(re.escape(host.encode()) for host in host_folders(root))
+        self._store = BodyStore(str(root))
+
+    def serve(self, file: Path, mime: str) -> Path:
+        """The file to be served for `file`: another one if its references lead nowhere."""
+        if not is_text(mime) or file.stat().st_size > MOST_TEXT_BYTES:
+            return file.absolute()
+        body = file.read_bytes()
+        depth = len(file.relative_to(self._root).parts) - 1
+        served = name_hosts(body, depth, self._hosts)
+        return file.absolute() if served == body else self._store.add([served], str(file))
+
+    def spare(self, files: MirrorFiles, known: set[str]) -> tuple[Spare, ...]:
+        """The files that none of the URLs in `known` means."""
+        urls = {url: path for url, path in files.urls().items() if url not in known}
+        return tuple(self._spare(url, path) for url, path in sorted(urls.items())[:MOST_SPARE])
+
+    def _spare(self, url: str, path: Path) -> Spare:
+        mime = mimetypes.guess_type(urlsplit(url).path)[0] or mime_of(path, "other")
+        return Spare(url, mime, self.serve(path, mime))
+
+
+def name_hosts(body: bytes, depth: int, hosts: bytes) -> bytes:
+    """The body of a file so many folders deep, with `//host/` for each path that leads to a host's folder.
+
+    Args:
+        body: A text.
+        depth: Folders between the mirror and the file.
+        hosts: The hosts' names as alternatives of a regular expression.
+    """
+    climb = b"../" * depth
+    pattern = rb"(?<![\w./%%-])%s(?=(?:%s)/)" % (re.escape(climb), hosts)
+    return re.sub(pattern, b"//".rjust(len(climb)), body) if depth and hosts else body
