@@ -15,6 +15,9 @@ from firstflight.pages.mirror import open_mirror, start_url
 from firstflight.pages.pages_list import check_url, read_pages_list
 from firstflight.pages.profile import embedded_names, embedded_page, read_profile
 
+MOST_SYNTHESISED_BYTES = 1 << 29
+"""Bodies that a page does not hold are made in memory, at each load."""
+
 
 def open_pages(specs: Sequence[str]) -> list[LoadedPage]:
     """Opens every PAGE in `specs`, in order; a list or a directory with a list gives several pages.
@@ -36,7 +39,7 @@ def load_page(spec: str) -> list[LoadedPage]:
         return [LoadedPage(embedded_page(spec))]
     path, _, url = spec.partition("#")
     try:
-        return _open(Path(path), url, spec)
+        return [_makeable(page, spec) for page in _open(Path(path), url, spec)]
     except (OSError, ValueError) as error:
         # Too long for a file name, a null byte, no permission: the system's words for a path that cannot be.
         raise PageInputError(
@@ -44,11 +47,25 @@ def load_page(spec: str) -> list[LoadedPage]:
         ) from None
 
 
+def _makeable(page: LoadedPage, spec: str) -> LoadedPage:
+    """Refuses bodies that are not there and said to be longer than can be made up."""
+    resources = enumerate(page.page.resources)
+    made = sum(resource.body_bytes for index, resource in resources if index not in page.bodies)
+    if made > MOST_SYNTHESISED_BYTES:
+        raise PageInputError(
+            f"{spec[:80]}: {page.page.name}: {made >> 20} MiB of bodies are not in it",
+            f"at most {MOST_SYNTHESISED_BYTES >> 20} MiB are made up: record the page with its bodies",
+        )
+    return page
+
+
 def _open(path: Path, url: str, spec: str) -> list[LoadedPage]:
     if not path.exists() and Path(spec).exists():
         path, url = Path(spec), ""
     if path.is_dir():
         return _open_directory(path, url)
+    if path.exists() and not path.is_file():
+        raise PageInputError(f"{path}: neither a file nor a directory", "save what it gives to a file first")
     if path.is_file() and (archive := _open_archive(path, url)):
         return [archive]
     if url:
