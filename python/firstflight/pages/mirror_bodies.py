@@ -45,7 +45,7 @@ class MirrorBodies:
 
     def spare(self, files: MirrorFiles, known: set[str]) -> tuple[Spare, ...]:
         """The files that none of the URLs in `known` means."""
-        urls = {url: path for url, path in files.urls().items() if url not in known}
+        urls = {url: path for url, path in files.urls().items() if url not in known and "#" not in url}
         return tuple(self._spare(url, path) for url, path in sorted(urls.items())[:MOST_SPARE])
 
     def _spare(self, url: str, path: Path) -> Spare:
