@@ -37,7 +37,12 @@ class Chromium:
         wired = [sys.executable, "-c", WIRED, str(to_browser), str(from_browser), *command]
         quiet = subprocess.DEVNULL
         self._process = subprocess.Popen(
-            wired, pass_fds=(to_browser, from_browser), stdout=quiet, stderr=quiet
+            wired,
+            pass_fds=(to_browser, from_browser),
+            stdout=quiet,
+            stderr=quiet,
+            # What it leaves there when it is ended goes with the test's folder.
+            env={**os.environ, "TMPDIR": str(profile.parent)},
         )
         os.close(to_browser)
         os.close(from_browser)

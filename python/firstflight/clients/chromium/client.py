@@ -20,8 +20,8 @@ _DRIVER = "firstflight.clients.chromium.drive"
 _SCRATCH = "/dev/shm"
 """A file system of the laboratory's own: what the browser writes goes when the laboratory goes."""
 
-_START_MS = 90_000
-"""What starting, resting and ending may take beside the load."""
+_REST_MS = 30_000
+"""What coming to rest and ending may take beside starting and loading."""
 _QUIET_MS, _QUIET_RTTS, _LONGEST_DELAY_MS = 1_000, 4, 10_000
 
 
@@ -33,16 +33,28 @@ class Artifacts:
     screenshots: Path | None = None
 
 
+@dataclass(frozen=True)
+class Patience:
+    """When a browser is given up that has not started, or not loaded the page, ms; `None`: as others are."""
+
+    start_ms: int = 60_000
+    load_ms: int | None = None
+
+
 class Chromium:
     """Loads pages in a browser; implements `clients.foreign.ForeignClient`.
 
     Args:
         browser: The browser's program.
         artifacts: What is kept of each load.
+        patience: How long a browser may take.
     """
 
-    def __init__(self, browser: Path, artifacts: Artifacts | None = None) -> None:
+    def __init__(
+        self, browser: Path, artifacts: Artifacts | None = None, patience: Patience | None = None
+    ) -> None:
         self._browser = browser
+        self._patience = patience or Patience()
         self._artifacts = artifacts or Artifacts()
         self._preload = preload_library()
 
@@ -57,7 +69,7 @@ class Chromium:
             "input": json.dumps(drive.to_json()),
             "result": result,
         }
-        timeout_ms = job["timeout_ms"] + _START_MS
+        timeout_ms = drive.start_ms + drive.timeout_ms + _REST_MS
         job = for_cold_cache(job, page)
         return {**job, "timeout_ms": timeout_ms, "ca_file": drive.authority, "client": client}
 
@@ -83,7 +95,8 @@ class Chromium:
             favicon=any(part.path.endswith("/favicon.ico") for part in parts),
             # What synthesised bodies ask for, as far as they have room. Of recorded ones scripts decide.
             expected=[] if page.bodies else urls,
-            timeout_ms=job["timeout_ms"],
+            start_ms=self._patience.start_ms,
+            timeout_ms=self._patience.load_ms or job["timeout_ms"],
             quiet_ms=_quiet_ms(planned.path.rtt_ms, page.page),
             authority=f"{_SCRATCH}/firstflight-ca.pem" if secure else None,
             post_quantum=planned.post_quantum,

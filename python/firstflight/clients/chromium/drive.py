@@ -25,8 +25,6 @@ from firstflight.clients.chromium.job import Drive, DriveJob
 from firstflight.clients.chromium.marks import Marks
 from firstflight.clients.chromium.targets import Targets
 
-START_S = 60.0
-"""How long a browser may take to start."""
 GRACE_S = 5.0
 """How long it may take to say what came of a load, once that has ended or its time is up."""
 
@@ -39,7 +37,7 @@ def main(arguments: list[str]) -> int:
     result = Path(arguments[0])
     job = DriveJob(**json.load(sys.stdin))
     outcome = Drive()
-    with _last_resort(result, outcome, START_S + job.timeout_ms / 1000 + GRACE_S):
+    with _last_resort(result, outcome, (job.start_ms + job.timeout_ms) / 1000 + GRACE_S):
         drive(job, outcome)
     result.write_text(json.dumps(outcome.to_json()))
     return 0
@@ -88,7 +86,7 @@ def _browser(job: DriveJob, home: Path, *, sandbox: bool) -> Iterator[BrowserCon
             env={**os.environ, "HOME": str(home), "LD_PRELOAD": job.preload},
             record_har_path=job.har,
             record_har_content="omit",
-            timeout=START_S * 1000,
+            timeout=job.start_ms,
         )
         try:
             yield context

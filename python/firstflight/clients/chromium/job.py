@@ -16,6 +16,7 @@ class DriveJob:
         clear_hosts: Those that are asked in the clear, whatever the browser's HSTS list says.
         favicon: Whether the page has a favicon; without, the browser does not ask for one.
         expected: URLs that the page is known to ask for; once all have ended there is nothing to wait for.
+        start_ms: When a browser is given up that does not start.
         timeout_ms: When the load is given up.
         quiet_ms: After the load event, the page is done when nothing was under way for so long.
         authority: Certificate of the laboratory's authority; `None`: the page is loaded in the clear.
@@ -33,6 +34,7 @@ class DriveJob:
     clear_hosts: list[str]
     favicon: bool = False
     expected: list[str] = field(default_factory=list)
+    start_ms: int = 60_000
     timeout_ms: int = 120_000
     quiet_ms: int = 1_000
     authority: str | None = None
