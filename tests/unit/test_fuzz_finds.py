@@ -7,6 +7,7 @@ from synthetic_results import load_record
 
 from firstflight.errors import FirstflightError, UsageError
 from firstflight.pages import load_page
+from firstflight.pages.archives.urls import normal_url
 from firstflight.results import Journal
 from firstflight.results.check import check_record
 
@@ -47,3 +48,7 @@ def test_a_text_too_long_to_be_scanned_is_served_and_not_read(tmp_path: Path) ->
         file.truncate(MAX_BODY_BYTES)
     (loaded,) = load_page(f"{host.parent}#http://a.example/")
     assert [r.body_bytes for r in loaded.page.resources if r.kind == "script"] == [MAX_BODY_BYTES]
+
+
+def test_a_blank_before_a_fragment_is_no_part_of_a_url() -> None:
+    assert normal_url("HTTP://A.example/x #y") == "http://a.example/x"

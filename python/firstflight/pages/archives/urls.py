@@ -13,7 +13,7 @@ from firstflight.pages.model import FORMAT
 def normal_url(url: str) -> str:
     """`url` without fragment and outer blanks, scheme and host in lower case, with a path."""
     try:
-        parts = urlsplit(urldefrag(url.strip()).url)
+        parts = urlsplit(urldefrag(url.strip()).url.strip())
         return parts._replace(
             netloc=parts.netloc.lower(), path=parts.path or "/" * bool(parts.netloc)
         ).geturl()
