@@ -185,3 +185,32 @@ def test_every_page_of_the_corpus_is_read(shared_data: Path) -> None:
     assert len(counts) == 14
     assert min(counts.values()) >= 12
     assert counts["w3.org"] == 49
+
+
+def test_paths_between_hosts_name_the_host_again_and_bodies_stay_as_long(tmp_path: Path) -> None:
+    html = '<img src="../b.example/i.png"><img src=../b.example/j.png><img src=../c/k.png><i x=a/../b.example/>'
+    root = mirror(
+        tmp_path,
+        {
+            "a.example/index.html": html,
+            "a.example/c/k.png": "k",
+            "b.example/i.png": "i",
+            "b.example/j.png": "j",
+        },
+    )
+    served = open_mirror(root, URL).bodies[0].read_text()
+    expected = html.replace('"../b.example', '" //b.example').replace("=../b.example", "= //b.example")
+    assert served == expected
+    assert len(served) == len(html)
+
+
+def test_what_a_page_does_not_refer_to_is_spare(tmp_path: Path) -> None:
+    root = mirror(
+        tmp_path, {"a.example/index.html": "<p>", "b.example/x.js": "1", "b.example/frame/index.html": "<p>"}
+    )
+    assert {(spare.url, spare.mime) for spare in open_mirror(root, URL).spare} == {
+        ("http://a.example/index.html", "text/html"),
+        ("http://b.example/x.js", "text/javascript"),
+        ("http://b.example/frame/", "text/html"),
+        ("http://b.example/frame/index.html", "text/html"),
+    }

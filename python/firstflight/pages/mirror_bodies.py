@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mimetypes
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -31,7 +32,7 @@ class MirrorBodies:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._hosts = b"|".join(re.escape(host.encode()) for host in host_folders(root))
+        self._hosts = [host for host in host_folders(root) if "." in host]
         self._store = BodyStore(str(root))
 
     def serve(self, file: Path, mime: str) -> Path:
@@ -39,28 +40,23 @@ class MirrorBodies:
         if not is_text(mime) or file.stat().st_size > MOST_TEXT_BYTES:
             return file.absolute()
         body = file.read_bytes()
-        depth = len(file.relative_to(self._root).parts) - 1
-        served = name_hosts(body, depth, self._hosts)
+        served = name_hosts(body, self._hosts)
         return file.absolute() if served == body else self._store.add([served], str(file))
 
     def spare(self, files: MirrorFiles, known: set[str]) -> tuple[Spare, ...]:
         """The files that none of the URLs in `known` means."""
-        urls = {url: path for url, path in files.urls().items() if url not in known and "#" not in url}
-        return tuple(self._spare(url, path) for url, path in sorted(urls.items())[:MOST_SPARE])
+        urls = files.urls()
+        urls |= {f"{url}index.html": path for url, path in urls.items() if path.name == "index.html"}
+        spare = sorted(url for url in urls if url not in known and "#" not in url)
+        return tuple(self._spare(url, urls[url]) for url in spare[:MOST_SPARE])
 
     def _spare(self, url: str, path: Path) -> Spare:
         mime = mimetypes.guess_type(urlsplit(url).path)[0] or mime_of(path, "other")
         return Spare(url, mime, self.serve(path, mime))
 
 
-def name_hosts(body: bytes, depth: int, hosts: bytes) -> bytes:
-    """The body of a file so many folders deep, with `//host/` for each path that leads to a host's folder.
-
-    Args:
-        body: A text.
-        depth: Folders between the mirror and the file.
-        hosts: The hosts' names as alternatives of a regular expression.
-    """
-    climb = b"../" * depth
-    pattern = rb"(?<![\w./%%-])%s(?=(?:%s)/)" % (re.escape(climb), hosts)
-    return re.sub(pattern, b"//".rjust(len(climb)), body) if depth and hosts else body
+def name_hosts(body: bytes, hosts: Iterable[str]) -> bytes:
+    """`body` with `//host/` for each path that climbs to the folder of one of `hosts`."""
+    names = b"|".join(re.escape(host.encode()) for host in hosts)
+    pattern = rb"(?<![\w./%%-])(?:\.\./)+(?=(?:%s)/)" % names
+    return re.sub(pattern, lambda climb: b"//".rjust(len(climb[0])), body) if names else body
