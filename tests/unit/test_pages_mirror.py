@@ -188,7 +188,9 @@ def test_every_page_of_the_corpus_is_read(shared_data: Path) -> None:
 
 
 def test_paths_between_hosts_name_the_host_again_and_bodies_stay_as_long(tmp_path: Path) -> None:
-    html = '<img src="../b.example/i.png"><img src=../b.example/j.png><img src=../c/k.png><i x=a/../b.example/>'
+    html = (
+        '<img src="../b.example/i.png"><img src=../b.example/j.png><img src=../c/k.png><i x=a/../b.example/>'
+    )
     root = mirror(
         tmp_path,
         {
