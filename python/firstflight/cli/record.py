@@ -1,0 +1,153 @@
+"""`firstflight record`: pages of the network become an archive."""
+
+import os
+import tempfile
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from firstflight.cli.talk import Talk, show_json
+from firstflight.clients.chromium.browser import find_browser
+from firstflight.errors import UsageError
+from firstflight.experiment.interrupt import Interrupted, interruptible
+from firstflight.pages.pages_list import check_url, read_pages_list
+from firstflight.record.browse import Browsing
+from firstflight.record.package import write_wacz
+from firstflight.record.visit import Visit, visit
+
+_SHOWN = 20
+"""Losses said on the screen; `--json` has them all."""
+
+
+def command(
+    urls: Annotated[list[str], typer.Argument(metavar="URL...", help="Pages, or a list of them: F.pages.")],
+    out: Annotated[
+        Path, typer.Option("-o", "--out", metavar="FILE.wacz", help="Where to write the archive.")
+    ],
+    *,
+    browser: Annotated[
+        str, typer.Option("--browser", metavar="PATH", help="The browser [the system's Chromium].")
+    ] = "",
+    timeout: Annotated[
+        float, typer.Option("--timeout", metavar="SECONDS", min=1, help="How long a page may take.")
+    ] = 60.0,
+    retries: Annotated[
+        int,
+        typer.Option(
+            "--retries", min=0, max=20, help="How often a page is loaded again that lost something."
+        ),
+    ] = 1,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was recorded as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")] = False,
+) -> int:
+    """Record pages with Chromium.
+
+    A WACZ with bodies and header fields as they came over the wire, who asked for what, and when: a PAGE.
+    """
+    talk = Talk(quiet=quiet)
+    wanted = _wanted(urls)
+    _check_out(out, force=force)
+    browsing = Browsing(find_browser(browser), round(timeout * 1000))
+    with tempfile.TemporaryDirectory(prefix="firstflight-", ignore_cleanup_errors=True) as folder:
+        visits, stopped = _visit_all(wanted, browsing, Path(folder), retries, talk)
+        had = [visit for visit in visits if visit.had]
+        if had:
+            with interruptible():
+                write_wacz(out, had)
+    if as_json:
+        show_json({"file": str(out) if had else None, "pages": [_described(visit) for visit in visits]})
+    return _end(out, wanted, visits, stopped, talk)
+
+
+def _wanted(arguments: Iterable[str]) -> list[str]:
+    """URLs and those of lists, each once."""
+    found: list[str] = []
+    for argument in arguments:
+        if argument.endswith(".pages") and "://" not in argument:
+            found += read_pages_list(Path(argument))
+        else:
+            check_url(argument, place="record")
+            found.append(argument)
+    return list(dict.fromkeys(found))
+
+
+def _check_out(out: Path, *, force: bool) -> None:
+    """Before anything is loaded, not after."""
+    if out.suffix.lower() != ".wacz":
+        raise UsageError(f"{out}: an archive is a .wacz file", f"name it {out.name or 'page'}.wacz")
+    if out.is_dir() or (out.exists() and not force):
+        raise UsageError(f"{out} exists", "name another file, or replace it with --force")
+    folder = out.absolute().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise UsageError(f"{out}: cannot be written", "name a file in a folder that exists and is yours")
+
+
+def _visit_all(
+    urls: list[str], browsing: Browsing, folder: Path, retries: int, talk: Talk
+) -> tuple[list[Visit], int | None]:
+    """All pages, or those before a signal, and the signal."""
+    visits: list[Visit] = []
+    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+    with Progress(*columns, console=talk.console, disable=not talk.shows_progress, transient=True) as bar:
+        task = bar.add_task("")
+        try:
+            with interruptible():
+                for number, url in enumerate(urls, start=1):
+
+                    def starting(attempt: int, number: int = number, url: str = url) -> None:
+                        again = f", attempt {attempt}" if attempt > 1 else ""
+                        bar.update(task, description=f"page {number} of {len(urls)}{again}: {url[:100]}")
+
+                    made = visit(url, browsing, folder / f"{number}", retries=retries, starting=starting)
+                    visits.append(made)
+                    _say(made, talk)
+        except Interrupted as interrupted:
+            return visits, interrupted.signal
+    return visits, None
+
+
+def _say(made: Visit, talk: Talk) -> None:
+    """What came of one page: on stderr, at once."""
+    if not made.had:
+        talk.error(f"{made.asked}: {made.problem}", "check the URL; a slow page may need --timeout")
+        return
+    size = sum(pair.exchange.body_bytes for pair in made.pairs)
+    tries = f", {made.attempts} attempts" if made.attempts > 1 else ""
+    talk.note(f"{made.url}: {len(made.pairs)} requests, {size / 1000:,.0f} kB{tries}")
+    if made.problem:
+        talk.warn(f"{made.url}: {made.problem}")
+    if made.lost:
+        talk.warn(f"{made.url}: {len(made.lost)} requests could not be had")
+    for lost in made.lost[:_SHOWN]:
+        talk.console.print(f"  {lost.reason}: {lost.method} {lost.url[:200]}", markup=False)
+    if len(made.lost) > _SHOWN:
+        talk.console.print(f"  and {len(made.lost) - _SHOWN} more: --json lists them")
+
+
+def _described(made: Visit) -> dict[str, Any]:
+    return {
+        "asked": made.asked,
+        "url": made.url if made.had else None,
+        "problem": made.problem or None,
+        "attempts": made.attempts,
+        "requests": len(made.pairs),
+        "body_bytes": sum(pair.exchange.body_bytes for pair in made.pairs),
+        "plt_ms": made.drive.plt_ms,
+        "lost": [asdict(lost) for lost in made.lost],
+    }
+
+
+def _end(out: Path, wanted: list[str], visits: list[Visit], stopped: int | None, talk: Talk) -> int:
+    had = sum(visit.had for visit in visits)
+    if had:
+        talk.note(f"wrote {out}: {had} of {len(wanted)} pages")
+    if stopped is not None:
+        kept = f"{out} has the pages recorded before" if had else "nothing was written"
+        talk.error(f"stopped by signal {stopped} after {len(visits)} of {len(wanted)} pages; {kept}")
+        return 128 + stopped
+    return 0 if had == len(wanted) else 1

@@ -1,0 +1,109 @@
+"""The browser that records, in a process group of its own: a signal for the recorder does not hit it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from firstflight.clients.chromium.flags import FEATURES_OFF
+from firstflight.clients.chromium.job import Drive, DriveJob
+
+NETLOG, SCREENSHOT = "net.json", "page.png"
+"""Names of the files that a browser leaves in its folder."""
+
+QUIET_MS = 1_500
+"""After the load event the page is done when nothing was under way for so long."""
+
+_DRIVER = "firstflight.record.driver"
+_START_S = 90.0
+"""What starting, resting and ending may take beside the load."""
+_HOSTS = Path("/etc/hosts")
+
+
+@dataclass(frozen=True)
+class Browsing:
+    """How pages are loaded.
+
+    Attributes:
+        browser: The browser's program.
+        timeout_ms: How long a page may take.
+    """
+
+    browser: Path
+    timeout_ms: int
+
+
+def browse(url: str, browsing: Browsing, folder: Path) -> Drive:
+    """Loads a page in a fresh browser.
+
+    Args:
+        url: The page.
+        browsing: How.
+        folder: Where the browser's files go: `NETLOG`, `SCREENSHOT`, and its profile while it runs.
+    """
+    result = folder / "result.json"
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", _DRIVER, str(result)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=(folder / "stderr").open("wb"),
+        env={**os.environ, "TMPDIR": str(folder)},
+        start_new_session=True,
+    )
+    job = json.dumps(_job(url, browsing, folder).to_json()).encode()
+    try:
+        process.communicate(job, timeout=_START_S + browsing.timeout_ms / 1000)
+    except subprocess.TimeoutExpired:
+        return Drive(error="the browser hung", broken=True)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    return _result(result, process.returncode)
+
+
+def _job(url: str, browsing: Browsing, folder: Path) -> DriveJob:
+    # A dictionary is state of an earlier answer, without which the recorded bytes could not be read.
+    off = ",".join([*FEATURES_OFF, "CompressionDictionaryTransport"])
+    return DriveJob(
+        url=url,
+        browser=str(browsing.browser),
+        preload=os.environ.get("LD_PRELOAD", ""),
+        hosts=None,
+        clear_hosts=_laboratory_hosts(),
+        timeout_ms=browsing.timeout_ms,
+        quiet_ms=QUIET_MS,
+        authority=_authority(),
+        screenshot=str(folder / SCREENSHOT),
+        flags=[
+            f"--disable-features={off}",
+            f"--log-net-log={folder / NETLOG}",
+            "--net-log-capture-mode=Everything",
+        ],
+    )
+
+
+def _laboratory_hosts() -> list[str]:
+    """Inside a laboratory, all its names: none of them knows that browsers ask it by https only."""
+    if "FIRSTFLIGHT_ECHO" not in os.environ:
+        return []
+    lines = (line.partition("#")[0].split() for line in _HOSTS.read_text().splitlines())
+    return [name for line in lines for name in line[1:]]
+
+
+def _authority() -> str | None:
+    """The certificate of the laboratory's authority, inside one."""
+    file = os.environ.get("FIRSTFLIGHT_CA", "")
+    return file if file and Path(file).is_file() else None
+
+
+def _result(file: Path, code: int) -> Drive:
+    try:
+        return Drive.from_json(json.loads(file.read_text()))
+    except (OSError, ValueError):
+        return Drive(error=f"the browser's driver ended with code {code}", broken=True)
