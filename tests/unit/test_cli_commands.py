@@ -27,6 +27,7 @@ def test_help_lists_the_commands(capsys: Shown) -> None:
         "run",
         "pages",
         "profile",
+        "record",
         "report",
         "exec",
         "doctor",

@@ -67,7 +67,7 @@ def _open(path: Path, url: str, spec: str) -> list[LoadedPage]:
     if path.exists() and not path.is_file():
         raise PageInputError(f"{path}: neither a file nor a directory", "save what it gives to a file first")
     if path.is_file() and (archive := _open_archive(path, url)):
-        return [archive]
+        return archive
     if url:
         raise PageInputError(f"{path}: no such directory", "name a start page as 'DIR#http://host/path'")
     if path.suffix == ".pages":
@@ -80,16 +80,16 @@ def _open(path: Path, url: str, spec: str) -> list[LoadedPage]:
     )
 
 
-def _open_archive(path: Path, url: str) -> LoadedPage | None:
-    """The page in an archive; None if the file's name is no archive's."""
+def _open_archive(path: Path, url: str) -> list[LoadedPage]:
+    """The pages in an archive; none if the file's name is no archive's."""
     name = path.name.lower()
     if url:
         check_url(url, place=str(path))
     if name.endswith((".har", ".har.gz")):
-        return open_har(path)
+        return [open_har(path)]
     if name.endswith((".warc", ".warc.gz")):
-        return open_warc(path, url)
-    return open_wacz(path, url) if name.endswith(".wacz") else None
+        return [open_warc(path, url)]
+    return open_wacz(path, url) if name.endswith(".wacz") else []
 
 
 def _open_directory(path: Path, url: str) -> list[LoadedPage]:

@@ -30,15 +30,24 @@ def open_har(path: Path) -> LoadedPage:
     """
     notes = Counter[str]()
     entries, on_load_ms = entries_of_har(path, notes)
+    return timed_page(entries, on_load_ms, f"HAR {path.name}", notes)
+
+
+def timed_page(
+    entries: list[Entry], on_load_ms: float | None, source: str, notes: Counter[str]
+) -> LoadedPage:
+    """The page of `entries`, in order of their start, whose load event came `on_load_ms` after it began.
+
+    Raises:
+        PageInputError: The page cannot be loaded.
+    """
     files = RecordedFiles(entries)
     exchanges = [entry.exchange() for entry in entries]
     mentions = collect_mentions(exchanges, files)
     discovered = discover_timed(entries, exchanges, mentions)
     times = wait_times(entries, exchanges, discovered, on_load_ms)
     asked = {entry.url for entry in entries}
-    return assemble(
-        entries, discovered, times, missing(mentions, asked, files), source=f"HAR {path.name}", notes=notes
-    )
+    return assemble(entries, discovered, times, missing(mentions, asked, files), source=source, notes=notes)
 
 
 def entries_of_har(path: Path, notes: Counter[str]) -> tuple[list[Entry], float | None]:

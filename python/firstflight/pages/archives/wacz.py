@@ -1,41 +1,82 @@
 """WACZ files (https://specs.webrecorder.net/wacz/1.1.1/): a zip with WARC files and a list of pages.
 
-Nothing is unpacked by the names in the zip: its members are read where they are.
+Nothing is unpacked by the names in the zip: its members are read where they are. A page whose line in the
+list names a HAR of the archive, as `firstflight record` writes it, has the initiators and times in that.
 """
 
 from __future__ import annotations
 
 import json
 import zipfile
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 from firstflight.errors import PageInputError
+from firstflight.pages.archives.har import timed_page
 from firstflight.pages.archives.store import BodyStore
-from firstflight.pages.archives.warc import Collected, ListedPage, collect, listed_pages, page_of_records
+from firstflight.pages.archives.urls import normal_url
+from firstflight.pages.archives.wacz_har import Timed, read_timed
+from firstflight.pages.archives.warc import Collected, collect, listed_pages, page_of_records
 from firstflight.pages.loaded import LoadedPage
 
 _MOST_LIST = 1 << 24
 _MOST_MEMBERS = 10_000
 
 
-def open_wacz(path: Path, url: str = "") -> LoadedPage:
-    """Reads the page at `url` from the WACZ at `path`; without `url`, the first that it lists.
+def open_wacz(path: Path, url: str = "") -> list[LoadedPage]:
+    """Reads the page at `url` from the WACZ at `path`.
+
+    Without `url`, all pages that are recorded with a HAR each; else the first that it lists.
 
     Raises:
         PageInputError: The file is no WACZ or damaged, or there is no such page.
     """
+    return _read(path, lambda archive: _pages_of(archive, path, url))
+
+
+def _read(path: Path, read: Callable[[zipfile.ZipFile], list[LoadedPage]]) -> list[LoadedPage]:
     hint = "copy or record the archive again: it is damaged or no WACZ"
     try:
         with zipfile.ZipFile(path) as archive:
-            collected = _collected(archive, path)
+            return read(archive)
     except PageInputError:
         raise
     except Exception as error:  # zipfile raises whatever its input provokes
         raise PageInputError(f"{path}: {str(error)[:160] or type(error).__name__}", hint) from None
-    return page_of_records(collected, str(path), f"WACZ {path.name}", url)
 
 
-def _collected(archive: zipfile.ZipFile, path: Path) -> Collected:
+def _pages_of(archive: zipfile.ZipFile, path: Path, url: str) -> list[LoadedPage]:
+    listed = _listed(archive)
+    collected = _collected(archive, path, listed)
+    hars = _hars(archive, listed, normal_url(url))
+    source = f"WACZ {path.name}"
+    if not hars:
+        return [page_of_records(collected, str(path), source, url)]
+    answers = dict(zip(collected.ids, collected.entries, strict=True))
+    pages = []
+    for member in hars:
+        notes: Counter[str] = Counter()
+        timed: Timed = read_timed(archive, str(path), member, answers, notes)
+        pages.append(timed_page(timed.entries, timed.on_load_ms, source, notes))
+    return pages
+
+
+def _hars(archive: zipfile.ZipFile, listed: list[object], url: str) -> list[str]:
+    """HARs of the page `url`, or of all pages; of several recordings of `url` the first's."""
+    names = set(archive.namelist())
+    found = [
+        line["har"]
+        for line in listed
+        if isinstance(line, dict)
+        and isinstance(line.get("har"), str)
+        and line["har"] in names
+        and url in ("", normal_url(str(line.get("url"))))
+    ]
+    return found[:1] if url else found
+
+
+def _collected(archive: zipfile.ZipFile, path: Path, listed: list[object]) -> Collected:
     names = archive.namelist()
     if len(names) > _MOST_MEMBERS:
         raise PageInputError(f"{path}: {len(names)} files in it are too many", "split the archive")
@@ -48,23 +89,23 @@ def _collected(archive: zipfile.ZipFile, path: Path) -> Collected:
     if not warcs:
         problem = f"{path}: no WACZ: there is no archive/*.warc.gz in it"
         raise PageInputError(problem, "unpack a collection of WACZ files and name one of them")
-    collected = Collected(pages=_pages(archive))
+    collected = Collected(pages=listed_pages(listed))
     store = BodyStore(str(path))
     for name in warcs:
         collect(lambda name=name: archive.open(name), f"{path}: {name}", store, collected)  # type: ignore[misc]
     return collected
 
 
-def _pages(archive: zipfile.ZipFile) -> list[ListedPage]:
+def _listed(archive: zipfile.ZipFile) -> list[object]:
     """What `pages/pages.jsonl` lists; its first line describes the list itself."""
     if "pages/pages.jsonl" not in archive.namelist():
         return []
     with archive.open("pages/pages.jsonl") as file:
         lines = file.read(_MOST_LIST).decode("utf-8", errors="replace").splitlines()
-    found = []
+    found: list[object] = []
     for line in lines:
         try:
             found.append(json.loads(line))
         except (ValueError, RecursionError):
             continue
-    return listed_pages(found)
+    return found

@@ -39,12 +39,14 @@ class Collected:
     Attributes:
         entries: In the order of the recording.
         dates: `WARC-Date` of each entry.
+        ids: `WARC-Record-ID` of each entry.
         pages: Pages that the archive lists.
         notes: What was left out.
     """
 
     entries: list[Entry] = field(default_factory=list)
     dates: list[str] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
     pages: list[ListedPage] = field(default_factory=list)
     notes: Counter[str] = field(default_factory=Counter)
 
@@ -162,6 +164,7 @@ def _add(
                 originals[key] = entry
     into.entries.append(entry)
     into.dates.append(record.fields.get("warc-date", ""))
+    into.ids.append(record.fields.get("warc-record-id", ""))
 
 
 def _recorded(record: Record, url: str) -> Recorded | None:
