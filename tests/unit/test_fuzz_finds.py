@@ -8,6 +8,8 @@ from synthetic_results import load_record
 from firstflight.errors import FirstflightError, UsageError
 from firstflight.pages import load_page
 from firstflight.pages.archives.urls import normal_url
+from firstflight.pages.scan_css import scan_css
+from firstflight.pages.scan_html import scan_html
 from firstflight.results import Journal
 from firstflight.results.check import check_record
 
@@ -52,3 +54,14 @@ def test_a_text_too_long_to_be_scanned_is_served_and_not_read(tmp_path: Path) ->
 
 def test_a_blank_before_a_fragment_is_no_part_of_a_url() -> None:
     assert normal_url("HTTP://A.example/x #y") == "http://a.example/x"
+
+
+def test_a_comment_without_an_end_is_all_that_follows() -> None:
+    assert scan_html(b"<img src=a><!--x><img src=b>").references == scan_html(b"<img src=a>").references
+    assert scan_html(b"<img src=a><script src=b").references == scan_html(b"<img src=a>").references
+
+
+def test_a_style_sheet_of_megabytes_is_not_taken_apart() -> None:
+    sheet = "@import 'a.css';"
+    assert len(scan_css(sheet)) == 1
+    assert scan_css(sheet + " " * (1 << 22)) == []

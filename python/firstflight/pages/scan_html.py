@@ -85,9 +85,15 @@ class _Scanner(HTMLParser):
         self._text: list[str] = []
         lines = (len(line) for line in text.split("\n"))
         self._line_starts = list(itertools.accumulate(lines, lambda at, length: at + length + 1, initial=0))
-        self.feed(text)
+        # Behind the last `>` no tag ends; the base class would look for an end again and again.
+        self.feed(text[: text.rfind(">") + 1])
         self.close()
         self._finish(len(text))
+
+    def parse_comment(self, i: int, report: bool = True) -> int:
+        """A comment without an end goes on to the end of the file, as the HTML Standard says."""
+        end = super().parse_comment(i, report)
+        return len(self.rawdata) if end < 0 else end
 
     def parse_html_declaration(self, i: int) -> int:
         """Takes `<![if IE]>` for a comment, as the HTML Standard says; the base class may give up on it."""
