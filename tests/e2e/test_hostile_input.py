@@ -1,0 +1,242 @@
+"""Hostile input through the command line: one clear error in little memory, or a load that ends."""
+
+import gzip
+import json
+import os
+import sys
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from program import Ended, Program
+from synth_site import program as installed
+
+from firstflight.results import Journal, LoadRecord
+
+MOST_KB = 600_000
+"""Peak memory of a call that refuses its input, kB."""
+GIGABYTE = 1 << 30
+URL = "http://a.example/"
+MEASURED = """
+import pathlib, resource, subprocess, sys
+code = subprocess.call(sys.argv[1:])
+pathlib.Path("peak").write_text(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
+sys.exit(code)
+"""
+
+
+def warc_head(size: int) -> bytes:
+    """The beginning of a WARC whose one answer has a body of `size` bytes."""
+    http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+    head = [
+        "WARC/1.0",
+        "WARC-Type: response",
+        f"WARC-Target-URI: {URL}",
+        f"Content-Length: {len(http) + size}",
+    ]
+    return "\r\n".join([*head, "", ""]).encode() + http
+
+
+def warc(body: bytes = b"<p>hello", lie: int = 0) -> bytes:
+    """A WARC whose record says that it is `lie` bytes longer than it is."""
+    return warc_head(len(body) + lie) + body + b"\r\n\r\n"
+
+
+def zeros(head: bytes, size: int) -> Iterator[bytes]:
+    """`head`, then so many zeros, as gzip: about a thousandth of that."""
+    coder = zlib.compressobj(9, wbits=31)
+    yield coder.compress(head)
+    for _ in range(size >> 20):
+        yield coder.compress(bytes(1 << 20))
+    yield coder.flush()
+
+
+def write(path: Path, pieces: Iterator[bytes]) -> None:
+    with path.open("wb") as file:
+        file.writelines(pieces)
+
+
+def write_wacz(path: Path, name: str = "archive/x.warc", data: bytes = b"", size: int = 0) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open(name, "w") as member:
+        member.write(data)
+        for _ in range(size >> 20):
+            member.write(bytes(1 << 20))
+
+
+def entry(url: str, **response: object) -> dict[str, Any]:
+    """One entry of a HAR."""
+    answer = {
+        "status": 200,
+        "headers": [],
+        "content": {"size": 8, "mimeType": "text/html", "text": "<p>hello"},
+    }
+    return {"request": {"method": "GET", "url": url}, "response": {**answer, "bodySize": 8, **response}}
+
+
+def har(*entries: dict[str, Any]) -> bytes:
+    return json.dumps({"log": {"entries": [*entries]}}).encode()
+
+
+def moved(url: str, to: str) -> dict[str, Any]:
+    """An answer that sends the browser elsewhere."""
+    empty = {"size": 0, "mimeType": ""}
+    headers = [{"name": "Location", "value": to}]
+    return entry(url, status=302, redirectURL=to, headers=headers, content=empty, bodySize=0)
+
+
+def cut(data: bytes) -> bytes:
+    return data[: len(data) * 2 // 3]
+
+
+def whole_wacz(folder: Path) -> bytes:
+    write_wacz(folder / "whole.wacz", data=warc())
+    return (folder / "whole.wacz").read_bytes()
+
+
+def folder_with_links(folder: Path) -> None:
+    (folder / "m" / "a.example").mkdir(parents=True)
+    (folder / "secret.html").write_text("<p>secret")
+    (folder / "m" / "a.example" / "index.html").symlink_to(folder / "secret.html")
+    (folder / "m" / "b.example").symlink_to(folder)
+
+
+Make = Callable[[Path], object]
+REFUSED: dict[str, tuple[str, Make, str]] = {
+    "a HAR cut off": ("x.har", lambda f: (f / "x.har").write_bytes(cut(har(entry(URL)))), "not JSON"),
+    "a gzipped HAR cut off": (
+        "x.har.gz",
+        lambda f: (f / "x.har.gz").write_bytes(cut(gzip.compress(har(entry(URL))))),
+        "not whole gzip",
+    ),
+    "a WARC cut off": ("x.warc", lambda f: (f / "x.warc").write_bytes(cut(warc())), "x.warc: record 1"),
+    "a gzipped WARC cut off": (
+        "x.warc.gz",
+        lambda f: (f / "x.warc.gz").write_bytes(cut(gzip.compress(warc()))),
+        "does not end",
+    ),
+    "a WACZ cut off": ("x.wacz", lambda f: (f / "x.wacz").write_bytes(cut(whole_wacz(f))), "not a zip file"),
+    "a record that says more": ("x.warc", lambda f: (f / "x.warc").write_bytes(warc(lie=99)), "missing"),
+    "a record that says less": (
+        "x.warc",
+        lambda f: (f / "x.warc").write_bytes(warc(lie=-3)),
+        "Content-Length",
+    ),
+    "a HAR of a gigabyte": (
+        "x.har.gz",
+        lambda f: write(f / "x.har.gz", zeros(b"", GIGABYTE)),
+        "more than 128 MiB",
+    ),
+    "a WARC of a gigabyte of zeros": (
+        "x.warc.gz",
+        lambda f: write(f / "x.warc.gz", zeros(b"", GIGABYTE)),
+        "x.warc.gz",
+    ),
+    "a body of a gigabyte": (
+        "x.warc.gz",
+        lambda f: write(f / "x.warc.gz", zeros(warc_head(GIGABYTE), GIGABYTE)),
+        "the body has more than 512 MiB",
+    ),
+    "a body of a gigabyte in a zip": (
+        "x.wacz",
+        lambda f: write_wacz(f / "x.wacz", data=warc_head(GIGABYTE), size=GIGABYTE),
+        "the body has more than 512 MiB",
+    ),
+    "a name that leads out": (
+        "x.wacz",
+        lambda f: write_wacz(f / "x.wacz", "archive/../../x.warc"),
+        "leaves the archive",
+    ),
+    "an absolute name": ("x.wacz", lambda f: write_wacz(f / "x.wacz", "/etc/x.warc"), "leaves the archive"),
+    "links that lead out": (f"m#{URL}", folder_with_links, "no file for the start page"),
+    "no UTF-8": ("x.har", lambda f: (f / "x.har").write_bytes(b'{"log": "\xff"}'), "byte 9 is not UTF-8"),
+    "an empty file": ("x.wacz", lambda f: (f / "x.wacz").write_bytes(b""), "not a zip file"),
+    "a directory": ("x.har", lambda f: (f / "x.har").mkdir(), "x.har"),
+    "a pipe": ("x.warc", lambda f: os.mkfifo(f / "x.warc"), "neither a file nor a directory"),
+    "a device": ("/dev/zero", lambda f: None, "neither a file nor a directory"),
+    "a HAR of any depth": ("x.har", lambda f: (f / "x.har").write_bytes(b'{"log":' * 200_000), "not JSON"),
+    "a profile of any depth": ("x.json", lambda f: (f / "x.json").write_bytes(b"[" * 10_000_000), "x.json"),
+    "bodies that are only claimed": (
+        "x.har",
+        lambda f: (f / "x.har").write_bytes(har(entry(URL, content={"size": 1 << 31}, bodySize=1 << 31))),
+        "MiB of bodies are not in it",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_a_page_is_refused(case: str, program: Program) -> None:
+    assert_refused(program, case, "pages")
+
+
+@pytest.mark.parametrize("case", ["a WARC cut off", "a pipe", "bodies that are only claimed"])
+def test_a_run_refuses_it_before_it_starts(case: str, program: Program) -> None:
+    assert_refused(program, case, "run", "--out", "out")
+
+
+def assert_refused(program: Program, case: str, *command: str) -> None:
+    """Exit 2, one error, one hint, little memory, and nothing is left."""
+    spec, make, says = REFUSED[case]
+    make(program.folder)
+    ended = program(*command, spec, wrap=measured())
+    assert ended.code == 2, ended
+    error, hint = ended.err.strip().splitlines()
+    assert error.startswith("error: ")
+    assert says in error
+    assert hint.startswith("hint: ")
+    assert ended.out == ""
+    assert not (program.folder / "out").exists()
+    assert [file for file in program.files_elsewhere() if file.is_file() and file.stat().st_size] == []
+    assert int((program.folder / "peak").read_text()) < MOST_KB
+
+
+def measured() -> tuple[str, ...]:
+    """A wrap that writes the peak memory of the call, kB, to the file `peak`."""
+    return (sys.executable, "-c", MEASURED)
+
+
+def test_a_plan_without_end_is_refused(program: Program) -> None:
+    ended = program("run", "--plan", "/dev/zero", "--out", "out", wrap=measured())
+    assert ended.code == 2, ended
+    assert "too long" in ended.err
+    assert int((program.folder / "peak").read_text()) < MOST_KB
+
+
+def test_what_an_archive_is_called_inside_moves_no_cursor(program: Program) -> None:
+    write_wacz(program.folder / "x.wacz", "archive/\x1b[2J.warc", b"x")
+    ended = program("pages", "x.wacz")
+    assert ended.code == 2
+    assert "\x1b" not in ended.err
+    assert "archive/\\x1b[2J.warc" in ended.err
+
+
+def circle(program: Program) -> None:
+    """A page whose frame is redirected in a circle."""
+    frame = "<iframe src=/1></iframe>"
+    document = entry(
+        URL, content={"size": len(frame), "mimeType": "text/html", "text": frame}, bodySize=len(frame)
+    )
+    entries = (document, moved(f"{URL}1", f"{URL}2"), moved(f"{URL}2", f"{URL}1"))
+    (program.folder / "circle.har").write_bytes(har(*entries))
+
+
+@pytest.mark.parametrize("client", ["loader", "chromium"])
+def test_redirects_in_a_circle_end(client: str, program: Program) -> None:
+    if client == "chromium":
+        installed("chromium")
+    circle(program)
+    flags = ("--client", client, "--rtt", "10", "--mode", "tcp", "--repeats", "1", "--out", "out")
+    ended = program("run", "circle.har", *flags)
+    (record,) = loads(program, ended)
+    asked = [request["url"] for request in record["requests"]]
+    assert asked[0] == URL
+    assert set(asked) == {URL, f"{URL}1", f"{URL}2"}
+    assert record["load"]["unmatched_requests"] == 0
+    assert record["load"]["requests"] < 100, "a browser gives up after twenty"
+
+
+def loads(program: Program, ended: Ended) -> list[LoadRecord]:
+    assert ended.code in (0, 1), ended
+    return Journal(program.folder / "out" / "journal.jsonl").records()
