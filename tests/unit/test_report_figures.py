@@ -10,7 +10,7 @@ import vl_convert
 from synthetic_results import PAGES, RTTS_MS, load_record
 
 from firstflight.analysis import cell_pairs, summarize_pairs
-from firstflight.published import paper_table
+from firstflight.published import published_table
 from firstflight.report.figures import draw_figures
 from firstflight.report.figures.by_rtt import improvement_by_rtt, plt_by_rtt
 from firstflight.report.figures.draw import waterfall_name
@@ -199,5 +199,5 @@ def test_file_names_cannot_lead_out_of_the_folder(page: str, rtt_ms: float, vari
 
 def test_the_paper_s_percentages_are_those_of_its_times() -> None:
     printed = [4, 10, 11, 4, 6, 18, 5, 7, 11, 7, 16, 41]
-    recomputed = [100 * cell.improvement for cell in paper_table()]
+    recomputed = [100 * cell.improvement for cell in published_table("paper").cells]
     assert recomputed == pytest.approx(printed, abs=0.6)

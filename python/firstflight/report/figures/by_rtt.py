@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from firstflight.published import PAPER, paper_table
+from firstflight.published import PAPER, published_table
 from firstflight.report import text
 from firstflight.report.figures.theme import INK, MODE_COLORS, MODE_NAMES, SOFT, Rows, Spec, styled, title
 
@@ -92,7 +92,7 @@ def _interval(base: alt.Chart) -> alt.Chart:
 
 def _improvements(cells: Sequence[Cell]) -> Rows:
     varying = text.varying(cells)
-    paper = {(found.page, found.rtt_ms): found for found in paper_table()}
+    paper = {(found.page, found.rtt_ms): found for found in published_table("paper").cells}
     rows = []
     for cell in cells:
         rows.append(_row(cell, varying, _MEASURED, cell["improvement"].values(), 100))

@@ -1,0 +1,128 @@
+"""What is compared: a results folder of ours, or a published table."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from firstflight.analysis.summary import summarize
+from firstflight.errors import UsageError
+from firstflight.published import PublishedTable, published_names, published_table
+
+DIMENSIONS = ("page", "rtt_ms", "down_mbps", "up_mbps", "topology", "loss", "client", "engine")
+"""What may tell the cells of a side apart; None where the side does not say."""
+
+
+@dataclass(frozen=True)
+class SideCell:
+    """One cell pair of a side.
+
+    Attributes:
+        key: By `DIMENSIONS`.
+        tcp_ms: Median PLT without TFO.
+        tfo_ms: With TFO.
+        improvement: (PLT_tcp - PLT_tfo) / PLT_tcp, signed.
+        low: Lower end of its interval; None: nobody knows.
+        high: Upper end.
+        note: What is known to be wrong with it.
+    """
+
+    key: Mapping[str, Any]
+    tcp_ms: float
+    tfo_ms: float
+    improvement: float
+    low: float | None = None
+    high: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two.
+
+    Attributes:
+        name: As it was asked for.
+        setup: How its loads were made, in words.
+        cells: What came of it.
+    """
+
+    name: str
+    setup: Mapping[str, str]
+    cells: tuple[SideCell, ...]
+
+    def varies(self, dimension: str) -> bool:
+        """Whether a dimension has several values on this side."""
+        return len({cell.key[dimension] for cell in self.cells}) > 1
+
+
+def open_side(name: str) -> Side:
+    """Opens a results folder, or a published table by its name.
+
+    Raises:
+        UsageError: There is neither.
+    """
+    if name in published_names():
+        return _published(published_table(name))
+    folder = Path(name)
+    if not folder.exists():
+        tables = ", ".join(published_names())
+        raise UsageError(f"{name}: no such results folder or table", f"published tables are {tables}")
+    cells = tuple(
+        _cell(cell) for cell in summarize(folder)["cells"] if cell["improvement"]["point"] is not None
+    )
+    if not cells:
+        raise UsageError(f"{name}: no cell has both modes", "run it with --mode tcp,tfo")
+    return Side(name, _setup(folder), cells)
+
+
+def _published(table: PublishedTable) -> Side:
+    cells = tuple(
+        SideCell(
+            {name: getattr(cell, name, None) for name in DIMENSIONS},
+            cell.tcp_ms,
+            cell.tfo_ms,
+            cell.improvement,
+            note=cell.note,
+        )
+        for cell in table.cells
+    )
+    return Side(table.name, table.facts, cells)
+
+
+def _cell(cell: Mapping[str, Any]) -> SideCell:
+    found = cell["improvement"]
+    return SideCell(
+        {name: cell[name] for name in DIMENSIONS},
+        cell["tcp_ms"]["median"],
+        cell["tfo_ms"]["median"],
+        found["point"],
+        found["low"],
+        found["high"],
+        "" if cell["proof"]["ok"] else "not proved",
+    )
+
+
+def _setup(folder: Path) -> dict[str, str]:
+    try:
+        plan = tomllib.loads((folder / "plan.toml").read_text(encoding="utf-8"))
+        environment = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{folder}: {error}", "give a folder that firstflight run made") from None
+    keep_alive = "keep-alive" if plan["keep_alive"] else "a connection per request"
+    return {
+        "client": plan["client"],
+        "engine": plan["engine"],
+        "path": f"{plan['topology']}, {_list(plan['down'])} down, {_list(plan['up'])} up, "
+        f"queue {plan['queue']}, loss {plan['loss']:g}",
+        "servers": f"{keep_alive}, {plan['cookies']} cookies, {plan['scheme']}",
+        "spread": f"{plan['repeats']} repeats, 95 % intervals",
+        **{name: str(environment[name]) for name in ("kernel", "firstflight") if name in environment},
+    }
+
+
+def _list(values: list[Any] | Any) -> str:  # noqa: ANN401
+    return ", ".join(map(str, values)) if isinstance(values, list) else str(values)

@@ -1,0 +1,61 @@
+"""`firstflight compare`: two results, or a result and a published table."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from firstflight.analysis.compare import Comparison, Pair, compare, open_side
+from firstflight.cli.talk import data_console, show_json
+
+
+def command(
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="Results folder, or a published table: paper, purdue-1, ...")
+    ],
+    b: Annotated[str, typer.Argument(metavar="B", help="The other one.")],
+    figure: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the figure: .svg, .png, .pdf or .html.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> int:
+    """Compare two results cell by cell, the set-up first."""
+    found = compare(open_side(a), open_side(b))
+    if figure:
+        from firstflight.report.figures.agreement import agreement  # noqa: PLC0415
+        from firstflight.report.figures.save import save_figure  # noqa: PLC0415
+
+        save_figure(agreement(found), figure)
+    if as_json:
+        show_json(_document(found))
+        return 0
+    from firstflight.report.compare import print_comparison  # noqa: PLC0415
+
+    print_comparison(found, data_console())
+    return 0
+
+
+def _document(found: Comparison) -> dict[str, Any]:
+    return {
+        "a": found.a.name,
+        "b": found.b.name,
+        "setup": [dict(zip(("name", "a", "b"), row, strict=True)) for row in found.setup],
+        "cells": [_pair(pair) for pair in found.pairs],
+        "only_a": found.only_a,
+        "only_b": found.only_b,
+        "same_sign": found.same_sign,
+        "median_difference": found.median_difference,
+        "rank_correlation": found.rank_correlation,
+        "plt_rank_correlation": found.plt_rank_correlation,
+    }
+
+
+def _pair(pair: Pair) -> dict[str, Any]:
+    low, high = pair.interval or (None, None)
+    sides = {
+        name: {k: v for k, v in asdict(cell).items() if k != "key"}
+        for name, cell in (("a", pair.a), ("b", pair.b))
+    }
+    difference = {"point": pair.difference, "low": low, "high": high}
+    return {**pair.key, **sides, "difference": difference, "verdict": pair.verdict}

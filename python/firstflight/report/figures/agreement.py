@@ -1,0 +1,73 @@
+"""Two results against each other: a point per cell, on the diagonal where they agree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+
+from firstflight.analysis.compare import Comparison, Pair, SideCell
+from firstflight.report import text
+from firstflight.report.figures.theme import SOFT, Spec, styled, title
+
+_SIZE = 420
+_ROOM = 3.0
+"""Around the points, percentage points."""
+_MANY = 30
+"""More points than this are not labelled."""
+_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
+"""After Okabe and Ito, as the other figures."""
+
+
+def agreement(found: Comparison) -> Spec:
+    """Improvement on one side against the other, with the intervals that there are.
+
+    Args:
+        found: The comparison; at least one pair.
+    """
+    sides = [{**_side("a", pair.a), **_side("b", pair.b)} for pair in found.pairs]
+    rows = [{**_names(pair), **side} for pair, side in zip(found.pairs, sides, strict=True)]
+    values = [value for side in sides for value in side.values()]
+    span = [min([0.0, *values]) - _ROOM, max(values) + _ROOM]
+    scale = alt.Scale(domain=span, nice=False)
+    x = alt.X("a:Q", title=f"improvement, {found.a.name} (%)", scale=scale)
+    y = alt.Y("b:Q", title=f"improvement, {found.b.name} (%)", scale=scale)
+    base = alt.Chart().encode(x=x, y=y, color=_by_page([str(row["page"]) for row in rows]))
+    low, high = (alt.datum(end) for end in span)
+    bars = base.mark_rule(strokeOpacity=0.6)
+    layers = [
+        alt.Chart().mark_rule(color=SOFT, strokeDash=[4, 3]).encode(x=low, y=low, x2=high, y2=high),
+        base.mark_line(strokeWidth=1, strokeOpacity=0.35).encode(order="rtt_ms:Q", detail="page:N"),
+        bars.encode(x="a_low:Q", x2="a_high:Q"),
+        bars.encode(y="b_low:Q", y2="b_high:Q"),
+        base.mark_point(filled=True, size=60, opacity=1),
+    ]
+    if len(rows) <= _MANY:
+        layers.append(base.mark_text(align="left", dx=7, dy=-6, fontSize=10).encode(text="label:N"))
+    chart = alt.layer(*layers).properties(width=_SIZE, height=_SIZE)
+    rank = found.rank_correlation
+    subtitle = [
+        f"A point per page and RTT, {len(rows)} of them; on the dashed line both agree. Bars: 95 % intervals",
+        f"Rank correlation {text.DASH if rank is None else f'{rank:+.2f}'}; "
+        f"same sign in {found.same_sign} of {len(rows)}.",
+    ]
+    heading = title("What TFO saves, by two accounts", subtitle)
+    return styled(alt.hconcat(chart, title=heading, data=alt.NamedData("cells")), {"cells": rows})
+
+
+def _names(pair: Pair) -> dict[str, Any]:
+    rtt_ms = pair.key["rtt_ms"]
+    return {"page": pair.key["page"], "rtt_ms": rtt_ms, "label": f"{text.rtt(rtt_ms)} ms"}
+
+
+def _by_page(names: list[str]) -> alt.Color | alt.ColorValue:
+    """A colour per page, as long as there are colours."""
+    pages = list(dict.fromkeys(names))
+    if len(pages) > len(_COLORS):
+        return alt.ColorValue(_COLORS[0])
+    return alt.Color("page:N", sort=None).scale(domain=pages, range=list(_COLORS[: len(pages)]))
+
+
+def _side(name: str, cell: SideCell) -> dict[str, float]:
+    low, high = (cell.improvement if end is None else end for end in (cell.low, cell.high))
+    return {name: 100 * cell.improvement, f"{name}_low": 100 * low, f"{name}_high": 100 * high}
