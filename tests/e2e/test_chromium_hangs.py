@@ -1,0 +1,105 @@
+"""Real browsers that stop, crash or are busy for ever: the load fails, is made once more, and is reported."""
+
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from small_pages import document, page
+from synth_site import program as installed
+
+from firstflight.clients.chromium.browser import find_browser
+from firstflight.clients.chromium.client import Chromium, Patience
+from firstflight.engines.emulate import Emulator
+from firstflight.engines.task import Record
+from firstflight.experiment.plan import Plan
+from firstflight.experiment.run import Outcome, run_experiment
+from firstflight.experiment.watch import Watch
+from firstflight.pages import LoadedPage
+
+LOAD_MS = 6_000
+PATIENCE = Patience(start_ms=20_000, load_ms=LOAD_MS)
+PLAN = Plan(pages=("slow",), rtt=(20.0,), mode=("tcp",), client="chromium", repeats=1, jobs=1)
+SLOW = page("slow", document(server_ms=2_000.0))
+
+# Becomes the browser; a child of it sends the browser a signal once it is connected to a server of its lab.
+TREACHEROUS = """\
+    #!{python}
+    import os, signal, sys, time
+    browser = os.getpid()
+    first = not os.path.exists({mark!r})
+    open({mark!r}, "w").close()
+
+    def connected():
+        lines = open("/proc/self/net/tcp").read().splitlines()[1:]
+        return any(line.split()[2].endswith(":0050") and line.split()[3] == "01" for line in lines)
+
+    if (first or {always}) and os.fork() == 0:
+        while not connected():
+            time.sleep(0.02)
+        os.kill(browser, signal.{signal})
+        os._exit(0)
+    os.execv({browser!r}, [{browser!r}, *sys.argv[1:]])
+"""
+
+
+class Witness(Watch):
+    """Remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Record, bool]] = []
+
+    def made(self, record: Record, *, settled: bool) -> None:
+        if not record["relay"].get("late"):
+            self.told.append((record, settled))
+
+
+def treacherous(folder: Path, signal: str, *, always: bool) -> Path:
+    """A browser that gets `signal` in the middle of its first load, or of every."""
+    browser = str(find_browser(installed("chromium")))
+    values = {"python": sys.executable, "mark": str(folder / "mark"), "browser": browser}
+    program = folder / "browser"
+    program.write_text(textwrap.dedent(TREACHEROUS).format(**values, signal=signal, always=always))
+    program.chmod(0o755)
+    return program
+
+
+def run(browser: Path, slow: LoadedPage, folder: Path) -> tuple[Outcome, list[tuple[Record, bool]]]:
+    engine = Emulator(clients={"chromium": Chromium(browser, patience=PATIENCE)})
+    witness = Witness()
+    return run_experiment(PLAN, [slow], engine, folder, watch=witness), witness.told
+
+
+@pytest.mark.usefixtures("emulator")
+@pytest.mark.parametrize("signal", ["SIGSTOP", "SIGSEGV"])
+def test_a_load_whose_browser_stops_or_crashes_is_made_once_more(signal: str, tmp_path: Path) -> None:
+    outcome, told = run(treacherous(tmp_path, signal, always=False), SLOW, tmp_path / "out")
+    assert [(record["load"]["status"], settled) for record, settled in told] == [
+        ("failed", False),
+        ("ok", True),
+    ]
+    assert told[0][0]["broken"] is True
+    assert "broken" not in told[1][0]
+    assert outcome.empty_cells == 0
+
+
+@pytest.mark.usefixtures("emulator")
+def test_a_browser_that_always_stops_fails_the_load_for_good(tmp_path: Path) -> None:
+    outcome, told = run(treacherous(tmp_path, "SIGSTOP", always=True), SLOW, tmp_path / "out")
+    assert [(record["load"]["status"], settled) for record, settled in told] == [
+        ("failed", False),
+        ("failed", True),
+    ]
+    assert all("hung" in str(record["load"]["error"]) for record, _ in told)
+    assert outcome.empty_cells == 1
+
+
+@pytest.mark.usefixtures("emulator")
+def test_a_page_whose_script_never_ends_fails_at_the_loads_limit(tmp_path: Path) -> None:
+    body = b"<!doctype html><script>for (;;);</script>"
+    file = tmp_path / "document.html"
+    file.write_bytes(body)
+    endless = LoadedPage(page("slow", document(body_bytes=len(body))).page, {0: file})
+    _, told = run(find_browser(installed("chromium")), endless, tmp_path / "out")
+    assert [record["load"]["status"] for record, _ in told] == ["failed", "failed"]
+    assert all(f"{LOAD_MS}ms" in str(record["load"]["error"]) for record, _ in told)
