@@ -161,7 +161,7 @@ REFUSED: dict[str, tuple[str, Make, str]] = {
     "bodies that are only claimed": (
         "x.har",
         lambda f: (f / "x.har").write_bytes(har(entry(URL, content={"size": 1 << 31}, bodySize=1 << 31))),
-        "MiB of bodies are not in it",
+        "MiB of bodies and headers are not in it",
     ),
 }
 

@@ -33,6 +33,13 @@ def har(*entries: dict[str, Any], **response: object) -> bytes:
     return json.dumps({"log": {"entries": [document, *entries]}}).encode()
 
 
+def profile(**fields: object) -> bytes:
+    """A profile of a document; `fields` override."""
+    document = {"url": URL, "kind": "document", "mime": "text/html", "request_bytes": 300, "header_bytes": 200}
+    resources = [{**document, "body_bytes": 100, **fields}]
+    return json.dumps({"format": "firstflight-profile/1", "name": "x", "resources": resources}).encode()
+
+
 def wacz(path: Path, name: str, data: bytes, mode: int = 0o644) -> None:
     """A WACZ with one member."""
     member = zipfile.ZipInfo(name)
@@ -69,9 +76,14 @@ def test_a_size_that_lies_makes_no_body_longer(tmp_path: Path, size: float) -> N
 
 def test_bodies_that_are_not_there_are_made_up_to_a_bound(tmp_path: Path) -> None:
     size = MOST_SYNTHESISED_BYTES + 1
-    with pytest.raises(PageInputError, match="512 MiB of bodies are not in it") as caught:
+    with pytest.raises(PageInputError, match="512 MiB of bodies and headers are not in it") as caught:
         opened(tmp_path / "x.har", har(content={"size": size, "mimeType": "video/mp4"}, bodySize=size))
     assert "record the page with its bodies" in caught.value.hint
+
+
+def test_headers_that_are_not_there_are_made_up_to_a_bound(tmp_path: Path) -> None:
+    with pytest.raises(PageInputError, match="MiB of bodies and headers are not in it"):
+        opened(tmp_path / "x.json", profile(header_bytes=MOST_SYNTHESISED_BYTES))
 
 
 def test_a_link_in_a_wacz_is_not_followed(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from firstflight.pages.pages_list import check_url, read_pages_list
 from firstflight.pages.profile import embedded_names, embedded_page, read_profile
 
 MOST_SYNTHESISED_BYTES = 1 << 29
-"""Bodies that a page does not hold are made in memory, at each load."""
+"""What a page does not hold of its bodies and headers is made in memory, at each load."""
 
 
 def open_pages(specs: Sequence[str]) -> list[LoadedPage]:
@@ -48,12 +48,13 @@ def load_page(spec: str) -> list[LoadedPage]:
 
 
 def _makeable(page: LoadedPage, spec: str) -> LoadedPage:
-    """Refuses bodies that are not there and said to be longer than can be made up."""
-    resources = enumerate(page.page.resources)
-    made = sum(resource.body_bytes for index, resource in resources if index not in page.bodies)
+    """Refuses bodies and headers that are not there and said to be longer than can be made up."""
+    resources = page.page.resources
+    made = sum(r.body_bytes for index, r in enumerate(resources) if index not in page.bodies)
+    made += sum(r.header_bytes + r.request_bytes for r in resources)
     if made > MOST_SYNTHESISED_BYTES:
         raise PageInputError(
-            f"{spec[:80]}: {page.page.name}: {made >> 20} MiB of bodies are not in it",
+            f"{spec[:80]}: {page.page.name}: {made >> 20} MiB of bodies and headers are not in it",
             f"at most {MOST_SYNTHESISED_BYTES >> 20} MiB are made up: record the page with its bodies",
         )
     return page
