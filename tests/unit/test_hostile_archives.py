@@ -35,7 +35,13 @@ def har(*entries: dict[str, Any], **response: object) -> bytes:
 
 def profile(**fields: object) -> bytes:
     """A profile of a document; `fields` override."""
-    document = {"url": URL, "kind": "document", "mime": "text/html", "request_bytes": 300, "header_bytes": 200}
+    document = {
+        "url": URL,
+        "kind": "document",
+        "mime": "text/html",
+        "request_bytes": 300,
+        "header_bytes": 200,
+    }
     resources = [{**document, "body_bytes": 100, **fields}]
     return json.dumps({"format": "firstflight-profile/1", "name": "x", "resources": resources}).encode()
 
