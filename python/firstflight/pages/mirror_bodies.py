@@ -17,10 +17,12 @@ from firstflight.pages.archives.bodies import MOST_TEXT_BYTES
 from firstflight.pages.archives.store import BodyStore
 from firstflight.pages.clear import is_text
 from firstflight.pages.crawl import mime_of
+from firstflight.pages.exchanges import plain_url
 from firstflight.pages.loaded import Spare
 from firstflight.pages.mirror_files import MirrorFiles, host_folders
 
 MOST_SPARE = 2_000
+_URL = re.compile(rb"https?:(?:\\?/){2}[^\s\"'<>()\x7f-\xff]{1,2000}")
 
 
 class MirrorBodies:
@@ -44,11 +46,17 @@ class MirrorBodies:
         return file.absolute() if served == body else self._store.add([served], str(file))
 
     def spare(self, files: MirrorFiles, known: set[str]) -> tuple[Spare, ...]:
-        """The files that none of the URLs in `known` means."""
-        urls = files.urls()
+        """The files that none of the URLs in `known` means: by their names, and by what texts call them."""
+        urls = {url: path for url in self._written(files) if (path := files.find(url))} | files.urls()
         urls |= {f"{url}index.html": path for url, path in urls.items() if path.name == "index.html"}
         spare = sorted(url for url in urls if url not in known and "#" not in url)
         return tuple(self._spare(url, urls[url]) for url in spare[:MOST_SPARE])
+
+    def _written(self, files: MirrorFiles) -> set[str]:
+        """Every absolute URL in a text of the mirror, as HTML, style sheets and scripts write it."""
+        small = (file for file in set(files.urls().values()) if file.stat().st_size <= MOST_TEXT_BYTES)
+        written = (found for file in small for found in _URL.findall(file.read_bytes()))
+        return {plain_url(url.decode().replace("\\", "").replace("&amp;", "&")) for url in written}
 
     def _spare(self, url: str, path: Path) -> Spare:
         mime = mimetypes.guess_type(urlsplit(url).path)[0] or mime_of(path, "other")
