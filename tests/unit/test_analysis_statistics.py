@@ -4,12 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firstflight.analysis.statistics import (
+    adjusted_p_values,
     chance_of_sign,
     coefficient_of_variation,
     improvement,
     median,
     null_improvement,
     p_value,
+    shift,
     verdict,
 )
 
@@ -94,3 +96,35 @@ def test_intervals_of_equal_modes_exclude_zero_about_as_often_as_is_said() -> No
 def test_two_blocks_agree_by_chance_half_the_time() -> None:
     assert chance_of_sign(2) == 0.5
     assert chance_of_sign(5) == 1 / 16
+
+
+def test_the_shift_is_the_median_of_the_means_of_differences() -> None:
+    assert shift([10.0, 20.0, 40.0], [9.0, 18.0, 31.0])["point"] == pytest.approx(3.5)
+
+
+def test_the_interval_of_the_shift_is_exact() -> None:
+    tcp_ms = [float(value) for value in (1, 2, 4, 8, 16, 32)]
+    assert shift(tcp_ms, [0.0] * 6) == {"point": pytest.approx(8.5), "low": 1.0, "high": 32.0}
+    assert shift(tcp_ms[:5], [0.0] * 5)["low"] is None
+
+
+def test_p_values_of_many_cells_are_raised() -> None:
+    assert adjusted_p_values([0.01, None, 0.02, 0.04]) == [
+        pytest.approx(0.03),
+        None,
+        pytest.approx(0.03),
+        pytest.approx(0.04),
+    ]
+    assert adjusted_p_values([None]) == [None]
+
+
+@pytest.mark.parametrize("blocks", [5, 10])
+def test_intervals_cover_the_truth_as_often_as_they_say(blocks: int) -> None:
+    """Loads as a noisy machine makes them: a level per block, heavy tails, and no difference between modes."""
+    dice, rounds, verdicts = np.random.default_rng(blocks), 1000, []
+    for _ in range(rounds):
+        level = 1000 * np.exp(dice.normal(0, 0.005, blocks))
+        tcp_ms, tfo_ms = (list(level * np.exp(0.01 * dice.standard_t(3, blocks))) for _ in range(2))
+        verdicts.append(verdict(improvement(tcp_ms, tfo_ms)))
+    assert 0.93 <= verdicts.count("no difference shown") / rounds <= 0.97
+    assert verdicts.count("faster") / rounds <= 0.05

@@ -12,11 +12,13 @@ from firstflight.analysis.proof import prove
 from firstflight.analysis.statistics import (
     CONFIDENCE,
     RESAMPLES,
+    adjusted_p_values,
     coefficient_of_variation,
     improvement,
     median,
     null_improvement,
     p_value,
+    shift,
     verdict,
 )
 from firstflight.analysis.warnings import find_warnings
@@ -74,7 +76,7 @@ def summarize_pairs(pairs: Sequence[CellPair], *, torn: bool = False) -> dict[st
             "method": "paired percentile bootstrap",
             "resamples": RESAMPLES,
         },
-        "cells": [_cell(pair) for pair in pairs],
+        "cells": _adjusted([_cell(pair) for pair in pairs]),
         "warnings": find_warnings(pairs, torn=torn),
     }
 
@@ -94,11 +96,18 @@ def _cell(pair: CellPair) -> dict[str, Any]:
         "tcp_cv": coefficient_of_variation(tcp_ms),
         "tfo_cv": coefficient_of_variation(tfo_ms),
         "improvement": found,
+        "shift_ms": shift(*paired),
         "p_value": p_value(*paired),
         "verdict": verdict(found),
         "null_improvement": null_improvement(paired[0]),
         "proof": prove(pair),
     }
+
+
+def _adjusted(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The cells with `p_adjusted`: a table of many cells shows small p values by chance alone."""
+    raised = adjusted_p_values([cell["p_value"] for cell in cells])
+    return [{**cell, "p_adjusted": value} for cell, value in zip(cells, raised, strict=True)]
 
 
 def _counts(pair: CellPair, mode: str) -> dict[str, int]:

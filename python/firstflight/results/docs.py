@@ -25,6 +25,7 @@ it, so `firstflight report DIR` can make it again.
 | `observations.txt` | the table in the course's own format, with an honest sign |
 | `figures/` | waterfalls, curves and critical paths, each as SVG and PNG |
 | `report.html` | all of it on one page that needs no network |
+| `cells.parquet`, `sweep.json` | of a run with `keep = "loads"`, in place of the four above: medians and improvement per page and path, and how the improvement is distributed ([sweeps.md](sweeps.md)) |
 
 Times are milliseconds, rates Mbit/s, sizes bytes. "null" says when a value is missing.
 """  # noqa: E501
@@ -44,7 +45,9 @@ _SUMMARY = """
 | `tcp_ms`, `tfo_ms` | PLT: `median`, and `low` to `high`, the 95 % bootstrap interval of the median; over the paired blocks, or over all ok loads where none is paired |
 | `tcp_cv`, `tfo_cv` | coefficient of variation of the PLT (standard deviation / mean); null below 2 loads |
 | `improvement` | (PLT_tcp - PLT_tfo) / PLT_tcp of the medians, signed (positive: TFO is faster), as a fraction: `point`, and the 95 % interval `low` to `high` |
+| `shift_ms` | PLT_tcp - PLT_tfo by Hodges and Lehmann, ms: `point`, and an exact distribution-free 95 % interval `low`, `high` (null below 6 blocks) |
 | `p_value` | Wilcoxon signed-rank test on the paired blocks, two-sided |
+| `p_adjusted` | `p_value` with the number of cells taken into account (Benjamini and Hochberg's false discovery rate) |
 | `verdict` | `faster` or `slower` where the interval of the improvement excludes 0, else `no difference shown`. Views show `not proved` instead where `proof.ok` is false |
 | `null_improvement` | the same statistic on tcp against tcp (alternate blocks): how large an "improvement" noise alone makes; null below 2 blocks |
 | `proof` | `tfo_connections`, `tfo_offered`, `tfo_accepted` of the `tfo` loads, `tcp_offered` of the `tcp` loads, `ok`, and `text` for people |
