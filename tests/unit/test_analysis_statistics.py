@@ -120,7 +120,7 @@ def test_p_values_of_many_cells_are_raised() -> None:
 
 @pytest.mark.parametrize("blocks", [5, 10])
 def test_intervals_cover_the_truth_as_often_as_they_say(blocks: int) -> None:
-    """Loads as a noisy machine makes them: a level per block, heavy tails, and no difference between modes."""
+    """Loads as a noisy machine makes them: a level per block, heavy tails, no difference between modes."""
     dice, rounds, verdicts = np.random.default_rng(blocks), 1000, []
     for _ in range(rounds):
         level = 1000 * np.exp(dice.normal(0, 0.005, blocks))
