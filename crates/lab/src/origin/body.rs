@@ -125,7 +125,7 @@ impl Part {
             (Ok(first), Ok(last)) if first <= last => Self::Bytes(first..last.saturating_add(1).min(length)),
             (Ok(first), Err(_)) if field.ends_with('-') => Self::Bytes(first..length),
             (Err(_), Ok(0)) => Self::Beyond,
-            (Err(_), Ok(last)) if field.starts_with("bytes=-") => {
+            (Err(_), Ok(last)) if field.starts_with("bytes=-") && length > 0 => {
                 Self::Bytes(length.saturating_sub(last)..length)
             }
             _ => Self::Whole,
@@ -156,6 +156,12 @@ mod tests {
         ] {
             assert_eq!(Part::of(field, 10), part, "{field}");
         }
+    }
+
+    #[test]
+    fn the_end_of_an_empty_body_is_all_of_it() {
+        assert_eq!(Part::of("bytes=-3", 0), Part::Whole);
+        assert_eq!(Part::of("bytes=0-", 0), Part::Beyond);
     }
 
     #[test]
