@@ -1,4 +1,4 @@
-"""Reads a pcapng file as far as the tests need it: IPv4 packets with their TCP headers (RFC 9293, 791)."""
+"""Reads a pcapng file as far as tests and scripts need it: IPv4 packets with TCP headers (RFC 9293, 791)."""
 
 import struct
 from collections.abc import Iterator
@@ -16,7 +16,9 @@ class Packet:
 
     time_s: float
     source: str
+    source_port: int
     destination: str
+    destination_port: int
     syn: bool
     ack: bool
     payload: bytes
@@ -68,7 +70,9 @@ def _packet(body: bytes, units_per_s: int) -> Packet | None:
     return Packet(
         ((high << 32) + low) / units_per_s,
         ".".join(map(str, ip[12:16])),
+        int.from_bytes(tcp[:2]),
         ".".join(map(str, ip[16:20])),
+        int.from_bytes(tcp[2:4]),
         bool(tcp[13] & 0x02),
         bool(tcp[13] & 0x10),
         tcp[header:],

@@ -1,0 +1,103 @@
+"""What docs/studies/tls.md stands on: how long a ClientHello is, and which round trip that costs."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pcapng
+import pytest
+from small_pages import assert_ok, document, load, page
+from synth_site import program as installed
+
+from firstflight.clients.chromium.browser import find_browser
+from firstflight.clients.chromium.client import Chromium
+from firstflight.clients.program import Program
+from firstflight.engines.emulate import Emulator
+from firstflight.engines.preload import preload_library
+from firstflight.engines.task import PlannedLoad, Record
+from firstflight.pages import LoadedPage
+
+RTT_MS = 200.0
+SYN_DATA_BYTES = 1420
+RECORD_HEADER_BYTES = 5
+
+Fetch = Callable[..., Record]
+
+
+class Captured(Chromium):
+    """The browser, its packets kept."""
+
+    def __init__(self, browser: Path, file: Path) -> None:
+        super().__init__(browser)
+        self._file = file
+
+    def equip(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
+        return super().equip({**job, "capture": str(self._file)}, planned, page)
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Path:
+    return tmp_path / "load.pcapng"
+
+
+@pytest.fixture
+def fetch(emulator: Emulator, capture: Path) -> Fetch:
+    """Loads a document over TLS in the browser; `emulator` sees to it that a laboratory can be built."""
+    browser = Captured(find_browser(installed("chromium")), capture)
+    engine = Emulator(clients={"chromium": browser})
+
+    def fetch(mode: str, *, post_quantum: bool) -> Record:
+        secure = page("secure", document(url="https://o0.test/"))
+        fields = {"client": "chromium", "scheme": "recorded", "post_quantum": post_quantum}
+        record = load(engine, secure, mode, RTT_MS, **fields)
+        assert_ok(record)
+        return record
+
+    return fetch
+
+
+def hello_bytes(capture: Path) -> tuple[int, int]:
+    """Of the first SYN with data: the length of the TLS record that begins in it, and how much it carries."""
+    payload = next(packet.payload for packet in pcapng.read(capture) if packet.syn and packet.payload)
+    return RECORD_HEADER_BYTES + int.from_bytes(payload[3:5]), len(payload)
+
+
+def round_trips(record: Record) -> float:
+    """To the first byte of the document."""
+    return record["load"]["first_byte_ms"] / RTT_MS
+
+
+def test_the_browsers_client_hello_is_longer_than_a_syn(fetch: Fetch, capture: Path) -> None:
+    fetch("tfo", post_quantum=True)
+    length, carried = hello_bytes(capture)
+    assert carried == SYN_DATA_BYTES < length
+
+
+def test_without_the_post_quantum_share_it_fits(fetch: Fetch, capture: Path) -> None:
+    fetch("tfo", post_quantum=False)
+    length, carried = hello_bytes(capture)
+    assert length == carried < SYN_DATA_BYTES / 2
+
+
+@pytest.mark.parametrize("post_quantum", [True, False])
+def test_without_fast_open_the_browser_takes_three_round_trips(post_quantum: bool, fetch: Fetch) -> None:
+    """Without the share it speaks TLS 1.2; False Start spares that the second round trip of its handshake."""
+    assert 3 <= round_trips(fetch("tcp", post_quantum=post_quantum)) < 3.9
+
+
+def test_fast_open_saves_the_browser_a_round_trip_if_its_client_hello_fits(fetch: Fetch) -> None:
+    assert 2 <= round_trips(fetch("tfo", post_quantum=False)) < 2.9
+
+
+def test_fast_open_saves_the_browser_none_if_it_does_not(fetch: Fetch) -> None:
+    assert round_trips(fetch("tfo", post_quantum=True)) >= 3
+
+
+@pytest.mark.parametrize("name", ["curl", "wget2"])
+def test_other_clients_do_without_the_share_when_told(name: str, emulator: Emulator) -> None:
+    program = Program(name, installed(name), preload_library())
+    engine = Emulator(clients={name: program})
+    secure = page("secure", document(url="https://o0.test/"))
+    record = load(engine, secure, "tfo", client=name, scheme="recorded", post_quantum=False)
+    assert_ok(record)
+    assert [0 < row["syn_payload_bytes"] < SYN_DATA_BYTES for row in record["connections"]] == [True]
