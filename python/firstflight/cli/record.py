@@ -1,6 +1,7 @@
 """`firstflight record`: pages of the network become an archive."""
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -55,13 +56,14 @@ def command(
     browsing = Browsing(find_browser(browser), round(timeout * 1000))
     with tempfile.TemporaryDirectory(prefix="firstflight-", ignore_cleanup_errors=True) as folder:
         visits, stopped = _visit_all(wanted, browsing, Path(folder), retries, talk)
-        had = [visit for visit in visits if visit.had]
-        if had:
+        try:
             with interruptible():
-                write_wacz(out, had)
+                written = _write(out, visits)
+        except Interrupted as interrupted:
+            written, stopped = 0, interrupted.signal
     if as_json:
-        show_json({"file": str(out) if had else None, "pages": [_described(visit) for visit in visits]})
-    return _end(out, wanted, visits, stopped, talk)
+        show_json({"file": str(out) if written else None, "pages": [_described(visit) for visit in visits]})
+    return _end(out, wanted, written, stopped, talk)
 
 
 def _wanted(arguments: Iterable[str]) -> list[str]:
@@ -111,6 +113,14 @@ def _visit_all(
     return visits, None
 
 
+def _write(out: Path, visits: list[Visit]) -> int:
+    """Writes the pages that could be had; how many."""
+    had = [visit for visit in visits if visit.had]
+    if had:
+        write_wacz(out, had)
+    return len(had)
+
+
 def _say(made: Visit, talk: Talk) -> None:
     """What came of one page: on stderr, at once."""
     if not made.had:
@@ -142,12 +152,11 @@ def _described(made: Visit) -> dict[str, Any]:
     }
 
 
-def _end(out: Path, wanted: list[str], visits: list[Visit], stopped: int | None, talk: Talk) -> int:
-    had = sum(visit.had for visit in visits)
-    if had:
-        talk.note(f"wrote {out}: {had} of {len(wanted)} pages")
+def _end(out: Path, wanted: list[str], written: int, stopped: int | None, talk: Talk) -> int:
+    if written:
+        talk.note(f"wrote {out}: {written} of {len(wanted)} pages")
     if stopped is not None:
-        kept = f"{out} has the pages recorded before" if had else "nothing was written"
-        talk.error(f"stopped by signal {stopped} after {len(visits)} of {len(wanted)} pages; {kept}")
+        kept = f"{out} has the pages recorded before" if written else "nothing was written"
+        talk.error(f"stopped by {signal.Signals(stopped).name}; {kept}")
         return 128 + stopped
-    return 0 if had == len(wanted) else 1
+    return 0 if written == len(wanted) else 1

@@ -22,6 +22,7 @@ QUIET_MS = 1_500
 _DRIVER = "firstflight.record.driver"
 _START_S = 90.0
 """What starting, resting and ending may take beside the load."""
+_END_S = 15.0
 _HOSTS = Path("/etc/hosts")
 
 
@@ -51,20 +52,30 @@ def browse(url: str, browsing: Browsing, folder: Path) -> Drive:
         [sys.executable, "-P", "-m", _DRIVER, str(result)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
-        stderr=(folder / "stderr").open("wb"),
+        stderr=subprocess.PIPE,
         env={**os.environ, "TMPDIR": str(folder)},
         start_new_session=True,
     )
     job = json.dumps(_job(url, browsing, folder).to_json()).encode()
     try:
-        process.communicate(job, timeout=_START_S + browsing.timeout_ms / 1000)
+        _, said = process.communicate(job, timeout=_START_S + browsing.timeout_ms / 1000)
     except subprocess.TimeoutExpired:
+        _end(process)
         return Drive(error="the browser hung", broken=True)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    return _result(result, process.returncode)
+    except BaseException:
+        _end(process)
+        raise
+    return _result(result, said)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends the driver. What it started ends with it, and is gone when its standard error is closed."""
+    process.terminate()
+    try:
+        process.communicate(timeout=_END_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _job(url: str, browsing: Browsing, folder: Path) -> DriveJob:
@@ -102,8 +113,9 @@ def _authority() -> str | None:
     return file if file and Path(file).is_file() else None
 
 
-def _result(file: Path, code: int) -> Drive:
+def _result(file: Path, said: bytes) -> Drive:
     try:
         return Drive.from_json(json.loads(file.read_text()))
     except (OSError, ValueError):
-        return Drive(error=f"the browser's driver ended with code {code}", broken=True)
+        last = said.decode(errors="replace").strip().rpartition("\n")[2]
+        return Drive(error=f"the browser's driver failed: {last[:200] or 'it says nothing'}", broken=True)

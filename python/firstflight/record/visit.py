@@ -61,10 +61,10 @@ class Visit:
     @property
     def problem(self) -> str:
         """Why the page could not be had, or what is wrong with it; empty if nothing is."""
-        if self.too_late:
-            return "no load event in time; what came until then is recorded"
         if not self.had:
             return self.drive.error or "no answer"
+        if self.too_late:
+            return "no load event in time; what came until then is recorded"
         status = next((p.exchange.status for p in self.pairs if not p.exchange.location), 0)
         return f"answered with status {status}" if status >= 400 else ""
 

@@ -22,6 +22,7 @@ from firstflight.pages.loaded import LoadedPage
 
 _MOST_LIST = 1 << 24
 _MOST_MEMBERS = 10_000
+_MOST_PAGES = 1_000
 
 
 def open_wacz(path: Path, url: str = "") -> list[LoadedPage]:
@@ -49,7 +50,7 @@ def _read(path: Path, read: Callable[[zipfile.ZipFile], list[LoadedPage]]) -> li
 def _pages_of(archive: zipfile.ZipFile, path: Path, url: str) -> list[LoadedPage]:
     listed = _listed(archive)
     collected = _collected(archive, path, listed)
-    hars = _hars(archive, listed, normal_url(url))
+    hars = _hars(archive, str(path), listed, normal_url(url))
     source = f"WACZ {path.name}"
     if not hars:
         return [page_of_records(collected, str(path), source, url)]
@@ -62,7 +63,7 @@ def _pages_of(archive: zipfile.ZipFile, path: Path, url: str) -> list[LoadedPage
     return pages
 
 
-def _hars(archive: zipfile.ZipFile, listed: list[object], url: str) -> list[str]:
+def _hars(archive: zipfile.ZipFile, place: str, listed: list[object], url: str) -> list[str]:
     """HARs of the page `url`, or of all pages; of several recordings of `url` the first's."""
     names = set(archive.namelist())
     found = [
@@ -73,7 +74,11 @@ def _hars(archive: zipfile.ZipFile, listed: list[object], url: str) -> list[str]
         and line["har"] in names
         and url in ("", normal_url(str(line.get("url"))))
     ]
-    return found[:1] if url else found
+    if len(found) > _MOST_PAGES and not url:
+        raise PageInputError(
+            f"{place}: {len(found)} pages are too many", "name one as 'FILE#http://host/path'"
+        )
+    return found[:1] if url else list(dict.fromkeys(found))
 
 
 def _collected(archive: zipfile.ZipFile, path: Path, listed: list[object]) -> Collected:

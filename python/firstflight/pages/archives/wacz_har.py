@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from firstflight.errors import PageInputError
+from firstflight.pages.archives.assemble import check_count
 from firstflight.pages.archives.entry import Entry
 from firstflight.pages.archives.har_entry import Dropped, read_entry
 from firstflight.pages.archives.har_fields import Node, moment_ms, node, nodes, positive, text
@@ -45,11 +46,12 @@ def read_timed(
         notes: Counts what is left out, by reason.
 
     Raises:
-        PageInputError: The HAR is damaged or names no answer.
+        PageInputError: The HAR is damaged, too long, or names no answer.
     """
     log = _log(archive, place, member)
     pages, store = nodes(log, "pages"), BodyStore(place)
     page: Node = pages[0] if pages else {}
+    check_count(len(nodes(log, "entries")), f"{place}: {member}")
     began = moment_ms(page, "startedDateTime") or 0.0
     entries: list[Entry] = []
     for raw in nodes(log, "entries"):
