@@ -12,7 +12,7 @@ import pytest
 from netlog_double import Log
 
 from firstflight.clients.chromium.job import Drive, Fetch
-from firstflight.errors import UsageError
+from firstflight.errors import PageInputError, UsageError
 from firstflight.pages import LoadedPage, load_page
 from firstflight.record.cdxj import surt
 from firstflight.record.netlog import open_netlog
@@ -194,6 +194,26 @@ def test_what_the_browser_asks_on_its_own_account_is_left_out(tmp_path: Path) ->
     assert opened is not None
     pairs, lost = pair(exchanges_of(opened, tmp_path), [])
     assert ([found.exchange.url for found in pairs], lost) == (["http://a.test/w"], [])
+
+
+@pytest.mark.parametrize(
+    ("har", "message"),
+    [
+        (b"", "is no HAR"),
+        (b"[" * 100_000, "is no HAR"),
+        (b'{"log": {"entries": [{"_warcRecordId": "unknown"}]}}', "none of its answers is in the archive"),
+        (b'{"log": {"entries": [' + b"{}," * 30_000 + b"{}]}}", "30001 requests are too many"),
+    ],
+)
+def test_a_damaged_har_names_the_archive_and_the_file(
+    har: bytes, message: str, wacz: Path, tmp_path: Path
+) -> None:
+    damaged = tmp_path / "damaged.wacz"
+    with zipfile.ZipFile(wacz) as before, zipfile.ZipFile(damaged, "w") as after:
+        for name in before.namelist():
+            after.writestr(name, har if name == "har/1.har" else before.read(name))
+    with pytest.raises(PageInputError, match=f"damaged.wacz.*har/1.har.*{message}"):
+        load_page(str(damaged))
 
 
 def test_nothing_is_left_where_it_cannot_be_written(tmp_path: Path) -> None:
