@@ -15,6 +15,7 @@ use crate::LabError;
 use crate::client::{self, TlsOptions};
 use crate::exec::{Directory, SETTLING, lines};
 use crate::lab::{Lab, LabConfig};
+use crate::net::AddressPlan;
 use crate::origin::{Bodies, Headers, Scheme, Served};
 use crate::relay::{Keep, RelayReport};
 use crate::scheduling::Scheduling;
@@ -49,6 +50,12 @@ pub struct Job {
     pub ca_file: Option<PathBuf>,
     /// What the packets cross.
     pub path: PathConfig,
+    /// How far each origin is.
+    #[serde(default)]
+    pub origin_rtt: OriginRtt,
+    /// Whether the built-in loader waits for names as long as the recording did.
+    #[serde(default)]
+    pub lookups: bool,
     /// The treatment.
     pub mode: Mode,
     /// Which cookies the client has.
@@ -82,6 +89,17 @@ pub enum Client {
     Loader,
     /// Somebody else's program.
     Command(Command),
+}
+
+/// How far each origin is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OriginRtt {
+    /// All are as far as the path is long.
+    #[default]
+    Path,
+    /// The nearest one is; the others are farther by as much as in the recording.
+    Recorded,
 }
 
 /// The transport treatment under test.
@@ -171,7 +189,16 @@ impl Job {
             .validate()
             .map_err(|error| LabError::new(format!("page.{error}"), error.hint))?;
         job.scheme.apply(&mut job.page);
+        if job.origin_rtt == OriginRtt::Recorded {
+            job.path.origin_rtt_ms = job.recorded_rtts();
+        }
         Ok(job)
+    }
+
+    /// Round-trip time of each host, in the order of their addresses.
+    fn recorded_rtts(&self) -> Vec<f64> {
+        let rtt_ms = |(host, _): (&str, _)| self.path.rtt_ms + self.page.farther_ms(host);
+        AddressPlan::new([&self.page]).hosts().map(rtt_ms).collect()
     }
 
     /// Builds the lab, primes it, loads the page once, and hears the witnesses.
@@ -250,6 +277,7 @@ impl Job {
     fn config(&self) -> Config {
         Config {
             keep_alive: self.keep_alive,
+            lookups: self.lookups,
             request_timeout: self.request_timeout_ms * NANOS_PER_MS,
             load_timeout: self.timeout_ms * NANOS_PER_MS,
             ..Config::default()

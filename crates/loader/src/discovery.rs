@@ -1,9 +1,11 @@
 //! Who discovers whom: from a resource's discovery to its settling.
 //!
-//! A resource is discovered by its initiator, may wait out a delay of its own, is queued, transferred and
-//! processed, and is settled when nothing of it is left to do. A failed resource discovers nothing more.
+//! A resource is discovered by its initiator, may wait for another to be settled and wait out a delay of its
+//! own, is queued, transferred and processed, and is settled when nothing of it is left to do. A failed resource
+//! discovers nothing more, and nothing waits for what it would have discovered.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::loader::Loader;
 use crate::pool::Waiting;
@@ -16,6 +18,8 @@ pub(crate) struct Progress {
     pub(crate) phase: Phase,
     /// Children the parser has met so far.
     met: usize,
+    /// Discovered, and waiting for another resource to be settled.
+    held: bool,
     /// Its place in the order of discovery.
     order: u32,
 }
@@ -24,9 +28,11 @@ pub(crate) struct Progress {
 pub(crate) enum Phase {
     #[default]
     Unknown,
-    /// Delayed, queued, in transfer or in processing.
+    /// Waiting for another, delayed, queued, in transfer or in processing.
     Pending,
     Settled,
+    /// Will never be discovered.
+    Lost,
 }
 
 impl Loader {
@@ -35,6 +41,17 @@ impl Loader {
         self.progress[resource].phase = Phase::Pending;
         let planned = &self.plan.resources[resource];
         self.outstanding.add(planned.blocks_load);
+        let waits = |after: usize| matches!(self.progress[after].phase, Phase::Unknown | Phase::Pending);
+        if planned.after.is_some_and(waits) {
+            self.progress[resource].held = true;
+        } else {
+            self.delay(resource, now);
+        }
+    }
+
+    /// A discovered resource waits for nothing but its own delay.
+    fn delay(&mut self, resource: usize, now: Nanos) {
+        let planned = &self.plan.resources[resource];
         if planned.delay == 0 {
             self.queue(resource, now);
         } else {
@@ -63,7 +80,9 @@ impl Loader {
                 resource,
             },
         );
-        self.serve(origin, now);
+        if self.is_resolved(origin, now) {
+            self.serve(origin, now);
+        }
     }
 
     /// The header redirects: Fetch Standard, "HTTP-redirect fetch", goes on without waiting for the body.
@@ -114,12 +133,13 @@ impl Loader {
                 .get_or_insert_with(|| format!("the document failed: {error}"));
         }
         self.settle(resource, now);
+        self.lose_undiscovered(resource, now);
     }
 
     /// Says of each resource that was never discovered why it has no request.
     pub(crate) fn name_undiscovered(&mut self) {
         for (record, progress) in self.records.iter_mut().zip(&self.progress) {
-            if progress.phase == Phase::Unknown {
+            if matches!(progress.phase, Phase::Unknown | Phase::Lost) {
                 let initiator = record.initiator.unwrap_or_default();
                 record.error = Some(format!(
                     "never discovered: resource {initiator} did not get that far"
@@ -146,8 +166,40 @@ impl Loader {
         }
     }
 
+    /// What a failed resource has not discovered nobody will.
+    fn lose_undiscovered(&mut self, failed: usize, now: Nanos) {
+        let mut ended = vec![failed];
+        while let Some(parent) = ended.pop() {
+            let planned = &self.plan.resources[parent];
+            let ranges = [&planned.redirects, &planned.parsed, &planned.requested];
+            let children: Vec<_> = ranges
+                .into_iter()
+                .flat_map(|range| self.plan.children[range.clone()].iter().copied())
+                .filter(|&child| self.progress[child].phase == Phase::Unknown)
+                .collect();
+            for &child in &children {
+                self.progress[child].phase = Phase::Lost;
+                self.release_followers(child, now);
+            }
+            ended.extend(children);
+        }
+    }
+
+    /// What waits for `resource` has waited long enough.
+    fn release_followers(&mut self, resource: usize, now: Nanos) {
+        let plan = Arc::clone(&self.plan);
+        for &follower in &plan.resources[resource].followers {
+            if std::mem::take(&mut self.progress[follower].held)
+                && self.progress[follower].phase == Phase::Pending
+            {
+                self.delay(follower, now);
+            }
+        }
+    }
+
     fn settle(&mut self, resource: usize, now: Nanos) {
         self.progress[resource].phase = Phase::Settled;
+        self.release_followers(resource, now);
         self.outstanding
             .remove(self.plan.resources[resource].blocks_load, now);
         self.end = now;

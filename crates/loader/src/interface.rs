@@ -26,6 +26,8 @@ pub struct Config {
     pub max_connections: usize,
     /// Whether a connection carries more than one request. The course's server closed after each.
     pub keep_alive: bool,
+    /// Whether the first connection to a host waits for the lookup of its name, as long as the page says.
+    pub lookups: bool,
     /// A connection that makes no progress for this long is given up: counted from opening it to being
     /// writable, and from handing it a request over every event of the response. Waiting in the origin's
     /// queue does not count, nor does a slow body that keeps arriving.
@@ -35,12 +37,13 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// Chromium's limits, keep-alive, 30 s for a request and 120 s for the load.
+    /// Chromium's limits, keep-alive, no lookups, 30 s for a request and 120 s for the load.
     fn default() -> Self {
         Self {
             connections_per_origin: 6,
             max_connections: 256,
             keep_alive: true,
+            lookups: false,
             request_timeout: 30_000 * NANOS_PER_MS,
             load_timeout: 120_000 * NANOS_PER_MS,
         }

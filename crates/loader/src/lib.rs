@@ -11,7 +11,8 @@
 //!   on the main thread, but they do not hold back the document's own processing;
 //! - Chromium's `ResourceScheduler` (at most ten delayable requests while the head loads), its backup
 //!   connect job after 250 ms, preconnect and priority hints;
-//! - DNS (names resolve from a hosts file in the lab), caches, cookies, HTTP/2 and pipelining;
+//! - DNS, but for the time that a lookup took in the recording ([`Config::lookups`]), caches, cookies, HTTP/2 and
+//!   pipelining;
 //! - TLS: a connection is writable when the driver says so.
 //!
 //! ```
@@ -39,6 +40,7 @@
 mod discovery;
 mod interface;
 mod loader;
+mod lookup;
 mod main_thread;
 mod outstanding;
 mod plan;

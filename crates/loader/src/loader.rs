@@ -6,6 +6,7 @@ use std::sync::Arc;
 use firstflight_page::{Origin, Page};
 
 use crate::discovery::Progress;
+use crate::lookup::Lookup;
 use crate::main_thread::MainThread;
 use crate::outstanding::Outstanding;
 use crate::pool::{Pool, State};
@@ -21,6 +22,8 @@ pub struct Loader {
     pub(crate) progress: Vec<Progress>,
     pub(crate) records: Vec<RequestRecord>,
     pub(crate) pool: Pool,
+    /// By host.
+    pub(crate) lookups: Vec<Lookup>,
     pub(crate) main_thread: MainThread,
     pub(crate) timers: Timers,
     pub(crate) outstanding: Outstanding,
@@ -54,6 +57,7 @@ impl Loader {
             progress: vec![Progress::default(); plan.resources.len()],
             records: (0..plan.resources.len()).map(record).collect(),
             pool: Pool::new(&config, plan.origins.len()),
+            lookups: vec![Lookup::NotBegun; plan.lookups.len()],
             main_thread: MainThread::default(),
             timers: Timers::default(),
             outstanding: Outstanding::default(),
@@ -175,6 +179,7 @@ impl Loader {
     fn fire(&mut self) {
         match self.timers.pop() {
             Some((at, Timer::Request(resource))) => self.queue(resource, at),
+            Some((at, Timer::Lookup(host))) => self.on_resolved(host, at),
             Some((at, Timer::Stall(conn))) => self.check_stall(conn, at),
             Some((at, Timer::Load)) => self.stop("the load timed out", at),
             None => {}
@@ -188,7 +193,8 @@ impl Loader {
         if self.outstanding.load_event().is_none() {
             self.failed.get_or_insert_with(|| error.clone());
         }
-        for resource in 0..self.records.len() {
+        // Backwards, so that none is asked for because what it waits for has failed.
+        for resource in (0..self.records.len()).rev() {
             self.fail(resource, &error, now);
         }
         for index in 0..self.pool.connections().len() {

@@ -11,6 +11,9 @@ use crate::{NANOS_PER_MS, Nanos, OriginId, priority};
 #[derive(Debug)]
 pub struct Plan {
     pub(crate) origins: Vec<Origin>,
+    /// The host of each origin, and how long each host's name is looked up.
+    pub(crate) host_of: Vec<usize>,
+    pub(crate) lookups: Vec<Nanos>,
     pub(crate) resources: Vec<Planned>,
     /// Resources by who discovers them; [`Planned`] has ranges of it.
     pub(crate) children: Vec<usize>,
@@ -29,6 +32,10 @@ pub(crate) struct Planned {
     pub(crate) blocks_load: bool,
     pub(crate) initiator: Option<usize>,
     pub(crate) at_byte: u64,
+    /// A resource that has to be settled, too, before this one is asked for.
+    pub(crate) after: Option<usize>,
+    /// Resources that wait for this one to be settled.
+    pub(crate) followers: Vec<usize>,
     pub(crate) delay: Nanos,
     /// The document, or a redirect on the way to it.
     pub(crate) is_navigation: bool,
@@ -56,11 +63,19 @@ impl Plan {
             .collect();
         let children = sort_children(page, &mut resources);
         let document = mark_navigation(&mut resources, &children);
+        for index in 0..resources.len() {
+            if let Some(after) = resources[index].after {
+                resources[after].followers.push(index);
+            }
+        }
         for (planned, resource) in resources.iter_mut().zip(&page.resources) {
             planned.is_processed = is_processed(planned, resource.kind);
         }
+        let (host_of, lookups) = hosts(page, &origins.list);
         Self {
             origins: origins.list,
+            host_of,
+            lookups,
             resources,
             children,
             document,
@@ -90,6 +105,19 @@ impl Origins {
     }
 }
 
+/// The host of each origin, and the lookup of each host.
+fn hosts(page: &Page, origins: &[Origin]) -> (Vec<usize>, Vec<Nanos>) {
+    let mut ids = HashMap::new();
+    let mut lookups = Vec::new();
+    let mut host = |origin: &Origin| {
+        *ids.entry(origin.host.clone()).or_insert_with(|| {
+            lookups.push(nanos(page.lookup_ms(&origin.host)));
+            lookups.len() - 1
+        })
+    };
+    (origins.iter().map(&mut host).collect(), lookups)
+}
+
 fn planned(resource: &Resource, origins: &mut Origins) -> Planned {
     let origin = resource
         .origin()
@@ -104,6 +132,8 @@ fn planned(resource: &Resource, origins: &mut Origins) -> Planned {
         blocks_load: resource.blocks_load,
         initiator: initiator.map(|initiator| initiator.resource),
         at_byte: initiator.map_or(0, |initiator| initiator.at_byte),
+        after: initiator.and_then(|initiator| initiator.after),
+        followers: Vec::new(),
         delay: initiator.map_or(0, |initiator| nanos(initiator.delay_ms)),
         is_navigation: false,
         is_processed: false,

@@ -10,6 +10,8 @@ use crate::{ConnId, Nanos};
 pub(crate) enum Timer {
     /// The delay between a resource's discovery and its request is over.
     Request(usize),
+    /// The name of a host is known.
+    Lookup(usize),
     /// Look whether the connection still makes progress.
     Stall(ConnId),
     /// The load has taken too long.

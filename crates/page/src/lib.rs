@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod hosts;
 mod model;
 mod parse;
 mod scheme;
@@ -17,6 +18,6 @@ mod validate;
 pub mod synth;
 
 pub use error::PageError;
-pub use model::{Initiator, Kind, Missing, Origin, Page, Resource, Via};
+pub use model::{Host, Initiator, Kind, Missing, Origin, Page, Resource, Via};
 pub use parse::{FORMAT, json_schema};
 pub use validate::{MAX_BODY_BYTES, MAX_HOSTS, MAX_RESOURCES};

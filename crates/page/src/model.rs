@@ -19,6 +19,23 @@ pub struct Page {
     /// References seen in the page that no recording answers. Listed, never requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<Missing>,
+    /// What the recording tells of the way to hosts of the page. Replayed only where it is asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<Host>,
+}
+
+/// How far a host was when the page was recorded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Host name, lower case.
+    pub host: String,
+    /// Round-trip time, ms; 0: not recorded.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rtt_ms: f64,
+    /// Name lookup before the first connection, ms; 0: none was recorded.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lookup_ms: f64,
 }
 
 /// One request and its response.
@@ -68,7 +85,10 @@ pub struct Initiator {
     /// With `via` = `parser`: bytes of the initiator's body that must have arrived, on the wire.
     #[serde(default, skip_serializing_if = "is_none")]
     pub at_byte: u64,
-    /// Time that passes between discovery and request (a timer, user code waiting), ms.
+    /// A resource that has to be done with, too, before this one is asked for: a script that holds the parser.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<usize>,
+    /// Time that passes between discovery, or `after`, and request (a timer, user code waiting), ms.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub delay_ms: f64,
     /// `true` where the recording did not say and a rule of the importer decided.

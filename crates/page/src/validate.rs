@@ -63,15 +63,19 @@ impl Page {
         for (index, resource) in self.resources.iter().enumerate() {
             self.validate_resource(index, resource)?;
         }
-        let hosts = self
-            .origins()
-            .into_iter()
-            .map(|origin| origin.host)
-            .collect::<HashSet<_>>()
-            .len();
-        if hosts > MAX_HOSTS {
-            let problem = format!("the page names {hosts} hosts, the lab has addresses for {MAX_HOSTS}");
+        let hosts: HashSet<_> = self.origins().into_iter().map(|origin| origin.host).collect();
+        if hosts.len() > MAX_HOSTS {
+            let count = hosts.len();
+            let problem = format!("the page names {count} hosts, the lab has addresses for {MAX_HOSTS}");
             return Err(PageError::new("resources", problem, "split the page"));
+        }
+        self.validate_hosts()
+    }
+
+    fn validate_hosts(&self) -> Result<(), PageError> {
+        for (index, host) in self.hosts.iter().enumerate() {
+            check_time(host.rtt_ms, || format!("hosts[{index}].rtt_ms"))?;
+            check_time(host.lookup_ms, || format!("hosts[{index}].lookup_ms"))?;
         }
         Ok(())
     }
@@ -132,6 +136,13 @@ impl Page {
                 at(".resource"),
                 format!("{} does not come before {index}", initiator.resource),
                 "list a resource after the one that discovers it",
+            ));
+        }
+        if let Some(after) = initiator.after.filter(|&after| after >= index) {
+            return Err(PageError::new(
+                at(".after"),
+                format!("{after} does not come before {index}"),
+                "list a resource after the one that it waits for",
             ));
         }
         check_time(initiator.delay_ms, || at(".delay_ms"))?;

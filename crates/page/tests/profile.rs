@@ -20,11 +20,12 @@ fn whole() -> Value {
              "initiator": {"resource": 0, "via": "parser", "at_byte": 400, "inferred": true}},
             {"url": "http://example.org/hit", "method": "POST", "kind": "xhr", "mime": "", "status": 302,
              "request_bytes": 500, "header_bytes": 200, "body_bytes": 0, "blocks_load": false,
-             "initiator": {"resource": 1, "via": "script", "delay_ms": 20.0}},
+             "initiator": {"resource": 1, "via": "script", "after": 0, "delay_ms": 20.0}},
             {"url": "http://example.org/hit2", "kind": "xhr", "mime": "", "status": 204,
              "request_bytes": 500, "header_bytes": 200, "body_bytes": 0, "blocks_load": false,
              "initiator": {"resource": 2, "via": "redirect"}},
         ],
+        "hosts": [{"host": "example.org", "rtt_ms": 30.0, "lookup_ms": 12.0}, {"host": "cdn.example.net", "rtt_ms": 41.5}],
         "missing": [{"url": "http://example.org/gone.png", "reason": "in the HTML, not recorded"}],
     })
 }
@@ -50,6 +51,17 @@ fn with(pointer: &str, value: Option<Value>) -> Value {
 }
 
 #[test]
+fn a_host_is_as_much_farther_as_its_handshake_took_longer() {
+    let page = read(&whole()).expect("a valid page");
+    let farther = ["example.org", "cdn.example.net", "unknown.test"].map(|host| page.farther_ms(host));
+    assert_eq!(farther, [0.0, 11.5, 0.0]);
+    assert_eq!(
+        ["example.org", "cdn.example.net"].map(|host| page.lookup_ms(host)),
+        [12.0, 0.0]
+    );
+}
+
+#[test]
 fn a_profile_comes_out_as_it_went_in() {
     let page = read(&whole()).expect("a valid page");
     assert_eq!(
@@ -63,6 +75,18 @@ fn a_profile_comes_out_as_it_went_in() {
 #[expect(clippy::too_many_lines, reason = "a table of everything that can be wrong")]
 fn what_is_wrong_is_named_and_mended() {
     let cases = [
+        (
+            "/hosts/0/lookup_ms",
+            Some(json!(-1)),
+            "hosts[0].lookup_ms",
+            "not a time",
+        ),
+        (
+            "/resources/2/initiator/after",
+            Some(json!(2)),
+            "resources[2].initiator.after",
+            "does not come before",
+        ),
         ("/format", Some(json!("har")), "format", "not a format"),
         ("/format", None, ".", "missing field `format`"),
         ("/name", Some(json!("a/b")), "name", "not a page name"),

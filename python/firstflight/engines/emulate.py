@@ -11,7 +11,7 @@ from firstflight.clients.foreign import ForeignClient
 from firstflight.engines.lab import Lab
 from firstflight.engines.task import CA_FILE, Calibration, Path, PlannedLoad, Record
 from firstflight.errors import LabError
-from firstflight.pages import LoadedPage
+from firstflight.pages import LoadedPage, without_server_time
 from firstflight.results.check import check_record
 
 LATE_BOUND_MS = 2.0
@@ -54,6 +54,8 @@ class Emulator:
 
     def load(self, planned: PlannedLoad, page: LoadedPage) -> Record:
         """Makes one load; what goes wrong is in the record."""
+        if not planned.server_time:
+            page = without_server_time(page)
         client = self._clients.get(planned.client)
         job = _job(planned, page)
         if client:
@@ -113,6 +115,8 @@ def _job(planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
         "scheme": planned.scheme,
         "tls": {"post_quantum": planned.post_quantum},
         "path": planned.path.to_json(planned.seed),
+        "origin_rtt": planned.origin_rtt,
+        "lookups": planned.lookups,
         "mode": planned.mode,
         "cookies": planned.cookies,
         "keep_alive": planned.keep_alive,

@@ -87,6 +87,9 @@ class PlannedLoad:
     keep_alive: bool = True
     scheme: str = "http"
     post_quantum: bool = True
+    origin_rtt: str = "path"
+    lookups: bool = False
+    server_time: bool = True
     determinism: bool = True
 
 

@@ -122,6 +122,19 @@ class Plan(BaseModel):
         default=True,
         description="Whether TLS offers the key share X25519MLKEM768, as browsers do; false: no client does.",
     )
+    origin_rtt: Annotated[Literal["path", "recorded"], BeforeValidator(choice("path", "recorded"))] = Field(
+        default="path",
+        description="path: all origins are as far. recorded: the farther ones by as much as in the recording.",
+        json_schema_extra={"metavar": "path|recorded"},
+    )
+    lookups: Annotated[bool, BeforeValidator(parse_switch)] = Field(
+        default=False,
+        description="Whether the loader waits for the lookup of a host's name, as long as the recording did.",
+    )
+    server_time: Annotated[bool, BeforeValidator(parse_switch)] = Field(
+        default=True,
+        description="Whether servers and the main thread take the time that they took in the recording.",
+    )
     keep_alive: Annotated[bool, BeforeValidator(parse_switch)] = Field(
         default=True,
         description="Whether origins keep a connection open after a response. The course's server did not.",

@@ -149,6 +149,9 @@ def _planned(plan: Plan, unit: _Unit, block: int, place: int) -> PlannedLoad:
         keep_alive=plan.keep_alive,
         scheme=plan.scheme,
         post_quantum=plan.post_quantum,
+        origin_rtt=plan.origin_rtt,
+        lookups=plan.lookups,
+        server_time=plan.server_time,
         determinism=plan.determinism,
     )
 

@@ -5,6 +5,7 @@ from firstflight.pages.loaded import LoadedPage, strip
 from firstflight.pages.model import FORMAT, Initiator, Kind, Missing, Page, Resource, Via
 from firstflight.pages.profile import embedded_names
 from firstflight.pages.scheme import under
+from firstflight.pages.server_time import without_server_time
 from firstflight.pages.sources import load_page, open_pages
 
 __all__ = [
@@ -23,4 +24,5 @@ __all__ = [
     "open_pages",
     "strip",
     "under",
+    "without_server_time",
 ]

@@ -30,13 +30,16 @@ class Initiator:
         resource: Index of the discovering resource.
         via: How it is discovered.
         at_byte: With `via` = `parser`: bytes of the initiator's body that must have arrived, on the wire.
-        delay_ms: Time that passes between discovery and request, ms.
+        after: Index of a resource that has to be done with, too, before the request: a script that holds the
+            parser; None if there is none.
+        delay_ms: Time that passes between discovery, or `after`, and request, ms.
         inferred: Whether a rule of the importer decided, not the recording.
     """
 
     resource: int
     via: Via
     at_byte: int = 0
+    after: int | None = None
     delay_ms: float = 0.0
     inferred: bool = False
 
@@ -82,6 +85,15 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
+class Host:
+    """How far a host was when the page was recorded; 0 where it was not recorded. Times in ms."""
+
+    host: str
+    rtt_ms: float = 0.0
+    lookup_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """Everything one navigation loads. Made by `Page.from_json` or `Page.from_fields`.
 
@@ -90,12 +102,14 @@ class Page:
         resources: What is loaded; the first is the document, a resource comes after its initiator.
         source: Where the page comes from.
         missing: References seen in the page that no recording answers.
+        hosts: What the recording tells of the way to hosts.
     """
 
     name: str
     resources: tuple[Resource, ...]
     source: str = ""
     missing: tuple[Missing, ...] = ()
+    hosts: tuple[Host, ...] = ()
     format: str = field(default=FORMAT)
 
     @classmethod
@@ -115,7 +129,8 @@ class Page:
             raise PageInputError(f"{place}: {error.at}: {error.problem}", error.hint) from None
         resources = tuple(_resource(entry) for entry in fields.pop("resources"))
         missing = tuple(Missing(**entry) for entry in fields.pop("missing", ()))
-        return cls(resources=resources, missing=missing, **fields)
+        hosts = tuple(Host(**entry) for entry in fields.pop("hosts", ()))
+        return cls(resources=resources, missing=missing, hosts=hosts, **fields)
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any], *, place: str = "page") -> Page:

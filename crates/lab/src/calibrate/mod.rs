@@ -182,5 +182,6 @@ fn nobody(origins: usize) -> Page {
         source: String::new(),
         resources: (0..origins).map(document).collect(),
         missing: Vec::new(),
+        hosts: Vec::new(),
     }
 }

@@ -3,6 +3,7 @@
 mod discovery;
 mod driving;
 mod failures;
+mod holds;
 mod load_event;
 mod network;
 mod pages;

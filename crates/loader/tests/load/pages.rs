@@ -11,6 +11,7 @@ pub(crate) fn page(resources: Vec<Resource>) -> Page {
         source: String::new(),
         resources,
         missing: Vec::new(),
+        hosts: Vec::new(),
     };
     page.validate().expect("tests use valid pages");
     page
@@ -40,6 +41,7 @@ pub(crate) fn found(kind: Kind, host: &str, by: usize, via: Via) -> Resource {
         resource: by,
         via,
         at_byte: 0,
+        after: None,
         delay_ms: 0.0,
         inferred: false,
     };

@@ -1,7 +1,7 @@
 //! What holds for every page on every network.
 
 use firstflight_loader::Config;
-use firstflight_page::{Initiator, Kind, Page, Resource, Via};
+use firstflight_page::{Host, Initiator, Kind, Origin, Page, Resource, Via};
 use proptest::collection::{hash_map, vec};
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ fn kind() -> impl Strategy<Value = Kind> {
 }
 
 /// A resource whose initiator and offsets are still fractions.
-fn draft() -> impl Strategy<Value = (Resource, f64, Via, f64, f64)> {
+fn draft() -> impl Strategy<Value = (Resource, f64, Via, f64, f64, Option<f64>)> {
     let via = prop::sample::select(vec![
         Via::Parser,
         Via::Parser,
@@ -49,13 +49,30 @@ fn draft() -> impl Strategy<Value = (Resource, f64, Via, f64, f64)> {
             ..document(body_bytes)
         },
     );
-    (resource, 0.0..1.0, via, 0.0..=1.0, millis())
+    (
+        resource,
+        0.0..1.0,
+        via,
+        0.0..=1.0,
+        millis(),
+        prop::option::weighted(0.3, 0.0..1.0),
+    )
+}
+
+/// Names that take longer and longer to look up.
+fn hosts(page: &Page) -> Vec<Host> {
+    let host = |(number, origin): (usize, Origin)| Host {
+        host: origin.host,
+        rtt_ms: 0.0,
+        lookup_ms: 20.0 * number as f64,
+    };
+    page.origins().into_iter().enumerate().map(host).collect()
 }
 
 fn any_page() -> impl Strategy<Value = Page> {
     vec(draft(), 1..40).prop_map(|drafts| {
         let mut resources: Vec<Resource> = Vec::new();
-        for (mut resource, parent, via, at, delay_ms) in drafts {
+        for (mut resource, parent, via, at, delay_ms, after) in drafts {
             if !resources.is_empty() {
                 let parent = (parent * resources.len() as f64) as usize;
                 let at_byte = if via == Via::Parser {
@@ -70,13 +87,16 @@ fn any_page() -> impl Strategy<Value = Page> {
                     resource: parent,
                     via,
                     at_byte,
+                    after: after.map(|after: f64| (after * resources.len() as f64) as usize),
                     delay_ms,
                     inferred: false,
                 });
             }
             resources.push(resource);
         }
-        page(resources)
+        let mut page = page(resources);
+        page.hosts = hosts(&page);
+        page
     })
 }
 
@@ -122,11 +142,12 @@ fn any_network() -> impl Strategy<Value = Network> {
 }
 
 fn any_config() -> impl Strategy<Value = Config> {
-    (1..8_usize, 1..12_usize, any::<bool>()).prop_map(
-        |(connections_per_origin, max_connections, keep_alive)| Config {
+    (1..8_usize, 1..12_usize, any::<bool>(), any::<bool>()).prop_map(
+        |(connections_per_origin, max_connections, keep_alive, lookups)| Config {
             connections_per_origin,
             max_connections,
             keep_alive,
+            lookups,
             ..Config::default()
         },
     )

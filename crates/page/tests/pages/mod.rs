@@ -23,6 +23,7 @@ pub(crate) fn any_page() -> impl Strategy<Value = Page> {
                     source: source.clone(),
                     resources,
                     missing: missing.clone(),
+                    hosts: Vec::new(),
                 };
                 page.validate().expect("the strategy makes valid pages");
                 page
@@ -111,6 +112,7 @@ fn initiator() -> impl Strategy<Value = Initiator> {
             resource,
             via,
             at_byte,
+            after: None,
             delay_ms,
             inferred,
         },

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from itertools import zip_longest
 from typing import Any
 
 from firstflight.errors import PageInputError
 from firstflight.pages.archives.entry import Entry
 from firstflight.pages.archives.fields import without
+from firstflight.pages.archives.hosts import hosts_of
 from firstflight.pages.archives.timed import Discovered
 from firstflight.pages.loaded import Headers, LoadedPage
 from firstflight.pages.mirror import page_name
-from firstflight.pages.model import Missing, Page
+from firstflight.pages.model import Initiator, Kind, Missing, Page
 from firstflight.pages.times import Times
 
 MOST_RESOURCES = 20_000
@@ -26,8 +29,9 @@ def assemble(
     *,
     source: str,
     notes: Counter[str],
+    after: Sequence[int | None] = (),
 ) -> LoadedPage:
-    """Makes the page; `source` also names the archive in errors.
+    """Makes the page; `source` also names the archive in errors, `after` is as `waits.Waits` has it.
 
     Raises:
         PageInputError: The page cannot be loaded.
@@ -35,8 +39,14 @@ def assemble(
     fields = {
         "name": page_name(entries[0].url),
         "source": source,
-        "resources": [_resource(entries, discovered, times, index) for index in range(len(entries))],
+        "resources": [
+            _resource(entry, initiator, kind, times, index)
+            for index, (entry, initiator, kind) in enumerate(
+                zip(entries, _initiators(discovered, times, after), discovered.kinds, strict=True)
+            )
+        ],
         "missing": [asdict(reference) for reference in missing],
+        "hosts": [asdict(host) for host in hosts_of(entries)],
     }
     page = Page.from_fields(fields, place=source)
     bodies = {index: entry.body for index, entry in enumerate(entries) if entry.body}
@@ -51,14 +61,20 @@ def check_count(requests: int, place: str) -> None:
         raise PageInputError(problem, f"a page has at most {MOST_RESOURCES}: split the archive")
 
 
-def _resource(entries: list[Entry], discovered: Discovered, times: Times, index: int) -> dict[str, Any]:
-    entry, initiator = entries[index], discovered.initiators[index]
-    if initiator is not None:
-        initiator = replace(initiator, delay_ms=times.delay_ms[index])
+def _initiators(
+    discovered: Discovered, times: Times, after: Sequence[int | None]
+) -> Iterator[Initiator | None]:
+    for by, delay_ms, held_by in zip_longest(discovered.initiators, times.delay_ms, after):
+        yield replace(by, delay_ms=delay_ms, after=held_by) if by else None
+
+
+def _resource(
+    entry: Entry, initiator: Initiator | None, kind: Kind, times: Times, index: int
+) -> dict[str, Any]:
     return {
         "url": entry.url,
         "method": entry.method,
-        "kind": discovered.kinds[index],
+        "kind": kind,
         "mime": entry.mime,
         "status": entry.status,
         "request_bytes": entry.request_bytes,

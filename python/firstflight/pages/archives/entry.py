@@ -23,6 +23,9 @@ class Timing:
         end_ms: When its last byte came.
         wait_ms: From the request sent to the first byte of the answer; None where not recorded.
         handshake_ms: What the TCP handshake took: a round trip; None where no connection was opened.
+        lookup_ms: What the lookup of the host's name took; None where there was none.
+        held_ms: How long it waited for its turn although it needed no connection of its own: it went over one
+            of HTTP/2 or HTTP/3 that others opened. Else 0: whoever needs a connection waits for that.
         cpu_ms: Main-thread time that the recording attributes to it; None where it does not.
     """
 
@@ -31,6 +34,8 @@ class Timing:
     end_ms: float
     wait_ms: float | None = None
     handshake_ms: float | None = None
+    lookup_ms: float | None = None
+    held_ms: float = 0.0
     cpu_ms: float | None = None
 
 

@@ -45,9 +45,17 @@ def timed_page(
     exchanges = [entry.exchange() for entry in entries]
     mentions = collect_mentions(exchanges, files)
     discovered = discover_timed(entries, exchanges, mentions)
-    times = wait_times(entries, exchanges, discovered, on_load_ms)
+    times, after = wait_times(entries, exchanges, discovered, on_load_ms)
     asked = {entry.url for entry in entries}
-    return assemble(entries, discovered, times, missing(mentions, asked, files), source=source, notes=notes)
+    return assemble(
+        entries,
+        discovered,
+        times,
+        missing(mentions, asked, files),
+        source=source,
+        notes=notes,
+        after=after,
+    )
 
 
 def entries_of_har(path: Path, notes: Counter[str]) -> tuple[list[Entry], float | None]:

@@ -14,6 +14,7 @@ from firstflight.pages.archives.kinds import browser_kind
 from firstflight.pages.archives.store import BodyStore
 from firstflight.pages.archives.urls import location_of, normal_url, usable_url
 
+_MULTIPLEXED = ("h2", "h3", "http/2", "http/3", "quic")
 _MOST_FRAMES = 200
 _MOST_PARENTS = 20
 
@@ -112,6 +113,8 @@ def _timing(entry: Node, began_ms: float) -> Timing | None:
         end_ms=end,
         wait_ms=positive(timings, "wait"),
         handshake_ms=_handshake_ms(timings),
+        lookup_ms=positive(timings, "dns"),
+        held_ms=_held_ms(entry, timings),
         cpu_ms=positive(entry, "_cpuTime"),
     )
 
@@ -120,6 +123,12 @@ def _handshake_ms(timings: Node) -> float | None:
     """The TCP part of `connect`; the standard counts TLS in, Firefox does not."""
     connect, tls = positive(timings, "connect"), positive(timings, "ssl") or 0.0
     return connect if connect is None or tls >= connect else connect - tls
+
+
+def _held_ms(entry: Node, timings: Node) -> float:
+    version = text(node(entry, "response"), "httpVersion") or text(node(entry, "request"), "httpVersion")
+    shared = version.lower().startswith(_MULTIPLEXED) and positive(timings, "connect") is None
+    return positive(timings, "blocked") or 0.0 if shared else 0.0
 
 
 def _is_cached(entry: Node) -> bool:

@@ -21,6 +21,7 @@ fn resource(url: &str, body_bytes: u64) -> Resource {
             resource: 0,
             via: Via::Script,
             at_byte: 0,
+            after: None,
             delay_ms: 0.0,
             inferred: false,
         }),
@@ -40,6 +41,7 @@ fn answers(recorded: &[(&str, u64)]) -> Answers {
         source: String::new(),
         resources,
         missing: Vec::new(),
+        hosts: Vec::new(),
     };
     let served = Served {
         page: &page,

@@ -1,0 +1,134 @@
+"""What HARs tell of waiting: for other files, for names, for distant hosts."""
+
+from pathlib import Path
+
+import pytest
+from test_pages_har import DOCUMENT, entry, opened
+
+from firstflight.pages import LoadedPage, without_server_time
+from firstflight.pages.model import Host, Initiator
+
+PARSED = {"_initiator": DOCUMENT, "_initiator_type": "parser"}
+
+
+def initiator(loaded: LoadedPage, index: int) -> Initiator:
+    found = loaded.page.resources[index].initiator
+    assert found is not None
+    return found
+
+
+def test_a_late_request_of_the_markup_waits_for_the_script_that_ended_right_before(tmp_path: Path) -> None:
+    loaded = opened(
+        tmp_path,
+        entry(DOCUMENT),
+        entry("http://a.example/x.js", 300, "text/javascript", **PARSED),
+        entry("http://a.example/i.png", 410, "image/png", **PARSED),
+        entry("http://a.example/j.png", 430, "image/png", **PARSED),
+    )
+    assert [initiator(loaded, index).after for index in (1, 2, 3)] == [None, 1, 1]
+    assert [initiator(loaded, index).delay_ms for index in (1, 2, 3)] == [200, 0, 20]
+    assert loaded.page.resources[1].cpu_ms == 10
+
+
+def test_images_and_what_was_still_on_its_way_are_not_waited_for(tmp_path: Path) -> None:
+    loaded = opened(
+        tmp_path,
+        entry(DOCUMENT),
+        entry("http://a.example/i.png", 110, "image/png", **PARSED),
+        entry("http://a.example/x.js", 150, "text/javascript", **PARSED),
+        entry("http://a.example/j.png", 240, "image/png", **PARSED),
+    )
+    assert (initiator(loaded, 3).after, initiator(loaded, 3).delay_ms) == (None, 140)
+
+
+def test_of_several_that_ended_together_the_largest_script_is_waited_for(tmp_path: Path) -> None:
+    large = {"bodySize": 90_000, "content": {"size": 90_000, "mimeType": "text/javascript"}}
+    loaded = opened(
+        tmp_path,
+        entry(DOCUMENT),
+        entry("http://a.example/x.js", 300, "text/javascript", response=large, **PARSED),
+        entry("http://a.example/y.js", 305, "text/javascript", **PARSED),
+        entry("http://a.example/s.css", 310, "text/css", **PARSED),
+        entry("http://a.example/i.png", 420, "image/png", **PARSED),
+    )
+    assert (initiator(loaded, 4).after, initiator(loaded, 4).delay_ms) == (1, 0)
+
+
+def test_a_request_held_back_on_a_shared_connection_waits_for_its_turn(tmp_path: Path) -> None:
+    shared = {"request": {"httpVersion": "h2"}, **PARSED}
+    held = {"timings": {"blocked": 120, "wait": 40}}
+    images = [f"http://a.example/{name}.png" for name in "ijk"]
+    loaded = opened(
+        tmp_path,
+        entry(DOCUMENT, timings={"connect": 20}, request={"httpVersion": "h2"}),
+        entry(images[0], 110, "image/png", **shared),
+        entry(images[1], 110, "image/png", **shared, **held),
+        entry(images[2], 110, "image/png", **PARSED, **held),
+    )
+    assert [initiator(loaded, index).after for index in (1, 2, 3)] == [None, 1, None]
+    assert initiator(loaded, 2).delay_ms == 20
+
+
+def test_what_a_script_asks_for_after_another_has_ended_waits_for_that(tmp_path: Path) -> None:
+    script = {"_initiator": "http://a.example/x.js"}
+    loaded = opened(
+        tmp_path,
+        entry(DOCUMENT),
+        entry("http://a.example/x.js", 100, "text/javascript", **PARSED),
+        entry("http://b.example/d.json", 205, "application/json", **script),
+        entry("http://b.example/e.json", 325, "application/json", **script),
+    )
+    assert [initiator(loaded, index).after for index in (2, 3)] == [None, 2]
+    assert loaded.page.resources[1].cpu_ms == 5
+    assert loaded.page.resources[2].cpu_ms == 20
+
+
+@pytest.mark.parametrize(
+    ("timings", "rtt_ms"),
+    [
+        ({"connect": 70, "ssl": 40, "wait": 90}, 30),
+        ({"connect": 35, "wait": 2}, 35),
+        ({"wait": 55}, 55),
+    ],
+)
+def test_a_host_is_as_far_as_its_quickest_handshake_or_answer(
+    tmp_path: Path, timings: dict[str, float], rtt_ms: float
+) -> None:
+    loaded = opened(tmp_path, entry(DOCUMENT, timings=timings), entry(f"{DOCUMENT}i.png", 300, "image/png",
+                                                                      timings={"wait": 200}))  # fmt: skip
+    assert loaded.page.hosts == (Host("a.example", rtt_ms),)
+
+
+def test_a_handshake_that_queued_is_no_longer_than_the_quickest_answer(tmp_path: Path) -> None:
+    image = entry("http://b.example/i.png", 300, "image/png", timings={"connect": 300, "wait": 45})
+    loaded = opened(tmp_path, entry(DOCUMENT, timings={"connect": 30}), image)
+    assert loaded.page.hosts == (Host("a.example", 30), Host("b.example", 45))
+
+
+def test_a_lookup_is_that_of_the_requests_before_the_first_answer(tmp_path: Path) -> None:
+    image = "http://b.example/i.png"
+    loaded = opened(
+        tmp_path,
+        entry(DOCUMENT, timings={"dns": 25}),
+        entry(image, 200, "image/png", timings={"dns": 60}),
+        entry(f"{image}?2", 205, "image/png", timings={"dns": 55}),
+        entry(f"{image}?3", 900, "image/png", timings={"dns": 400}),
+    )
+    assert [(host.host, host.lookup_ms) for host in loaded.page.hosts] == [
+        ("a.example", 25),
+        ("b.example", 60),
+    ]
+
+
+def test_without_server_time_servers_and_main_thread_are_free_and_pauses_stay(tmp_path: Path) -> None:
+    connect = {"connect": 20, "wait": 90}
+    loaded = opened(
+        tmp_path,
+        entry(DOCUMENT, timings=connect),
+        entry("http://a.example/x.js", 300, "text/javascript", _cpuTime=15, timings={"wait": 20}, **PARSED),
+    )
+    free = without_server_time(loaded)
+    assert (loaded.page.resources[0].server_ms, loaded.page.resources[1].cpu_ms) == (70, 15)
+    assert {(resource.server_ms, resource.cpu_ms) for resource in free.page.resources} == {(0, 0)}
+    assert initiator(free, 1) == initiator(loaded, 1)
+    assert initiator(free, 1).delay_ms == 200
