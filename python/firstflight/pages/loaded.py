@@ -29,8 +29,8 @@ class LoadedPage:
         bodies: File with the body of each resource, by its index; empty for a profile.
         notes: What the reader had to decide or leave out, one line each.
         headers: Fields of each response that the server repeats, as recorded, by the resource's index.
-            Without those of the connection and of the framing; `Content-Encoding` only where `bodies` has the
-            body in that coding.
+            Without those of the connection and of the framing, except `Transfer-Encoding: chunked`;
+            `Content-Encoding` only where `bodies` has the body in that coding.
         spare: Answers beside the page, for clients that decide themselves what they ask for.
     """
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from firstflight.pages.archives.bodies import keep
 from firstflight.pages.archives.entry import Entry, needs_text
-from firstflight.pages.archives.fields import mime_of, repeatable, size_of, value_of, without
+from firstflight.pages.archives.fields import is_chunked, mime_of, repeatable, size_of, value_of, without
 from firstflight.pages.archives.kinds import recorded_kind
 from firstflight.pages.archives.store import BodyStore
 from firstflight.pages.archives.urls import location_of, normal_url
@@ -60,7 +60,7 @@ def entry_of(recorded: Recorded, asked: Asked | None, store: BodyStore) -> Entry
     """
     url, status, fields = recorded.url, recorded.status, recorded.fields
     mime, coding = mime_of(value_of(fields, "content-type")), value_of(fields, "content-encoding")
-    chunked = "chunked" in value_of(fields, "transfer-encoding").lower()
+    chunked = is_chunked(fields)
     scan = needs_text(mime, url)
     kept = keep(store, recorded.body, url[:80], chunked=chunked, encoding=coding, scan=scan)
     headers = repeatable(fields)

@@ -22,6 +22,7 @@ _OF_THE_CONNECTION = {
     "transfer-encoding",
     "upgrade",
 }
+_CHUNKED = ("Transfer-Encoding", "chunked")
 _MOST_VALUE = 16_384
 
 
@@ -33,14 +34,22 @@ def value_of(headers: Iterable[tuple[str, str]], name: str) -> str:
 def repeatable(headers: Iterable[tuple[str, str]]) -> Headers:
     """The fields that a server may send again: well-formed, and not about the connection or the framing.
 
+    Of the framing one thing is kept: `Transfer-Encoding: chunked`, of an answer that was sent in chunks.
     DevTools joins repeated fields with newlines: they become fields of their own.
     """
-    return tuple(
+    recorded = list(headers)
+    fields = (
         (name, value.strip())
-        for name, joined in headers
+        for name, joined in recorded
         for value in joined.split("\n")
         if _TOKEN.fullmatch(name) and name.lower() not in _OF_THE_CONNECTION and _is_value(value)
     )
+    return (*fields, *([_CHUNKED] if is_chunked(recorded) else []))
+
+
+def is_chunked(headers: Iterable[tuple[str, str]]) -> bool:
+    """Whether a header says that its body comes in chunks (RFC 9112 section 6.1)."""
+    return value_of(headers, "transfer-encoding").lower().rpartition(",")[2].strip() == "chunked"
 
 
 def without(headers: Headers, name: str) -> Headers:
