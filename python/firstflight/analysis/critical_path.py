@@ -1,0 +1,224 @@
+"""The critical path of a load: the chain of requests that ended when the load event came.
+
+Walks back from the load event. What released it is the resource that settled last; before that came its
+processing, its response, its request, its handshake, its wait for a connection, up to its discovery, which
+its initiator brought about; and so on up to navigation start. Where the main thread was busy with others, the
+path goes on with the resource whose arrival set it to work. The stretches follow one another without a gap,
+so that they add up to the PLT. `docs/explain.md` has the rules; works on the rows of either clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from firstflight.analysis.critical_path_fetch import Component, Segment, fetch, syn_timeouts_ms
+from firstflight.analysis.critical_path_load import Load, Row, started_ms, times
+from firstflight.analysis.critical_path_thread import timetable
+from firstflight.analysis.critical_path_wait import Wait, explain_wait
+from firstflight.pages.model import Initiator, Page, Resource
+from firstflight.results import LoadRecord
+
+COMPONENTS: tuple[Component, ...] = (
+    "tcp",
+    "tls",
+    "connection",
+    "request",
+    "propagation",
+    "server",
+    "queueing",
+    "window",
+    "transfer",
+    "processing",
+)
+"""All components, in the order of views."""
+
+_TOLERANCE_MS = 0.5
+"""Moments this near are the same: rows are rounded, and a client wakes a little late."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handshake:
+    """A TCP handshake that the path waited for, and that TFO could have saved.
+
+    Attributes:
+        request: Index of the resource it was made for.
+        waited_ms: How long the path waited for it, time-outs of lost SYNs not counted.
+        rtt_ms: Of that one RTT at most; the rest the SYN spent in queues.
+        inside_wait: The path waited for a connection, and the handshake was that of a request before it.
+    """
+
+    request: int
+    waited_ms: float
+    rtt_ms: float
+    inside_wait: bool
+
+
+@dataclass(frozen=True)
+class CriticalPath:
+    """What a PLT was spent on.
+
+    Attributes:
+        plt_ms: The PLT.
+        segments: From navigation start to the load event; each begins where the one before ends.
+        waits: What happened inside the stretches of waiting for a connection.
+        handshakes: TCP handshakes on the path, and inside its stretches of waiting for a connection.
+    """
+
+    plt_ms: float
+    segments: tuple[Segment, ...]
+    waits: tuple[Wait, ...]
+    handshakes: tuple[Handshake, ...]
+
+    @property
+    def could_save_ms(self) -> float:
+        """What TFO could save at most if nothing else moved: the time waited for handshakes."""
+        return sum(handshake.waited_ms for handshake in self.handshakes)
+
+    @property
+    def could_save_rtts_ms(self) -> float:
+        """As `could_save_ms`, with an RTT for each handshake: without what their SYNs spent in queues."""
+        return sum(handshake.rtt_ms for handshake in self.handshakes)
+
+    @property
+    def requests(self) -> list[int]:
+        """Indices of the resources on the path, in order of their first stretch."""
+        return list(dict.fromkeys(segment.request for segment in self.segments))
+
+    def spent_ms(self, request: int | None = None) -> dict[Component, float]:
+        """Time per component, of one request or of all; components without time are left out."""
+        found = dict.fromkeys(COMPONENTS, 0.0)
+        for segment in self.segments:
+            if request in (None, segment.request):
+                found[segment.component] += segment.ms
+        return {component: ms for component, ms in found.items() if ms > 0}
+
+
+def critical_path(record: LoadRecord, page: Page) -> CriticalPath:
+    """The critical path of a load.
+
+    Args:
+        record: A load that ended ok.
+        page: The page as it was loaded.
+
+    Raises:
+        ValueError: The load has no PLT, or no request that was ever begun.
+    """
+    load = Load(record, page)
+    if load.row["plt_ms"] is None or not load.requests:
+        raise ValueError(f"{load.row['load_id']}: has no load event to explain")
+    plt_ms = float(load.row["plt_ms"])
+    segments = tuple(_Walk(load, plt_ms).back())
+    stretches = [segment for segment in segments if segment.component == "connection"]
+    waits = tuple(explain_wait(load, segment) for segment in stretches if segment.ms > _TOLERANCE_MS)
+    handshakes = [*_handshakes(load, segments), *(found for wait in waits for found in _inside(load, wait))]
+    return CriticalPath(plt_ms, segments, waits, tuple(handshakes))
+
+
+def _handshakes(load: Load, segments: Iterable[Segment], *, inside_wait: bool = False) -> Iterator[Handshake]:
+    """Nothing is left to save of a connection whose SYN carried the request."""
+    for segment in segments:
+        row = load.by_index[segment.request]
+        if segment.component == "tcp" and not load.connection(row).get("syn_data_acked"):
+            waited_ms = max(0.0, segment.ms - syn_timeouts_ms(load, row))
+            yield Handshake(segment.request, waited_ms, min(waited_ms, load.rtt_ms), inside_wait)
+
+
+def _inside(load: Load, wait: Wait) -> Iterator[Handshake]:
+    """Where a connection was being opened for the request, TFO would have ended its wait at once."""
+    if wait.opening:
+        yield Handshake(wait.request, min(wait.ms, load.rtt_ms), min(wait.ms, load.rtt_ms), inside_wait=True)
+    else:
+        yield from _handshakes(load, wait.handshakes, inside_wait=True)
+
+
+class _Walk:
+    """The way back from the load event. Every step begins where the one before began, or earlier."""
+
+    def __init__(self, load: Load, plt_ms: float) -> None:
+        self._load = load
+        self._tasks = timetable(load)
+        self._at_ms = plt_ms
+        self._segments: list[Segment] = []
+
+    def back(self) -> list[Segment]:
+        """The path, in order of time."""
+        seen: set[int] = set()
+        row: Row | None = self._arrival(self._last())
+        body_bytes: int | None = None
+        while row is not None and int(row["index"]) not in seen:
+            seen.add(int(row["index"]))
+            self._fetch(row, body_bytes)
+            row, body_bytes = self._discoverer(row)
+        self._spend(self._segments[-1].request if self._segments else 0, 0.0)
+        return self._segments[::-1]
+
+    def _last(self) -> Row:
+        """The resource that released the load event: of those that block it the one that settled last."""
+        load, plt_ms = self._load, self._at_ms
+        finished = {task.request: task.end_ms for task in self._tasks}
+
+        def settled_ms(row: Row) -> float:
+            return finished.get(int(row["index"]), float(row["end_ms"]))
+
+        blocking = [row for row in load.requests if _blocks(load.resource(row))] or load.requests
+        ended = [row for row in blocking if row["end_ms"] is not None]
+        ended = [row for row in ended if settled_ms(row) <= plt_ms + _TOLERANCE_MS]
+        broken = [row for row in blocking if row["end_ms"] is None and started_ms(row) < plt_ms]
+        last = max(ended, key=settled_ms, default=None)
+        explained = last is not None and settled_ms(last) >= plt_ms - _TOLERANCE_MS
+        if last is None or (broken and load.is_modelled and not explained):
+            return max(broken or load.requests, key=lambda row: times(row)[-1])
+        return last
+
+    def _arrival(self, row: Row) -> Row:
+        """Goes back through the main thread; the resource whose arrival set it to work."""
+        order = [task.request for task in self._tasks]
+        if int(row["index"]) not in order:
+            return row
+        place = order.index(int(row["index"]))
+        if abs(self._tasks[place].end_ms - self._at_ms) > _TOLERANCE_MS:
+            return row
+        for task in reversed(self._tasks[: place + 1]):
+            self._spend(task.request, task.start_ms)
+            if not task.waited:
+                break
+        return self._load.by_index[task.request]
+
+    def _fetch(self, row: Row, body_bytes: int | None) -> None:
+        """Goes back to the discovery of a request. What passed after its response was the client's own."""
+        segments = fetch(self._load, row, self._at_ms, body_bytes)
+        if segments:
+            self._spend(int(row["index"]), segments[-1].end_ms)
+            self._segments += segments[::-1]
+            self._at_ms = segments[0].start_ms
+
+    def _discoverer(self, row: Row) -> tuple[Row | None, int | None]:
+        """Goes back to what asked for a request; with how much of its body had arrived, if not all."""
+        above = self._load.initiator(row)
+        if above is None:
+            return None, None
+        known = self._known(row, above)
+        if known is not None:
+            self._spend(int(row["index"]), self._at_ms - known.delay_ms)
+        if known is None or known.via in ("style", "script"):
+            return self._arrival(above), None
+        streaming = above["end_ms"] is None or self._at_ms < above["end_ms"]
+        return above, known.at_byte if streaming else None
+
+    def _known(self, row: Row, above: Row) -> Initiator | None:
+        """How the page says that one discovers the other; a browser's own word names no way and no delay."""
+        resource = self._load.resource(row)
+        found = resource.initiator if resource and self._load.is_modelled else None
+        return found if found and found.resource == above["index"] else None
+
+    def _spend(self, request: int, start_ms: float) -> None:
+        """The client's own time, from a moment up to where the way back stands."""
+        start_ms = max(0.0, start_ms)
+        if start_ms < self._at_ms:
+            self._segments.append(Segment(request, "processing", start_ms, self._at_ms))
+            self._at_ms = start_ms
+
+
+def _blocks(resource: Resource | None) -> bool:
+    return resource is None or resource.blocks_load

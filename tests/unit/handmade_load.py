@@ -1,0 +1,152 @@
+"""Small loads written down by hand, with a page and rows whose critical path anybody can work out."""
+
+from pathlib import Path
+from typing import Any
+
+from synthetic_results import write_journal
+
+from firstflight.pages.model import Page
+from firstflight.results import LoadRecord
+from firstflight.results.profiles import write_profiles
+
+RTT_MS = 100.0
+
+
+def page(*resources: dict[str, Any], name: str = "hand") -> Page:
+    """A page of resources, the first of which is the document; only what differs has to be said."""
+    rest = {
+        "kind": "image",
+        "mime": "image/png",
+        "request_bytes": 300,
+        "header_bytes": 200,
+        "body_bytes": 500,
+    }
+    fields = [
+        {
+            **rest,
+            "url": f"http://a.example/{index}",
+            **({"kind": "document"} if index == 0 else {}),
+            **resource,
+        }
+        for index, resource in enumerate(resources)
+    ]
+    return Page.from_fields({"name": name, "resources": fields})
+
+
+def by(resource: int, via: str = "parser", **more: object) -> dict[str, Any]:
+    """The initiator of a resource."""
+    return {"resource": resource, "via": via, **more}
+
+
+def request(index: int, *times: float | None, connection: int = 0, **changes: object) -> dict[str, Any]:
+    """A row of `requests`: queued, connect start, connect end, sent, first byte, end."""
+    names = ("queued_ms", "connect_start_ms", "connect_end_ms", "sent_ms", "first_byte_ms", "end_ms")
+    return {
+        "index": index,
+        "url": f"http://a.example/{index}",
+        "origin": "http://a.example",
+        "connection": connection,
+        **dict(zip(names, times, strict=True)),
+        "status": 200,
+        "mime": "image/png",
+        "body_bytes": 500,
+        "wire_bytes": 700,
+        "initiator": 0 if index else None,
+        **changes,
+    }
+
+
+def connection(number: int, opened_ms: float, **changes: object) -> dict[str, Any]:
+    """A row of `connections`, opened without TFO."""
+    return {
+        "connection": number,
+        "origin": "http://a.example",
+        "opened_ms": opened_ms,
+        "syn_payload_bytes": 0,
+        "cookie": "none",
+        "syn_data_acked": False,
+        "syn_retransmits": 0,
+        "bytes_down": 1000,
+        "bytes_up": 500,
+        "closed_ms": None,
+        **changes,
+    }
+
+
+def load(
+    plt_ms: float,
+    requests: list[dict[str, Any]],
+    connections: list[dict[str, Any]] | None = None,
+    **changes: object,
+) -> LoadRecord:
+    """A load on a path of 100 ms and no limit of rate."""
+    row = {
+        "load_id": "hand-tcp-001",
+        "block": 0,
+        "order": 0,
+        "repeat": 1,
+        "page": "hand",
+        "engine": "emulate",
+        "client": "loader",
+        "mode": "tcp",
+        "cookies": "warm",
+        "topology": "access",
+        "rtt_ms": RTT_MS,
+        "down_mbps": None,
+        "up_mbps": None,
+        "loss": 0.0,
+        "seed": 1,
+        "started_at": "2026-01-02T03:04:05.678+00:00",
+        "plt_ms": plt_ms,
+        "first_byte_ms": requests[0]["first_byte_ms"] if requests else None,
+        "requests": len(requests),
+        "failed_requests": 0,
+        "unmatched_requests": 0,
+        "connections": len(connections or []),
+        "tfo_offered": 0,
+        "tfo_accepted": 0,
+        "bytes_down": 1000,
+        "bytes_up": 500,
+        "retransmits": 0,
+        "status": "ok",
+        "error": None,
+        **changes,
+    }
+    return {
+        "load": row,
+        "requests": requests,
+        "connections": connections or [connection(0, 0.0)],
+        "proof": {"ok": True},
+        "relay": {"late": False},
+    }
+
+
+PAGE = page({"server_ms": 20}, {"initiator": by(0)})
+"""The page of `chain`."""
+
+
+def chain(mode: str, block: int = 0, extra_ms: float = 0.0, **changes: object) -> LoadRecord:
+    """A document and an image from a second connection: 440 ms, with TFO 240."""
+    shake = 100.0 if mode == "tcp" else 0.0
+    first, second = shake + 120, 2 * shake + 220 + extra_ms
+    rows = [
+        request(0, 0, 0, shake, shake, first, first),
+        request(1, first, first, first + shake, first + shake, second, second, connection=1),
+    ]
+    tfo = {"syn_payload_bytes": 300, "cookie": "sent", "syn_data_acked": True} if mode == "tfo" else {}
+    connections = [connection(0, 0.0, **tfo), connection(1, first, **tfo)]
+    named = {
+        "load_id": f"hand-{mode}-{block}",
+        "mode": mode,
+        "block": block,
+        "order": 2 * block + (mode == "tfo"),
+    }
+    return load(second, rows, connections, **{**named, **changes})
+
+
+def results(folder: Path) -> Path:
+    """A results folder with two blocks of `chain`."""
+    write_profiles(
+        write_journal(folder, [chain(mode, block) for mode in ("tcp", "tfo") for block in (0, 1)]), [PAGE]
+    )
+    return folder
