@@ -13,18 +13,26 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from firstflight.analysis.explanation import Explanation
 from firstflight.report import text
+from firstflight.report.explained import heading, lines
 
 _TEMPLATE = "report.html.j2"
 
 
-def render_html(folder: Path, summary: Mapping[str, Any], figures: Sequence[Path]) -> str:
+def render_html(
+    folder: Path,
+    summary: Mapping[str, Any],
+    figures: Sequence[Path],
+    explanations: Sequence[Explanation] = (),
+) -> str:
     """The page.
 
     Args:
         folder: The results folder; ``plan.toml`` and ``environment.json`` are shown as they are.
         summary: As `firstflight.analysis.summarize` gives it.
         figures: SVG files to put in, in order. Their names group them: waterfalls fold.
+        explanations: Of the cells that can be explained.
     """
     environment = Environment(
         loader=PackageLoader("firstflight.report"),
@@ -35,6 +43,7 @@ def render_html(folder: Path, summary: Mapping[str, Any], figures: Sequence[Path
     environment.globals["text"] = text
     machine = _environment(folder)
     calibration = machine.pop("calibration", None)
+    paths = [path for path in figures if path.name.startswith("critical-path")]
     waterfalls = [path for path in figures if path.name.startswith("waterfall-")]
     return environment.get_template(_TEMPLATE).render(
         name=folder.resolve().name,
@@ -42,7 +51,9 @@ def render_html(folder: Path, summary: Mapping[str, Any], figures: Sequence[Path
         version=_version(),
         settings=_settings(summary["cells"]),
         warnings=summary["warnings"],
-        overviews=[_inline(path) for path in figures if path not in waterfalls],
+        overviews=[_inline(path) for path in figures if path not in (*waterfalls, *paths)],
+        critical_paths=[_inline(path) for path in paths],
+        explained=[(heading(found), list(lines(found))) for found in explanations],
         waterfalls=[(path.stem.removeprefix("waterfall-"), _inline(path)) for path in waterfalls],
         calibration=_records(calibration),
         environment=list(_flat(machine)),

@@ -10,6 +10,9 @@ MINUS = "\N{MINUS SIGN}"
 DASH = "\N{EN DASH}"
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
+MODE_NAMES = {"tcp": "without TFO", "tfo": "with TFO"}
+"""Modes as views name them."""
+
 _PATH_FIELDS = ("down_mbps", "up_mbps", "loss", "topology", "client", "engine", "cookies")
 
 

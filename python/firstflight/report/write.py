@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from firstflight.analysis import CellPair, cell_pairs, write_summary
+from firstflight.analysis.explanation import Explanation, explain
 from firstflight.report.course import observations
 from firstflight.report.html import render_html
 from firstflight.results import Journal, journal_path, write_tables, write_whole
+from firstflight.results.profiles import read_profile
+
+MOST_EXPLAINED = 48
+"""With more cells than this nobody looks at critical paths one by one: the figure is left out."""
 
 
 def write_report(
@@ -36,15 +42,20 @@ def write_report(
     summary = write_summary(folder, pairs, torn=journal.torn)
     paths = [*write_tables(folder), folder / "summary.json"]
     paths.append(write_whole(folder / "observations.txt", observations(summary).encode()))
-    drawn = _draw(folder, pairs, summary, progress) if figures else []
+    explanations = explain(pairs, partial(read_profile, folder)) if len(pairs) <= MOST_EXPLAINED else []
+    drawn = _draw(folder, pairs, summary, explanations, progress) if figures else []
     say("page")
-    page = render_html(folder, summary, [path for path in drawn if path.suffix == ".svg"])
+    page = render_html(folder, summary, [path for path in drawn if path.suffix == ".svg"], explanations)
     return [*paths, *drawn, write_whole(folder / "report.html", page.encode())]
 
 
 def _draw(
-    folder: Path, pairs: Sequence[CellPair], summary: dict[str, Any], progress: Callable[[str], None] | None
+    folder: Path,
+    pairs: Sequence[CellPair],
+    summary: dict[str, Any],
+    explanations: Sequence[Explanation],
+    progress: Callable[[str], None] | None,
 ) -> list[Path]:
     from firstflight.report.figures import draw_figures  # noqa: PLC0415 (altair takes a second)
 
-    return draw_figures(folder, pairs, summary, progress)
+    return draw_figures(folder, pairs, summary, progress, explanations)

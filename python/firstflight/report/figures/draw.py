@@ -12,8 +12,10 @@ from typing import Any
 import vl_convert
 
 from firstflight.analysis import CellPair
+from firstflight.analysis.explanation import Explanation
 from firstflight.report import text
 from firstflight.report.figures.by_rtt import improvement_by_rtt, plt_by_rtt
+from firstflight.report.figures.critical_path import critical_paths
 from firstflight.report.figures.theme import Spec
 from firstflight.report.figures.waterfall import waterfall
 from firstflight.results import write_whole
@@ -29,6 +31,7 @@ def draw_figures(
     pairs: Sequence[CellPair],
     summary: Mapping[str, Any],
     progress: Callable[[str], None] | None = None,
+    explanations: Sequence[Explanation] = (),
 ) -> list[Path]:
     """Draw every figure of a run into ``figures/`` of its folder.
 
@@ -37,6 +40,7 @@ def draw_figures(
         pairs: Its cell pairs.
         summary: Their summary, cells in the same order.
         progress: Told the name of each figure before it is drawn.
+        explanations: Of the pairs that can be explained.
 
     Returns:
         The files, SVG and PNG of a figure together, overviews first.
@@ -46,20 +50,24 @@ def draw_figures(
     """
     drawn: list[Future[list[Path]]] = []
     with ThreadPoolExecutor(max_workers=2) as pool:
-        for name, draw in _figures(pairs, summary["cells"]):
+        for name, draw in _figures(pairs, summary["cells"], explanations):
             if progress:
                 progress(f"figure {name}")
             drawn.append(pool.submit(_write, folder / "figures", name, draw()))
         return [path for paths in drawn for path in paths.result()]
 
 
-def _figures(pairs: Sequence[CellPair], cells: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Draw]]:
+def _figures(
+    pairs: Sequence[CellPair], cells: Sequence[dict[str, Any]], explanations: Sequence[Explanation]
+) -> Iterator[tuple[str, Draw]]:
     compared = text.proved([cell for cell in cells if cell["n"]])
     loaded = [cell for cell in cells if cell["tcp_ms"]["median"] or cell["tfo_ms"]["median"]]
     if compared:
         yield "improvement-by-rtt", partial(improvement_by_rtt, compared)
     if loaded:
         yield "plt-by-rtt", partial(plt_by_rtt, loaded)
+    if explanations:
+        yield "critical-path", partial(critical_paths, explanations)
     varying = text.varying(cells)
     for pair, cell in zip(pairs, cells, strict=True):
         if cell["n"]:

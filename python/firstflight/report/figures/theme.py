@@ -10,17 +10,33 @@ from typing import Any
 
 import altair as alt
 
+from firstflight.report import text
+
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 INK, SOFT, GRID = "#1f2933", "#5f6b76", "#e4e7eb"
 
 MODE_COLORS = {"tcp": "#8a94a0", "tfo": "#0072b2"}
 """One colour per mode: the treatment stands out from the baseline."""
 
-MODE_NAMES = {"tcp": "without TFO", "tfo": "with TFO"}
+MODE_NAMES = text.MODE_NAMES
 """Modes as a figure names them."""
 
 PHASE_COLORS = {"queued": "#d9dde1", "connect": "#d55e00", "wait": "#79bfe8", "receive": "#00598c"}
 """One colour per phase of a request; the handshake, which TFO saves, is the warm one."""
+
+COMPONENT_COLORS = {
+    "tcp": "#d55e00",
+    "tls": "#e69f00",
+    "connection": "#f2d0b5",
+    "request": "#c9e4f5",
+    "propagation": "#79bfe8",
+    "server": "#009e73",
+    "queueing": "#cc79a7",
+    "window": "#3a8fc7",
+    "transfer": "#00598c",
+    "processing": "#b3bac1",
+}
+"""One colour per component of a critical path, in families: handshakes warm, packets on their way blue."""
 
 FAILED_COLOR = "#b00020"
 """Where a request broke off."""

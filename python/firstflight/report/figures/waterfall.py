@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import altair as alt
 
 from firstflight.analysis import MODES, CellPair
+from firstflight.analysis.explanation import median_load
 from firstflight.report import text
 from firstflight.report.figures.phases import PHASES, RowKey, bars, broke_off, row_order
 from firstflight.report.figures.theme import (
@@ -47,14 +47,6 @@ def waterfall(pair: CellPair, cell: dict[str, Any], variant: str = "") -> Spec:
     chart = alt.hconcat(*panels, spacing=24, title=title(_headline(cell, variant), _small_print(cell, loads)))
     data = {name: rows for mode in MODES for name, rows in _data(mode, loads[mode], names, plt_ms).items()}
     return styled(chart, data)
-
-
-def median_load(loads: Sequence[LoadRecord]) -> LoadRecord:
-    """The load whose PLT is nearest the median of all; the earliest of equals."""
-    plt_ms = sorted(float(record["load"]["plt_ms"]) for record in loads)
-    half = len(plt_ms) // 2
-    middle = plt_ms[half] if len(plt_ms) % 2 else (plt_ms[half - 1] + plt_ms[half]) / 2
-    return min(loads, key=lambda record: abs(record["load"]["plt_ms"] - middle))
 
 
 def _data(mode: str, load: LoadRecord, names: dict[RowKey, str], plt_ms: dict[str, float]) -> dict[str, Rows]:
