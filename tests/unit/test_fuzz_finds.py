@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from synthetic_results import load_record
 
+from firstflight.analysis.audit import audit
 from firstflight.errors import FirstflightError, UsageError
 from firstflight.pages import load_page
 from firstflight.pages.archives.urls import normal_url
@@ -65,3 +66,8 @@ def test_a_style_sheet_of_megabytes_is_not_taken_apart() -> None:
     sheet = "@import 'a.css';"
     assert len(scan_css(sheet)) == 1
     assert scan_css(sheet + " " * (1 << 22)) == []
+
+
+def test_a_device_without_end_is_no_table() -> None:
+    with pytest.raises(UsageError, match="larger than 10 MB"):
+        audit(Path("/dev/zero"))

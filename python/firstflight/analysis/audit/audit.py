@@ -91,9 +91,11 @@ def _in_order(findings: Sequence[Finding]) -> list[Finding]:
 
 def _text(file: Path) -> str:
     try:
-        if file.stat().st_size > _LARGEST_BYTES:
+        with file.open("rb") as opened:
+            data = opened.read(_LARGEST_BYTES + 1)
+        if len(data) > _LARGEST_BYTES:
             raise UsageError(f"{file}: larger than {_LARGEST_BYTES / 1e6:g} MB", "give the table alone")
-        return file.read_text(encoding="utf-8-sig")
+        return data.decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror or error}", "check the path") from None
     except UnicodeDecodeError as error:

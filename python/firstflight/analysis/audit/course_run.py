@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from firstflight.errors import PageInputError, UsageError
-from firstflight.pages.fetchlog import FetchLog, Transaction, parse_fetchlog
+from firstflight.pages.fetchlog import MOST_BYTES, FetchLog, Transaction, parse_fetchlog
 
 HOME_DELAY_MS = 1.0
 """`--delayhome`, the client's own link, each way: the original's tables leave it out of the RTT."""
@@ -171,7 +171,8 @@ def _load(file: Path) -> CourseLoad | None:
     if not named or not file.is_file():
         return None
     try:
-        text = file.read_text(encoding="utf-8", errors="replace")
+        with file.open(encoding="utf-8", errors="replace") as opened:
+            text = opened.read(MOST_BYTES)
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror or error}", "check its permissions") from None
     log, problem = None, ""
