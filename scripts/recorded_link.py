@@ -1,0 +1,119 @@
+"""Replays HARs of a known link at that link, and compares page load times with the recorded load events.
+
+    python scripts/recorded_link.py FOLDER [--pages 20] [--seed 1] [--jobs 4] [--without KEY ...]
+
+The link is the one that WebPageTest notes in each HAR (`_latency_rtt_ms`, `_bwDown_kbps`, `_bwUp_kbps`).
+Prints a Markdown row per page and the median and 90th percentile of the relative error. Everything that the
+recording tells is replayed: schemes, distances of origins, lookups, server time, what holds requests back;
+`--without` leaves one of them out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from firstflight.engines.emulate import Emulator
+from firstflight.engines.task import Path as NetworkPath
+from firstflight.engines.task import PlannedLoad, Queue
+from firstflight.pages import LoadedPage, Page, load_page, under
+from firstflight.pages.archives.har import entries_of_har
+from firstflight.pages.archives.har_fields import nodes, number
+from firstflight.pages.archives.har_file import read_har
+
+KEYS = ("scheme", "origin_rtt", "lookups", "server_time", "after")
+_MOST_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One page: when its load event fired in the recording and in the replay, ms."""
+
+    name: str
+    recorded_ms: float
+    replayed_ms: float
+
+    @property
+    def error(self) -> float:
+        """Relative, signed."""
+        return self.replayed_ms / self.recorded_ms - 1
+
+
+def main() -> int:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description="Compare replays with the link they were recorded on.")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--pages", type=int, default=20, help="how many, drawn by --seed")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=4)
+    parser.add_argument("--without", nargs="*", choices=KEYS, default=[])
+    options = parser.parse_args()
+    files = sorted(options.folder.glob("*.har"))
+    drawn = sorted(random.Random(options.seed).sample(files, min(options.pages, len(files))))
+    emulator = Emulator()
+    with ThreadPoolExecutor(options.jobs) as pool:
+        rows = list(pool.map(lambda file: compare(emulator, file, frozenset(options.without)), drawn))
+    sys.stdout.write(report(rows))
+    return 0
+
+
+def compare(emulator: Emulator, file: Path, without: frozenset[str]) -> Compared:
+    """Loads one page on its own link; once more where the relay was late."""
+    (page,) = load_page(str(file))
+    page = under("http" if "scheme" in without else "recorded", page)
+    page = unheld(page) if "after" in without else page
+    load = PlannedLoad(
+        *(file.stem, 0, 0, 1, page.page.name, link(file), "tcp", 1),
+        scheme="http" if "scheme" in without else "recorded",
+        post_quantum=False,
+        origin_rtt="path" if "origin_rtt" in without else "recorded",
+        lookups="lookups" not in without,
+        server_time="server_time" not in without,
+    )
+    for _ in range(_MOST_ATTEMPTS):
+        record = emulator.load(load, page)
+        if not record["relay"].get("late"):
+            break
+    _, on_load_ms = entries_of_har(file, Counter())
+    return Compared(file.stem, on_load_ms or 0.0, record["load"]["plt_ms"] or 0.0)
+
+
+def link(file: Path) -> NetworkPath:
+    """The link that a HAR of WebPageTest notes."""
+    noted = nodes(read_har(file), "pages")[0]
+    rtt_ms, down, up = (
+        number(noted, key) or 0.0 for key in ("_latency_rtt_ms", "_bwDown_kbps", "_bwUp_kbps")
+    )
+    return NetworkPath("access", rtt_ms, int(down * 1000), int(up * 1000), Queue(packets=1000), 0.0)
+
+
+def unheld(page: LoadedPage) -> LoadedPage:
+    """The page with nothing that holds requests back but their initiators."""
+    fields = asdict(page.page)
+    for resource in fields["resources"]:
+        if resource["initiator"]:
+            resource["initiator"]["after"] = None
+    return replace(page, page=Page.from_fields(fields))
+
+
+def report(rows: list[Compared]) -> str:
+    """A row per page, and what they have in common."""
+    lines = ["| page | recorded ms | replayed ms | error |", "|---|---|---|---|"]
+    lines += [f"| {r.name} | {r.recorded_ms:.0f} | {r.replayed_ms:.0f} | {r.error:+.0%} |" for r in rows]
+    errors = sorted(abs(row.error) for row in rows)
+    p90 = statistics.quantiles(errors, n=10, method="inclusive")[-1]
+    signed = statistics.median(row.error for row in rows)
+    lines.append(
+        f"\nmedian error {statistics.median(errors):.1%}, p90 {p90:.1%}, median signed {signed:+.1%}"
+    )
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
