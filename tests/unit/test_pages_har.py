@@ -221,6 +221,7 @@ def test_what_is_no_request_over_the_network_is_left_out_and_counted(tmp_path: P
         entry("http://a.example/socket", 10, response={"status": 101}),
         entry("http://a.example/blocked", 10, response={"status": 0}),
         entry("http://user:secret@a.example/", 10),
+        entry("https://fonts.example400,700/", 10),
         entry("http://a.example/cached.js", 10, "text/javascript", response={"fromDiskCache": True}),
     )
     assert len(loaded.page.resources) == 1

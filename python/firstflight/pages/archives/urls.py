@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import lru_cache
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 from firstflight import _core
 from firstflight.pages.model import FORMAT
+
+# Names as DNS, certificates and browsers take them; other characters only a damaged recording has.
+_HOST = re.compile(r"[\w.-]+|[0-9a-f:.]+")
 
 
 def normal_url(url: str) -> str:
@@ -34,6 +38,8 @@ def location_of(url: str, status: int, location: str) -> str:
 @lru_cache(maxsize=50_000)
 def usable_url(url: str) -> bool:
     """Whether the page model accepts `url`: http or https, a possible host, no user, no fragment."""
+    if not _has_possible_host(url):
+        return False
     document = {"url": url, "kind": "document", "mime": "", "request_bytes": 0, "header_bytes": 0}
     page = {"format": FORMAT, "name": "x", "resources": [{**document, "body_bytes": 0}]}
     try:
@@ -41,3 +47,10 @@ def usable_url(url: str) -> bool:
     except _core.PageError:
         return False
     return True
+
+
+def _has_possible_host(url: str) -> bool:
+    try:
+        return bool(_HOST.fullmatch(urlsplit(url).hostname or ""))
+    except ValueError:
+        return False
