@@ -84,7 +84,7 @@ def test_a_chain_takes_a_round_trip_for_each_and_without_keep_alive_two() -> Non
 
 
 def test_six_connections_to_an_origin_and_ten_requests_at_a_time() -> None:
-    """The document's connection is warm; five more are opened; the last two of eight go after the warm one's first."""
+    """The document's connection is warm, five more are opened; the warm one carries three of the eight."""
     one = page(sized(1), *(sized(1, initiator=by(0)) for _ in range(8)))
     assert lantern_plt_ms(one, Path(), "tcp") == pytest.approx(500)
     hosts = [sized(1, initiator=by(0), url=f"http://h{n}.example/") for n in range(11)]

@@ -115,6 +115,20 @@ def test_a_redirect_is_followed_without_its_body() -> None:
     assert found.spent_ms() == {"tcp": 100, "propagation": 200, "window": 150}
 
 
+def test_what_a_script_holds_back_is_discovered_by_the_script() -> None:
+    """The parser had met the image at 200 ms, but went on only once the script had run."""
+    script = {"kind": "script", "cpu_ms": 40, "initiator": by(0)}
+    of = page({}, script, {"initiator": by(0, after=1)})
+    rows = [
+        request(0, 0, 0, 100, 100, 200, 200),
+        request(1, 200, None, None, 200, 300, 300),
+        request(2, 340, None, None, 340, 440, 440),
+    ]
+    found = critical_path(load(440, rows), of)
+    assert found.requests == [0, 1, 2]
+    assert found.spent_ms() == {"tcp": 100, "propagation": 300, "processing": 40}
+
+
 def test_only_what_blocks_the_load_event_can_have_ended_it() -> None:
     of = page({}, {"initiator": by(0)}, {"initiator": by(0), "blocks_load": False})
     rows = [DOCUMENT, request(1, 220, None, None, 220, 320, 320), request(2, 220, None, None, 220, 320, 320)]

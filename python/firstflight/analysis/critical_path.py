@@ -156,17 +156,12 @@ class _Walk:
     def _last(self) -> Row:
         """The resource that released the load event: of those that block it the one that settled last."""
         load, plt_ms = self._load, self._at_ms
-        finished = {task.request: task.end_ms for task in self._tasks}
-
-        def settled_ms(row: Row) -> float:
-            return finished.get(int(row["index"]), float(row["end_ms"]))
-
         blocking = [row for row in load.requests if _blocks(load.resource(row))] or load.requests
         ended = [row for row in blocking if row["end_ms"] is not None]
-        ended = [row for row in ended if settled_ms(row) <= plt_ms + _TOLERANCE_MS]
+        ended = [row for row in ended if self._settled_ms(row) <= plt_ms + _TOLERANCE_MS]
         broken = [row for row in blocking if row["end_ms"] is None and started_ms(row) < plt_ms]
-        last = max(ended, key=settled_ms, default=None)
-        explained = last is not None and settled_ms(last) >= plt_ms - _TOLERANCE_MS
+        last = max(ended, key=self._settled_ms, default=None)
+        explained = last is not None and self._settled_ms(last) >= plt_ms - _TOLERANCE_MS
         if last is None or (broken and load.is_modelled and not explained):
             return max(broken or load.requests, key=lambda row: times(row)[-1])
         return last
@@ -201,10 +196,24 @@ class _Walk:
         known = self._known(row, above)
         if known is not None:
             self._spend(int(row["index"]), self._at_ms - known.delay_ms)
+        if known is not None and (held := self._held_by(known)) is not None:
+            return self._arrival(held), None
         if known is None or known.via in ("style", "script"):
             return self._arrival(above), None
         streaming = above["end_ms"] is None or self._at_ms < above["end_ms"]
         return above, known.at_byte if streaming else None
+
+    def _held_by(self, known: Initiator) -> Row | None:
+        """The resource that had to be done with before the request, if it was what the request waited for."""
+        row = None if known.after is None else self._load.by_index.get(known.after)
+        if row is None or row["end_ms"] is None:
+            return None
+        return row if abs(self._settled_ms(row) - self._at_ms) <= _TOLERANCE_MS else None
+
+    def _settled_ms(self, row: Row) -> float:
+        """When nothing of a complete resource was left to do."""
+        tasks = (task for task in self._tasks if task.request == row["index"])
+        return next((task.end_ms for task in tasks), float(row["end_ms"]))
 
     def _known(self, row: Row, above: Row) -> Initiator | None:
         """How the page says that one discovers the other; a browser's own word names no way and no delay."""
