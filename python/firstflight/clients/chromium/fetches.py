@@ -70,7 +70,8 @@ class Fetches:
         """
         hops = [hop for hops in self._hops.values() for hop in hops]
         hops.sort(key=lambda hop: hop.asked["timestamp"])
-        return [_fetch(hop, started_s) for hop in hops if hop.asked["request"]["url"].startswith(("http:", "https:"))]
+        schemes = ("http:", "https:")
+        return [_fetch(hop, started_s) for hop in hops if hop.asked["request"]["url"].startswith(schemes)]
 
     def _ask(self, name: str, params: dict[str, Any]) -> None:
         hops = self._hops.setdefault(name, [])

@@ -1,0 +1,65 @@
+"""What a browser asked for and was served, a row per page, of an experiment's results folder, as Markdown.
+
+    python scripts/served_table.py RESULTS
+
+Columns: requests that the page was recorded with; those that the browser made; how many of these were served,
+how many nobody had recorded, how many failed in other ways; PLT with TCP and with TFO. Of several repeats the
+first counts for requests, the median for PLTs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from firstflight.results import Journal
+from firstflight.results.files import JOURNAL
+from firstflight.results.profiles import read_profile
+
+_COLUMNS = ("page", "recorded", "asked", "served", "not recorded", "failed", "PLT tcp, ms", "PLT tfo, ms")
+
+
+def main() -> int:
+    """Prints the table."""
+    folder = Path(sys.argv[1])
+    last: dict[str, dict[str, Any]] = {
+        r["load"]["load_id"]: {**r} for r in Journal(folder / JOURNAL).records()
+    }
+    loads = [record["load"] for record in last.values()]
+    rows = [line(_COLUMNS), line(["---"] * len(_COLUMNS))]
+    for page in sorted({load["page"] for load in loads}):
+        profile = read_profile(folder, page)
+        recorded = len(profile.resources) if profile else None
+        rows.append(row(page, recorded, [load for load in loads if load["page"] == page]))
+    sys.stdout.write("".join(rows))
+    return 0
+
+
+def row(page: str, recorded: int | None, loads: list[dict[str, Any]]) -> str:
+    """One page's row."""
+    good = [load for load in loads if load["status"] == "ok"]
+    if not good:
+        return line([page, recorded, f"failed: {loads[0]['error']}"])
+    first = good[0]
+    failed, strange = first["failed_requests"], first["unmatched_requests"]
+    served = first["requests"] - failed
+    plts = [median_ms(good, mode) for mode in ("tcp", "tfo")]
+    return line([page, recorded, first["requests"], served, strange, failed - strange, *plts])
+
+
+def line(cells: Iterable[object]) -> str:
+    """A row of a table."""
+    return f"| {' | '.join(map(str, cells))} |\n"
+
+
+def median_ms(loads: list[dict[str, Any]], mode: str) -> str:
+    """The median PLT of a mode, ms; a dash without one."""
+    plts = [load["plt_ms"] for load in loads if load["mode"] == mode and load["plt_ms"]]
+    return f"{median(plts):,.0f}" if plts else "-"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
