@@ -5,25 +5,30 @@ from pathlib import Path
 from firstflight.cli.talk import Talk, data_console, show_json
 
 
-def present(folder: Path, talk: Talk, *, as_json: bool) -> None:
+def present(folder: Path, talk: Talk, *, as_json: bool, explain: bool = False) -> None:
     """Writes tables, figures and report, then prints the summary and where the figures lie.
 
     Args:
         folder: The results folder.
         talk: Is told what is being written.
         as_json: Prints one JSON document instead of the table.
+        explain: Also shows what each page load time was spent on.
     """
     # Here, since scipy and altair take a second or two to import, which no other command should wait for.
+    from firstflight.analysis.explanation import explain_folder  # noqa: PLC0415
     from firstflight.analysis.summary import summarize  # noqa: PLC0415
-    from firstflight.report import print_summary, write_report  # noqa: PLC0415
+    from firstflight.report import print_explanations, print_summary, write_report  # noqa: PLC0415
 
     write_report(folder, progress=lambda part: talk.note(f"writing {part}"))
     summary = summarize(folder)
+    explanations = explain_folder(folder) if explain else []
     if as_json:
-        show_json({"folder": str(folder), **summary})
+        explained = {"explanations": [found.to_json() for found in explanations]} if explain else {}
+        show_json({"folder": str(folder), **summary, **explained})
         return
     console = data_console()
     print_summary(summary, console)
+    print_explanations(explanations, console)
     console.print(
         f"figures: {folder / 'figures'}",
         f"report:  {folder / 'report.html'}",

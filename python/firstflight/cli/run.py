@@ -43,6 +43,9 @@ def command(
         bool, typer.Option("--resume", help="Complete the experiment in --out, repeating nothing.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON document.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Also say what each page load time was spent on.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")] = False,
 ) -> int:
     """Load pages with and without TFO and compare.
@@ -54,7 +57,7 @@ def command(
     wanted = _plan(plan_flags, plan, out, resume=resume)
     outcome = _measure(wanted, folder, talk, resume=resume)
     if outcome.made:
-        present(folder, talk, as_json=as_json)
+        present(folder, talk, as_json=as_json, explain=explain)
     return _end(outcome, folder, talk)
 
 
