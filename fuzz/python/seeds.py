@@ -139,12 +139,16 @@ def warc() -> list[bytes]:
     )
     short = warc_record("response", page, answer(b"text/html", b"<img src=i.png>"))
     listed = b'{"format": "json-pages-1.0"}\n{"url": "http://a.example/", "ts": "2024-01-01T00:00:00Z"}'
+    timed = b'{"url": "http://a.example/", "ts": "2024-01-01T00:00:00Z", "har": "x.har"}'
+    told = har_entry(page, "text/html", "", _warcRecordId="<urn:1>")
+    log = {"pages": [{"id": "p", "startedDateTime": MOMENT}], "entries": [told]}
     return [
         b"p" + whole,
         b"p" + short,
         b"g" + short,
         b"z" + SEPARATOR.join([listed, b"archive/x.warc", whole]),
         b"z" + SEPARATOR.join([listed, b"archive/x.warc.gz", short]),
+        b"z" + SEPARATOR.join([timed, b"archive/x.warc", whole, json.dumps({"log": log}).encode()]),
     ]
 
 
@@ -258,6 +262,7 @@ def profile() -> dict[str, object]:
         "name": "small",
         "resources": [document, style],
         "missing": missing,
+        "hosts": [{"host": "a.example", "rtt_ms": 20.5, "lookup_ms": 2.0}],
     }
 
 
@@ -265,7 +270,7 @@ def page() -> list[bytes]:
     """A small page; a script that asks for data, and a redirect."""
     longer = profile()
     document, style = longer["resources"]
-    by_script = {"resource": 1, "via": "script"}
+    by_script = {"resource": 1, "via": "script", "after": 0}
     moved = {"status": 302, "body_bytes": 0, "kind": "frame", "mime": "", "initiator": by_script}
     longer["resources"] = [
         document,

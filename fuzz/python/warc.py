@@ -21,13 +21,13 @@ def test(data: bytes) -> None:
 
 
 def zipped(data: bytes) -> Path:
-    """A WACZ: its list of pages, a member's name, and that member."""
+    """A WACZ: its list of pages, the name of a WARC, that WARC, and a HAR."""
     path = FOLDER / "made.wacz"
-    listed, _, rest = data.partition(SEPARATOR)
-    name, _, warc = rest.partition(SEPARATOR)
+    listed, name, warc, har = (data.split(SEPARATOR, 3) + [b""] * 3)[:4]
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         archive.writestr("pages/pages.jsonl", listed)
         archive.writestr(name.decode("latin-1") or "archive/x.warc", warc)
+        archive.writestr("x.har", har)
     return path
 
 
