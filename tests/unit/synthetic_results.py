@@ -46,7 +46,7 @@ def load_record(
         "up_mbps": 0.256,
         "loss": 0.0,
         "seed": 2**63 + block,
-        "started_at": f"2026-01-02T03:{block:02d}:05.678+00:00",
+        "started_at": f"2026-01-02T{3 + block // 60:02d}:{block % 60:02d}:05.678+00:00",
         "plt_ms": max(r["end_ms"] for r in requests),
         "first_byte_ms": requests[0]["first_byte_ms"],
         "requests": len(requests),

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from firstflight.cli.talk import Talk, data_console, show_json
+from firstflight.experiment.folder import stored_plan
 
 
 def present(folder: Path, talk: Talk, *, as_json: bool, explain: bool = False) -> None:
@@ -14,6 +15,9 @@ def present(folder: Path, talk: Talk, *, as_json: bool, explain: bool = False) -
         as_json: Prints one JSON document instead of the table.
         explain: Also shows what each page load time was spent on.
     """
+    if is_sweep(folder):
+        _present_sweep(folder, talk, as_json=as_json)
+        return
     # Here, since scipy and altair take a second or two to import, which no other command should wait for.
     from firstflight.analysis.explanation import explain_folder  # noqa: PLC0415
     from firstflight.analysis.summary import summarize  # noqa: PLC0415
@@ -37,3 +41,23 @@ def present(folder: Path, talk: Talk, *, as_json: bool, explain: bool = False) -
         markup=False,
         soft_wrap=True,
     )
+
+
+def is_sweep(folder: Path) -> bool:
+    """Whether the run kept its loads only: there is nothing to draw a load from."""
+    plan = stored_plan(folder)
+    return plan is not None and plan.keep == "loads"
+
+
+def _present_sweep(folder: Path, talk: Talk, *, as_json: bool) -> None:
+    from firstflight.analysis.sweep import summarize_sweep  # noqa: PLC0415
+    from firstflight.report.sweep import print_sweep  # noqa: PLC0415
+
+    talk.note("writing tables")
+    sweep = summarize_sweep(folder)
+    if as_json:
+        show_json({"folder": str(folder), **sweep})
+        return
+    console = data_console()
+    print_sweep(sweep, console)
+    console.print(f"cells:   {folder / 'cells.parquet'}", style="bold", markup=False, soft_wrap=True)

@@ -3,7 +3,17 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
 from firstflight.cli.talk import Talk
 from firstflight.engines.task import Record
@@ -12,11 +22,12 @@ from firstflight.experiment.watch import Watch
 
 @contextmanager
 def progress(talk: Talk) -> Iterator[Watch]:
-    """A watch that shows a bar with the time left on a terminal, and says warnings everywhere."""
+    """A watch that shows a bar with rate and time left on a terminal, and says warnings everywhere."""
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
+        _Rate(),
         TimeRemainingColumn(),
         console=talk.console,
         disable=not talk.shows_progress,
@@ -24,6 +35,13 @@ def progress(talk: Talk) -> Iterator[Watch]:
         speed_estimate_period=300,
     ) as bar:
         yield _Bar(talk, bar)
+
+
+class _Rate(ProgressColumn):
+    """How many a second."""
+
+    def render(self, task: Task) -> Text:
+        return Text("" if task.speed is None else f"{task.speed:.3g}/s")
 
 
 class _Bar(Watch):

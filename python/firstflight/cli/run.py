@@ -11,19 +11,13 @@ from firstflight.cli.plan_flags import with_plan_flags
 from firstflight.cli.present import present
 from firstflight.cli.progress import progress
 from firstflight.cli.talk import Talk
-from firstflight.clients import client_versions
-from firstflight.clients.chromium.browser import browser_version, find_browser
-from firstflight.clients.chromium.client import Artifacts, Chromium
-from firstflight.clients.foreign import ForeignClient
-from firstflight.clients.program import COMMANDS, Program, find_program
-from firstflight.engines.emulate import Emulator
-from firstflight.engines.preload import preload_library
 from firstflight.errors import ExperimentError, UsageError
+from firstflight.experiment.catalogue import read_catalogue
+from firstflight.experiment.equipment import Equipment, crew_for
 from firstflight.experiment.folder import default_folder, stored_plan
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.run import Outcome, run_experiment
 from firstflight.experiment.sources import read_plan_file, resolve
-from firstflight.pages import open_pages, under
 from firstflight.results.files import JOURNAL
 
 
@@ -43,6 +37,12 @@ def command(
         bool, typer.Option("--resume", help="Complete the experiment in --out, repeating nothing.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON document.")] = False,
+    scheduler: Annotated[
+        str,
+        typer.Option(
+            "--scheduler", metavar="ADDRESS", help="Make the loads on a Dask cluster [this machine]."
+        ),
+    ] = "",
     explain: Annotated[
         bool, typer.Option("--explain", help="Also say what each page load time was spent on.")
     ] = False,
@@ -55,7 +55,7 @@ def command(
     talk = Talk(quiet=quiet)
     folder = out or default_folder()
     wanted = _plan(plan_flags, plan, out, resume=resume)
-    outcome = _measure(wanted, folder, talk, resume=resume)
+    outcome = _measure(wanted, folder, scheduler, talk, resume=resume)
     if outcome.made:
         present(folder, talk, as_json=as_json, explain=explain)
     return _end(outcome, folder, talk)
@@ -73,35 +73,18 @@ def _plan(flags: Mapping[str, Any], file: Path | None, out: Path | None, *, resu
     return resolve({**stored.model_dump(mode="json"), **flags})
 
 
-def _measure(plan: Plan, folder: Path, talk: Talk, *, resume: bool) -> Outcome:
-    clients, versions = _clients(plan, folder)
-    pages = [under(plan.scheme, page) for page in open_pages(plan.pages)]
-    for page in pages:
-        for note in page.notes:
-            talk.note(f"{page.page.name}: {note}")
+def _measure(plan: Plan, folder: Path, scheduler: str, talk: Talk, *, resume: bool) -> Outcome:
+    equipment = Equipment.of(plan, folder)
+    versions = equipment.versions()
     try:
-        with progress(talk) as watch:
-            engine = Emulator(clients=clients)
-            return run_experiment(plan, pages, engine, folder, resume=resume, clients=versions, watch=watch)
+        with crew_for(plan, equipment, scheduler) as crew:
+            pages = read_catalogue(plan.pages, plan.scheme, talk.note, talk.warn)
+            with progress(talk) as watch:
+                return run_experiment(plan, pages, crew, folder, resume=resume, clients=versions, watch=watch)
     except ExperimentError:
         if (folder / JOURNAL).is_file():
             talk.note(f"what was measured is in {folder}; make its report with: firstflight report {folder}")
         raise
-
-
-def _clients(plan: Plan, folder: Path) -> tuple[dict[str, ForeignClient], dict[str, str]]:
-    """The plan's client if it is a program of its own, and the versions of all that are installed."""
-    versions = client_versions()
-    if plan.client in COMMANDS:
-        return {plan.client: Program(plan.client, find_program(plan.client), preload_library())}, versions
-    if plan.client != "chromium":
-        return {}, versions
-    browser = find_browser(plan.browser)
-    artifacts = Artifacts(
-        har=folder / "har" if plan.har else None,
-        screenshots=folder / "screenshots" if plan.screenshots else None,
-    )
-    return {"chromium": Chromium(browser, artifacts)}, {**versions, "chromium": browser_version(browser)}
 
 
 def _end(outcome: Outcome, folder: Path, talk: Talk) -> int:

@@ -1,6 +1,6 @@
 """Measures every path before the experiment and says where it is not what was asked for."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -28,10 +28,15 @@ def calibrate(engine: Engine, paths: Sequence[Path], watch: Watch) -> list[Calib
             engine.stop()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+    warn_of(calibrations, watch)
+    return calibrations
+
+
+def warn_of(calibrations: Iterable[Calibration], watch: Watch) -> None:
+    """Says which paths are off."""
     for calibration in calibrations:
         for doubt in doubts(calibration):
             watch.warn(doubt, "is the machine busy? stop other work, then run again")
-    return calibrations
 
 
 def doubts(calibration: Calibration) -> Iterator[str]:

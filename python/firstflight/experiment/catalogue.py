@@ -94,6 +94,11 @@ class Catalogue:
         """The page of that name; see `Entry.open`."""
         return self._open(name)
 
+    @property
+    def held(self) -> int:
+        """How many pages are open."""
+        return len(self._held) + self._open.cache_info().currsize
+
     def __iter__(self) -> Iterator[LoadedPage]:
         return (self.open(name) for name in self._entries)
 
@@ -117,6 +122,8 @@ def read_catalogue(specs: Sequence[str], scheme: str, note: Say, warn: Say) -> C
     found: list[tuple[Entry, bool]] = []
     for spec in specs:
         files = matches(spec)
+        if files:
+            note(f"{spec}: {len(files)} files")
         pages = [entry for file in files for entry in _readable(file, scheme, note, warn)] if files else []
         if files and not pages:
             raise UsageError(f"pages: nothing that {spec} matches can be read", "see docs/archives.md")

@@ -31,7 +31,11 @@ def describe_machine() -> dict[str, Any]:
 
 
 def write_environment(
-    folder: Path, clients: dict[str, str], pages: dict[str, str], calibrations: Sequence[Calibration]
+    folder: Path,
+    clients: dict[str, str],
+    pages: dict[str, str],
+    calibrations: Sequence[Calibration],
+    machines: Sequence[dict[str, Any]] = (),
 ) -> None:
     """Writes the file; a resumed run keeps what the runs before it wrote, under `earlier`.
 
@@ -40,6 +44,7 @@ def write_environment(
         clients: Version of each client that loads pages.
         pages: Fingerprint of each page by its name.
         calibrations: One per path.
+        machines: Of a cluster's workers, each as `describe_machine` gives it.
     """
     before = read_environment(folder)
     earlier = [*before.pop("earlier", []), before] if before else []
@@ -48,6 +53,7 @@ def write_environment(
         "clients": clients,
         "pages": pages,
         "calibration": [calibration.to_json() for calibration in calibrations],
+        **({"workers": list(machines)} if machines else {}),
         "earlier": earlier,
     }
     text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"

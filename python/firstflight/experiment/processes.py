@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from threading import Lock
-from typing import cast
+from typing import Any, cast
 
 from firstflight.engines.task import Calibration, EngineStoppedError, Path
 from firstflight.errors import ExperimentError
@@ -44,6 +44,10 @@ class Processes:
     def calibrate(self, paths: Sequence[Path], watch: Watch) -> list[Calibration]:
         """Measures the empty paths, in this process."""
         return calibrate(self._maker(), paths, watch)
+
+    def machines(self) -> list[dict[str, Any]]:
+        """None but this one."""
+        return []
 
     def make(self, blocks: Iterator[Block], pages: Catalogue, book: Book) -> None:
         """Makes every load of `blocks`; on any error or interrupt kills the processes."""

@@ -11,30 +11,25 @@ pages opened, when their turn comes, and records go to the journal.
 from collections.abc import Sequence
 from pathlib import Path
 
-from firstflight.engines.emulate import LATE_BOUND_MS
 from firstflight.engines.task import Engine
 from firstflight.experiment.attempts import MAX_ATTEMPTS
 from firstflight.experiment.book import Book
 from firstflight.experiment.catalogue import Catalogue
 from firstflight.experiment.crew import Crew
 from firstflight.experiment.environment import check_pages_unchanged, write_environment
+from firstflight.experiment.equipment import threads
 from firstflight.experiment.folder import results_folder
 from firstflight.experiment.interrupt import Interrupted, interruptible
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.schedule import Schedule, schedule
-from firstflight.experiment.slots import Slots
 from firstflight.experiment.tally import Outcome, Tally
-from firstflight.experiment.threads import Threads
 from firstflight.experiment.watch import Watch
 from firstflight.pages import LoadedPage
 from firstflight.results import Journal
 from firstflight.results.files import JOURNAL
 from firstflight.results.profiles import write_profiles
 
-__all__ = ["MAX_ATTEMPTS", "Outcome", "run_experiment", "threads"]
-
-_CORES_PER_LOAD = {"chromium": 2}
-"""Clients that work rather than wait."""
+__all__ = ["MAX_ATTEMPTS", "Outcome", "run_experiment"]
 
 
 def run_experiment(
@@ -78,18 +73,13 @@ def run_experiment(
                     paths = plan.paths()
                     watch.calibrating(len(paths))
                     calibrations = crew.calibrate(paths, watch)
-                    write_environment(folder, clients or {}, pages.fingerprints, calibrations)
+                    machines = crew.machines()
+                    write_environment(folder, clients or {}, pages.fingerprints, calibrations, machines)
                 watch.starting(planned.loads, book.tally.settled)
                 crew.make(book.left(), pages, book)
         except Interrupted as interrupted:
             stopped_by = interrupted.signal
         return book.tally.outcome(stopped_by)
-
-
-def threads(plan: Plan, engine: Engine) -> Threads:
-    """The crew of threads for a plan."""
-    cores = _CORES_PER_LOAD.get(plan.client, 0)
-    return Threads(engine, Slots(plan.jobs, LATE_BOUND_MS, cores_per_load=cores))
 
 
 def _book(plan: Plan, planned: Schedule, folder: Path, watch: Watch) -> Book:

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from typing import Any
 
 from firstflight.engines.task import Calibration, Engine, EngineStoppedError, Path, Record
 from firstflight.experiment.attempts import make_block
@@ -32,6 +33,10 @@ class Threads:
     def calibrate(self, paths: Sequence[Path], watch: Watch) -> list[Calibration]:
         """Measures the empty paths."""
         return calibrate(self._engine, paths, watch)
+
+    def machines(self) -> list[dict[str, Any]]:
+        """None but this one."""
+        return []
 
     def make(self, blocks: Iterator[Block], pages: Catalogue, book: Book) -> None:
         """Makes every load of `blocks`; on any error or interrupt stops all that is under way."""

@@ -1,0 +1,93 @@
+"""What a sweep says: the improvement of every cell, and how it is distributed.
+
+Nothing of the run is held but some numbers per block.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from firstflight.errors import UsageError
+from firstflight.results import write_tables, write_whole
+
+SWEEP_FORMAT = "firstflight-sweep/1"
+"""Format and version of sweep.json."""
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+_CELL = ("page", "rtt_ms", "down_mbps", "up_mbps", "loss", "topology", "client", "engine", "cookies")
+_BY = ("rtt_ms", "down_mbps", "up_mbps", "loss", "topology")
+
+
+def summarize_sweep(folder: Path) -> dict[str, Any]:
+    """Writes the tables, ``cells.parquet`` and ``sweep.json`` of a results folder.
+
+    Args:
+        folder: The results folder; its journal is read.
+
+    Returns:
+        What ``sweep.json`` holds: counts, and quantiles of the improvement (fractions) over the cells of all
+        paths and of each path.
+
+    Raises:
+        UsageError: The folder has no readable journal or no load, or cannot be written to.
+    """
+    loads = pl.scan_parquet(write_tables(folder)[0])
+    counts = loads.select(pl.len(), failed=(pl.col("status") == "failed").sum()).collect().row(0)
+    if not counts[0]:
+        raise UsageError(f"{folder}: no load has ended yet", "run the experiment, or go on with `--resume`")
+    cells = sweep_cells(loads)
+    cells.write_parquet(folder / "cells.parquet")
+    found = {
+        "format": SWEEP_FORMAT,
+        "loads": counts[0],
+        "failed_loads": counts[1],
+        "cells": cells.height,
+        "all": _distribution(cells),
+        "paths": [
+            {**dict(zip(_BY, key, strict=True)), **_distribution(group)}
+            for key, group in cells.group_by(_BY, maintain_order=True)
+        ],
+    }
+    write_whole(folder / "sweep.json", (json.dumps(found, indent=2) + "\n").encode())
+    return found
+
+
+def sweep_cells(loads: pl.LazyFrame) -> pl.DataFrame:
+    """A row per page and path: `n` blocks with an ok load of both modes, their medians, the improvement.
+
+    Args:
+        loads: The loads table.
+
+    Returns:
+        The keys of a cell, `n`, `tcp_ms`, `tfo_ms`, `improvement` (a fraction, positive: TFO is faster),
+        `tfo_connections`, `tfo_accepted`; ordered by path, then page.
+    """
+    ok = loads.filter(pl.col("status") == "ok")
+    counted = pl.col("connections").alias("tfo_connections"), pl.col("tfo_accepted")
+    tfo = ok.filter(pl.col("mode") == "tfo").select(*_CELL, "block", *counted, tfo_ms="plt_ms")
+    tcp = ok.filter(pl.col("mode") == "tcp").select("block", tcp_ms="plt_ms")
+    medians = pl.len().alias("n"), pl.col("tcp_ms", "tfo_ms").median()
+    cells = (
+        tfo.join(tcp, on="block")
+        .group_by(_CELL)
+        .agg(*medians, pl.col("tfo_connections", "tfo_accepted").sum())
+    )
+    improvement = 1 - pl.col("tfo_ms") / pl.col("tcp_ms")
+    return cells.with_columns(improvement=improvement).sort(*_BY, "page").collect(engine="streaming")
+
+
+def _distribution(cells: pl.DataFrame) -> dict[str, Any]:
+    """Cells with an improvement, its quantiles, and the shares of cells in which TFO is faster and slower."""
+    values = cells["improvement"]
+    quantiles = {f"p{round(100 * share):02d}": values.quantile(share, "linear") for share in QUANTILES}
+    return {
+        "n": cells.height,
+        "improvement": quantiles,
+        "faster": int((values > 0).sum()) / max(1, cells.height),
+        "slower": int((values < 0).sum()) / max(1, cells.height),
+    }

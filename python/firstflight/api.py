@@ -1,0 +1,310 @@
+"""What a notebook needs: a page, a path, one load or a whole plan, and the results as frames and figures.
+
+Everything here is re-exported by the package: `import firstflight as ff`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
+
+from firstflight.analysis import MODES, CellPair, cell_pairs, summarize, summarize_pairs
+from firstflight.engines.task import Path, PlannedLoad, Record
+from firstflight.errors import ExperimentError, UsageError
+from firstflight.experiment.catalogue import read_catalogue
+from firstflight.experiment.equipment import Equipment, crew_for
+from firstflight.experiment.folder import default_folder
+from firstflight.experiment.plan import Plan
+from firstflight.experiment.run import run_experiment
+from firstflight.experiment.schedule import load_id
+from firstflight.experiment.sources import read_plan_file, resolve
+from firstflight.experiment.watch import Watch
+from firstflight.pages import LoadedPage, open_pages, under
+from firstflight.results import connection_frame, journal_path, request_frame, write_tables
+
+if TYPE_CHECKING:
+    import altair as alt
+
+Mode = Literal["tcp", "tfo"]
+EngineName = Literal["emulate", "simulate"]
+
+
+@dataclass(frozen=True)
+class Load:
+    """One page loaded once.
+
+    Attributes:
+        record: All of it, as a journal line has it: `load`, `requests`, `connections`, `proof`, `relay`.
+    """
+
+    record: Record
+
+    @property
+    def plt_ms(self) -> float:
+        """Page load time, ms.
+
+        Raises:
+            ExperimentError: The load failed; the message says why.
+        """
+        load = self.record["load"]
+        if load["status"] != "ok":
+            raise ExperimentError(f"load {load['load_id']} failed: {load['error']}")
+        return float(load["plt_ms"])
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """Its row of the loads table; docs/results.md names the columns."""
+        return self.record["load"]
+
+    @property
+    def requests(self) -> pl.DataFrame:
+        """A row per request; docs/results.md names the columns."""
+        return request_frame([self.record])
+
+    @property
+    def connections(self) -> pl.DataFrame:
+        """A row per connection; docs/results.md names the columns."""
+        return connection_frame([self.record])
+
+
+@dataclass(frozen=True)
+class Results:
+    """A results folder.
+
+    Attributes:
+        folder: Where it is.
+    """
+
+    folder: FilePath
+
+    @property
+    def loads(self) -> pl.DataFrame:
+        """A row per load."""
+        return self._table("loads").collect()
+
+    @property
+    def requests(self) -> pl.DataFrame:
+        """A row per request of every load."""
+        return self._table("requests").collect()
+
+    @property
+    def connections(self) -> pl.DataFrame:
+        """A row per connection of every load."""
+        return self._table("connections").collect()
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """As `summary.json` has it: `cells` and `warnings`."""
+        return summarize(self.folder)
+
+    @property
+    def cells(self) -> pl.DataFrame:
+        """A row per pair of cells: medians in ms, improvement and its interval as fractions, verdict."""
+        return pl.DataFrame([_cell_row(cell) for cell in self.summary["cells"]], infer_schema_length=None)
+
+    def improvement_by_rtt(self) -> alt.TopLevelMixin:
+        """The improvement against the RTT, a panel per page, with the paper's where it has the page."""
+        from firstflight.report.figures.by_rtt import improvement_by_rtt  # noqa: PLC0415 (altair takes a second)
+
+        return _chart(improvement_by_rtt([cell for cell in self.summary["cells"] if cell["n"]]))
+
+    def plt_by_rtt(self) -> alt.TopLevelMixin:
+        """The median PLT against the RTT, a panel per page and a line per mode."""
+        from firstflight.report.figures.by_rtt import plt_by_rtt  # noqa: PLC0415
+
+        return _chart(plt_by_rtt(self.summary["cells"]))
+
+    def _table(self, name: str) -> pl.LazyFrame:
+        file = self.folder / f"{name}.parquet"
+        if not file.is_file() or file.stat().st_mtime < journal_path(self.folder).stat().st_mtime:
+            write_tables(self.folder)
+        return pl.scan_parquet(file)
+
+
+def load_page(page: str | os.PathLike[str]) -> LoadedPage:
+    """Opens one page.
+
+    Args:
+        page: An embedded name (`amazon`, `nytimes`, `wsj`, `wikipedia`), an archive, a mirror or a profile.
+
+    Raises:
+        PageInputError: It cannot be read.
+        UsageError: It holds several pages.
+    """
+    [first, *others] = open_pages([os.fspath(page)])
+    if others:
+        raise UsageError(f"{page}: holds {1 + len(others)} pages", "name one as 'DIR#http://host/path'")
+    return first
+
+
+def path(
+    rtt_ms: float = 100,
+    down: str = "4mbit",
+    up: str = "",
+    *,
+    topology: Literal["access", "star"] = "access",
+    loss: float = 0,
+    queue: str = "1000p",
+) -> Path:
+    """A path between the client and every origin.
+
+    Args:
+        rtt_ms: Round-trip time, ms.
+        down: Rate towards the client, such as `4mbit` or `unlimited`.
+        up: Rate from the client; empty: 256 kbit/s, in a star as `down`.
+        topology: `access`: one link for all. `star`: a link per origin, symmetric.
+        loss: Share of packets lost in each direction.
+        queue: Longest queue in front of each link, such as `1000p` or `64kB`.
+
+    Raises:
+        UsageError: A value is wrong.
+    """
+    keys = {"rtt": rtt_ms, "down": down, "topology": topology, "loss": loss, "queue": queue}
+    [found] = resolve({**keys, **({"up": up} if up else {})}).paths()
+    return found
+
+
+def emulate(page: LoadedPage, path: Path, mode: Mode = "tfo", **keys: object) -> Load:
+    """Loads a page once with the real kernel over an emulated path; takes as long as the load.
+
+    Args:
+        page: From `load_page`.
+        path: From `path`.
+        mode: `tcp` or `tfo`.
+        keys: Other keys of a plan, such as `client="chromium"`, `cookies="cold"`, `seed=2`.
+
+    Raises:
+        UsageError: A key is wrong.
+        LabError: The laboratory was not built.
+    """
+    return _load("emulate", page, path, mode, keys)
+
+
+def simulate(page: LoadedPage, path: Path, mode: Mode = "tfo", **keys: object) -> Load:
+    """Loads a page once on a virtual clock; docs/simulator.md says how far to trust it. As `emulate`."""
+    return _load("simulate", page, path, mode, keys)
+
+
+def waterfall(tcp: Load, tfo: Load) -> alt.TopLevelMixin:
+    """Every request of a page without and with TFO, side by side.
+
+    Raises:
+        UsageError: The loads are not of the same page and path, one in each mode, both ok.
+    """
+    from firstflight.report.figures.waterfall import waterfall as draw  # noqa: PLC0415
+
+    pair = _pair(tcp, tfo)
+    return _chart(draw(pair, summarize_pairs([pair])["cells"][0]))
+
+
+def run(
+    plan: Plan | str | os.PathLike[str] | None = None,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    scheduler: str = "",
+    say: Callable[[str], None] = print,
+    **keys: object,
+) -> Results:
+    """Runs a plan, as `firstflight run` does.
+
+    Args:
+        plan: A plan, or its TOML file; by default the experiment of the paper.
+        out: The results folder; by default `results/<time>`.
+        resume: Whether to complete what the folder holds.
+        scheduler: Address of a Dask scheduler; empty: this machine.
+        say: Told what readers of pages decided, and every warning.
+        keys: Keys of a plan (docs/plan.md) that stand over `plan`: `pages=["amazon"]`, `rtt=[20, 100]`.
+
+    Raises:
+        UsageError: Something is wrong with the call; nothing was started.
+        ExperimentError: The run failed, or was stopped before its end.
+    """
+    wanted = _plan(plan, keys)
+    folder = FilePath(out) if out else default_folder()
+    equipment = Equipment.of(wanted, folder)
+    versions = equipment.versions()
+    with crew_for(wanted, equipment, scheduler) as crew:
+        pages = read_catalogue(wanted.pages, wanted.scheme, say, say)
+        watch = _Sayer(say)
+        outcome = run_experiment(wanted, pages, crew, folder, resume=resume, clients=versions, watch=watch)
+    if outcome.signal is not None:
+        raise ExperimentError(
+            f"stopped with {outcome.made} of {outcome.planned} loads made", "go on with resume=True"
+        )
+    return Results(folder)
+
+
+def open_results(folder: str | os.PathLike[str]) -> Results:
+    """A results folder that a run has written.
+
+    Raises:
+        UsageError: It is none.
+    """
+    return Results(journal_path(FilePath(folder)).parent)
+
+
+class _Sayer(Watch):
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+
+    def warn(self, message: str, hint: str = "") -> None:
+        self._say(f"warning: {message}")
+
+
+def _plan(plan: Plan | str | os.PathLike[str] | None, keys: dict[str, object]) -> Plan:
+    if isinstance(plan, Plan):
+        return resolve({**plan.model_dump(mode="json"), **keys})
+    return resolve(keys, read_plan_file(FilePath(plan)) if plan else None)
+
+
+def _load(engine: EngineName, page: LoadedPage, path: Path, mode: Mode, keys: dict[str, object]) -> Load:
+    plan = resolve({"topology": path.topology, **keys, "engine": engine, "mode": mode})
+    page = under(plan.scheme, page)
+    planned = PlannedLoad(
+        load_id=load_id(page.page.name, path, mode, 1),
+        block=0,
+        order=0,
+        repeat=1,
+        page=page.page.name,
+        path=path,
+        mode=mode,
+        seed=plan.seed,
+        **{name: getattr(plan, name) for name in _FACTORS},
+    )
+    return Load(Equipment.of(plan, FilePath())().load(planned, page))
+
+
+_FACTORS = sorted(PlannedLoad.__dataclass_fields__.keys() & Plan.model_fields.keys() - {"mode", "seed"})
+"""What of a plan defines a load beside its page and path."""
+
+
+def _pair(tcp: Load, tfo: Load) -> CellPair:
+    pairs = cell_pairs([tcp.record, tfo.record])
+    if len(pairs) == 1 and all(pairs[0].ok[mode] for mode in MODES) and pairs[0].blocks:
+        return pairs[0]
+    raise UsageError(
+        "waterfall: the two loads cannot be compared",
+        "give a tcp load and a tfo load of the same page, path and engine, both ok",
+    )
+
+
+def _cell_row(cell: dict[str, Any]) -> dict[str, Any]:
+    """A cell of the summary, flat: `tcp_ms` is the median, `improvement` the point."""
+    plain = {name: value for name, value in cell.items() if not isinstance(value, dict)}
+    medians = {mode: cell[mode]["median"] for mode in ("tcp_ms", "tfo_ms")}
+    found = cell["improvement"]
+    change = {"improvement": found["point"], "low": found["low"], "high": found["high"]}
+    return {**plain, **medians, **change, "proved": cell["proof"]["ok"]}
+
+
+def _chart(spec: dict[str, Any]) -> alt.TopLevelMixin:
+    import altair as alt  # noqa: PLC0415
+
+    return alt.Chart.from_dict(spec, validate=False)

@@ -1,0 +1,217 @@
+"""Loads made by the workers of a Dask cluster: the same errands as the processes of one machine get.
+
+Only this process writes results. When a worker dies, the scheduler gives its errands to another; what comes
+back is written down once. An engine that builds laboratories is given one of the worker's `lab` resources for
+each, so that a machine runs as many as it was started with: `dask worker ADDRESS --resources lab=1`.
+"""
+
+import asyncio
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any, cast
+
+from firstflight.engines.task import Calibration, Path
+from firstflight.errors import ExperimentError, FirstflightError, UsageError
+from firstflight.experiment.book import Book
+from firstflight.experiment.calibrate import warn_of
+from firstflight.experiment.catalogue import Catalogue, Entry
+from firstflight.experiment.environment import describe_machine
+from firstflight.experiment.errand import (
+    Errand,
+    FutureLike,
+    Maker,
+    distribute,
+    engine_of,
+    errands,
+    run_errand,
+)
+from firstflight.experiment.schedule import Block
+from firstflight.experiment.watch import Watch
+from firstflight.pages import LoadedPage
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+LAB = "lab"
+"""The resource of a worker that each laboratory takes one of."""
+
+LOADS_AT_ONCE = 64
+"""About how many loads a task has, where they are simulated; an emulated block is a task of its own."""
+
+_CONNECT_S = 10
+_TASKS_PER_THREAD = 2
+
+
+class Cluster:
+    """Implements `experiment.crew.Crew`.
+
+    Args:
+        address: Of the Dask scheduler, such as `tcp://host:8786`.
+        maker: Makes the engine of each worker.
+        labs: Whether loads are made in laboratories.
+
+    Raises:
+        UsageError: `distributed` is not installed, the scheduler cannot be reached, it has no worker that can
+            do the work, or a worker has another version of firstflight.
+    """
+
+    def __init__(self, address: str, maker: Maker, *, labs: bool) -> None:
+        self._maker = pickle.dumps(maker)
+        self._labs = labs
+        self._client = _connect(address)
+        try:
+            _check_workers(self._client, address, labs=labs)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Leaves the cluster; it keeps running."""
+        self._client.close(timeout=_CONNECT_S)
+
+    def calibrate(self, paths: Sequence[Path], watch: Watch) -> list[Calibration]:
+        """Measures the empty paths, each on some worker.
+
+        Raises:
+            LabError: A laboratory cannot be built there.
+        """
+        futures = [self._submit(_calibrate, self._maker, path) for path in paths]
+        try:
+            calibrations = [cast(Calibration, _result(future)) for future in futures]
+        except BaseException:
+            self._client.cancel(futures)
+            raise
+        warn_of(calibrations, watch)
+        return calibrations
+
+    def machines(self) -> list[dict[str, Any]]:
+        """What each worker runs on."""
+        return list(self._client.run(describe_machine).values())
+
+    def make(self, blocks: Iterator[Block], pages: Catalogue, book: Book) -> None:
+        """Makes every load of `blocks`; on any error or interrupt cancels what has not begun."""
+
+        def errand(several: list[Block]) -> Errand:
+            page = self._page(pages, several[0].loads[0].page)
+            return Errand(self._maker, page, tuple(several), book.attempts_of(several), book.keep)
+
+        most = 1 if self._labs else LOADS_AT_ONCE
+        sent: set[_Sent] = set()
+
+        def submit(one: Errand) -> FutureLike:
+            future = _Sent(self._submit(run_errand, one), sent)
+            sent.add(future)
+            return future
+
+        try:
+            distribute(errands(blocks, most, errand), submit, self._room, book)
+        except BaseException:
+            with suppress(Exception):
+                self._client.cancel([one.future for one in sent])
+            raise
+
+    def _page(self, pages: Catalogue, name: str) -> LoadedPage | Entry:
+        """The page itself where its bodies are not needed, else where it is on the disk that all share."""
+        page = pages.open(name)
+        if not (self._labs and page.bodies):
+            return LoadedPage(page.page)
+        entry = pages.entry(name)
+        return (
+            replace(entry, spec=str(FilePath(entry.spec).absolute())) if isinstance(entry, Entry) else entry
+        )
+
+    def _submit(self, call: Callable[..., object], *arguments: object) -> "Future[Any]":
+        resources = {LAB: 1} if self._labs else None
+        return self._client.submit(call, *arguments, pure=False, resources=resources)
+
+    def _room(self) -> int:
+        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        return max(1, _TASKS_PER_THREAD * sum(_places(worker, labs=self._labs) for worker in workers))
+
+
+class _Sent:
+    """A Dask future whose errors are ours."""
+
+    def __init__(self, future: "Future[Any]", sent: "set[_Sent]") -> None:
+        self.future = future
+        self._sent = sent
+
+    def result(self) -> Any:  # noqa: ANN401 (whatever the task gives)
+        self._sent.discard(self)
+        return _result(self.future)
+
+    def add_done_callback(self, call: Callable[..., object]) -> None:
+        self.future.add_done_callback(lambda _: call(self))
+
+
+def _connect(address: str) -> "Client":
+    try:
+        from distributed import Client  # noqa: PLC0415 (an extra)
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            "scheduler: the package distributed is not installed", "pip install 'firstflight[cluster]'"
+        ) from error
+    try:
+        asyncio.run(_knock(address))
+        return Client(address, timeout=_CONNECT_S, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise UsageError(
+            f"scheduler: no Dask scheduler answers at {address}",
+            "start one with `dask scheduler`, which prints its address, such as tcp://host:8786",
+        ) from error
+
+
+async def _knock(address: str) -> None:
+    """Raises where nobody answers; a `Client` that cannot connect is not rid of without noise."""
+    from distributed.comm.core import connect  # noqa: PLC0415 (an extra)
+
+    comm = await connect(address, timeout=_CONNECT_S)
+    comm.abort()
+
+
+def _check_workers(client: "Client", address: str, *, labs: bool) -> None:
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    if not workers:
+        raise UsageError(
+            f"scheduler: {address} has no workers", f"start some: dask worker {address} --resources lab=1"
+        )
+    if not any(_places(worker, labs=labs) for worker in workers.values()):
+        raise UsageError(
+            f"scheduler: no worker of {address} has the resource {LAB}, and emulated loads take one each",
+            f"start workers with it: dask worker {address} --resources {LAB}=1",
+        )
+    for worker, found in client.run(_version, on_error="return").items():
+        if found != version("firstflight"):
+            seen = "no firstflight" if isinstance(found, BaseException) else f"firstflight {found}"
+            raise UsageError(
+                f"scheduler: the worker {worker} has {seen}, this is {version('firstflight')}",
+                "install the same version on every worker",
+            )
+
+
+def _places(worker: dict[str, Any], *, labs: bool) -> int:
+    return int(worker["resources"].get(LAB, 0) if labs else worker["nthreads"])
+
+
+def _version() -> str:
+    return version("firstflight")
+
+
+def _calibrate(maker: bytes, path: Path) -> Calibration:
+    return engine_of(maker).calibrate(path)
+
+
+def _result(future: "Future[Any]") -> object:
+    try:
+        return future.result()
+    except FirstflightError:
+        raise
+    except Exception as error:
+        raise ExperimentError(
+            f"scheduler: a task failed on the cluster: {type(error).__name__}: {error}",
+            "see the logs of its workers; then go on with --resume",
+        ) from error

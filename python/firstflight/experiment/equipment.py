@@ -1,0 +1,118 @@
+"""What a plan needs to be carried out: its engine with its client, and a crew to use it."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from firstflight.clients import client_versions
+from firstflight.clients.chromium.browser import browser_version, find_browser
+from firstflight.clients.chromium.client import Artifacts, Chromium
+from firstflight.clients.foreign import ForeignClient
+from firstflight.clients.program import COMMANDS, Program, find_program
+from firstflight.engines.emulate import LATE_BOUND_MS, Emulator
+from firstflight.engines.preload import preload_library
+from firstflight.engines.task import Engine
+from firstflight.experiment.cluster import Cluster
+from firstflight.experiment.crew import Crew
+from firstflight.experiment.plan import Plan
+from firstflight.experiment.processes import Processes
+from firstflight.experiment.slots import Slots
+from firstflight.experiment.threads import Threads
+
+_CORES_PER_LOAD = {"chromium": 2}
+"""Clients that work rather than wait."""
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """Makes the engine of a plan, here or in another process; an `experiment.errand.Maker`.
+
+    Attributes:
+        engine: As in the plan.
+        client: As in the plan.
+        browser: As in the plan.
+        har: Folder for a HAR of each load; `None`: none is kept.
+        screenshots: Folder for a picture of each load; `None`: none is kept.
+    """
+
+    engine: str
+    client: str
+    browser: str = ""
+    har: Path | None = None
+    screenshots: Path | None = None
+
+    @classmethod
+    def of(cls, plan: Plan, folder: Path) -> "Equipment":
+        """The equipment of a plan whose results go to `folder`."""
+        folder = folder.absolute()
+        har, screenshots = folder / "har", folder / "screenshots"
+        return cls(
+            plan.engine,
+            plan.client,
+            plan.browser,
+            har if plan.har else None,
+            screenshots if plan.screenshots else None,
+        )
+
+    def __call__(self) -> Engine:
+        """The engine.
+
+        Raises:
+            UsageError: The client is not installed.
+            LabError: The laboratory was not built.
+        """
+        return Emulator(clients=self._clients())
+
+    def versions(self) -> dict[str, str]:
+        """Versions of the clients that are installed. Raises `UsageError` when the plan's is not."""
+        self._clients()
+        found = client_versions()
+        browser = (
+            {"chromium": browser_version(find_browser(self.browser))} if self.client == "chromium" else {}
+        )
+        return {**found, **browser}
+
+    def _clients(self) -> dict[str, ForeignClient]:
+        """The plan's client if it is a program of its own."""
+        if self.client in COMMANDS:
+            return {self.client: Program(self.client, find_program(self.client), preload_library())}
+        if self.client != "chromium":
+            return {}
+        artifacts = Artifacts(har=self.har, screenshots=self.screenshots)
+        return {"chromium": Chromium(find_browser(self.browser), artifacts)}
+
+
+@contextmanager
+def crew_for(plan: Plan, equipment: Equipment, scheduler: str = "") -> Iterator[Crew]:
+    """Who makes the loads of `plan`.
+
+    Args:
+        plan: What is measured.
+        equipment: What it needs.
+        scheduler: Address of a Dask scheduler; empty: this machine.
+
+    Raises:
+        UsageError: The cluster cannot be used.
+    """
+    if scheduler:
+        cluster = Cluster(scheduler, equipment, labs=plan.engine == "emulate")
+        try:
+            yield cluster
+        finally:
+            cluster.close()
+    elif plan.engine == "emulate":
+        yield threads(plan, equipment())
+    else:
+        yield Processes(equipment, _cores() if plan.jobs == "auto" else plan.jobs)
+
+
+def threads(plan: Plan, engine: Engine) -> Threads:
+    """Threads of this process, for a plan."""
+    cores = _CORES_PER_LOAD.get(plan.client, 0)
+    return Threads(engine, Slots(plan.jobs, LATE_BOUND_MS, cores_per_load=cores))
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,71 @@
+"""A Dask cluster of real processes on this machine."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from distributed import Client
+
+DEADLINE_S = 60.0
+
+
+class Workers:
+    """Workers of a scheduler, each a process without a nanny: what is killed stays dead.
+
+    Attributes:
+        address: Of the scheduler.
+        processes: The workers.
+    """
+
+    def __init__(self, address: str, folder: Path) -> None:
+        self.address = address
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self._folder = folder
+
+    def add(self, count: int, *flags: str) -> None:
+        """Starts workers with one thread each and waits until the scheduler knows them."""
+        command = ["worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard", *flags]
+        for _ in range(count):
+            self.processes.append(_dask(*command, "--local-directory", str(self._folder / "dask")))
+        with Client(self.address, set_as_default=False) as client:
+            client.wait_for_workers(len(self.processes), timeout=DEADLINE_S)
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[Workers]:
+    """A scheduler that has no workers yet; ends with all of them."""
+    file = folder / "scheduler.json"
+    scheduler = _dask(
+        "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)
+    )
+    workers = Workers(_address(file), folder)
+    try:
+        yield workers
+    finally:
+        for process in (*workers.processes, scheduler):
+            process.kill()
+            process.wait()
+
+
+def _dask(*arguments: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "dask", *arguments],
+        env={**os.environ, "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def _address(file: Path) -> str:
+    deadline = time.monotonic() + DEADLINE_S
+    while time.monotonic() < deadline:
+        try:
+            return str(json.loads(file.read_text())["address"])
+        except (FileNotFoundError, ValueError):
+            time.sleep(0.05)
+    raise AssertionError("the scheduler did not start")

@@ -1,0 +1,137 @@
+"""The package as a notebook sees it, with an engine double in place of the laboratory."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import altair as alt
+import pytest
+from engine_double import EngineDouble
+
+import firstflight as ff
+
+PUBLIC = {
+    "ExperimentError",
+    "FirstflightError",
+    "Load",
+    "LoadedPage",
+    "Page",
+    "Path",
+    "Plan",
+    "Results",
+    "UsageError",
+    "emulate",
+    "load_page",
+    "open_results",
+    "path",
+    "run",
+    "simulate",
+    "waterfall",
+}
+
+
+@pytest.fixture(autouse=True)
+def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> EngineDouble:
+    double = EngineDouble()
+    monkeypatch.setattr("firstflight.experiment.equipment.Emulator", lambda **clients: double)
+    monkeypatch.setattr("firstflight.experiment.equipment.client_versions", dict)
+    monkeypatch.chdir(tmp_path)
+    return double
+
+
+def loads() -> tuple[ff.Load, ff.Load]:
+    page, path = ff.load_page("wikipedia"), ff.path(rtt_ms=100)
+    return ff.emulate(page, path, mode="tcp"), ff.emulate(page, path, mode="tfo")
+
+
+def test_the_public_names_are_these_and_each_is_there() -> None:
+    assert set(ff.__all__) == PUBLIC == set(dir(ff))
+    assert all(getattr(ff, name) is not None for name in PUBLIC)
+    with pytest.raises(AttributeError, match="has no attribute 'emulated'"):
+        _ = ff.emulated
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    code = "import sys, firstflight; sys.exit(bool({'polars', 'altair', 'pydantic'} & sys.modules.keys()))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_load_is_planned_as_it_was_asked_for(engine: EngineDouble) -> None:
+    path = ff.path(rtt_ms=50, down="8mbit", loss=0.01)
+    ff.emulate(ff.load_page("amazon"), path, mode="tcp", seed=7, cookies="cold", keep_alive=False)
+    [planned] = engine.made
+    assert (planned.page, planned.path, planned.mode) == ("amazon", path, "tcp")
+    assert (planned.seed, planned.cookies, planned.keep_alive, planned.engine) == (
+        7,
+        "cold",
+        False,
+        "emulate",
+    )
+    assert planned.load_id == "amazon-r50-d8-u0.256-access-tcp-001"
+
+
+def test_a_load_gives_its_time_and_frames_with_the_columns_of_the_tables() -> None:
+    tcp, tfo = loads()
+    assert 0 < tfo.plt_ms < tcp.plt_ms
+    assert tfo.requests.height == tfo.row["requests"]
+    assert tfo.connections["syn_data_acked"].all()
+    assert not tcp.connections["syn_data_acked"].any()
+
+
+def test_a_failed_load_says_why_when_its_time_is_asked_for(engine: EngineDouble) -> None:
+    failed = {"status": "failed", "error": "no answer", "plt_ms": None}
+    engine._load = lambda planned, number: failed
+    load = ff.emulate(ff.load_page("wikipedia"), ff.path())
+    assert load.row["error"] == "no answer"
+    with pytest.raises(ff.ExperimentError, match="failed: no answer"):
+        _ = load.plt_ms
+
+
+def test_a_waterfall_is_a_chart_that_can_be_saved(tmp_path: Path) -> None:
+    chart = ff.waterfall(*loads())
+    chart.save(tmp_path / "waterfall.svg")
+    assert "en.wikipedia.org" in (tmp_path / "waterfall.svg").read_text()
+
+
+def test_a_waterfall_of_two_loads_of_one_mode_is_refused() -> None:
+    tcp, _ = loads()
+    with pytest.raises(ff.UsageError, match="cannot be compared"):
+        ff.waterfall(tcp, tcp)
+
+
+def test_a_star_is_symmetric_and_a_bad_value_is_named() -> None:
+    assert ff.path(down="8mbit", topology="star").up_bps == 8_000_000
+    with pytest.raises(ff.UsageError, match="rtt: "):
+        ff.path(rtt_ms=-1)
+
+
+def test_a_run_gives_frames_and_figures(tmp_path: Path) -> None:
+    results = ff.run(pages=["wikipedia"], rtt=[20, 100], repeats=3, out=tmp_path / "out")
+    assert results.loads.height == 12
+    assert results.requests.height == results.loads["requests"].sum()
+    assert results.cells["rtt_ms"].to_list() == [20.0, 100.0]
+    assert (results.cells["improvement"] > 0).all()
+    assert isinstance(results.improvement_by_rtt(), alt.TopLevelMixin)
+    assert isinstance(results.plt_by_rtt(), alt.TopLevelMixin)
+    again = ff.open_results(tmp_path / "out")
+    assert again.loads.equals(results.loads)
+    assert again.connections.equals(results.connections)
+
+
+def test_a_run_takes_a_plan_a_file_or_keys_and_keys_stand_over_the_others(tmp_path: Path) -> None:
+    file = tmp_path / "plan.toml"
+    file.write_text('pages = ["wikipedia"]\nrtt = [20]\nrepeats = 2\n')
+    plan = ff.Plan(pages=("wikipedia",), rtt=(20.0,), repeats=2)
+    for number, given in enumerate((plan, file, str(file))):
+        results = ff.run(given, repeats=1, out=tmp_path / str(number))
+        assert results.loads.height == 2
+
+
+def test_a_folder_that_is_none_of_ours_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ff.UsageError, match="not a results folder"):
+        ff.open_results(tmp_path)
+
+
+def test_several_pages_are_not_one(shared_data: Path) -> None:
+    with pytest.raises(ff.UsageError, match="holds 4 pages"):
+        ff.load_page(shared_data / "course" / "Paper.pages")

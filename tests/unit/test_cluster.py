@@ -1,0 +1,89 @@
+"""A plan on a Dask cluster of real processes, with an engine that needs no laboratory."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from engine_double import pages
+from worker_engine import TracedEngine
+
+from dask_cluster import Workers, cluster
+from firstflight.errors import UsageError
+from firstflight.experiment.cluster import Cluster
+from firstflight.experiment.plan import Plan
+from firstflight.experiment.run import Outcome, run_experiment
+from firstflight.experiment.schedule import schedule
+from firstflight.results import Journal, write_tables
+
+NAMES = ["amazon", "wikipedia"]
+PLAN = Plan(pages=("amazon", "wikipedia"), rtt=(20.0, 100.0), repeats=10)
+PLANNED = sorted(load.load_id for block in schedule(PLAN, NAMES) for load in block.loads)
+
+
+@pytest.fixture
+def workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers]:
+    """A scheduler; its workers import the engine from where this file is."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    with cluster(tmp_path) as found:
+        yield found
+
+
+def run(folder: Path, engine: TracedEngine, address: str, *, labs: bool = False) -> Outcome:
+    crew = Cluster(address, engine, labs=labs)
+    try:
+        return run_experiment(PLAN, pages(*NAMES), crew, folder)
+    finally:
+        crew.close()
+
+
+def made(folder: Path) -> list[str]:
+    return sorted(record["load"]["load_id"] for record in Journal(folder / "journal.jsonl"))
+
+
+def test_three_workers_one_of_which_dies_make_each_load_once_and_the_same_tables(
+    tmp_path: Path, workers: Workers
+) -> None:
+    workers.add(3)
+    engine = TracedEngine(tmp_path / "trace", fatal=PLANNED[40])
+    outcome = run(tmp_path / "cluster", engine, workers.address)
+    assert outcome == Outcome(planned=len(PLANNED), made=len(PLANNED), unproved=0, empty_cells=0)
+    assert made(tmp_path / "cluster") == PLANNED
+    assert engine.lines().count(PLANNED[40]) == 2
+    assert sum(worker.poll() is not None for worker in workers.processes) == 1
+
+    run_experiment(PLAN, pages(*NAMES), TracedEngine(tmp_path / "here")(), tmp_path / "alone")
+    for folder in ("cluster", "alone"):
+        write_tables(tmp_path / folder)
+    for name in ("loads", "requests", "connections"):
+        one, other = (tmp_path / folder / f"{name}.parquet" for folder in ("cluster", "alone"))
+        assert one.read_bytes() == other.read_bytes()
+
+
+def test_what_the_workers_run_on_is_in_the_environment(tmp_path: Path, workers: Workers) -> None:
+    workers.add(1)
+    run(tmp_path / "out", TracedEngine(tmp_path / "trace"), workers.address)
+    assert '"workers": [' in (tmp_path / "out" / "environment.json").read_text()
+
+
+def test_laboratories_need_workers_with_that_resource(tmp_path: Path, workers: Workers) -> None:
+    workers.add(1)
+    with pytest.raises(UsageError, match=r"no worker of .* has the resource lab") as refused:
+        run(tmp_path / "out", TracedEngine(tmp_path / "trace"), workers.address, labs=True)
+    assert "--resources lab=1" in refused.value.hint
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_scheduler_without_workers_is_refused(tmp_path: Path, workers: Workers) -> None:
+    with pytest.raises(UsageError, match="has no workers"):
+        run(tmp_path / "out", TracedEngine(tmp_path / "trace"), workers.address)
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense://here", "not an address"])
+def test_a_scheduler_that_does_not_answer_is_refused_before_anything_starts(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("firstflight.experiment.cluster._CONNECT_S", 1)
+    with pytest.raises(UsageError, match=f"no Dask scheduler answers at {address}") as refused:
+        run(tmp_path / "out", TracedEngine(tmp_path / "trace"), address)
+    assert "dask scheduler" in refused.value.hint
+    assert not (tmp_path / "out").exists()
