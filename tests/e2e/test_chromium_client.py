@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from firstflight.clients.chromium.browser import find_browser
 from firstflight.clients.chromium.client import Chromium
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.task import PlannedLoad, Record
-from firstflight.pages import LoadedPage, open_pages
+from firstflight.pages import LoadedPage, open_pages, under
 from firstflight.results import Journal
 
 RTT_MS = 100.0
@@ -43,6 +44,18 @@ def test_the_page_of_the_paper_is_asked_for_as_recorded(mode: str, wikipedia: di
     [recorded] = open_pages(["wikipedia"])
     expected = sorted(resource.url for resource in recorded.page.resources)
     assert sorted(row["url"] for row in record["requests"]) == expected
+
+
+def test_a_page_with_answers_that_a_cold_cache_cannot_use_asks_for_the_same_in_every_load(
+    browser: Emulator,
+) -> None:
+    [recorded] = (under("http", page) for page in open_pages(["nytimes"]))
+    expected = Counter(resource.url for resource in recorded.page.resources)
+    assert 304 in {resource.status for resource in recorded.page.resources}
+    for mode in (*MODES, *MODES):
+        record = load(browser, recorded, mode, 20.0, client="chromium")
+        asked = Counter(row["url"] for row in record["requests"])
+        assert (asked - expected, expected - asked) == (Counter(), Counter()), record["load"]
 
 
 def test_every_syn_carries_a_request_with_tfo_and_none_without(wikipedia: dict[str, Record]) -> None:
@@ -83,6 +96,7 @@ def test_the_browsers_own_marks_are_kept(wikipedia: dict[str, Record]) -> None:
     assert marks["dom_content_loaded_ms"] <= load["plt_ms"]
 
 
+@pytest.mark.core
 def test_a_small_page_takes_its_round_trips(browser: Emulator) -> None:
     loads = {mode: load(browser, fan(3), mode, RTT_MS, client="chromium") for mode in MODES}
     for record in loads.values():
