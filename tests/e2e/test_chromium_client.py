@@ -96,7 +96,6 @@ def test_the_browsers_own_marks_are_kept(wikipedia: dict[str, Record]) -> None:
     assert marks["dom_content_loaded_ms"] <= load["plt_ms"]
 
 
-@pytest.mark.core
 def test_a_small_page_takes_its_round_trips(browser: Emulator) -> None:
     loads = {mode: load(browser, fan(3), mode, RTT_MS, client="chromium") for mode in MODES}
     for record in loads.values():
