@@ -124,7 +124,7 @@ class Plan(BaseModel):
     )
     origin_rtt: Annotated[Literal["path", "recorded"], BeforeValidator(choice("path", "recorded"))] = Field(
         default="path",
-        description="path: all origins are as far. recorded: the farther ones by as much as in the recording.",
+        description="path: all origins are as far. recorded: the farther ones by as much as recorded.",
         json_schema_extra={"metavar": "path|recorded"},
     )
     lookups: Annotated[bool, BeforeValidator(parse_switch)] = Field(
