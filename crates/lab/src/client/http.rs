@@ -5,7 +5,7 @@ use firstflight_page::Resource;
 use super::chunked::Chunked;
 
 /// Header fields a response may have at most.
-const MAX_FIELDS: usize = 64;
+const MAX_FIELDS: usize = 256;
 
 /// The request of `resource`, as long as it was recorded (or as short as it can be).
 pub(super) fn request(resource: &Resource, host: &str) -> Vec<u8> {
