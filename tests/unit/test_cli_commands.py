@@ -29,6 +29,8 @@ def test_help_lists_the_commands(capsys: Shown) -> None:
         "profile",
         "record",
         "report",
+        "compare",
+        "audit",
         "exec",
         "doctor",
     ]
