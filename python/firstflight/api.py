@@ -307,4 +307,4 @@ def _cell_row(cell: dict[str, Any]) -> dict[str, Any]:
 def _chart(spec: dict[str, Any]) -> alt.TopLevelMixin:
     import altair as alt  # noqa: PLC0415
 
-    return alt.Chart.from_dict(spec, validate=False)
+    return alt.Chart.from_dict(spec)

@@ -56,7 +56,7 @@ def doubts(calibration: Calibration) -> Iterator[str]:
 def _is_off(rate: Mapping[str, Any], rate_ms: int) -> bool:
     """A rate without a limit, or not measured, is never off."""
     expected, measured = rate["expected"], rate["measured"]
-    if expected is None or measured is None:
+    if expected is None or measured is None or not rate_ms:
         return False
     grain_mbps = _RATE_GRAIN_BITS / rate_ms / 1000
     return bool(abs(measured - expected) > _RATE_SLACK * expected + grain_mbps)

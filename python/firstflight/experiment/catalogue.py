@@ -16,6 +16,7 @@ from pathlib import Path
 from firstflight.errors import PageInputError, UsageError
 from firstflight.experiment.environment import fingerprint
 from firstflight.pages import LoadedPage, load_page, under
+from firstflight.results.profiles import PROFILES
 
 AT_HAND = 128
 """Most pages that are held open."""
@@ -89,6 +90,13 @@ class Catalogue:
     def entry(self, name: str) -> Entry | LoadedPage:
         """Where another process finds the page of that name; the page itself if it is held."""
         return self._held.get(name) or self._entries[name]
+
+    def profile(self, name: str, folder: Path) -> Entry | LoadedPage:
+        """As `entry`, without bodies: where its profile is, in the results folder of a run that goes on."""
+        if name in self._held:
+            return LoadedPage(self._held[name].page)
+        file = (folder / PROFILES / f"{name}.json").absolute()
+        return replace(self._entries[name], spec=str(file), position=0, scheme="recorded")
 
     def open(self, name: str) -> LoadedPage:
         """The page of that name; see `Entry.open`."""

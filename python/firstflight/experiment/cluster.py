@@ -21,6 +21,7 @@ from firstflight.experiment.calibrate import warn_of
 from firstflight.experiment.catalogue import Catalogue, Entry
 from firstflight.experiment.environment import describe_machine
 from firstflight.experiment.errand import (
+    BLOCKS_AT_ONCE,
     Errand,
     FutureLike,
     Maker,
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
 
 LAB = "lab"
 """The resource of a worker that each laboratory takes one of."""
-
-LOADS_AT_ONCE = 64
-"""About how many loads a task has, where they are simulated; an emulated block is a task of its own."""
 
 _CONNECT_S = 10
 _TASKS_PER_THREAD = 2
@@ -95,11 +93,11 @@ class Cluster:
     def make(self, blocks: Iterator[Block], pages: Catalogue, book: Book) -> None:
         """Makes every load of `blocks`; on any error or interrupt cancels what has not begun."""
 
-        def errand(several: list[Block]) -> Errand:
-            page = self._page(pages, several[0].loads[0].page)
-            return Errand(self._maker, page, tuple(several), book.attempts_of(several), book.keep)
+        def errand(several: tuple[Block, ...]) -> Errand:
+            page = self._page(pages, several[0].loads[0].page, book.journal.path.parent)
+            return Errand(self._maker, page, several, book.attempts_of(several), book.keep)
 
-        most = 1 if self._labs else LOADS_AT_ONCE
+        most = 1 if self._labs else BLOCKS_AT_ONCE
         sent: set[_Sent] = set()
 
         def submit(one: Errand) -> FutureLike:
@@ -114,11 +112,14 @@ class Cluster:
                 self._client.cancel([one.future for one in sent])
             raise
 
-    def _page(self, pages: Catalogue, name: str) -> LoadedPage | Entry:
+    def _page(self, pages: Catalogue, name: str, folder: FilePath) -> LoadedPage | Entry:
         """The page itself where its bodies are not needed, else where it is on the disk that all share."""
+        if not self._labs:
+            found = pages.profile(name, folder)
+            return found.open() if isinstance(found, Entry) else found
         page = pages.open(name)
-        if not (self._labs and page.bodies):
-            return LoadedPage(page.page)
+        if not page.bodies:
+            return page
         entry = pages.entry(name)
         return (
             replace(entry, spec=str(FilePath(entry.spec).absolute())) if isinstance(entry, Entry) else entry

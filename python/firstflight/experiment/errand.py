@@ -20,6 +20,9 @@ from firstflight.experiment.schedule import Block
 from firstflight.experiment.threads import LOOK_S
 from firstflight.pages import LoadedPage
 
+BLOCKS_AT_ONCE = 32
+"""Simulated blocks in an errand: enough that sending it costs nothing beside them."""
+
 Maker = Callable[[], Engine]
 """Makes the engine in the process that uses it; can be pickled."""
 
@@ -72,11 +75,11 @@ def run_errand(errand: Errand) -> list[Made]:
 
 
 def errands(
-    blocks: Iterable[Block], most_loads: int, make: Callable[[list[Block]], Errand]
+    blocks: Iterable[Block], most: int, make: Callable[[tuple[Block, ...]], Errand]
 ) -> Iterator[Errand]:
-    """Puts blocks of the same page that follow each other into errands of about `most_loads` loads."""
+    """Puts blocks of the same page that follow each other into errands of at most so many blocks."""
     for _, same in groupby(blocks, key=lambda block: block.loads[0].page):
-        while several := list(islice(same, max(1, most_loads // 2))):
+        while several := tuple(islice(same, most)):
             yield make(several)
 
 

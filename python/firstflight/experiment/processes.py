@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from queue import SimpleQueue
 from threading import Lock
 from typing import Any, cast
@@ -18,13 +19,10 @@ from firstflight.errors import ExperimentError
 from firstflight.experiment.book import Book, Made
 from firstflight.experiment.calibrate import calibrate
 from firstflight.experiment.catalogue import Catalogue
-from firstflight.experiment.errand import Errand, Maker, distribute, errands
+from firstflight.experiment.errand import BLOCKS_AT_ONCE, Errand, Maker, distribute, errands
 from firstflight.experiment.schedule import Block
 from firstflight.experiment.watch import Watch
 from firstflight.experiment.worker import receive, send
-
-LOADS_AT_ONCE = 64
-"""About how many loads an errand has: enough that sending it costs nothing beside them."""
 
 _TRIES = 2
 
@@ -53,12 +51,12 @@ class Processes:
         """Makes every load of `blocks`; on any error or interrupt kills the processes."""
         maker = pickle.dumps(self._maker)
 
-        def errand(several: list[Block]) -> Errand:
-            page = pages.entry(several[0].loads[0].page)
-            return Errand(maker, page, tuple(several), book.attempts_of(several), book.keep)
+        def errand(several: tuple[Block, ...]) -> Errand:
+            page = pages.profile(several[0].loads[0].page, book.journal.path.parent)
+            return Errand(maker, page, several, book.attempts_of(several), book.keep)
 
         with _Pool(self._jobs) as pool:
-            distribute(errands(blocks, LOADS_AT_ONCE, errand), pool.submit, lambda: 2 * self._jobs, book)
+            distribute(errands(blocks, BLOCKS_AT_ONCE, errand), pool.submit, lambda: 2 * self._jobs, book)
 
 
 class _Pool:
@@ -109,7 +107,7 @@ class _Worker:
                 send(process.stdin, errand)
                 answer = receive(process.stdout)
             except (EOFError, OSError, pickle.UnpicklingError):
-                process.kill()
+                _end(process)
                 continue
             if isinstance(answer, BaseException):
                 raise answer
@@ -125,8 +123,7 @@ class _Worker:
         with self._lock:
             self._stopped = True
             if self._process:
-                self._process.kill()
-                self._process.communicate()
+                _end(self._process)
 
     def _started(self) -> subprocess.Popen[bytes]:
         with self._lock:
@@ -140,6 +137,12 @@ class _Worker:
                     process_group=0,
                 )
             return self._process
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    with suppress(OSError, ValueError):  # A pipe that broke, or that the other thread has closed already.
+        process.communicate()
 
 
 def _ending(code: int) -> str:
