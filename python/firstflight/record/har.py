@@ -66,7 +66,7 @@ def _entry(pair: Pair, record: str, began_ms: float, epoch_ms: float) -> dict[st
         "timings": timings,
         "connection": str(fetch.socket or "") if fetch else "",
         "_resourceType": fetch.kind.lower() if fetch else "other",
-        "_initiator": _initiator(fetch),
+        "_initiator": _initiator(pair),
         "_warcRecordId": record,
     }
 
@@ -125,9 +125,11 @@ def _response(exchange: Exchange, protocol: str) -> dict[str, Any]:
     }
 
 
-def _initiator(fetch: Fetch | None) -> dict[str, Any]:
+def _initiator(pair: Pair) -> dict[str, Any]:
+    """As DevTools says it; of what it did not see, such as a worker's requests, the `Referer` does."""
+    fetch, referer = pair.fetch, pair.exchange.request.value("referer")
     if fetch is None:
-        return {"type": "other"}
+        return {"type": "other", **({"url": referer} if referer else {})}
     if fetch.asked_how != "script":
         return {"type": fetch.asked_how or "other", **({"url": fetch.initiator} if fetch.initiator else {})}
     frames = [{"url": url, "functionName": "", "lineNumber": 0, "columnNumber": 0} for url in fetch.asked_by]
