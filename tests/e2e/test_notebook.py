@@ -25,7 +25,7 @@ def test_the_example_notebook_runs_and_shows_that_tfo_saves_round_trips(
         notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": folder}}
     ).execute()
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    assert all(cell.outputs for cell in cells)
+    assert all(cell.execution_count for cell in cells)
     tcp_ms, tfo_ms = literal_eval(next(_text(cell) for cell in cells if "tcp.plt_ms" in cell.source))
     assert tcp_ms - tfo_ms > 3 * 100, "four hosts, each a round trip of 100 ms sooner, with room for one"
     assert sum("image/png" in _kinds(cell) or "text/html" in _kinds(cell) for cell in cells) >= 4
