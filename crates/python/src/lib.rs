@@ -1,6 +1,7 @@
 //! `firstflight._core`: what Python needs of the Rust crates. Conversions and error mapping only.
 
 use firstflight_page::{Page, json_schema, synth};
+use firstflight_sim::{Job, SimPage, simulate};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -85,9 +86,44 @@ fn check_index(page: &Page, index: usize) -> PyResult<()> {
     )))
 }
 
+/// A page made ready to be simulated many times, from any number of threads at once.
+#[pyclass(frozen)]
+struct Simulator {
+    page: SimPage,
+}
+
+#[pymethods]
+impl Simulator {
+    /// Prepares the page of a profile.
+    #[new]
+    fn new(py: Python<'_>, text: &str) -> PyResult<Self> {
+        let page = SimPage::new(&read_page(py, text)?);
+        Ok(Self { page })
+    }
+
+    /// Makes one load: a job as JSON in, its record as JSON out. Other threads run meanwhile.
+    fn load(&self, py: Python<'_>, job: &str) -> PyResult<String> {
+        py.detach(|| {
+            let record = simulate(&self.page, &Job::from_json(job)?)?;
+            Ok(serde_json::to_string(&record)?)
+        })
+        .map_err(|error: firstflight_sim::SimError| PyValueError::new_err(error.to_string()))
+    }
+
+    /// As `load`, with a line per segment that crossed the wire.
+    fn trace(&self, py: Python<'_>, job: &str) -> PyResult<(String, Vec<String>)> {
+        py.detach(|| {
+            let (record, lines) = firstflight_sim::trace(&self.page, &Job::from_json(job)?)?;
+            Ok((serde_json::to_string(&record)?, lines))
+        })
+        .map_err(|error: firstflight_sim::SimError| PyValueError::new_err(error.to_string()))
+    }
+}
+
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("PageError", module.py().get_type::<PageError>())?;
+    module.add_class::<Simulator>()?;
     module.add_function(wrap_pyfunction!(check_page, module)?)?;
     module.add_function(wrap_pyfunction!(in_the_clear, module)?)?;
     module.add_function(wrap_pyfunction!(over_tls, module)?)?;

@@ -8,6 +8,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from firstflight.clients.foreign import ForeignClient
+from firstflight.engines.answers import failure, record_of, time_limit_ms
 from firstflight.engines.lab import Lab
 from firstflight.engines.task import CA_FILE, Calibration, Path, PlannedLoad, Record
 from firstflight.errors import LabError
@@ -64,26 +65,17 @@ class Emulator:
         try:
             answer = self._lab.ask("load", job, timeout_s=job["timeout_ms"] / 1000 + _GRACE_S)
         except LabError as error:
-            return _record(planned, started_at, _failure(error.message))
+            return record_of(planned, started_at, failure(error.message))
         if client:
             answer = client.complete(answer, page)
-        record = _record(planned, started_at, _believed(answer))
+        record = record_of(planned, started_at, _believed(answer))
         if problem := check_record(record):
-            return _record(planned, started_at, _failure(f"the laboratory's answer is malformed: {problem}"))
+            return record_of(planned, started_at, failure(f"the laboratory's answer is malformed: {problem}"))
         return record
 
     def stop(self) -> None:
         """Kills the laboratories under way."""
         self._lab.stop()
-
-
-def time_limit_ms(path: Path, body_bytes: int) -> int:
-    """How long a load may take: generous for the slowest page, so that only what hangs is cut off.
-
-    Two minutes, 300 round trips and four times the time its bytes need at the path's rate, ms.
-    """
-    transfer_ms = body_bytes * 8_000 / path.down_bps if path.down_bps else 0.0
-    return round(120_000 + 300 * path.rtt_ms + 4 * transfer_ms)
 
 
 def _rate_ms(path: Path) -> int:
@@ -94,16 +86,12 @@ def _rate_ms(path: Path) -> int:
     return round(1000 + 10 * path.rtt_ms)
 
 
-def _failure(error: str) -> dict[str, Any]:
-    return {"status": "failed", "error": error}
-
-
 def _believed(answer: dict[str, Any]) -> dict[str, Any]:
     """The answer, failed if it calls itself ok without proof."""
     proof = answer.get("proof")
     if answer.get("status") != "ok" or (isinstance(proof, dict) and proof.get("ok") is True):
         return answer
-    return {**answer, **_failure("the laboratory's answer is ok without proof")}
+    return {**answer, **failure("the laboratory's answer is ok without proof")}
 
 
 def _job(planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
@@ -125,64 +113,3 @@ def _job(planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
         "late_bound_ms": LATE_BOUND_MS,
         "capture": None,
     }
-
-
-def _record(planned: PlannedLoad, started_at: str, answer: Mapping[str, Any]) -> Record:
-    record: Record = {
-        "load": _load_row(planned, started_at, answer),
-        "requests": answer.get("requests", []),
-        "connections": answer.get("connections", []),
-        "proof": answer.get("proof", {}),
-        "relay": answer.get("relay", {}),
-    }
-    if "browser" in answer:
-        record["browser"] = answer["browser"]
-    if answer.get("unmatched"):
-        record["unmatched"] = answer["unmatched"]
-    if answer.get("approximate_requests"):
-        record["approximate_requests"] = answer["approximate_requests"]
-    if answer.get("broken"):
-        record["broken"] = True
-    return record
-
-
-def _load_row(planned: PlannedLoad, started_at: str, answer: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of `loads`: what was planned, then what came of it."""
-    path = planned.path
-    requests = answer.get("requests")
-    failed = [row for row in requests or [] if row.get("error") or row.get("status") is None]
-    return {
-        "load_id": planned.load_id,
-        "block": planned.block,
-        "order": planned.order,
-        "repeat": planned.repeat,
-        "page": planned.page,
-        "engine": planned.engine,
-        "client": planned.client,
-        "mode": planned.mode,
-        "cookies": planned.cookies,
-        "topology": path.topology,
-        "rtt_ms": path.rtt_ms,
-        "down_mbps": _mbps(path.down_bps),
-        "up_mbps": _mbps(path.up_bps),
-        "loss": path.loss,
-        "seed": planned.seed,
-        "started_at": started_at,
-        "plt_ms": answer.get("plt_ms"),
-        "first_byte_ms": answer.get("first_byte_ms"),
-        "requests": None if requests is None else len(requests),
-        "failed_requests": None if requests is None else len(failed),
-        "unmatched_requests": answer.get("unmatched_requests"),
-        "connections": len(answer["connections"]) if "connections" in answer else None,
-        "tfo_offered": answer.get("tfo_offered"),
-        "tfo_accepted": answer.get("tfo_accepted"),
-        "bytes_down": answer.get("bytes_down"),
-        "bytes_up": answer.get("bytes_up"),
-        "retransmits": answer.get("retransmits"),
-        "status": answer["status"],
-        "error": answer.get("error"),
-    }
-
-
-def _mbps(rate_bps: int | None) -> float | None:
-    return None if rate_bps is None else rate_bps / 1e6

@@ -1,0 +1,149 @@
+//! The client's side of a connection: what the loader asks for, on a socket; what arrives, told to the loader.
+//!
+//! The lab's client driver (`crates/lab/src/client`) on the virtual clock.
+
+use firstflight_loader::{ConnId, Event, Loader};
+use firstflight_path::Nanos;
+
+use crate::page::Site;
+use crate::segment::FastOpen;
+use crate::tcp::Socket;
+
+/// One connection's client.
+#[derive(Debug)]
+pub(crate) struct Client {
+    conn: ConnId,
+    /// The SYN waits for a request, to go with it (`TCP_FASTOPEN_CONNECT` with a cookie).
+    deferred: Option<FastOpen>,
+    /// The loader was told that the connection is writable.
+    is_open: bool,
+    /// Bytes of the request that must wait for the handshake.
+    unsent: u64,
+    exchange: Option<Incoming>,
+    pub(crate) is_closed: bool,
+}
+
+/// A response on its way in.
+#[derive(Debug, Clone, Copy)]
+struct Incoming {
+    resource: usize,
+    header_left: u64,
+    body_left: u64,
+}
+
+impl Client {
+    /// Opens a connection; with a cookie at hand the SYN waits for a request.
+    pub(crate) fn open(conn: ConnId, now: Nanos, option: FastOpen, socket: &mut Socket) -> Self {
+        let deferred = matches!(option, FastOpen::Cookie | FastOpen::Stale).then_some(option);
+        if deferred.is_none() {
+            socket.connect(now, option);
+        }
+        Self {
+            conn,
+            deferred,
+            is_open: false,
+            unsent: 0,
+            exchange: None,
+            is_closed: false,
+        }
+    }
+
+    /// Whether a request can be taken before anything was sent.
+    pub(crate) fn is_deferred(&self) -> bool {
+        self.deferred.is_some()
+    }
+
+    /// Sends a request; `true` when all of it went out.
+    pub(crate) fn send(&mut self, now: Nanos, resource: usize, site: &Site<'_>, socket: &mut Socket) -> bool {
+        let exchange = &site.page.resources[resource];
+        self.exchange = Some(Incoming {
+            resource,
+            header_left: site.header_bytes(exchange),
+            body_left: exchange.body_bytes,
+        });
+        let bytes = exchange.request_bytes;
+        if let Some(cookie) = self.deferred.take() {
+            self.is_open = true;
+            self.unsent = bytes - socket.connect_with_data(now, cookie, bytes);
+        } else {
+            socket.write(now, bytes);
+        }
+        self.unsent == 0
+    }
+
+    /// Something happened to the socket: tells the loader.
+    pub(crate) fn look(
+        &mut self,
+        now: Nanos,
+        site: &Site<'_>,
+        socket: &mut Socket,
+        loader: &mut Loader,
+        wire_bytes: &mut [u64],
+    ) {
+        let conn = self.conn;
+        if socket.is_dead() {
+            self.is_closed = true;
+            let error = "Connection timed out (os error 110)";
+            return loader.handle(now, Event::Failed { conn, error });
+        }
+        if !socket.is_established() {
+            return;
+        }
+        if !self.is_open {
+            self.is_open = true;
+            loader.handle(now, Event::Writable(conn));
+        }
+        if self.unsent > 0 {
+            socket.write(now, std::mem::take(&mut self.unsent));
+            loader.handle(now, Event::RequestSent(conn));
+        }
+        let bytes = socket.read_all(now);
+        if bytes > 0 {
+            self.receive(now, bytes, site, loader, wire_bytes);
+        } else if socket.is_at_end() && !self.is_closed && self.exchange.is_none() {
+            self.is_closed = true;
+            let error = "closed by the server";
+            loader.handle(now, Event::Failed { conn, error });
+        }
+    }
+
+    fn receive(
+        &mut self,
+        now: Nanos,
+        bytes: u64,
+        site: &Site<'_>,
+        loader: &mut Loader,
+        wire_bytes: &mut [u64],
+    ) {
+        let (conn, mut left) = (self.conn, bytes);
+        let Some(incoming) = &mut self.exchange else {
+            return;
+        };
+        let exchange = &site.page.resources[incoming.resource];
+        wire_bytes[incoming.resource] += bytes;
+        if incoming.header_left > 0 {
+            let header = left.min(incoming.header_left);
+            incoming.header_left -= header;
+            left -= header;
+            if incoming.header_left > 0 {
+                return;
+            }
+            let head = Event::Head {
+                conn,
+                status: exchange.status,
+                location: exchange.location.as_deref(),
+            };
+            loader.handle(now, head);
+        }
+        incoming.body_left = incoming.body_left.saturating_sub(left);
+        let is_over = incoming.body_left == 0;
+        if left > 0 {
+            loader.handle(now, Event::Body { conn, bytes: left });
+        }
+        if is_over {
+            self.exchange = None;
+            let reusable = site.keep_alive;
+            loader.handle(now, Event::End { conn, reusable });
+        }
+    }
+}

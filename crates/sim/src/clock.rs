@@ -1,0 +1,76 @@
+//! Time as the kernel counts it: timers fire on ticks, timestamps count milliseconds.
+
+use firstflight_path::Nanos;
+
+/// Nanoseconds in a microsecond.
+pub(crate) const US: Nanos = 1_000;
+/// Nanoseconds in a millisecond.
+pub(crate) const MS: Nanos = 1_000_000;
+/// A tick at `CONFIG_HZ=250`, the default of most distributions.
+pub(crate) const JIFFY: Nanos = 4 * MS;
+
+/// `kernel/time/timer.c`: buckets of a wheel level, and bits by which each level is coarser than the one below.
+const LEVEL_BUCKETS: u64 = 64;
+const LEVEL_SHIFT: u32 = 3;
+
+/// A kernel's tick: all timers fire on it, never early.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ticks {
+    /// When the first tick of the load falls, below [`JIFFY`].
+    phase: Nanos,
+}
+
+impl Ticks {
+    /// A tick that falls somewhere, as the load's seed has it.
+    pub(crate) fn new(phase: Nanos) -> Self {
+        Self { phase: phase % JIFFY }
+    }
+
+    /// Ticks so far: the kernel's `jiffies`.
+    pub(crate) fn count(self, now: Nanos) -> u64 {
+        (now + JIFFY - self.phase) / JIFFY
+    }
+
+    /// When a timer fires that is set at `now` to `delay` from then.
+    ///
+    /// `__calc_wheel_index` in `kernel/time/timer.c`: rounded up to the next bucket of the wheel's level, so a
+    /// timer of 1 s may be 32 ms late.
+    pub(crate) fn after(self, now: Nanos, delay: Nanos) -> Nanos {
+        let ticks = delay.div_ceil(JIFFY);
+        let expires = self.count(now) + ticks;
+        let mut shift = 0;
+        while ticks >= (LEVEL_BUCKETS - 1) << shift && shift < 24 {
+            shift += LEVEL_SHIFT;
+        }
+        let fires = ((expires >> shift) + 1) << shift;
+        (fires * JIFFY + self.phase) - JIFFY
+    }
+}
+
+/// Rounds a time up to whole ticks, as `usecs_to_jiffies` does.
+pub(crate) fn whole_ticks(time: Nanos) -> Nanos {
+    time.div_ceil(JIFFY) * JIFFY
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_fires_on_a_tick_and_never_early() {
+        let ticks = Ticks::new(3 * MS);
+        for now in [0, MS, 2_999_999, 3 * MS, 7 * MS, 1_000 * MS] {
+            for delay in [1, JIFFY, 40 * MS, 200 * MS, 250 * MS, 1_000 * MS, 3_000 * MS] {
+                let fires = ticks.after(now, delay);
+                assert!(fires >= now + delay, "{now} {delay}");
+                assert_eq!((fires + JIFFY - 3 * MS) % JIFFY, 0);
+                let coarseness = if delay <= 248 * MS {
+                    2 * JIFFY
+                } else {
+                    delay / 7 + 2 * JIFFY
+                };
+                assert!(fires <= now + delay + coarseness, "{now} {delay} {fires}");
+            }
+        }
+    }
+}

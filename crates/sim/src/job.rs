@@ -1,0 +1,120 @@
+//! What is to be simulated. The keys are those of the lab's jobs, where both have them.
+
+use firstflight_loader::{Config, NANOS_PER_MS};
+use firstflight_path::PathConfig;
+use serde::Deserialize;
+
+use crate::SimError;
+use crate::tcp::Algorithm;
+use crate::trace::Lose;
+
+/// One load.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    /// What the packets cross.
+    pub path: PathConfig,
+    /// The treatment.
+    pub mode: Mode,
+    /// Which cookies the client has.
+    pub cookies: Cookies,
+    /// Whether connections outlive a response.
+    #[serde(default = "yes")]
+    pub keep_alive: bool,
+    /// When a load is given up, ms.
+    #[serde(default = "two_minutes")]
+    pub timeout_ms: u64,
+    /// When a request is given up, ms.
+    #[serde(default = "half_a_minute")]
+    pub request_timeout_ms: u64,
+    /// How far each origin is.
+    #[serde(default)]
+    pub origin_rtt: OriginRtt,
+    /// Whether the loader waits for names as long as the recording did.
+    #[serde(default)]
+    pub lookups: bool,
+    /// Congestion control at both ends.
+    #[serde(default)]
+    pub congestion_control: Algorithm,
+    /// Initial congestion window, segments (RFC 6928).
+    #[serde(default = "ten")]
+    pub initial_window: u32,
+    /// Fast Open requests that may be pending at a listener (RFC 7413, section 5.1).
+    #[serde(default = "backlog")]
+    pub fast_open_backlog: u32,
+    /// Which segments are lost, beyond what the path loses; for tests.
+    #[serde(default)]
+    pub lose: Vec<Lose>,
+    /// Whether every segment is noted.
+    #[serde(skip)]
+    pub trace: bool,
+}
+
+/// How far each origin is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OriginRtt {
+    /// All are as far as the path is long.
+    #[default]
+    Path,
+    /// The nearest one is; the others are farther by as much as in the recording.
+    Recorded,
+}
+
+/// The transport treatment under test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Plain TCP.
+    Tcp,
+    /// TCP Fast Open.
+    Tfo,
+}
+
+/// Which cookies the client has when the load begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cookies {
+    /// A good one for every host.
+    Warm,
+    /// None.
+    Cold,
+    /// One for every host, made with a key that the server no longer has.
+    Stale,
+}
+
+fn yes() -> bool {
+    true
+}
+fn two_minutes() -> u64 {
+    120_000
+}
+fn half_a_minute() -> u64 {
+    30_000
+}
+fn ten() -> u32 {
+    10
+}
+fn backlog() -> u32 {
+    4_096
+}
+
+impl Job {
+    /// Reads a job.
+    ///
+    /// # Errors
+    /// [`SimError`] naming what is wrong with it.
+    pub fn from_json(text: &str) -> Result<Self, SimError> {
+        Ok(serde_json::from_str(text)?)
+    }
+
+    pub(crate) fn config(&self) -> Config {
+        Config {
+            keep_alive: self.keep_alive,
+            lookups: self.lookups,
+            request_timeout: self.request_timeout_ms * NANOS_PER_MS,
+            load_timeout: self.timeout_ms * NANOS_PER_MS,
+            ..Config::default()
+        }
+    }
+}

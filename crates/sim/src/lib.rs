@@ -1,0 +1,81 @@
+//! Page loads on a virtual clock: TCP simulated packet by packet, Fast Open included.
+//!
+//! The [loader](firstflight_loader) that drives kernel sockets in the lab drives simulated ones here, over the
+//! same [path](firstflight_path). The difference that is left is TCP itself, modelled after Linux 6.18 where a
+//! page load feels it. `docs/simulator.md` lists what is modelled, with sources, and what is not.
+//!
+//! No operating system, no threads, no clock: the same page, job and seed give the same record on any platform.
+//!
+//! ```
+//! use firstflight_page::Page;
+//! use firstflight_sim::{Job, SimPage, simulate};
+//!
+//! let page = Page::from_json(
+//!     r#"{"format": "firstflight-profile/1", "name": "one", "resources": [
+//!         {"url": "http://a.test/", "kind": "document", "mime": "text/html",
+//!          "request_bytes": 300, "header_bytes": 200, "body_bytes": 5}]}"#,
+//! ).unwrap();
+//! let page = SimPage::new(&page);
+//! let job = |mode| Job::from_json(&format!(
+//!     r#"{{"path": {{"rtt_ms": 100}}, "mode": "{mode}", "cookies": "warm"}}"#
+//! ));
+//! let tcp = simulate(&page, &job("tcp")?)?;
+//! let tfo = simulate(&page, &job("tfo")?)?;
+//! assert_eq!(tcp.plt_ms, Some(200.0));
+//! assert_eq!(tfo.plt_ms, Some(100.0));
+//! # Ok::<(), firstflight_sim::SimError>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod client;
+mod clock;
+mod job;
+mod ledger;
+mod load;
+mod page;
+mod record;
+mod segment;
+mod server;
+mod tcp;
+mod trace;
+mod wire;
+
+pub use job::{Cookies, Job, Mode, OriginRtt};
+pub use page::SimPage;
+pub use record::{Connection, Counts, Proof, Record, Relay, Request};
+pub use tcp::Algorithm;
+pub use trace::{Lose, What};
+
+/// Why a load cannot be simulated.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    /// The job is not one.
+    #[error("the job: {0}")]
+    Job(#[from] serde_json::Error),
+    /// The path cannot be.
+    #[error(transparent)]
+    Path(#[from] firstflight_path::PathError),
+}
+
+/// Loads `page` once as `job` says. A load that fails is a record that says so.
+///
+/// # Errors
+/// [`SimError`] when the path cannot be.
+pub fn simulate(page: &SimPage, job: &Job) -> Result<Record, SimError> {
+    let loaded = load::load(page, job)?;
+    Ok(Record::new(page, job, &loaded))
+}
+
+/// As [`simulate`], with a line per segment: time, what became of it, direction, connection, flags, range,
+/// acknowledgment, window, options.
+///
+/// # Errors
+/// [`SimError`] when the path cannot be.
+pub fn trace(page: &SimPage, job: &Job) -> Result<(Record, Vec<String>), SimError> {
+    let job = Job {
+        trace: true,
+        ..job.clone()
+    };
+    let loaded = load::load(page, &job)?;
+    Ok((Record::new(page, &job, &loaded), loaded.trace.lines()))
+}

@@ -1,0 +1,150 @@
+//! A page made ready to be simulated many times.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use firstflight_loader::Plan;
+use firstflight_page::{Origin, Page};
+use firstflight_path::Nanos;
+
+use crate::clock::MS;
+use crate::wire;
+
+/// What the simulator needs to know of a page. Make it once and share it between loads.
+#[derive(Debug)]
+pub struct SimPage {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) resources: Vec<Exchange>,
+    /// The host of each origin: cookies and links belong to it.
+    pub(crate) hosts: Vec<usize>,
+    /// How much farther each host is than the nearest, ms.
+    pub(crate) farther_ms: Vec<f64>,
+}
+
+/// One request and its response, as bytes on the wire.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    pub(crate) url: String,
+    pub(crate) origin: String,
+    pub(crate) mime: String,
+    pub(crate) status: u16,
+    /// Where it redirects to.
+    pub(crate) location: Option<String>,
+    pub(crate) request_bytes: u64,
+    /// With keep-alive, and without.
+    pub(crate) header_bytes: [u64; 2],
+    pub(crate) body_bytes: u64,
+    pub(crate) wait: Nanos,
+}
+
+/// A page as its servers serve it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Site<'a> {
+    pub(crate) page: &'a SimPage,
+    /// Whether connections outlive a response.
+    pub(crate) keep_alive: bool,
+}
+
+impl Site<'_> {
+    pub(crate) fn header_bytes(&self, exchange: &Exchange) -> u64 {
+        exchange.header_bytes[usize::from(!self.keep_alive)]
+    }
+}
+
+impl SimPage {
+    /// Prepares `page`, whose responses have made-up headers of the recorded sizes.
+    ///
+    /// # Panics
+    /// On a page that [`Page::validate`] refuses.
+    pub fn new(page: &Page) -> Self {
+        let plan = Arc::new(Plan::new(page));
+        let origins = plan.origins().to_vec();
+        let (hosts, names) = hosts(&origins);
+        let resources = (0..page.resources.len())
+            .map(|index| exchange(page, index))
+            .collect();
+        Self {
+            plan,
+            resources,
+            hosts,
+            farther_ms: names.iter().map(|name| page.farther_ms(name)).collect(),
+        }
+    }
+}
+
+fn exchange(page: &Page, index: usize) -> Exchange {
+    let resource = &page.resources[index];
+    let origin = resource
+        .origin()
+        .expect("a valid page has only absolute http and https URLs");
+    let header = |keep_alive| wire::header_bytes(page, index, reason(resource.status), keep_alive);
+    Exchange {
+        url: resource.url.clone(),
+        origin: origin.to_string(),
+        mime: resource.mime.clone(),
+        status: resource.status,
+        location: wire::redirect_target(page, index).map(ToOwned::to_owned),
+        request_bytes: wire::request_bytes(resource, &origin),
+        header_bytes: [header(true), header(false)],
+        body_bytes: if wire::has_body(resource) {
+            resource.body_bytes
+        } else {
+            0
+        },
+        wait: (resource.server_ms * MS as f64).round() as Nanos,
+    }
+}
+
+/// Numbers the hosts of `origins` in order of first use: each origin's number, and the names.
+fn hosts(origins: &[Origin]) -> (Vec<usize>, Vec<String>) {
+    let mut names: Vec<String> = Vec::new();
+    let mut numbers = HashMap::new();
+    let hosts = origins
+        .iter()
+        .map(|origin| {
+            *numbers.entry(origin.host.as_str()).or_insert_with(|| {
+                names.push(origin.host.clone());
+                names.len() - 1
+            })
+        })
+        .collect();
+    (hosts, names)
+}
+
+/// The reason phrases that HTTP servers write (RFC 9110, section 15).
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        201 => "Created",
+        202 => "Accepted",
+        203 => "Non Authoritative Information",
+        204 => "No Content",
+        205 => "Reset Content",
+        206 => "Partial Content",
+        300 => "Multiple Choices",
+        301 => "Moved Permanently",
+        302 => "Found",
+        303 => "See Other",
+        304 => "Not Modified",
+        305 => "Use Proxy",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        406 => "Not Acceptable",
+        408 => "Request Timeout",
+        409 => "Conflict",
+        410 => "Gone",
+        412 => "Precondition Failed",
+        429 => "Too Many Requests",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        _ => "<none>",
+    }
+}

@@ -1,0 +1,248 @@
+//! The record of a simulated load: the keys of the lab's answer.
+
+use firstflight_loader::RequestRecord;
+use serde::Serialize;
+
+use crate::job::{Cookies, Job, Mode};
+use crate::ledger::Entry;
+use crate::load::{Loaded, START};
+use crate::page::SimPage;
+use crate::segment::FastOpen;
+
+/// One load. Times are ms since navigation start.
+#[derive(Debug, Clone, Serialize)]
+pub struct Record {
+    /// Page load time; `None` when the load event never came.
+    pub plt_ms: Option<f64>,
+    /// First byte of the document's response.
+    pub first_byte_ms: Option<f64>,
+    /// `ok` or `failed`.
+    pub status: &'static str,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// Every resource of the page.
+    pub requests: Vec<Request>,
+    /// Every connection that was on the wire.
+    pub connections: Vec<Connection>,
+    /// Connections whose SYN carried a cookie and data.
+    pub tfo_offered: u64,
+    /// ... whose data the SYN-ACK acknowledged.
+    pub tfo_accepted: u64,
+    /// Bytes of IP packets that reached the client.
+    pub bytes_down: u64,
+    /// Bytes of IP packets the client sent.
+    pub bytes_up: u64,
+    /// Segments sent again, SYNs included.
+    pub retransmits: u64,
+    /// Always 0: the loader asks for nothing that the page does not have.
+    pub unmatched_requests: u64,
+    /// What the ledger says.
+    pub proof: Proof,
+    /// What the path did.
+    pub relay: Relay,
+}
+
+/// One resource of the page.
+#[derive(Debug, Clone, Serialize)]
+#[expect(missing_docs, reason = "the columns of docs/results.md")]
+pub struct Request {
+    pub index: usize,
+    pub url: String,
+    pub origin: String,
+    pub connection: Option<u32>,
+    pub queued_ms: Option<f64>,
+    pub connect_start_ms: Option<f64>,
+    pub connect_end_ms: Option<f64>,
+    pub sent_ms: Option<f64>,
+    pub first_byte_ms: Option<f64>,
+    pub end_ms: Option<f64>,
+    pub status: Option<u16>,
+    pub mime: String,
+    pub body_bytes: u64,
+    pub wire_bytes: u64,
+    pub initiator: Option<usize>,
+    pub error: Option<String>,
+}
+
+/// One connection.
+#[derive(Debug, Clone, Serialize)]
+#[expect(missing_docs, reason = "the columns of docs/results.md")]
+pub struct Connection {
+    pub connection: u32,
+    pub origin: String,
+    pub opened_ms: f64,
+    pub syn_payload_bytes: u32,
+    pub cookie: &'static str,
+    pub syn_data_acked: bool,
+    pub syn_retransmits: u32,
+    pub retransmits: u32,
+    pub bytes_down: u64,
+    pub bytes_up: u64,
+    pub closed_ms: Option<f64>,
+}
+
+/// What the ledger says of the treatment. There is no kernel to ask: the simulated wire is the only witness.
+#[derive(Debug, Clone, Serialize)]
+pub struct Proof {
+    /// Whether the ledger shows what the mode promises.
+    pub ok: bool,
+    /// Who testifies.
+    pub witnesses: [&'static str; 1],
+    /// What was counted.
+    pub ledger: Counts,
+    /// Every contradiction, in words.
+    pub disagreements: Vec<String>,
+}
+
+/// What the ledger counted.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[expect(missing_docs, reason = "named as in the lab's answer")]
+pub struct Counts {
+    pub connections: u64,
+    pub offered: u64,
+    pub accepted: u64,
+}
+
+/// What the path did. It is never late.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[expect(missing_docs, reason = "named as in the lab's answer")]
+pub struct Relay {
+    pub packets: u64,
+    pub dropped: u64,
+    pub lost: u64,
+    pub late: bool,
+    pub late_max_ms: f64,
+    pub late_p99_ms: f64,
+}
+
+impl Record {
+    pub(crate) fn new(page: &SimPage, job: &Job, loaded: &Loaded) -> Self {
+        let used = || loaded.ledger.iter().filter(|entry| entry.opened.is_some());
+        let count = |what: fn(&Entry) -> bool| used().filter(|entry| what(entry)).count() as u64;
+        let sum = |what: fn(&Entry) -> u64| used().map(what).sum();
+        let proof = proof(job, loaded);
+        let error = loaded.record.failed.clone().or_else(|| {
+            let text = proof.disagreements.join("; ");
+            (!proof.ok).then(|| format!("no proof: {text}"))
+        });
+        let requests = loaded.record.requests.iter();
+        Self {
+            plt_ms: loaded.record.plt.map(ms),
+            first_byte_ms: loaded.record.first_byte.map(ms),
+            status: if error.is_none() { "ok" } else { "failed" },
+            error,
+            requests: requests
+                .map(|request| Request::new(page, loaded, request))
+                .collect(),
+            connections: connections(page, loaded),
+            tfo_offered: count(Entry::offered),
+            tfo_accepted: count(Entry::accepted),
+            bytes_down: sum(|entry| entry.bytes_down),
+            bytes_up: sum(|entry| entry.bytes_up),
+            retransmits: sum(|entry| u64::from(entry.retransmits + entry.syn_retransmits)),
+            unmatched_requests: 0,
+            proof,
+            relay: Relay {
+                packets: loaded.packets,
+                dropped: loaded.drops[0],
+                lost: loaded.drops[1],
+                late: false,
+                late_max_ms: 0.0,
+                late_p99_ms: 0.0,
+            },
+        }
+    }
+}
+
+impl Request {
+    fn new(page: &SimPage, loaded: &Loaded, request: &RequestRecord) -> Self {
+        let exchange = &page.resources[request.resource];
+        Self {
+            index: request.resource,
+            url: exchange.url.clone(),
+            origin: exchange.origin.clone(),
+            connection: request.conn.map(|conn| conn.0),
+            queued_ms: request.queued.map(ms),
+            connect_start_ms: request.connect_start.map(ms),
+            connect_end_ms: request.connect_end.map(ms),
+            sent_ms: request.sent.map(ms),
+            first_byte_ms: request.first_byte.map(ms),
+            end_ms: request.end.map(ms),
+            status: request.status,
+            mime: exchange.mime.clone(),
+            body_bytes: request.body_bytes,
+            wire_bytes: loaded.wire_bytes[request.resource],
+            initiator: request.initiator,
+            error: request.error.clone(),
+        }
+    }
+}
+
+fn connections(page: &SimPage, loaded: &Loaded) -> Vec<Connection> {
+    let origins = page.plan.origins();
+    let rows = loaded.record.connections.iter().zip(&loaded.ledger);
+    rows.filter_map(|(connection, entry)| {
+        Some(Connection {
+            connection: connection.conn.0,
+            origin: origins[connection.origin].to_string(),
+            opened_ms: ms(entry.opened? - START),
+            syn_payload_bytes: entry.syn_payload_bytes,
+            cookie: match entry.cookie {
+                FastOpen::Absent => "none",
+                FastOpen::Request => "requested",
+                FastOpen::Cookie | FastOpen::Stale => "sent",
+            },
+            syn_data_acked: entry.accepted(),
+            syn_retransmits: entry.syn_retransmits,
+            retransmits: entry.retransmits,
+            bytes_down: entry.bytes_down,
+            bytes_up: entry.bytes_up,
+            closed_ms: entry.closed.map(|at| ms(at - START)),
+        })
+    })
+    .collect()
+}
+
+/// Holds the ledger against what the mode promises, as the lab does.
+fn proof(job: &Job, loaded: &Loaded) -> Proof {
+    let mut disagreements = Vec::new();
+    let mut ledger = Counts {
+        connections: 0,
+        offered: 0,
+        accepted: 0,
+    };
+    for (connection, entry) in loaded.ledger.iter().enumerate() {
+        if entry.opened.is_none() {
+            continue;
+        }
+        ledger.connections += 1;
+        ledger.offered += u64::from(entry.offered());
+        ledger.accepted += u64::from(entry.accepted());
+        if let Some(problem) = contradiction(job, entry) {
+            disagreements.push(format!("connection {connection}: {problem}"));
+        }
+    }
+    Proof {
+        ok: disagreements.is_empty(),
+        witnesses: ["ledger"],
+        ledger,
+        disagreements,
+    }
+}
+
+fn contradiction(job: &Job, entry: &Entry) -> Option<&'static str> {
+    let is_certain = job.cookies == Cookies::Warm && job.path.loss == 0.0 && entry.syn_retransmits == 0;
+    match job.mode {
+        Mode::Tcp if entry.cookie != FastOpen::Absent || entry.syn_payload_bytes > 0 => {
+            Some("plain TCP, but its SYN has Fast Open's option or data")
+        }
+        Mode::Tfo if is_certain && !entry.accepted() && job.lose.is_empty() => {
+            Some("Fast Open with a cookie, but its SYN's data was not acknowledged")
+        }
+        _ => None,
+    }
+}
+
+fn ms(nanos: u64) -> f64 {
+    nanos as f64 / 1e6
+}

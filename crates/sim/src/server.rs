@@ -1,0 +1,77 @@
+//! The origin's side of a connection: HTTP/1.1 as the lab's servers speak it.
+//!
+//! A request that has arrived whole is answered after its server time with one write of header and body; without
+//! keep-alive the connection is closed behind it. Requests on one connection are answered one by one.
+
+use std::collections::VecDeque;
+
+use firstflight_path::Nanos;
+
+use crate::page::Site;
+use crate::tcp::Socket;
+
+/// One connection's server.
+#[derive(Debug, Default)]
+pub(crate) struct Server {
+    /// Requests on their way or being answered: the resource, and the bytes of it still to come.
+    requests: VecDeque<(usize, u64)>,
+    /// When the answer to the first of them is due.
+    due: Option<Nanos>,
+    has_closed: bool,
+}
+
+impl Server {
+    /// The client has begun to send a request.
+    pub(crate) fn expect(&mut self, resource: usize, bytes: u64) {
+        self.requests.push_back((resource, bytes));
+    }
+
+    /// When [`Self::answer`] has something to do.
+    pub(crate) fn next_timeout(&self) -> Option<Nanos> {
+        self.due
+    }
+
+    /// Bytes have arrived at `socket`.
+    pub(crate) fn read(&mut self, now: Nanos, socket: &mut Socket, site: &Site<'_>) {
+        let mut bytes = socket.read_all(now);
+        for (_, left) in &mut self.requests {
+            let taken = bytes.min(*left);
+            *left -= taken;
+            bytes -= taken;
+        }
+        self.begin(now, socket, site);
+        // A client that has hung up is hung up on.
+        if socket.is_at_end() && self.requests.is_empty() && !self.has_closed {
+            self.has_closed = true;
+            socket.close(now);
+        }
+    }
+
+    fn begin(&mut self, now: Nanos, socket: &mut Socket, site: &Site<'_>) {
+        if self.due.is_none()
+            && let Some(&(resource, 0)) = self.requests.front()
+        {
+            self.due = Some(now + site.page.resources[resource].wait);
+            self.answer(now, socket, site);
+        }
+    }
+
+    /// Writes the answer that is due.
+    pub(crate) fn answer(&mut self, now: Nanos, socket: &mut Socket, site: &Site<'_>) {
+        if self.due.is_none_or(|due| due > now) || self.has_closed {
+            return;
+        }
+        self.due = None;
+        let Some((resource, _)) = self.requests.pop_front() else {
+            return;
+        };
+        let exchange = &site.page.resources[resource];
+        let header = site.header_bytes(exchange);
+        socket.write(now, header + exchange.body_bytes);
+        if !site.keep_alive {
+            self.has_closed = true;
+            return socket.close(now);
+        }
+        self.begin(now, socket, site);
+    }
+}

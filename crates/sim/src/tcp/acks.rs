@@ -1,0 +1,216 @@
+//! Acknowledgments: what they cover, what they measure, what follows.
+//!
+//! `tcp_ack`, `tcp_clean_rtx_queue`, `tcp_sacktag_write_queue`, `tcp_ack_update_rtt` and `tcp_cong_control` in
+//! `net/ipv4/tcp_input.c`.
+
+use firstflight_path::Nanos;
+
+use super::timers::Pending;
+use super::{Socket, State};
+use crate::clock::MS;
+use crate::segment::Segment;
+
+/// What an acknowledgment turned out to be.
+#[derive(Debug, Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "the kernel's FLAG_ bits")]
+pub(super) struct Ack {
+    /// SND.UNA moved.
+    pub(super) advances: bool,
+    /// Data was acknowledged for the first time, cumulatively.
+    pub(super) data_acked: bool,
+    /// Data was acknowledged selectively.
+    pub(super) data_sacked: bool,
+    /// Data that was never sent again, from before the high mark, was acknowledged.
+    pub(super) original_acked: bool,
+    /// Of what was acknowledged, something had been sent again.
+    pub(super) resent_acked: bool,
+    /// It reports a duplicate.
+    pub(super) duplicate: bool,
+    /// The duplicate is the loss probe.
+    pub(super) probe_duplicate: bool,
+    /// It brings data or moves the window.
+    pub(super) not_dup: bool,
+    /// A retransmission was found lost.
+    pub(super) lost_resent: bool,
+    /// The sender's timer must be set anew.
+    pub(super) sets_timer: bool,
+    /// The timestamp it echoes, ms.
+    pub(super) echo: Nanos,
+    /// When the earliest and the latest of what it acknowledged for the first time were sent.
+    pub(super) sent: Option<(Nanos, Nanos)>,
+    pub(super) sacked_sent: Option<(Nanos, Nanos)>,
+    /// Segments that it acknowledged, one way or the other.
+    pub(super) delivered: u32,
+}
+
+impl Socket {
+    /// A segment on a connection whose handshake is done.
+    pub(super) fn on_segment(&mut self, now: Nanos, segment: &Segment) {
+        if segment.syn {
+            // A SYN or SYN-ACK that comes late gets a challenge (RFC 5961, section 4).
+            return self.send_ack(now);
+        }
+        if segment.seq <= self.last_ack_sent && segment.ts >= self.ts_recent {
+            self.ts_recent = segment.ts;
+        }
+        self.on_ack(now, segment);
+        self.on_data(now, segment);
+        self.push(now);
+        self.acknowledge(now);
+    }
+
+    /// The acknowledgment of a segment.
+    pub(super) fn on_ack(&mut self, now: Nanos, segment: &Segment) {
+        if segment.ack_no < self.acked || segment.ack_no > self.next {
+            return;
+        }
+        let mut ack = Ack {
+            advances: segment.ack_no > self.acked,
+            echo: segment.ts_echo,
+            not_dup: segment.len > 0 || segment.fin,
+            ..Ack::default()
+        };
+        if ack.advances {
+            self.timeouts = 0;
+        }
+        let edge = segment.ack_no + segment.window;
+        ack.not_dup |= edge > self.peer_window_end;
+        self.peer_window_end = self.peer_window_end.max(edge);
+        self.max_peer_window = self.max_peer_window.max(segment.window);
+        self.acked = segment.ack_no;
+        if self.board.is_empty() {
+            return;
+        }
+        let lost_before = self.board.lost;
+        self.mark_sacked(segment, &mut ack);
+        self.take_acked(&mut ack);
+        self.measure_rtt(now, &mut ack);
+        ack.not_dup |= ack.data_acked;
+        self.on_probe_acked(segment.ack_no, &ack);
+        let mut resume = super::recovery::Resume::Nothing;
+        if self.is_dubious(&ack) {
+            resume = self.on_dubious_ack(now, &mut ack);
+        }
+        if ack.sets_timer
+            && self.timers.pending() != Some(Pending::Reorder)
+            && !self.schedule_probe(now, true)
+        {
+            self.rearm_rto(now);
+        }
+        let newly_lost = self.board.lost.saturating_sub(lost_before);
+        self.move_window(now, &ack, newly_lost);
+        self.resume(now, resume);
+    }
+
+    /// `tcp_ack_is_dubious`.
+    fn is_dubious(&self, ack: &Ack) -> bool {
+        !ack.not_dup || ack.data_sacked || ack.duplicate || !self.recovery.is_open()
+    }
+
+    fn mark_sacked(&mut self, segment: &Segment, ack: &mut Ack) {
+        if let Some(range) = segment.sacks.duplicated() {
+            ack.duplicate = true;
+            ack.probe_duplicate = self.recovery.is_probe(range.1);
+            self.recovery.on_duplicate(range, self.acked);
+        }
+        for block in segment.sacks.blocks() {
+            for index in self.board.covered(*block) {
+                let Some(flight) = self.board.get(index).copied() else {
+                    continue;
+                };
+                if flight.sacked {
+                    continue;
+                }
+                if flight.resent || flight.ever_resent {
+                    ack.resent_acked = true;
+                } else {
+                    self.rack.note_reordering(flight.seq, self.board.highest_sacked);
+                    ack.original_acked |= flight.end <= self.recovery.high;
+                    ack.sacked_sent = Some(span(ack.sacked_sent, flight.sent_at));
+                }
+                self.rack.on_delivered(&flight);
+                self.board.mark_sacked(index);
+                ack.data_sacked = true;
+                ack.delivered += 1;
+            }
+        }
+    }
+
+    fn take_acked(&mut self, ack: &mut Ack) {
+        while let Some(flight) = self.board.pop_acked(self.acked) {
+            ack.data_acked = true;
+            if !flight.sacked {
+                ack.delivered += 1;
+                self.rack.on_delivered(&flight);
+            }
+            if flight.ever_resent {
+                ack.resent_acked = true;
+            } else if !flight.sacked {
+                ack.original_acked |= flight.end <= self.recovery.high;
+                self.rack.note_reordering(flight.seq, self.board.highest_sacked);
+                ack.sent = Some(span(ack.sent, flight.sent_at));
+            }
+        }
+    }
+
+    /// `tcp_ack_update_rtt`: retransmissions give no sample (Karn), except by timestamp.
+    fn measure_rtt(&mut self, now: Nanos, ack: &mut Ack) {
+        let clear = ack.sent.filter(|_| !ack.resent_acked);
+        let by_time = clear
+            .or(ack.sacked_sent)
+            .map(|(first, last)| (now - first, now - last));
+        let by_echo = || {
+            (ack.data_acked && ack.echo > 0).then(|| {
+                let since = (now / MS).saturating_sub(ack.echo).max(1) * MS;
+                (since, since)
+            })
+        };
+        // A selective acknowledgment of something younger than the head must not put the timeout off.
+        let head = self.board.first().map(|head| head.sent_at);
+        ack.sets_timer = ack.data_acked
+            || ack
+                .sacked_sent
+                .is_some_and(|(first, _)| head.is_some_and(|head| first < head));
+        let Some((rtt, shortest)) = by_time.or_else(by_echo) else {
+            return;
+        };
+        self.rtt.note_min(shortest);
+        self.rtt.sample(rtt, self.acked, self.next);
+        self.rack.note_min_rtt(self.rtt.min);
+        if by_time.is_some() {
+            self.window.on_rtt(now, shortest, self.acked, self.next);
+        }
+        self.rack.on_ack(now);
+    }
+
+    fn move_window(&mut self, now: Nanos, ack: &Ack, newly_lost: u32) {
+        if self.recovery.is_reducing() {
+            self.reduce_window(ack, newly_lost);
+        } else if ack.data_acked {
+            self.window.on_acked(now, ack.delivered);
+        }
+    }
+
+    /// The first acknowledgment of a handshake: a sample of the RTT, unless it was sent again.
+    pub(super) fn measure_handshake(&mut self, now: Nanos, echo: Nanos) {
+        let since_echo = (now / MS).saturating_sub(echo).max(1) * MS;
+        let sample = if self.handshake_retransmits == 0 {
+            now - self.handshake_sent_at
+        } else {
+            since_echo
+        };
+        self.rtt.note_min(sample);
+        self.rtt.sample(sample, self.acked, self.next);
+    }
+
+    pub(super) fn establish(&mut self, now: Nanos) {
+        self.state = State::Established;
+        self.receive_window.start(now);
+        self.delayed_ack.start(now);
+        self.timeouts = 0;
+    }
+}
+
+fn span(before: Option<(Nanos, Nanos)>, at: Nanos) -> (Nanos, Nanos) {
+    before.map_or((at, at), |(first, last)| (first.min(at), last.max(at)))
+}

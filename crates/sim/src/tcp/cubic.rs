@@ -1,0 +1,203 @@
+//! CUBIC (RFC 9438) and `HyStart`, as `net/ipv4/tcp_cubic.c` computes them.
+//!
+//! The kernel's integers are kept where they show: the curve in 1/1024 s, one update per tick.
+
+use firstflight_path::Nanos;
+
+use crate::clock::{JIFFY, MS, US};
+use crate::segment::Seq;
+
+/// Multiplicative decrease, 717/1024.
+const BETA: u32 = 717;
+const BETA_SCALE: u32 = 1024;
+/// `bic_scale * 10`: C = 0.4 in units of 1/1024.
+const CUBE_RTT_SCALE: u64 = 410;
+const CURVE_HZ: u64 = 1024;
+/// `8 * (BETA_SCALE + beta) / 3 / (BETA_SCALE - beta)`.
+const FRIENDLY_SCALE: u32 = 8 * (BETA_SCALE + BETA) / 3 / (BETA_SCALE - BETA);
+
+/// `hystart_low_window`, segments.
+const LOW_WINDOW: u32 = 16;
+/// `hystart_ack_delta_us`.
+const TRAIN_GAP: Nanos = 2 * MS;
+/// `HYSTART_MIN_SAMPLES`.
+const MIN_SAMPLES: u32 = 8;
+/// `HYSTART_DELAY_MIN` and `HYSTART_DELAY_MAX`.
+const DELAY_BOUNDS: (Nanos, Nanos) = (4 * MS, 16 * MS);
+
+/// CUBIC's state of one connection.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Cubic {
+    last_max: u32,
+    last_cwnd: u32,
+    last_update: Nanos,
+    epoch: Option<Nanos>,
+    origin: u32,
+    k: u64,
+    per_increase: u32,
+    acked: u32,
+    friendly_cwnd: u32,
+    delay_min: Option<Nanos>,
+    train: HyStart,
+}
+
+/// Looks for the end of slow start within one round.
+#[derive(Debug, Clone, Default)]
+struct HyStart {
+    found: bool,
+    round_start: Nanos,
+    last_ack: Nanos,
+    round_end: Seq,
+    round_min: Option<Nanos>,
+    samples: u32,
+}
+
+impl Cubic {
+    /// How many segments must be acknowledged for the window to grow by one: `bictcp_update`.
+    pub(super) fn per_increase(&mut self, now: Nanos, cwnd: u32, acked: u32) -> u32 {
+        self.acked += acked;
+        if self.last_cwnd == cwnd && now.saturating_sub(self.last_update) <= JIFFY * 7 {
+            return self.per_increase.max(2);
+        }
+        if self.epoch.is_none() || now / JIFFY != self.last_update / JIFFY {
+            self.follow_curve(now, cwnd, acked);
+        }
+        self.keep_up_with_reno(cwnd);
+        self.per_increase = self.per_increase.max(2);
+        self.per_increase
+    }
+
+    fn follow_curve(&mut self, now: Nanos, cwnd: u32, acked: u32) {
+        self.last_cwnd = cwnd;
+        self.last_update = now;
+        let epoch = *self.epoch.get_or_insert_with(|| {
+            self.acked = acked;
+            self.friendly_cwnd = cwnd;
+            let below = self.last_max.saturating_sub(cwnd);
+            self.k = cubic_root(u64::from(below) * ((1 << 40) / CUBE_RTT_SCALE));
+            self.origin = self.last_max.max(cwnd);
+            now
+        });
+        let since = now.saturating_sub(epoch) + self.delay_min.unwrap_or(0);
+        let at = since * CURVE_HZ / 1_000_000_000;
+        let offset = at.abs_diff(self.k);
+        let delta = ((CUBE_RTT_SCALE * offset * offset * offset) >> 40) as u32;
+        let target = if at < self.k {
+            self.origin.saturating_sub(delta)
+        } else {
+            self.origin.saturating_add(delta)
+        };
+        self.per_increase = if target > cwnd {
+            cwnd / (target - cwnd)
+        } else {
+            100 * cwnd
+        };
+        if self.last_max == 0 {
+            self.per_increase = self.per_increase.min(20);
+        }
+    }
+
+    /// Not slower than Reno would be (RFC 9438, section 4.3).
+    fn keep_up_with_reno(&mut self, cwnd: u32) {
+        let per_segment = ((cwnd * FRIENDLY_SCALE) >> 3).max(1);
+        while self.acked > per_segment {
+            self.acked -= per_segment;
+            self.friendly_cwnd += 1;
+        }
+        if self.friendly_cwnd > cwnd {
+            self.per_increase = self.per_increase.min(cwnd / (self.friendly_cwnd - cwnd));
+        }
+    }
+
+    /// `cubictcp_recalc_ssthresh`, with fast convergence (RFC 9438, section 4.7).
+    pub(super) fn threshold_after_loss(&mut self, cwnd: u32) -> u32 {
+        self.epoch = None;
+        self.last_max = if cwnd < self.last_max {
+            cwnd * (BETA_SCALE + BETA) / (2 * BETA_SCALE)
+        } else {
+            cwnd
+        };
+        (cwnd * BETA / BETA_SCALE).max(2)
+    }
+
+    /// A timeout: everything begins anew (`bictcp_reset`).
+    pub(super) fn reset(&mut self, now: Nanos, next: Seq) {
+        *self = Self::default();
+        self.train.start(now, next);
+    }
+
+    /// The curve stands still while the application pauses.
+    pub(super) fn skip(&mut self, now: Nanos, idle: Nanos) {
+        if let Some(epoch) = &mut self.epoch {
+            *epoch = (*epoch + idle).min(now);
+        }
+    }
+
+    /// Takes a sample of the RTT; `true` when slow start should end at this window.
+    pub(super) fn on_rtt(
+        &mut self,
+        now: Nanos,
+        rtt: Nanos,
+        cwnd: u32,
+        slow_start: bool,
+        acked: Seq,
+        next: Seq,
+    ) -> bool {
+        // Samples right after a recovery still show its queue.
+        if self
+            .epoch
+            .is_some_and(|epoch| now.saturating_sub(epoch) < 1_000 * MS)
+        {
+            return false;
+        }
+        let rtt = (rtt / US).max(1) * US;
+        let delay_min = self.delay_min.map_or(rtt, |min| min.min(rtt));
+        self.delay_min = Some(delay_min);
+        if self.train.found || !slow_start || cwnd < LOW_WINDOW {
+            return false;
+        }
+        self.train.update(now, rtt, delay_min, acked, next)
+    }
+}
+
+impl HyStart {
+    fn start(&mut self, now: Nanos, next: Seq) {
+        *self = Self {
+            found: self.found,
+            round_start: now,
+            last_ack: now,
+            round_end: next,
+            round_min: None,
+            samples: 0,
+        };
+    }
+
+    /// `hystart_update`.
+    fn update(&mut self, now: Nanos, rtt: Nanos, delay_min: Nanos, acked: Seq, next: Seq) -> bool {
+        if acked > self.round_end {
+            self.start(now, next);
+        }
+        // A train of acknowledgments as long as half the shortest RTT has filled the path. A sender without
+        // pacing halves the threshold.
+        if now.saturating_sub(self.last_ack) <= TRAIN_GAP {
+            self.last_ack = now;
+            self.found |= now.saturating_sub(self.round_start) > (delay_min + MS) >> 1;
+        }
+        self.round_min = Some(self.round_min.map_or(rtt, |min| min.min(rtt)));
+        if self.samples < MIN_SAMPLES {
+            self.samples += 1;
+        } else {
+            let slack = (delay_min >> 3).clamp(DELAY_BOUNDS.0, DELAY_BOUNDS.1);
+            self.found |= self.round_min.is_some_and(|min| min > delay_min + slack);
+        }
+        self.found
+    }
+}
+
+fn cubic_root(value: u64) -> u64 {
+    let mut root = (value as f64).cbrt() as u64;
+    while root > 0 && root.pow(3) > value {
+        root -= 1;
+    }
+    root
+}

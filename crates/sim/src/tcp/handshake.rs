@@ -1,0 +1,203 @@
+//! The handshake, with and without Fast Open (RFC 9293, section 3.5; RFC 7413, section 4).
+//!
+//! `tcp_connect`, `tcp_send_syn_data`, `tcp_rcv_synsent_state_process`, `tcp_rcv_fastopen_synack`,
+//! `tcp_conn_request`, `tcp_try_fastopen` and `tcp_fastopen_synack_timer` in Linux. A SYN that is sent again
+//! carries neither cookie nor data; a client drops data that overtakes the SYN-ACK.
+
+use firstflight_path::Nanos;
+
+use super::close::{LINEAR_SYN_TIMEOUTS, MAX_SYN_TIMEOUTS};
+use super::rtt::INITIAL_RTO;
+use super::scoreboard::Flight;
+use super::timers::Pending;
+use super::{Settings, Socket, State};
+use crate::clock::MS;
+use crate::segment::{FastOpen, Segment, Seq};
+
+/// Data that fits into a SYN: the announced MSS less room for all options (`tcp_send_syn_data`).
+pub(crate) const SYN_DATA: u64 = 1_420;
+
+impl Socket {
+    /// Sends the SYN, asking for a cookie or not.
+    pub(crate) fn connect(&mut self, now: Nanos, option: FastOpen) {
+        self.send_syn(now, option, 0);
+    }
+
+    /// Sends the SYN with a cookie and the beginning of `bytes` of data. Returns how many it takes; the rest
+    /// must wait for the handshake's end.
+    pub(crate) fn connect_with_data(&mut self, now: Nanos, cookie: FastOpen, bytes: u64) -> u64 {
+        let taken = bytes.min(SYN_DATA);
+        self.send_syn(now, cookie, taken as u32);
+        self.written += taken;
+        taken
+    }
+
+    fn send_syn(&mut self, now: Nanos, option: FastOpen, data: u32) {
+        self.state = State::SynSent;
+        self.fast_open.option = option;
+        self.fast_open.syn_data = data;
+        self.handshake_sent_at = now;
+        self.out_syn(now, option, data);
+        self.set_timer(now, self.rtt.rto, Pending::Retransmit);
+    }
+
+    fn out_syn(&mut self, now: Nanos, option: FastOpen, data: u32) {
+        self.out.push_back(Segment {
+            conn: self.conn,
+            up: true,
+            syn: true,
+            len: data,
+            window: super::window::INITIAL_WINDOW,
+            ts: now / MS,
+            fast_open: option,
+            ..Segment::default()
+        });
+        self.next = 1 + Seq::from(self.fast_open.syn_data);
+    }
+
+    /// No SYN-ACK came: the SYN goes again, bare (RFC 7413, section 4.2.1).
+    pub(super) fn on_syn_timeout(&mut self, now: Nanos) {
+        self.timeouts += 1;
+        if self.timeouts > MAX_SYN_TIMEOUTS {
+            return self.die();
+        }
+        self.handshake_retransmits += 1;
+        self.out_syn(now, FastOpen::Absent, 0);
+        if self.timeouts > LINEAR_SYN_TIMEOUTS {
+            self.rtt.back_off();
+        }
+        self.set_timer(now, self.rtt.rto, Pending::Retransmit);
+    }
+
+    /// The client waits for the SYN-ACK.
+    pub(super) fn on_syn_ack(&mut self, now: Nanos, segment: &Segment) {
+        if !segment.syn || !segment.ack {
+            return;
+        }
+        self.timers.clear();
+        self.acked = segment.ack_no;
+        self.peer_window_end = segment.ack_no + segment.window;
+        self.max_peer_window = segment.window;
+        self.reassembly.start(1);
+        self.ts_recent = segment.ts;
+        self.rtt.rto = INITIAL_RTO;
+        self.measure_handshake(now, segment.ts_echo);
+        self.fast_open.granted = segment.fast_open == FastOpen::Cookie;
+        self.establish(now);
+        let data_end = 1 + Seq::from(self.fast_open.syn_data);
+        self.fast_open.accepted = self.fast_open.syn_data > 0 && self.acked == data_end;
+        if self.acked < data_end {
+            self.resend_syn_data(now, data_end);
+        } else {
+            self.send_ack(now);
+        }
+    }
+
+    /// The SYN's data was not taken: it goes again with the handshake's last segment, which is no sign of
+    /// congestion (`tcp_non_congestion_loss_retransmit`).
+    fn resend_syn_data(&mut self, now: Nanos, end: Seq) {
+        let flight = Flight {
+            seq: self.acked,
+            end,
+            sent_at: now,
+            fin: false,
+            psh: true,
+            sacked: false,
+            lost: false,
+            resent: false,
+            ever_resent: true,
+        };
+        self.transmit_flight(now, &flight);
+        self.board.push(flight);
+        self.rearm_rto(now);
+        self.schedule_probe(now, false);
+    }
+
+    /// A server answers a SYN. `takes_data`: its cookie is good and there is room for a Fast Open request.
+    pub(crate) fn accept(
+        now: Nanos,
+        syn: &Segment,
+        takes_data: bool,
+        grants: bool,
+        settings: Settings,
+    ) -> Self {
+        let mut socket = Self::new(syn.conn, false, settings);
+        socket.state = State::SynReceived;
+        socket.ts_recent = syn.ts;
+        socket.peer_window_end = 1 + syn.window;
+        socket.max_peer_window = syn.window;
+        socket.fast_open.option = if grants {
+            FastOpen::Cookie
+        } else {
+            FastOpen::Absent
+        };
+        let taken = if takes_data { syn.len } else { 0 };
+        socket.fast_open.syn_data = taken;
+        socket.fast_open.early = takes_data;
+        socket.reassembly.start(1 + Seq::from(taken));
+        socket.handshake_sent_at = now;
+        socket.send_syn_ack(now);
+        if taken > 0 {
+            // `tcp_fastopen_add_skb` queues the data with no thought of acknowledging it: the SYN-ACK does.
+            socket.delayed_ack.start(now);
+        }
+        socket.set_timer(now, INITIAL_RTO, Pending::Retransmit);
+        socket
+    }
+
+    fn send_syn_ack(&mut self, now: Nanos) {
+        self.next = self.next.max(1);
+        self.out.push_back(Segment {
+            conn: self.conn,
+            up: false,
+            syn: true,
+            ack: true,
+            ack_no: 1 + Seq::from(self.fast_open.syn_data),
+            window: super::window::INITIAL_WINDOW,
+            ts: now / MS,
+            ts_echo: self.ts_recent,
+            fast_open: self.fast_open.option,
+            ..Segment::default()
+        });
+        self.last_ack_sent = 1 + Seq::from(self.fast_open.syn_data);
+    }
+
+    /// No acknowledgment of the SYN-ACK came: it goes again, without data that already follows it.
+    pub(super) fn on_syn_ack_timeout(&mut self, now: Nanos) {
+        self.timeouts += 1;
+        if self.timeouts > super::close::MAX_SYN_TIMEOUTS {
+            return self.die();
+        }
+        self.resend_syn_ack(now);
+        if self.timeouts == 1 && !self.board.is_empty() {
+            self.enter_loss(now);
+        }
+        self.set_timer(now, INITIAL_RTO << self.timeouts, Pending::Retransmit);
+    }
+
+    fn resend_syn_ack(&mut self, now: Nanos) {
+        self.handshake_retransmits += 1;
+        // RFC 7413, section 4.2.2: without the option.
+        self.fast_open.option = FastOpen::Absent;
+        self.send_syn_ack(now);
+    }
+
+    /// The server waits for the acknowledgment of its SYN-ACK.
+    pub(super) fn on_handshake_end(&mut self, now: Nanos, segment: &Segment) {
+        if segment.syn {
+            self.ts_recent = self.ts_recent.max(segment.ts);
+            return self.resend_syn_ack(now);
+        }
+        if segment.ack_no == 0 {
+            return;
+        }
+        self.acked = self.acked.max(1);
+        self.rtt.rto = INITIAL_RTO;
+        self.measure_handshake(now, segment.ts_echo);
+        self.establish(now);
+        self.peer_window_end = segment.ack_no + segment.window;
+        self.timers.clear();
+        self.rearm_rto(now);
+        self.on_segment(now, segment);
+    }
+}

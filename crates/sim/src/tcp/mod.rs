@@ -1,0 +1,269 @@
+//! One end of a TCP connection: a state machine without I/O and without a clock.
+//!
+//! Segments and the application's wishes go in, segments come out of [`Socket::poll`], and
+//! [`Socket::next_timeout`] says when to look again. Behaviour is Linux 6.18's; every file names the kernel's
+//! functions that it follows.
+//!
+//! Left out: urgent data, ECN, keep-alive probes, zero-window probes (applications here read at once), MTU
+//! probing, D-SACK reordering metrics, `TIME_WAIT`.
+
+mod acks;
+mod close;
+mod congestion;
+mod cubic;
+mod delayed_ack;
+mod handshake;
+mod output;
+mod rack;
+mod receive;
+mod recovery;
+mod reno;
+mod rtt;
+mod scoreboard;
+mod timers;
+mod window;
+
+use std::collections::VecDeque;
+
+use firstflight_path::Nanos;
+
+pub use congestion::Algorithm;
+
+use crate::clock::Ticks;
+use crate::segment::{FastOpen, Segment, Seq};
+use congestion::Window;
+use delayed_ack::DelayedAck;
+use rack::Rack;
+use receive::Reassembly;
+use recovery::Recovery;
+use rtt::Rtt;
+use scoreboard::Scoreboard;
+use timers::Timers;
+use window::ReceiveWindow;
+
+/// Bytes of data in a full segment: 1,500 less the headers and the timestamps.
+pub(crate) const MSS: u32 = 1_448;
+/// The MSS that SYNs announce.
+pub(crate) const ADVERTISED_MSS: u32 = 1_460;
+
+/// What both ends of all connections have in common.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings {
+    /// Congestion control.
+    pub(crate) algorithm: Algorithm,
+    /// Initial window, segments.
+    pub(crate) initial_window: u32,
+    /// The kernel's tick.
+    pub(crate) ticks: Ticks,
+}
+
+/// Where a connection is in its life; closing is told by the FINs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Nothing sent: a client whose SYN waits for data.
+    Closed,
+    /// SYN sent.
+    SynSent,
+    /// SYN received, SYN-ACK sent.
+    SynReceived,
+    /// The handshake is done.
+    Established,
+    /// Given up, or reset.
+    Dead,
+}
+
+/// One end of a connection.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    settings: Settings,
+    conn: u32,
+    is_client: bool,
+    state: State,
+    out: VecDeque<Segment>,
+
+    /// SND.UNA, SND.NXT, and the end of what the application has written.
+    acked: Seq,
+    next: Seq,
+    written: Seq,
+    /// A FIN follows what was written.
+    has_fin: bool,
+    peer_window_end: Seq,
+    max_peer_window: u64,
+    last_sent_at: Nanos,
+    board: Scoreboard,
+    window: Window,
+    rtt: Rtt,
+    rack: Rack,
+    recovery: Recovery,
+    /// SYNs or SYN-ACKs sent again.
+    handshake_retransmits: u32,
+    handshake_sent_at: Nanos,
+    /// Timeouts in a row.
+    timeouts: u32,
+
+    reassembly: Reassembly,
+    receive_window: ReceiveWindow,
+    delayed_ack: DelayedAck,
+    /// Bytes that the application has taken.
+    read: Seq,
+    /// The timestamp to echo.
+    ts_recent: Nanos,
+    last_ack_sent: Seq,
+    fin_received: bool,
+    /// Where a FIN beyond a gap ends.
+    fin_ahead: Option<Seq>,
+
+    timers: Timers,
+    fast_open: TfoState,
+}
+
+/// Fast Open's part of the handshake.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TfoState {
+    /// The option that the SYN carried (client), or that the SYN-ACK carries (server).
+    option: FastOpen,
+    /// Data in the SYN.
+    syn_data: u32,
+    /// Client: the SYN-ACK acknowledged all of it.
+    pub(crate) accepted: bool,
+    /// Client: a cookie that came with the SYN-ACK.
+    pub(crate) granted: bool,
+    /// Server: data may go out although the handshake is not done.
+    early: bool,
+}
+
+impl Socket {
+    pub(crate) fn client(conn: u32, settings: Settings) -> Self {
+        Self::new(conn, true, settings)
+    }
+
+    fn new(conn: u32, is_client: bool, settings: Settings) -> Self {
+        Self {
+            settings,
+            conn,
+            is_client,
+            state: State::Closed,
+            out: VecDeque::new(),
+            acked: 0,
+            next: 0,
+            written: 1,
+            has_fin: false,
+            peer_window_end: 0,
+            max_peer_window: 0,
+            last_sent_at: 0,
+            board: Scoreboard::default(),
+            window: Window::new(settings.algorithm, settings.initial_window),
+            rtt: Rtt::default(),
+            rack: Rack::default(),
+            recovery: Recovery::default(),
+            handshake_retransmits: 0,
+            handshake_sent_at: 0,
+            timeouts: 0,
+            reassembly: Reassembly::default(),
+            receive_window: ReceiveWindow::default(),
+            delayed_ack: DelayedAck::default(),
+            read: 1,
+            ts_recent: 0,
+            last_ack_sent: 0,
+            fin_received: false,
+            fin_ahead: None,
+            timers: Timers::default(),
+            fast_open: TfoState::default(),
+        }
+    }
+
+    /// The next segment to send.
+    pub(crate) fn poll(&mut self) -> Option<Segment> {
+        self.out.pop_front()
+    }
+
+    /// Whether the handshake is done.
+    pub(crate) fn is_established(&self) -> bool {
+        self.state == State::Established
+    }
+
+    /// Whether it was given up or reset.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.state == State::Dead
+    }
+
+    pub(crate) fn fast_open(&self) -> &TfoState {
+        &self.fast_open
+    }
+
+    /// Bytes that have arrived in order and were not read.
+    pub(crate) fn readable(&self) -> u64 {
+        self.received_data_end() - self.read
+    }
+
+    /// Whether the other end has sent all it had and it was read.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.fin_received && self.readable() == 0
+    }
+
+    fn received_data_end(&self) -> Seq {
+        self.reassembly.next().max(1) - Seq::from(self.fin_received)
+    }
+
+    /// The application takes all that is there.
+    pub(crate) fn read_all(&mut self, now: Nanos) -> u64 {
+        let bytes = self.readable();
+        self.read += bytes;
+        if bytes > 0 {
+            self.after_read(now);
+        }
+        bytes
+    }
+
+    /// The application hands over `bytes` to be sent.
+    pub(crate) fn write(&mut self, now: Nanos, bytes: u64) {
+        if self.board.is_empty() && self.state == State::Established {
+            let idle = now.saturating_sub(self.last_sent_at);
+            self.window.on_resume(now, idle, self.rtt.rto);
+        }
+        self.written += bytes;
+        self.push(now);
+    }
+
+    /// A segment arrives.
+    pub(crate) fn handle(&mut self, now: Nanos, segment: &Segment) {
+        match self.state {
+            State::Dead | State::Closed => {}
+            _ if segment.rst => self.die(),
+            State::SynSent => self.on_syn_ack(now, segment),
+            State::SynReceived => self.on_handshake_end(now, segment),
+            State::Established => self.on_segment(now, segment),
+        }
+    }
+
+    /// When [`Self::handle_timeout`] has something to do.
+    pub(crate) fn next_timeout(&self) -> Option<Nanos> {
+        self.timers.next()
+    }
+
+    /// Does what is due.
+    pub(crate) fn handle_timeout(&mut self, now: Nanos) {
+        while let Some(due) = self.timers.pop(now) {
+            self.on_timer(now, due);
+        }
+    }
+
+    fn die(&mut self) {
+        self.state = State::Dead;
+        self.timers = Timers::default();
+    }
+
+    /// A segment with everything but data filled in.
+    fn segment(&self, now: Nanos) -> Segment {
+        Segment {
+            conn: self.conn,
+            up: self.is_client,
+            ack: true,
+            seq: self.next,
+            ack_no: self.reassembly.next(),
+            ts: now / crate::clock::MS,
+            ts_echo: self.ts_recent,
+            ..Segment::default()
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Sending what the application has written, as far as the windows let it.
+//!
+//! `tcp_write_xmit`, `tcp_event_new_data_sent` and `tcp_rearm_rto` in `net/ipv4/tcp_output.c`. Nagle's algorithm
+//! is off (`TCP_NODELAY`), as in the lab, and CUBIC does not pace. Left out: `tcp_tso_should_defer` and TCP small
+//! queues, which show only where a link is faster than the lab's.
+
+use firstflight_path::Nanos;
+
+use super::congestion::Sent;
+use super::scoreboard::Flight;
+use super::timers::Pending;
+use super::{MSS, Socket, State};
+use crate::segment::{Segment, Seq};
+
+impl Socket {
+    /// Sends what can be sent.
+    pub(super) fn push(&mut self, now: Nanos) {
+        let mut sent = 0;
+        let mut is_limited = false;
+        while let Some((len, fin)) = self.next_piece() {
+            if self.board.in_flight() >= self.window.cwnd {
+                is_limited = true;
+                break;
+            }
+            if self.next + Seq::from(len) > self.peer_window_end {
+                break;
+            }
+            self.send_piece(now, len, fin);
+            sent += 1;
+        }
+        is_limited |= self.board.in_flight() >= self.window.cwnd;
+        if sent > 0 || is_limited {
+            self.validate_window(now, is_limited);
+        }
+        if sent > 0 {
+            self.recovery.on_sent(sent);
+            self.schedule_probe(now, false);
+        }
+    }
+
+    /// Sends one segment beyond the congestion window: a loss probe. `false` when there is nothing new.
+    pub(super) fn push_one(&mut self, now: Nanos) -> bool {
+        let Some((len, fin)) = self.next_piece() else {
+            return false;
+        };
+        if self.next + Seq::from(len) > self.peer_window_end {
+            return false;
+        }
+        self.send_piece(now, len, fin);
+        self.validate_window(now, self.board.in_flight() >= self.window.cwnd);
+        true
+    }
+
+    /// Whether something is written that was never sent.
+    pub(super) fn has_unsent(&self) -> bool {
+        self.next_piece().is_some()
+    }
+
+    /// Length of the next segment, and whether the FIN rides with it.
+    fn next_piece(&self) -> Option<(u32, bool)> {
+        let may_send =
+            self.state == State::Established || (self.state == State::SynReceived && self.fast_open.early);
+        if !may_send || self.next > self.written {
+            return None;
+        }
+        let left = self.written - self.next;
+        let len = left.min(u64::from(MSS));
+        let fin = self.has_fin && len == left;
+        (len > 0 || fin).then_some((len as u32, fin))
+    }
+
+    fn send_piece(&mut self, now: Nanos, len: u32, fin: bool) {
+        let had_none = self.board.is_empty();
+        if self.board.in_flight() == 0 {
+            let idle = now.saturating_sub(self.last_sent_at);
+            self.window.on_transmit_start(now, idle);
+        }
+        let flight = Flight {
+            seq: self.next,
+            end: self.next + Seq::from(len) + Seq::from(fin),
+            sent_at: now,
+            fin,
+            psh: self.next + Seq::from(len) == self.written,
+            sacked: false,
+            lost: false,
+            resent: false,
+            ever_resent: false,
+        };
+        self.transmit_flight(now, &flight);
+        self.board.push(flight);
+        self.next = flight.end;
+        if had_none || self.timers.pending() == Some(Pending::Probe) {
+            self.rearm_rto(now);
+        }
+    }
+
+    /// Puts a segment of the scoreboard on the wire.
+    pub(super) fn transmit_flight(&mut self, now: Nanos, flight: &Flight) {
+        let mut segment = self.segment(now);
+        segment.seq = flight.seq;
+        segment.len = (flight.end - flight.seq - Seq::from(flight.fin)) as u32;
+        segment.fin = flight.fin;
+        segment.psh = flight.psh;
+        if segment.len > 0 {
+            self.last_sent_at = now;
+            self.delayed_ack.on_data_sent(now);
+        }
+        self.transmit(segment);
+    }
+
+    /// Puts a segment with an acknowledgment on the wire.
+    pub(super) fn transmit(&mut self, mut segment: Segment) {
+        segment.window = self.receive_window.advertise(segment.ack_no);
+        segment.sacks = self.reassembly.sacks();
+        self.last_ack_sent = segment.ack_no;
+        self.timers.delayed_ack = None;
+        self.delayed_ack.on_ack_sent();
+        self.out.push_back(segment);
+    }
+
+    fn validate_window(&mut self, now: Nanos, is_limited: bool) {
+        let sent = Sent {
+            acked: self.acked,
+            next: self.next,
+            out: self.board.out(),
+            is_limited,
+            is_open: self.recovery.is_open(),
+            rto: self.rtt.rto,
+        };
+        self.window.validate(now, &sent);
+    }
+
+    /// `tcp_rearm_rto`: the timeout counts from now, but not anew while a probe or the reordering timer ran.
+    pub(super) fn rearm_rto(&mut self, now: Nanos) {
+        let Some(first) = self.board.first() else {
+            return self.timers.clear();
+        };
+        let mut delay = self.rtt.rto;
+        if matches!(self.timers.pending(), Some(Pending::Probe | Pending::Reorder)) {
+            delay = (first.sent_at + delay).saturating_sub(now).max(1);
+        }
+        self.set_timer(now, delay, Pending::Retransmit);
+    }
+
+    pub(super) fn set_timer(&mut self, now: Nanos, delay: Nanos, pending: Pending) {
+        self.timers.set(self.settings.ticks.after(now, delay), pending);
+    }
+}

@@ -1,0 +1,206 @@
+//! RACK-TLP: what was sent before something that has arrived is lost, and a tail is probed (RFC 8985).
+//!
+//! `net/ipv4/tcp_recovery.c`, `tcp_schedule_loss_probe` and `tcp_send_loss_probe` in `net/ipv4/tcp_output.c`,
+//! `tcp_process_tlp_ack` in `net/ipv4/tcp_input.c`. Left out: growing the reordering window on D-SACKs.
+
+use firstflight_path::Nanos;
+
+use super::Socket;
+use super::acks::Ack;
+use super::rtt::{INITIAL_RTO, MIN_RTO};
+use super::scoreboard::Flight;
+use super::timers::Pending;
+use crate::clock::JIFFY;
+use crate::segment::Seq;
+
+/// `TCP_FASTRETRANS_THRESH`.
+const DUP_THRESHOLD: u32 = 3;
+/// `TCP_TIMEOUT_MIN`.
+const SLACK: Nanos = 2 * JIFFY;
+
+/// The most recently sent segment that is known to have arrived.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rack {
+    sent_at: Nanos,
+    end: Seq,
+    rtt: Nanos,
+    /// It moved since losses were last looked for.
+    has_advanced: bool,
+    /// A later one has just arrived; whether it had been sent again.
+    fresh: Option<bool>,
+    min_rtt: Option<Nanos>,
+    saw_reordering: bool,
+}
+
+impl Rack {
+    /// `tcp_rack_advance`, first half: a segment has arrived.
+    pub(super) fn on_delivered(&mut self, flight: &Flight) {
+        if (flight.sent_at, flight.end) > (self.sent_at, self.end) {
+            self.sent_at = flight.sent_at;
+            self.end = flight.end;
+            self.fresh = Some(flight.ever_resent);
+        }
+    }
+
+    /// Second half: what it says of the RTT, unless the original may have arrived late.
+    pub(super) fn on_ack(&mut self, now: Nanos) {
+        let Some(was_resent) = self.fresh.take() else {
+            return;
+        };
+        let rtt = now.saturating_sub(self.sent_at);
+        if was_resent && self.min_rtt.is_some_and(|min| rtt < min) {
+            return;
+        }
+        self.rtt = rtt;
+        self.has_advanced = true;
+    }
+
+    pub(super) fn note_min_rtt(&mut self, min: Option<Nanos>) {
+        self.min_rtt = min;
+    }
+
+    /// A segment arrives that was never sent again although later ones were there before it.
+    pub(super) fn note_reordering(&mut self, seq: Seq, highest: Seq) {
+        self.saw_reordering |= seq < highest;
+    }
+
+    pub(super) fn force(&mut self) {
+        self.has_advanced = true;
+    }
+
+    /// How much longer to wait for a segment that was sent at `sent_at`; 0: it is lost.
+    fn patience(&self, now: Nanos, flight: &Flight, window: Nanos) -> Nanos {
+        (flight.sent_at + self.rtt + window).saturating_sub(now)
+    }
+
+    /// Whether a segment left after the most recent one that has arrived.
+    fn is_newer(&self, flight: &Flight) -> bool {
+        (flight.sent_at, flight.end) >= (self.sent_at, self.end)
+    }
+}
+
+impl Socket {
+    /// `tcp_rack_mark_lost`: finds losses, sets the reordering timer for what may still be on its way.
+    pub(super) fn find_losses(&mut self, now: Nanos, ack: &mut Ack) {
+        if !std::mem::take(&mut self.rack.has_advanced) {
+            return;
+        }
+        let (longest, lost_resent) = self.mark_losses(now);
+        ack.lost_resent |= lost_resent;
+        if longest > 0 {
+            self.set_timer(now, longest + SLACK, Pending::Reorder);
+        }
+    }
+
+    /// The reordering timer: `tcp_rack_reo_timeout`.
+    pub(super) fn on_reorder_timeout(&mut self, now: Nanos) {
+        let before = self.board.in_flight();
+        self.mark_losses(now);
+        if self.board.in_flight() != before {
+            if !self.recovery.is_recovering() {
+                self.enter_recovery();
+                self.reduce_window(
+                    &Ack {
+                        delivered: 1,
+                        ..Ack::default()
+                    },
+                    0,
+                );
+            }
+            self.resend_lost(now);
+        }
+        if self.timers.pending() != Some(Pending::Retransmit) {
+            self.rearm_rto(now);
+        }
+    }
+
+    /// `tcp_rack_detect_loss`. Gives the longest wait left, and whether a retransmission was found lost.
+    fn mark_losses(&mut self, now: Nanos) -> (Nanos, bool) {
+        let window = self.reordering_window();
+        let (mut longest, mut lost_resent) = (0, false);
+        for index in 0..self.board.len() {
+            let Some(flight) = self.board.get(index).copied() else {
+                break;
+            };
+            if flight.sacked || (flight.lost && !flight.resent) || self.rack.is_newer(&flight) {
+                continue;
+            }
+            let patience = self.rack.patience(now, &flight, window);
+            if patience == 0 {
+                lost_resent |= flight.resent;
+                self.board.mark_lost(index);
+            } else {
+                longest = longest.max(patience);
+            }
+        }
+        (longest, lost_resent)
+    }
+
+    /// `tcp_rack_reo_wnd`: a quarter of the shortest RTT, nothing once loss is evident.
+    fn reordering_window(&self) -> Nanos {
+        if !self.rack.saw_reordering && (self.recovery.is_recovering() || self.board.sacked >= DUP_THRESHOLD)
+        {
+            return 0;
+        }
+        let quarter = self.rtt.min.unwrap_or(0) / 4;
+        quarter.min(self.rtt.smoothed().unwrap_or(quarter))
+    }
+
+    /// Whether a timeout should spare a segment that was sent only lately.
+    pub(super) fn is_recent(&self, now: Nanos, flight: &Flight) -> bool {
+        self.rack.patience(now, flight, 0) > 0
+    }
+
+    /// Sets the timer of the tail loss probe, if there is a tail to probe: `tcp_schedule_loss_probe`.
+    pub(super) fn schedule_probe(&mut self, now: Nanos, from_now: bool) -> bool {
+        let is_early = self.state != super::State::Established;
+        if is_early || self.board.is_empty() || !self.recovery.may_probe() {
+            return false;
+        }
+        let mut delay = match self.rtt.smoothed() {
+            None => INITIAL_RTO,
+            Some(rtt) if self.board.out() == 1 => 2 * rtt + MIN_RTO,
+            Some(rtt) => 2 * rtt + SLACK,
+        };
+        let rto = if from_now {
+            self.rtt.rto
+        } else {
+            let sent_at = self.board.first().map_or(now, |first| first.sent_at);
+            (sent_at + self.rtt.rto).saturating_sub(now)
+        };
+        if rto > 0 {
+            delay = delay.min(rto);
+        }
+        self.set_timer(now, delay, Pending::Probe);
+        true
+    }
+
+    /// Sends new data, or the last segment again: `tcp_send_loss_probe`.
+    pub(super) fn on_probe_timeout(&mut self, now: Nanos) {
+        if !self.recovery.has_probe() && self.send_probe(now) {
+            self.recovery.probe = Some(self.next);
+        }
+        // The timer that ran was the probe's: the timeout counts from when the first segment was sent.
+        let delay = self
+            .board
+            .first()
+            .map_or(0, |first| (first.sent_at + self.rtt.rto).saturating_sub(now));
+        self.set_timer(now, delay.max(1), Pending::Retransmit);
+    }
+
+    fn send_probe(&mut self, now: Nanos) -> bool {
+        if self.push_one(now) {
+            self.recovery.probe_is_resent = false;
+            return true;
+        }
+        let Some(last) = self.board.last_index() else {
+            return false;
+        };
+        if self.board.get(last).is_some_and(|flight| flight.sacked) {
+            return false;
+        }
+        self.resend(now, last);
+        self.recovery.probe_is_resent = true;
+        true
+    }
+}

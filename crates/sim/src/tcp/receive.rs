@@ -1,0 +1,174 @@
+//! Putting the stream together: what arrives in order, out of order, twice.
+//!
+//! `tcp_data_queue` and `tcp_data_queue_ofo` in `net/ipv4/tcp_input.c`; SACK blocks after RFC 2018, D-SACK
+//! after RFC 2883.
+
+use firstflight_path::Nanos;
+
+use super::Socket;
+use crate::segment::{MAX_SACKS, Range, Sacks, Segment, Seq};
+
+/// What has arrived.
+#[derive(Debug, Default)]
+pub(super) struct Reassembly {
+    /// RCV.NXT.
+    next: Seq,
+    /// Ranges above it, most recently changed first (RFC 2018, section 4).
+    waiting: Vec<Range>,
+    duplicate: Option<Range>,
+}
+
+/// What a segment brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// The next bytes.
+    InOrder {
+        /// It filled the last gap.
+        fills: bool,
+    },
+    /// Bytes beyond a gap.
+    Ahead,
+    /// Nothing new.
+    Duplicate,
+}
+
+impl Reassembly {
+    /// RCV.NXT: the acknowledgment to send.
+    pub(super) fn next(&self) -> Seq {
+        self.next
+    }
+
+    /// Begins a stream whose first bytes are here.
+    pub(super) fn start(&mut self, next: Seq) {
+        self.next = next;
+    }
+
+    /// Whether something waits beyond a gap.
+    pub(super) fn has_gap(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Bytes that wait, and the distance to the last of them.
+    pub(super) fn waiting(&self) -> (u64, u64) {
+        let bytes = self.waiting.iter().map(|range| range.1 - range.0).sum();
+        let end = self.waiting.iter().map(|range| range.1).max();
+        (bytes, end.map_or(0, |end| end - self.next))
+    }
+
+    /// Takes a segment's range in.
+    pub(super) fn take(&mut self, range: Range) -> Arrival {
+        if range.1 <= self.next {
+            self.duplicate = Some(range);
+            return Arrival::Duplicate;
+        }
+        if range.0 > self.next {
+            return self.wait(range);
+        }
+        if range.0 < self.next {
+            self.duplicate = Some((range.0, self.next));
+        }
+        self.next = range.1;
+        let had_gap = self.has_gap();
+        while let Some(at) = self.waiting.iter().position(|range| range.0 <= self.next) {
+            self.next = self.next.max(self.waiting.remove(at).1);
+        }
+        Arrival::InOrder {
+            fills: had_gap && !self.has_gap(),
+        }
+    }
+
+    fn wait(&mut self, range: Range) -> Arrival {
+        let covered = |other: &Range| other.0 <= range.0 && range.1 <= other.1;
+        if self.waiting.iter().any(covered) {
+            self.duplicate = Some(range);
+            return Arrival::Ahead;
+        }
+        let mut merged = range;
+        self.waiting.retain(|other| {
+            let apart = other.1 < merged.0 || merged.1 < other.0;
+            if !apart {
+                merged = (merged.0.min(other.0), merged.1.max(other.1));
+            }
+            apart
+        });
+        self.waiting.insert(0, merged);
+        Arrival::Ahead
+    }
+
+    /// The blocks for the next acknowledgment.
+    pub(super) fn sacks(&mut self) -> Sacks {
+        let mut sacks = Sacks::default();
+        if let Some(range) = self.duplicate.take() {
+            sacks.push(range);
+            sacks.duplicate = true;
+        }
+        for range in self.waiting.iter().take(MAX_SACKS) {
+            sacks.push(*range);
+        }
+        sacks
+    }
+}
+
+impl Socket {
+    /// The data and the FIN of a segment.
+    pub(super) fn on_data(&mut self, now: Nanos, segment: &Segment) {
+        if segment.len == 0 && !segment.fin {
+            return;
+        }
+        let start = segment.seq + Seq::from(segment.syn);
+        match self.reassembly.take((start, segment.end())) {
+            Arrival::InOrder { fills } => {
+                self.fin_received |= segment.fin;
+                self.on_received(now, segment);
+                if fills || segment.fin {
+                    self.delayed_ack.need_now();
+                }
+            }
+            Arrival::Ahead => {
+                if segment.fin {
+                    self.fin_ahead = Some(segment.end());
+                }
+                self.delayed_ack.schedule();
+                self.receive_window.on_gap(&self.reassembly);
+            }
+            Arrival::Duplicate => {
+                self.delayed_ack.enter_quick(self.receive_window.advertised());
+                self.delayed_ack.need_now();
+            }
+        }
+        if self.fin_ahead.is_some_and(|end| end <= self.reassembly.next()) {
+            self.fin_received = true;
+            self.fin_ahead = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_reported_and_filled() {
+        let mut stream = Reassembly::default();
+        stream.start(1);
+        assert_eq!(stream.take((1, 11)), Arrival::InOrder { fills: false });
+        assert_eq!(stream.take((21, 31)), Arrival::Ahead);
+        assert_eq!(stream.take((41, 51)), Arrival::Ahead);
+        assert_eq!(stream.sacks().blocks(), [(41, 51), (21, 31)]);
+        assert_eq!(stream.take((31, 41)), Arrival::Ahead);
+        assert_eq!(stream.sacks().blocks(), [(21, 51)]);
+        assert_eq!(stream.take((11, 21)), Arrival::InOrder { fills: true });
+        assert_eq!(stream.next(), 51);
+        assert!(stream.sacks().blocks().is_empty());
+    }
+
+    #[test]
+    fn what_comes_twice_is_reported_once() {
+        let mut stream = Reassembly::default();
+        stream.start(1);
+        stream.take((1, 11));
+        assert_eq!(stream.take((1, 11)), Arrival::Duplicate);
+        assert_eq!(stream.sacks().duplicated(), Some((1, 11)));
+        assert_eq!(stream.sacks().duplicated(), None);
+    }
+}

@@ -1,0 +1,139 @@
+//! The round-trip time as the sender sees it, and the retransmission timeout (RFC 6298).
+//!
+//! `tcp_rtt_estimator` and `__tcp_set_rto` in `net/ipv4/tcp_input.c`, in the kernel's fixed-point units.
+
+use firstflight_path::Nanos;
+
+use crate::clock::{MS, US, whole_ticks};
+use crate::segment::Seq;
+
+/// `TCP_TIMEOUT_INIT`: before there is a sample (RFC 6298, section 2.1).
+pub(super) const INITIAL_RTO: Nanos = 1_000 * MS;
+/// `TCP_RTO_MIN` and `TCP_RTO_MAX`.
+pub(super) const MIN_RTO: Nanos = 200 * MS;
+pub(super) const MAX_RTO: Nanos = 120_000 * MS;
+const MIN_RTO_US: i64 = (MIN_RTO / US).cast_signed();
+
+/// What is known of the round trip.
+#[derive(Debug, Clone)]
+pub(super) struct Rtt {
+    /// Smoothed RTT, eighths of a microsecond; 0 before the first sample.
+    smoothed: i64,
+    /// Mean deviation, quarters of a microsecond, and its maximum within a round.
+    deviation: i64,
+    deviation_max: i64,
+    variation: i64,
+    /// A round ends when this is acknowledged.
+    round_end: Seq,
+    /// The shortest sample.
+    pub(super) min: Option<Nanos>,
+    /// Retransmission timeout, back-off included.
+    pub(super) rto: Nanos,
+}
+
+impl Default for Rtt {
+    fn default() -> Self {
+        Self {
+            smoothed: 0,
+            deviation: 0,
+            deviation_max: 0,
+            variation: 0,
+            round_end: 0,
+            min: None,
+            rto: INITIAL_RTO,
+        }
+    }
+}
+
+impl Rtt {
+    /// The smoothed RTT; `None` before the first sample.
+    pub(super) fn smoothed(&self) -> Option<Nanos> {
+        (self.smoothed > 0).then_some(self.smoothed as u64 * US / 8)
+    }
+
+    /// Keeps the shortest sample.
+    pub(super) fn note_min(&mut self, sample: Nanos) {
+        self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
+    }
+
+    /// Takes a sample in; `acked` and `next` are the sender's SND.UNA and SND.NXT.
+    pub(super) fn sample(&mut self, sample: Nanos, acked: Seq, next: Seq) {
+        let us = (sample / US).cast_signed().max(1);
+        if self.smoothed == 0 {
+            self.smoothed = us << 3;
+            self.deviation = us << 1;
+            self.variation = self.deviation.max(MIN_RTO_US);
+            self.deviation_max = self.variation;
+            self.round_end = next;
+        } else {
+            self.smooth(us);
+            if acked > self.round_end {
+                self.end_round(next);
+            }
+        }
+        self.reset_rto();
+    }
+
+    /// The timeout without back-off.
+    pub(super) fn reset_rto(&mut self) {
+        if self.smoothed > 0 {
+            let us = (self.smoothed >> 3) + self.variation;
+            self.rto = whole_ticks(us as u64 * US).min(MAX_RTO);
+        }
+    }
+
+    /// Doubles the timeout (RFC 6298, section 5.5).
+    pub(super) fn back_off(&mut self) {
+        self.rto = (self.rto * 2).min(MAX_RTO);
+    }
+
+    fn smooth(&mut self, us: i64) {
+        let error = us - (self.smoothed >> 3);
+        self.smoothed += error;
+        let mut excess = error.abs() - (self.deviation >> 2);
+        // A shorter RTT must not raise the deviation as fast as a longer one.
+        if error < 0 && excess > 0 {
+            excess >>= 3;
+        }
+        self.deviation += excess;
+        if self.deviation > self.deviation_max {
+            self.deviation_max = self.deviation;
+            self.variation = self.variation.max(self.deviation_max);
+        }
+    }
+
+    fn end_round(&mut self, next: Seq) {
+        if self.deviation_max < self.variation {
+            self.variation -= (self.variation - self.deviation_max) >> 2;
+        }
+        self.round_end = next;
+        self.deviation_max = MIN_RTO_US;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_sample_makes_the_timeout_three_times_itself_or_200_ms_more() {
+        for (sample_ms, rto_ms) in [(20, 220), (100, 300), (200, 600), (500, 1_500)] {
+            let mut rtt = Rtt::default();
+            rtt.sample(sample_ms * MS, 1, 1);
+            assert_eq!(rtt.rto, rto_ms * MS);
+        }
+    }
+
+    #[test]
+    fn steady_samples_bring_the_timeout_down_to_the_rtt_and_200_ms() {
+        let mut rtt = Rtt::default();
+        for round in 0..200 {
+            rtt.sample(400 * MS, round * 10 + 1, round * 10);
+        }
+        assert!(rtt.rto <= 612 * MS, "{}", rtt.rto);
+        rtt.back_off();
+        assert!(rtt.rto >= 1_200 * MS);
+        rtt.reset_rto();
+        assert!(rtt.rto <= 612 * MS);
+    }
+}

@@ -1,0 +1,171 @@
+//! The receive window and how it grows (dynamic right-sizing).
+//!
+//! `tcp_select_initial_window`, `__tcp_select_window`, `tcp_grow_window`, `tcp_rcv_space_adjust` and
+//! `tcp_rcvbuf_grow` of Linux 6.18, with the default `tcp_rmem` (131,072 to 32 MiB). A full segment occupies
+//! 2,304 bytes of the buffer, as the skbs that come out of the lab's TUN device do.
+
+use firstflight_path::Nanos;
+
+use super::receive::Reassembly;
+use super::{ADVERTISED_MSS, MSS};
+use crate::segment::Seq;
+
+/// `tcp_rmem[1]` and `tcp_rmem[2]`.
+const BUFFER: u64 = 131_072;
+const MAX_BUFFER: u64 = 32 << 20;
+/// What a full segment takes of the buffer.
+const TRUE_SIZE: u64 = 2_304;
+/// Share of the buffer that is window, of 256: before there was a full segment, and after.
+const INITIAL_SCALING: u64 = 128;
+const SCALING: u64 = MSS as u64 * 256 / TRUE_SIZE;
+/// Shift of the window field with such a buffer.
+const SHIFT: u32 = 10;
+/// What the first SYN offers: 44 full segments, the most that fits 16 bits.
+pub(crate) const INITIAL_WINDOW: u64 = 64_240;
+
+/// The window that a socket offers.
+#[derive(Debug, Clone)]
+pub(super) struct ReceiveWindow {
+    buffer: u64,
+    scaling: u64,
+    clamp: u64,
+    /// `rcv_ssthresh`: what the window may grow to.
+    threshold: u64,
+    /// Right edge, as last advertised.
+    edge: Seq,
+    advertised: u64,
+    /// The RTT as a receiver sees it, and the timestamp echo it was last measured with.
+    rtt: Option<Nanos>,
+    last_echo: Nanos,
+    /// Bytes that the application took in the best round, and the present round.
+    space: u64,
+    round_from: Seq,
+    round_start: Nanos,
+    gap: (u64, u64),
+}
+
+impl Default for ReceiveWindow {
+    fn default() -> Self {
+        Self {
+            buffer: BUFFER,
+            scaling: INITIAL_SCALING,
+            clamp: BUFFER / 2,
+            threshold: INITIAL_WINDOW,
+            edge: INITIAL_WINDOW,
+            advertised: INITIAL_WINDOW,
+            rtt: None,
+            last_echo: 0,
+            space: u64::from(10 * ADVERTISED_MSS),
+            round_from: 1,
+            round_start: 0,
+            gap: (0, 0),
+        }
+    }
+}
+
+impl ReceiveWindow {
+    pub(super) fn advertised(&self) -> u64 {
+        self.advertised
+    }
+
+    /// The handshake is done: the first round begins.
+    pub(super) fn start(&mut self, now: Nanos) {
+        self.round_start = now;
+    }
+
+    /// Whether a new advertisement would not shrink the window: `__tcp_select_window() >= rcv_wnd`.
+    pub(super) fn keeps_up(&self) -> bool {
+        self.select() >= self.advertised
+    }
+
+    /// The window for a segment that acknowledges `next` (`tcp_select_window`).
+    pub(super) fn advertise(&mut self, next: Seq) -> u64 {
+        let left = self.edge.saturating_sub(next);
+        let window = round_up(self.select().max(left));
+        self.edge = next + window;
+        self.advertised = window;
+        window
+    }
+
+    /// Whether the window has opened enough to say so without being asked (`tcp_cleanup_rbuf`).
+    pub(super) fn has_opened(&self, next: Seq) -> bool {
+        let left = self.edge.saturating_sub(next);
+        2 * left <= self.clamp && self.select() >= 2 * left
+    }
+
+    fn select(&self) -> u64 {
+        let occupied = self.gap.0 * TRUE_SIZE / u64::from(MSS);
+        let free = self.buffer.saturating_sub(occupied) * self.scaling / 256;
+        round_up(free.min(self.threshold))
+    }
+
+    /// A segment with `len` bytes arrived in order. `true` when the window was still growing.
+    pub(super) fn on_segment(&mut self, len: u32, gap: &Reassembly) -> bool {
+        self.gap = gap.waiting();
+        if len >= MSS && self.scaling != SCALING {
+            self.scaling = SCALING;
+            self.clamp = self.buffer * SCALING / 256;
+            self.space = self.space.min(self.clamp);
+        }
+        if len < 128 {
+            return false;
+        }
+        let occupied = self.gap.0 * TRUE_SIZE / u64::from(MSS);
+        let free = self.buffer.saturating_sub(occupied) * self.scaling / 256;
+        let room = self.clamp.min(free).saturating_sub(self.threshold);
+        self.threshold += room.min(u64::from(2 * ADVERTISED_MSS));
+        room > 0
+    }
+
+    /// Something arrived beyond a gap: it takes room, and the window must reach beyond it.
+    pub(super) fn on_gap(&mut self, reassembly: &Reassembly) {
+        self.gap = reassembly.waiting();
+        self.grow(self.space);
+    }
+
+    /// A full segment echoes `echo` at `now`, both ms: `tcp_rcv_rtt_measure_ts`.
+    pub(super) fn measure(&mut self, now: Nanos, echo_ms: Nanos) {
+        if echo_ms == self.last_echo {
+            return;
+        }
+        self.last_echo = echo_ms;
+        let sample = (now / crate::clock::MS).saturating_sub(echo_ms).max(1) * crate::clock::MS;
+        self.rtt = Some(match self.rtt {
+            Some(rtt) if sample >= rtt => rtt - rtt / 8 + sample / 8,
+            _ => sample,
+        });
+    }
+
+    /// The application has taken everything up to `read`: once per round trip, make room for twice what it
+    /// took (`tcp_rcv_space_adjust`).
+    pub(super) fn on_read(&mut self, now: Nanos, read: Seq) {
+        let Some(rtt) = self.rtt else { return };
+        if now.saturating_sub(self.round_start) < rtt {
+            return;
+        }
+        let taken = read - self.round_from;
+        if taken > self.space {
+            self.grow(taken);
+        }
+        self.round_from = read;
+        self.round_start = now;
+    }
+
+    /// `tcp_rcvbuf_grow`: twice what came in a round, and ahead of a sender that doubles its rate.
+    fn grow(&mut self, taken: u64) {
+        let before = self.space;
+        self.space = taken;
+        let mut window = 2 * taken;
+        window += 2 * (window * (taken - before) / before.max(1));
+        window += self.gap.1;
+        let buffer = (window * 256 / self.scaling).min(MAX_BUFFER);
+        if buffer > self.buffer {
+            self.buffer = buffer;
+            self.clamp = buffer * self.scaling / 256;
+        }
+    }
+}
+
+fn round_up(window: u64) -> u64 {
+    window.next_multiple_of(1 << SHIFT)
+}

@@ -1,0 +1,100 @@
+//! Whole pages on the virtual clock: round trips, determinism, what every load keeps to.
+
+use firstflight_page::Page;
+use firstflight_sim::{Job, Record, SimPage, simulate};
+use serde_json::json;
+
+fn job(path: &serde_json::Value, mode: &str, keep_alive: bool) -> Job {
+    let job = json!({"path": path, "mode": mode, "cookies": "warm", "keep_alive": keep_alive});
+    Job::from_json(&job.to_string()).unwrap()
+}
+
+/// A document and a chain behind it, each resource discovered by the one before.
+fn chain(length: usize, body_bytes: u64) -> SimPage {
+    let resource = |index: usize| {
+        let mut resource = json!({
+            "url": format!("http://a.test/{index}"),
+            "kind": if index == 0 { "document" } else { "script" },
+            "mime": if index == 0 { "text/html" } else { "text/javascript" },
+            "request_bytes": 400, "header_bytes": 300, "body_bytes": body_bytes,
+        });
+        if index > 0 {
+            resource["initiator"] = json!({"resource": index - 1, "via": "script"});
+        }
+        resource
+    };
+    let resources: Vec<_> = (0..length).map(resource).collect();
+    let page = json!({"format": "firstflight-profile/1", "name": "chain", "resources": resources});
+    SimPage::new(&Page::from_json(&page.to_string()).unwrap())
+}
+
+fn embedded(name: &str) -> SimPage {
+    let file = format!(
+        "{}/../../python/firstflight/pages/embedded/{name}.json",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let mut page = Page::from_json(&std::fs::read_to_string(file).unwrap()).unwrap();
+    page.clear_scheme();
+    SimPage::new(&page)
+}
+
+fn plt(record: &Record) -> f64 {
+    assert_eq!(record.status, "ok", "{:?}", record.error);
+    record.plt_ms.unwrap()
+}
+
+#[test]
+fn a_chain_of_ten_takes_a_round_trip_each_and_one_for_the_handshake() {
+    let (page, path) = (chain(10, 800), json!({"rtt_ms": 75}));
+    let load = |mode| plt(&simulate(&page, &job(&path, mode, true)).unwrap());
+    assert!((load("tcp") - 11.0 * 75.0).abs() < 1.0, "{}", load("tcp"));
+    assert!((load("tfo") - 10.0 * 75.0).abs() < 1.0, "{}", load("tfo"));
+}
+
+#[test]
+fn without_keep_alive_every_request_pays_for_a_handshake_and_fast_open_saves_it() {
+    let (page, path) = (chain(10, 800), json!({"rtt_ms": 75}));
+    let load = |mode| plt(&simulate(&page, &job(&path, mode, false)).unwrap());
+    assert!((load("tcp") - 20.0 * 75.0).abs() < 1.0, "{}", load("tcp"));
+    assert!((load("tfo") - 10.0 * 75.0).abs() < 1.0, "{}", load("tfo"));
+}
+
+#[test]
+fn a_transfer_takes_at_least_its_bytes_at_the_rate_of_the_link() {
+    let page = chain(1, 500_000);
+    let path = json!({"rtt_ms": 20, "down_bps": 4_000_000, "up_bps": 1_000_000});
+    let took = plt(&simulate(&page, &job(&path, "tcp", true)).unwrap());
+    let least = 500_000.0 * 8.0 / 4_000.0;
+    assert!(took > least && took < 1.15 * least + 100.0, "{took} {least}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_record_and_another_seed_other_losses() {
+    let page = embedded("wikipedia");
+    let load = |seed: u64| {
+        let path =
+            json!({"rtt_ms": 100, "down_bps": 4_000_000, "up_bps": 256_000, "loss": 0.02, "seed": seed});
+        serde_json::to_string(&simulate(&page, &job(&path, "tfo", true)).unwrap()).unwrap()
+    };
+    assert_eq!(load(1), load(1));
+    assert_ne!(load(1), load(2));
+}
+
+#[test]
+fn every_embedded_page_loads_whole_on_every_path() {
+    for name in ["amazon", "nytimes", "wikipedia", "wsj"] {
+        let page = embedded(name);
+        for loss in [0.0, 0.05] {
+            for topology in ["access", "star"] {
+                let path = json!({"topology": topology, "rtt_ms": 100, "down_bps": 4_000_000,
+                                  "up_bps": 256_000, "loss": loss, "queue": {"packets": 50}});
+                for (mode, keep_alive) in [("tcp", true), ("tfo", false)] {
+                    let record = simulate(&page, &job(&path, mode, keep_alive)).unwrap();
+                    assert_eq!(record.status, "ok", "{name} {path} {mode}: {:?}", record.error);
+                    let is_whole = |request: &firstflight_sim::Request| request.error.is_none();
+                    assert!(record.requests.iter().all(is_whole), "{name} {path} {mode}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+"""What all engines have in common: a load's time limit, and its record out of an engine's answer."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from firstflight.engines.task import Path, PlannedLoad, Record
+
+
+def time_limit_ms(path: Path, body_bytes: int) -> int:
+    """How long a load may take: generous for the slowest page, so that only what hangs is cut off.
+
+    Two minutes, 300 round trips and four times the time its bytes need at the path's rate, ms.
+    """
+    transfer_ms = body_bytes * 8_000 / path.down_bps if path.down_bps else 0.0
+    return round(120_000 + 300 * path.rtt_ms + 4 * transfer_ms)
+
+
+def failure(error: str) -> dict[str, Any]:
+    """The answer of a load that went wrong."""
+    return {"status": "failed", "error": error}
+
+
+def record_of(planned: PlannedLoad, started_at: str, answer: Mapping[str, Any]) -> Record:
+    """The record of a load.
+
+    Args:
+        planned: What was asked for.
+        started_at: When it began, ISO 8601 with a time zone.
+        answer: What the engine said: at least `status`.
+    """
+    record: Record = {
+        "load": _load_row(planned, started_at, answer),
+        "requests": answer.get("requests", []),
+        "connections": answer.get("connections", []),
+        "proof": answer.get("proof", {}),
+        "relay": answer.get("relay", {}),
+    }
+    if "browser" in answer:
+        record["browser"] = answer["browser"]
+    if answer.get("unmatched"):
+        record["unmatched"] = answer["unmatched"]
+    if answer.get("approximate_requests"):
+        record["approximate_requests"] = answer["approximate_requests"]
+    if answer.get("broken"):
+        record["broken"] = True
+    return record
+
+
+def _load_row(planned: PlannedLoad, started_at: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of `loads`: what was planned, then what came of it."""
+    path = planned.path
+    requests = answer.get("requests")
+    failed = [row for row in requests or [] if row.get("error") or row.get("status") is None]
+    return {
+        "load_id": planned.load_id,
+        "block": planned.block,
+        "order": planned.order,
+        "repeat": planned.repeat,
+        "page": planned.page,
+        "engine": planned.engine,
+        "client": planned.client,
+        "mode": planned.mode,
+        "cookies": planned.cookies,
+        "topology": path.topology,
+        "rtt_ms": path.rtt_ms,
+        "down_mbps": _mbps(path.down_bps),
+        "up_mbps": _mbps(path.up_bps),
+        "loss": path.loss,
+        "seed": planned.seed,
+        "started_at": started_at,
+        "plt_ms": answer.get("plt_ms"),
+        "first_byte_ms": answer.get("first_byte_ms"),
+        "requests": None if requests is None else len(requests),
+        "failed_requests": None if requests is None else len(failed),
+        "unmatched_requests": answer.get("unmatched_requests"),
+        "connections": len(answer["connections"]) if "connections" in answer else None,
+        "tfo_offered": answer.get("tfo_offered"),
+        "tfo_accepted": answer.get("tfo_accepted"),
+        "bytes_down": answer.get("bytes_down"),
+        "bytes_up": answer.get("bytes_up"),
+        "retransmits": answer.get("retransmits"),
+        "status": answer["status"],
+        "error": answer.get("error"),
+    }
+
+
+def _mbps(rate_bps: int | None) -> float | None:
+    return None if rate_bps is None else rate_bps / 1e6

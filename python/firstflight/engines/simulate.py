@@ -1,0 +1,93 @@
+"""The engine on a virtual clock: TCP simulated packet by packet, no laboratory, any platform."""
+
+import json
+import math
+from collections import OrderedDict
+from datetime import UTC, datetime
+from threading import Event, Lock
+from typing import Any
+
+from firstflight import _core
+from firstflight.engines.answers import failure, record_of, time_limit_ms
+from firstflight.engines.task import Calibration, EngineStoppedError, Path, PlannedLoad, Record
+from firstflight.pages import LoadedPage, without_server_time
+from firstflight.results.check import check_record
+
+_PREPARED = 64
+"""Pages that are kept prepared at a time."""
+
+_UDP_BYTES = 36
+"""A probe of the laboratory's calibration: 8 bytes in a UDP datagram."""
+
+
+class Simulator:
+    """Makes loads on the virtual clock; implements `engines.task.Engine`."""
+
+    def __init__(self) -> None:
+        self._pages: OrderedDict[tuple[str, bool], tuple[LoadedPage, _core.Simulator]] = OrderedDict()
+        self._lock = Lock()
+        self._stopped = Event()
+
+    def calibrate(self, path: Path) -> Calibration:
+        """There is nothing to measure: a simulated path is what it was asked to be."""
+        sent_ms = [_UDP_BYTES * 8_000 / rate if rate else 0.0 for rate in (path.down_bps, path.up_bps)]
+        rtt_ms = path.rtt_ms + math.fsum(sent_ms)
+        rates = {"down_mbps": path.down_bps, "up_mbps": path.up_bps}
+        measured: dict[str, Any] = {
+            "simulated": True,
+            "rtt_ms": {"p50": rtt_ms, "expected": rtt_ms},
+            **{
+                key: {"expected": rate and rate / 1e6, "measured": rate and rate / 1e6}
+                for key, rate in rates.items()
+            },
+            "relay": {"late": False, "late_max_ms": 0.0},
+        }
+        return Calibration(path, 0, measured)
+
+    def load(self, planned: PlannedLoad, page: LoadedPage) -> Record:
+        """Makes one load; what goes wrong is in the record."""
+        if self._stopped.is_set():
+            raise EngineStoppedError
+        started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        try:
+            answer = json.loads(
+                self._prepared(page, planned.server_time).load(json.dumps(_job(planned, page)))
+            )
+        except ValueError as error:
+            return record_of(planned, started_at, failure(str(error)))
+        record = record_of(planned, started_at, answer)
+        if problem := check_record(record):
+            return record_of(planned, started_at, failure(f"the simulator's answer is malformed: {problem}"))
+        return record
+
+    def stop(self) -> None:
+        """Lets no further load begin; one takes milliseconds."""
+        self._stopped.set()
+
+    def _prepared(self, page: LoadedPage, server_time: bool) -> _core.Simulator:
+        key = (page.page.name, server_time)
+        with self._lock:
+            known, simulator = self._pages.get(key, (None, None))
+            if known is page and simulator is not None:
+                self._pages.move_to_end(key)
+                return simulator
+        simulator = _core.Simulator((page if server_time else without_server_time(page)).page.to_json())
+        with self._lock:
+            self._pages[key] = (page, simulator)
+            while len(self._pages) > _PREPARED:
+                self._pages.popitem(last=False)
+        return simulator
+
+
+def _job(planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
+    limit_ms = time_limit_ms(planned.path, sum(resource.body_bytes for resource in page.page.resources))
+    return {
+        "path": planned.path.to_json(planned.seed),
+        "mode": planned.mode,
+        "cookies": planned.cookies,
+        "keep_alive": planned.keep_alive,
+        "origin_rtt": planned.origin_rtt,
+        "lookups": planned.lookups,
+        "timeout_ms": limit_ms,
+        "request_timeout_ms": limit_ms // 4,
+    }

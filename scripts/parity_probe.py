@@ -1,0 +1,182 @@
+"""Simulated against emulated page load times, cell by cell: where the simulator is off, and by how much.
+
+Emulated loads take their own time and are kept in a file, so that only the simulator runs again:
+
+    python scripts/parity_probe.py --kept build/emulated.json --set access
+"""
+
+import argparse
+import json
+import statistics
+import sys
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from pathlib import Path as FilePath
+from typing import Any
+
+from firstflight import _core
+from firstflight.engines.lab import Lab
+from firstflight.pages import open_pages, under
+
+PAGES = ("amazon", "nytimes", "wikipedia", "wsj")
+MODES = ("tcp", "tfo")
+RTTS = (20.0, 100.0, 200.0)
+QUEUE = {"packets": 1000}
+LIMIT_MS = 240_000
+
+Cell = dict[str, Any]
+
+
+def access(rtts: tuple[float, ...] = RTTS) -> Iterator[Cell]:
+    """The paper's access link."""
+    yield from cells(rtts, [("access", 4e6, 0.256e6)])
+
+
+def star() -> Iterator[Cell]:
+    """The course's star."""
+    yield from cells(RTTS, [("star", 4e6, 4e6)])
+
+
+def close() -> Iterator[Cell]:
+    """Servers that close after each response."""
+    yield from cells((20.0, 100.0), [("access", 4e6, 0.256e6)], keep_alive=False)
+
+
+def rates() -> Iterator[Cell]:
+    """Slower and faster links."""
+    yield from cells((20.0, 100.0), [("access", rate, rate / 4) for rate in (1.5e6, 10e6, 50e6)])
+
+
+def loss() -> Iterator[Cell]:
+    """Lossy paths; ten seeds each."""
+    for share, seed in product((0.005, 0.02), range(1, 11)):
+        yield from cells((20.0, 100.0), [("access", 4e6, 1e6)], loss=share, seed=seed)
+
+
+SETS = {"access": access, "star": star, "close": close, "rates": rates, "loss": loss}
+
+
+def cells(
+    rtts: tuple[float, ...],
+    links: list[tuple[str, float, float]],
+    *,
+    keep_alive: bool = True,
+    loss: float = 0.0,
+    seed: int = 1,
+) -> Iterator[Cell]:
+    """Every page and mode over every RTT and link."""
+    for page, rtt_ms, (topology, down, up), mode in product(PAGES, rtts, links, MODES):
+        path = {
+            "topology": topology,
+            "rtt_ms": rtt_ms,
+            "down_bps": round(down),
+            "up_bps": round(up),
+            "queue": QUEUE,
+            "loss": loss,
+            "seed": seed,
+        }
+        yield {"page": page, "path": path, "mode": mode, "keep_alive": keep_alive}
+
+
+def job(cell: Cell) -> dict[str, Any]:
+    """What both engines are asked for."""
+    return {
+        "path": cell["path"],
+        "mode": cell["mode"],
+        "cookies": "warm",
+        "keep_alive": cell["keep_alive"],
+        "timeout_ms": LIMIT_MS,
+        "request_timeout_ms": LIMIT_MS // 4,
+    }
+
+
+def emulated(todo: list[Cell], pages: Mapping[str, str], file: FilePath, jobs: int) -> dict[str, Any]:
+    """The emulated answer of every cell; what the file has is not measured again."""
+    kept: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    lab = Lab()
+
+    def measure(cell: Cell) -> None:
+        page = json.loads(pages[cell["page"]])
+        for _ in range(3):
+            answer = lab.ask("load", {**job(cell), "page": page}, timeout_s=LIMIT_MS / 1000)
+            if not answer["relay"]["late"]:
+                break
+        kept[key(cell)] = slim(answer)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(measure, [cell for cell in todo if key(cell) not in kept]))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(kept))
+    return kept
+
+
+def slim(answer: dict[str, Any]) -> dict[str, Any]:
+    """What is compared."""
+    sums = ("plt_ms", "status", "error", "bytes_down", "bytes_up", "retransmits", "tfo_accepted")
+    return {
+        **{name: answer[name] for name in sums},
+        "connections": len(answer["connections"]),
+        "late": answer["relay"]["late"],
+        "dropped": answer["relay"]["dropped"],
+        "ends": [request["end_ms"] for request in answer["requests"]],
+    }
+
+
+def key(cell: Cell) -> str:
+    """A name for a cell."""
+    return json.dumps(cell, sort_keys=True)
+
+
+def group(cell: Cell) -> str:
+    """The cell without its seed: what medians are taken over."""
+    path = cell["path"]
+    rates = f"{path['down_bps'] / 1e6:g}/{path['up_bps'] / 1e6:g}"
+    keep = "keep" if cell["keep_alive"] else "close"
+    loss = f" loss {path['loss']:g}" if path["loss"] else ""
+    return f"{cell['page']:9} {path['topology']} {path['rtt_ms']:3g} ms {rates} {keep} {cell['mode']}{loss}"
+
+
+def main() -> int:
+    """Prints the cells, the worst first, then the sums."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kept", type=FilePath, required=True, help="file of emulated answers")
+    parser.add_argument("--set", default="access", choices=sorted(SETS))
+    parser.add_argument("--jobs", type=int, default=4, help="emulated loads at a time")
+    parser.add_argument("--worst", type=int, default=100, help="cells to print")
+    options = parser.parse_args()
+    todo = list(SETS[options.set]())
+    pages = {page.page.name: page.page.to_json() for page in (under("http", p) for p in open_pages(PAGES))}
+    measured = emulated(todo, pages, options.kept, options.jobs)
+    simulators = {name: _core.Simulator(text) for name, text in pages.items()}
+    groups: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}
+    for cell in todo:
+        answer = slim(json.loads(simulators[cell["page"]].load(json.dumps(job(cell)))))
+        groups.setdefault(group(cell), []).append((measured[key(cell)], answer))
+    report(groups, options.worst)
+    return 0
+
+
+def report(groups: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]], worst: int) -> None:
+    """Prints relative errors of medians, the worst first."""
+    rows = []
+    for name, pairs in groups.items():
+        real, ours = (
+            {sum_: statistics.median(pair[side][sum_] or 0 for pair in pairs) for sum_ in SUMS}
+            for side in (0, 1)
+        )
+        rows.append((ours["plt_ms"] / real["plt_ms"] - 1, name, real, ours))
+    rows.sort(key=lambda row: -abs(row[0]))
+    for error, name, real, ours in rows[:worst]:
+        columns = "  ".join(f"{sum_} {real[sum_]:.0f}/{ours[sum_]:.0f}" for sum_ in SUMS)
+        sys.stdout.write(f"{100 * error:+6.1f} %  {name}  {columns}\n")
+    errors = sorted(abs(row[0]) for row in rows)
+    median, p95 = statistics.median(errors), errors[int(0.95 * (len(errors) - 1))]
+    sums = f"median {100 * median:.2f} %, p95 {100 * p95:.2f} %, max {100 * errors[-1]:.2f} %"
+    sys.stdout.write(f"{len(rows)} cells: {sums}\n")
+
+
+SUMS = ("plt_ms", "bytes_down", "bytes_up", "retransmits", "connections")
+
+if __name__ == "__main__":
+    sys.exit(main())
