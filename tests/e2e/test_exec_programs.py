@@ -177,6 +177,23 @@ sys.exit(len(others()))
     assert run(program, "--", sys.executable, "-c", script)[0].code == 0
 
 
+def test_connections_that_are_reset_before_they_are_accepted_are_proved_too(program: Program) -> None:
+    """A server's socket that was reset knows its peer no more; `accept` does."""
+    script = """
+import os, socket, struct
+host, _, port = os.environ["FIRSTFLIGHT_SINK"].rpartition(":")
+for _ in range(200):
+    with socket.create_connection((host, int(port))) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+"""
+    ended = program(
+        *("exec", "--rtt", "1", "--down", "unlimited", "--up", "unlimited", "--mode", "tcp"),
+        *("--json", "record.json", "--", sys.executable, "-c", script),
+    )
+    record = json.loads((program.folder / "record.json").read_text())
+    assert (ended.code, len(record["connections"]), record["proof"]["disagreements"]) == (0, 200, [])
+
+
 @pytest.mark.core
 def test_killed_at_once_it_leaves_nothing_behind(program: Program) -> None:
     process = program.start("exec", "--", "sleep", "1000")

@@ -1,7 +1,7 @@
 //! Listening with Fast Open, and speaking HTTP/1.1, TLS and HTTP/2.
 
 use std::convert::Infallible;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 
 use firstflight_page::Origin;
@@ -67,16 +67,16 @@ pub(super) struct Server {
 pub(super) async fn serve(listener: TcpListener, server: Arc<Server>) {
     loop {
         // An error of accept is one of the connection that went away.
-        if let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(talk(stream, Arc::clone(&server)));
+        if let Ok(accepted) = listener.accept().await {
+            tokio::spawn(talk(accepted, Arc::clone(&server)));
         }
     }
 }
 
-async fn talk(stream: TcpStream, server: Arc<Server>) {
+async fn talk(accepted: (TcpStream, SocketAddr), server: Arc<Server>) {
     // Without Nagle's delay a response leaves when it is written.
-    let _ = stream.set_nodelay(true);
-    let (stream, conversation) = server.log.accepted(stream);
+    let _ = accepted.0.set_nodelay(true);
+    let (stream, conversation) = server.log.accepted(accepted);
     let Some(tls) = &server.tls else {
         return speak_http1(stream, &server, &conversation).await;
     };

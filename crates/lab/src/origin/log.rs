@@ -69,9 +69,14 @@ pub(super) struct Answered<'a> {
 }
 
 impl Log {
-    /// Notes a connection that was just accepted, and counts its bytes from now on.
-    pub(super) fn accepted(&self, stream: TcpStream) -> (Counted, Arc<Conversation>) {
-        let conversation = Arc::new(Conversation::new(&stream));
+    /// Notes a connection that was just accepted from `client`, and counts its bytes from now on.
+    ///
+    /// `client` is what `accept` gave: a socket that was reset before does not know its peer any more.
+    pub(super) fn accepted(
+        &self,
+        (stream, client): (TcpStream, SocketAddr),
+    ) -> (Counted, Arc<Conversation>) {
+        let conversation = Arc::new(Conversation::new(&stream, client));
         lock(&self.0).push(Arc::clone(&conversation));
         (Counted::new(stream, Arc::clone(&conversation)), conversation)
     }
@@ -83,15 +88,13 @@ impl Log {
 }
 
 impl Conversation {
-    fn new(stream: &TcpStream) -> Self {
-        let address = |found: std::io::Result<SocketAddr>| match found.map(|at| (at.ip(), at.port())) {
+    fn new(stream: &TcpStream, client: SocketAddr) -> Self {
+        let (server, server_port) = match stream.local_addr().map(|at| (at.ip(), at.port())) {
             Ok((IpAddr::V4(ip), port)) => (ip, port),
             _ => (std::net::Ipv4Addr::UNSPECIFIED, 0),
         };
-        let (server, server_port) = address(stream.local_addr());
-        let (_, client_port) = address(stream.peer_addr());
         Self {
-            key: (client_port, server, server_port),
+            key: (client.port(), server, server_port),
             info: TcpInfo::of(stream).ok(),
             read: AtomicU64::new(0),
             written: AtomicU64::new(0),

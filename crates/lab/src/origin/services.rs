@@ -46,8 +46,8 @@ pub(super) async fn start(log: &Arc<Log>) -> Result<(), LabError> {
     let (log, sinks_log) = (Arc::clone(log), Arc::clone(log));
     tokio::spawn(async move {
         loop {
-            if let Ok((stream, _)) = source.accept().await {
-                let (mut stream, _) = log.accepted(stream);
+            if let Ok(accepted) = source.accept().await {
+                let (mut stream, _) = log.accepted(accepted);
                 tokio::spawn(async move {
                     let chunk = vec![0; CHUNK];
                     while stream.write_all(&chunk).await.is_ok() {}
@@ -58,8 +58,8 @@ pub(super) async fn start(log: &Arc<Log>) -> Result<(), LabError> {
     let sink = listen(SERVICES, SINK_PORT)?;
     tokio::spawn(async move {
         loop {
-            if let Ok((stream, _)) = sink.accept().await {
-                let (mut stream, _) = sinks_log.accepted(stream);
+            if let Ok(accepted) = sink.accept().await {
+                let (mut stream, _) = sinks_log.accepted(accepted);
                 tokio::spawn(async move {
                     let mut chunk = vec![0; CHUNK];
                     while matches!(stream.read(&mut chunk).await, Ok(1..)) {}
