@@ -119,7 +119,7 @@ BAD = {
     "queue": ["1000", "0p", "1kB", "64kBit", "-5p", "2000000p"],
     "mode": ["quic", "tcp,tcp", ""],
     "client": ["lynx", ""],
-    "engine": ["simulate", "dream"],
+    "engine": ["dream"],
     "cookies": ["stale", "hot"],
     "repeats": ["0", "-1", "many", "1.5", "100001"],
     "jobs": ["0", "all", "257"],

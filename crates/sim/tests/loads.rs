@@ -1,4 +1,5 @@
 //! Whole pages on the virtual clock: round trips, determinism, what every load keeps to.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use firstflight_page::Page;
 use firstflight_sim::{Job, Record, SimPage, simulate};

@@ -1,4 +1,5 @@
 //! The scenarios of `tests/parity/scenarios.json` on the virtual clock.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use firstflight_page::Page;
 use firstflight_sim::{Job, SimPage, trace};

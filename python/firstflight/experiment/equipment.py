@@ -1,9 +1,11 @@
 """What a plan needs to be carried out: its engine with its client, and a crew to use it."""
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from glob import has_magic
 from pathlib import Path
 
 from firstflight.clients import client_versions
@@ -23,6 +25,9 @@ from firstflight.experiment.threads import Threads
 
 _CORES_PER_LOAD = {"chromium": 2}
 """Clients that work rather than wait."""
+
+_FEW = 200
+"""Simulated loads that are made before other processes would have started."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +68,17 @@ class Equipment:
             UsageError: The client is not installed.
             LabError: The laboratory was not built.
         """
+        if self.engine == "simulate":
+            from firstflight.engines.simulate import Simulator  # noqa: PLC0415 (needs nothing of this system)
+
+            return Simulator()
         return Emulator(clients=self._clients())
 
     def versions(self) -> dict[str, str]:
         """Versions of the clients that are installed. Raises `UsageError` when the plan's is not."""
         self._clients()
+        if self.engine == "simulate":
+            return {}
         found = client_versions()
         browser = (
             {"chromium": browser_version(find_browser(self.browser))} if self.client == "chromium" else {}
@@ -105,13 +116,21 @@ def crew_for(plan: Plan, equipment: Equipment, scheduler: str = "") -> Iterator[
     elif plan.engine == "emulate":
         yield threads(plan, equipment())
     else:
-        yield Processes(equipment, _cores() if plan.jobs == "auto" else plan.jobs)
+        jobs = _cores() if plan.jobs == "auto" else plan.jobs
+        few = _most_loads(plan) <= _FEW
+        yield Threads(equipment(), Slots(jobs, LATE_BOUND_MS)) if few else Processes(equipment, jobs)
 
 
 def threads(plan: Plan, engine: Engine) -> Threads:
     """Threads of this process, for a plan."""
     cores = _CORES_PER_LOAD.get(plan.client, 0)
     return Threads(engine, Slots(plan.jobs, LATE_BOUND_MS, cores_per_load=cores))
+
+
+def _most_loads(plan: Plan) -> float:
+    """How many loads a plan has; unknown, so as many as can be, where a page is a pattern."""
+    pages = math.inf if any(map(has_magic, plan.pages)) else len(plan.pages)
+    return pages * len(plan.paths()) * len(plan.mode) * plan.repeats
 
 
 def _cores() -> int:

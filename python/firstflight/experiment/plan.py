@@ -106,10 +106,10 @@ class Plan(BaseModel):
         default=True,
         description="Whether a browser's pages have their recording's time and the same chance in each load.",
     )
-    engine: Annotated[Literal["emulate"], BeforeValidator(choice("emulate", later=("simulate",)))] = Field(
+    engine: Annotated[Literal["emulate", "simulate"], BeforeValidator(choice("emulate", "simulate"))] = Field(
         default="emulate",
-        description="emulate: the real kernel over an emulated path.",
-        json_schema_extra={"metavar": "ENGINE"},
+        description="emulate: the real kernel over an emulated path. simulate: TCP on a virtual clock.",
+        json_schema_extra={"metavar": "emulate|simulate"},
     )
     scheme: Annotated[
         Literal["http", "recorded", "https"], BeforeValidator(choice("http", "recorded", "https"))
@@ -181,6 +181,18 @@ class Plan(BaseModel):
         if self.topology == "star" and self.up != self.down:
             raise BadValueError(
                 "up: differs from down in a star", "a star's links are symmetric: leave up out"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _simulator_can(self) -> Self:
+        if self.engine == "simulate" and self.client != "loader":
+            raise BadValueError(
+                f"client: {self.client} cannot be simulated", "use --client loader, or --engine emulate"
+            )
+        if self.engine == "simulate" and self.scheme != "http":
+            raise BadValueError(
+                f"scheme: {self.scheme} cannot be simulated", "use --scheme http, or --engine emulate"
             )
         return self
 

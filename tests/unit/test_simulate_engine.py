@@ -1,0 +1,75 @@
+"""The engine `simulate`: records like the laboratory's, out of a virtual clock."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from firstflight.engines.simulate import Simulator
+from firstflight.engines.task import EngineStoppedError, Path, PlannedLoad, Queue
+from firstflight.errors import UsageError
+from firstflight.experiment.sources import resolve
+from firstflight.pages import LoadedPage, open_pages
+from firstflight.results.check import check_record
+
+PATH = Path("access", 100.0, 4_000_000, 256_000, Queue(packets=1000), 0.0)
+PLANNED = PlannedLoad("x-0", 0, 0, 0, "wikipedia", PATH, "tfo", seed=1, engine="simulate")
+
+
+@pytest.fixture(scope="module")
+def page() -> LoadedPage:
+    return next(iter(open_pages(["wikipedia"])))
+
+
+def test_a_record_is_one_the_results_take(page: LoadedPage) -> None:
+    record = Simulator().load(PLANNED, page)
+    assert check_record(record) == ""
+    assert record["load"]["status"] == "ok"
+    assert record["load"]["engine"] == "simulate"
+    assert len(record["requests"]) == len(page.page.resources)
+
+
+def test_the_proof_is_the_ledger_alone_and_says_so(page: LoadedPage) -> None:
+    tfo, tcp = (Simulator().load(replace(PLANNED, mode=mode), page) for mode in ("tfo", "tcp"))
+    assert tfo["proof"]["ok"] and tcp["proof"]["ok"]
+    assert tfo["proof"]["witnesses"] == ["ledger"]
+    assert tfo["load"]["tfo_accepted"] == tfo["load"]["connections"] > 0
+    assert tcp["load"]["tfo_offered"] == 0
+
+
+def test_fast_open_is_faster_and_the_same_seed_gives_the_same_load(page: LoadedPage) -> None:
+    simulator = Simulator()
+    tfo, again, tcp = (
+        simulator.load(replace(PLANNED, mode=mode), page)["load"]["plt_ms"] for mode in ("tfo", "tfo", "tcp")
+    )
+    assert tfo == again < tcp
+
+
+def test_losses_follow_the_seed(page: LoadedPage) -> None:
+    lossy = replace(PLANNED, path=replace(PATH, loss=0.02))
+    simulator = Simulator()
+    loads = [simulator.load(replace(lossy, seed=seed), page)["load"] for seed in (1, 1, 2)]
+    assert loads[0]["plt_ms"] == loads[1]["plt_ms"] != loads[2]["plt_ms"]
+    assert all(load["retransmits"] > 0 for load in loads)
+
+
+def test_a_stopped_simulator_makes_no_load(page: LoadedPage) -> None:
+    simulator = Simulator()
+    simulator.stop()
+    with pytest.raises(EngineStoppedError):
+        simulator.load(PLANNED, page)
+
+
+def test_calibration_is_what_was_asked_for() -> None:
+    calibration = Simulator().calibrate(PATH).to_json()
+    assert calibration["simulated"] is True
+    assert calibration["down_mbps"] == {"expected": 4.0, "measured": 4.0}
+    assert json.dumps(calibration)
+
+
+@pytest.mark.parametrize(("key", "value"), [("client", "chromium"), ("scheme", "https")])
+def test_what_cannot_be_simulated_is_refused_by_name(key: str, value: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        resolve({"engine": "simulate", key: value})
+    assert value in refused.value.message
+    assert "emulate" in refused.value.hint
