@@ -7,6 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +27,9 @@ _START_S = 90.0
 """What starting, resting and ending may take beside the load."""
 _END_S = 15.0
 _HOSTS = Path("/etc/hosts")
+_LONGEST = 60
+"""Of a folder, bytes: a browser adds up to 45 to it for its socket."""
+_SHORT = "/tmp"
 
 
 @dataclass(frozen=True)
@@ -47,13 +53,18 @@ def browse(url: str, browsing: Browsing, folder: Path) -> Drive:
         browsing: How.
         folder: Where the browser's files go: `NETLOG`, `SCREENSHOT`, and its profile while it runs.
     """
+    with _temporary(folder) as temporary:
+        return _drive(url, browsing, folder, temporary)
+
+
+def _drive(url: str, browsing: Browsing, folder: Path, temporary: str) -> Drive:
     result = folder / "result.json"
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", _DRIVER, str(result)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        env={**os.environ, "TMPDIR": str(folder)},
+        env={**os.environ, "TMPDIR": temporary},
         start_new_session=True,
     )
     job = json.dumps(_job(url, browsing, folder).to_json()).encode()
@@ -66,6 +77,16 @@ def browse(url: str, browsing: Browsing, folder: Path) -> Drive:
         _end(process)
         raise
     return _result(result, said)
+
+
+@contextmanager
+def _temporary(folder: Path) -> Iterator[str]:
+    """Where the browser keeps its profile and its socket, whose name may have 108 bytes (unix(7))."""
+    if len(os.fsencode(folder)) <= _LONGEST:
+        yield str(folder)
+        return
+    with tempfile.TemporaryDirectory(prefix="firstflight-", dir=_SHORT, ignore_cleanup_errors=True) as short:
+        yield short
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
