@@ -26,7 +26,7 @@ def zipped(data: bytes) -> Path:
     listed, name, warc, har = (data.split(SEPARATOR, 3) + [b""] * 3)[:4]
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         archive.writestr("pages/pages.jsonl", listed)
-        archive.writestr(name.decode("latin-1") or "archive/x.warc", warc)
+        archive.writestr(name.decode("latin-1").partition("\0")[0] or "archive/x.warc", warc)
         archive.writestr("x.har", har)
     return path
 
