@@ -6,6 +6,7 @@ use serde::Deserialize;
 use crate::job::Job;
 use crate::load::START;
 use crate::segment::{FastOpen, Segment};
+use crate::tcp::MSS;
 
 /// Which segments of a load a test loses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -31,7 +32,7 @@ pub enum What {
     Request,
     /// Data of a server.
     Response,
-    /// The last segment of what a server has written.
+    /// The last segment of what a server has written, if it is not a full one.
     Tail,
     /// An acknowledgment of the client without data.
     Ack,
@@ -45,7 +46,7 @@ impl What {
             Self::SynAck => segment.syn && !segment.up,
             Self::Request => segment.up && has_data,
             Self::Response => !segment.up && has_data,
-            Self::Tail => !segment.up && has_data && segment.psh,
+            Self::Tail => !segment.up && has_data && segment.psh && segment.len < MSS,
             Self::Ack => segment.up && !segment.syn && segment.len == 0,
         }
     }

@@ -153,10 +153,11 @@ impl Cubic {
         let rtt = (rtt / US).max(1) * US;
         let delay_min = self.delay_min.map_or(rtt, |min| min.min(rtt));
         self.delay_min = Some(delay_min);
-        if self.train.found || !slow_start || cwnd < LOW_WINDOW {
+        if self.train.found || !slow_start {
             return false;
         }
-        self.train.update(now, rtt, delay_min, acked, next)
+        self.train.follow_round(now, acked, next);
+        cwnd >= LOW_WINDOW && self.train.update(now, rtt, delay_min)
     }
 }
 
@@ -172,11 +173,15 @@ impl HyStart {
         };
     }
 
-    /// `hystart_update`.
-    fn update(&mut self, now: Nanos, rtt: Nanos, delay_min: Nanos, acked: Seq, next: Seq) -> bool {
+    /// A round ends when what was sent at its beginning is acknowledged; small windows have rounds, too.
+    fn follow_round(&mut self, now: Nanos, acked: Seq, next: Seq) {
         if acked > self.round_end {
             self.start(now, next);
         }
+    }
+
+    /// `hystart_update`.
+    fn update(&mut self, now: Nanos, rtt: Nanos, delay_min: Nanos) -> bool {
         // A train of acknowledgments as long as half the shortest RTT has filled the path. A sender without
         // pacing halves the threshold.
         if now.saturating_sub(self.last_ack) <= TRAIN_GAP {

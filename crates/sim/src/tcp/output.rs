@@ -10,13 +10,25 @@ use super::congestion::Sent;
 use super::scoreboard::Flight;
 use super::timers::Pending;
 use super::{MSS, Socket, State};
+use crate::clock::US;
 use crate::segment::{Segment, Seq};
+
+/// `GSO_MAX_SIZE`: what segmentation offload bundles at most, bytes.
+const MAX_BUNDLE: u64 = 65_536;
+
+/// Segments that leave as one.
+#[derive(Debug, Clone, Copy, Default)]
+struct Burst {
+    left: u32,
+    is_bundle: bool,
+}
 
 impl Socket {
     /// Sends what can be sent.
     pub(super) fn push(&mut self, now: Nanos) {
         let mut sent = 0;
         let mut is_limited = false;
+        let mut burst = Burst::default();
         while let Some((len, fin)) = self.next_piece() {
             if self.board.in_flight() >= self.window.cwnd {
                 is_limited = true;
@@ -25,7 +37,11 @@ impl Socket {
             if self.next + Seq::from(len) > self.peer_window_end {
                 break;
             }
-            self.send_piece(now, len, fin);
+            if burst.left == 0 {
+                burst = self.next_burst();
+            }
+            burst.left -= 1;
+            self.send_piece(now, len, fin, burst.is_bundle && burst.left == 0);
             sent += 1;
         }
         is_limited |= self.board.in_flight() >= self.window.cwnd;
@@ -46,9 +62,35 @@ impl Socket {
         if self.next + Seq::from(len) > self.peer_window_end {
             return false;
         }
-        self.send_piece(now, len, fin);
+        self.send_piece(now, len, fin, false);
         self.validate_window(now, self.board.in_flight() >= self.window.cwnd);
         true
+    }
+
+    /// How many segments the kernel handles as one (`tcp_tso_autosize`): about a millisecond's worth at twice the
+    /// sending rate, two at least. The last of several carries PSH (`__tcp_transmit_skb`).
+    fn next_burst(&self) -> Burst {
+        let window = u64::from(self.window.cwnd.max(self.board.out()));
+        let ratio = if self.window.cwnd < self.window.ssthresh / 2 {
+            200
+        } else {
+            120
+        };
+        let rate = self.rtt.smoothed().map_or(0, |rtt| {
+            window * u64::from(MSS) * ratio / 100 * 1_000_000_000 / rtt.max(1)
+        });
+        let near = self
+            .rtt
+            .min
+            .map_or(0, |rtt| MAX_BUNDLE >> ((rtt / US) >> 9).min(63));
+        let limit = (((rate >> 10) + near).min(MAX_BUNDLE) / u64::from(MSS)).max(2);
+        let waiting = (self.written - self.next).div_ceil(u64::from(MSS)).max(1);
+        let quota = u64::from(self.window.cwnd - self.board.in_flight());
+        let left = limit.min(waiting).min(quota) as u32;
+        Burst {
+            left,
+            is_bundle: left > 1,
+        }
     }
 
     /// Whether something is written that was never sent.
@@ -69,7 +111,7 @@ impl Socket {
         (len > 0 || fin).then_some((len as u32, fin))
     }
 
-    fn send_piece(&mut self, now: Nanos, len: u32, fin: bool) {
+    fn send_piece(&mut self, now: Nanos, len: u32, fin: bool, ends_bundle: bool) {
         let had_none = self.board.is_empty();
         if self.board.in_flight() == 0 {
             let idle = now.saturating_sub(self.last_sent_at);
@@ -80,7 +122,7 @@ impl Socket {
             end: self.next + Seq::from(len) + Seq::from(fin),
             sent_at: now,
             fin,
-            psh: self.next + Seq::from(len) == self.written,
+            psh: ends_bundle || self.next + Seq::from(len) == self.written,
             sacked: false,
             lost: false,
             resent: false,

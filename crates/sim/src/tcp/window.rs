@@ -2,7 +2,7 @@
 //!
 //! `tcp_select_initial_window`, `__tcp_select_window`, `tcp_grow_window`, `tcp_rcv_space_adjust` and
 //! `tcp_rcvbuf_grow` of Linux 6.18, with the default `tcp_rmem` (131,072 to 32 MiB). A full segment occupies
-//! 2,304 bytes of the buffer, as the skbs that come out of the lab's TUN device do.
+//! 2,340 bytes of the buffer, as the skbs that come out of the lab's TUN device do.
 
 use firstflight_path::Nanos;
 
@@ -14,7 +14,7 @@ use crate::segment::Seq;
 const BUFFER: u64 = 131_072;
 const MAX_BUFFER: u64 = 32 << 20;
 /// What a full segment takes of the buffer.
-const TRUE_SIZE: u64 = 2_304;
+const TRUE_SIZE: u64 = 2_340;
 /// Share of the buffer that is window, of 256: before there was a full segment, and after.
 const INITIAL_SCALING: u64 = 128;
 const SCALING: u64 = MSS as u64 * 256 / TRUE_SIZE;
