@@ -1,6 +1,15 @@
 from typing import final
 
-__all__ = ["PageError", "Simulator", "check_page", "in_the_clear", "over_tls", "page_schema", "synthesize", "unplaced"]
+__all__ = [
+    "PageError",
+    "Simulator",
+    "check_page",
+    "in_the_clear",
+    "over_tls",
+    "page_schema",
+    "synthesize",
+    "unplaced",
+]
 
 class PageError(ValueError):
     at: str
