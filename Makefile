@@ -17,7 +17,7 @@ UV := $(or $(shell command -v uv),target/uv/bin/uv)
 OWN_UV := $(filter target/%,$(UV))
 
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
-CORE := Cargo.toml Cargo.lock $(shell find crates/page crates/python -name '*.rs' -o -name Cargo.toml)
+CORE := Cargo.toml Cargo.lock $(shell find crates/page crates/path crates/loader crates/sim crates/python -name '*.rs' -o -name Cargo.toml)
 
 # The binding crate is a Python module: it has no tests of its own and links only with Python.
 CRATES := --workspace --exclude firstflight-python --locked
