@@ -72,10 +72,7 @@ impl Log {
     /// Notes a connection that was just accepted from `client`, and counts its bytes from now on.
     ///
     /// `client` is what `accept` gave: a socket that was reset before does not know its peer any more.
-    pub(super) fn accepted(
-        &self,
-        (stream, client): (TcpStream, SocketAddr),
-    ) -> (Counted, Arc<Conversation>) {
+    pub(super) fn accepted(&self, (stream, client): (TcpStream, SocketAddr)) -> (Counted, Arc<Conversation>) {
         let conversation = Arc::new(Conversation::new(&stream, client));
         lock(&self.0).push(Arc::clone(&conversation));
         (Counted::new(stream, Arc::clone(&conversation)), conversation)
