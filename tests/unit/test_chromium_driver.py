@@ -125,3 +125,12 @@ def test_a_named_browser_must_be_a_program(tmp_path: Path) -> None:
 def test_without_the_post_quantum_share_the_browser_stops_at_tls_1_2() -> None:
     assert "--ssl-version-max=tls1.2" in flags(replace(JOB, post_quantum=False))
     assert not [flag for flag in flags(JOB) if flag.startswith("--ssl-version")]
+
+
+def test_the_script_of_a_worker_that_has_ended_is_not_waited_for() -> None:
+    fetches = Fetches()
+    fetches.note("Network.requestWillBeSent", asked("W", "http://a.test/worker.js", 100.0))
+    assert fetches.under_way == {"W"}
+    fetches.note("Target.detachedFromTarget", {"sessionId": "S", "targetId": "W"})
+    assert not fetches.under_way
+    assert fetches.ended == {"http://a.test/worker.js"}

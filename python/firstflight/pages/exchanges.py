@@ -26,6 +26,7 @@ class Exchange:
         mime: MIME type, may be empty.
         redirect: Where a redirect leads, or empty.
         file: The recorded body, if there is one.
+        charset: The character encoding that came with the type, or empty.
     """
 
     url: str
@@ -35,6 +36,7 @@ class Exchange:
     mime: str
     redirect: str
     file: Path | None
+    charset: str = ""
 
     @property
     def host(self) -> str:
@@ -115,6 +117,7 @@ def exchanges_of_log(log: FetchLog, files: MirrorFiles) -> list[Exchange]:
                 mime=answer.mime.lower(),
                 redirect=plain_url(answer.redirect),
                 file=None if answer.redirect else files.find(head) or files.find(entry.url),
+                charset=answer.charset.lower(),
             )
         )
     return exchanges

@@ -13,11 +13,11 @@ from pathlib import Path
 from firstflight.errors import PageInputError
 from firstflight.pages.crawl import crawl
 from firstflight.pages.discovery import discover
-from firstflight.pages.exchanges import exchanges_of_log, plain_url
+from firstflight.pages.exchanges import Exchange, exchanges_of_log, plain_url
 from firstflight.pages.fetchlog import FetchLog, read_fetchlog
 from firstflight.pages.loaded import LoadedPage
 from firstflight.pages.mentions import collect_mentions
-from firstflight.pages.mirror_bodies import MirrorBodies
+from firstflight.pages.mirror_bodies import MirrorBodies, unspoken_charset
 from firstflight.pages.mirror_files import MirrorFiles, host_folders
 from firstflight.pages.recording import Recording, page_of
 from firstflight.pages.sizes import TYPICAL_HEADER, Sizes, request_sizes
@@ -34,7 +34,7 @@ def open_mirror(root: Path, url: str) -> LoadedPage:
     """
     try:
         recording, files = _read(root, url)
-        exchanges = [replace(e, status=200) if e.status == 304 and e.file else e for e in recording.exchanges]
+        exchanges = [_as_served(e, logged=recording.log is not None) for e in recording.exchanges]
         served = replace(recording, exchanges=exchanges)
         page = page_of(served, _identity_sizes(served), name=page_name(url), source=f"mirror {root.name}")
     except OSError as error:
@@ -97,6 +97,15 @@ def page_name(url: str) -> str:
 def shorten(text: str) -> str:
     """`text` for an error message: at most 80 characters."""
     return text if len(text) <= 80 else text[:80] + "…"
+
+
+def _as_served(exchange: Exchange, *, logged: bool) -> Exchange:
+    """A file is served whole, and its type with the charset: that of the log, or what its bytes show."""
+    if exchange.file is None:
+        return exchange
+    charset = exchange.charset if logged else unspoken_charset(exchange)
+    mime = f"{exchange.mime}; charset={charset}" if exchange.mime and charset else exchange.mime
+    return replace(exchange, mime=mime, status=200 if exchange.status == 304 else exchange.status)
 
 
 def _by_log(files: MirrorFiles, log: FetchLog) -> Recording:

@@ -17,12 +17,27 @@ from firstflight.pages.archives.bodies import MOST_TEXT_BYTES
 from firstflight.pages.archives.store import BodyStore
 from firstflight.pages.clear import is_text
 from firstflight.pages.crawl import mime_of
-from firstflight.pages.exchanges import plain_url
+from firstflight.pages.exchanges import Exchange, plain_url
 from firstflight.pages.loaded import Spare
 from firstflight.pages.mirror_files import MirrorFiles, host_folders
 
 MOST_SPARE = 2_000
+# Where browsers look for a document's own word (HTML Standard, prescan a byte stream).
+_DECLARED_WITHIN = 1_024
+_DECLARED = re.compile(rb"<meta[^>]+charset\s*=|^\xef\xbb\xbf", re.IGNORECASE)
 _URL = re.compile(rb"https?:(?:\\?/){2}[^\s\"'<>()\x7f-\xff]{1,2000}")
+
+
+def unspoken_charset(exchange: Exchange) -> str:
+    """`utf-8` for a document in it that does not say so itself: its header did, which no mirror keeps."""
+    text = exchange.read() if exchange.is_html else b""
+    if text.isascii() or _DECLARED.search(text[:_DECLARED_WITHIN]):
+        return ""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return ""
+    return "utf-8"
 
 
 class MirrorBodies:

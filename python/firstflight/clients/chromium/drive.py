@@ -23,7 +23,7 @@ from firstflight.clients.chromium.flags import flags, write_profile
 from firstflight.clients.chromium.idle import wait_until_idle
 from firstflight.clients.chromium.job import Drive, DriveJob
 from firstflight.clients.chromium.marks import Marks
-from firstflight.clients.chromium.targets import Targets
+from firstflight.clients.chromium.targets import CODINGS, Targets
 
 GRACE_S = 5.0
 """How long it may take to say what came of a load, once that has ended or its time is up."""
@@ -98,7 +98,12 @@ def _load(context: BrowserContext, job: DriveJob, outcome: Drive) -> None:
     outcome.browser = context.browser.version if context.browser else ""
     page, fetches = context.pages[0], Fetches()
     session = context.new_cdp_session(page)
-    Targets(session, fetches.note, blocked=[] if job.favicon else [_FAVICON])
+    Targets(
+        session,
+        fetches.note,
+        blocked=[] if job.favicon else [_FAVICON],
+        headers=CODINGS if job.hosts and job.clear_hosts else None,
+    )
     marks = Marks(page, session)
     wait_until_idle()
     if job.clock_ms is not None:

@@ -6,6 +6,9 @@ from typing import Any
 
 from firstflight.clients.chromium.job import Fetch
 
+GONE = "Target.detachedFromTarget"
+"""A frame or worker is no more."""
+
 
 @dataclass
 class _Hop:
@@ -37,6 +40,9 @@ class Fetches:
     def note(self, event: str, params: dict[str, Any]) -> None:
         """Takes one event, of any session of the page."""
         self.changed_s = time.monotonic()
+        if event == GONE:
+            self._lose(params.get("targetId", ""))
+            return
         name = params["requestId"]
         if event == "Network.requestWillBeSent":
             self._ask(name, params)
@@ -84,10 +90,15 @@ class Fetches:
         self.under_way.add(name)
 
     def _end(self, name: str, params: dict[str, Any]) -> None:
-        hop = self._hops[name][-1]
-        hop.ended = params["timestamp"]
-        self.under_way.discard(name)
-        self.ended.add(hop.asked["request"]["url"])
+        self._hops[name][-1].ended = params["timestamp"]
+        self._lose(name)
+
+    def _lose(self, name: str) -> None:
+        """What is under way no more. A worker's script has the worker's id, and its end may go with it."""
+        if name not in self.under_way:
+            return
+        self.under_way.remove(name)
+        self.ended.add(self._hops[name][-1].asked["request"]["url"])
 
 
 def _fetch(hop: _Hop, started_s: float) -> Fetch:

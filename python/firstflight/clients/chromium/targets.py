@@ -10,8 +10,13 @@ from typing import Any
 
 from playwright.sync_api import CDPSession
 
+from firstflight.clients.chromium.fetches import GONE
+
 Handler = Callable[[str, dict[str, Any]], None]
 Send = Callable[[str, dict[str, Any]], None]
+
+CODINGS = {"Accept-Encoding": "gzip, deflate, br, zstd"}
+"""What Chromium offers with https. In the clear it offers, and takes, gzip and deflate alone."""
 
 _EVENTS = (
     "Network.requestWillBeSent",
@@ -19,6 +24,7 @@ _EVENTS = (
     "Network.responseReceived",
     "Network.loadingFinished",
     "Network.loadingFailed",
+    GONE,
 )
 _CHILDREN = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": False}
 
@@ -30,12 +36,20 @@ class Targets:
         session: The page's session.
         handler: Is called with the name and the parameters of each event.
         blocked: URL patterns that are not asked for.
+        headers: Fields of every request, in place of the browser's own.
     """
 
-    def __init__(self, session: CDPSession, handler: Handler, blocked: list[str]) -> None:
+    def __init__(
+        self,
+        session: CDPSession,
+        handler: Handler,
+        blocked: list[str],
+        headers: dict[str, str] | None = None,
+    ) -> None:
         self._handler = handler
         self._last_id = 0
         self._blocked = blocked
+        self._headers = headers
         for event in _EVENTS:
             session.on(event, self._passing(event))
         session.on("Target.attachedToTarget", lambda params: self._attached(send, params))
@@ -53,6 +67,8 @@ class Targets:
         send("Network.enable", {})
         if self._blocked:
             send("Network.setBlockedURLs", {"urls": self._blocked})
+        if self._headers:
+            send("Network.setExtraHTTPHeaders", {"headers": self._headers})
         send("Target.setAutoAttach", _CHILDREN)
 
     def _attached(self, parent: Send, params: dict[str, Any]) -> None:
