@@ -33,6 +33,7 @@ fn job(table: &Value, scenario: &Value) -> Job {
         "path": overlaid(&table["path"], &scenario["path"]),
         "mode": scenario["mode"],
         "cookies": scenario["cookies"].as_str().unwrap_or("warm"),
+        "keep_alive": scenario["keep_alive"].as_bool().unwrap_or(true),
         "lose": if scenario["lose"].is_null() { json!([]) } else { scenario["lose"].clone() },
     });
     Job::from_json(&job.to_string()).unwrap()

@@ -50,17 +50,22 @@ impl Socket {
             // A SYN or SYN-ACK that comes late gets a challenge (RFC 5961, section 4).
             return self.send_ack(now);
         }
-        if segment.seq <= self.last_ack_sent && segment.ts >= self.ts_recent {
-            self.ts_recent = segment.ts;
-        }
         self.on_ack(now, segment);
+        self.after_ack(now, segment);
+    }
+
+    /// What follows a segment's acknowledgment: its data, and what may be sent now.
+    pub(super) fn after_ack(&mut self, now: Nanos, segment: &Segment) {
         self.on_data(now, segment);
         self.push(now);
         self.acknowledge(now);
     }
 
-    /// The acknowledgment of a segment.
+    /// The acknowledgment of a segment, and its timestamp.
     pub(super) fn on_ack(&mut self, now: Nanos, segment: &Segment) {
+        if segment.seq <= self.last_ack_sent && segment.ts >= self.ts_recent {
+            self.ts_recent = segment.ts;
+        }
         if segment.ack_no < self.acked || segment.ack_no > self.next {
             return;
         }

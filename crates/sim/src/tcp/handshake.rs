@@ -7,7 +7,7 @@
 use firstflight_path::Nanos;
 
 use super::close::{LINEAR_SYN_TIMEOUTS, MAX_SYN_TIMEOUTS};
-use super::rtt::INITIAL_RTO;
+use super::rtt::{FALLBACK_RTO, INITIAL_RTO};
 use super::scoreboard::Flight;
 use super::timers::Pending;
 use super::{Settings, Socket, State};
@@ -141,6 +141,10 @@ impl Socket {
             // `tcp_fastopen_add_skb` queues the data with no thought of acknowledging it: the SYN-ACK does.
             socket.delayed_ack.start(now);
         }
+        if takes_data {
+            // `tcp_fastopen_create_child` makes a socket that has no sample of the RTT (`tcp_init_metrics`).
+            socket.rtt.rto = FALLBACK_RTO;
+        }
         socket.set_timer(now, INITIAL_RTO, Pending::Retransmit);
         socket
     }
@@ -162,14 +166,15 @@ impl Socket {
         self.last_ack_sent = 1 + Seq::from(self.fast_open.syn_data);
     }
 
-    /// No acknowledgment of the SYN-ACK came: it goes again, without data that already follows it.
+    /// No acknowledgment of the SYN-ACK came: it goes again, without data that already follows it; that is
+    /// taken for lost at the second timeout (`tcp_fastopen_synack_timer`).
     pub(super) fn on_syn_ack_timeout(&mut self, now: Nanos) {
         self.timeouts += 1;
         if self.timeouts > super::close::MAX_SYN_TIMEOUTS {
             return self.die();
         }
         self.resend_syn_ack(now);
-        if self.timeouts == 1 && !self.board.is_empty() {
+        if self.timeouts == 2 && !self.board.is_empty() {
             self.enter_loss(now);
         }
         self.set_timer(now, INITIAL_RTO << self.timeouts, Pending::Retransmit);
@@ -192,12 +197,14 @@ impl Socket {
             return;
         }
         self.acked = self.acked.max(1);
-        self.rtt.rto = INITIAL_RTO;
-        self.measure_handshake(now, segment.ts_echo);
-        self.establish(now);
         self.peer_window_end = segment.ack_no + segment.window;
-        self.timers.clear();
+        self.on_ack(now, segment);
+        // A server that has closed already is in FIN-WAIT-1, where `tcp_rcv_state_process` takes no sample.
+        if !self.has_fin && self.rtt.smoothed().is_none() {
+            self.measure_handshake(now, segment.ts_echo);
+        }
+        self.establish(now);
         self.rearm_rto(now);
-        self.on_segment(now, segment);
+        self.after_ack(now, segment);
     }
 }

@@ -172,8 +172,12 @@ impl Socket {
         self.window.validate(now, &sent);
     }
 
-    /// `tcp_rearm_rto`: the timeout counts from now, but not anew while a probe or the reordering timer ran.
+    /// `tcp_rearm_rto`: the timeout counts from now, but not anew while a probe or the reordering timer ran. As
+    /// long as a SYN-ACK is not acknowledged, the timer is the SYN-ACK's.
     pub(super) fn rearm_rto(&mut self, now: Nanos) {
+        if self.state == State::SynReceived {
+            return;
+        }
         let Some(first) = self.board.first() else {
             return self.timers.clear();
         };

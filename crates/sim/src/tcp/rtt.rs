@@ -9,6 +9,8 @@ use crate::segment::Seq;
 
 /// `TCP_TIMEOUT_INIT`: before there is a sample (RFC 6298, section 2.1).
 pub(super) const INITIAL_RTO: Nanos = 1_000 * MS;
+/// `TCP_TIMEOUT_FALLBACK`: for data after a handshake that gave no sample (RFC 6298, section 5.7).
+pub(super) const FALLBACK_RTO: Nanos = 3_000 * MS;
 /// `TCP_RTO_MIN` and `TCP_RTO_MAX`.
 pub(super) const MIN_RTO: Nanos = 200 * MS;
 pub(super) const MAX_RTO: Nanos = 120_000 * MS;
