@@ -50,7 +50,11 @@ impl Socket {
             // A SYN or SYN-ACK that comes late gets a challenge (RFC 5961, section 4).
             return self.send_ack(now);
         }
-        self.on_ack(now, segment);
+        // Of data from before the window nothing is taken, nor its timestamp (`tcp_sequence`): the duplicate is
+        // answered, with an echo so old that the sender's timeout grows.
+        if segment.end() >= self.last_ack_sent {
+            self.on_ack(now, segment);
+        }
         self.after_ack(now, segment);
     }
 
