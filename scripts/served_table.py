@@ -3,8 +3,9 @@
     python scripts/served_table.py RESULTS
 
 Columns: requests that the page was recorded with; those that the browser made; how many of these were served,
-how many nobody had recorded, how many failed in other ways; PLT with TCP and with TFO. Of several repeats the
-first counts for requests, the median for PLTs.
+how many nobody had recorded, how many failed in other ways; the share served of those whose URL is in the
+recording, and of all; PLT with TCP and with TFO. Of several repeats the first counts for requests, the median
+for PLTs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from firstflight.results import Journal
 from firstflight.results.files import JOURNAL
 from firstflight.results.profiles import read_profile
 
-_COLUMNS = ("page", "recorded", "asked", "served", "not recorded", "failed", "PLT tcp, ms", "PLT tfo, ms")
+_COLUMNS = (
+    *("page", "recorded", "asked", "served", "not recorded", "failed", "served of recorded", "served of all"),
+    *("PLT tcp, ms", "PLT tfo, ms"),
+)
 
 
 def main() -> int:
@@ -47,7 +51,9 @@ def row(page: str, recorded: int | None, loads: list[dict[str, Any]]) -> str:
     failed, strange = first["failed_requests"], first["unmatched_requests"]
     served = first["requests"] - failed
     plts = [median_ms(good, mode) for mode in ("tcp", "tfo")]
-    return line([page, recorded, first["requests"], served, strange, failed - strange, *plts])
+    asked = first["requests"]
+    shares = [f"{share:.1%}" for share in (served / (asked - strange or 1), served / (asked or 1))]
+    return line([page, recorded, asked, served, strange, failed - strange, *shares, *plts])
 
 
 def line(cells: Iterable[object]) -> str:

@@ -25,6 +25,8 @@ MOST_SPARE = 2_000
 # Where browsers look for a document's own word (HTML Standard, prescan a byte stream).
 _DECLARED_WITHIN = 1_024
 _DECLARED = re.compile(rb"<meta[^>]+charset\s*=|^\xef\xbb\xbf", re.IGNORECASE)
+# A value that servers let differ (crates/lab, origin/answers): a time, a random number, an identifier.
+_CHANCE = re.compile(r"(?<=[?&;=])(?:(?:[-.:_TZ+]*\d){8,}[-.:_TZ+]*|(?=[^&;]*\d)[0-9A-Fa-f-]{16,})(?=[&;]|$)")
 _URL = re.compile(rb"https?:(?:\\?/){2}[^\s\"'<>()\x7f-\xff]{1,2000}")
 
 
@@ -61,10 +63,14 @@ class MirrorBodies:
         return file.absolute() if served == body else self._store.add([served], str(file))
 
     def spare(self, files: MirrorFiles, known: set[str]) -> tuple[Spare, ...]:
-        """The files that none of the URLs in `known` means: by their names, and by what texts call them."""
+        """The files that none of the URLs in `known` means: by their names, and by what texts call them.
+
+        Not those of other pages' visits to the same URL: with two answers the servers would give none.
+        """
         urls = {url: path for url in self._written(files) if (path := files.find(url))} | files.urls()
         urls |= {f"{url}index.html": path for url, path in urls.items() if path.name == "index.html"}
-        spare = sorted(url for url in urls if url not in known and "#" not in url)
+        visited = {_without_chance(url) for url in known}
+        spare = sorted(url for url in urls if "#" not in url and _without_chance(url) not in visited)
         return tuple(self._spare(url, urls[url]) for url in spare[:MOST_SPARE])
 
     def _written(self, files: MirrorFiles) -> set[str]:
@@ -76,6 +82,11 @@ class MirrorBodies:
     def _spare(self, url: str, path: Path) -> Spare:
         mime = mimetypes.guess_type(urlsplit(url).path)[0] or mime_of(path, "other")
         return Spare(url, mime, self.serve(path, mime))
+
+
+def _without_chance(url: str) -> str:
+    path, mark, query = url.partition("?")
+    return path + _CHANCE.sub("", mark + query)
 
 
 def name_hosts(body: bytes, hosts: Iterable[str]) -> bytes:

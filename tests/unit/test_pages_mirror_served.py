@@ -1,4 +1,4 @@
-"""With which charset a mirror's texts are served: that of the log, or what a document's bytes show."""
+"""How a mirror's files are served: with which charset, and which of them beside the page."""
 
 from pathlib import Path
 
@@ -36,3 +36,12 @@ def test_the_log_s_charset_goes_with_the_type_and_none_is_made_up(shared_data: P
     mimes = {resource.url: resource.mime for resource in page.resources}
     assert mimes["http://www.nytimes.com/"] == "text/html; charset=utf-8"
     assert mimes["http://www.nytimes.com/packages/html/recommendations/ad.html"] == "text/html"
+
+
+def test_another_visit_to_the_same_url_is_no_spare_answer(shared_data: Path) -> None:
+    page = open_mirror(shared_data / "course" / "Paper", "http://www.nytimes.com")
+    recorded = {resource.url for resource in page.page.resources}
+    stem = "http://markets.on.nytimes.com/research/modules/home/home.asp?"
+    assert sum(url.startswith(stem) for url in recorded) == 1
+    assert not [spare.url for spare in page.spare if spare.url.startswith(stem)]
+    assert page.spare
