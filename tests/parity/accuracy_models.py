@@ -1,0 +1,64 @@
+"""What models say of the grid: the simulator, Lantern's rounds, and one RTT per cold connection."""
+
+import csv
+import statistics
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from accuracy_baseline import Measured
+from accuracy_grid import MODES, Condition
+
+from firstflight.analysis.baselines import lantern_plt_ms
+from firstflight.analysis.critical_path import critical_path
+from firstflight.engines.simulate import Simulator
+from firstflight.pages import LoadedPage
+
+PREDICTED = Path(__file__).with_name("accuracy_predicted.tsv")
+SEEDS = 31
+"""Simulated loads of a cell on a path that loses packets; one suffices where nothing is left to chance."""
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """A condition by every model, PLT in ms. The naive model starts from the measured load without TFO."""
+
+    number: int
+    simulated_tcp_ms: float
+    simulated_tfo_ms: float
+    lantern_tcp_ms: float
+    lantern_tfo_ms: float
+    naive_tfo_ms: float
+
+
+def predict(condition: Condition, page: LoadedPage, measured: Measured, simulator: Simulator) -> Predicted:
+    """One condition."""
+    seeds = range(SEEDS if condition.path.loss else 1)
+    records = {
+        mode: [simulator.load(condition.planned(mode, seed, "simulate"), page) for seed in seeds]
+        for mode in MODES
+    }
+    tcp, tfo = (statistics.median(record["load"]["plt_ms"] for record in records[mode]) for mode in MODES)
+    saved_ms = critical_path(records["tcp"][0], page.page).could_save_rtts_ms
+    lantern = {
+        mode: lantern_plt_ms(page.page, condition.path, mode, keep_alive=condition.keep_alive)
+        for mode in MODES
+    }
+    figures = (tcp, tfo, lantern["tcp"], lantern["tfo"], measured.tcp_ms - saved_ms)
+    return Predicted(condition.number, *(round(value, 2) for value in figures))
+
+
+def write(file: Path, rows: Iterable[Predicted]) -> None:
+    """Writes the predictions."""
+    with file.open("w", newline="", encoding="utf-8") as out:
+        table = csv.writer(out, delimiter="\t", lineterminator="\n")
+        table.writerow(field.name for field in fields(Predicted))
+        table.writerows(asdict(row).values() for row in rows)
+
+
+def read(file: Path = PREDICTED) -> list[Predicted]:
+    """Reads them back."""
+    with file.open(newline="", encoding="utf-8") as lines:
+        rows = csv.reader(lines, delimiter="\t")
+        next(rows)
+        return [Predicted(int(number), *map(float, figures)) for number, *figures in rows]

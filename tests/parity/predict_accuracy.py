@@ -1,0 +1,46 @@
+"""Predicts every condition of the grid by every model and writes what comes of it beside the baseline.
+
+    python tests/parity/predict_accuracy.py CORPUS
+
+Takes a minute. A change of a model shows in the diff of `accuracy_predicted.tsv` and of docs/accuracy.md.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from accuracy_baseline import read as read_measured
+from accuracy_grid import Condition, conditions, page_spec
+from accuracy_models import PREDICTED, Predicted, predict, write
+from accuracy_table import DOCUMENT, document
+
+from firstflight.engines.simulate import Simulator
+from firstflight.experiment.plan import PAPER_PAGES
+from firstflight.pages import load_page
+
+
+def main(corpus: Path) -> int:
+    """Writes the predictions and the document."""
+    write(PREDICTED, predictions(corpus))
+    DOCUMENT.write_text(document(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
+    return 0
+
+
+def predictions(corpus: Path) -> Iterator[Predicted]:
+    """Every measured condition by every model, in order."""
+    measured = {row.number: row for row in read_measured()}
+    simulator = Simulator()
+    for condition in measured_conditions():
+        (page,) = load_page(page_spec(condition.page, corpus))
+        yield predict(condition, page, measured[condition.number], simulator)
+
+
+def measured_conditions() -> list[Condition]:
+    """The conditions of the baseline, which names their pages."""
+    pages = {row.number: row.page for row in read_measured()}
+    recordings = sorted(set(pages.values()) - set(PAPER_PAGES))
+    return [condition for condition in conditions(recordings) if condition.number in pages]
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
