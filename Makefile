@@ -34,9 +34,12 @@ build: $(LAB) $(PRELOAD) $(VENV)/.extension ## build everything (the default)
 run: build ## do the paper's experiment; ends with the table and where the figures lie
 	$(BIN)/firstflight run --plan plans/paper.toml --repeats 5
 
+# End-to-end tests mostly wait for round trips: the others run meanwhile, and are heard when both have ended.
 test: build ## run all tests
 	cargo test --quiet $(CRATES)
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q tests/unit tests/parity >target/unit.log 2>&1 & unit=$$!; \
+	failed=0; $(BIN)/python -m pytest -q tests/e2e || failed=1; \
+	wait $$unit || failed=1; cat target/unit.log; exit $$failed
 
 lint: build ## check format, style, types and the stub of the compiled module
 	$(BIN)/ruff format --check
