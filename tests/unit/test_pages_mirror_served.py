@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from firstflight.pages import under
 from firstflight.pages.mirror import open_mirror
 
 UTF_8 = "<!doctype html><title>Café</title>".encode()
@@ -45,3 +46,12 @@ def test_another_visit_to_the_same_url_is_no_spare_answer(shared_data: Path) -> 
     assert sum(url.startswith(stem) for url in recorded) == 1
     assert not [spare.url for spare in page.spare if spare.url.startswith(stem)]
     assert page.spare
+
+
+def test_a_mirror_in_the_clear_has_clear_texts_beside_the_page_too(shared_data: Path) -> None:
+    page = under("http", open_mirror(shared_data / "course" / "Paper", "http://www.amazon.com"))
+    host = b"//images-na.ssl-images-amazon.com/"
+    [beside] = [spare.file for spare in page.spare if spare.url == "http://www.amazon.com/index.html"]
+    for file in (page.bodies[0], beside):
+        assert b"http:" + host in file.read_bytes()
+        assert b"https:" + host not in file.read_bytes()

@@ -13,7 +13,7 @@ from firstflight.pages.archives.bodies import MOST_TEXT_BYTES
 from firstflight.pages.archives.fields import value_of
 from firstflight.pages.archives.store import BodyStore
 from firstflight.pages.clear import clear_body, clear_headers, is_text
-from firstflight.pages.loaded import LoadedPage
+from firstflight.pages.loaded import LoadedPage, Spare
 from firstflight.pages.model import Page
 
 
@@ -28,15 +28,16 @@ def under(scheme: str, page: LoadedPage) -> LoadedPage:
     Raises:
         UsageError: `https` for an archive.
     """
-    if scheme == "recorded" or all(origin.startswith(f"{scheme}:") for origin in page.page.origins):
+    urls = [*page.page.origins, *(spare.url for spare in page.spare)]
+    if scheme == "recorded" or all(url.startswith(f"{scheme}:") for url in urls):
         return page
     if scheme == "https":
         return _secure(page)
-    bodies = _bodies(page)
+    bodies, spare = _files(page)
     fields = json.loads(_core.in_the_clear(page.page.to_json()))
     _fit(fields["resources"], bodies)
     headers = {index: clear_headers(names) for index, names in page.headers.items()}
-    return replace(page, page=Page.from_fields(fields), bodies=bodies, headers=headers)
+    return replace(page, page=Page.from_fields(fields), bodies=bodies, headers=headers, spare=spare)
 
 
 def _secure(page: LoadedPage) -> LoadedPage:
@@ -48,20 +49,27 @@ def _secure(page: LoadedPage) -> LoadedPage:
     return replace(page, page=Page.from_json(_core.over_tls(page.page.to_json())))
 
 
-def _bodies(page: LoadedPage) -> dict[int, Path]:
-    """The bodies' files; those that change have a new one."""
+def _files(page: LoadedPage) -> tuple[dict[int, Path], tuple[Spare, ...]]:
+    """The files of bodies and of spare answers; those that change are new ones."""
     if not page.bodies:
-        return page.bodies
-    store = BodyStore(page.page.name)
-    bodies = dict(page.bodies)
+        return page.bodies, page.spare
+    store, bodies = BodyStore(page.page.name), {}
     for index, file in page.bodies.items():
         resource = page.page.resources[index]
-        if is_text(resource.mime) and file.stat().st_size <= MOST_TEXT_BYTES:
-            body = file.read_bytes()
-            clear = clear_body(body, value_of(page.headers.get(index, ()), "content-encoding"))
-            if clear != body:
-                bodies[index] = store.add([clear], resource.url)
-    return bodies
+        coding = value_of(page.headers.get(index, ()), "content-encoding")
+        bodies[index] = _clear(file, resource.mime, coding, resource.url, store)
+    return bodies, tuple(
+        replace(spare, file=_clear(spare.file, spare.mime, "", spare.url, store)) for spare in page.spare
+    )
+
+
+def _clear(file: Path, mime: str, coding: str, url: str, store: BodyStore) -> Path:
+    """The file of a body in the clear: another one if it changes."""
+    if not is_text(mime) or file.stat().st_size > MOST_TEXT_BYTES:
+        return file
+    body = file.read_bytes()
+    clear = clear_body(body, coding)
+    return file if clear == body else store.add([clear], url)
 
 
 def _fit(resources: list[dict[str, Any]], bodies: dict[int, Path]) -> None:
