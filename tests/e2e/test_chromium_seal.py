@@ -70,15 +70,23 @@ class Outside:
             self._socket.close()
 
     def _watch(self) -> None:
-        while not self._ended.is_set():
-            try:
-                packet = self._socket.recv(65_536)
-            except TimeoutError:
-                continue
+        while (packet := self._next()) is not None:
             self.packets += 1
             ends = (packet[12:14], packet[16:18]) if packet[0] >> 4 == 4 else ()
             if self._mark in packet or any(end in LABORATORY for end in ends):
                 self.found.append(packet)
+
+    def _next(self) -> bytes | None:
+        """The next packet; once the watch has ended, of those that had come before."""
+        while True:
+            if self._ended.is_set():
+                self._socket.setblocking(False)
+            try:
+                return self._socket.recv(65_536)
+            except TimeoutError:
+                continue
+            except BlockingIOError:
+                return None
 
 
 def crowded(folder: Path, mark: str) -> LoadedPage:
