@@ -70,6 +70,8 @@ def as_user(*arguments: str) -> list[str]:
     python = Path("/mnt/python") / Path(sys.executable).resolve().relative_to(Path(sys.base_prefix).resolve())
     settings = [
         f"PYTHONPATH=/mnt/project/python:{inside}",
+        # Its own libpython: the path in the program leads where the user may not look.
+        "LD_LIBRARY_PATH=/mnt/python/lib",
         "PYTHONPYCACHEPREFIX=/mnt/home/bytecode",
         "PYTHONDONTWRITEBYTECODE=",
         "HOME=/mnt/home",
