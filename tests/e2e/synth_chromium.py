@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import tempfile
 import sys
 from pathlib import Path
 from types import TracebackType
@@ -36,13 +37,14 @@ class Chromium:
         command = [program("chromium"), *FLAGS, hosts, f"--user-data-dir={profile}"]
         wired = [sys.executable, "-c", WIRED, str(to_browser), str(from_browser), *command]
         quiet = subprocess.DEVNULL
+        self._temporary = tempfile.TemporaryDirectory(prefix="ff-", ignore_cleanup_errors=True)
         self._process = subprocess.Popen(
             wired,
             pass_fds=(to_browser, from_browser),
             stdout=quiet,
             stderr=quiet,
-            # What it leaves there when it is ended goes with the test's folder.
-            env={**os.environ, "TMPDIR": str(profile.parent)},
+            # What it leaves there when it is ended goes with it. Short: its socket's name may have 108 bytes.
+            env={**os.environ, "TMPDIR": self._temporary.name},
         )
         os.close(to_browser)
         os.close(from_browser)
@@ -61,6 +63,7 @@ class Chromium:
         self._process.wait()
         os.close(self._in)
         os.close(self._out)
+        self._temporary.cleanup()
 
     def load(self, url: str) -> None:
         """Opens `url` and returns after its load event."""
