@@ -3,8 +3,8 @@
 import json
 import os
 import subprocess
-import tempfile
 import sys
+import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import Any
