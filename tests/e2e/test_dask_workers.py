@@ -60,13 +60,14 @@ def test_a_worker_has_no_more_laboratories_than_it_has_of_the_resource(
 def _watch(run: subprocess.Popen[str], worker: int, seen: list[int]) -> None:
     """Counts the laboratories of a worker until the run ends."""
     while run.poll() is None:
-        children = Path(f"/proc/{worker}/task/{worker}/children").parent.parent.glob("*/children")
-        pids = [pid for file in children for pid in file.read_text().split()]
-        seen.append(sum(_is_laboratory(pid) for pid in pids))
+        children = Path(f"/proc/{worker}/task").glob("*/children")
+        pids = [pid for file in children for pid in _read(file).split()]
+        seen.append(sum(_read(Path(f"/proc/{pid}/comm")) == "firstflight-lab\n" for pid in pids))
 
 
-def _is_laboratory(pid: str) -> bool:
+def _read(file: Path) -> str:
+    """The text of a file of /proc; empty where its thread or process has just ended."""
     try:
-        return Path(f"/proc/{pid}/comm").read_text().strip() == "firstflight-lab"
+        return file.read_text()
     except OSError:
-        return False
+        return ""
