@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import os
-import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +18,7 @@ from firstflight.record.cdxj import cdxj
 from firstflight.record.har import har_of, iso_time
 from firstflight.record.visit import Visit
 from firstflight.record.warc import Indexed, Warc
+from firstflight.results.files import whole
 
 _WARC = "data.warc.gz"
 
@@ -30,21 +29,28 @@ def write_wacz(path: Path, visits: Sequence[Visit]) -> None:
     Raises:
         UsageError: The place cannot be written to.
     """
-    with _whole(path) as file, zipfile.ZipFile(file, "w") as archive:
-        package = _Package(archive)
-        indexed = _write_warc(package, visits)
-        index = cdxj([answer for page in indexed for answer in page], _WARC)
-        package.put("indexes/index.cdx.gz", gzip.compress(index, mtime=0))
-        lines: list[dict[str, Any]] = [{"format": "json-pages-1.0", "id": "pages", "title": "All Pages"}]
-        for number, (visit, answers) in enumerate(zip(visits, indexed, strict=True), start=1):
-            lines.append(_write_page(package, str(number), visit, answers))
-        package.put("pages/pages.jsonl", "".join(f"{json.dumps(line)}\n" for line in lines).encode())
-        package.close(visits[0])
+    try:
+        with whole(path) as file, zipfile.ZipFile(file, "w") as archive:
+            _fill(_Package(archive), visits)
+    except OSError as error:
+        problem = f"{path}: cannot be written: {error.strerror or error}"
+        raise UsageError(problem, "name a file in a folder that exists, is yours and has room") from error
 
 
 def software() -> dict[str, str]:
     """Name and version of this program."""
     return {"name": "firstflight", "version": version("firstflight")}
+
+
+def _fill(package: _Package, visits: Sequence[Visit]) -> None:
+    indexed = _write_warc(package, visits)
+    index = cdxj([answer for page in indexed for answer in page], _WARC)
+    package.put("indexes/index.cdx.gz", gzip.compress(index, mtime=0))
+    lines: list[dict[str, Any]] = [{"format": "json-pages-1.0", "id": "pages", "title": "All Pages"}]
+    for number, (visit, answers) in enumerate(zip(visits, indexed, strict=True), start=1):
+        lines.append(_write_page(package, str(number), visit, answers))
+    package.put("pages/pages.jsonl", "".join(f"{json.dumps(line)}\n" for line in lines).encode())
+    package.close(visits[0])
 
 
 def _write_warc(package: _Package, visits: Sequence[Visit]) -> list[list[Indexed]]:
@@ -129,27 +135,3 @@ class _Hashed:
 
     def flush(self) -> None:
         """Nothing waits here."""
-
-
-@contextmanager
-def _whole(path: Path) -> Iterator[IO[bytes]]:
-    """A file that is at `path` when the block has ended well, and nowhere if not."""
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.absolute().parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                yield file
-            Path(name).chmod(0o666 & ~_umask())
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        problem = f"{path}: cannot be written: {error.strerror or error}"
-        raise UsageError(problem, "name a file in a folder that exists, is yours and has room") from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

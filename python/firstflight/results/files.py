@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from firstflight.errors import UsageError
 
@@ -46,21 +49,32 @@ def write_whole(path: Path, content: bytes) -> Path:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            Path(name).chmod(0o666 & ~_umask())
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        with whole(path) as file:
+            file.write(content)
     except OSError as error:
         raise UsageError(
             f"{path}: cannot be written: {error.strerror or error}",
             "make the results folder writable, or copy it to a place that is",
         ) from error
     return path
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[IO[bytes]]:
+    """A file that is at `path` when the block has ended well, and nowhere if not.
+
+    Raises:
+        OSError: The place cannot be written to.
+    """
+    handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.absolute().parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        Path(name).chmod(0o666 & ~_umask())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def _umask() -> int:
