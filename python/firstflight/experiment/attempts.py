@@ -1,7 +1,7 @@
 """How often a load is made: again when its relay was late or its client broke, the last attempt counts."""
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 from firstflight.engines.task import Engine, PlannedLoad, Record
 from firstflight.experiment.schedule import Block
@@ -48,5 +48,4 @@ def is_settled(record: LoadRecord) -> bool:
 
 def attempt_of(record: LoadRecord) -> int:
     """Which attempt the record is of, from 1."""
-    extra: dict[str, Any] = {**record}
-    return int(extra.get("attempt", 1))
+    return int(cast(Record, record).get("attempt", 1))
