@@ -1,15 +1,18 @@
 """`firstflight audit`: what a published run hides."""
 
+from __future__ import annotations
+
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from firstflight.analysis.audit import Audit, CourseCell, Finding, PrintedCell, audit, audit_table
 from firstflight.cli.talk import data_console, show_json
-from firstflight.report.audit import print_audit
+
+if TYPE_CHECKING:
+    from firstflight.analysis.audit import Audit, CourseCell, Finding, PrintedCell
 
 
 def command(
@@ -22,6 +25,10 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> int:
     """Reprint a published run honestly, and say what is wrong with it."""
+    # Here, since scipy takes a second to import, which no other command should wait for.
+    from firstflight.analysis.audit import audit, audit_table  # noqa: PLC0415
+    from firstflight.report.audit import print_audit  # noqa: PLC0415
+
     found = audit_table(Path("stdin"), sys.stdin.read()) if path == "-" else audit(Path(path))
     if as_json:
         show_json(_document(found))

@@ -1,13 +1,17 @@
 """`firstflight compare`: two results, or a result and a published table."""
 
+from __future__ import annotations
+
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from firstflight.analysis.compare import Comparison, Pair, compare, open_side
 from firstflight.cli.talk import data_console, show_json
+
+if TYPE_CHECKING:
+    from firstflight.analysis.compare import Comparison, Pair
 
 
 def command(
@@ -21,6 +25,9 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> int:
     """Compare two results cell by cell, the set-up first."""
+    # Here, since scipy takes a second to import, which no other command should wait for.
+    from firstflight.analysis.compare import compare, open_side  # noqa: PLC0415
+
     found = compare(open_side(a), open_side(b))
     if figure:
         from firstflight.report.figures.agreement import agreement  # noqa: PLC0415
