@@ -20,12 +20,12 @@ def failure(error: str) -> dict[str, Any]:
     return {"status": "failed", "error": error}
 
 
-def record_of(planned: PlannedLoad, started_at: str, answer: Mapping[str, Any]) -> Record:
+def record_of(planned: PlannedLoad, started_at: str | None, answer: Mapping[str, Any]) -> Record:
     """The record of a load.
 
     Args:
         planned: What was asked for.
-        started_at: When it began, ISO 8601 with a time zone.
+        started_at: When it began, ISO 8601 with a time zone; `None` on a virtual clock.
         answer: What the engine said: at least `status`.
     """
     record: Record = {
@@ -46,7 +46,7 @@ def record_of(planned: PlannedLoad, started_at: str, answer: Mapping[str, Any]) 
     return record
 
 
-def _load_row(planned: PlannedLoad, started_at: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+def _load_row(planned: PlannedLoad, started_at: str | None, answer: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of `loads`: what was planned, then what came of it."""
     path = planned.path
     requests = answer.get("requests")

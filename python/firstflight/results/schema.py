@@ -99,6 +99,7 @@ LOADS = Table(
             pl.Datetime("us", "UTC"),
             "",
             "When the load began (ISO 8601 with offset in the journal)",
+            "the load was simulated: a virtual clock has no date",
         ),
         Column("plt_ms", _MS, "ms", "Page load time: navigation start to load event", _LOAD_FAILED),
         Column(

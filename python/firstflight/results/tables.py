@@ -131,5 +131,5 @@ def _frame(table: Table, rows: list[dict[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame(columns, schema=table.schema, strict=False)
 
 
-def _instant(text: str) -> datetime:
-    return datetime.fromisoformat(text).astimezone(UTC)
+def _instant(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text).astimezone(UTC)
