@@ -1,0 +1,147 @@
+//! How fast the simulator is, on one core, and how its time grows. Prints tables; judges nothing.
+//!
+//! `cargo bench -p firstflight-sim` runs everything (half a minute, on an idle machine);
+//! `cargo bench -p firstflight-sim -- paper growth` only what is named. `firstflight run` adds the writing down.
+#![expect(clippy::print_stdout, reason = "a benchmark prints")]
+#![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on fails")]
+
+use std::time::{Duration, Instant};
+
+use firstflight_page::Page;
+use firstflight_sim::{Job, Record, SimPage, simulate};
+use serde_json::{Value, json};
+
+const AT_LEAST: Duration = Duration::from_millis(500);
+
+fn main() {
+    let asked: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with('-'))
+        .collect();
+    let sections: [(&str, fn()); 2] = [("paper", paper), ("growth", growth)];
+    for (name, section) in sections {
+        if asked.is_empty() || asked.iter().any(|word| word == name) {
+            println!("\n## {name}");
+            section();
+        }
+    }
+}
+
+/// The 24 cells of the paper's Table 1: four pages, three RTTs, without and with Fast Open.
+fn paper() {
+    println!(
+        "{:>10} {:>9} {:>10} {:>12}",
+        "page", "requests", "loads/s", "x real time"
+    );
+    let (mut spent, mut loaded_ms, mut loads) = (0.0, 0.0, 0.0);
+    for name in ["amazon", "nytimes", "wikipedia", "wsj"] {
+        let page = embedded(name);
+        let (mut took, mut plt_ms) = (0.0, 0.0);
+        for rtt_ms in [20, 100, 200] {
+            for mode in ["tcp", "tfo"] {
+                let (one, record) = time(&page, &job(&paper_path(rtt_ms, 0.0), mode));
+                took += one;
+                plt_ms += record.plt_ms.unwrap();
+            }
+        }
+        let requests = simulate(&page, &job(&paper_path(20, 0.0), "tcp"))
+            .unwrap()
+            .requests
+            .len();
+        println!(
+            "{name:>10} {requests:>9} {:>10.0} {:>12.0}",
+            6.0 / took,
+            plt_ms / 1e3 / took
+        );
+        (spent, loaded_ms, loads) = (spent + took, loaded_ms + plt_ms, loads + 6.0);
+    }
+    println!(
+        "{:>10} {:>9} {:>10.0} {:>12.0}",
+        "all",
+        "",
+        loads / spent,
+        loaded_ms / 1e3 / spent
+    );
+}
+
+/// Time by the number of requests, by bytes, and by loss.
+fn growth() {
+    println!(
+        "{:>28} {:>10} {:>9} {:>11}",
+        "", "ms a load", "packets", "us a packet"
+    );
+    for requests in [1, 10, 100, 1_000] {
+        print_growth(
+            &format!("{requests} requests of 10 kB"),
+            &images(requests, 10_000),
+            0.0,
+        );
+    }
+    for kilobytes in [10, 100, 1_000, 10_000] {
+        print_growth(
+            &format!("1 request of {kilobytes} kB"),
+            &images(1, kilobytes * 1_000),
+            0.0,
+        );
+    }
+    for loss in [0.0, 0.005, 0.02, 0.1] {
+        print_growth(
+            &format!("wsj, {:.1} % loss", 100.0 * loss),
+            &embedded("wsj"),
+            loss,
+        );
+    }
+}
+
+fn print_growth(name: &str, page: &SimPage, loss: f64) {
+    let (took, record) = time(page, &job(&paper_path(100, loss), "tfo"));
+    let packets = record.relay.packets;
+    println!(
+        "{name:>28} {:>10.3} {packets:>9} {:>11.2}",
+        1e3 * took,
+        1e6 * took / packets as f64
+    );
+}
+
+/// Seconds that a load takes, on average over at least half a second, and its record.
+fn time(page: &SimPage, job: &Job) -> (f64, Record) {
+    let record = simulate(page, job).unwrap();
+    let (start, mut loads) = (Instant::now(), 0.0);
+    while start.elapsed() < AT_LEAST {
+        std::hint::black_box(simulate(page, job).unwrap());
+        loads += 1.0;
+    }
+    (start.elapsed().as_secs_f64() / loads, record)
+}
+
+fn job(path: &Value, mode: &str) -> Job {
+    Job::from_json(&json!({"path": path, "mode": mode, "cookies": "warm"}).to_string()).unwrap()
+}
+
+fn paper_path(rtt_ms: u32, loss: f64) -> Value {
+    json!({"rtt_ms": rtt_ms, "down_bps": 4_000_000, "up_bps": 256_000, "loss": loss, "queue": {"packets": 1_000}})
+}
+
+fn embedded(name: &str) -> SimPage {
+    let file = format!(
+        "{}/../../python/firstflight/pages/embedded/{name}.json",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let mut page = Page::from_json(&std::fs::read_to_string(file).unwrap()).unwrap();
+    page.clear_scheme();
+    SimPage::new(&page)
+}
+
+/// A small document and so many images of ten hosts beside it.
+fn images(count: usize, body_bytes: u64) -> SimPage {
+    let document = json!({"url": "http://h0.test/", "kind": "document", "mime": "text/html",
+                          "request_bytes": 400, "header_bytes": 300, "body_bytes": 1_000});
+    let image = |index: usize| {
+        json!({"url": format!("http://h{}.test/{index}", index % 10), "kind": "image", "mime": "image/png",
+               "request_bytes": 400, "header_bytes": 300, "body_bytes": body_bytes,
+               "initiator": {"resource": 0, "via": "parser"}})
+    };
+    let resources: Vec<_> = std::iter::once(document).chain((0..count).map(image)).collect();
+    let page = json!({"format": "firstflight-profile/1", "name": "images", "resources": resources});
+    SimPage::new(&Page::from_json(&page.to_string()).unwrap())
+}
