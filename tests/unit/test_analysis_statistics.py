@@ -10,6 +10,7 @@ from firstflight.analysis.statistics import (
     improvement,
     median,
     null_improvement,
+    outliers,
     p_value,
     shift,
     verdict,
@@ -36,7 +37,7 @@ def test_one_block_has_a_point_but_no_interval_and_no_verdict() -> None:
     assert found == {"point": 0.5, "low": None, "high": None}
     assert verdict(found) == "no difference shown"
     assert median([100.0]) == {"median": 100.0, "low": None, "high": None}
-    assert null_improvement([100.0]) is None
+    assert null_improvement([100.0])["point"] is None
     assert coefficient_of_variation([100.0]) is None
 
 
@@ -47,8 +48,9 @@ def test_no_block_has_no_numbers() -> None:
 
 
 def test_the_null_improvement_compares_every_second_tcp_load_with_the_others() -> None:
-    assert null_improvement([100.0, 90.0, 100.0, 90.0, 100.0]) == pytest.approx(0.1)
-    assert null_improvement([90.0, 100.0]) == pytest.approx(-1 / 9)
+    assert null_improvement([100.0, 90.0, 100.0, 90.0, 100.0])["point"] == pytest.approx(0.1)
+    assert null_improvement([90.0, 100.0]) == {"point": pytest.approx(-1 / 9), "low": None, "high": None}
+    assert null_improvement([100.0, 90.0] * 5)["low"] == pytest.approx(0.1)
 
 
 def test_p_value_is_that_of_the_exact_signed_rank_test() -> None:
@@ -96,6 +98,13 @@ def test_intervals_of_equal_modes_exclude_zero_about_as_often_as_is_said() -> No
 def test_two_blocks_agree_by_chance_half_the_time() -> None:
     assert chance_of_sign(2) == 0.5
     assert chance_of_sign(5) == 1 / 16
+
+
+def test_outliers_are_far_in_spread_and_in_share() -> None:
+    assert outliers([100.0, 101.0, 99.0, 100.5, 180.0]) == [4]
+    assert outliers([100.0, 100.0, 100.0, 100.0, 101.0]) == []
+    assert outliers([100.0, 150.0, 60.0, 120.0, 80.0]) == []
+    assert outliers([]) == []
 
 
 def test_the_shift_is_the_median_of_the_means_of_differences() -> None:

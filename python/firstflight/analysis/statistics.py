@@ -20,11 +20,18 @@ from scipy import stats  # type: ignore[import-untyped]
 CONFIDENCE = 0.95
 """Level of every interval."""
 
+FALSE_DISCOVERIES = 0.05
+"""Share of chance that is accepted among the cells that adjusted p values call different."""
+
 RESAMPLES = 9999
 """Bootstrap resamples of an interval."""
 
 SEED = 20110612
 """Seed of the resampling, so that the same journal gives the same summary."""
+
+
+OUTLIER_SCORE, OUTLIER_SHARE = 5.0, 0.05
+"""A load is an outlier beyond so many robust standard deviations and this share of the median."""
 
 
 class Estimate(TypedDict):
@@ -76,16 +83,33 @@ def improvement(tcp_ms: Sequence[float], tfo_ms: Sequence[float]) -> Improvement
     return {"point": float(ratio_of_medians(tcp_ms, tfo_ms)), "low": low, "high": high}
 
 
-def null_improvement(tcp_ms: Sequence[float]) -> float | None:
-    """The improvement of tcp on tcp: every second block against the others. What noise alone makes.
+def null_improvement(tcp_ms: Sequence[float]) -> Improvement:
+    """The improvement of tcp on tcp, with its interval: every second block against the one before it.
+
+    Both loads are made alike, so what comes of it is what noise alone makes.
 
     Args:
-        tcp_ms: PLT without, in block order.
-
-    Returns:
-        A signed fraction; None below two blocks.
+        tcp_ms: PLT without, in block order; the last of an odd number is left out.
     """
-    return float(ratio_of_medians(tcp_ms[0::2], tcp_ms[1::2])) if len(tcp_ms) > 1 else None
+    pairs = len(tcp_ms) // 2
+    return improvement(tcp_ms[0 : 2 * pairs : 2], tcp_ms[1 : 2 * pairs : 2])
+
+
+def outliers(values: Sequence[float]) -> list[int]:
+    """Places of the values far from the median.
+
+    Far is `OUTLIER_SCORE` times the median absolute deviation, scaled to a normal distribution's standard
+    deviation (Iglewicz and Hoaglin, "How to Detect and Handle Outliers", 1993), and `OUTLIER_SHARE` of the
+    median: without the second a run that hardly varies would be full of them.
+
+    Args:
+        values: PLT of the loads of one cell, ms.
+    """
+    if not values:
+        return []
+    away = np.abs(np.subtract(values, np.median(values)))
+    far = max(OUTLIER_SCORE * 1.4826 * float(np.median(away)), OUTLIER_SHARE * float(np.median(values)))
+    return [int(place) for place in np.flatnonzero(away > far)]
 
 
 def p_value(tcp_ms: Sequence[float], tfo_ms: Sequence[float]) -> float | None:

@@ -84,7 +84,7 @@ def summarize_pairs(pairs: Sequence[CellPair], *, torn: bool = False) -> dict[st
 def _cell(pair: CellPair) -> dict[str, Any]:
     tcp_ms, tfo_ms = (pair.plt_ms(mode) for mode in MODES)
     paired = (tcp_ms, tfo_ms) if pair.blocks else ([], [])
-    found = improvement(*paired)
+    found, null = improvement(*paired), null_improvement(paired[0])
     return {
         **pair.key._asdict(),
         "cookies": pair.cookies,
@@ -99,7 +99,9 @@ def _cell(pair: CellPair) -> dict[str, Any]:
         "shift_ms": shift(*paired),
         "p_value": p_value(*paired),
         "verdict": verdict(found),
-        "null_improvement": null_improvement(paired[0]),
+        "null_improvement": null["point"],
+        "null_low": null["low"],
+        "null_high": null["high"],
         "proof": prove(pair),
     }
 

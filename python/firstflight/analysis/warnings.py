@@ -8,6 +8,7 @@ from typing import TypedDict
 from firstflight.analysis.cells import MODES, CellPair
 from firstflight.analysis.proof import prove
 from firstflight.analysis.statistics import chance_of_sign, null_improvement, ratio_of_medians
+from firstflight.analysis.words import plural
 from firstflight.results import LoadRecord
 
 FEW_BLOCKS = 5
@@ -58,7 +59,7 @@ def _failed_loads(pairs: Sequence[CellPair]) -> Iterator[Warning]:
     cells, failed = _select(pairs, lambda record: record["load"]["status"] == "failed")
     if failed:
         reasons = _some([str(record["load"]["error"]) for record in failed])
-        loads = _plural(len(failed), "load")
+        loads = plural(len(failed), "load")
         be = "is" if len(failed) == 1 else "are"
         yield {
             "kind": "failed loads",
@@ -73,8 +74,8 @@ def _requests(
     def check(pairs: Sequence[CellPair]) -> Iterator[Warning]:
         cells, hit = _select(pairs, lambda record: bool(record["load"][column]))
         if hit:
-            requests = _plural(sum(record["load"][column] for record in hit), "request")
-            message = f"{requests} in {_plural(len(hit), 'load')} {what}: {_where(cells)}"
+            requests = plural(sum(record["load"][column] for record in hit), "request")
+            message = f"{requests} in {plural(len(hit), 'load')} {what}: {_where(cells)}"
             yield {"kind": kind, "message": message, "advice": advice}
 
     return check
@@ -84,7 +85,7 @@ def _late_relay(pairs: Sequence[CellPair]) -> Iterator[Warning]:
     cells, late = _select(pairs, lambda record: bool(record["relay"].get("late")))
     if late:
         worst_ms = max(float(record["relay"].get("late_max_ms") or 0) for record in late)
-        seen = f"{_plural(len(late), 'load')} (worst {worst_ms:.1f} ms)"
+        seen = f"{plural(len(late), 'load')} (worst {worst_ms:.1f} ms)"
         yield {
             "kind": "late relay",
             "message": f"the relay was late beyond its bound in {seen}: {_where(cells)}",
@@ -114,7 +115,7 @@ def _few_blocks(pairs: Sequence[CellPair]) -> Iterator[Warning]:
         )
         yield {
             "kind": "few blocks",
-            "message": f"{_plural(blocks, 'paired block')}, {doubt}: {_where(few)}",
+            "message": f"{plural(blocks, 'paired block')}, {doubt}: {_where(few)}",
             "advice": f"`--repeats {FEW_BLOCKS}` or more",
         }
 
@@ -153,7 +154,7 @@ _CHECKS = (
 
 def _is_noise(pair: CellPair) -> bool:
     tcp_ms, tfo_ms = pair.plt_ms("tcp"), pair.plt_ms("tfo")
-    null = null_improvement(tcp_ms) if pair.blocks else None
+    null = null_improvement(tcp_ms)["point"] if pair.blocks else None
     return null is not None and abs(null) >= abs(float(ratio_of_medians(tcp_ms, tfo_ms)))
 
 
@@ -174,7 +175,3 @@ def _some(texts: list[str]) -> str:
     texts = list(dict.fromkeys(texts))
     more = f" and {len(texts) - 3} more" if len(texts) > 3 else ""
     return ", ".join(texts[:3]) + more
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -8,24 +8,12 @@ from rich.console import Console
 from rich.padding import Padding
 
 from firstflight.analysis.critical_path import COMPONENTS, CriticalPath
-from firstflight.analysis.critical_path_fetch import Component
 from firstflight.analysis.explanation import Explanation
+from firstflight.analysis.words import COMPONENT_NAMES
 from firstflight.report import text
 from firstflight.report.plain import plain
 
-COMPONENT_NAMES: dict[Component, str] = {
-    "tcp": "TCP handshake",
-    "tls": "TLS handshake",
-    "connection": "waiting for a connection",
-    "request": "request upload",
-    "propagation": "round trip",
-    "server": "server",
-    "queueing": "queueing",
-    "window": "congestion window",
-    "transfer": "transfer",
-    "processing": "processing",
-}
-"""Components as views name them."""
+__all__ = ["COMPONENT_NAMES", "composition", "heading", "lines", "print_explanations", "requests", "savings"]
 
 _LEAST_MS = 0.5
 """Less than this is not worth a word."""

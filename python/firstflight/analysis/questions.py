@@ -1,0 +1,80 @@
+"""The course's questions, answered for each page from what was measured.
+
+Every sentence has a number of this run in it; where a question cannot be answered, the sentence says what is
+missing. What is said about causes comes from the ledger and from critical paths, else nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from firstflight.analysis.cells import CellPair
+from firstflight.analysis.explanation import Explanation
+from firstflight.analysis.questions_case import Case, cases
+from firstflight.analysis.questions_content import content
+from firstflight.analysis.questions_effect import by_rtt, effect
+from firstflight.analysis.questions_summary import best_and_worst, in_short
+from firstflight.analysis.questions_surprises import surprises
+
+ALL_PAGES = "All pages"
+"""Stands for a page in the last answers of a run with several."""
+
+_QUESTIONS: dict[str, Callable[[Sequence[Case]], Iterator[str]]] = {
+    "What TFO does to the load time": effect,
+    "How the RTT changes it": by_rtt,
+    "Does the content lend itself to it?": content,
+    "What is surprising": surprises,
+    "Summary": in_short,
+    "Best and worst case": best_and_worst,
+}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What answers are made from.
+
+    Attributes:
+        pairs: From `cell_pairs`.
+        summary: Of these pairs, from `summarize_pairs`.
+        explanations: Of those that can be explained, from `explain`; without them less is said about causes.
+    """
+
+    pairs: Sequence[CellPair]
+    summary: Mapping[str, Any]
+    explanations: Sequence[Explanation] = ()
+
+
+@dataclass(frozen=True)
+class PageAnswers:
+    """The answers for one page.
+
+    Attributes:
+        page: Its name, or `ALL_PAGES`.
+        sections: A question's heading and the sentences of its answer, in order.
+    """
+
+    page: str
+    sections: list[tuple[str, list[str]]]
+
+
+def answers(results: Evidence) -> list[PageAnswers]:
+    """The answers for every page, and of a run with several pages those for all of them at the end.
+
+    Args:
+        results: What was measured.
+    """
+    by_page = cases(results.pairs, results.summary["cells"], results.explanations)
+    found = [PageAnswers(page, _sections(of_page, _QUESTIONS)) for page, of_page in by_page.items()]
+    if len(found) < 2:
+        return found
+    everything = [case for of_page in by_page.values() for case in of_page]
+    overall = {name: _QUESTIONS[name] for name in ("Summary", "Best and worst case")}
+    return [*found, PageAnswers(ALL_PAGES, _sections(everything, overall))]
+
+
+def _sections(
+    of_page: Sequence[Case], questions: Mapping[str, Callable[[Sequence[Case]], Iterator[str]]]
+) -> list[tuple[str, list[str]]]:
+    return [(heading, list(answer(of_page))) for heading, answer in questions.items()]

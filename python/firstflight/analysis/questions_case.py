@@ -1,0 +1,115 @@
+"""One cell pair with all that is known of it, and how sentences name it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from firstflight.analysis.cells import CellPair
+from firstflight.analysis.explanation import Explanation
+from firstflight.analysis.words import interval, percent, rtt, varying
+
+
+@dataclass(frozen=True)
+class Case:
+    """A cell pair of a page.
+
+    Attributes:
+        pair: Its loads.
+        cell: Its entry in the summary.
+        explanation: Its critical paths; None where they are not known.
+        setting: What tells its path from others of the page, the RTT aside; empty where nothing does.
+    """
+
+    pair: CellPair
+    cell: Mapping[str, Any]
+    explanation: Explanation | None
+    setting: str
+
+    @property
+    def counts(self) -> bool:
+        """Whether there is a result to speak of: loads to compare, and proof."""
+        return bool(self.cell["n"]) and bool(self.cell["proof"]["ok"])
+
+    @property
+    def rtt_ms(self) -> float:
+        """Round-trip time, ms."""
+        return float(self.cell["rtt_ms"])
+
+    @property
+    def point(self) -> float:
+        """The improvement, a signed fraction."""
+        return float(self.cell["improvement"]["point"])
+
+    @property
+    def saved_ms(self) -> float:
+        """The difference of the medians, signed, ms."""
+        return float(self.cell["tcp_ms"]["median"] - self.cell["tfo_ms"]["median"])
+
+    @property
+    def where(self) -> str:
+        """``100 ms RTT``, with the setting where the page has several."""
+        return f"{rtt(self.rtt_ms)} ms RTT" + (f" ({self.setting})" if self.setting else "")
+
+    @property
+    def improvement(self) -> str:
+        """``+16.3 % (95 % interval +12.0 to +18.4)``."""
+        found = self.cell["improvement"]
+        known = interval(found["low"], found["high"])
+        return f"{percent(found['point'])} ({f'95 % interval {known}' if known else 'no interval'})"
+
+    def is_apart_from(self, other: Case) -> bool:
+        """Whether the two intervals of the improvement do not overlap."""
+        mine, theirs = self.cell["improvement"], other.cell["improvement"]
+        if None in (mine["low"], theirs["low"]):
+            return False
+        return bool(mine["low"] > theirs["high"] or mine["high"] < theirs["low"])
+
+
+def cases(
+    pairs: Sequence[CellPair], cells: Sequence[Mapping[str, Any]], explanations: Sequence[Explanation]
+) -> dict[str, list[Case]]:
+    """The cases of each page, in the order of the summary.
+
+    Args:
+        pairs: From `cell_pairs`.
+        cells: Their entries in the summary, in the same order.
+        explanations: Of those that can be explained.
+    """
+    explained = {id(found.pair): found for found in explanations}
+    fields = varying(cells)
+    found: dict[str, list[Case]] = {}
+    for pair, cell in zip(pairs, cells, strict=True):
+        case = Case(pair, cell, explained.get(id(pair)), _setting(cell, fields))
+        found.setdefault(pair.key.page, []).append(case)
+    return found
+
+
+def overlap(one: Case, other: Case) -> str:
+    """What the two intervals of the improvement say of the difference."""
+    if None in (one.cell["improvement"]["low"], other.cell["improvement"]["low"]):
+        return "without intervals nobody can tell whether by chance"
+    if one.is_apart_from(other):
+        return "the two 95 % intervals do not overlap"
+    return "the two 95 % intervals overlap"
+
+
+def by_setting(found: Sequence[Case]) -> list[list[Case]]:
+    """Cases that count, grouped by what they have in common beside the RTT, RTTs ascending."""
+    groups: dict[str, list[Case]] = {}
+    for case in found:
+        if case.counts:
+            groups.setdefault(case.setting, []).append(case)
+    return [sorted(group, key=lambda case: case.rtt_ms) for group in groups.values()]
+
+
+def _setting(cell: Mapping[str, Any], fields: Sequence[str]) -> str:
+    parts = []
+    if {"down_mbps", "up_mbps"} & set(fields):
+        rates = (cell["down_mbps"], cell["up_mbps"])
+        parts.append("/".join("unlimited" if mbps is None else f"{mbps:g}" for mbps in rates) + " Mbit/s")
+    if "loss" in fields:
+        parts.append(f"{100 * cell['loss']:g} % loss")
+    parts += [str(cell[name]) for name in ("topology", "client", "engine") if name in fields]
+    return ", ".join([*parts, *([f"{cell['cookies']} cookies"] if "cookies" in fields else [])])

@@ -1,0 +1,162 @@
+"""What is surprising about a page, with the reason where the ledger or the critical paths show one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import mean, median
+
+from firstflight.analysis.cells import MODES
+from firstflight.analysis.questions_case import Case, by_setting, overlap
+from firstflight.analysis.questions_effect import falls
+from firstflight.analysis.statistics import outliers
+from firstflight.analysis.words import COMPONENT_NAMES, listed, number, percent, plural, rtt, seconds
+from firstflight.results import LoadRecord
+
+MOST_OUTLIERS = 5
+"""More outliers of a page than this are counted."""
+
+_APART = 0.05
+"""Share of the load time by which a saving is beside what handshakes explain."""
+_WORTH_MS = 5.0
+_MODES = {"tcp": "without TFO", "tfo": "with TFO"}
+
+
+def surprises(found: Sequence[Case]) -> Iterator[str]:
+    """Regressions, falls where the RTT grows, savings beside the bound, outliers, failures."""
+    said = [
+        *map(_regression, (case for case in found if case.counts and case.cell["verdict"] == "slower")),
+        *_falls(found),
+        *_unexplained(found),
+        *_outliers(found),
+        *_failures(found),
+    ]
+    if said:
+        yield from said
+    else:
+        yield _nothing(found)
+
+
+def _regression(case: Case) -> str:
+    return f"At {case.where} the page loads slower with TFO, {case.improvement}{_because(case)}."
+
+
+def _falls(found: Sequence[Case]) -> Iterator[str]:
+    for group in by_setting(found):
+        for before, after in falls(group):
+            points = number(100 * (before.point - after.point), 1)
+            yield (
+                f"From {rtt(before.rtt_ms)} ms to {after.where} the improvement falls by {points} percentage "
+                f"points; {overlap(before, after)}{_because(after)}."
+            )
+
+
+def _unexplained(found: Sequence[Case]) -> Iterator[str]:
+    """Savings far above what the handshakes on the critical path take, or far below it."""
+    for case in found:
+        bound_ms = case.explanation.could_save_ms if case.explanation else None
+        if bound_ms is None or not case.counts:
+            continue
+        apart_ms = case.saved_ms - bound_ms
+        if abs(apart_ms) > _APART * case.cell["tcp_ms"]["median"]:
+            word = "more" if apart_ms > 0 else "less"
+            yield (
+                f"At {case.where} TFO saves {number(case.saved_ms)} ms, {number(abs(apart_ms))} ms {word} "
+                f"than the {number(bound_ms)} ms that handshakes on the critical path take{_because(case)}."
+            )
+
+
+def _outliers(found: Sequence[Case]) -> Iterator[str]:
+    said = [sentence for case in found for mode in MODES for sentence in _outliers_of(case, mode)]
+    yield from said[:MOST_OUTLIERS]
+    if len(said) > MOST_OUTLIERS:
+        yield f"So do {plural(len(said) - MOST_OUTLIERS, 'more load')} of this page."
+
+
+def _outliers_of(case: Case, mode: str) -> Iterator[str]:
+    loads = case.pair.loads(mode)
+    for place in outliers(case.pair.plt_ms(mode)):
+        load = loads[place]["load"]
+        usual_ms = median(case.pair.plt_ms(mode))
+        side = "more" if load["plt_ms"] > usual_ms else "less"
+        yield (
+            f"At {case.where} one load {_MODES[mode]} (block {load['block']}) takes "
+            f"{seconds(load['plt_ms'])}, far {side} than the median of {seconds(usual_ms)}"
+            f"{_ledger(loads[place], loads)}."
+        )
+
+
+def _ledger(record: LoadRecord, others: Sequence[LoadRecord]) -> str:
+    """What the ledger has on one load that it has not on the others."""
+    signs = []
+    for column, noun in (("retransmits", "retransmission"), ("failed_requests", "failed request")):
+        count, usual = (int(record["load"][column] or 0), median(int(o["load"][column] or 0) for o in others))
+        if count > usual:
+            signs.append(f"{plural(count, noun)} (median {number(usual)})")
+    lost = sum(int(row["syn_retransmits"]) for row in record["connections"])
+    if lost:
+        signs.append(f"{plural(lost, 'SYN')} sent again, a second or more each")
+    if record["relay"].get("late"):
+        signs.append(f"the relay was late by {float(record['relay'].get('late_max_ms') or 0):.1f} ms")
+    return f"; the ledger shows {listed(signs)}" if signs else "; the ledger shows no reason"
+
+
+def _failures(found: Sequence[Case]) -> Iterator[str]:
+    for case in found:
+        counts = {mode: case.cell[f"{mode}_loads"]["failed"] for mode in MODES}
+        if any(counts.values()):
+            errors = [str(record["load"]["error"]) for mode in MODES for record in case.pair.failed[mode]]
+            yield (
+                f"At {case.where} {plural(counts['tcp'], 'load')} without TFO and {counts['tfo']} with it "
+                f"failed: {listed(list(dict.fromkeys(errors))[:3])}."
+            )
+
+
+def _because(case: Case) -> str:
+    """What differs between the modes that TFO alone does not explain; empty where nothing is seen."""
+    signs = [*_in_the_ledger(case), *_on_the_path(case)]
+    return f": {listed(signs)}" if signs else "; neither the ledger nor the critical path shows why"
+
+
+def _in_the_ledger(case: Case) -> Iterator[str]:
+    tcp, tfo = (_mean_of(case, mode, "retransmits") for mode in MODES)
+    if tfo - tcp >= 0.5:
+        yield f"{number(tfo, 1)} retransmissions a load with TFO, {number(tcp, 1)} without"
+    lost = [sum(int(row["syn_retransmits"]) for row in r["connections"]) for r in case.pair.loads("tfo")]
+    if sum(lost):
+        yield f"{plural(sum(lost), 'SYN')} with data sent again in {plural(len(lost), 'load')}"
+    proof = case.cell["proof"]
+    if refused := proof["tfo_offered"] - proof["tfo_accepted"]:
+        yield f"servers refused the data of {refused} of {proof['tfo_offered']} SYNs"
+
+
+def _mean_of(case: Case, mode: str, column: str) -> float:
+    return mean(float(record["load"][column] or 0) for record in case.pair.loads(mode))
+
+
+def _on_the_path(case: Case) -> Iterator[str]:
+    """The components of the critical path, handshakes aside, that changed most between the modes."""
+    loads = case.explanation.loads if case.explanation else {}
+    if set(loads) != set(MODES):
+        return
+    before, after = (loads[mode].path.spent_ms() for mode in MODES)
+    grown = {name: after.get(name, 0.0) - before.get(name, 0.0) for name in {*before, *after} - {"tcp"}}
+    worth = sorted(
+        (item for item in grown.items() if abs(item[1]) >= _WORTH_MS), key=lambda item: -abs(item[1])
+    )
+    parts = [
+        f"{number(abs(ms))} ms {'more' if ms > 0 else 'less'} on {COMPONENT_NAMES[name]}"
+        for name, ms in worth[:2]
+    ]
+    if parts:
+        yield f"with TFO the critical path spends {listed(parts)}"
+
+
+def _nothing(found: Sequence[Case]) -> str:
+    known = [case for case in found if case.counts]
+    if not known:
+        return "Without a proved result nothing can be said."
+    worst = min(known, key=lambda case: case.point)
+    return (
+        f"Nothing: in none of {plural(len(known), 'cell')} is the page slower with TFO (the least gain is "
+        f"{percent(worst.point)}), the gain never falls where the RTT grows, and no load is an outlier."
+    )
