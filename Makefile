@@ -8,9 +8,11 @@ SHELL := bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-CLIENTS := chromium wget2 curl
+CLIENTS := chromium wget2 curl man
 LAB := python/firstflight/_bin/firstflight-lab
 PRELOAD := python/firstflight/_bin/libfirstflight_preload.so
+MAN := wheel/data/share/man/man1/firstflight.1
+SITE := target/mkdocs
 
 # A uv on the PATH, else one of our own beside the Rust build.
 UV := $(or $(shell command -v uv),target/uv/bin/uv)
@@ -24,10 +26,10 @@ CRATES := --workspace --exclude firstflight-python --locked
 
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: help build run test lint bench clean system rust
+.PHONY: help build run test lint reference docs bench clean system rust
 
 help: ## list the targets
-	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 16
+	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
 
 build: $(LAB) $(PRELOAD) $(VENV)/.extension ## build everything (the default)
 
@@ -52,13 +54,23 @@ lint: build ## check format, style, types and the stub of the compiled module
 	cargo clippy --quiet --workspace --locked --all-targets -- -D warnings
 	if [ -f deny.toml ] && command -v cargo-deny >/dev/null; then cargo deny check; fi
 
+reference: build ## make the pages anew that are made from the code: commands, plan, results, man page
+	$(BIN)/python -m firstflight.cli.reference >docs/reference/cli.md
+	$(BIN)/python -m firstflight.experiment.reference >docs/reference/plan.md
+	$(BIN)/python -m firstflight.experiment.reference --schema >docs/reference/plan.schema.json
+	$(BIN)/python -m firstflight.results.docs >docs/results.md
+	$(BIN)/python -m firstflight.cli.man >$(MAN)
+
+docs: $(SITE)/.synced ## build the documentation as a site that needs no network: site/index.html
+	$(SITE)/bin/mkdocs build --quiet --strict
+
 bench: build ## measure our own speed
 	cargo bench $(CRATES)
 
 clean: ## remove everything that was built; results stay
-	rm -rf target $(VENV) python/firstflight/_bin python/firstflight/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf target site $(VENV) python/firstflight/_bin python/firstflight/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-system: ## install the clients that tests drive, from the system's packages
+system: ## install the programs that tests drive, from the system's packages
 	@missing=$$(for program in $(CLIENTS); do command -v $$program >/dev/null || printf ' %s' $$program; done); \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -75,13 +87,18 @@ $(PRELOAD): Cargo.toml Cargo.lock $(shell find crates/preload -name '*.rs' -o -n
 	cargo build --release --locked -p firstflight-preload
 	install -D -m 644 target/release/libfirstflight_preload.so $@
 
-$(VENV)/.extension: $(VENV)/.synced $(CORE) pyproject.toml | rust
+$(VENV)/.extension: $(VENV)/.synced $(CORE) $(MAN) pyproject.toml | rust
 	PATH="$(dir $(abspath $(UV))):$$PATH" $(BIN)/maturin develop --release --locked --quiet
 	touch $@
 
 $(VENV)/.synced: requirements.lock $(OWN_UV)
 	$(UV) venv --quiet --no-project --allow-existing --python '>=3.11' $(VENV)
 	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
+	touch $@
+
+$(SITE)/.synced: requirements-docs.lock $(OWN_UV)
+	$(UV) venv --quiet --no-project --allow-existing --python '>=3.11' $(SITE)
+	$(UV) pip sync --quiet --python $(SITE)/bin/python --require-hashes requirements-docs.lock
 	touch $@
 
 target/uv/bin/uv:

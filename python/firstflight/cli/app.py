@@ -17,7 +17,6 @@ _FAILED, _WRONG_CALL = 1, 2
 app = typer.Typer(
     name="firstflight",
     help="How much sooner does this page load, on this path, with TCP Fast Open? With proof.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},

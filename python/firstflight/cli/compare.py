@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from firstflight.cli.completion import complete_side
 from firstflight.cli.talk import data_console, show_json
 
 if TYPE_CHECKING:
@@ -16,9 +17,14 @@ if TYPE_CHECKING:
 
 def command(
     a: Annotated[
-        str, typer.Argument(metavar="A", help="Results folder, or a published table: paper, purdue-1, ...")
+        str,
+        typer.Argument(
+            metavar="A",
+            help="Results folder, or a published table: paper, purdue-1, ...",
+            autocompletion=complete_side,
+        ),
     ],
-    b: Annotated[str, typer.Argument(metavar="B", help="The other one.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The other one.", autocompletion=complete_side)],
     figure: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the figure: .svg, .png, .pdf or .html.")
     ] = None,

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from firstflight.cli.completion import complete_page
 from firstflight.cli.exec_summary import say_summary
 from firstflight.cli.plan_flags import with_path_flags
 from firstflight.cli.talk import Talk
@@ -33,7 +34,12 @@ def command(
     *,
     pages: Annotated[
         list[str] | None,
-        typer.Option("--pages", metavar="PAGE", help="A page to serve; may be given several times."),
+        typer.Option(
+            "--pages",
+            metavar="PAGE",
+            help="A page to serve; may be given several times.",
+            autocompletion=complete_page,
+        ),
     ] = None,
     capture: Annotated[
         Path | None,

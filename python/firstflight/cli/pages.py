@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from firstflight.cli.completion import complete_page
 from firstflight.cli.talk import Talk, data_console, show_json
 from firstflight.experiment.plan import PAPER_PAGES
 from firstflight.pages import LoadedPage, open_pages
@@ -13,7 +14,8 @@ from firstflight.pages import LoadedPage, open_pages
 
 def command(
     specs: Annotated[
-        list[str] | None, typer.Argument(metavar="PAGE", help="Pages [the four embedded ones].")
+        list[str] | None,
+        typer.Argument(metavar="PAGE", help="Pages [the four embedded ones].", autocompletion=complete_page),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> int:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from firstflight.cli.completion import complete_page, key_completer
 from firstflight.experiment.plan import Plan
 
 PATH_KEYS = (
@@ -66,6 +67,7 @@ def _pages() -> inspect.Parameter:
             metavar="PAGE",
             help=_help("pages", "the paper's four"),
             show_default=False,
+            autocompletion=complete_page,
         ),
     ]
     return inspect.Parameter("pages", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
@@ -77,7 +79,13 @@ def _flag(key: str, default: str = "") -> inspect.Parameter:
     name = "--" + key.replace("_", "-")
     names = [f"{name}/--no-{name[2:]}"] if field.annotation is bool else [name]
     metavar = str(extra["metavar"]) if "metavar" in extra else None
-    option = typer.Option(*names, metavar=metavar, help=_help(key, default), show_default=False)
+    option = typer.Option(
+        *names,
+        metavar=metavar,
+        help=_help(key, default),
+        show_default=False,
+        autocompletion=key_completer(key),
+    )
     kind = bool if field.annotation is bool else str
     return inspect.Parameter(
         key, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]

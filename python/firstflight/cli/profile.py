@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from firstflight.cli.completion import complete_page
 from firstflight.cli.talk import Talk
 from firstflight.errors import UsageError
 from firstflight.pages import open_pages
@@ -12,7 +13,12 @@ from firstflight.results import write_whole
 
 
 def command(
-    page: Annotated[str, typer.Argument(metavar="PAGE", help="Archive, mirror, recording or profile.")],
+    page: Annotated[
+        str,
+        typer.Argument(
+            metavar="PAGE", help="Archive, mirror, recording or profile.", autocompletion=complete_page
+        ),
+    ],
     out: Annotated[
         Path, typer.Option("-o", "--out", metavar="FILE.json", help="Where to write the profile.")
     ],

@@ -39,7 +39,11 @@ def command(
     retries: Annotated[
         int,
         typer.Option(
-            "--retries", min=0, max=20, help="How often a page is loaded again that lost something."
+            "--retries",
+            metavar="N",
+            min=0,
+            max=20,
+            help="How often a page is loaded again that lost something.",
         ),
     ] = 1,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,

@@ -1,10 +1,18 @@
-"""The plan of an experiment: one model for TOML files, command-line flags, `--help` and docs/plan.md."""
+"""The plan of an experiment: one model for TOML files, command-line flags, `--help` and docs/reference/plan.md."""
 
 from itertools import product
 from typing import Annotated, Any, Literal, Self
 
 import tomlkit
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+    model_validator,
+)
 
 from firstflight.engines.task import Path, Queue
 from firstflight.experiment import units
@@ -27,11 +35,16 @@ PAPER_PAGES = ("amazon", "nytimes", "wsj", "wikipedia")
 """The embedded profiles: the pages of the paper's Table 1."""
 
 
-Rates = Annotated[tuple[int | None, ...], each(units.parse_rate), write_each(units.write_rate)]
+Rates = Annotated[
+    tuple[int | None, ...],
+    each(units.parse_rate),
+    write_each(units.write_rate),
+    WithJsonSchema({"type": "array", "items": {"type": "string"}}),
+]
 
 
 class Plan(BaseModel):
-    """What is measured. Every field is a TOML key and a flag of `firstflight run`; `docs/plan.md` lists them.
+    """What is measured. Every field is a TOML key and a flag of `firstflight run`; `docs/reference/plan.md` lists them.
 
     Args:
         data: Values as flags (text) or TOML (text, numbers, arrays) hold them.
@@ -76,7 +89,7 @@ class Plan(BaseModel):
         description="Longest queue in front of each link: packets (1000p) or bytes (64kB).",
         json_schema_extra={"metavar": "LENGTH"},
     )
-    mode: Annotated[tuple[str, ...], each(choice("tcp", "tfo"))] = Field(
+    mode: Annotated[tuple[Literal["tcp", "tfo"], ...], each(choice("tcp", "tfo"))] = Field(
         default=("tcp", "tfo"),
         description="Transport treatments to compare: tcp, tfo.",
         json_schema_extra={"metavar": "MODE,..."},

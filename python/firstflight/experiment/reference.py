@@ -1,21 +1,78 @@
-"""The table of plan keys in docs/plan.md, made by `python -m firstflight.experiment.reference`."""
+"""What the plan model says of itself: the page docs/reference/plan.md, and a JSON schema for editors.
 
+`python -m firstflight.experiment.reference` prints the page, with `--schema` the schema.
+"""
+
+import json
 import sys
+from typing import Any
 
 import tomlkit
 
 from firstflight.experiment.plan import Plan
 
+_HEAD = """\
+# Keys of a plan
 
-def reference() -> str:
-    """A Markdown table: every key, its default as TOML, what it means."""
-    defaults = Plan().model_dump(mode="json")
+<!-- Made by `make reference`; a test checks that it is current. -->
+
+Every key is a flag of `firstflight run`, and every flag here a key. [plan.md](../plan.md) says how keys work
+together. [plan.schema.json](plan.schema.json) is the same as a JSON schema; an editor that knows TOML finds it by
+a first line `#:schema PATH/plan.schema.json`.
+
+"""
+
+
+def render_reference() -> str:
+    """The page: every key with its flag, what it takes, its default and meaning."""
+    schema, defaults = plan_schema()["properties"], Plan().model_dump(mode="json")
     rows = [
-        f"| `{key}` | `{tomlkit.item(defaults[key]).as_string()}` | {field.description} |"
+        f"| `{key}` | {_flag(key)} | {_takes(schema[key])} | `{tomlkit.item(defaults[key]).as_string()}` "
+        f"| {field.description} |"
         for key, field in Plan.model_fields.items()
     ]
-    return "\n".join(["| key | default | meaning |", "|---|---|---|", *rows]) + "\n"
+    head = ["| key | flag | takes | default | meaning |", "|---|---|---|---|---|"]
+    return _HEAD + "\n".join([*head, *rows]) + "\n"
+
+
+def plan_schema() -> dict[str, Any]:
+    """The JSON schema of a plan as a results folder keeps it, every value in its plain form."""
+    schema = Plan.model_json_schema(mode="serialization")
+    properties = {
+        key: {name: part for name, part in entry.items() if name not in ("title", "metavar")}
+        for key, entry in schema["properties"].items()
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A plan of firstflight",
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
+def _flag(key: str) -> str:
+    if key == "pages":
+        return "`PAGE ...`"
+    name = "--" + key.replace("_", "-")
+    return f"`{name}`, `--no-{name[2:]}`" if Plan.model_fields[key].annotation is bool else f"`{name}`"
+
+
+def _takes(entry: dict[str, Any]) -> str:
+    """What a key takes, in words."""
+    if "enum" in entry:
+        return " or ".join(f"`{word}`" for word in entry["enum"])
+    if "const" in entry:
+        return f"`{entry['const']}`"
+    if "anyOf" in entry:
+        takes = [_takes(part) for part in entry["anyOf"]]
+        return " or ".join(words for words in takes if words != "whole number" or "number" not in takes)
+    if entry["type"] == "array":
+        return f"list: {_takes(entry['items'])}"
+    words = {"string": "text", "boolean": "`true` or `false`", "integer": "whole number"}
+    return words.get(entry["type"], str(entry["type"]))
 
 
 if __name__ == "__main__":
-    sys.stdout.write(reference())
+    schema = json.dumps(plan_schema(), indent=2) + "\n"
+    sys.stdout.write(schema if "--schema" in sys.argv else render_reference())

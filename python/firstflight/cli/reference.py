@@ -1,0 +1,153 @@
+"""Every command with all it takes, read off the commands themselves, and as a page: docs/reference/cli.md.
+
+`python -m firstflight.cli.reference > docs/reference/cli.md` writes the page; `firstflight.cli.man` makes the
+man page of the same.
+"""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+
+from firstflight.cli.app import app
+
+EXIT_CODES = (
+    ("0", "done"),
+    ("1", "the experiment failed: no laboratory, no room, a load without proof, a cell without a load"),
+    ("2", "the call was wrong; nothing was started"),
+    ("128 + n", "stopped by signal n, as shells count it: 130 after Ctrl-C, 143 after SIGTERM"),
+)
+"""What the program ends with, and why."""
+
+_HEAD = """\
+# Commands and flags
+
+<!-- Made by `make reference`; a test checks that it is current. -->
+
+What `firstflight COMMAND --help` says, of every command. [cli.md](../cli.md) says how commands behave, and
+[plan.md](plan.md) what a plan's keys mean, of which most flags of `run` are made.
+
+| exit code | meaning |
+|---|---|
+"""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """An argument or an option: its names, the value it takes (empty: none), what it means."""
+
+    names: tuple[str, ...]
+    value: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Described:
+    """A command: its name, how it is called, what it does (paragraphs), what it takes."""
+
+    name: str
+    usage: str
+    paragraphs: tuple[str, ...]
+    arguments: tuple[Taken, ...]
+    options: tuple[Taken, ...]
+
+
+def program() -> Described:
+    """The program itself: what it takes before a command."""
+    group, context = _group()
+    options = tuple(_option(option, context) for option in group.params if isinstance(option, TyperOption))
+    usage = "firstflight [OPTIONS] COMMAND [ARGUMENTS]"
+    return Described("firstflight", usage, _paragraphs(group.help), (), options)
+
+
+def commands() -> tuple[Described, ...]:
+    """Every command, in the order of `firstflight --help`."""
+    group, context = _group()
+    return tuple(
+        _describe(command, typer.Context(command, parent=context, info_name=name))
+        for name, command in group.commands.items()
+        if isinstance(command, TyperCommand)
+    )
+
+
+def render_reference() -> str:
+    """The page, as Markdown."""
+    lines = [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES]
+    for command in (program(), *commands()):
+        lines += _section(command)
+    return _HEAD + "\n".join(lines) + "\n"
+
+
+def _group() -> tuple[TyperGroup, typer.Context]:
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    return group, typer.Context(group, info_name="firstflight")
+
+
+def _describe(command: TyperCommand, context: typer.Context) -> Described:
+    arguments = [parameter for parameter in command.params if isinstance(parameter, TyperArgument)]
+    options = [parameter for parameter in command.params if isinstance(parameter, TyperOption)]
+    usage = " ".join([context.command_path, "[OPTIONS]", *map(_placeholder, arguments)])
+    return Described(
+        str(context.info_name),
+        usage,
+        _paragraphs(command.help),
+        tuple(Taken((_name(argument),), "", _meaning(argument, context)) for argument in arguments),
+        tuple(_option(option, context) for option in options),
+    )
+
+
+def _placeholder(argument: TyperArgument) -> str:
+    several = argument.nargs != 1 and "..." not in _name(argument)
+    name = _name(argument) + (" ..." if several else "")
+    return name if argument.required else f"[{name}]"
+
+
+def _name(argument: TyperArgument) -> str:
+    return argument.display_name_raw
+
+
+def _option(option: TyperOption, context: typer.Context) -> Taken:
+    value = "" if option.is_flag else option.metavar or option.display_type(context)
+    return Taken((*option.opts, *option.secondary_opts), value, _meaning(option, context))
+
+
+def _meaning(parameter: TyperArgument | TyperOption, context: typer.Context) -> str:
+    record = parameter.get_help_record(context)
+    return " ".join(record[1].split()) if record else ""
+
+
+def _paragraphs(text: str | None) -> tuple[str, ...]:
+    return tuple(" ".join(part.split()) for part in (text or "").split("\n\n"))
+
+
+def _section(command: Described) -> Iterator[str]:
+    yield from ("", f"## {command.usage.split(' [')[0]}", "")
+    yield from ("```", command.usage, "```", "")
+    for paragraph in command.paragraphs:
+        yield from (paragraph, "")
+    if command.arguments:
+        yield from ("| argument | meaning |", "|---|---|")
+        yield from (f"| `{taken.names[0]}` | {_text(taken)} |" for taken in command.arguments)
+        yield ""
+    yield from ("| flag | value | meaning |", "|---|---|---|")
+    yield from (f"| {_code(taken.names)} | {_values(taken)} | {_text(taken)} |" for taken in command.options)
+
+
+def _code(names: tuple[str, ...]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _values(taken: Taken) -> str:
+    """Choices one by one: a bar would end the column."""
+    return " or ".join(f"`{value}`" for value in taken.value.split("|")) if taken.value else ""
+
+
+def _text(taken: Taken) -> str:
+    return taken.meaning.replace("<", "&lt;").replace("|", "&#124;")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render_reference())

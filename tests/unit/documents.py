@@ -1,0 +1,71 @@
+"""What the documents say, taken apart: links, headings, and the commands they show."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+GENERATED = ROOT / "docs/reference"
+
+
+def documents() -> list[Path]:
+    """Every page for people: the documentation, and what is beside it."""
+    return [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md")), ROOT / "fuzz/README.md"]
+
+
+@dataclass(frozen=True)
+class Document:
+    """A page: its prose and its code blocks, each line with its number."""
+
+    prose: list[tuple[int, str]]
+    code: list[tuple[int, str]]
+
+
+def read(page: Path) -> Document:
+    """A page, its fenced blocks apart from the rest; a line that goes on is one line."""
+    prose: list[tuple[int, str]] = []
+    code: list[tuple[int, str]] = []
+    fenced = False
+    text = page.read_text().replace("\\\n", " ")
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        else:
+            (code if fenced else prose).append((number, line))
+    return Document(prose, code)
+
+
+def links(page: Path) -> list[str]:
+    """Where the page's links and pictures lead, those into the Web aside."""
+    text = "\n".join(re.sub("`[^`]*`", "", line) for _, line in read(page).prose)
+    targets = re.findall(r"\]\(([^)\s]+)\)", text)
+    return [target for target in targets if not re.match(r"[a-z]+:", target)]
+
+
+def anchors(page: Path) -> set[str]:
+    """The names of the page's headings, as links write them."""
+    headings = [line.lstrip("# ") for _, line in read(page).prose if line.startswith("#")]
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def shown_commands(page: Path, program: str) -> Iterator[tuple[int, list[str]]]:
+    """The calls of a program in the page's code blocks: line and arguments."""
+    for number, line in read(page).code:
+        if found := re.match(rf"\s*(?:\S*/)?{program} (\S.*)", line):
+            yield number, _arguments(found[1])
+
+
+def mentioned_commands(page: Path, program: str) -> Iterator[tuple[int, list[str]]]:
+    """The calls of a program within the page's sentences: line and arguments."""
+    for number, line in read(page).prose:
+        for call in re.findall(rf"`(?:\S*/)?{program} ([a-z][^`]*)`", line):
+            yield number, _arguments(call)
+
+
+def _arguments(call: str) -> list[str]:
+    """Arguments up to a remark (after two spaces, or a #) or to what the shell does with the output."""
+    words = shlex.split(re.split(r"\s{2,}(?=[^\s#-])|\s#", call)[0])
+    ends = [position for position, word in enumerate(words) if word in ("|", ">", "&&")]
+    return words[: ends[0]] if ends else words

@@ -1,0 +1,103 @@
+import json
+import subprocess
+from pathlib import Path
+
+import jsonschema
+import pytest
+import typer
+from documents import GENERATED, ROOT, anchors, documents, links, mentioned_commands, shown_commands
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
+
+from firstflight.cli.app import app
+from firstflight.cli.man import render_man
+from firstflight.cli.reference import commands, render_reference
+from firstflight.experiment.plan import Plan
+from firstflight.experiment.reference import plan_schema
+from firstflight.experiment.reference import render_reference as render_plan
+from firstflight.experiment.sources import resolve
+
+MAN = ROOT / "wheel/data/share/man/man1/firstflight.1"
+WRITTEN = [page for page in documents() if page.parent != GENERATED]
+
+
+def parse(arguments: list[str]) -> None:
+    """Parses a call as the program does, the values of a plan's keys too, and runs nothing."""
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    context = typer.Context(group, info_name="firstflight")
+    name, command, rest = group.resolve_command(context, arguments)
+    assert command
+    given = command.make_context(name, rest, parent=context).params
+    if name == "run":
+        resolve({key: value for key, value in given.items() if key in Plan.model_fields and value})
+
+
+@pytest.mark.parametrize("page", documents(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for link in links(page):
+        target, _, anchor = link.partition("#")
+        file = (page.parent / target).resolve() if target else page
+        assert file.exists(), link
+        assert not anchor or anchor in anchors(file), link
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_that_is_shown_can_be_called(page: Path) -> None:
+    for _, arguments in shown_commands(page, "firstflight"):
+        parse(arguments)
+        files = [word for word in arguments if word.startswith(("plans/", "examples/"))]
+        assert [file for file in files if not (ROOT / file).exists()] == []
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_that_is_mentioned_exists_with_its_flags(page: Path) -> None:
+    for _, arguments in mentioned_commands(page, "firstflight"):
+        try:
+            parse(arguments)
+        except TyperException as error:
+            assert error.format_message().startswith("Missing"), arguments
+
+
+def test_every_target_of_make_that_is_shown_or_mentioned_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for page in documents():
+        for _, arguments in (*shown_commands(page, "make"), *mentioned_commands(page, "make")):
+            assert f"\n{arguments[0]}:" in makefile, (page.name, arguments)
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        (GENERATED / "cli.md", render_reference()),
+        (GENERATED / "plan.md", render_plan()),
+        (GENERATED / "plan.schema.json", json.dumps(plan_schema(), indent=2) + "\n"),
+        (MAN, render_man()),
+    ],
+    ids=lambda value: value.name if isinstance(value, Path) else "",
+)
+def test_a_page_that_is_made_from_the_code_is_current(file: Path, text: str) -> None:
+    assert file.read_text() == text, "run: make reference"
+
+
+@pytest.mark.parametrize("plan", [{}, {"topology": "star", "rtt": "20", "jobs": 4, "down": "unlimited"}])
+def test_a_plan_fits_its_schema_and_an_unknown_key_does_not(plan: dict[str, object]) -> None:
+    document = resolve(plan).model_dump(mode="json")
+    jsonschema.validate(document, plan_schema())
+    with pytest.raises(jsonschema.ValidationError, match="delay"):
+        jsonschema.validate({**document, "delay": 20}, plan_schema())
+
+
+def test_man_shows_every_command_and_flag_without_a_warning() -> None:
+    shown = subprocess.run(
+        ["man", "--warnings", "--local-file", str(MAN)],
+        env={"LC_ALL": "C.UTF-8", "MANWIDTH": "100", "MANPAGER": "cat", "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert shown.stderr == ""
+    for command in commands():
+        assert f"\n   {command.usage}\n" in shown.stdout
+        for option in command.options:
+            assert ", ".join(option.names) in shown.stdout
