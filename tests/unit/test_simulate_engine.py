@@ -53,6 +53,14 @@ def test_losses_follow_the_seed(page: LoadedPage) -> None:
     assert all(load["retransmits"] > 0 for load in loads)
 
 
+def test_an_engine_that_keeps_loads_only_counts_the_rest_alike(page: LoadedPage) -> None:
+    kept, counted = (Simulator(keep).load(PLANNED, page) for keep in ("all", "loads"))
+    assert counted["load"] == kept["load"]
+    assert counted["requests"] == counted["connections"] == []
+    assert kept["load"]["requests"] == len(kept["requests"]) > 1
+    assert kept["load"]["connections"] == len(kept["connections"]) > 1
+
+
 def test_a_stopped_simulator_makes_no_load(page: LoadedPage) -> None:
     simulator = Simulator()
     simulator.stop()

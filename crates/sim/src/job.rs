@@ -45,9 +45,23 @@ pub struct Job {
     /// Which segments are lost, beyond what the path loses; for tests.
     #[serde(default)]
     pub lose: Vec<Lose>,
+    /// What the record tells.
+    #[serde(default)]
+    pub keep: Keep,
     /// Whether every segment is noted.
     #[serde(skip)]
     pub trace: bool,
+}
+
+/// What a record tells of a load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Keep {
+    /// Each request and connection too.
+    #[default]
+    All,
+    /// How many there were.
+    Loads,
 }
 
 /// How far each origin is.

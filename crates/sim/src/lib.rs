@@ -40,7 +40,7 @@ mod tcp;
 mod trace;
 mod wire;
 
-pub use job::{Cookies, Job, Mode, OriginRtt};
+pub use job::{Cookies, Job, Keep, Mode, OriginRtt};
 pub use page::SimPage;
 pub use record::{Connection, Counts, Proof, Record, Relay, Request};
 pub use tcp::Algorithm;

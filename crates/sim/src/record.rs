@@ -3,7 +3,7 @@
 use firstflight_loader::RequestRecord;
 use serde::Serialize;
 
-use crate::job::{Cookies, Job, Mode};
+use crate::job::{Cookies, Job, Keep, Mode};
 use crate::ledger::Entry;
 use crate::load::{Loaded, START};
 use crate::page::SimPage;
@@ -20,10 +20,16 @@ pub struct Record {
     pub status: &'static str,
     /// Why it failed.
     pub error: Option<String>,
-    /// Every resource of the page.
+    /// Every resource of the page; empty where the job keeps loads only.
     pub requests: Vec<Request>,
-    /// Every connection that was on the wire.
+    /// Every connection that was on the wire; empty where the job keeps loads only.
     pub connections: Vec<Connection>,
+    /// Resources of the page.
+    pub request_count: u64,
+    /// ... without a complete response.
+    pub failed_requests: u64,
+    /// Connections that were on the wire.
+    pub connection_count: u64,
     /// Connections whose SYN carried a cookie and data.
     pub tfo_offered: u64,
     /// ... whose data the SYN-ACK acknowledged.
@@ -125,16 +131,30 @@ impl Record {
             let text = proof.disagreements.join("; ");
             (!proof.ok).then(|| format!("no proof: {text}"))
         });
-        let requests = loaded.record.requests.iter();
+        let requests = &loaded.record.requests;
+        let has_failed = |request: &&RequestRecord| request.error.is_some() || request.status.is_none();
+        let rows = if job.keep == Keep::All {
+            requests.as_slice()
+        } else {
+            &[]
+        };
         Self {
             plt_ms: loaded.record.plt.map(ms),
             first_byte_ms: loaded.record.first_byte.map(ms),
             status: if error.is_none() { "ok" } else { "failed" },
             error,
-            requests: requests
+            requests: rows
+                .iter()
                 .map(|request| Request::new(page, loaded, request))
                 .collect(),
-            connections: connections(page, loaded),
+            connections: if job.keep == Keep::All {
+                connections(page, loaded)
+            } else {
+                Vec::new()
+            },
+            request_count: requests.len() as u64,
+            failed_requests: requests.iter().filter(has_failed).count() as u64,
+            connection_count: used().count() as u64,
             tfo_offered: count(Entry::offered),
             tfo_accepted: count(Entry::accepted),
             bytes_down: sum(|entry| entry.bytes_down),

@@ -49,8 +49,6 @@ def record_of(planned: PlannedLoad, started_at: str | None, answer: Mapping[str,
 def _load_row(planned: PlannedLoad, started_at: str | None, answer: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of `loads`: what was planned, then what came of it."""
     path = planned.path
-    requests = answer.get("requests")
-    failed = [row for row in requests or [] if row.get("error") or row.get("status") is None]
     return {
         "load_id": planned.load_id,
         "block": planned.block,
@@ -70,10 +68,8 @@ def _load_row(planned: PlannedLoad, started_at: str | None, answer: Mapping[str,
         "started_at": started_at,
         "plt_ms": answer.get("plt_ms"),
         "first_byte_ms": answer.get("first_byte_ms"),
-        "requests": None if requests is None else len(requests),
-        "failed_requests": None if requests is None else len(failed),
+        **_counts(answer),
         "unmatched_requests": answer.get("unmatched_requests"),
-        "connections": len(answer["connections"]) if "connections" in answer else None,
         "tfo_offered": answer.get("tfo_offered"),
         "tfo_accepted": answer.get("tfo_accepted"),
         "bytes_down": answer.get("bytes_down"),
@@ -81,6 +77,20 @@ def _load_row(planned: PlannedLoad, started_at: str | None, answer: Mapping[str,
         "retransmits": answer.get("retransmits"),
         "status": answer["status"],
         "error": answer.get("error"),
+    }
+
+
+def _counts(answer: Mapping[str, Any]) -> dict[str, int | None]:
+    """As the engine counted, or of the rows that it gave."""
+    if "request_count" in answer:
+        requests, failed = answer["request_count"], answer["failed_requests"]
+        return {"requests": requests, "failed_requests": failed, "connections": answer["connection_count"]}
+    rows, connections = answer.get("requests"), answer.get("connections")
+    failed_rows = [row for row in rows or [] if row.get("error") or row.get("status") is None]
+    return {
+        "requests": None if rows is None else len(rows),
+        "failed_requests": None if rows is None else len(failed_rows),
+        "connections": None if connections is None else len(connections),
     }
 
 

@@ -23,9 +23,13 @@ class Simulator:
     """Makes loads on the virtual clock; implements `engines.task.Engine`.
 
     The same load gives the same record, whenever and wherever it is made: `started_at` is null.
+
+    Args:
+        keep: As in the plan: with `loads` requests and connections are counted only, in half the time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, keep: str = "all") -> None:
+        self._keep = keep
         self._pages: OrderedDict[tuple[str, bool], tuple[LoadedPage, _core.Simulator]] = OrderedDict()
         self._lock = Lock()
         self._stopped = Event()
@@ -50,10 +54,9 @@ class Simulator:
         """Makes one load; what goes wrong is in the record."""
         if self._stopped.is_set():
             raise EngineStoppedError
+        job = json.dumps({**_job(planned, page), "keep": self._keep})
         try:
-            answer = json.loads(
-                self._prepared(page, planned.server_time).load(json.dumps(_job(planned, page)))
-            )
+            answer = json.loads(self._prepared(page, planned.server_time).load(job))
         except ValueError as error:
             return record_of(planned, None, failure(str(error)))
         record = record_of(planned, None, answer)

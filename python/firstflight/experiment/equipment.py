@@ -40,6 +40,7 @@ class Equipment:
         browser: As in the plan.
         har: Folder for a HAR of each load; `None`: none is kept.
         screenshots: Folder for a picture of each load; `None`: none is kept.
+        keep: As in the plan.
     """
 
     engine: str
@@ -47,6 +48,7 @@ class Equipment:
     browser: str = ""
     har: Path | None = None
     screenshots: Path | None = None
+    keep: str = "all"
 
     @classmethod
     def of(cls, plan: Plan, folder: Path) -> "Equipment":
@@ -59,6 +61,7 @@ class Equipment:
             plan.browser,
             har if plan.har else None,
             screenshots if plan.screenshots else None,
+            plan.keep,
         )
 
     def __call__(self) -> Engine:
@@ -71,7 +74,7 @@ class Equipment:
         if self.engine == "simulate":
             from firstflight.engines.simulate import Simulator  # noqa: PLC0415 (needs nothing of this system)
 
-            return Simulator()
+            return Simulator(self.keep)
         return Emulator(clients=self._clients())
 
     def versions(self) -> dict[str, str]:
