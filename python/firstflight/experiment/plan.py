@@ -1,4 +1,4 @@
-"""The plan of an experiment: one model for TOML files, command-line flags, `--help` and docs/reference/plan.md."""
+"""The plan of an experiment: one model for TOML files, flags, `--help` and docs/reference/plan.md."""
 
 from itertools import product
 from typing import Annotated, Any, Literal, Self
@@ -44,7 +44,7 @@ Rates = Annotated[
 
 
 class Plan(BaseModel):
-    """What is measured. Every field is a TOML key and a flag of `firstflight run`; `docs/reference/plan.md` lists them.
+    """What is measured. Every field is a TOML key and a flag of `firstflight run`: docs/reference/plan.md.
 
     Args:
         data: Values as flags (text) or TOML (text, numbers, arrays) hold them.
