@@ -53,7 +53,7 @@ def anchors(page: Path) -> set[str]:
 def shown_commands(page: Path, program: str) -> Iterator[tuple[int, list[str]]]:
     """The calls of a program in the page's code blocks: line and arguments."""
     for number, line in read(page).code:
-        if found := re.match(rf"\s*(?:\S*/)?{program} (\S.*)", line):
+        if found := re.match(rf"\s*(?:\$ )?(?:\w+ \| )?(?:\S*/)?{program} (\S.*)", line):
             yield number, _arguments(found[1])
 
 
