@@ -62,7 +62,7 @@ reference: build ## make the pages anew that are made from the code: commands, p
 	$(BIN)/python -m firstflight.cli.man >$(MAN)
 
 docs: $(SITE)/.synced ## build the documentation as a site that needs no network: site/index.html
-	$(SITE)/bin/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --quiet --strict
 
 bench: build ## measure our own speed
 	cargo bench $(CRATES)
