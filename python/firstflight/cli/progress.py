@@ -53,11 +53,12 @@ class _Bar(Watch):
     def calibrating(self, paths: int) -> None:
         self._bar.add_task(f"calibrating {paths} path{'s' if paths > 1 else ''}", total=None)
 
-    def starting(self, planned: int, made: int) -> None:
+    def starting(self, planned: int, made: int, wide: int) -> None:
         for task in self._bar.task_ids:
             self._bar.remove_task(task)
         self._task = self._bar.add_task("loads", total=planned, completed=made)
-        self._talk.note(f"{planned} loads planned" + (f", {made} made already" if made else ""))
+        cells = f"{wide} cell{'s' if wide > 1 else ''} still too wide: " if wide else ""
+        self._talk.note(f"{cells}{planned} loads planned" + (f", {made} made already" if made else ""))
 
     def made(self, record: Record, *, settled: bool) -> None:
         load = record["load"]

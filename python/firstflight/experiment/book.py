@@ -1,7 +1,7 @@
 """Where the loads of a run are written down: journal, tally and watch together, each attempt once."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -50,9 +50,13 @@ class Book:
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
 
-    def left(self) -> Iterator[Block]:
-        """What is missing: blocks with only those of their loads that no run has settled."""
-        for number in range(len(self.schedule)):
+    def is_left(self, numbers: Iterable[int]) -> bool:
+        """Whether anything of those blocks is missing."""
+        return not all(map(self.tally.is_block_settled, numbers))
+
+    def left(self, numbers: Iterable[int]) -> Iterator[Block]:
+        """What is missing of those blocks: each with only those of its loads that no run has settled."""
+        for number in numbers:
             if not self.tally.is_block_settled(number):
                 block = self.schedule[number]
                 loads = tuple(load for load in block.loads if not self.tally.is_settled(load.order))

@@ -50,8 +50,7 @@ def results_folder(folder: Path, plan: Plan, *, resume: bool) -> Iterator[None]:
         ) from error
     try:
         _lock(handle, folder)
-        if not resume:
-            write_whole(folder / PLAN, plan.to_toml().encode())
+        write_whole(folder / PLAN, plan.to_toml().encode())
         yield
     finally:
         os.close(handle)

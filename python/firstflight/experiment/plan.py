@@ -26,14 +26,18 @@ from firstflight.experiment.values import (
     parse_rtt,
     parse_switch,
     parse_text,
+    parse_width,
     whole,
     write_each,
     write_plain,
+    write_width,
 )
 
 PAPER_PAGES = ("amazon", "nytimes", "wsj", "wikipedia")
 """The embedded profiles: the pages of the paper's Table 1."""
 
+FIRST_LOOK = 10
+"""With `until`: repeats of each cell before its interval is first looked at; docs/statistics.md says why."""
 
 Rates = Annotated[
     tuple[int | None, ...],
@@ -164,6 +168,18 @@ class Plan(BaseModel):
         description="Loads of each page on each path in each mode.",
         json_schema_extra={"metavar": "N"},
     )
+    until: Annotated[float | Literal["off"], BeforeValidator(parse_width), PlainSerializer(write_width)] = (
+        Field(
+            default="off",
+            description="Repeat each cell until the interval of its improvement is so narrow, as 2%; or off.",
+            json_schema_extra={"metavar": "WIDTH"},
+        )
+    )
+    most_repeats: Annotated[int, BeforeValidator(whole("a number of repeats", 1, 100_000))] = Field(
+        default=100,
+        description="With until: the most repeats of a cell, however wide its interval is.",
+        json_schema_extra={"metavar": "N"},
+    )
     keep: Annotated[Literal["all", "loads"], BeforeValidator(choice("all", "loads"))] = Field(
         default="all",
         description="all: every load with its requests and connections. loads: its row only, for sweeps.",
@@ -209,6 +225,22 @@ class Plan(BaseModel):
             )
         return self
 
+    @model_validator(mode="after")
+    def _until_can_be_reached(self) -> Self:
+        if self.until == "off":
+            return self
+        if set(self.mode) != {"tcp", "tfo"}:
+            raise BadValueError(
+                "until: needs both modes to compare", "add --mode tcp,tfo, or leave until out"
+            )
+        least = max(self.repeats, FIRST_LOOK)
+        if self.most_repeats < least:
+            raise BadValueError(
+                f"most_repeats: {self.most_repeats} is less than the {least} before the first look",
+                "give a larger --most-repeats, or use --repeats without --until",
+            )
+        return self
+
     def rates(self) -> list[tuple[int | None, int | None]]:
         """Every (down, up) to be measured, bit/s; `None` is unlimited."""
         if self.topology == "star":
@@ -223,8 +255,14 @@ class Plan(BaseModel):
         ]
 
     def measures_the_same_as(self, other: "Plan") -> bool:
-        """Whether both lead to the same loads. How many are made at a time (`jobs`) does not matter."""
-        return self.model_copy(update={"jobs": "auto"}) == other.model_copy(update={"jobs": "auto"})
+        """Whether both lead to the same loads, or to the same and more of them.
+
+        How many are made at a time (`jobs`) does not matter; nor, with `until`, when cells have enough.
+        """
+        free: dict[str, Any] = {"jobs": "auto"}
+        if "off" not in (self.until, other.until):
+            free |= {"until": 1.0, "most_repeats": 1}
+        return self.model_copy(update=free) == other.model_copy(update=free)
 
     def to_toml(self) -> str:
         """The plan as a TOML document, each key under its description."""

@@ -11,7 +11,7 @@ pages opened, when their turn comes, and records go to the journal.
 from collections.abc import Sequence
 from pathlib import Path
 
-from firstflight.engines.task import Engine
+from firstflight.engines.task import Calibration, Engine
 from firstflight.experiment.attempts import MAX_ATTEMPTS
 from firstflight.experiment.book import Book
 from firstflight.experiment.catalogue import Catalogue
@@ -21,8 +21,10 @@ from firstflight.experiment.equipment import threads
 from firstflight.experiment.folder import results_folder
 from firstflight.experiment.interrupt import Interrupted, interruptible
 from firstflight.experiment.plan import Plan
+from firstflight.experiment.rounds import Rounds
 from firstflight.experiment.schedule import Schedule, schedule
 from firstflight.experiment.tally import Outcome, Tally
+from firstflight.experiment.values import write_width
 from firstflight.experiment.watch import Watch
 from firstflight.pages import LoadedPage
 from firstflight.results import Journal
@@ -66,20 +68,45 @@ def run_experiment(
         check_pages_unchanged(folder, pages.fingerprints)
         write_profiles(folder, (page.page for page in pages))
         book = _book(plan, planned, folder, watch)
+        rounds = Rounds(planned, book.tally, plan.until)
         stopped_by = None
         try:
             with interruptible():
-                if book.tally.settled < planned.loads:
-                    paths = plan.paths()
-                    watch.calibrating(len(paths))
-                    calibrations = crew.calibrate(paths, watch)
-                    machines = crew.machines()
-                    write_environment(folder, clients or {}, pages.fingerprints, calibrations, machines)
-                watch.starting(planned.loads, book.tally.settled)
-                crew.make(book.left(), pages, book)
+                calibrated = False
+                for due in rounds:
+                    if not calibrated and book.is_left(due.blocks):
+                        calibrations = _calibrate(plan, crew, watch)
+                        machines = crew.machines()
+                        write_environment(folder, clients or {}, pages.fingerprints, calibrations, machines)
+                        calibrated = True
+                    watch.starting(due.loads, min(book.tally.settled, due.loads), due.wide)
+                    crew.make(book.left(due.blocks), pages, book)
+                _warn_of_wide(rounds, plan, watch)
         except Interrupted as interrupted:
             stopped_by = interrupted.signal
-        return book.tally.outcome(stopped_by)
+        return book.tally.outcome(stopped_by, rounds.loads)
+
+
+def _calibrate(plan: Plan, crew: Crew, watch: Watch) -> list[Calibration]:
+    paths = plan.paths()
+    watch.calibrating(len(paths))
+    return crew.calibrate(paths, watch)
+
+
+def _warn_of_wide(rounds: Rounds, plan: Plan, watch: Watch) -> None:
+    wide = rounds.too_wide()
+    if wide:
+        cells = ", ".join(f"{name} ({_width(width)})" for name, width in list(wide.items())[:3])
+        more = f" and {len(wide) - 3} more" if len(wide) > 3 else ""
+        wanted = write_width(plan.until)
+        watch.warn(
+            f"after {plan.most_repeats} repeats intervals are wider than {wanted}: {cells}{more}",
+            "the report says what makes it noisy; to go on: --resume and a larger --most-repeats",
+        )
+
+
+def _width(width: float | None) -> str:
+    return "no interval" if width is None else f"{100 * width:.1f} %"
 
 
 def _book(plan: Plan, planned: Schedule, folder: Path, watch: Watch) -> Book:

@@ -4,6 +4,9 @@ A block is one repeat of all modes of a page and path, back to back, so that wha
 work on the machine) meets every mode alike. Inside blocks the order is balanced: over each run of as many
 repeats as there are modes, every mode stands in every place once.
 
+With `until` the blocks come in rounds, each shuffled for itself: `FIRST_LOOK` repeats of every cell, then a
+quarter more at a time, up to `most_repeats`. Whoever runs them leaves out cells that need no more.
+
 Nothing drifts on a virtual clock: simulated blocks are not shuffled, so that those of a page, which needs to
 be opened for them, stand together.
 """
@@ -18,7 +21,7 @@ from itertools import islice
 from typing import NamedTuple, overload
 
 from firstflight.engines.task import Path, PlannedLoad
-from firstflight.experiment.plan import Plan
+from firstflight.experiment.plan import FIRST_LOOK, Plan
 
 _CELLS_AT_HAND = 4096
 
@@ -46,9 +49,11 @@ class Schedule(Sequence[Block]):
         self.pages = tuple(pages)
         self._plan = plan
         self._paths = plan.paths()
-        self._units = array("L", range(len(self.pages) * len(self._paths) * plan.repeats))
-        if plan.engine == "emulate":
-            _dice(plan.seed, "blocks").shuffle(self._units)
+        self._turns = _turns(plan)
+        self._repeats = self._turns[-1].stop
+        self._units = array("L")
+        for turn in self._turns:
+            self._units.extend(self._shuffled(turn))
 
     def __len__(self) -> int:
         return len(self._units)
@@ -77,22 +82,46 @@ class Schedule(Sequence[Block]):
     @property
     def cells(self) -> int:
         """How many cells are planned: pages by paths by modes."""
-        return self.loads // self._plan.repeats
+        return self.pairs * self.modes
+
+    @property
+    def pairs(self) -> int:
+        """How many cell pairs are planned: pages by paths."""
+        return len(self.pages) * len(self._paths)
+
+    @property
+    def rounds(self) -> list[range]:
+        """The numbers of the blocks of each round; all of them in one without `until`."""
+        return [range(turn.start * self.pairs, turn.stop * self.pairs) for turn in self._turns]
+
+    def pair(self, block: int) -> int:
+        """The number of the cell pair of a block, below `pairs`."""
+        return self._units[block] // self._repeats
+
+    def pair_name(self, pair: int) -> str:
+        """Page and RTT of a cell pair, for people."""
+        page, path = divmod(pair, len(self._paths))
+        return f"{self.pages[page]} {self._paths[path].rtt_ms:g} ms"
 
     def cell(self, order: int, mode: str) -> int:
         """The number of the cell of a load, below `cells`."""
-        cell = int(self._units[order // self.modes]) // self._plan.repeats
-        return cell * self.modes + self._plan.mode.index(mode)
+        return self.pair(order // self.modes) * self.modes + self._plan.mode.index(mode)
 
     def page(self, order: int) -> str:
         """The page of the load at that place in the order."""
-        return self.pages[self._units[order // self.modes] // (len(self._paths) * self._plan.repeats)]
+        return self.pages[self.pair(order // self.modes) // len(self._paths)]
+
+    def _shuffled(self, turn: range) -> "array[int]":
+        units = array("L", (pair * self._repeats + repeat for pair in range(self.pairs) for repeat in turn))
+        if self._plan.engine == "emulate":
+            _dice(self._plan.seed, "blocks", *([turn.start] if turn.start else [])).shuffle(units)
+        return units
 
     def _unit(self, number: int) -> "_Unit":
-        cell, repeat = divmod(number, self._plan.repeats)
+        cell, repeat = divmod(number, self._repeats)
         page, path = divmod(cell, len(self._paths))
         name = _cell(self.pages[page], self._paths[path])
-        modes = _orders(self._plan.mode, self._plan.repeats, self._plan.seed, name)[repeat]
+        modes = _orders(self._plan.mode, self._repeats, self._plan.seed, name)[repeat]
         return _Unit(self.pages[page], self._paths[path], repeat + 1, modes)
 
 
@@ -107,6 +136,17 @@ def load_id(page: str, path: Path, mode: str, repeat: int) -> str:
     `r` is the RTT in ms, `d` and `u` the rates in Mbit/s (`inf` is unlimited); repeats count from 1.
     """
     return f"{_cell(page, path)}-{mode}-{repeat:03d}"
+
+
+def _turns(plan: Plan) -> list[range]:
+    """The repeats of each round, from 0. What is added balances the places of modes by itself."""
+    if plan.until == "off":
+        return [range(plan.repeats)]
+    turns = [range(max(plan.repeats, FIRST_LOOK))]
+    while (made := turns[-1].stop) < plan.most_repeats:
+        more = len(plan.mode) * max(1, made // (4 * len(plan.mode)))
+        turns.append(range(made, min(made + more, plan.most_repeats)))
+    return turns
 
 
 class _Unit(NamedTuple):

@@ -43,6 +43,7 @@ class Tally:
         self._unproved = bytearray(schedule.loads)
         self._made_in = array("L", bytes(8 * schedule.cells))
         self._ok_in = array("L", bytes(8 * schedule.cells))
+        self._plt_ms = array("d", bytes(8 * schedule.loads))
 
     def note(self, record: LoadRecord) -> None:
         """Counts a record; a later one of the same load replaces it.
@@ -59,6 +60,11 @@ class Tally:
         self._ok[order] = ok
         self._unproved[order] = record["proof"].get("ok") is False
         self._settled[order] = is_settled(record)
+        self._plt_ms[order] = load["plt_ms"] if ok else 0.0
+
+    def plt_ms(self, order: int) -> float | None:
+        """Page load time of the load at that place, ms; None if it was not made or did not end ok."""
+        return self._plt_ms[order] if self._ok[order] else None
 
     def attempts(self, order: int) -> int:
         """How often the load at that place was made."""
@@ -78,10 +84,10 @@ class Tally:
         first = number * self._schedule.modes
         return all(self._settled[first : first + self._schedule.modes])
 
-    def outcome(self, signal: int | None) -> Outcome:
-        """The counts; `signal` is what stopped the run."""
+    def outcome(self, signal: int | None, planned: int) -> Outcome:
+        """The counts; `signal` is what stopped the run, `planned` how many loads it was to make."""
         return Outcome(
-            planned=self._schedule.loads,
+            planned=planned,
             made=self._schedule.loads - self._attempts.count(0),
             unproved=sum(self._unproved),
             empty_cells=sum(made > 0 and not ok for made, ok in zip(self._made_in, self._ok_in, strict=True)),

@@ -76,6 +76,26 @@ def parse_loss(value: object) -> float:
     return loss
 
 
+def parse_width(value: object) -> float | str:
+    """How wide an interval of the improvement may be, a fraction; or `off`."""
+    if value == "off":
+        return "off"
+    hint = "write percentage points above 0 and up to 100, such as 2%; or off"
+    text = value.strip().removesuffix("%") if isinstance(value, str) else value
+    try:
+        percent = parse_number(text, "a width in percent", hint)
+    except BadValueError:
+        raise BadValueError(f"{quoted(value)} is not a width in percent, nor off", hint) from None
+    if not 0.01 <= percent <= 100:
+        raise BadValueError(f"{quoted(value)} is out of range", hint)
+    return round(percent / 100, 9)
+
+
+def write_width(width: float | str) -> str:
+    """The inverse of `parse_width`."""
+    return width if isinstance(width, str) else f"{100 * width:.7g}%"
+
+
 def parse_jobs(value: object) -> int | str:
     """Loads at a time, or `auto`."""
     return "auto" if value == "auto" else whole("a number of loads at a time, nor auto", 1, 256)(value)

@@ -9,8 +9,11 @@ class Watch:
     def calibrating(self, paths: int) -> None:
         """Calibration of so many paths begins."""
 
-    def starting(self, planned: int, made: int) -> None:
-        """Loads begin: so many are planned, so many of them were made by earlier runs."""
+    def starting(self, planned: int, made: int, wide: int) -> None:
+        """Loads begin: so many are planned up to here, so many of them are made.
+
+        With `until` once for each round: so many cell pairs were still too wide before it.
+        """
 
     def made(self, record: Record, *, settled: bool) -> None:
         """A load was made; one that is not `settled` had a late relay and is made again."""
