@@ -1,3 +1,4 @@
+import json
 import random
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from synthetic_results import failed_record, load_record, write_journal
 from firstflight.errors import UsageError
 from firstflight.results import CONNECTIONS, LOADS, REQUESTS, TABLES, Journal, LoadRecord, write_tables
 from firstflight.results.docs import render_docs
+from firstflight.results.loads_only import scan_loads
 from firstflight.results.schema import Table
 
 DESIGNED = {
@@ -66,6 +68,45 @@ def test_row_order_does_not_depend_on_the_order_of_the_run(tmp_path: Path) -> No
     one = write_tables(write_journal(tmp_path / "one", records()))
     two = write_tables(write_journal(tmp_path / "two", shuffled))
     assert [p.read_bytes() for p in one] == [p.read_bytes() for p in two]
+
+
+def test_a_journal_of_loads_alone_gives_the_same_bytes_read_in_columns_or_line_by_line(
+    tmp_path: Path,
+) -> None:
+    alone = [record | {"requests": [], "connections": []} for record in [*records(), load_record(block=1)]]
+    random.Random(3).shuffle(alone)
+    columns = write_journal(tmp_path / "columns", alone)  # type: ignore[arg-type]
+    lines = write_journal(tmp_path / "lines", alone)  # type: ignore[arg-type]
+    journal = lines / "journal.jsonl"
+    journal.write_text(journal.read_text().replace("[]", "[ ]") + '{"cut": "sho')
+    assert scan_loads(journal, tmp_path) is None
+    assert scan_loads(columns / "journal.jsonl", tmp_path) is not None
+    one, two = write_tables(columns), write_tables(lines)
+    assert pl.read_parquet(one[0]).height == len(records())
+    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("plt_ms", "soon", "plt_ms is 'soon'"),
+        ("plt_ms", -1.0, "plt_ms is -1.0"),
+        ("mode", None, "mode is null"),
+        ("status", "fine", "status is 'fine'"),
+        ("started_at", "today", "expected time with offset"),
+    ],
+)
+def test_a_damaged_journal_of_loads_alone_is_refused_with_its_line(
+    tmp_path: Path, key: str, value: object, says: str
+) -> None:
+    alone = [record | {"requests": [], "connections": []} for record in records()]
+    journal = write_journal(tmp_path, alone) / "journal.jsonl"  # type: ignore[arg-type]
+    first, second, *rest = journal.read_text().splitlines()
+    line = json.loads(second)
+    line["load"][key] = value
+    journal.write_text("\n".join([first, json.dumps(line), *rest, ""]))
+    with pytest.raises(UsageError, match=rf"journal.jsonl:2: .*{says}"):
+        write_tables(tmp_path)
 
 
 def test_a_second_call_replaces_the_tables_and_leaves_no_other_file(tmp_path: Path) -> None:

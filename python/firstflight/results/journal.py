@@ -71,7 +71,7 @@ class Journal:
         self.torn = False
         place = 0
         for number, line in enumerate(self._lines(), start=1):
-            if line.endswith(b"\n") or _is_json(line):
+            if line.endswith(b"\n") or is_json(line):
                 yield place, self._parse(line, number)
             else:
                 self.torn = True
@@ -137,7 +137,7 @@ class Journal:
 
     def _repair(self, handle: int) -> None:
         tail = _tail(handle)
-        if tail and _is_json(tail):
+        if tail and is_json(tail):
             _write_all(handle, b"\n")
         elif tail:
             os.ftruncate(handle, os.fstat(handle).st_size - len(tail))
@@ -170,7 +170,8 @@ def _tail(handle: int) -> bytes:
     return tail.rpartition(b"\n")[2]
 
 
-def _is_json(text: bytes) -> bool:
+def is_json(text: bytes) -> bool:
+    """Whether a last line without its newline is whole."""
     try:
         json.loads(text)
     except (ValueError, RecursionError):

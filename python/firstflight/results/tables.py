@@ -22,7 +22,8 @@ import polars as pl
 from firstflight.errors import UsageError
 from firstflight.results.files import journal_path
 from firstflight.results.journal import Journal
-from firstflight.results.schema import CONNECTIONS, LOADS, REQUESTS, TABLES, LoadRecord, Table
+from firstflight.results.loads_only import scan_loads
+from firstflight.results.schema import CONNECTIONS, LOADS, REQUESTS, LoadRecord, Table
 
 _LOADS_AT_ONCE = 256
 _ROW_GROUP = 100_000
@@ -63,18 +64,26 @@ def write_tables(folder: Path) -> list[Path]:
         UsageError: The folder has no readable journal, or cannot be written to.
     """
     journal = Journal(journal_path(folder))
-    places = _places(journal)
     try:
-        with tempfile.TemporaryDirectory(prefix=".tables.", dir=folder) as parts:
-            for number, records in enumerate(_pieces(journal.path, places)):
-                for name, frame in _FRAMES.items():
-                    frame(records).write_parquet(Path(parts) / f"{name}-{number:08d}.parquet")
-            return [_join(Path(parts), folder, table) for table in TABLES]
+        with tempfile.TemporaryDirectory(prefix=".tables.", dir=folder) as name:
+            parts = Path(name)
+            loads = scan_loads(journal.path, parts)
+            if loads is None:
+                _write_parts(journal, parts)
+                loads = _joined(parts, LOADS)
+            rows = {LOADS: loads, **{table: _joined(parts, table) for table in (REQUESTS, CONNECTIONS)}}
+            return [_sink(found, parts, folder, table) for table, found in rows.items()]
     except OSError as error:
         raise UsageError(
             f"{folder}: cannot be written: {error.strerror or error}",
             "make the results folder writable, free some space, or copy it to a place that is",
         ) from error
+
+
+def _write_parts(journal: Journal, parts: Path) -> None:
+    for number, records in enumerate(_pieces(journal.path, _places(journal))):
+        for name, frame in _FRAMES.items():
+            frame(records).write_parquet(parts / f"{name}-{number:08d}.parquet")
 
 
 def _places(journal: Journal) -> array[int]:
@@ -109,9 +118,12 @@ def _record(file: BinaryIO, place: int) -> LoadRecord:
     return record
 
 
-def _join(parts: Path, folder: Path, table: Table) -> Path:
+def _joined(parts: Path, table: Table) -> pl.LazyFrame:
     files = sorted(parts.glob(f"{table.name}-*.parquet"))
-    rows = pl.scan_parquet(files) if files else pl.LazyFrame(schema=table.schema)
+    return pl.scan_parquet(files) if files else pl.LazyFrame(schema=table.schema)
+
+
+def _sink(rows: pl.LazyFrame, parts: Path, folder: Path, table: Table) -> Path:
     whole = parts / f"{table.name}.parquet"
     rows.sink_parquet(whole, row_group_size=_ROW_GROUP)
     return whole.replace(folder / whole.name)

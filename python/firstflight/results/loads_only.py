@@ -1,0 +1,88 @@
+"""Journals of loads alone, as a sweep leaves them: read in columns, five times as fast as line by line.
+
+Nothing is judged here: where a line is damaged, or has requests or connections, the journal is left to be
+read line by line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import polars as pl
+
+from firstflight.results.journal import is_json
+from firstflight.results.schema import JOURNAL_FORMAT, LOADS, STATUSES
+
+_PIECE_BYTES = 1 << 26
+_NOTHING_ELSE = b'"requests": [], "connections": []'
+"""As `journal.encode` writes it; inside a JSON text its quotes would be escaped."""
+
+_TEXTS = {
+    column.name: pl.String() if column.dtype.is_temporal() else column.dtype for column in LOADS.columns
+}
+_LINE = pl.Schema({"format": pl.String(), "load": pl.Struct(_TEXTS)})
+
+
+def scan_loads(journal: Path, parts: Path) -> pl.LazyFrame | None:
+    """The loads table of a journal, in the order of the run.
+
+    Args:
+        journal: The journal file.
+        parts: A folder to work in.
+
+    Returns:
+        `None` where the journal holds more than loads, or what is not a load record.
+    """
+    files = []
+    for number, lines in enumerate(_pieces(journal)):
+        frame = _frame(lines)
+        if frame is None:
+            return None
+        files.append(parts / f"piece-{number:08d}.parquet")
+        frame.write_parquet(files[-1])
+    if not files:
+        return None
+    found = pl.scan_parquet(files).sort("order", "load_id", maintain_order=True)
+    return found.unique("load_id", keep="last", maintain_order=True)
+
+
+def _pieces(journal: Path) -> Iterator[list[bytes]]:
+    """Lines, some 64 MB at a time, without one that was cut short at the end."""
+    with journal.open("rb") as file:
+        while lines := file.readlines(_PIECE_BYTES):
+            if not lines[-1].endswith(b"\n") and not is_json(lines[-1]):
+                lines.pop()
+            if lines:
+                yield lines
+
+
+def _frame(lines: Sequence[bytes]) -> pl.DataFrame | None:
+    if not all(_NOTHING_ELSE in line for line in lines):
+        return None
+    try:
+        found = pl.read_ndjson(b"".join(lines), schema=_LINE)
+        loads = found.unnest("load").with_columns(_instants(found["load"].struct.field("started_at")))
+    except (pl.exceptions.PolarsError, ValueError, OverflowError):
+        return None
+    return loads.select(LOADS.schema.names()) if loads.height == len(lines) and _is_sound(loads) else None
+
+
+def _instants(texts: pl.Series) -> pl.Series:
+    instants = [text and datetime.fromisoformat(text).astimezone(UTC) for text in texts]
+    return pl.Series("started_at", instants, dtype=LOADS.schema["started_at"])
+
+
+def _is_sound(loads: pl.DataFrame) -> bool:
+    """As `check.check_record` has it."""
+    floats = [column.name for column in LOADS.columns if column.dtype == pl.Float64]
+    is_ok = pl.col("status") == "ok"
+    sound = [
+        pl.col("format").fill_null(JOURNAL_FORMAT) == JOURNAL_FORMAT,
+        pl.col("status").is_in(STATUSES),
+        (pl.col("plt_ms").fill_null(0) > 0) | ~is_ok,
+        *(pl.col(column.name).is_not_null() for column in LOADS.columns if not column.null),
+        *(pl.col(name).is_finite().fill_null(value=True) for name in floats),
+    ]
+    return bool(loads.select(pl.all_horizontal(sound).all()).item())
