@@ -155,19 +155,21 @@ class _Unit(NamedTuple):
     page: str
     path: Path
     repeat: int
-    modes: list[str]
+    modes: tuple[str, ...]
 
 
 @lru_cache(_CELLS_AT_HAND)
-def _orders(modes: tuple[str, ...], repeats: int, seed: int, cell: str) -> tuple[list[str], ...]:
-    """The order of modes in each repeat of a cell."""
-    return tuple(islice(_balanced_orders(modes, _dice(seed, "order", cell)), repeats))
+def _orders(modes: tuple[str, ...], repeats: int, seed: int, cell: str) -> tuple[tuple[str, ...], ...]:
+    """The order of modes in each repeat of a cell; of few orders and many repeats each order is held once."""
+    known: dict[tuple[str, ...], tuple[str, ...]] = {}
+    orders = islice(_balanced_orders(modes, _dice(seed, "order", cell)), repeats)
+    return tuple(known.setdefault(order, order) for order in orders)
 
 
-def _balanced_orders(modes: Sequence[str], dice: random.Random) -> Iterator[list[str]]:
+def _balanced_orders(modes: Sequence[str], dice: random.Random) -> Iterator[tuple[str, ...]]:
     while True:
         first = dice.sample(modes, len(modes))
-        rotations = [first[turn:] + first[:turn] for turn in range(len(modes))]
+        rotations = [(*first[turn:], *first[:turn]) for turn in range(len(modes))]
         dice.shuffle(rotations)
         yield from rotations
 
