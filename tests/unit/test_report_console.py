@@ -39,6 +39,17 @@ def test_a_row_has_medians_spread_signed_improvement_verdict_and_proof() -> None
         assert part in found
 
 
+def test_a_row_has_what_tcp_against_tcp_prints() -> None:
+    records = [
+        load_record(mode=mode, block=n, plt_ms=1000.0 + 40 * (n % 2) - 200 * (mode == "tfo"))
+        for n in range(10)
+        for mode in ("tcp", "tfo")
+    ]
+    found = words(shown(records))
+    assert "tcp on tcp" in found
+    assert "+19.6 % \N{MINUS SIGN}4.0 % faster" in found
+
+
 def test_a_slower_page_has_a_real_minus_sign() -> None:
     records = [
         load_record(mode=m, block=n, plt_ms=p + n)
@@ -64,7 +75,7 @@ def test_warnings_stand_below_the_table_each_with_a_hint() -> None:
 
 def test_a_result_without_proof_says_so_in_its_row() -> None:
     found = words(shown(loads(tfo_offered=0, tfo_accepted=0)).split("warning:")[0])
-    assert "not proved 0 of 110 connections" in found
+    assert "not proved 0 of 110" in found
     assert "faster" not in found
 
 

@@ -6,7 +6,7 @@ import pytest
 from synthetic_results import failed_record, load_record
 
 from firstflight.analysis import cell_pairs, summarize_pairs
-from firstflight.report.course import HEADER, observations, python2_str, sanitize_file
+from firstflight.report.course import HEADER, NULL_HEADER, observations, python2_str, sanitize_file
 
 ROW = re.compile(r"\t\d+ \t\d+\.\d{1,3} \t\d+\.\d{1,3} \t-?\d+\.\d+\n")
 
@@ -58,6 +58,18 @@ def test_two_paths_make_two_tables() -> None:
     tables = observations(both).split("\n\n")
     assert [table.count("\t20 ") for table in tables] == [1, 1]
     assert all(table.startswith(HEADER) for table in tables)
+
+
+def test_what_noise_prints_follows_in_a_table_of_its_own() -> None:
+    loads = [
+        load_record(block=block, mode=mode, plt_ms=1000.0 + 50 * (block % 2) - 100 * (mode == "tfo"))
+        for block in range(4)
+        for mode in ("tcp", "tfo")
+    ]
+    table, null = observations(summarize_pairs(cell_pairs(loads))).split("\n\n")
+    assert table.startswith(HEADER)
+    assert null.startswith(NULL_HEADER)
+    assert null.endswith("\n\t100 \t1000.0 \t1050.0 \t-5.0\n")
 
 
 def test_cells_without_a_pair_are_left_out() -> None:

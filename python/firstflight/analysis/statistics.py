@@ -91,8 +91,13 @@ def null_improvement(tcp_ms: Sequence[float]) -> Improvement:
     Args:
         tcp_ms: PLT without, in block order; the last of an odd number is left out.
     """
+    return improvement(*null_halves(tcp_ms))
+
+
+def null_halves(tcp_ms: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
+    """Every second block, and the one after each: equal loads, as `tcp` and `tfo` stand beside each other."""
     pairs = len(tcp_ms) // 2
-    return improvement(tcp_ms[0 : 2 * pairs : 2], tcp_ms[1 : 2 * pairs : 2])
+    return tcp_ms[0 : 2 * pairs : 2], tcp_ms[1 : 2 * pairs : 2]
 
 
 def outliers(values: Sequence[float]) -> list[int]:

@@ -48,10 +48,10 @@ def _table(setting: str, cells: Sequence[Mapping[str, Any]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
     table.title = _title(setting, cells)
     table.add_column("page\nRTT", no_wrap=True)
-    for name in ("PLT tcp", "PLT tfo", "improvement"):
-        table.add_column(f"{name}\n95 % interval", justify="right", no_wrap=True)
-    table.add_column("verdict")
-    table.add_column("proof", ratio=1)
+    for name in ("PLT tcp", "PLT tfo", "improvement", "tcp on tcp"):
+        table.add_column(f"{name}\n95 %", justify="right", no_wrap=True)
+    table.add_column("verdict", min_width=13)
+    table.add_column("SYN data\naccepted", ratio=1)
     pages: dict[str, list[Mapping[str, Any]]] = {}
     for cell in cells:
         pages.setdefault(str(cell["page"]), []).append(cell)
@@ -75,13 +75,21 @@ def _row(cell: Mapping[str, Any]) -> list[Text]:
         f"{text.seconds(cell[mode]['median'])}\n{text.spread(cell[mode])}" for mode in ("tcp_ms", "tfo_ms")
     )
     change = f"{text.percent(found['point'])}\n{text.interval(found['low'], found['high'])}"
+    null = f"{text.percent(cell['null_improvement'])}\n{text.interval(cell['null_low'], cell['null_high'])}"
     return [
         plain(f"  {text.rtt(cell['rtt_ms'])} ms"),
         *map(plain, plt),
         plain(change, style),
+        plain(null),
         plain(verdict, style),
-        plain(cell["proof"]["text"]),
+        plain(_proof(cell["proof"])),
     ]
+
+
+def _proof(proof: Mapping[str, Any]) -> str:
+    """The proof in short: of all connections of `tfo` loads, those with data of the SYN accepted."""
+    leak = f", {proof['tcp_offered']} in tcp" if proof["tcp_offered"] else ""
+    return f"{proof['tfo_accepted']} of {proof['tfo_connections']}{leak}"
 
 
 def _warnings(warnings: Sequence[Mapping[str, str]]) -> Iterator[RenderableType]:

@@ -1,4 +1,4 @@
-"""``observations.txt``: the course's table to the byte, with honest numbers in it.
+"""``observations.txt``: the course's table to the byte, with honest numbers in it; then what noise prints.
 
 The format is that of the course's ``plot.py`` (its ``(s)`` is its own mistake: values are milliseconds). Two
 things differ: a value is the median over all paired blocks, not one load; and the improvement keeps its sign.
@@ -7,17 +7,25 @@ things differ: a value is the median over all paired blocks, not one load; and t
 from __future__ import annotations
 
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+_Cell = Mapping[str, Any]
+_Pages = Mapping[str, Sequence[_Cell]]
 
 HEADER = "Page\tRTT(ms)\tPLT: no TFO (s)\tPLT: TFO (s)\tImprov.\n"
 """First line of a table, as the course prints it."""
+
+NULL_HEADER = "Page\tRTT(ms)\tPLT: no TFO (s)\tPLT: no TFO again (s)\tImprov.\n"
+"""First line of the table of TCP against TCP, from the same blocks: what noise alone prints."""
 
 _SAFE = frozenset("-_.() " + string.ascii_letters + string.digits)
 
 
 def observations(summary: Mapping[str, Any]) -> str:
     """The whole file: a table per path and client, with pages in order and RTTs descending.
+
+    After them as many of TCP against TCP, from the cells that were repeated.
 
     Args:
         summary: As `firstflight.analysis.summarize` gives it. Cells
@@ -29,7 +37,9 @@ def observations(summary: Mapping[str, Any]) -> str:
             setting = tuple(cell[name] for name in _SETTING)
             page = sanitize_file(cell["url"] or cell["page"])
             tables.setdefault(setting, {}).setdefault(page, []).append(cell)
-    return "\n".join(map(_table, tables.values()))
+    repeated = [_only(pages, lambda cell: cell["n"] > 1) for pages in tables.values()]
+    nulls = (_table(NULL_HEADER, pages, _null_row) for pages in repeated if pages)
+    return "\n".join([*(_table(HEADER, pages, _row) for pages in tables.values()), *nulls])
 
 
 def sanitize_file(url: str) -> str:
@@ -46,20 +56,33 @@ def python2_str(number: float) -> str:
 _SETTING = ("down_mbps", "up_mbps", "loss", "topology", "client", "engine", "cookies")
 
 
-def _table(pages: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+def _only(pages: _Pages, wanted: Callable[[_Cell], bool]) -> _Pages:
+    kept = {page: list(filter(wanted, cells)) for page, cells in pages.items()}
+    return {page: cells for page, cells in kept.items() if cells}
+
+
+def _table(header: str, pages: _Pages, row: Callable[[_Cell], str]) -> str:
     blocks = (
-        f"{page}\n" + "".join(_row(cell) for cell in _descending(cells)) for page, cells in pages.items()
+        f"{page}\n" + "".join(row(cell) for cell in _descending(cells)) for page, cells in pages.items()
     )
-    return HEADER + "".join(blocks)
+    return header + "".join(blocks)
 
 
-def _descending(cells: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _descending(cells: Sequence[_Cell]) -> list[_Cell]:
     return sorted(cells, key=lambda cell: -float(cell["rtt_ms"]))
 
 
-def _row(cell: Mapping[str, Any]) -> str:
+def _row(cell: _Cell) -> str:
+    return _printed(cell["rtt_ms"], cell["tcp_ms"]["median"], cell["tfo_ms"]["median"])
+
+
+def _null_row(cell: _Cell) -> str:
+    return _printed(cell["rtt_ms"], *cell["null_ms"])
+
+
+def _printed(rtt_ms: float, without_ms: float, with_ms: float) -> str:
     """One row. The improvement is that of the rounded times: who checks it by hand gets the same digits."""
-    tcp_ms, tfo_ms = (round(float(cell[mode]["median"]), 3) for mode in ("tcp_ms", "tfo_ms"))
-    improvement = 100 * (tcp_ms - tfo_ms) / tcp_ms
-    values = (f"{cell['rtt_ms']:.12g}", *map(python2_str, (tcp_ms, tfo_ms, improvement)))
+    without_ms, with_ms = round(float(without_ms), 3), round(float(with_ms), 3)
+    improvement = 100 * (without_ms - with_ms) / without_ms
+    values = (f"{rtt_ms:.12g}", *map(python2_str, (without_ms, with_ms, improvement)))
     return "\t" + " \t".join(values) + "\n"
