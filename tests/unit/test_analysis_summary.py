@@ -167,6 +167,44 @@ def test_noise_as_large_as_the_effect_is_said() -> None:
     assert found["cells"][0]["null_improvement"] == pytest.approx(-0.2)
 
 
+def test_attempts_that_do_not_count_are_said() -> None:
+    records = five_blocks()
+    records[2]["attempt"] = 3  # type: ignore[typeddict-unknown-key]
+    found = summary(*records)
+    assert kinds(found) == ["made again"]
+    assert "2 earlier attempts of 1 load do not count: wikipedia 100 ms" in found["warnings"][0]["message"]
+
+
+def test_a_load_whose_partner_did_not_end_ok_is_said_not_to_count() -> None:
+    found = summary(*five_blocks(), load_record(mode="tcp", block=5))
+    assert kinds(found) == ["blocks without a pair"]
+    assert "1 load ended ok, the other mode" in found["warnings"][0]["message"]
+
+
+def test_an_outlier_counts_and_is_said() -> None:
+    records = five_blocks()
+    records[5]["load"]["plt_ms"] = 9000.0
+    found = summary(*records)
+    assert kinds(found) == ["outliers"]
+    assert "1 load took far more or less" in found["warnings"][0]["message"]
+    assert found["cells"][0]["n"] == 5
+
+
+def test_a_difference_that_many_cells_may_show_by_chance_is_said() -> None:
+    def cell(page: str, slower: int) -> list[LoadRecord]:
+        """Ten blocks that are 1 % faster with TFO, but so many that are 5 % slower."""
+        plt_ms = {"tcp": lambda n: 1000.0 + n, "tfo": lambda n: 1050.0 + n if n < slower else 990.0 + n}
+        return [
+            load_record(page, mode=mode, block=n, plt_ms=plt_ms[mode](n), load_id=f"{page}{n}{mode}")
+            for n in range(10)
+            for mode in ("tcp", "tfo")
+        ]
+
+    found = summary(*cell("amazon", 0), *cell("wsj", 1))
+    weak = next(warning for warning in found["warnings"] if warning["kind"] == "many cells")
+    assert weak["message"] == "among 2 cells so small a difference may be chance: wsj 100 ms"
+
+
 def test_loads_that_differ_in_the_path_or_client_are_never_mixed() -> None:
     for changes in (
         {"down_mbps": None},

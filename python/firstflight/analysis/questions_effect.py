@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from firstflight.analysis.cells import MODES
 from firstflight.analysis.questions_case import Case, by_setting, overlap
+from firstflight.analysis.statistics import NO_DIFFERENCE
 from firstflight.analysis.words import listed, number, percent, plural, rtt, seconds
 
 MOST_CASES = 12
@@ -69,7 +70,7 @@ def _sentence(case: Case) -> str:
 
 
 def _finding(case: Case) -> str:
-    if case.cell["verdict"] == "no difference shown":
+    if case.cell["verdict"] == NO_DIFFERENCE:
         return f"no difference is shown, {case.improvement}"
     return f"the page loads {case.cell['verdict']} with TFO, {case.improvement}"
 

@@ -34,6 +34,10 @@ OUTLIER_SCORE, OUTLIER_SHARE = 5.0, 0.05
 """A load is an outlier beyond so many robust standard deviations and this share of the median."""
 
 
+NO_DIFFERENCE = "no difference shown"
+"""The verdict that is neither `faster` nor `slower`."""
+
+
 class Estimate(TypedDict):
     """A median in ms with its interval; null where there is too little data."""
 
@@ -169,7 +173,7 @@ def verdict(found: Improvement) -> str:
         return "faster"
     if found["high"] is not None and found["high"] < 0:
         return "slower"
-    return "no difference shown"
+    return NO_DIFFERENCE
 
 
 def coefficient_of_variation(values: Sequence[float]) -> float | None:

@@ -22,7 +22,7 @@ from firstflight.analysis.statistics import (
     shift,
     verdict,
 )
-from firstflight.analysis.warnings import find_warnings
+from firstflight.analysis.warnings import doubt_of_many, find_warnings
 from firstflight.errors import UsageError
 from firstflight.results import Journal, journal_path, write_whole
 
@@ -70,6 +70,7 @@ def summarize_pairs(pairs: Sequence[CellPair], *, torn: bool = False) -> dict[st
         pairs: From `cell_pairs`.
         torn: Whether the journal ended in a torn line.
     """
+    cells = _adjusted([_cell(pair) for pair in pairs])
     return {
         "format": SUMMARY_FORMAT,
         "interval": {
@@ -77,8 +78,8 @@ def summarize_pairs(pairs: Sequence[CellPair], *, torn: bool = False) -> dict[st
             "method": "paired percentile bootstrap",
             "resamples": RESAMPLES,
         },
-        "cells": _adjusted([_cell(pair) for pair in pairs]),
-        "warnings": find_warnings(pairs, torn=torn),
+        "cells": cells,
+        "warnings": [*find_warnings(pairs, torn=torn), *doubt_of_many(cells)],
     }
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypedDict, cast
 
 from firstflight.analysis.cells import MODES, CellPair
 from firstflight.analysis.proof import prove
-from firstflight.analysis.statistics import chance_of_sign, null_improvement, ratio_of_medians
-from firstflight.analysis.words import plural
+from firstflight.analysis.statistics import (
+    FALSE_DISCOVERIES,
+    NO_DIFFERENCE,
+    chance_of_sign,
+    null_halves,
+    outliers,
+    ratio_of_medians,
+)
+from firstflight.analysis.words import plural, seconds
 from firstflight.results import LoadRecord
 
 FEW_BLOCKS = 5
@@ -40,6 +47,29 @@ def find_warnings(pairs: Sequence[CellPair], *, torn: bool = False) -> list[Warn
             }
         )
     return found
+
+
+def doubt_of_many(cells: Sequence[Mapping[str, Any]]) -> list[Warning]:
+    """The cells whose verdict does not hold once their number is counted in; asked where blocks can tell.
+
+    Args:
+        cells: Of the summary.
+    """
+    compared = [cell for cell in cells if cell["n"]]
+    blocks = min((cell["n"] for cell in compared), default=0)
+    if len(compared) < 2 or chance_of_sign(blocks) > FALSE_DISCOVERIES:
+        return []
+    shown = [cell for cell in compared if cell["verdict"] != NO_DIFFERENCE]
+    weak = [f"{c['page']} {c['rtt_ms']:g} ms" for c in shown if c["p_adjusted"] > FALSE_DISCOVERIES]
+    if not weak:
+        return []
+    return [
+        {
+            "kind": "many cells",
+            "message": f"among {len(compared)} cells so small a difference may be chance: {_some(weak)}",
+            "advice": "do not pick these out of the table; more repeats would tell (see p_adjusted)",
+        }
+    ]
 
 
 def _proof(pairs: Sequence[CellPair]) -> Iterator[Warning]:
@@ -90,6 +120,41 @@ def _late_relay(pairs: Sequence[CellPair]) -> Iterator[Warning]:
             "kind": "late relay",
             "message": f"the relay was late beyond its bound in {seen}: {_where(cells)}",
             "advice": "leave the machine alone while it measures, or run fewer labs at once (`--jobs`)",
+        }
+
+
+def _made_again(pairs: Sequence[CellPair]) -> Iterator[Warning]:
+    cells, again = _select(pairs, lambda record: _attempt(record) > 1)
+    if again:
+        attempts = plural(sum(_attempt(record) - 1 for record in again), "earlier attempt")
+        yield {
+            "kind": "made again",
+            "message": f"{attempts} of {plural(len(again), 'load')} do not count: {_where(cells)}",
+            "advice": "the relay was late in them, or the client broke; the journal keeps them all",
+        }
+
+
+def _alone(pairs: Sequence[CellPair]) -> Iterator[Warning]:
+    cells = [pair for pair in pairs if pair.blocks and _without_partner(pair)]
+    if cells:
+        loads = plural(sum(map(_without_partner, cells)), "load")
+        yield {
+            "kind": "blocks without a pair",
+            "message": f"{loads} ended ok, the other mode of the block did not: not counted, {_where(cells)}",
+            "advice": "go on with `--resume`; where loads failed, mend the cause and run again",
+        }
+
+
+def _outliers(pairs: Sequence[CellPair]) -> Iterator[Warning]:
+    far = [(pair, mode, place) for pair in pairs for mode in MODES for place in outliers(pair.plt_ms(mode))]
+    if far:
+        loads = [pair.loads(mode)[place]["load"] for pair, mode, place in far]
+        worst = max(loads, key=lambda load: float(load["plt_ms"]))
+        counts = f"{plural(len(far), 'load')} took far more or less than the median of the cell"
+        yield {
+            "kind": "outliers",
+            "message": f"{counts}; all count; the longest: {worst['load_id']}, {seconds(worst['plt_ms'])}",
+            "advice": "medians hardly move, means do; see its requests and retransmissions",
         }
 
 
@@ -146,16 +211,30 @@ _CHECKS = (
         "see the rows without end_ms in requests; a page that breaks off early looks fast",
     ),
     _late_relay,
+    _made_again,
     _unpaired,
+    _alone,
     _few_blocks,
+    _outliers,
     _noise,
 )
 
 
+def _attempt(record: LoadRecord) -> int:
+    return int(cast(Mapping[str, Any], record).get("attempt", 1))
+
+
+def _without_partner(pair: CellPair) -> int:
+    """Loads that ended ok in a block whose other mode was made and failed, or was not made."""
+    return sum(len(pair.ok[mode]) - len(pair.blocks) for mode in MODES)
+
+
 def _is_noise(pair: CellPair) -> bool:
     tcp_ms, tfo_ms = pair.plt_ms("tcp"), pair.plt_ms("tfo")
-    null = null_improvement(tcp_ms)["point"] if pair.blocks else None
-    return null is not None and abs(null) >= abs(float(ratio_of_medians(tcp_ms, tfo_ms)))
+    if len(pair.blocks) < 2:
+        return False
+    null = float(ratio_of_medians(*null_halves(tcp_ms)))
+    return abs(null) >= abs(float(ratio_of_medians(tcp_ms, tfo_ms)))
 
 
 def _select(
