@@ -10,7 +10,7 @@ from synthetic_results import failed_record, load_record, write_journal, write_r
 from firstflight.errors import UsageError
 from firstflight.report import write_report
 
-MADE = """loads.parquet requests.parquet connections.parquet summary.json observations.txt
+MADE = """loads.parquet requests.parquet connections.parquet summary.json observations.txt analysis.md
     figures/improvement-by-rtt.svg figures/improvement-by-rtt.png
     figures/plt-by-rtt.svg figures/plt-by-rtt.png
     figures/waterfall-wikipedia-200ms.svg figures/waterfall-wikipedia-200ms.png report.html"""

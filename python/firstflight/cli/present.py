@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from firstflight.cli.talk import Talk, data_console, show_json
+from firstflight.errors import UsageError
 from firstflight.experiment.folder import stored_plan
 
 
@@ -41,6 +42,31 @@ def present(folder: Path, talk: Talk, *, as_json: bool, explain: bool = False) -
         markup=False,
         soft_wrap=True,
     )
+
+
+def check_course_zip(folder: Path, name: str) -> None:
+    """Refuses, before anything is made, what cannot become an archive for the course.
+
+    Raises:
+        UsageError: The name will not do, the archive is there already, or the run kept its loads only.
+    """
+    from firstflight.report.course_zip import course_zip_path  # noqa: PLC0415
+
+    course_zip_path(folder, name)
+    if is_sweep(folder):
+        raise UsageError(
+            f"course-zip: {folder} has the rows of its loads only, and no requests to draw",
+            'run again with keep = "all" in the plan (--keep all)',
+        )
+
+
+def present_course_zip(folder: Path, name: str, talk: Talk, *, as_json: bool) -> None:
+    """Writes the archive for the course, and prints where it lies."""
+    from firstflight.report.course_zip import write_course_zip  # noqa: PLC0415
+
+    *_, path = write_course_zip(folder, name, progress=lambda part: talk.note(f"writing {part}"))
+    if not as_json:
+        data_console().print(f"course:  {path}", style="bold", markup=False, soft_wrap=True)
 
 
 def is_sweep(folder: Path) -> bool:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from firstflight.cli.present import present
+from firstflight.cli.present import check_course_zip, present, present_course_zip
 from firstflight.cli.talk import Talk
 
 
@@ -15,8 +15,17 @@ def command(
     explain: Annotated[
         bool, typer.Option("--explain", help="Also say what each page load time was spent on.")
     ] = False,
+    course_zip: Annotated[
+        str | None,
+        typer.Option("--course-zip", metavar="NAME", help="Also make NAME_p3.zip, to be handed in."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")] = False,
 ) -> int:
     """Make table, figures and report anew."""
-    present(folder, Talk(quiet=quiet), as_json=as_json, explain=explain)
+    talk = Talk(quiet=quiet)
+    if course_zip is not None:
+        check_course_zip(folder, course_zip)
+    present(folder, talk, as_json=as_json, explain=explain)
+    if course_zip is not None:
+        present_course_zip(folder, course_zip, talk, as_json=as_json)
     return 0

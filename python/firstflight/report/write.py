@@ -9,6 +9,8 @@ from typing import Any
 
 from firstflight.analysis import CellPair, cell_pairs, write_summary
 from firstflight.analysis.explanation import Explanation, explain
+from firstflight.analysis.questions import Evidence, answers
+from firstflight.report.answers import render_answers
 from firstflight.report.course import observations
 from firstflight.report.html import render_html
 from firstflight.results import Journal, journal_path, write_tables, write_whole
@@ -21,7 +23,7 @@ MOST_EXPLAINED = 48
 def write_report(
     folder: Path, *, figures: bool = True, progress: Callable[[str], None] | None = None
 ) -> list[Path]:
-    """Write tables, ``summary.json``, ``observations.txt``, figures and ``report.html``.
+    """Write tables, ``summary.json``, ``observations.txt``, ``analysis.md``, figures and ``report.html``.
 
     Args:
         folder: The results folder; its journal, plan and environment are read.
@@ -43,6 +45,8 @@ def write_report(
     paths = [*write_tables(folder), folder / "summary.json"]
     paths.append(write_whole(folder / "observations.txt", observations(summary).encode()))
     explanations = explain(pairs, partial(read_profile, folder)) if len(pairs) <= MOST_EXPLAINED else []
+    answered = render_answers(answers(Evidence(pairs, summary, explanations)))
+    paths.append(write_whole(folder / "analysis.md", answered.encode()))
     drawn = _draw(folder, pairs, summary, explanations, progress) if figures else []
     say("page")
     page = render_html(folder, summary, [path for path in drawn if path.suffix == ".svg"], explanations)

@@ -23,6 +23,7 @@ it, so `firstflight report DIR` can make it again.
 | `loads.parquet`, `requests.parquet`, `connections.parquet` | the journal as tables, columns below |
 | `summary.json` | medians, improvement with interval, verdict and proof per cell pair; warnings |
 | `observations.txt` | the table in the course's own format, with an honest sign |
+| `analysis.md` | the course's questions, answered for each page from this run ([course.md](course.md)) |
 | `figures/` | waterfalls, curves and critical paths, each as SVG and PNG |
 | `report.html` | all of it on one page that needs no network |
 | `cells.parquet`, `sweep.json` | of a run with `keep = "loads"`, in place of the four above: medians and improvement per page and path, and how the improvement is distributed ([sweeps.md](sweeps.md)) |

@@ -1,0 +1,22 @@
+"""Text of a stranger's with nothing in it that the eye cannot see: what moves, hides or reverses text."""
+
+from __future__ import annotations
+
+_CONTROLS = (*range(32), *range(127, 160))
+_DIRECTION = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+"""Marks that reverse the text after them (Unicode Standard Annex 9, section 2)."""
+_HIDDEN = (0x00AD, 0x200B, 0x200C, 0x200D, 0x2028, 0x2029, 0x2060, 0xFEFF)
+_SURROGATES = range(0xD800, 0xE000)
+"""Halves of a pair, which no encoding takes."""
+
+_SEEN = dict.fromkeys((*_CONTROLS, *_DIRECTION, *_HIDDEN, *_SURROGATES), "\N{REPLACEMENT CHARACTER}")
+
+
+def visible(content: str) -> str:
+    """The text on one line, each invisible character as one that is seen."""
+    return content.translate(_SEEN)
+
+
+def visible_lines(content: str) -> str:
+    """As `visible`, with its lines."""
+    return "\n".join(map(visible, content.rstrip("\n").split("\n")))
