@@ -79,8 +79,19 @@ def test_pages_of_one_name_from_a_pattern_take_their_files_names(tmp_path: Path)
 def test_no_more_pages_are_held_than_the_bound(tmp_path: Path) -> None:
     write(tmp_path, "same", AT_HAND + 10)
     catalogue = Heard().read(f"{tmp_path}/*.json")
-    assert len([page.page.name for page in catalogue]) == AT_HAND + 10
+    assert [page.page.name for page in catalogue] == catalogue.names
+    assert len([catalogue.open(name) for name in catalogue.names]) == AT_HAND + 10
     assert catalogue.held == AT_HAND
+
+
+def test_what_is_wrong_with_one_of_many_files_is_said_and_the_others_are_opened(tmp_path: Path) -> None:
+    files = write(tmp_path, "same", 20)
+    files[7].write_text("{")
+    heard = Heard()
+    names = heard.read(f"{tmp_path}/*.json").names
+    assert names == sorted(f"same-{file.name}" for file in files if file != files[7])
+    assert len(heard.warnings) == 1
+    assert files[7].name in heard.warnings[0]
 
 
 def test_a_page_that_changes_while_a_run_goes_on_is_refused(tmp_path: Path) -> None:

@@ -10,11 +10,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from firstflight.errors import PageInputError, UsageError
 from firstflight.experiment.environment import fingerprint
+from firstflight.experiment.pool import each
 from firstflight.pages import LoadedPage, load_page, under
 from firstflight.results.profiles import PROFILES
 
@@ -63,11 +64,18 @@ class Catalogue:
     Args:
         entries: The pages, their names distinct.
         held: Pages that are open already and stay so.
+        first: Pages that are open already, to be gone through once.
     """
 
-    def __init__(self, entries: Sequence[Entry], held: Sequence[LoadedPage] = ()) -> None:
+    def __init__(
+        self,
+        entries: Sequence[Entry],
+        held: Sequence[LoadedPage] = (),
+        first: Sequence[LoadedPage] = (),
+    ) -> None:
         self._entries = {entry.name: entry for entry in entries}
         self._held = {page.page.name: page for page in held}
+        self._first = {page.page.name: page for page in first}
         self._open = lru_cache(AT_HAND)(self._opened)
         _check_distinct([entry.name for entry in entries])
 
@@ -108,7 +116,10 @@ class Catalogue:
         return len(self._held) + self._open.cache_info().currsize
 
     def __iter__(self) -> Iterator[LoadedPage]:
-        return (self.open(name) for name in self._entries)
+        """Every page, some of them opened by other processes."""
+        at_hand, self._first = {**self._held, **self._first}, {}
+        left = each(Entry.open, [entry for name, entry in self._entries.items() if name not in at_hand])
+        return (at_hand.get(name) or next(left) for name in self._entries)
 
     def _opened(self, name: str) -> LoadedPage:
         return self._held[name] if name in self._held else self._entries[name].open()
@@ -127,18 +138,20 @@ def read_catalogue(specs: Sequence[str], scheme: str, note: Say, warn: Say) -> C
         UsageError: A pattern matches nothing that can be read, or two pages have one name.
         PageInputError: A page that is not from a pattern cannot be read.
     """
-    found: list[tuple[Entry, bool]] = []
+    opened: list[_Opened] = []
     for spec in specs:
         files = matches(spec)
         if files:
             note(f"{spec}: {len(files)} files")
-        pages = [entry for file in files for entry in _readable(file, scheme, note, warn)] if files else []
-        if files and not pages:
+        pages = _matched(files, scheme, warn) if files else iter(_pages(scheme, spec))
+        before = len(opened)
+        for page in pages:
+            _say_notes(page, note)
+            opened.append(page if len(opened) < AT_HAND else replace(page, page=None))
+        if len(opened) == before:
             raise UsageError(f"pages: nothing that {spec} matches can be read", "see docs/archives.md")
-        found += [(entry, True) for entry in pages]
-        if not files:
-            found += [(entry, False) for entry in _entries(spec, scheme, note)]
-    return Catalogue(_told_apart(found))
+    opened = _told_apart(opened)
+    return Catalogue([one.entry for one in opened], first=[one.page for one in opened if one.page])
 
 
 def matches(spec: str) -> list[str]:
@@ -157,38 +170,65 @@ def matches(spec: str) -> list[str]:
     return files
 
 
-def _readable(file: str, scheme: str, note: Say, warn: Say) -> list[Entry]:
+@dataclass(frozen=True)
+class _Opened:
+    """What a PAGE holds: a page, as long as it is at hand.
+
+    Attributes:
+        entry: Where it is.
+        page: The page; `None` where it was let go.
+        is_matched: Whether its PAGE is a pattern.
+    """
+
+    entry: Entry
+    page: LoadedPage | None
+    is_matched: bool = False
+
+
+def _matched(files: Sequence[str], scheme: str, warn: Say) -> Iterator[_Opened]:
+    for pages, problem in each(partial(_attempt, scheme), files):
+        if problem:
+            warn(f"left out: {problem}")
+        yield from (replace(page, is_matched=True) for page in pages)
+
+
+def _attempt(scheme: str, file: str) -> tuple[list[_Opened], str]:
+    """The pages of a file, or why it cannot be read."""
     try:
-        return _entries(file, scheme, note)
+        return _pages(scheme, file), ""
     except PageInputError as error:
-        warn(f"left out: {error.message}")
-        return []
+        return [], error.message
 
 
-def _entries(spec: str, scheme: str, note: Say) -> list[Entry]:
-    entries = []
-    for position, opened in enumerate(load_page(spec)):
-        page = under(scheme, opened)
-        for text in page.notes:
-            note(f"{page.page.name}: {text}")
-        entries.append(Entry(spec, position, page.page.name, fingerprint(page.page), scheme))
-    return entries
-
-
-def _told_apart(found: Sequence[tuple[Entry, bool]]) -> list[Entry]:
-    """Those from patterns that share their name take their file's name too."""
-    names = Counter(entry.name for entry, _ in found)
+def _pages(scheme: str, spec: str) -> list[_Opened]:
+    pages = [under(scheme, page) for page in load_page(spec)]
     return [
-        _renamed(entry, f"{entry.name}-{_file_name(entry.spec)}"[:100])
-        if matched and names[entry.name] > 1
-        else entry
-        for entry, matched in found
+        _Opened(Entry(spec, position, page.page.name, fingerprint(page.page), scheme), page)
+        for position, page in enumerate(pages)
     ]
 
 
-def _renamed(entry: Entry, name: str) -> Entry:
-    page = _named(under(entry.scheme, load_page(entry.spec)[entry.position]), name)
-    return replace(entry, name=name, fingerprint=fingerprint(page.page))
+def _say_notes(opened: _Opened, note: Say) -> None:
+    for text in opened.page.notes if opened.page else ():
+        note(f"{opened.entry.name}: {text}")
+
+
+def _told_apart(opened: Sequence[_Opened]) -> list[_Opened]:
+    """Those from patterns that share their name take their file's name too."""
+    names = Counter(one.entry.name for one in opened)
+    return [
+        _renamed(one, f"{one.entry.name}-{_file_name(one.entry.spec)}"[:100])
+        if one.is_matched and names[one.entry.name] > 1
+        else one
+        for one in opened
+    ]
+
+
+def _renamed(opened: _Opened, name: str) -> _Opened:
+    entry = opened.entry
+    page = _named(opened.page or under(entry.scheme, load_page(entry.spec)[entry.position]), name)
+    renamed = replace(entry, name=name, fingerprint=fingerprint(page.page))
+    return replace(opened, entry=renamed, page=page if opened.page else None)
 
 
 def _named(page: LoadedPage, name: str) -> LoadedPage:

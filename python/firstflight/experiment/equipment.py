@@ -1,7 +1,6 @@
 """What a plan needs to be carried out: its engine with its client, and a crew to use it."""
 
 import math
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from firstflight.engines.task import Engine
 from firstflight.experiment.cluster import Cluster
 from firstflight.experiment.crew import Crew
 from firstflight.experiment.plan import Plan
+from firstflight.experiment.pool import cores
 from firstflight.experiment.processes import Processes
 from firstflight.experiment.slots import Slots
 from firstflight.experiment.threads import Threads
@@ -119,7 +119,7 @@ def crew_for(plan: Plan, equipment: Equipment, scheduler: str = "") -> Iterator[
     elif plan.engine == "emulate":
         yield threads(plan, equipment())
     else:
-        jobs = _cores() if plan.jobs == "auto" else plan.jobs
+        jobs = cores() if plan.jobs == "auto" else plan.jobs
         few = _most_loads(plan) <= _FEW
         yield Threads(equipment(), Slots(jobs, LATE_BOUND_MS)) if few else Processes(equipment, jobs)
 
@@ -134,7 +134,3 @@ def _most_loads(plan: Plan) -> float:
     """How many loads a plan has; unknown, so as many as can be, where a page is a pattern."""
     pages = math.inf if any(map(has_magic, plan.pages)) else len(plan.pages)
     return pages * len(plan.paths()) * len(plan.mode) * plan.repeats
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

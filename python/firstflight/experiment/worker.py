@@ -1,4 +1,4 @@
-"""A worker process, `python -m firstflight.experiment.worker`: errands in, what came of them out.
+"""A worker process, `python -m firstflight.experiment.worker`: calls in, what each gave or raised out.
 
 Pickles, each after its length. Only the process that started it can write to its standard input.
 """
@@ -7,23 +7,22 @@ import os
 import pickle
 import struct
 import sys
+from collections.abc import Callable
 from contextlib import suppress
-from typing import IO, cast
+from typing import IO, Any, cast
 
 _LENGTH = struct.Struct("!Q")
 
 
 def main() -> None:
-    """Runs errands until standard input ends. What an errand prints goes to stderr."""
-    from firstflight.experiment.errand import Errand, run_errand  # noqa: PLC0415 (errand's callers import this module)
-
+    """Makes calls until standard input ends. What a call prints goes to stderr."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     with suppress(EOFError, BrokenPipeError):
         while True:
-            errand = cast(Errand, receive(sys.stdin.buffer))
+            call, asked = cast(tuple[Callable[[Any], object], Any], receive(sys.stdin.buffer))
             try:
-                answer: object = run_errand(errand)
+                answer = call(asked)
             except Exception as error:
                 answer = error
             send(answers, answer)

@@ -1,0 +1,151 @@
+"""Processes of this machine that are sent calls, for work that keeps a core busy.
+
+Each is a Python of its own that reads calls from its standard input and ends with it: however this process
+dies, they go too. A Ctrl-C in the terminal does not reach them.
+"""
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from queue import SimpleQueue
+from threading import Lock
+from typing import TypeVar, cast
+
+from firstflight.engines.task import EngineStoppedError
+from firstflight.errors import ExperimentError
+from firstflight.experiment.worker import receive, send
+
+_TRIES = 2
+_FEW = 8
+"""Calls that are made before other processes would have started."""
+_AHEAD = 8
+"""Calls under way for each process."""
+
+_Asked = TypeVar("_Asked")
+_Answer = TypeVar("_Answer")
+
+
+class Pool:
+    """Processes that are started when there is work, each used by one thread at a time.
+
+    Args:
+        jobs: How many.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self._threads = ThreadPoolExecutor(jobs, thread_name_prefix="worker")
+        self._idle: SimpleQueue[_Worker] = SimpleQueue()
+        self._workers = [_Worker() for _ in range(jobs)]
+        for worker in self._workers:
+            self._idle.put(worker)
+
+    def __enter__(self) -> "Pool":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self._workers:
+            worker.stop()
+        self._threads.shutdown(cancel_futures=True)
+
+    def submit(self, call: Callable[[_Asked], _Answer], asked: _Asked, what: str) -> "Future[_Answer]":
+        """Has `call` made with `asked` by some process.
+
+        Args:
+            call: Can be pickled, as can what it takes and gives.
+            asked: Its argument.
+            what: Names the work in the error of a process that dies over it twice.
+        """
+        return self._threads.submit(self._run, call, asked, what)
+
+    def _run(self, call: Callable[[_Asked], _Answer], asked: _Asked, what: str) -> _Answer:
+        worker = self._idle.get()
+        try:
+            return worker.run(call, asked, what)
+        finally:
+            self._idle.put(worker)
+
+
+def each(call: Callable[[_Asked], _Answer], several: Sequence[_Asked]) -> Iterator[_Answer]:
+    """What `call` gives for each of `several`, in their order; if they are many, by a process per core."""
+    if len(several) <= _FEW:
+        yield from map(call, several)
+        return
+    jobs = cores()
+    with Pool(jobs) as pool:
+        waiting = iter(several)
+        under_way: list[Future[_Answer]] = []
+        for _ in several:
+            while len(under_way) < _AHEAD * jobs and (asked := next(waiting, None)) is not None:
+                under_way.append(pool.submit(call, asked, str(asked)))
+            yield under_way.pop(0).result()
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _Worker:
+    """One process; started again if it is killed."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stopped = False
+        self._lock = Lock()
+
+    def run(self, call: Callable[[_Asked], _Answer], asked: _Asked, what: str) -> _Answer:
+        """Sends a call and waits for what comes of it.
+
+        Raises:
+            ExperimentError: The process died over it, twice.
+            EngineStoppedError: `stop` was called.
+        """
+        for _ in range(_TRIES):
+            process = self._started()
+            try:
+                send(process.stdin, (call, asked))
+                answer = receive(process.stdout)
+            except (EOFError, OSError, pickle.UnpicklingError):
+                _end(process)
+                continue
+            if isinstance(answer, BaseException):
+                raise answer
+            return cast(_Answer, answer)
+        raise ExperimentError(
+            f"a worker process died twice over {what} ({_ending(process.wait())})",
+            "is memory short? use fewer: --jobs; then go on with --resume",
+        )
+
+    def stop(self) -> None:
+        """Kills the process and starts no other."""
+        with self._lock:
+            self._stopped = True
+            if self._process:
+                _end(self._process)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._stopped:
+                raise EngineStoppedError
+            if self._process is None or self._process.poll() is not None:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "firstflight.experiment.worker"],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    process_group=0,
+                )
+            return self._process
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    with suppress(OSError, ValueError):  # A pipe that broke, or that the other thread has closed already.
+        process.communicate()
+
+
+def _ending(code: int) -> str:
+    return f"killed by signal {-code}" if code < 0 else f"code {code}"
