@@ -58,6 +58,19 @@ def test_milliseconds_under_seconds_are_found_in_the_originals_table() -> None:
     assert found.printed[0].page == "httpwww.amazon.com"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Page RTT(ms) PLT: no TFO (ms) PLT: TFO (ms) Improv.\nwsj.com\n20 4200.0 4400.0 4.76\n",
+        "page  RTT (ms)  no TFO (s)  TFO (s)  Improv.\n\nwsj.com  20  4.20  4.40  4.8 %\n",
+    ],
+)
+def test_a_table_that_lost_its_tabs_when_it_was_pasted_is_read(text: str) -> None:
+    found = audit_table(Path("report.txt"), text)
+    assert [(cell.page, cell.rtt_ms) for cell in found.printed] == [("wsj.com", 20.0)]
+    assert [(finding.kind, finding.line) for finding in found.findings] == [("lost sign", 3)]
+
+
 def test_a_markdown_table_is_read() -> None:
     header = "| page | RTT | TCP (s) | TFO (s) | improvement |\n|---|---|---|---|---|\n"
     text = f"{header}| wsj | 20 | 4.20 | 4.40 | 4.8 % |\n"
@@ -129,6 +142,41 @@ def test_https_stalls_are_found_where_they_decide(run: Audit) -> None:
     worst = next(f for f in stalls if f.subject == "httpwww.gitlab.com 200 ms, run 0 without TFO")
     text = worst.file.read_text().splitlines()[(worst.line or 0) - 1]
     assert "https://connect.facebook.net" in text and "18863.459" in text
+
+
+def test_the_null_effect_of_every_cell_is_the_one_known(run: Audit) -> None:
+    known = {
+        "httpen.cppreference.comwcppcontainervector 20 ms": 6.9,
+        "httpen.cppreference.comwcppcontainervector 100 ms": 5.3,
+        "httpen.cppreference.comwcppcontainervector 200 ms": 4.9,
+        "httpwww.gitlab.com 200 ms": 87.8,
+        "httpwww.reddit.com 200 ms": 62.7,
+        "httpwww.gitlab.com 100 ms": 17.9,
+    }
+    assert {cell.subject: round(cell.null or 0, 1) for cell in run.cells if cell.subject in known} == known
+    assert known.keys() <= {finding.subject for finding in findings(run, "null effect")}
+
+
+def test_loads_that_fetched_something_else_are_not_compared_in_silence(run: Audit) -> None:
+    other = findings(run, "other requests")
+    assert [finding.subject for finding in other] == [
+        "httpwww.gitlab.com 200 ms",
+        "httpwww.gitlab.com 100 ms",
+    ]
+    assert "51 requests without TFO are compared with 44 with it" in other[0].message
+
+
+def test_requests_that_had_not_ended_are_missed(run: Audit) -> None:
+    reddit = next(f for f in findings(run, "truncated load") if "reddit" in f.subject)
+    assert "in 2 of 12 loads" in reddit.message
+    assert "2 of 53 at 20 ms, run 1 with TFO" in reddit.message
+    assert "HttpNetworkTransaction.Count" in reddit.file.read_text().splitlines()[(reddit.line or 0) - 1]
+
+
+def test_the_browsers_own_switch_is_no_proof(run: Audit) -> None:
+    (finding,) = findings(run, "no proof")
+    assert "tfo.supported in 17 logs" in finding.message
+    assert finding.line
 
 
 def test_the_rest_of_the_known_defects_are_found(run: Audit) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from urllib.parse import urlsplit
 
-from firstflight.analysis.audit.course_run import HOME_DELAY_MS, CourseCell, CourseLoad, change
+from firstflight.analysis.audit.course_design import check_design
+from firstflight.analysis.audit.course_run import CourseCell, CourseLoad, change, line_of, run_of
 from firstflight.analysis.audit.finding import Finding
 from firstflight.pages.fetchlog import Response, Transaction
 
@@ -17,17 +17,30 @@ _STALL_MS = 1_000.0
 """An https request that takes longer, and longer than every other, hung."""
 _START_MS = 300.0
 """A browser that takes longer than this to start spoils a page load time."""
+_OTHER = 0.05
+"""Share of its requests by which a load may differ from the one it is compared with."""
 _APART = 5.0
 """Percentage points between printed and matched that are worth a word."""
-_SMALL = 5.0
+_SMALL = 3.0
 """A null effect below this is noise, percent."""
 
 
 def check_course_run(cells: Sequence[CourseCell]) -> list[Finding]:
     """Everything that is wrong with a run, cells first, then what concerns all of it."""
-    checks = (_pairing, _null, _crashes, _truncated, _stalls, _start, _types, _missing)
+    checks = (
+        _pairing,
+        _null,
+        _crashes,
+        _truncated,
+        _unfinished,
+        _other_requests,
+        _stalls,
+        _start,
+        _types,
+        _missing,
+    )
     found = [finding for check in checks for cell in cells for finding in check(cell, cells)]
-    return [*found, *_whole(cells)]
+    return [*found, *check_design(cells)]
 
 
 def _pairing(cell: CourseCell, _: Sequence[CourseCell]) -> Iterator[Finding]:
@@ -74,6 +87,37 @@ def _truncated(cell: CourseCell, cells: Sequence[CourseCell]) -> Iterator[Findin
             yield _of(load, "truncated load", f"{_requests(load)} requests; usual for this page: {usual:g}")
 
 
+def _unfinished(cell: CourseCell, cells: Sequence[CourseCell]) -> Iterator[Finding]:
+    """Requests that were counted but not listed: they had not ended when the browser wrote its log."""
+    loads = _loads(cell.page, cells) if _is_first(cell, cells) else []
+    cut = [load for load in loads if _left(load) > 0]
+    if cut:
+        worst = max(cut, key=_left)
+        left = f"{_left(worst)} of {_requests(worst) + _left(worst)}"
+        message = (
+            f"in {len(cut)} of {len(loads)} loads requests had not ended when the log was written, no time "
+            f"has them: {left} at {worst.label_ms:g} ms, {run_of(worst)}"
+        )
+        line = line_of(worst, "HttpNetworkTransaction.Count")
+        yield Finding("truncated load", cell.page, message, worst.file, line)
+
+
+def _other_requests(cell: CourseCell, _: Sequence[CourseCell]) -> Iterator[Finding]:
+    """The two loads that the table compares did not fetch the same."""
+    off, on = cell.off.get(0), cell.on.get(1)
+    if off is None or on is None or not off.log or not on.log:
+        return
+    before, after = _requests(off), _requests(on)
+    if abs(after - before) > _OTHER * before:
+        message = f"{before} requests without TFO are compared with {after} with it: not the same page"
+        yield Finding("other requests", cell.subject, message, on.file, line_of(on, "<transactions>"))
+
+
+def _left(load: CourseLoad) -> int:
+    counted = load.log.stats.get("HttpNetworkTransaction.Count", 0) if load.log else 0
+    return int(counted) - _requests(load)
+
+
 def _stalls(cell: CourseCell, _: Sequence[CourseCell]) -> Iterator[Finding]:
     for load in cell.loads():
         stalled = _stalled(load)
@@ -117,7 +161,7 @@ def _types(cell: CourseCell, cells: Sequence[CourseCell]) -> Iterator[Finding]:
     types = [response.mime for load in loads for response in _answers(load) if response.mime]
     if len(types) > 1 and set(types) == {"text/html"}:
         message = f"all {len(types)} answers in {len(loads)} loads are text/html, style sheets and images too"
-        yield Finding("types", cell.page, message, loads[0].file, _line(loads[0], "<responses>"))
+        yield Finding("types", cell.page, message, loads[0].file, line_of(loads[0], "<responses>"))
 
 
 def _missing(cell: CourseCell, cells: Sequence[CourseCell]) -> Iterator[Finding]:
@@ -125,32 +169,7 @@ def _missing(cell: CourseCell, cells: Sequence[CourseCell]) -> Iterator[Finding]
     codes = [response.status for load in loads for response in _answers(load)]
     if missing := codes.count(404):
         message = f"{missing} of {len(codes)} answers in {len(loads)} loads are 404: the page was not whole"
-        yield Finding("missing files", cell.page, message, loads[0].file, _line(loads[0], "file not found"))
-
-
-def _whole(cells: Sequence[CourseCell]) -> Iterator[Finding]:
-    loads = list(chain.from_iterable(cell.loads() for cell in cells))
-    top = loads[0].file.parent.parent
-    labels = sorted({(load.label_ms, load.rtt_ms) for load in loads})
-    named = ", ".join(f"{label:g} is {rtt:g} ms" for label, rtt in labels)
-    yield Finding("path", "", f"{named}: the client's link adds {HOME_DELAY_MS:g} ms each way", top)
-    starts = [load.start_ms for load in loads if load.start_ms is not None]
-    if starts:
-        message = f"{min(starts):,.0f} to {max(starts):,.0f} ms of every load passed before the first request"
-        yield Finding("start-up", "", message, top)
-    yield Finding("design", "", _design(cells), top)
-    connections = [load for load in loads if load.log and load.log.stats.get("tcp.connect")]
-    if connections:
-        counts = [(load.log.stats["tcp.connect"], _requests(load)) for load in connections if load.log]
-        opened, asked = map(sum, zip(*counts, strict=True))
-        message = f"{opened} connections for {asked} requests: the server closes after each answer (HTTP/1.0)"
-        yield Finding("design", "", message, connections[0].file, _line(connections[0], "c:tcp.connect:"))
-
-
-def _design(cells: Sequence[CourseCell]) -> str:
-    runs = {len(loads) for cell in cells for loads in (cell.off, cell.on)}
-    how_many = "-".join(str(count) for count in (min(runs), max(runs))[: len(runs)])
-    return f"{how_many} loads of a cell, all without TFO before all with it: no spread, no interval"
+        yield Finding("missing files", cell.page, message, loads[0].file, line_of(loads[0], "file not found"))
 
 
 def _requests(load: CourseLoad) -> int:
@@ -172,13 +191,8 @@ def _is_first(cell: CourseCell, cells: Sequence[CourseCell]) -> bool:
 
 
 def _of(load: CourseLoad, kind: str, message: str, line: int | None = None) -> Finding:
-    mode = "with" if load.tfo else "without"
-    subject = f"{load.page} {load.label_ms:g} ms, run {load.run} {mode} TFO"
+    subject = f"{load.page} {load.label_ms:g} ms, {run_of(load)}"
     return Finding(kind, subject, message, load.file, line)
-
-
-def _line(load: CourseLoad, text: str) -> int | None:
-    return next((number for number, line in enumerate(load.lines, 1) if text in line), None)
 
 
 def _percent(value: float | None) -> str:

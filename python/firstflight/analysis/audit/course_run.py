@@ -152,6 +152,16 @@ def change(before: float | None, after: float | None) -> float | None:
     return 100 * (before - after) / before if before and after is not None else None
 
 
+def line_of(load: CourseLoad, text: str) -> int | None:
+    """The first line of a load's log that has a text; None if none has."""
+    return next((number for number, line in enumerate(load.lines, 1) if text in line), None)
+
+
+def run_of(load: CourseLoad) -> str:
+    """Which of its cell's loads it is: ``run 0 without TFO``."""
+    return f"run {load.run} {'with' if load.tfo else 'without'} TFO"
+
+
 def _client(folder: Path) -> Path | None:
     candidates = [folder, folder / "client"]
     return next((path for path in candidates if path.is_dir() and any(map(_is_cell, path.iterdir()))), None)

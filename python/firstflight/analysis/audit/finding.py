@@ -13,13 +13,15 @@ KINDS = {
     "unmatched runs": "the first run without is compared with the second run with",
     "null effect": "the same change without TFO: what warming up alone prints",
     "crashed load": "the browser died; what it left is no load",
-    "truncated load": "the browser fetched less than it does elsewhere",
+    "truncated load": "the browser fetched less than elsewhere, or quit before its requests had ended",
+    "other requests": "the loads that are compared did not fetch the same",
     "https stall": "https asked of a server that has none decides the time",
     "start-up": "the browser's start is inside the page load time",
     "missing logs": "rows that no log is of",
     "path": "the round-trip time was not what the column says",
     "types": "style sheets served as text/html are refused",
     "missing files": "the servers had not what the page asked for",
+    "no proof": "nothing shows that TFO was used",
     "design": "how the loads were made",
 }
 """Every kind of finding, with what it means."""

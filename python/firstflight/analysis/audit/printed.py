@@ -1,8 +1,8 @@
 """Tables that others printed: page, RTT, time without TFO, time with, improvement in percent.
 
-Read are the original's `observations.txt` (rows below a line with the page's name), comma- or tab-separated
-tables with a header, and Markdown tables. Numbers keep the digits they were printed with: a time of 1.54 s
-was measured somewhere in 1.535 to 1.545.
+Read are the original's `observations.txt` (rows below a line with the page's name), tables with a header
+separated by commas, tabs or two spaces, and Markdown tables. Numbers keep the digits they were printed with:
+a time of 1.54 s was measured somewhere in 1.535 to 1.545.
 """
 
 from __future__ import annotations
@@ -114,18 +114,24 @@ def _original(file: Path, lines: list[tuple[int, str]]) -> Iterator[PrintedCell]
     """The layout of the original's `plot.py`: the page on a line of its own, rows indented."""
     unit, page = "", ""
     for number, line in lines:
+        fields = line.split()
         if header := _ORIGINAL.match(line):
             unit = header["unit"].lower()
-        elif line.strip() and not line[0].isspace():
+        elif fields and not line[0].isspace() and not _is_row(fields):
             page = line.strip()
-        elif fields := line.split():
+        elif fields:
             yield _cell(
                 file, number, dict(zip(("rtt_ms", "tcp", "tfo", "percent"), fields, strict=False)), page, unit
             )
 
 
+def _is_row(fields: list[str]) -> bool:
+    """Whether these can only be a row, though whoever pasted it lost the space before it."""
+    return len(fields) == 4 and all(map(_number, fields))
+
+
 def _table(file: Path, lines: list[tuple[int, str]]) -> Iterator[PrintedCell]:
-    """A table with a header, separated by commas, tabs or bars."""
+    """A table with a header, separated by commas, tabs, bars, or, as pasted from a page, two spaces."""
     columns: dict[str, int] = {}
     unit = page = ""
     for number, line in lines:
@@ -141,7 +147,12 @@ def _table(file: Path, lines: list[tuple[int, str]]) -> Iterator[PrintedCell]:
 def _fields(line: str) -> list[str]:
     if "|" in line:
         return [field.strip() for field in line.strip().strip("|").split("|")]
-    fields = line.split("\t") if "\t" in line else next(csv.reader([line]), [])
+    if "\t" in line:
+        fields = line.split("\t")
+    elif "," not in line:
+        fields = re.split(r"\s{2,}", line.strip())
+    else:
+        fields = next(csv.reader([line]), [])
     return [field.strip() for field in fields]
 
 
