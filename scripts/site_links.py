@@ -1,4 +1,4 @@
-"""A hook of mkdocs: what the documentation links to elsewhere in the repository is part of the site too.
+"""Hooks of mkdocs: what the documentation links to elsewhere in the repository is part of the site too.
 
 Such files are in its folder `repository/`, and links are changed to lead there.
 """
@@ -25,7 +25,9 @@ def on_files(files: Files, *, config: Any) -> Files:  # noqa: ANN401
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> str:  # noqa: ANN401
-    """Changes the page's links to where the site has what they mean."""
+    """Changes the page's links to where the site has what they mean; a page alone in its tab has no menu."""
+    if page.parent is None:
+        page.meta["hide"] = ["navigation"]
     return _LINK.sub(_mend(page.file.src_uri), markdown)
 
 

@@ -11,7 +11,7 @@ from typer.exceptions import TyperException
 
 from firstflight.cli.app import app
 from firstflight.cli.man import render_man
-from firstflight.cli.reference import commands, render_reference
+from firstflight.cli.reference import commands, program, render_reference
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.reference import plan_schema
 from firstflight.experiment.reference import render_reference as render_plan
@@ -26,6 +26,9 @@ def parse(arguments: list[str]) -> None:
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)
     context = typer.Context(group, info_name="firstflight")
+    if arguments[0].startswith("-"):
+        assert arguments[0] in {name for option in program().options for name in option.names}
+        return
     name, command, rest = group.resolve_command(context, arguments)
     assert command
     given = command.make_context(name, rest, parent=context).params

@@ -16,9 +16,9 @@ _HEAD = """\
 
 <!-- Made by `make reference`; a test checks that it is current. -->
 
-Every key is a flag of `firstflight run`, and every flag here a key. [plan.md](../plan.md) says how keys work
-together. [plan.schema.json](plan.schema.json) is the same as a JSON schema; an editor that knows TOML finds
-it by a first line `#:schema PATH/plan.schema.json`.
+Every key is a flag of `firstflight run`, and every flag here a key; [plans](../plan.md) says how they work
+together. The same is a [JSON schema](plan.schema.json), which an editor that knows TOML finds by a first line
+`#:schema PATH/plan.schema.json`.
 
 """
 
