@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from firstflight.engines.emulate import Emulator
-from firstflight.engines.task import Path, PlannedLoad, Queue, Record
+from firstflight.engines.task import Engine, Path, PlannedLoad, Queue, Record
 from firstflight.pages import LoadedPage, Page
 
 Fields = dict[str, Any]
@@ -84,10 +84,10 @@ def load_all(
         return list(pool.map(lambda load: make(emulator, load), loads))
 
 
-def make(emulator: Emulator, load: tuple[LoadedPage, PlannedLoad]) -> Record:
+def make(engine: Engine, load: tuple[LoadedPage, PlannedLoad]) -> Record:
     """Makes one load; again while its relay is late."""
     for _ in range(ATTEMPTS):
-        record = emulator.load(load[1], load[0])
+        record = engine.load(load[1], load[0])
         if not record["relay"].get("late"):
             break
     return record

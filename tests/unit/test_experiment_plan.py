@@ -26,6 +26,7 @@ def some(values: st.SearchStrategy) -> st.SearchStrategy:
 def plans(draw: st.DrawFn) -> Plan:
     topology = draw(st.sampled_from(["access", "star"]))
     down = draw(some(rates))
+    client = draw(st.sampled_from(["loader", "chromium"]))
     return Plan(
         pages=draw(some(names)),
         rtt=draw(some(st.floats(0.01, 10_000))),
@@ -35,11 +36,14 @@ def plans(draw: st.DrawFn) -> Plan:
         loss=draw(st.floats(0, 0.5)),
         queue=draw(queues),
         mode=draw(some(st.sampled_from(["tcp", "tfo"]))),
-        client=draw(st.sampled_from(["loader", "chromium"])),
+        client=client,
         browser=draw(st.sampled_from(["", "/opt/browser"])),
         har=draw(st.booleans()),
         screenshots=draw(st.booleans()),
         determinism=draw(st.booleans()),
+        initial_window=draw(st.integers(1, 1000)),
+        congestion_control=draw(st.sampled_from(["cubic", "reno"])),
+        processing=draw(st.floats(0, 10)) if client == "loader" else 1.0,
         keep_alive=draw(st.booleans()),
         cookies=draw(st.sampled_from(["warm", "cold"])),
         repeats=draw(st.integers(1, 1000)),
@@ -104,6 +108,11 @@ def test_links_of_a_star_are_symmetric() -> None:
         resolve({"topology": "star", "up": "256kbit"})
 
 
+def test_a_program_takes_its_own_time() -> None:
+    with pytest.raises(UsageError, match="processing: the time of chromium is its own"):
+        resolve({"client": "chromium", "processing": "2"})
+
+
 def test_every_rate_down_meets_every_rate_up_on_an_access_link() -> None:
     plan = resolve({"down": "4mbit,unlimited", "up": "256kbit,1mbit", "rtt": "20,50"})
     assert len(set(plan.paths())) == 8
@@ -116,6 +125,9 @@ BAD = {
     "topology": ["ring", ""],
     "loss": ["1", "-0.1", "much", "nan"],
     "queue": ["1000", "0p", "1kB", "64kBit", "-5p", "2000000p"],
+    "initial_window": ["0", "1001", "3.5", "three"],
+    "congestion_control": ["bbr", ""],
+    "processing": ["-1", "11", "nan", "fast"],
     "mode": ["quic", "tcp,tcp", ""],
     "client": ["lynx", ""],
     "engine": ["dream"],

@@ -5,14 +5,18 @@ from pathlib import Path
 import pytest
 from test_pages_har import DOCUMENT, entry, opened
 
-from firstflight.pages import LoadedPage, without_server_time
-from firstflight.pages.model import Host, Initiator
+from firstflight.pages import LoadedPage, paced
+from firstflight.pages.model import Host, Initiator, Page
 
 PARSED = {"_initiator": DOCUMENT, "_initiator_type": "parser"}
 
 
 def initiator(loaded: LoadedPage, index: int) -> Initiator:
-    found = loaded.page.resources[index].initiator
+    return discovered(loaded.page, index)
+
+
+def discovered(page: Page, index: int) -> Initiator:
+    found = page.resources[index].initiator
     assert found is not None
     return found
 
@@ -127,8 +131,17 @@ def test_without_server_time_servers_and_main_thread_are_free_and_pauses_stay(tm
         entry(DOCUMENT, timings=connect),
         entry("http://a.example/x.js", 300, "text/javascript", _cpuTime=15, timings={"wait": 20}, **PARSED),
     )
-    free = without_server_time(loaded)
+    free = paced(loaded.page, server_time=False)
     assert (loaded.page.resources[0].server_ms, loaded.page.resources[1].cpu_ms) == (70, 15)
-    assert {(resource.server_ms, resource.cpu_ms) for resource in free.page.resources} == {(0, 0)}
-    assert initiator(free, 1) == initiator(loaded, 1)
-    assert initiator(free, 1).delay_ms == 200
+    assert {(resource.server_ms, resource.cpu_ms) for resource in free.resources} == {(0, 0)}
+    assert discovered(free, 1) == initiator(loaded, 1)
+    assert discovered(free, 1).delay_ms == 200
+
+
+def test_processing_scales_the_main_thread_and_pauses_and_leaves_the_servers(tmp_path: Path) -> None:
+    script = entry("http://a.example/x.js", 300, "text/javascript", _cpuTime=15, **PARSED)
+    loaded = opened(tmp_path, entry(DOCUMENT, timings={"connect": 20, "wait": 90}), script)
+    slow = paced(loaded.page, processing=2)
+    assert (slow.resources[0].server_ms, slow.resources[1].cpu_ms) == (70, 30)
+    assert discovered(slow, 1).delay_ms == 2 * initiator(loaded, 1).delay_ms > 0
+    assert paced(loaded.page) is loaded.page

@@ -15,7 +15,7 @@ use crate::LabError;
 use crate::client::{self, TlsOptions};
 use crate::exec::{Directory, SETTLING, lines};
 use crate::lab::{Lab, LabConfig};
-use crate::net::AddressPlan;
+use crate::net::{AddressPlan, Transport};
 use crate::origin::{Bodies, Headers, Scheme, Served};
 use crate::relay::{Keep, RelayReport};
 use crate::scheduling::Scheduling;
@@ -63,6 +63,9 @@ pub struct Job {
     /// Whether connections outlive a response.
     #[serde(default = "yes")]
     pub keep_alive: bool,
+    /// How connections begin and share the path.
+    #[serde(default)]
+    pub transport: Transport,
     /// When a load is given up, ms.
     #[serde(default = "two_minutes")]
     pub timeout_ms: u64,
@@ -216,6 +219,7 @@ impl Job {
             path: &self.path,
             tfo: self.mode == Mode::Tfo,
             keep_alive: self.keep_alive,
+            transport: self.transport.clone(),
             ca_file: self.ca_file.as_deref(),
             keep: Keep {
                 packets: self.capture.is_some(),

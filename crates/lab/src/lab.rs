@@ -14,7 +14,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::client::{TlsOptions, connect};
-use crate::net::{self, AddressPlan, CLIENT, Offload, SERVICES, Side, Tun};
+use crate::net::{self, AddressPlan, CLIENT, Offload, SERVICES, Side, Transport, Tun};
 use crate::origin::{
     Answers, Authority, ECHO_PORT, Log, Matching, SINK_PORT, Served, Servers, ServersConfig,
 };
@@ -32,6 +32,8 @@ pub struct LabConfig<'a> {
     pub tfo: bool,
     /// Whether connections outlive a response.
     pub keep_alive: bool,
+    /// How connections begin and share the path.
+    pub transport: Transport,
     /// Where the certificate (PEM) is written that clients have to trust.
     pub ca_file: Option<&'a Path>,
     /// What the relay keeps.
@@ -72,7 +74,7 @@ impl Lab {
         net::install_names(&addresses)?;
         net::set_client_sysctls(config.tfo)?;
         net::bring_loopback_up(Side::Client)?;
-        let client = Tun::open(Side::Client, offload)?;
+        let client = Tun::open(Side::Client, offload, &config.transport)?;
         let answers = Arc::new(Answers::new(config.pages, config.keep_alive)?);
         let log = Arc::new(Log::default());
         let authority = authority(config)?;
@@ -82,6 +84,7 @@ impl Lab {
             addresses: addresses.clone(),
             authority: authority.clone(),
             keep_alive: config.keep_alive,
+            transport: config.transport.clone(),
             offload,
         })?;
         let wire = Wire {

@@ -142,6 +142,23 @@ fn an_impossible_job_is_refused_with_what_is_wrong_and_a_hint() {
 }
 
 #[test]
+fn a_congestion_control_that_this_kernel_has_not_is_refused_by_name() {
+    if !has_labs() {
+        return;
+    }
+    let mut job = job();
+    job["transport"] = json!({"congestion_control": "nonesuch"});
+    let (code, answer) = ask("load", &job.to_string());
+    assert_eq!(code, Some(EXIT_REFUSED));
+    let error = &answer["error"];
+    assert!(
+        error["message"].as_str().unwrap().contains("nonesuch"),
+        "{answer}"
+    );
+    assert!(error["hint"].as_str().unwrap().contains("modprobe"), "{answer}");
+}
+
+#[test]
 fn what_is_no_job_is_refused() {
     if !has_labs() {
         return;

@@ -81,7 +81,15 @@ def _surroundings(flags: Mapping[str, Any], pages: list[str], capture: Path | No
     [path], [mode] = plan.paths(), plan.mode
     served = [under(plan.scheme, page) for page in open_pages(pages)] if pages else []
     return Surroundings(
-        path, mode, plan.cookies, plan.keep_alive, plan.seed, plan.scheme, pages=served, capture=capture
+        path,
+        mode,
+        plan.cookies,
+        plan.keep_alive,
+        plan.transport,
+        plan.seed,
+        plan.scheme,
+        pages=served,
+        capture=capture,
     )
 
 

@@ -17,6 +17,8 @@ PATH_KEYS = (
     "topology",
     "loss",
     "queue",
+    "initial_window",
+    "congestion_control",
     "mode",
     "scheme",
     "keep_alive",

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path as FilePath
 from typing import Any
@@ -12,7 +13,7 @@ from firstflight.engines.answers import failure, record_of, time_limit_ms
 from firstflight.engines.lab import Lab
 from firstflight.engines.task import CA_FILE, Calibration, Path, PlannedLoad, Record
 from firstflight.errors import LabError
-from firstflight.pages import LoadedPage, without_server_time
+from firstflight.pages import LoadedPage, paced
 from firstflight.results.check import check_record
 
 LATE_BOUND_MS = 2.0
@@ -55,8 +56,8 @@ class Emulator:
 
     def load(self, planned: PlannedLoad, page: LoadedPage) -> Record:
         """Makes one load; what goes wrong is in the record."""
-        if not planned.server_time:
-            page = without_server_time(page)
+        timed = paced(page.page, server_time=planned.server_time, processing=planned.processing)
+        page = replace(page, page=timed)
         client = self._clients.get(planned.client)
         job = _job(planned, page)
         if client:
@@ -108,6 +109,7 @@ def _job(planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
         "mode": planned.mode,
         "cookies": planned.cookies,
         "keep_alive": planned.keep_alive,
+        "transport": planned.transport.to_json(),
         "timeout_ms": limit_ms,
         "request_timeout_ms": limit_ms // 4,
         "late_bound_ms": LATE_BOUND_MS,

@@ -13,7 +13,7 @@ from typing import Any
 from firstflight.engines.emulate import LATE_BOUND_MS
 from firstflight.engines.lab import lab_binary
 from firstflight.engines.preload import preload_library
-from firstflight.engines.task import CA_FILE, Path
+from firstflight.engines.task import CA_FILE, Path, Transport
 from firstflight.errors import LabError
 from firstflight.pages import LoadedPage
 
@@ -27,6 +27,7 @@ class Surroundings:
         mode: `tcp` or `tfo`.
         cookies: `warm` or `cold`.
         keep_alive: Whether the pages' servers keep connections open.
+        transport: What every connection has.
         seed: Decides which packets are lost.
         scheme: `recorded`, or `http` for pages in the clear.
         pages: What the servers serve.
@@ -37,6 +38,7 @@ class Surroundings:
     mode: str
     cookies: str
     keep_alive: bool
+    transport: Transport
     seed: int
     scheme: str = "http"
     pages: Sequence[LoadedPage] = ()
@@ -114,6 +116,7 @@ def _job(surroundings: Surroundings, argv: Sequence[str]) -> dict[str, Any]:
         "mode": surroundings.mode,
         "cookies": surroundings.cookies,
         "keep_alive": surroundings.keep_alive,
+        "transport": surroundings.transport.to_json(),
         "scheme": surroundings.scheme,
         "ca_file": CA_FILE,
         "late_bound_ms": LATE_BOUND_MS,

@@ -9,7 +9,7 @@ from typing import Any
 from firstflight import _core
 from firstflight.engines.answers import failure, record_of, time_limit_ms
 from firstflight.engines.task import Calibration, EngineStoppedError, Path, PlannedLoad, Record
-from firstflight.pages import LoadedPage, without_server_time
+from firstflight.pages import LoadedPage, paced
 from firstflight.results.check import check_record
 
 _PREPARED = 64
@@ -30,7 +30,7 @@ class Simulator:
 
     def __init__(self, keep: str = "all") -> None:
         self._keep = keep
-        self._pages: OrderedDict[tuple[str, bool], tuple[LoadedPage, _core.Simulator]] = OrderedDict()
+        self._pages: OrderedDict[tuple[str, bool, float], tuple[LoadedPage, _core.Simulator]] = OrderedDict()
         self._lock = Lock()
         self._stopped = Event()
 
@@ -56,7 +56,7 @@ class Simulator:
             raise EngineStoppedError
         job = json.dumps({**_job(planned, page), "keep": self._keep})
         try:
-            answer = json.loads(self._prepared(page, planned.server_time).load(job))
+            answer = json.loads(self._prepared(page, planned).load(job))
         except ValueError as error:
             return record_of(planned, None, failure(str(error)))
         record = record_of(planned, None, answer)
@@ -68,14 +68,15 @@ class Simulator:
         """Lets no further load begin; one takes milliseconds."""
         self._stopped.set()
 
-    def _prepared(self, page: LoadedPage, server_time: bool) -> _core.Simulator:
-        key = (page.page.name, server_time)
+    def _prepared(self, page: LoadedPage, planned: PlannedLoad) -> _core.Simulator:
+        key = (page.page.name, planned.server_time, planned.processing)
         with self._lock:
             known, simulator = self._pages.get(key, (None, None))
             if known is page and simulator is not None:
                 self._pages.move_to_end(key)
                 return simulator
-        simulator = _core.Simulator((page if server_time else without_server_time(page)).page.to_json())
+        timed = paced(page.page, server_time=planned.server_time, processing=planned.processing)
+        simulator = _core.Simulator(timed.to_json())
         with self._lock:
             self._pages[key] = (page, simulator)
             while len(self._pages) > _PREPARED:
@@ -90,6 +91,7 @@ def _job(planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
         "mode": planned.mode,
         "cookies": planned.cookies,
         "keep_alive": planned.keep_alive,
+        **planned.transport.to_json(),
         "origin_rtt": planned.origin_rtt,
         "lookups": planned.lookups,
         "timeout_ms": limit_ms,

@@ -67,6 +67,18 @@ class Path:
 
 
 @dataclass(frozen=True)
+class Transport:
+    """What every TCP connection has at both ends: initial window (segments) and congestion control."""
+
+    initial_window: int = 10
+    congestion_control: str = "cubic"
+
+    def to_json(self) -> dict[str, Any]:
+        """The form in which an engine takes it."""
+        return {"initial_window": self.initial_window, "congestion_control": self.congestion_control}
+
+
+@dataclass(frozen=True)
 class PlannedLoad:
     """One load to be made: its identity, its place in the run (`order`), and everything that defines it.
 
@@ -85,11 +97,13 @@ class PlannedLoad:
     engine: str = "emulate"
     cookies: str = "warm"
     keep_alive: bool = True
+    transport: Transport = Transport()
     scheme: str = "http"
     post_quantum: bool = True
     origin_rtt: str = "path"
     lookups: bool = False
     server_time: bool = True
+    processing: float = 1.0
     determinism: bool = True
 
 

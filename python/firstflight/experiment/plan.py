@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from firstflight.engines.task import Path, Queue
+from firstflight.engines.task import Path, Queue, Transport
 from firstflight.experiment import units
 from firstflight.experiment.units import BadValueError
 from firstflight.experiment.values import (
@@ -23,6 +23,7 @@ from firstflight.experiment.values import (
     parse_jobs,
     parse_loss,
     parse_pages,
+    parse_processing,
     parse_rtt,
     parse_switch,
     parse_text,
@@ -93,6 +94,16 @@ class Plan(BaseModel):
         description="Longest queue in front of each link: packets (1000p) or bytes (64kB).",
         json_schema_extra={"metavar": "LENGTH"},
     )
+    initial_window: Annotated[int, BeforeValidator(whole("a number of segments", 1, 1_000))] = Field(
+        default=10,
+        description="Initial congestion window at both ends, segments. Linux had 3 until 2011.",
+        json_schema_extra={"metavar": "SEGMENTS"},
+    )
+    congestion_control: Annotated[Literal["cubic", "reno"], BeforeValidator(choice("cubic", "reno"))] = Field(
+        default="cubic",
+        description="Congestion control at both ends: cubic, reno.",
+        json_schema_extra={"metavar": "cubic|reno"},
+    )
     mode: Annotated[tuple[Literal["tcp", "tfo"], ...], each(choice("tcp", "tfo"))] = Field(
         default=("tcp", "tfo"),
         description="Transport treatments to compare: tcp, tfo.",
@@ -151,6 +162,11 @@ class Plan(BaseModel):
     server_time: Annotated[bool, BeforeValidator(parse_switch)] = Field(
         default=True,
         description="Whether servers and the main thread take the time that they took in the recording.",
+    )
+    processing: Annotated[float, BeforeValidator(parse_processing), PlainSerializer(write_plain)] = Field(
+        default=1.0,
+        description="Factor on the loader's own time: its main thread's work and the recording's pauses.",
+        json_schema_extra={"metavar": "FACTOR"},
     )
     keep_alive: Annotated[bool, BeforeValidator(parse_switch)] = Field(
         default=True,
@@ -240,6 +256,19 @@ class Plan(BaseModel):
                 "give a larger --most-repeats, or use --repeats without --until",
             )
         return self
+
+    @model_validator(mode="after")
+    def _only_the_loader_is_paced(self) -> Self:
+        if self.client != "loader" and self.processing != 1:
+            raise BadValueError(
+                f"processing: the time of {self.client} is its own", "use --client loader, or leave it out"
+            )
+        return self
+
+    @property
+    def transport(self) -> Transport:
+        """What every connection has."""
+        return Transport(self.initial_window, self.congestion_control)
 
     def rates(self) -> list[tuple[int | None, int | None]]:
         """Every (down, up) to be measured, bit/s; `None` is unlimited."""

@@ -189,11 +189,13 @@ def _planned(plan: Plan, unit: _Unit, block: int, place: int) -> PlannedLoad:
         engine=plan.engine,
         cookies=plan.cookies,
         keep_alive=plan.keep_alive,
+        transport=plan.transport,
         scheme=plan.scheme,
         post_quantum=plan.post_quantum,
         origin_rtt=plan.origin_rtt,
         lookups=plan.lookups,
         server_time=plan.server_time,
+        processing=plan.processing,
         determinism=plan.determinism,
     )
 

@@ -96,6 +96,15 @@ def write_width(width: float | str) -> str:
     return width if isinstance(width, str) else f"{100 * width:.7g}%"
 
 
+def parse_processing(value: object) -> float:
+    """A factor on processing times."""
+    hint = "write a factor, 0 to 10, such as 2 for half as fast"
+    factor = parse_number(value, "a factor", hint)
+    if not 0 <= factor <= 10:
+        raise BadValueError(f"{quoted(value)} is out of range", hint)
+    return factor
+
+
 def parse_jobs(value: object) -> int | str:
     """Loads at a time, or `auto`."""
     return "auto" if value == "auto" else whole("a number of loads at a time, nor auto", 1, 256)(value)

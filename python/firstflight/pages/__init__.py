@@ -3,9 +3,9 @@
 from firstflight.pages.description import PageDescription, describe
 from firstflight.pages.loaded import LoadedPage, strip
 from firstflight.pages.model import FORMAT, Initiator, Kind, Missing, Page, Resource, Via
+from firstflight.pages.pace import paced
 from firstflight.pages.profile import embedded_names
 from firstflight.pages.scheme import under
-from firstflight.pages.server_time import without_server_time
 from firstflight.pages.sources import load_page, open_pages
 
 __all__ = [
@@ -22,7 +22,7 @@ __all__ = [
     "embedded_names",
     "load_page",
     "open_pages",
+    "paced",
     "strip",
     "under",
-    "without_server_time",
 ]

@@ -1,12 +1,16 @@
-"""``pages/`` of a results folder: the profiles of its pages as they were loaded, to explain loads with."""
+"""``pages/`` of a results folder: the profiles of its pages, to explain loads with."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from firstflight.errors import UsageError
 from firstflight.pages.model import Page
+from firstflight.pages.pace import paced
 from firstflight.results.files import write_whole
 
 PROFILES = "pages"
@@ -36,4 +40,12 @@ def read_profile(folder: Path, name: str) -> Page | None:
     except (OSError, ValueError) as error:
         hint = "delete it: `firstflight run --resume` writes it anew"
         raise UsageError(f"{file}: cannot be read: {error}", hint) from error
-    return Page.from_json(content, place=str(file))
+    page = Page.from_json(content, place=str(file))
+    plan = _plan(folder)
+    return paced(page, server_time=plan.get("server_time", True), processing=plan.get("processing", 1))
+
+
+def _plan(folder: Path) -> dict[str, Any]:
+    with suppress(OSError, ValueError):
+        return tomllib.loads((folder / "plan.toml").read_text("utf-8"))
+    return {}

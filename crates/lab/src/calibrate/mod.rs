@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::LabError;
 use crate::job::RelaySummary;
 use crate::lab::{Lab, LabConfig};
-use crate::net::{CLIENT, SERVICES};
+use crate::net::{CLIENT, SERVICES, Transport};
 use crate::origin::{Bodies, ECHO_PORT, Headers, SINK_PORT, SOURCE_PORT, Served};
 use crate::relay::Keep;
 
@@ -106,6 +106,7 @@ impl Calibration {
             path: &self.path,
             tfo: false,
             keep_alive: true,
+            transport: Transport::default(),
             ca_file: None,
             keep: Keep::default(),
             realtime,

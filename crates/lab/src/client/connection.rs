@@ -30,7 +30,6 @@ pub fn connect(address: SocketAddrV4) -> io::Result<(TcpStream, bool)> {
     }
     // SAFETY: `fd` was just opened and nobody else owns it.
     let stream = TcpStream::from(unsafe { OwnedFd::from_raw_fd(fd) });
-    net::set_congestion_control(&stream)?;
     // With the client's sysctl off the kernel answers EOPNOTSUPP and the connection is a plain one: whether
     // the option is granted is the treatment under test.
     let _ = net::set_tcp_option(&stream, net::TCP_FASTOPEN_CONNECT, &1_i32);

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::{Directory, Ending, Program, Streams, Traffic, lines};
 use crate::job::{Cookies, Mode, RelaySummary};
 use crate::lab::{Lab, LabConfig};
+use crate::net::Transport;
 use crate::origin::{Bodies, Headers, Matching, Scheme, Served};
 use crate::relay::Keep;
 use crate::witness::Expectation;
@@ -37,6 +38,9 @@ pub struct ExecJob {
     pub cookies: Cookies,
     /// Whether connections outlive a response.
     pub keep_alive: bool,
+    /// How connections begin and share the path.
+    #[serde(default)]
+    pub transport: Transport,
     /// How late a packet may be delivered, ms.
     pub late_bound_ms: f64,
     /// Where the packets are kept.
@@ -115,6 +119,7 @@ impl ExecJob {
             path: &self.path,
             tfo: self.mode == Mode::Tfo,
             keep_alive: self.keep_alive,
+            transport: self.transport.clone(),
             ca_file: self.ca_file.as_deref(),
             keep: Keep {
                 packets: self.capture.is_some(),

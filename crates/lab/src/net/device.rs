@@ -10,8 +10,9 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use nix::libc;
 
 use super::addresses::{CLIENT, ORIGINS, SERVERS_TUN};
-use super::netlink;
+use super::netlink::{self, Connected};
 use super::offload::Offload;
+use super::transport::Transport;
 use crate::LabError;
 
 /// Which end of the wire a device is.
@@ -34,11 +35,12 @@ const TUN_QUEUE_PACKETS: u32 = 20_000;
 const DEVICE: &str = "firstflight0";
 
 impl Tun {
-    /// Makes the device of `side` in the calling thread's network namespace and brings it up.
+    /// Makes the device of `side` in the calling thread's network namespace and brings it up; connections across
+    /// it are as `transport` says.
     ///
     /// # Errors
     /// [`LabError`] when `/dev/net/tun` cannot be opened or the kernel refuses a setting.
-    pub fn open(side: Side, offload: Offload) -> Result<Self, LabError> {
+    pub fn open(side: Side, offload: Offload, transport: &Transport) -> Result<Self, LabError> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -74,6 +76,13 @@ impl Tun {
             .map_err(|error| LabError::system("setting the TUN queue length", error))?;
         set_address(&socket, DEVICE, address, mask)?;
         bring_up(&socket, DEVICE)?;
+        let network = Connected {
+            device: DEVICE,
+            address,
+            mask,
+        };
+        netlink::set_route_metrics(network, transport.initial_window, &transport.congestion_control)
+            .map_err(|error| transport.refused(error))?;
         let tun = Self { file };
         tun.set_nonblocking()?;
         Ok(tun)

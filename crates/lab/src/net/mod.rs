@@ -7,12 +7,12 @@ mod netlink;
 mod offload;
 mod socket;
 mod sysctl;
+mod transport;
 
 pub use addresses::{AddressPlan, CLIENT, SERVICES};
 pub use device::{Side, Tun, bring_loopback_up, bring_veth_up, make_veth_pair};
 pub use names::install_names;
 pub use offload::{Offload, VNET_HEADER_BYTES};
-pub use socket::{
-    TCP_FASTOPEN, TCP_FASTOPEN_CONNECT, TCP_FASTOPEN_KEY, set_congestion_control, set_tcp_option,
-};
+pub use socket::{TCP_FASTOPEN, TCP_FASTOPEN_CONNECT, TCP_FASTOPEN_KEY, set_tcp_option};
 pub use sysctl::{set_client_sysctls, set_server_sysctls};
+pub use transport::Transport;

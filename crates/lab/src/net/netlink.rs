@@ -1,7 +1,8 @@
-//! The settings that no ioctl gives the owner of a namespace: a device's queue length, and a veth pair
-//! (`rtnetlink(7)`). Two messages; a netlink library would bring an async runtime for them.
+//! The settings that no ioctl gives the owner of a namespace: a device's queue length, a veth pair, and what a
+//! route says of TCP (`rtnetlink(7)`). Three messages; a netlink library would bring an async runtime for them.
 
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use nix::libc;
@@ -12,6 +13,9 @@ use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType
 const INFO_KIND: u16 = 1;
 const INFO_DATA: u16 = 2;
 const VETH_PEER: u16 = 1;
+/// `RTAX_INITCWND` and `RTAX_CC_ALGO` (`linux/rtnetlink.h`).
+const INITIAL_WINDOW: u16 = 11;
+const CONGESTION_CONTROL: u16 = 16;
 /// Bytes of an `nlmsghdr` and of an `ifinfomsg`.
 const HEADER_BYTES: usize = 16;
 const INFO_BYTES: usize = 16;
@@ -46,18 +50,71 @@ pub(super) fn make_veth_pair(name: &str, namespace: BorrowedFd<'_>) -> io::Resul
     ))
 }
 
+/// The network behind a device, as the kernel routes to it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Connected<'a> {
+    pub(super) device: &'a str,
+    pub(super) address: Ipv4Addr,
+    pub(super) mask: Ipv4Addr,
+}
+
+/// Puts an initial window and a congestion control on the route to a connected network: every connection across
+/// it takes them, whoever opened it (`tcp_init_cwnd`, `tcp_ca_dst_init`).
+///
+/// # Errors
+/// The kernel's: `EINVAL` when it has no such congestion control.
+pub(super) fn set_route_metrics(
+    network: Connected<'_>,
+    initial_window: u32,
+    congestion_control: &str,
+) -> io::Result<()> {
+    let index = if_nametoindex(network.device)?;
+    let metrics = [
+        attribute(INITIAL_WINDOW, &initial_window.to_ne_bytes()),
+        attribute(
+            CONGESTION_CONTROL,
+            &[congestion_control.as_bytes(), &[0]].concat(),
+        ),
+    ];
+    let body = [
+        vec![
+            libc::AF_INET as u8,
+            network.mask.to_bits().count_ones() as u8,
+            0, // source prefix
+            0, // type of service
+            libc::RT_TABLE_MAIN,
+            libc::RTPROT_KERNEL,
+            libc::RT_SCOPE_LINK,
+            libc::RTN_UNICAST,
+        ],
+        vec![0; 4], // flags
+        attribute(libc::RTA_DST, &(network.address & network.mask).octets()),
+        attribute(libc::RTA_OIF, &index.to_ne_bytes()),
+        attribute(libc::RTA_PREFSRC, &network.address.octets()),
+        attribute(libc::RTA_METRICS, &metrics.concat()),
+    ];
+    let flags = (libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16;
+    exchange(&message(libc::RTM_NEWROUTE, flags, &body.concat()))
+}
+
 /// `RTM_NEWLINK` for device `index`.
 fn link_message(index: u32, flags: u16, attributes: &[u8]) -> Vec<u8> {
-    let length = (HEADER_BYTES + INFO_BYTES + attributes.len()) as u32;
+    let mut body = vec![0; 4]; // family, padding, type
+    body.extend(index.to_ne_bytes());
+    body.extend([0; 8]); // flags, change
+    body.extend(attributes);
+    message(libc::RTM_NEWLINK, flags, &body)
+}
+
+/// A request that is to be acknowledged.
+fn message(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
+    let length = (HEADER_BYTES + body.len()) as u32;
     let mut message = Vec::with_capacity(length as usize);
     message.extend(length.to_ne_bytes());
-    message.extend(libc::RTM_NEWLINK.to_ne_bytes());
+    message.extend(kind.to_ne_bytes());
     message.extend((flags | (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16).to_ne_bytes());
     message.extend([0; 8]); // sequence, port
-    message.extend([0; 4]); // family, padding, type
-    message.extend(index.to_ne_bytes());
-    message.extend([0; 8]); // flags, change
-    message.extend(attributes);
+    message.extend(body);
     message
 }
 

@@ -12,10 +12,6 @@ pub const TCP_FASTOPEN_CONNECT: libc::c_int = 30;
 /// `TCP_FASTOPEN_KEY`: the key of a listener's cookies.
 pub const TCP_FASTOPEN_KEY: libc::c_int = 33;
 
-/// The congestion control of every socket in the lab. Chosen per socket: a namespace inherits the host's
-/// default and may not choose a restricted one (`net/ipv4/tcp_cong.c`, `tcp_set_default_congestion_control`).
-const CONGESTION_CONTROL: &[u8] = b"cubic";
-
 /// Sets a TCP option to the bytes of `value`.
 ///
 /// # Errors
@@ -32,14 +28,4 @@ pub fn set_tcp_option<T: Copy>(socket: &impl AsRawFd, option: libc::c_int, value
     } else {
         Err(io::Error::last_os_error())
     }
-}
-
-/// Gives a socket the lab's congestion control. A listener's connections inherit it.
-///
-/// # Errors
-/// The kernel's, when it has no CUBIC.
-pub fn set_congestion_control(socket: &impl AsRawFd) -> io::Result<()> {
-    let mut name = [0_u8; 16];
-    name[..CONGESTION_CONTROL.len()].copy_from_slice(CONGESTION_CONTROL);
-    set_tcp_option(socket, libc::TCP_CONGESTION, &name)
 }

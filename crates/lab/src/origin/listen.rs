@@ -36,7 +36,6 @@ pub(super) fn listen(address: Ipv4Addr, port: u16) -> Result<TcpListener, LabErr
     socket
         .bind(SocketAddrV4::new(address, port).into())
         .map_err(failed)?;
-    net::set_congestion_control(&socket).map_err(failed)?;
     net::set_tcp_option(&socket, net::TCP_FASTOPEN, &BACKLOG).map_err(failed)?;
     net::set_tcp_option(&socket, net::TCP_FASTOPEN_KEY, &key(address)).map_err(failed)?;
     socket.listen(BACKLOG).map_err(failed)

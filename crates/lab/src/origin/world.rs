@@ -11,7 +11,7 @@ use super::authority::Authority;
 use super::listen::{HTTP1, HTTP2};
 use super::log::Log;
 use super::{listen, services};
-use crate::net::{self, AddressPlan, Offload, Side, Tun};
+use crate::net::{self, AddressPlan, Offload, Side, Transport, Tun};
 use crate::witness::Counters;
 use crate::{LabError, scheduling};
 
@@ -27,6 +27,8 @@ pub struct ServersConfig {
     pub authority: Option<Arc<Authority>>,
     /// Whether a connection outlives its first response.
     pub keep_alive: bool,
+    /// How their connections begin and share the path.
+    pub transport: Transport,
     /// What the kernel leaves to the relay.
     pub offload: Offload,
 }
@@ -96,7 +98,7 @@ async fn set_up(config: ServersConfig) -> Result<Tun, LabError> {
         .map_err(|errno| LabError::system("making the servers' network namespace", errno))?;
     net::set_server_sysctls()?;
     net::bring_loopback_up(Side::Servers)?;
-    let tun = Tun::open(Side::Servers, config.offload)?;
+    let tun = Tun::open(Side::Servers, config.offload, &config.transport)?;
     for origin in config.answers.origins() {
         let Some(address) = config.addresses.address(&origin.host) else {
             continue;

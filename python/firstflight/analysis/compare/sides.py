@@ -119,9 +119,18 @@ def _setup(folder: Path) -> dict[str, str]:
         "path": f"{plan['topology']}, {_list(plan['down'])} down, {_list(plan['up'])} up, "
         f"queue {plan['queue']}, loss {plan['loss']:g}",
         "servers": f"{keep_alive}, {plan['cookies']} cookies, {plan['scheme']}",
+        "TCP": f"initial window {plan.get('initial_window', 10)}, {plan.get('congestion_control', 'cubic')}",
+        "processing": _processing(plan),
         "spread": f"{plan['repeats']} repeats, 95 % intervals",
         **{name: str(environment[name]) for name in ("kernel", "firstflight") if name in environment},
     }
+
+
+def _processing(plan: Mapping[str, Any]) -> str:
+    servers = "" if plan.get("server_time", True) else ", servers at once"
+    if plan["client"] != "loader":
+        return f"the client's own{servers}"
+    return f"as recorded, times {plan.get('processing', 1):g}{servers}"
 
 
 def _list(values: list[Any] | Any) -> str:  # noqa: ANN401

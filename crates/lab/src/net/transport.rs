@@ -1,0 +1,44 @@
+//! What every TCP connection of the lab has, the client's and the servers'.
+
+use std::io;
+
+use nix::libc;
+use serde::Deserialize;
+
+use crate::LabError;
+
+/// How connections begin and how they share the path. Said by the routes, not by sockets or sysctls: so it holds
+/// for a program that we did not write, and a namespace, which inherits the host's congestion control, may not
+/// choose a restricted one (`net/ipv4/tcp_cong.c`, `tcp_set_default_congestion_control`).
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Transport {
+    /// Initial congestion window, segments (RFC 6928).
+    pub initial_window: u32,
+    /// Congestion control at both ends, as the kernel calls it.
+    pub congestion_control: String,
+}
+
+impl Default for Transport {
+    /// As Linux has it.
+    fn default() -> Self {
+        Self {
+            initial_window: 10,
+            congestion_control: "cubic".to_owned(),
+        }
+    }
+}
+
+impl Transport {
+    /// Why a route could not say it.
+    pub(super) fn refused(&self, error: io::Error) -> LabError {
+        let name = &self.congestion_control;
+        if error.raw_os_error() == Some(libc::EINVAL) {
+            return LabError::new(
+                format!("this kernel has no congestion control {name}"),
+                format!("as root: modprobe tcp_{name}; or choose another"),
+            );
+        }
+        LabError::system("setting the initial window of a route", error)
+    }
+}

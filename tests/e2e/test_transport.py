@@ -1,0 +1,94 @@
+"""What a plan says of TCP and of the client's own time acts, and alike on both clocks."""
+
+import sys
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pcapng import read
+from program import Program
+from small_pages import assert_ok, document, make, page, planned
+
+from firstflight.engines.emulate import Emulator
+from firstflight.engines.simulate import Simulator
+from firstflight.engines.task import Engine, PlannedLoad, Queue, Transport
+from firstflight.pages import LoadedPage
+
+RTT_MS = 100.0
+SEGMENT_BYTES = 1_448
+LONG = page("long", document(body_bytes=28_000))
+"""20 segments with its header: 10 + 10, or 3 + 6 + 11."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The loader, with its packets kept; implements `clients.foreign.ForeignClient`."""
+
+    file: Path
+
+    def equip(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
+        return {**job, "capture": str(self.file)}
+
+    def complete(self, answer: dict[str, Any], page: LoadedPage) -> dict[str, Any]:
+        return answer
+
+
+@pytest.fixture(params=["emulate", "simulate"])
+def engine(request: pytest.FixtureRequest, emulator: Emulator) -> Engine:
+    return emulator if request.param == "emulate" else Simulator()
+
+
+@pytest.mark.core
+@pytest.mark.parametrize(("initial_window", "flights"), [(3, 3), (10, 2), (20, 1)])
+def test_a_response_takes_as_many_flights_as_the_initial_window_says(
+    initial_window: int, flights: int, engine: Engine
+) -> None:
+    transport = Transport(initial_window)
+    for mode, handshakes in (("tcp", 1), ("tfo", 0)):
+        record = make(engine, (LONG, planned(LONG, mode, RTT_MS, transport=transport)))
+        assert_ok(record)
+        assert record["load"]["plt_ms"] == pytest.approx((handshakes + flights) * RTT_MS, rel=0.1)
+
+
+@pytest.mark.parametrize("initial_window", [3, 10])
+@pytest.mark.usefixtures("emulator")
+def test_the_first_flight_on_the_wire_is_the_initial_window(initial_window: int, tmp_path: Path) -> None:
+    file = tmp_path / "load.pcapng"
+    transport = Transport(initial_window)
+    keeping = Emulator(clients={"loader": Kept(file)})
+    assert_ok(make(keeping, (LONG, planned(LONG, "tcp", RTT_MS, transport=transport))))
+    data = [packet for packet in read(file) if packet.source_port == 80 and packet.payload]
+    flight = list(takewhile(lambda packet: packet.time_s < data[0].time_s + RTT_MS / 2_000, data))
+    assert [len(packet.payload) for packet in flight] == [SEGMENT_BYTES] * initial_window
+
+
+def test_cubic_leaves_slow_start_before_the_queue_is_full_and_reno_does_not(engine: Engine) -> None:
+    download = page("download", document(body_bytes=1_000_000))
+    path = {"down_bps": 4_000_000, "up_bps": 4_000_000, "queue": Queue(packets=60)}
+    sent_again = {}
+    for name in ("cubic", "reno"):
+        transport = Transport(congestion_control=name)
+        record = make(engine, (download, planned(download, "tcp", RTT_MS, transport=transport, **path)))
+        assert_ok(record)
+        sent_again[name] = record["load"]["retransmits"]
+    assert sent_again["reno"] > 5 * sent_again["cubic"]
+
+
+@pytest.mark.parametrize("name", ["cubic", "reno"])
+def test_somebody_elses_program_gets_the_congestion_control_too(name: str, program: Program) -> None:
+    asks = (
+        "import os, socket; host, port = os.environ['FIRSTFLIGHT_SINK'].split(':');"
+        "print(socket.create_connection((host, port)).getsockopt(6, socket.TCP_CONGESTION, 16))"
+    )
+    flags = ("--mode", "tcp", "--congestion-control", name)
+    assert name in program("exec", *flags, "--", sys.executable, "-c", asks).out
+
+
+@pytest.mark.parametrize("factor", [0.0, 2.0])
+def test_processing_is_scaled_and_the_server_is_not(factor: float, engine: Engine) -> None:
+    busy = page("busy", document(cpu_ms=200, server_ms=100))
+    record = make(engine, (busy, planned(busy, "tcp", RTT_MS, processing=factor)))
+    assert_ok(record)
+    assert record["load"]["plt_ms"] == pytest.approx(2 * RTT_MS + 100 + factor * 200, rel=0.1)
