@@ -29,7 +29,7 @@ def plans(draw: st.DrawFn) -> Plan:
     client = draw(st.sampled_from(["loader", "chromium"]))
     return Plan(
         pages=draw(some(names)),
-        rtt=draw(some(st.floats(0.01, 10_000))),
+        rtt=draw(some(st.floats(0.01, 10_000).map(lambda rtt_ms: round(rtt_ms, 6)))),
         down=down,
         up=down if topology == "star" else draw(some(rates)),
         topology=topology,
