@@ -59,6 +59,7 @@ def _document(found: Comparison) -> dict[str, Any]:
         "only_b": found.only_b,
         "same_sign": found.same_sign,
         "median_difference": found.median_difference,
+        "mean_difference": found.mean_difference,
         "rank_correlation": found.rank_correlation,
         "plt_rank_correlation": found.plt_rank_correlation,
     }

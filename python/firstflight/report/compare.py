@@ -76,7 +76,8 @@ def _summary(found: Comparison) -> Iterator[RenderableType]:
         f"{count} cells in common; only in {found.a.name}: {found.only_a}, in {found.b.name}: {found.only_b}"
     )
     yield plain(f"same sign: {found.same_sign} of {count}")
-    yield plain(f"median size of the difference: {100 * found.median_difference:.1f} percentage points")
+    middle, mean = (f"{100 * size:.1f}" for size in (found.median_difference, found.mean_difference))
+    yield plain(f"size of the difference: median {middle}, mean {mean} percentage points")
     for name, value in (
         ("improvements", found.rank_correlation),
         ("PLTs without TFO", found.plt_rank_correlation),

@@ -99,6 +99,11 @@ class Comparison:
         return statistics.median(abs(pair.difference) for pair in self.pairs)
 
     @property
+    def mean_difference(self) -> float:
+        """Mean of the differences' sizes, a fraction."""
+        return statistics.mean(abs(pair.difference) for pair in self.pairs)
+
+    @property
     def same_sign(self) -> int:
         """In how many cells both are faster, or both are not."""
         return sum((pair.a.improvement > 0) == (pair.b.improvement > 0) for pair in self.pairs)
