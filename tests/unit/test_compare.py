@@ -115,7 +115,7 @@ def test_a_results_folder_is_compared_with_the_paper(
     ("arguments", "message"),
     [
         (["nothing", "paper"], "nothing: no such results folder or table"),
-        (["paper", "course-handout"], "no page and RTT in common"),
+        (["paper", "course-report-1"], "no page and RTT in common"),
         (["paper", "paper", "--figure", "f.txt"], "cannot draw .txt"),
     ],
 )
