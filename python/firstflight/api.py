@@ -281,10 +281,7 @@ def _load(engine: EngineName, page: LoadedPage, path: Path, mode: Mode, keys: di
     return Load(Equipment.of(plan, FilePath())().load(planned, page))
 
 
-_FACTORS = [
-    *sorted(PlannedLoad.__dataclass_fields__.keys() & Plan.model_fields.keys() - {"mode", "seed"}),
-    "transport",
-]
+_FACTORS = sorted(PlannedLoad.__dataclass_fields__.keys() & Plan.model_fields.keys() - {"mode", "seed"})
 """What of a plan defines a load beside its page and path."""
 
 

@@ -13,7 +13,7 @@ from small_pages import assert_ok, document, make, page, planned
 
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.simulate import Simulator
-from firstflight.engines.task import Engine, PlannedLoad, Queue, Transport
+from firstflight.engines.task import Engine, PlannedLoad, Queue
 from firstflight.pages import LoadedPage
 
 RTT_MS = 100.0
@@ -45,9 +45,8 @@ def engine(request: pytest.FixtureRequest, emulator: Emulator) -> Engine:
 def test_a_response_takes_as_many_flights_as_the_initial_window_says(
     initial_window: int, flights: int, engine: Engine
 ) -> None:
-    transport = Transport(initial_window)
     for mode, handshakes in (("tcp", 1), ("tfo", 0)):
-        record = make(engine, (LONG, planned(LONG, mode, RTT_MS, transport=transport)))
+        record = make(engine, (LONG, planned(LONG, mode, RTT_MS, initial_window=initial_window)))
         assert_ok(record)
         assert record["load"]["plt_ms"] == pytest.approx((handshakes + flights) * RTT_MS, rel=0.1)
 
@@ -56,9 +55,8 @@ def test_a_response_takes_as_many_flights_as_the_initial_window_says(
 @pytest.mark.usefixtures("emulator")
 def test_the_first_flight_on_the_wire_is_the_initial_window(initial_window: int, tmp_path: Path) -> None:
     file = tmp_path / "load.pcapng"
-    transport = Transport(initial_window)
     keeping = Emulator(clients={"loader": Kept(file)})
-    assert_ok(make(keeping, (LONG, planned(LONG, "tcp", RTT_MS, transport=transport))))
+    assert_ok(make(keeping, (LONG, planned(LONG, "tcp", RTT_MS, initial_window=initial_window))))
     data = [packet for packet in read(file) if packet.source_port == 80 and packet.payload]
     flight = list(takewhile(lambda packet: packet.time_s < data[0].time_s + RTT_MS / 2_000, data))
     assert [len(packet.payload) for packet in flight] == [SEGMENT_BYTES] * initial_window
@@ -69,8 +67,8 @@ def test_cubic_leaves_slow_start_before_the_queue_is_full_and_reno_does_not(engi
     path = {"down_bps": 4_000_000, "up_bps": 4_000_000, "queue": Queue(packets=60)}
     sent_again = {}
     for name in ("cubic", "reno"):
-        transport = Transport(congestion_control=name)
-        record = make(engine, (download, planned(download, "tcp", RTT_MS, transport=transport, **path)))
+        load = planned(download, "tcp", RTT_MS, congestion_control=name, **path)
+        record = make(engine, (download, load))
         assert_ok(record)
         sent_again[name] = record["load"]["retransmits"]
     assert sent_again["reno"] > 5 * sent_again["cubic"]

@@ -97,7 +97,8 @@ class PlannedLoad:
     engine: str = "emulate"
     cookies: str = "warm"
     keep_alive: bool = True
-    transport: Transport = Transport()
+    initial_window: int = 10
+    congestion_control: str = "cubic"
     scheme: str = "http"
     post_quantum: bool = True
     origin_rtt: str = "path"
@@ -105,6 +106,11 @@ class PlannedLoad:
     server_time: bool = True
     processing: float = 1.0
     determinism: bool = True
+
+    @property
+    def transport(self) -> Transport:
+        """What every connection has."""
+        return Transport(self.initial_window, self.congestion_control)
 
 
 @dataclass(frozen=True)
