@@ -3,7 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from firstflight.analysis import statistics
 from firstflight.analysis.statistics import (
+    NO_DIFFERENCE,
     adjusted_p_values,
     chance_of_sign,
     coefficient_of_variation,
@@ -15,6 +17,8 @@ from firstflight.analysis.statistics import (
     shift,
     verdict,
 )
+from firstflight.experiment.schedule import schedule
+from firstflight.experiment.sources import resolve
 
 SLOW, FAST = [100.0, 102.0, 98.0, 101.0, 99.0], [80.0, 81.0, 79.0, 82.0, 78.0]
 times_ms = st.lists(st.floats(1, 1e5), min_size=1, max_size=12)
@@ -127,13 +131,53 @@ def test_p_values_of_many_cells_are_raised() -> None:
     assert adjusted_p_values([None]) == [None]
 
 
-@pytest.mark.parametrize("blocks", [5, 10])
-def test_intervals_cover_the_truth_as_often_as_they_say(blocks: int) -> None:
+@pytest.fixture(name="fewer_resamples")
+def _fewer_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of the resamples: what they add to an interval's ends is small beside what blocks do."""
+    monkeypatch.setattr(statistics, "RESAMPLES", 999)
+
+
+def noisy_blocks(dice: np.random.Generator, count: int) -> tuple[list[float], list[float]]:
     """Loads as a noisy machine makes them: a level per block, heavy tails, no difference between modes."""
-    dice, rounds, verdicts = np.random.default_rng(blocks), 1000, []
-    for _ in range(rounds):
-        level = 1000 * np.exp(dice.normal(0, 0.005, blocks))
-        tcp_ms, tfo_ms = (list(level * np.exp(0.01 * dice.standard_t(3, blocks))) for _ in range(2))
-        verdicts.append(verdict(improvement(tcp_ms, tfo_ms)))
-    assert 0.93 <= verdicts.count("no difference shown") / rounds <= 0.97
-    assert verdicts.count("faster") / rounds <= 0.05
+    level = 1000 * np.exp(dice.normal(0, 0.005, count))
+    tcp_ms, tfo_ms = (list(level * np.exp(0.01 * dice.standard_t(3, count))) for _ in range(2))
+    return tcp_ms, tfo_ms
+
+
+def check_coverage(verdicts: list[str]) -> None:
+    assert 0.93 <= verdicts.count(NO_DIFFERENCE) / len(verdicts) <= 0.97
+    assert verdicts.count("faster") / len(verdicts) <= 0.05
+
+
+@pytest.mark.usefixtures("fewer_resamples")
+@pytest.mark.parametrize("blocks", [5, 6, 10, 20])
+def test_intervals_cover_the_truth_as_often_as_they_say(blocks: int) -> None:
+    dice = np.random.default_rng(blocks)
+    check_coverage([verdict(improvement(*noisy_blocks(dice, blocks))) for _ in range(1000)])
+
+
+@pytest.mark.usefixtures("fewer_resamples")
+def test_intervals_cover_a_large_effect_as_well() -> None:
+    dice, held = np.random.default_rng(10), 0
+    for _ in range(1000):
+        tcp_ms, tfo_ms = noisy_blocks(dice, 10)
+        found = improvement(tcp_ms, [0.7 * ms for ms in tfo_ms])
+        held += found["low"] <= 0.3 <= found["high"]  # type: ignore[operator]
+    assert 930 <= held <= 970
+
+
+@pytest.mark.usefixtures("fewer_resamples")
+def test_intervals_cover_the_truth_when_they_decided_when_to_stop() -> None:
+    plan = resolve({"until": "2%", "pages": ["page"], "rtt": "100"})
+    looks = [numbers.stop for numbers in schedule(plan, ["page"]).rounds]
+    dice, verdicts, counts = np.random.default_rng(2), [], []
+    for _ in range(600):
+        tcp_ms, tfo_ms = noisy_blocks(dice, looks[-1])
+        for count in looks:
+            found = improvement(tcp_ms[:count], tfo_ms[:count])
+            if found["high"] - found["low"] <= plan.until:  # type: ignore[operator]
+                break
+        verdicts.append(verdict(found))
+        counts.append(count)
+    check_coverage(verdicts)
+    assert len(set(counts)) > 3
