@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from scipy.stats import spearmanr  # type: ignore[import-untyped]
 
+from firstflight.analysis.compare import Side, open_side
 from firstflight.engines.simulate import Simulator
-from firstflight.experiment.plan import Plan
+from firstflight.experiment.plan import PAPER_PAGES, Plan
 from firstflight.experiment.schedule import schedule
 from firstflight.pages import LoadedPage
-from firstflight.published import published_table
 
 Pages = Mapping[str, LoadedPage]
 """What is loaded in place of each of the paper's pages."""
@@ -37,9 +35,19 @@ class Cell:
 
 Table = Mapping[Key, Cell]
 
-PAPER: Table = {
-    (cell.page, cell.rtt_ms): Cell(cell.tcp_ms, cell.improvement) for cell in published_table("paper").cells
-}
+
+def _table(side: Side, names: Mapping[str, str]) -> Table:
+    """The cells of a side, its pages under `names`; those that have none are left out."""
+    return {
+        (names[cell.key["page"]], cell.key["rtt_ms"]): Cell(
+            cell.tcp_ms, cell.improvement, cell.low, cell.high
+        )
+        for cell in side.cells
+        if cell.key["page"] in names
+    }
+
+
+PAPER = _table(open_side("paper"), {name: name for name in PAPER_PAGES})
 
 
 @dataclass(frozen=True)
@@ -78,16 +86,12 @@ def distance(table: Table) -> Distance:
 
 
 def measured(folder: Path, pages: Pages) -> Table:
-    """The cells of a results folder."""
-    names = {loaded.page.name: name for name, loaded in pages.items()}
-    cells: list[dict[str, Any]] = json.loads((folder / "summary.json").read_text())["cells"]
-    return {
-        (names[cell["page"]], cell["rtt_ms"]): Cell(
-            cell["tcp_ms"]["median"], *(cell["improvement"][end] for end in ("point", "low", "high"))
-        )
-        for cell in cells
-        if cell["page"] in names and cell["n"]
-    }
+    """The cells of a results folder.
+
+    Raises:
+        UsageError: It is none.
+    """
+    return _table(open_side(str(folder)), {loaded.page.name: name for name, loaded in pages.items()})
 
 
 def simulated(plan: Plan, pages: Pages) -> Table:
