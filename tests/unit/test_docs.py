@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -60,6 +61,12 @@ def test_every_command_that_is_mentioned_exists_with_its_flags(page: Path) -> No
             parse(arguments)
         except TyperException as error:
             assert error.format_message().startswith("Missing"), arguments
+
+
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    navigation = re.findall(r"(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").glob("**/*.md")}
+    assert pages - set(navigation) == set()
 
 
 def test_every_target_of_make_that_is_shown_or_mentioned_exists() -> None:
