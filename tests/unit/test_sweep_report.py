@@ -5,10 +5,12 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import vl_convert
 from engine_double import EngineDouble
 
 from firstflight.analysis.sweep import summarize_sweep
 from firstflight.cli import main
+from firstflight.report.figures.sweep import improvement_of_sweep
 
 SWEEP = ["amazon", "wikipedia", "--rtt", "20,100", "--repeats", "3", "--keep", "loads", "--out", "sweep"]
 
@@ -70,3 +72,38 @@ def test_report_says_the_same_again(swept: str, capsys: pytest.CaptureFixture[st
     assert document["format"] == "firstflight-sweep/1"
     assert [path["rtt_ms"] for path in document["paths"]] == [20.0, 100.0]
     assert 0 < document["all"]["improvement"]["p50"] < 1
+
+
+def test_the_figure_has_a_panel_per_rate_and_the_pages_by_their_origins() -> None:
+    def distribution(middle: float) -> dict[str, object]:
+        return {"n": 9, "improvement": {f"p{n:02d}": middle + n / 1000 for n in (5, 25, 50, 75, 95)}}
+
+    rates = ((1.5, 0.25), (None, None))
+    path = {"loss": 0.0, "topology": "access"}
+    paths = [
+        {**path, "rtt_ms": rtt, "down_mbps": down, "up_mbps": up, **distribution(rtt / 1000)}
+        for rtt in (20.0, 100.0)
+        for down, up in rates
+    ]
+    origins = [
+        {"from": low, "to": low + 9, "rtt_ms": rtt, **distribution(0)}
+        for low in (1, 11)
+        for rtt in (20.0, 100.0)
+    ]
+    sweep = {"engines": ["simulate"], "paths": paths, "origins": origins}
+    drawn = vl_convert.vegalite_to_svg(improvement_of_sweep(sweep))
+    for said in (
+        "9 pages on 4 paths, simulated",
+        "1.5/0.25 Mbit/s",
+        "unlimited/unlimited",
+        "11\N{EN DASH}20",
+    ):
+        assert said in drawn
+    assert "origins" not in vl_convert.vegalite_to_svg(improvement_of_sweep({**sweep, "origins": []}))
+
+
+def test_a_folder_of_loads_alone_says_why_it_explains_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "sweep", "--quiet", "--explain"]) == 0
+    said = capsys.readouterr().err
+    assert "nothing can be explained" in said
+    assert "--keep all" in said

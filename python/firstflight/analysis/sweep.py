@@ -6,6 +6,7 @@ Nothing of the run is held but some numbers per block.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import polars as pl
 
 from firstflight.errors import UsageError
 from firstflight.results import write_tables, write_whole
+from firstflight.results.profiles import read_profile
 
 SWEEP_FORMAT = "firstflight-sweep/1"
 """Format and version of sweep.json."""
@@ -20,6 +22,7 @@ SWEEP_FORMAT = "firstflight-sweep/1"
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 _CELL = ("page", "rtt_ms", "down_mbps", "up_mbps", "loss", "topology", "client", "engine", "cookies")
+_QUARTERS = 4
 _BY = ("rtt_ms", "down_mbps", "up_mbps", "loss", "topology")
 
 
@@ -31,7 +34,7 @@ def summarize_sweep(folder: Path) -> dict[str, Any]:
 
     Returns:
         What ``sweep.json`` holds: counts, and quantiles of the improvement (fractions) over the cells of all
-        paths and of each path.
+        paths, of each path, and of each quarter of the pages by their number of origins at each RTT.
 
     Raises:
         UsageError: The folder has no readable journal or no load, or cannot be written to.
@@ -40,18 +43,20 @@ def summarize_sweep(folder: Path) -> dict[str, Any]:
     counts = loads.select(pl.len(), failed=(pl.col("status") == "failed").sum()).collect().row(0)
     if not counts[0]:
         raise UsageError(f"{folder}: no load has ended yet", "run the experiment, or go on with `--resume`")
-    cells = sweep_cells(loads)
+    cells = _with_origins(sweep_cells(loads), folder)
     cells.write_parquet(folder / "cells.parquet")
     found = {
         "format": SWEEP_FORMAT,
         "loads": counts[0],
         "failed_loads": counts[1],
         "cells": cells.height,
+        "engines": cells["engine"].unique().sort().to_list(),
         "all": _distribution(cells),
         "paths": [
             {**dict(zip(_BY, key, strict=True)), **_distribution(group)}
             for key, group in cells.group_by(_BY, maintain_order=True)
         ],
+        "origins": list(_by_origins(cells)),
     }
     write_whole(folder / "sweep.json", (json.dumps(found, indent=2) + "\n").encode())
     return found
@@ -79,6 +84,29 @@ def sweep_cells(loads: pl.LazyFrame) -> pl.DataFrame:
     )
     improvement = 1 - pl.col("tfo_ms") / pl.col("tcp_ms")
     return cells.with_columns(improvement=improvement).sort(*_BY, "page").collect(engine="streaming")
+
+
+def _with_origins(cells: pl.DataFrame, folder: Path) -> pl.DataFrame:
+    """With the number of origins of each page; null where its profile is not in the folder."""
+    names = cells["page"].unique()
+    pages = (read_profile(folder, name) for name in names)
+    counts = [None if page is None else len(page.origins) for page in pages]
+    known = pl.DataFrame({"page": names, "origins": pl.Series(counts, dtype=pl.Int64)})
+    return cells.join(known, on="page", how="left", maintain_order="left")
+
+
+def _by_origins(cells: pl.DataFrame) -> Iterator[dict[str, Any]]:
+    """Quarters of the pages, the fewest origins first; none where there are too few pages to tell."""
+    known = cells.filter(pl.col("origins").is_not_null())
+    counts = sorted(known.unique("page")["origins"].to_list())
+    if len(set(counts)) < _QUARTERS:
+        return
+    last = sorted({counts[len(counts) * n // _QUARTERS - 1] for n in range(1, _QUARTERS + 1)})
+    first = [counts[0], *(min(count for count in counts if count > most) for most in last[:-1])]
+    for fewest, most in zip(first, last, strict=True):
+        group = known.filter(pl.col("origins").is_between(fewest, most))
+        for (rtt_ms,), found in group.group_by("rtt_ms", maintain_order=True):
+            yield {"from": fewest, "to": most, "rtt_ms": rtt_ms, **_distribution(found)}
 
 
 def _distribution(cells: pl.DataFrame) -> dict[str, Any]:

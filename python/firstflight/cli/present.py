@@ -17,6 +17,11 @@ def present(folder: Path, talk: Talk, *, as_json: bool, explain: bool = False) -
         explain: Also shows what each page load time was spent on.
     """
     if is_sweep(folder):
+        if explain:
+            talk.warn(
+                "nothing can be explained: the run kept the rows of its loads, not their requests",
+                "run it again with --keep all",
+            )
         _present_sweep(folder, talk, as_json=as_json)
         return
     # Here, since scipy and altair take a second or two to import, which no other command should wait for.
@@ -77,13 +82,16 @@ def is_sweep(folder: Path) -> bool:
 
 def _present_sweep(folder: Path, talk: Talk, *, as_json: bool) -> None:
     from firstflight.analysis.sweep import summarize_sweep  # noqa: PLC0415
-    from firstflight.report.sweep import print_sweep  # noqa: PLC0415
+    from firstflight.report.sweep import draw_sweep, print_sweep  # noqa: PLC0415
 
     talk.note("writing tables")
     sweep = summarize_sweep(folder)
+    talk.note("writing figure")
+    figures = draw_sweep(folder, sweep)
     if as_json:
         show_json({"folder": str(folder), **sweep})
         return
     console = data_console()
     print_sweep(sweep, console)
-    console.print(f"cells:   {folder / 'cells.parquet'}", style="bold", markup=False, soft_wrap=True)
+    for what, file in (("cells:  ", folder / "cells.parquet"), *(("figure: ", file) for file in figures)):
+        console.print(f"{what} {file}", style="bold", markup=False, soft_wrap=True)

@@ -1,8 +1,9 @@
-"""A sweep on a terminal: how the improvement is distributed, a row per path."""
+"""A sweep on a terminal and in a figure: how the improvement is distributed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich import box
@@ -33,6 +34,34 @@ def print_sweep(sweep: Mapping[str, Any], console: Console) -> None:
     table.add_section()
     table.add_row("all", "", "", "", *_numbers(sweep["all"]), style="bold")
     console.print(table)
+    if sweep["origins"]:
+        console.print(_by_origins(sweep["origins"]))
+
+
+def _by_origins(groups: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
+    table.title = "improvement by origins of the page"
+    for name in ("origins", "RTT\nms", "cells", *groups[0]["improvement"], "faster in", "slower in"):
+        table.add_column(name, justify="right")
+    for group in groups:
+        name = f"{group['from']}\N{EN DASH}{group['to']}"
+        table.add_row(name, text.rtt(group["rtt_ms"]), *_numbers(group))
+    return table
+
+
+def draw_sweep(folder: Path, sweep: Mapping[str, Any]) -> list[Path]:
+    """Draws ``figures/sweep.svg``, ``.png`` and ``.pdf``; nothing where no cell has both modes.
+
+    Raises:
+        UsageError: The folder cannot be written to.
+    """
+    if not sweep["cells"]:
+        return []
+    from firstflight.report.figures.save import save_figure  # noqa: PLC0415 (altair takes a second)
+    from firstflight.report.figures.sweep import improvement_of_sweep  # noqa: PLC0415
+
+    spec = improvement_of_sweep(sweep)
+    return [save_figure(spec, folder / "figures" / f"sweep{suffix}") for suffix in (".svg", ".png", ".pdf")]
 
 
 def _path(path: Mapping[str, Any]) -> list[str]:
