@@ -205,6 +205,17 @@ def test_a_difference_that_many_cells_may_show_by_chance_is_said() -> None:
     assert weak["message"] == "among 2 cells so small a difference may be chance: wsj 100 ms"
 
 
+def test_intervals_that_stayed_wider_than_was_asked_for_are_said(tmp_path: Path) -> None:
+    records = [load_record(mode=m, block=n, plt_ms=1000.0 + 50 * n) for n in range(5) for m in ("tcp", "tfo")]
+    records[-1]["load"]["plt_ms"] = 900.0
+    write_journal(tmp_path, records)
+    assert "wide intervals" not in kinds(summarize(tmp_path))
+    (tmp_path / "plan.toml").write_text('until = "0.5%"\n')
+    assert summarize(tmp_path)["warnings"][-1]["message"] == (
+        "the interval is wider than the 0.5 % asked for: wikipedia 100 ms"
+    )
+
+
 def test_loads_that_differ_in_the_path_or_client_are_never_mixed() -> None:
     for changes in (
         {"down_mbps": None},

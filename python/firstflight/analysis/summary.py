@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from firstflight.analysis.statistics import (
     shift,
     verdict,
 )
-from firstflight.analysis.warnings import doubt_of_many, find_warnings
+from firstflight.analysis.warnings import doubt_of_many, doubt_of_width, find_warnings
 from firstflight.errors import UsageError
 from firstflight.results import Journal, journal_path, write_whole
 
@@ -59,6 +60,7 @@ def write_summary(folder: Path, pairs: Sequence[CellPair], *, torn: bool) -> dic
         hint = "run the experiment, or go on with `--resume`"
         raise UsageError(f"{folder}: no load has ended yet", hint)
     summary = summarize_pairs(pairs, torn=torn)
+    summary["warnings"] += doubt_of_width(summary["cells"], _until(folder))
     write_whole(folder / "summary.json", (json.dumps(summary, indent=2, ensure_ascii=False) + "\n").encode())
     return summary
 
@@ -81,6 +83,15 @@ def summarize_pairs(pairs: Sequence[CellPair], *, torn: bool = False) -> dict[st
         "cells": cells,
         "warnings": [*find_warnings(pairs, torn=torn), *doubt_of_many(cells)],
     }
+
+
+def _until(folder: Path) -> float | None:
+    """The width that the plan asks for, a fraction; None where it asks for none or cannot be read."""
+    try:
+        until = tomllib.loads((folder / "plan.toml").read_text("utf-8")).get("until", "off")
+        return None if until == "off" else float(str(until).removesuffix("%")) / 100
+    except (OSError, ValueError):
+        return None
 
 
 def _cell(pair: CellPair) -> dict[str, Any]:

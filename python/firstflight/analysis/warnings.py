@@ -72,6 +72,30 @@ def doubt_of_many(cells: Sequence[Mapping[str, Any]]) -> list[Warning]:
     ]
 
 
+def doubt_of_width(cells: Sequence[Mapping[str, Any]], until: float | None) -> list[Warning]:
+    """The cells whose interval stayed wider than the plan asks for.
+
+    Args:
+        cells: Of the summary.
+        until: The width, a fraction; None where the plan asks for none.
+    """
+    wide = [f"{cell['page']} {cell['rtt_ms']:g} ms" for cell in cells if _is_wider(cell, until)]
+    if until is None or not wide:
+        return []
+    return [
+        {
+            "kind": "wide intervals",
+            "message": f"the interval is wider than the {100 * until:g} % asked for: {_some(wide)}",
+            "advice": "go on with `--resume` and a larger `--most-repeats`, on a quieter machine",
+        }
+    ]
+
+
+def _is_wider(cell: Mapping[str, Any], until: float | None) -> bool:
+    found = cell["improvement"]
+    return until is not None and (found["low"] is None or found["high"] - found["low"] > until)
+
+
 def _proof(pairs: Sequence[CellPair]) -> Iterator[Warning]:
     bad = [pair for pair in pairs if not prove(pair)["ok"]]
     if bad:
