@@ -95,7 +95,8 @@ def _flag(key: str, default: str = "") -> inspect.Parameter:
 
 
 def _help(key: str, default: str = "") -> str:
-    return f"{Plan.model_fields[key].description} [{default or default_text(key)}]"
+    shown, meaning = default or default_text(key), str(Plan.model_fields[key].description)
+    return f"{meaning} [{shown}]" if shown else meaning
 
 
 def default_text(key: str) -> str:

@@ -26,8 +26,8 @@ _HEAD = """\
 
 <!-- Made by `make reference`; a test checks that it is current. -->
 
-What `firstflight COMMAND --help` says, of every command. See also [how commands behave](../cli.md), and [the keys
-of a plan](plan.md), which most flags of `run` are.
+What `firstflight COMMAND --help` says, of every command. See also [how commands behave](../cli.md), and [the
+keys of a plan](plan.md), which most flags of `run` are.
 
 | exit code | meaning |
 |---|---|
