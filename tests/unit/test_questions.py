@@ -1,6 +1,6 @@
 """The course's questions are answered from data: each answer has the numbers of the run, and the reason."""
 
-from synthetic_results import failed_record, load_record
+from synthetic_results import PAGES, failed_record, load_record
 
 from firstflight.analysis import cell_pairs, summarize_pairs
 from firstflight.analysis.explanation import explain
@@ -48,6 +48,7 @@ def three_rtts(*gains: float) -> list[LoadRecord]:
 def test_every_question_is_answered_for_every_page_with_numbers() -> None:
     pages = asked(*blocks(1000, 900), *blocks(2000, 1900, page="amazon"))
     assert [page.page for page in pages] == ["amazon", "wikipedia", ALL_PAGES]
+    assert [page.url for page in pages] == [PAGES["amazon"][0], PAGES["wikipedia"][0], ""]
     for page in pages[:-1]:
         assert [heading for heading, _ in page.sections] == [
             EFFECT,

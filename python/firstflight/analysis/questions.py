@@ -53,10 +53,12 @@ class PageAnswers:
     Attributes:
         page: Its name, or `ALL_PAGES`.
         sections: A question's heading and the sentences of its answer, in order.
+        url: Its URL; empty where no load got so far, and for all pages.
     """
 
     page: str
     sections: list[tuple[str, list[str]]]
+    url: str = ""
 
 
 def answers(results: Evidence) -> list[PageAnswers]:
@@ -66,12 +68,17 @@ def answers(results: Evidence) -> list[PageAnswers]:
         results: What was measured.
     """
     by_page = cases(results.pairs, results.summary["cells"], results.explanations)
-    found = [PageAnswers(page, _sections(of_page, _QUESTIONS)) for page, of_page in by_page.items()]
+    found = [_answers(page, of_page) for page, of_page in by_page.items()]
     if len(found) < 2:
         return found
     everything = [case for of_page in by_page.values() for case in of_page]
     overall = {name: _QUESTIONS[name] for name in ("Summary", "Best and worst case")}
     return [*found, PageAnswers(ALL_PAGES, _sections(everything, overall))]
+
+
+def _answers(page: str, of_page: Sequence[Case]) -> PageAnswers:
+    url = next((case.cell["url"] for case in of_page if case.cell["url"]), "")
+    return PageAnswers(page, _sections(of_page, _QUESTIONS), url)
 
 
 def _sections(

@@ -23,6 +23,8 @@ def render_answers(answers: Sequence[PageAnswers]) -> str:
 
 def _page(answers: PageAnswers) -> Iterator[str]:
     yield f"## {_plain(answers.page)}"
+    if answers.url:
+        yield _plain(answers.url)
     for heading, sentences in answers.sections:
         yield f"### {heading}"
         yield "\n".join(map(_sentence, sentences))
