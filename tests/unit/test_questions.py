@@ -1,8 +1,9 @@
 """The course's questions are answered from data: each answer has the numbers of the run, and the reason."""
 
+import pytest
 from synthetic_results import PAGES, failed_record, load_record
 
-from firstflight.analysis import cell_pairs, summarize_pairs
+from firstflight.analysis import cell_pairs, statistics, summarize_pairs
 from firstflight.analysis.explanation import explain
 from firstflight.analysis.questions import ALL_PAGES, Evidence, PageAnswers, answers
 from firstflight.pages.profile import embedded_page
@@ -16,6 +17,12 @@ EFFECT, BY_RTT, CONTENT, SURPRISES, SUMMARY, BEST = (
     "Summary",
     "Best and worst case",
 )
+
+
+@pytest.fixture(autouse=True)
+def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Intervals of blocks that hardly differ need no more."""
+    monkeypatch.setattr(statistics, "RESAMPLES", 99)
 
 
 def blocks(tcp_ms: float, tfo_ms: float, count: int = 6, **changes: object) -> list[LoadRecord]:
