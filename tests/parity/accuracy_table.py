@@ -1,5 +1,6 @@
 """The figures of docs/accuracy.md, made from the committed baseline and predictions."""
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -9,8 +10,11 @@ from accuracy_baseline import read as read_measured
 from accuracy_models import Predicted
 from accuracy_models import read as read_predicted
 
+import firstflight.analysis
 from firstflight.analysis.accuracy import Accuracy, accuracy, compare
+from firstflight.analysis.simulated import BASELINE
 
+STATED = Path(firstflight.analysis.__file__).parent / BASELINE
 DOCUMENT = Path(__file__).parents[2] / "docs" / "accuracy.md"
 BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
 """Between these two the document is made, not written."""
@@ -30,6 +34,19 @@ def pairs() -> list[tuple[Measured, Predicted]]:
 def figures(model: str, rows: Rows) -> Accuracy:
     """Of one model, over some conditions."""
     return accuracy(_predicted(model, rows), _measured(rows), on=["number"])
+
+
+def stated() -> str:
+    """What every simulated result says of the simulator's error: the content of `STATED`."""
+    rows = pairs()
+    found = figures("simulated", rows)
+    error = {
+        "conditions": len(rows),
+        "plt_error_median": round(found.plt_error_median, 4),
+        "plt_error_p95": round(found.plt_error_p95, 4),
+        "improvement_error_pp": round(found.improvement_error_median_pp, 2),
+    }
+    return json.dumps(error, indent=2) + "\n"
 
 
 def document(text: str) -> str:

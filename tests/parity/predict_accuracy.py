@@ -12,7 +12,7 @@ from pathlib import Path
 from accuracy_baseline import read as read_measured
 from accuracy_grid import Condition, conditions, page_spec
 from accuracy_models import PREDICTED, Predicted, predict, write
-from accuracy_table import DOCUMENT, document
+from accuracy_table import DOCUMENT, STATED, document, stated
 
 from firstflight.engines.simulate import Simulator
 from firstflight.experiment.plan import PAPER_PAGES
@@ -20,9 +20,10 @@ from firstflight.pages import load_page
 
 
 def main(corpus: Path) -> int:
-    """Writes the predictions and the document."""
+    """Writes the predictions, the document, and what simulated results say of their error."""
     write(PREDICTED, predictions(corpus))
     DOCUMENT.write_text(document(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
+    STATED.write_text(stated(), encoding="utf-8")
     return 0
 
 

@@ -9,9 +9,10 @@ from accuracy_baseline import Measured
 from accuracy_baseline import read as read_measured
 from accuracy_grid import CONDITIONS, MODES, page_spec
 from accuracy_models import read as read_predicted
-from accuracy_table import DOCUMENT, document
+from accuracy_table import DOCUMENT, STATED, document, stated
 from predict_accuracy import measured_conditions, predictions
 
+from firstflight.analysis.simulated import caution
 from firstflight.engines.emulate import Emulator
 from firstflight.pages import load_page
 
@@ -44,6 +45,11 @@ def test_the_models_say_what_is_committed(corpus: Path) -> None:
 def test_the_document_shows_the_committed_figures() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     assert document(text) == text
+
+
+def test_simulated_results_state_the_committed_error() -> None:
+    assert STATED.read_text(encoding="utf-8") == stated()
+    assert caution().count(" %") == 2
 
 
 def test_the_real_kernel_still_measures_the_baseline(corpus: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from firstflight.analysis.simulated import caution
 from firstflight.errors import UsageError
 from firstflight.results import write_tables, write_whole
 from firstflight.results.profiles import read_profile
@@ -45,12 +46,14 @@ def summarize_sweep(folder: Path) -> dict[str, Any]:
         raise UsageError(f"{folder}: no load has ended yet", "run the experiment, or go on with `--resume`")
     cells = _with_origins(sweep_cells(loads), folder)
     cells.write_parquet(folder / "cells.parquet")
+    engines = cells["engine"].unique().sort().to_list()
     found = {
         "format": SWEEP_FORMAT,
         "loads": counts[0],
         "failed_loads": counts[1],
         "cells": cells.height,
-        "engines": cells["engine"].unique().sort().to_list(),
+        "engines": engines,
+        "caution": caution() if "simulate" in engines else None,
         "all": _distribution(cells),
         "paths": [
             {**dict(zip(_BY, key, strict=True)), **_distribution(group)}

@@ -7,6 +7,7 @@ from typing import Any, TypedDict, cast
 
 from firstflight.analysis.cells import MODES, CellPair
 from firstflight.analysis.proof import prove
+from firstflight.analysis.simulated import ADVICE, caution
 from firstflight.analysis.statistics import (
     FALSE_DISCOVERIES,
     NO_DIFFERENCE,
@@ -219,8 +220,14 @@ def _noise(pairs: Sequence[CellPair]) -> Iterator[Warning]:
         }
 
 
+def _simulated(pairs: Sequence[CellPair]) -> Iterator[Warning]:
+    if any(pair.key.engine == "simulate" for pair in pairs):
+        yield {"kind": "simulated", "message": caution(), "advice": ADVICE}
+
+
 _CHECKS = (
     _proof,
+    _simulated,
     _failed_loads,
     _requests(
         "unmatched_requests",

@@ -11,7 +11,7 @@ from firstflight.cli.plan_flags import with_plan_flags
 from firstflight.cli.present import present
 from firstflight.cli.progress import progress
 from firstflight.cli.talk import Talk
-from firstflight.errors import ExperimentError, UsageError
+from firstflight.errors import ExperimentError, LabError, UsageError
 from firstflight.experiment.catalogue import read_catalogue
 from firstflight.experiment.equipment import Equipment, crew_for
 from firstflight.experiment.folder import default_folder, stored_plan
@@ -19,6 +19,8 @@ from firstflight.experiment.plan import Plan
 from firstflight.experiment.run import Outcome, run_experiment
 from firstflight.experiment.sources import read_plan_file, resolve
 from firstflight.results.files import JOURNAL
+
+_WITHOUT_LABORATORY = "simulate: --engine simulate needs no laboratory, and predicts instead of measuring"
 
 
 @with_plan_flags
@@ -81,9 +83,11 @@ def _measure(plan: Plan, folder: Path, scheduler: str, talk: Talk, *, resume: bo
             pages = read_catalogue(plan.pages, plan.scheme, talk.note, talk.warn)
             with progress(talk) as watch:
                 return run_experiment(plan, pages, crew, folder, resume=resume, clients=versions, watch=watch)
-    except ExperimentError:
+    except ExperimentError as error:
         if (folder / JOURNAL).is_file():
             talk.note(f"what was measured is in {folder}; make its report with: firstflight report {folder}")
+        elif isinstance(error, LabError) and plan.engine == "emulate":
+            raise LabError(error.message, f"{error.hint}; or {_WITHOUT_LABORATORY}") from error
         raise
 
 

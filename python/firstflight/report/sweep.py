@@ -36,6 +36,8 @@ def print_sweep(sweep: Mapping[str, Any], console: Console) -> None:
     console.print(table)
     if sweep["origins"]:
         console.print(_by_origins(sweep["origins"]))
+    if sweep["caution"]:
+        console.print(f"[yellow]simulated:[/] {sweep['caution']}", highlight=False)
 
 
 def _by_origins(groups: Sequence[Mapping[str, Any]]) -> Table:

@@ -1,0 +1,38 @@
+"""The simulator in a worker that is killed over one load, once."""
+
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+from firstflight.engines.simulate import Simulator
+from firstflight.engines.task import PlannedLoad, Record
+from firstflight.pages import LoadedPage
+
+
+@dataclass(frozen=True)
+class DyingSimulator:
+    """Makes the engine; an `experiment.errand.Maker`.
+
+    Attributes:
+        fatal: The load over which its process is killed.
+        mark: A file that is there once that has happened.
+    """
+
+    fatal: str
+    mark: Path
+
+    def __call__(self) -> "_Engine":
+        return _Engine(self)
+
+
+class _Engine(Simulator):
+    def __init__(self, maker: DyingSimulator) -> None:
+        super().__init__()
+        self._maker = maker
+
+    def load(self, planned: PlannedLoad, page: LoadedPage) -> Record:
+        if planned.load_id == self._maker.fatal and not self._maker.mark.exists():
+            self._maker.mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().load(planned, page)

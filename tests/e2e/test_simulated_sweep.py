@@ -1,0 +1,100 @@
+"""Simulated runs as processes: the same bytes wherever they are made, each load once, and no laboratory."""
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import polars as pl
+import pytest
+from dying_simulator import DyingSimulator
+from program import Program, unavailable, until
+
+from dask_cluster import cluster
+from firstflight.experiment.cluster import Cluster
+from firstflight.experiment.crew import Crew
+from firstflight.experiment.equipment import Equipment
+from firstflight.experiment.plan import Plan
+from firstflight.experiment.processes import Processes
+from firstflight.experiment.run import run_experiment
+from firstflight.experiment.schedule import schedule
+from firstflight.pages import open_pages
+from firstflight.results import Journal, write_tables
+
+PLAN = ("amazon", "wikipedia", "--engine", "simulate", "--rtt", "20,100", "--loss", "0.01")
+WITHOUT_NAMESPACES = (
+    *("unshare", "--user", "--map-root-user", "sh", "-c"),
+    *('echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"', "sh"),
+)
+"""In a user namespace that may have no other inside it: the host's limit stays as it is."""
+
+
+def journal_lines(folder: Path) -> int:
+    journal = folder / "journal.jsonl"
+    return journal.read_bytes().count(b"\n") if journal.exists() else 0
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, bytecode: Path) -> Program:
+    """The program in an empty folder; where no laboratory can be built, too."""
+    return Program(tmp_path, bytecode)
+
+
+def test_the_tables_are_the_same_bytes_on_one_core_on_two_and_on_a_cluster_that_loses_a_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    plan = Plan(pages=("amazon", "wikipedia"), rtt=(20.0, 100.0), loss=0.01, engine="simulate", repeats=20)
+    planned = [load.load_id for block in schedule(plan, plan.pages) for load in block.loads]
+    engine = Equipment.of(plan, tmp_path)
+    dying = DyingSimulator(planned[len(planned) // 2], tmp_path / "died")
+    found = [tables(plan, Processes(engine, jobs), tmp_path / str(jobs)) for jobs in (1, 2)]
+    with cluster(tmp_path) as workers:
+        workers.add(3)
+        crew = Cluster(workers.address, dying, labs=False)
+        found.append(tables(plan, crew, tmp_path / "cluster"))
+        crew.close()
+        assert dying.mark.exists()
+        assert sum(worker.poll() is not None for worker in workers.processes) == 1
+    assert found[0] == found[1] == found[2]
+    made = [record["load"]["load_id"] for record in Journal(tmp_path / "cluster" / "journal.jsonl")]
+    assert sorted(made) == sorted(planned)
+
+
+def tables(plan: Plan, crew: Crew, folder: Path) -> list[bytes]:
+    """The tables of a run, as files."""
+    run_experiment(plan, open_pages(plan.pages), crew, folder)
+    files = write_tables(folder)
+    assert all(pl.read_parquet(file).height for file in files)
+    return [file.read_bytes() for file in files]
+
+
+def test_a_sweep_that_is_killed_is_completed_with_each_load_once(workspace: Program) -> None:
+    plan = ("run", *PLAN, "--repeats", "1000", "--keep", "loads", "--out", "out")
+    folder = workspace.folder / "out"
+    run = workspace.start(*plan)
+    assert until(lambda: journal_lines(folder) > 0 or run.poll() is not None)
+    run.send_signal(signal.SIGKILL)
+    run.communicate()
+    assert until(lambda: not workspace.processes())
+    before = journal_lines(folder)
+    assert 0 < before < 8000
+    assert workspace("run", "--resume", "--out", "out", "--quiet").code == 0
+    made = [record["load"]["load_id"] for record in Journal(folder / "journal.jsonl")]
+    assert len(made) == len(set(made)) == 8000
+
+
+def test_where_no_laboratory_can_be_built_a_run_says_so_and_a_simulated_one_works(workspace: Program) -> None:
+    if subprocess.run([*WITHOUT_NAMESPACES, "true"], check=False).returncode != 0:
+        unavailable("no user namespace can be had to forbid others in")
+    refused = workspace("run", "wikipedia", "--rtt", "20", "--out", "lab", wrap=WITHOUT_NAMESPACES)
+    assert refused.code == 1
+    assert "refuses new namespaces" in refused.err
+    assert "--engine simulate" in refused.err
+    plan = ("run", "wikipedia", "--rtt", "20", "--repeats", "2", "--engine", "simulate")
+    simulated = workspace(*plan, "--out", "out", wrap=WITHOUT_NAMESPACES)
+    assert simulated.code == 0
+    assert "simulated, not measured" in " ".join(simulated.out.split())
+    assert "simulated, not measured" in (workspace.folder / "out" / "report.html").read_text()
+    summary = json.loads((workspace.folder / "out" / "summary.json").read_text())
+    assert "simulated" in {warning["kind"] for warning in summary["warnings"]}
