@@ -8,8 +8,9 @@ import pytest
 from firstflight.analysis.audit import Audit, Finding, audit, audit_table
 from firstflight.cli import main
 from firstflight.errors import UsageError
+from firstflight.report.course import HEADER, NULL_HEADER
 
-HEADER = "page,rtt_ms,plt_tcp,plt_tfo,unit,improvement_printed_pct\n"
+TABLE = "page,rtt_ms,plt_tcp,plt_tfo,unit,improvement_printed_pct\n"
 
 
 def findings(found: Audit, kind: str) -> list[Finding]:
@@ -17,7 +18,7 @@ def findings(found: Audit, kind: str) -> list[Finding]:
 
 
 def printed(*rows: str) -> Audit:
-    return audit_table(Path("table.csv"), HEADER + "\n".join(rows))
+    return audit_table(Path("table.csv"), TABLE + "\n".join(rows))
 
 
 def test_a_right_row_has_no_findings() -> None:
@@ -58,6 +59,14 @@ def test_milliseconds_under_seconds_are_found_in_the_originals_table() -> None:
     assert found.printed[0].page == "httpwww.amazon.com"
 
 
+def test_our_own_table_of_noise_is_told_from_the_one_before() -> None:
+    page = "httpx.example\n\t20 \t100.0 \t"
+    text = f"{HEADER}{page}90.0 \t10.0\n\n{NULL_HEADER}{page}100.5 \t-0.5\n"
+    found = audit_table(Path("observations.txt"), text)
+    assert [cell.source for cell in found.printed] == ["", "TCP on TCP"]
+    assert found.findings == []
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -83,8 +92,8 @@ def test_a_markdown_table_is_read() -> None:
     [
         ("", "table.csv: no table"),
         ("hello\nworld\n", "table.csv: no table"),
-        (HEADER + "amazon,20,fast,1.48,s,4\n", "table.csv:2: tcp is not a number"),
-        (HEADER + "amazon,20,0,1.48,s,4\n", "table.csv:2: tcp is not a time"),
+        (TABLE + "amazon,20,fast,1.48,s,4\n", "table.csv:2: tcp is not a number"),
+        (TABLE + "amazon,20,0,1.48,s,4\n", "table.csv:2: tcp is not a time"),
     ],
 )
 def test_what_is_no_table_is_refused_with_its_place(text: str, place: str) -> None:

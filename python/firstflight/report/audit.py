@@ -84,4 +84,4 @@ def _ms(value: float | None) -> str:
 
 
 def _signed(value: float | None) -> str:
-    return "-" if value is None else f"{value:+.1f} %"
+    return "-" if value is None else f"{round(value, 1) + 0.0:+.1f} %"

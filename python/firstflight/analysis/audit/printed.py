@@ -16,6 +16,8 @@ from pathlib import Path
 from firstflight.errors import UsageError
 
 _ORIGINAL = re.compile(r"page\s+rtt\s*\(ms\)\s+plt: no tfo \((?P<unit>m?s)\)", re.IGNORECASE)
+_AGAIN, _NULL = "no TFO again", "TCP on TCP"
+"""How our own `observations.txt` heads the times of the second column where they are of TCP too."""
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 _RULE = re.compile(r"[\s|:=-]*")
 _UNIT = re.compile(r"\((m?s)\)")
@@ -112,17 +114,16 @@ def read_printed(file: Path, text: str) -> list[PrintedCell]:
 
 def _original(file: Path, lines: list[tuple[int, str]]) -> Iterator[PrintedCell]:
     """The layout of the original's `plot.py`: the page on a line of its own, rows indented."""
-    unit, page = "", ""
+    table, page = {"unit": "", "source": ""}, ""
     for number, line in lines:
         fields = line.split()
         if header := _ORIGINAL.match(line):
-            unit = header["unit"].lower()
+            table = {"unit": header["unit"].lower(), "source": _NULL if _AGAIN in line else ""}
         elif fields and not line[0].isspace() and not _is_row(fields):
             page = line.strip()
         elif fields:
-            yield _cell(
-                file, number, dict(zip(("rtt_ms", "tcp", "tfo", "percent"), fields, strict=False)), page, unit
-            )
+            row = dict(zip(("rtt_ms", "tcp", "tfo", "percent"), fields, strict=False))
+            yield _cell(file, number, {**table, **row}, page, table["unit"])
 
 
 def _is_row(fields: list[str]) -> bool:
