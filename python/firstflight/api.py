@@ -110,13 +110,13 @@ class Results:
 
     def improvement_by_rtt(self) -> alt.TopLevelMixin:
         """The improvement against the RTT, a panel per page, with the paper's where it has the page."""
-        from firstflight.report.figures.by_rtt import improvement_by_rtt  # noqa: PLC0415 (altair takes a second)
+        from firstflight.report.figures.curves import improvement_by_rtt  # noqa: PLC0415 (altair takes a second)
 
         return _chart(improvement_by_rtt([cell for cell in self.summary["cells"] if cell["n"]]))
 
     def plt_by_rtt(self) -> alt.TopLevelMixin:
         """The median PLT against the RTT, a panel per page and a line per mode."""
-        from firstflight.report.figures.by_rtt import plt_by_rtt  # noqa: PLC0415
+        from firstflight.report.figures.curves import plt_by_rtt  # noqa: PLC0415
 
         return _chart(plt_by_rtt(self.summary["cells"]))
 

@@ -11,11 +11,14 @@ from synthetic_results import PAGES, RTTS_MS, load_record
 
 from firstflight.analysis import cell_pairs, summarize_pairs
 from firstflight.published import published_table
-from firstflight.report.figures import draw_figures
-from firstflight.report.figures.by_rtt import improvement_by_rtt, plt_by_rtt
+from firstflight.report.figures import distribution, draw_figures
+from firstflight.report.figures.curves import improvement_by_rate, improvement_by_rtt, plt_by_rtt
+from firstflight.report.figures.distribution import plt_distribution
 from firstflight.report.figures.draw import waterfall_name
+from firstflight.report.figures.panel import axis, panel
 from firstflight.report.figures.phases import phases, row_order, rows
 from firstflight.report.figures.waterfall import LABELLED_ROWS, median_load, waterfall
+from firstflight.report.text import MODE_NAMES
 from firstflight.results import LoadRecord
 
 
@@ -29,6 +32,13 @@ def loads(
         for block in range(blocks)
         for mode in ("tcp", "tfo")
     ]
+
+
+def _numbered(records: list[LoadRecord]) -> list[LoadRecord]:
+    """The records with names that differ."""
+    for number, record in enumerate(records):
+        record["load"]["load_id"] = str(number)
+    return records
 
 
 def draw(records: list[LoadRecord]) -> dict[str, Any]:
@@ -135,7 +145,7 @@ def test_a_hostile_url_stays_text() -> None:
 def test_improvement_stands_beside_the_paper_s() -> None:
     cells = summarize_pairs(cell_pairs(loads("amazon", "wsj", rtts_ms=RTTS_MS)))["cells"]
     rows = improvement_by_rtt(cells)["datasets"]["cells"]
-    paper = {(r["panel"], r["rtt"]): r["point"] for r in rows if "paper" in r["source"]}
+    paper = {(r["panel"], r["at"]): r["point"] for r in rows if "paper" in r["source"]}
     assert len(paper) == 6
     assert paper["amazon", 200.0] == pytest.approx(10.7, abs=0.1)
     assert sum(r["source"] == "measured" for r in rows) == 6
@@ -149,16 +159,43 @@ def test_a_page_the_paper_does_not_have_stands_alone() -> None:
 
 def test_variants_of_a_cell_get_a_panel_each() -> None:
     records = [*loads("wsj"), *loads("wsj", topology="star", load_id="x")]
-    for n, record in enumerate(records):
-        record["load"]["load_id"] = str(n)
-    cells = summarize_pairs(cell_pairs(records))["cells"]
+    cells = summarize_pairs(cell_pairs(_numbered(records)))["cells"]
     assert {r["panel"] for r in plt_by_rtt(cells)["datasets"]["cells"]} == {"wsj (access)", "wsj (star)"}
+
+
+def test_improvement_by_rate_has_a_panel_per_page_and_rtt() -> None:
+    records = [
+        record for rate in (4.0, 10.0) for record in loads("wsj", rtts_ms=(20.0, 100.0), down_mbps=rate)
+    ]
+    cells = summarize_pairs(cell_pairs(_numbered(records)))["cells"]
+    rows = improvement_by_rate(cells)["datasets"]["cells"]
+    assert {(r["panel"], r["at"]) for r in rows} == {
+        (f"wsj ({rtt} ms)", rate) for rtt in (20, 100) for rate in (4.0, 10.0)
+    }
+    assert {r["source"] for r in rows} == {"measured"}
+
+
+def test_every_load_is_a_dot_beside_the_median_without_tfo_while_they_are_few(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pairs = cell_pairs(loads("wikipedia", blocks=5))
+    rows = plt_distribution(pairs, summarize_pairs(pairs)["cells"])["datasets"]["loads"]
+    dots = {
+        mode: [r["low"] for r in rows if "plt" in r and r["mode"] == mode] for mode in MODE_NAMES.values()
+    }
+    assert sorted(dots["without TFO"])[2] == pytest.approx(0)
+    assert len(dots["with TFO"]) == 5
+    assert max(dots["with TFO"]) < -10
+    monkeypatch.setattr(distribution, "MOST_DOTS", 9)
+    rows = plt_distribution(pairs, summarize_pairs(pairs)["cells"])["datasets"]["loads"]
+    assert [r["mode"] for r in rows] == list(MODE_NAMES.values())
 
 
 def test_every_figure_is_valid_vega_lite() -> None:
     pairs = cell_pairs(loads("wikipedia"))
     cells = summarize_pairs(pairs)["cells"]
-    for spec in (waterfall(pairs[0], cells[0]), improvement_by_rtt(cells), plt_by_rtt(cells)):
+    drawn = (waterfall(pairs[0], cells[0]), improvement_by_rtt(cells), improvement_by_rate(cells))
+    for spec in (*drawn, plt_by_rtt(cells), plt_distribution(pairs, cells), panel(), axis()):
         alt.Chart.from_json(json.dumps(spec))
 
 
@@ -166,7 +203,7 @@ def test_figures_are_drawn_as_svg_and_png(tmp_path: Path) -> None:
     pairs = cell_pairs(loads("wikipedia"))
     told: list[str] = []
     paths = draw_figures(tmp_path, pairs, summarize_pairs(pairs), told.append)
-    names = ("improvement-by-rtt", "plt-by-rtt", "waterfall-wikipedia-200ms")
+    names = ("improvement-by-rtt", "plt-by-rtt", "plt-distribution", "waterfall-wikipedia-200ms")
     assert [path.name for path in paths] == [f"{name}.{end}" for name in names for end in ("svg", "png")]
     assert told == [f"figure {name}" for name in names]
     assert all(path.read_bytes().startswith((b"<svg", b"\x89PNG")) for path in paths)

@@ -9,10 +9,12 @@ from synthetic_results import failed_record, load_record, write_journal, write_r
 
 from firstflight.errors import UsageError
 from firstflight.report import write_report
+from firstflight.report.script import digest
 
 MADE = """loads.parquet requests.parquet connections.parquet summary.json observations.txt analysis.md
     figures/improvement-by-rtt.svg figures/improvement-by-rtt.png
     figures/plt-by-rtt.svg figures/plt-by-rtt.png
+    figures/plt-distribution.svg figures/plt-distribution.png
     figures/waterfall-wikipedia-200ms.svg figures/waterfall-wikipedia-200ms.png report.html"""
 
 
@@ -64,16 +66,31 @@ def test_a_second_report_is_the_same_but_for_the_hour(folder: Path) -> None:
     write_report(folder)
 
 
-def test_the_page_needs_no_network_and_runs_no_script(folder: Path) -> None:
+def test_the_page_needs_no_network_and_runs_no_script_but_its_own(folder: Path) -> None:
     page = page_of(folder)
-    assert not {"script", "link", "img", "iframe", "object"} & {tag for tag, _ in page.tags}
-    assert not [attrs for _, attrs in page.tags if {"src", "href", "onload", "onclick"} & set(attrs)]
-    assert "default-src 'none'" in (folder / "report.html").read_text()
+    assert not {"link", "img", "iframe", "object"} & {tag for tag, _ in page.tags}
+    assert not [attrs for _, attrs in page.tags if {"src", "onload", "onclick"} & set(attrs)]
+    assert all(str(attrs.get("href", "#")).startswith("#") for _, attrs in page.tags)
+    scripts = [attrs for tag, attrs in page.tags if tag == "script"]
+    assert [attrs for attrs in scripts if attrs.get("type") != "application/json"] == [{}]
+    policy = next(str(attrs["content"]) for _, attrs in page.tags if attrs.get("http-equiv"))
+    assert policy.startswith("default-src 'none'")
+    code = (folder / "report.html").read_text().rpartition("<script>")[2].partition("</script>")[0]
+    assert f"script-src '{digest(code)}'" in policy
+
+
+def test_every_link_of_the_page_leads_to_a_part_of_it(folder: Path) -> None:
+    tags = page_of(folder).tags
+    names = {f"#{attrs['id']}" for _, attrs in tags if "id" in attrs}
+    links = [attrs["href"] for tag, attrs in tags if tag == "a"]
+    assert len(links) > 5
+    assert set(links) <= names
 
 
 def test_the_page_has_figures_result_calibration_environment_and_how_to_reproduce(folder: Path) -> None:
     page = page_of(folder)
     assert [tag for tag, _ in page.tags].count("svg") == 3
+    assert [attrs.get("class") for tag, attrs in page.tags].count("waterfall") == 1
     for part in (
         "my-run",
         "3.13 s",
@@ -81,6 +98,8 @@ def test_the_page_has_figures_result_calibration_environment_and_how_to_reproduc
         "44 of 44",
         "few blocks",
         "rtt_ms.asked",
+        "What TFO does to the load time",
+        "+41.2 %",
         "Example CPU <2 cores>",
     ):
         assert part in page.text
@@ -93,14 +112,14 @@ def test_without_figures_the_page_has_the_numbers(tmp_path: Path) -> None:
     paths = write_report(tmp_path, figures=False)
     assert not (tmp_path / "figures").exists()
     assert paths[-1].name == "report.html"
-    assert "svg" not in {tag for tag, _ in page_of(tmp_path).tags}
+    assert not {"svg", "script"} & {tag for tag, _ in page_of(tmp_path).tags}
 
 
 def test_a_hostile_page_is_escaped_everywhere(tmp_path: Path) -> None:
-    evil = "</svg><script>alert(1)</script><img src=x onerror=alert(1)>"
+    evil = "</svg></script><script>alert(1)</script><img src=x onerror=alert(1)>"
     records = [load_record(mode=mode, block=n, page=evil) for n in range(2) for mode in ("tcp", "tfo")]
     for record in records:
-        record["requests"][0]["url"] = f"http://x/{evil}"
+        record["requests"][0]["url"] = f"http://x/{evil}\u202e"
     failed = failed_record(block=3)
     failed["load"] |= {"page": evil, "error": evil}
     write_journal(tmp_path, [*records, failed])
@@ -108,8 +127,10 @@ def test_a_hostile_page_is_escaped_everywhere(tmp_path: Path) -> None:
     (tmp_path / "environment.json").write_text(json.dumps({evil: [evil], "calibration": [{evil: evil}]}))
     write_report(tmp_path)
     page = page_of(tmp_path)
-    assert not {"script", "img"} & {tag for tag, _ in page.tags}
+    assert "img" not in {tag for tag, _ in page.tags}
+    assert [tag for tag, _ in page.tags].count("script") == 4
     assert evil in page.text
+    assert "\u202e" not in page.text
     assert {path.parent for path in tmp_path.rglob("waterfall*")} == {tmp_path / "figures"}
 
 
@@ -128,7 +149,7 @@ def test_a_missing_or_broken_environment_is_said_not_hidden(tmp_path: Path, cont
 def test_a_run_whose_loads_all_failed_has_a_report(tmp_path: Path) -> None:
     write_journal(tmp_path, [failed_record(mode=mode) for mode in ("tcp", "tfo")])
     paths = write_report(tmp_path)
-    assert [path.suffix for path in paths] == [".parquet", ".parquet", ".parquet", ".json", ".txt", ".html"]
+    assert [path.suffix for path in paths] == [*[".parquet"] * 3, ".json", ".txt", ".md", ".html"]
     assert (tmp_path / "observations.txt").read_text() == ""
     assert "2 loads failed" in page_of(tmp_path).text
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from firstflight.cli.talk import Talk, data_console, show_json
+from firstflight.clients.chromium.browser import can_be_locked_up
 from firstflight.errors import UsageError
 from firstflight.experiment.folder import stored_plan
 
@@ -72,6 +73,22 @@ def present_course_zip(folder: Path, name: str, talk: Talk, *, as_json: bool) ->
     *_, path = write_course_zip(folder, name, progress=lambda part: talk.note(f"writing {part}"))
     if not as_json:
         data_console().print(f"course:  {path}", style="bold", markup=False, soft_wrap=True)
+
+
+def present_pdf(folder: Path, browser: Path, talk: Talk, *, as_json: bool) -> None:
+    """Prints the report to a PDF, and where that lies.
+
+    Raises:
+        UsageError: There is no report to print, or the browser cannot print it.
+    """
+    from firstflight.report.pdf import write_pdf  # noqa: PLC0415
+
+    if is_sweep(folder):
+        raise UsageError(f'{folder}: a run with keep = "loads" has no report to print', "leave --pdf out")
+    talk.note("printing the report")
+    path = write_pdf(folder, browser, sandbox=can_be_locked_up())
+    if not as_json:
+        data_console().print(f"pdf:     {path}", style="bold", markup=False, soft_wrap=True)
 
 
 def is_sweep(folder: Path) -> bool:

@@ -5,12 +5,14 @@ from typing import Annotated
 
 import typer
 
-from firstflight.cli.present import check_course_zip, present, present_course_zip
+from firstflight.cli.present import check_course_zip, present, present_course_zip, present_pdf
 from firstflight.cli.talk import Talk
+from firstflight.clients.chromium.browser import find_browser
 
 
 def command(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Results folder of a run.")],
+    *,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON document.")] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Also say what each page load time was spent on.")
@@ -19,13 +21,23 @@ def command(
         str | None,
         typer.Option("--course-zip", metavar="NAME", help="Also make NAME_p3.zip, to be handed in."),
     ] = None,
+    pdf: Annotated[
+        bool, typer.Option("--pdf", help="Also print the report to report.pdf, with Chromium.")
+    ] = False,
+    browser: Annotated[
+        str,
+        typer.Option("--browser", metavar="PATH", help="The browser that prints [the system's Chromium]."),
+    ] = "",
     quiet: Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")] = False,
 ) -> int:
     """Make table, figures and report anew."""
     talk = Talk(quiet=quiet)
     if course_zip is not None:
         check_course_zip(folder, course_zip)
+    printer = find_browser(browser) if pdf else None
     present(folder, talk, as_json=as_json, explain=explain)
+    if printer:
+        present_pdf(folder, printer, talk, as_json=as_json)
     if course_zip is not None:
         present_course_zip(folder, course_zip, talk, as_json=as_json)
     return 0

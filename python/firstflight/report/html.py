@@ -1,10 +1,9 @@
-"""``report.html``: the whole result on one page that needs no network and runs no script."""
+"""``report.html``: the whole result on one page that needs no network and runs no script but its own."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,51 +13,103 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from firstflight.analysis.explanation import Explanation
+from firstflight.analysis.questions import Evidence, answers
+from firstflight.published import PAPER, published_table
 from firstflight.report import text
 from firstflight.report.explained import heading, lines
+from firstflight.report.figures import theme
+from firstflight.report.figures.panel import axis, panel
+from firstflight.report.figures.phases import PHASE_NAMES
+from firstflight.report.glance import at_a_glance
+from firstflight.report.provenance import read_provenance
+from firstflight.report.script import digest
+from firstflight.report.visible import visible_lines
+from firstflight.report.waterfalls import waterfalls
 
 _TEMPLATE = "report.html.j2"
 
 
-def render_html(
-    folder: Path,
-    summary: Mapping[str, Any],
-    figures: Sequence[Path],
-    explanations: Sequence[Explanation] = (),
-) -> str:
+def render_html(folder: Path, evidence: Evidence, figures: Sequence[Path], script: str = "") -> str:
     """The page.
 
     Args:
         folder: The results folder; ``plan.toml`` and ``environment.json`` are shown as they are.
-        summary: As `firstflight.analysis.summarize` gives it.
-        figures: SVG files to put in, in order. Their names group them: waterfalls fold.
-        explanations: Of the cells that can be explained.
+        evidence: The cell pairs, their summary, and the explanations of those that can be explained.
+        figures: SVG files to put in, in order.
+        script: From `firstflight.report.script`; without it the page has no waterfalls.
     """
+    cells, explanations = evidence.summary["cells"], evidence.explanations
+    labels, drawn = waterfalls(evidence.pairs, cells, explanations) if script else ({}, [])
+    return (
+        _environment()
+        .get_template(_TEMPLATE)
+        .render(
+            name=folder.resolve().name,
+            made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+            version=_version(),
+            cells=cells,
+            facts=at_a_glance(cells),
+            sections=_sections(waterfalls=bool(drawn), explained=bool(explanations)),
+            settings=_settings(cells),
+            paper=_paper(cells),
+            warnings=evidence.summary["warnings"],
+            figures=[
+                (path.stem, _inline(path)) for path in figures if not path.name.startswith("waterfall-")
+            ],
+            answers=answers(evidence),
+            explained=[(found, list(lines(found))) for found in explanations],
+            labels=labels,
+            waterfalls=drawn,
+            drawing=_drawing() if drawn else None,
+            script=Markup(script),
+            script_digest=digest(script),
+            provenance=read_provenance(folder),
+        )
+    )
+
+
+def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("firstflight.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_seen,
     )
-    environment.globals["text"] = text
-    machine = _environment(folder)
-    calibration = machine.pop("calibration", None)
-    paths = [path for path in figures if path.name.startswith("critical-path")]
-    waterfalls = [path for path in figures if path.name.startswith("waterfall-")]
-    return environment.get_template(_TEMPLATE).render(
-        name=folder.resolve().name,
-        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        version=_version(),
-        settings=_settings(summary["cells"]),
-        warnings=summary["warnings"],
-        overviews=[_inline(path) for path in figures if path not in (*waterfalls, *paths)],
-        critical_paths=[_inline(path) for path in paths],
-        explained=[(heading(found), list(lines(found))) for found in explanations],
-        waterfalls=[(path.stem.removeprefix("waterfall-"), _inline(path)) for path in waterfalls],
-        calibration=_records(calibration),
-        environment=list(_flat(machine)),
-        plan=_plan(folder),
+    environment.globals.update(
+        text=text, theme=theme, paper_source=PAPER, heading=heading, explained_path=_path
     )
+    return environment
+
+
+def _sections(*, waterfalls: bool, explained: bool) -> list[tuple[str, str, bool]]:
+    """Identifier and name of each part of the page, and whether this page has it."""
+    return [
+        ("result", "Result", True),
+        ("waterfalls", "Waterfalls", waterfalls),
+        ("explanation", "Why", explained),
+        ("answers", "In words", True),
+        ("proof", "Proof", True),
+        ("calibration", "What was asked and measured", True),
+        ("again", "Run it again", True),
+    ]
+
+
+def _seen(value: object) -> object:
+    """What the template shows: text of a stranger's has nothing in it that cannot be seen."""
+    return visible_lines(value) if type(value) is str else value
+
+
+def _drawing() -> dict[str, Any]:
+    """What the script needs to draw any waterfall."""
+    return {
+        "panel": panel(),
+        "axis": axis(),
+        "phases": list(PHASE_NAMES.values()),
+        "path": "critical path",
+        "modes": text.MODE_NAMES,
+    }
 
 
 def _settings(cells: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
@@ -69,56 +120,21 @@ def _settings(cells: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str,
     return settings
 
 
+def _path(found: Explanation) -> str:
+    return text.path({**found.pair.key._asdict(), "cookies": found.pair.cookies})
+
+
+def _paper(cells: Sequence[Mapping[str, Any]]) -> dict[tuple[str, float], float]:
+    """The paper's improvements of the cells that it has, by page and RTT."""
+    known = {(cell["page"], cell["rtt_ms"]) for cell in cells}
+    printed = {(cell.page, cell.rtt_ms): cell.improvement for cell in published_table("paper").cells}
+    return {key: improvement for key, improvement in printed.items() if key in known}
+
+
 def _inline(svg: Path) -> Markup:
     """A figure of ours as markup. What came from outside (URLs, names) was escaped when the SVG was made."""
     content = svg.read_text("utf-8")
     return Markup(re.sub(r"^\s*(<\?xml.*?\?>\s*)?(<!DOCTYPE.*?>\s*)?", "", content))
-
-
-def _environment(folder: Path) -> dict[str, Any]:
-    try:
-        found = json.loads((folder / "environment.json").read_bytes())
-    except FileNotFoundError:
-        return {"environment.json": "missing: the machine and the calibration are not known"}
-    except (OSError, ValueError, RecursionError) as error:
-        return {"environment.json": f"cannot be read: {error}"}
-    return found if isinstance(found, dict) else {"environment.json": found}
-
-
-def _plan(folder: Path) -> str:
-    try:
-        return (folder / "plan.toml").read_text("utf-8", "replace")
-    except OSError as error:
-        return f"# plan.toml: {error.strerror}"
-
-
-def _records(found: object) -> tuple[list[str], list[list[str]]]:
-    """A list of records as a table: columns in order of appearance, then rows."""
-    records = [dict(_flat(record)) for record in found] if isinstance(found, list) else []
-    columns = list(dict.fromkeys(name for record in records for name in record))
-    return columns, [[record.get(name, "") for name in columns] for record in records]
-
-
-def _flat(value: object, name: str = "") -> Iterator[tuple[str, str]]:
-    """Nested data as dotted names and text."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _flat(inner, f"{name}.{key}" if name else str(key))
-    elif isinstance(value, list) and any(isinstance(inner, dict | list) for inner in value):
-        for number, inner in enumerate(value):
-            yield from _flat(inner, f"{name}.{number}")
-    elif isinstance(value, list):
-        yield name, ", ".join(map(_scalar, value))
-    else:
-        yield name, _scalar(value)
-
-
-def _scalar(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return text.DASH if value is None else str(value)
 
 
 def _version() -> str:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from firstflight.analysis import CellPair, cell_pairs, write_summary
-from firstflight.analysis.explanation import Explanation, explain
+from firstflight.analysis import cell_pairs, write_summary
+from firstflight.analysis.explanation import explain
 from firstflight.analysis.questions import Evidence, answers
 from firstflight.report.answers import render_answers
 from firstflight.report.course import observations
-from firstflight.report.html import render_html
+from firstflight.report.script import script
 from firstflight.results import Journal, journal_path, write_tables, write_whole
 from firstflight.results.profiles import read_profile
 
@@ -38,28 +38,29 @@ def write_report(
     """
     say = progress or (lambda _: None)
     say("tables")
-    journal = Journal(journal_path(folder))
-    records = journal.records()
-    pairs = cell_pairs(records)
-    summary = write_summary(folder, pairs, torn=journal.torn)
-    paths = [*write_tables(folder), folder / "summary.json"]
-    paths.append(write_whole(folder / "observations.txt", observations(summary).encode()))
-    explanations = explain(pairs, partial(read_profile, folder)) if len(pairs) <= MOST_EXPLAINED else []
-    answered = render_answers(answers(Evidence(pairs, summary, explanations)))
-    paths.append(write_whole(folder / "analysis.md", answered.encode()))
-    drawn = _draw(folder, pairs, summary, explanations, progress) if figures else []
-    say("page")
-    page = render_html(folder, summary, [path for path in drawn if path.suffix == ".svg"], explanations)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        code = pool.submit(script) if figures else None
+        journal = Journal(journal_path(folder))
+        pairs = cell_pairs(journal.records())
+        summary = write_summary(folder, pairs, torn=journal.torn)
+        paths = [*write_tables(folder), folder / "summary.json"]
+        paths.append(write_whole(folder / "observations.txt", observations(summary).encode()))
+        explanations = explain(pairs, partial(read_profile, folder)) if len(pairs) <= MOST_EXPLAINED else []
+        evidence = Evidence(pairs, summary, explanations)
+        paths.append(write_whole(folder / "analysis.md", render_answers(answers(evidence)).encode()))
+        drawn = _draw(folder, evidence, progress) if figures else []
+        say("page")
+        page = _page(folder, evidence, drawn, code.result() if code else "")
     return [*paths, *drawn, write_whole(folder / "report.html", page.encode())]
 
 
-def _draw(
-    folder: Path,
-    pairs: Sequence[CellPair],
-    summary: dict[str, Any],
-    explanations: Sequence[Explanation],
-    progress: Callable[[str], None] | None,
-) -> list[Path]:
+def _draw(folder: Path, evidence: Evidence, progress: Callable[[str], None] | None) -> list[Path]:
     from firstflight.report.figures import draw_figures  # noqa: PLC0415 (altair takes a second)
 
-    return draw_figures(folder, pairs, summary, progress, explanations)
+    return draw_figures(folder, evidence.pairs, evidence.summary, progress, evidence.explanations)
+
+
+def _page(folder: Path, evidence: Evidence, drawn: Sequence[Path], code: str) -> str:
+    from firstflight.report.html import render_html  # noqa: PLC0415 (altair takes a second)
+
+    return render_html(folder, evidence, [path for path in drawn if path.suffix == ".svg"], code)

@@ -1,4 +1,4 @@
-"""Figures to files: Vega-Lite makes the SVG, and the PNG comes from it, so that the two are the same."""
+"""Every figure of a run to files: SVG and, from it, PNG."""
 
 from __future__ import annotations
 
@@ -9,19 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import vl_convert
-
 from firstflight.analysis import CellPair
 from firstflight.analysis.explanation import Explanation
 from firstflight.report import text
-from firstflight.report.figures.by_rtt import improvement_by_rtt, plt_by_rtt
 from firstflight.report.figures.critical_path import critical_paths
+from firstflight.report.figures.curves import improvement_by_rate, improvement_by_rtt, plt_by_rtt
+from firstflight.report.figures.distribution import plt_distribution
+from firstflight.report.figures.forms import png, svg
 from firstflight.report.figures.theme import Spec
 from firstflight.report.figures.waterfall import waterfall
 from firstflight.results import write_whole
-
-PNG_SCALE = 2.0
-"""Pixels per point: sharp on a slide and in print."""
 
 Draw = Callable[[], Spec]
 
@@ -48,13 +45,15 @@ def draw_figures(
     Raises:
         UsageError: The folder cannot be written to.
     """
-    drawn: list[Future[list[Path]]] = []
+    files: list[Path | Future[Path]] = []
     with ThreadPoolExecutor(max_workers=2) as pool:
         for name, draw in _figures(pairs, summary["cells"], explanations):
             if progress:
                 progress(f"figure {name}")
-            drawn.append(pool.submit(_write, folder / "figures", name, draw()))
-        return [path for paths in drawn for path in paths.result()]
+            drawn = svg(draw())
+            files.append(write_whole(folder / "figures" / f"{name}.svg", drawn))
+            files.append(pool.submit(_write_png, folder / "figures" / f"{name}.png", drawn))
+        return [file if isinstance(file, Path) else file.result() for file in files]
 
 
 def _figures(
@@ -62,10 +61,15 @@ def _figures(
 ) -> Iterator[tuple[str, Draw]]:
     compared = text.proved([cell for cell in cells if cell["n"]])
     loaded = [cell for cell in cells if cell["tcp_ms"]["median"] or cell["tfo_ms"]["median"]]
+    limited = [cell for cell in compared if cell["down_mbps"] is not None]
     if compared:
         yield "improvement-by-rtt", partial(improvement_by_rtt, compared)
+    if len({cell["down_mbps"] for cell in limited}) > 1:
+        yield "improvement-by-rate", partial(improvement_by_rate, limited)
     if loaded:
         yield "plt-by-rtt", partial(plt_by_rtt, loaded)
+    if any(cell["n"] for cell in cells):
+        yield "plt-distribution", partial(plt_distribution, pairs, cells)
     if explanations:
         yield "critical-path", partial(critical_paths, explanations)
     varying = text.varying(cells)
@@ -84,7 +88,5 @@ def waterfall_name(cell: Mapping[str, Any], variant: str = "") -> str:
     return "-".join(re.sub(r"[^A-Za-z0-9_.]+", "_", str(part))[:80] for part in parts)
 
 
-def _write(folder: Path, name: str, spec: Spec) -> list[Path]:
-    svg = vl_convert.vegalite_to_svg(spec)
-    png = vl_convert.svg_to_png(svg, scale=PNG_SCALE)
-    return [write_whole(folder / f"{name}.svg", svg.encode()), write_whole(folder / f"{name}.png", png)]
+def _write_png(file: Path, drawn: bytes) -> Path:
+    return write_whole(file, png(drawn))

@@ -10,6 +10,14 @@ from typing import Any
 PHASES = ("queued", "connect", "wait", "receive")
 """Waiting for a connection; opening one; waiting for the first byte; receiving."""
 
+PHASE_NAMES = {
+    "queued": "waiting for a connection",
+    "connect": "connecting",
+    "wait": "waiting for the answer",
+    "receive": "receiving",
+}
+"""Phases as views name them."""
+
 Request = Mapping[str, Any]
 RowKey = tuple[str, int]
 
@@ -37,15 +45,20 @@ def phases(request: Request) -> dict[str, tuple[float, float]]:
 
     Connecting ends when the request is written. With TFO that is before the handshake ends: the point of it.
     """
-    sent = request["sent_ms"]
-    start = request["connect_start_ms"] if request["connect_start_ms"] is not None else sent
-    connected = sent if sent is not None else request["connect_end_ms"]
-    events = (request["queued_ms"], start, connected, request["first_byte_ms"], request["end_ms"])
+    events = moments(request)
     found = {}
     for phase, begin, end in zip(PHASES, events, events[1:], strict=False):
         if begin is not None and end is not None:
             found[phase] = (float(begin), max(float(begin), float(end)))
     return found
+
+
+def moments(request: Request) -> tuple[float | None, ...]:
+    """When each phase of a request begins and, last, when the last one ends, ms; None where not known."""
+    sent = request["sent_ms"]
+    start = request["connect_start_ms"] if request["connect_start_ms"] is not None else sent
+    connected = sent if sent is not None else request["connect_end_ms"]
+    return (request["queued_ms"], start, connected, request["first_byte_ms"], request["end_ms"])
 
 
 def broke_off(requests: Sequence[Request]) -> Iterator[tuple[RowKey, float]]:

@@ -41,6 +41,32 @@ COMPONENT_COLORS = {
 FAILED_COLOR = "#b00020"
 """Where a request broke off."""
 
+CONNECTION_COLORS = (
+    "#0072b2",
+    "#e69f00",
+    "#009e73",
+    "#cc79a7",
+    "#56b4e9",
+    "#d55e00",
+    "#8c6bb1",
+    "#7f9a1e",
+    "#a6611a",
+    "#5f6b76",
+)
+"""Colours by which neighbouring connections are told apart; they repeat."""
+
+DARK = {
+    "white": "#15191e",
+    INK: "#e8ebee",
+    SOFT: "#a3adb7",
+    GRID: "#303842",
+    FAILED_COLOR: "#ff7a85",
+    "#0072b2": "#4aa6e0",
+    "#00598c": "#1b6fae",
+    "#d9dde1": "#4a5560",
+}
+"""Colours that a dark page has instead of those of the figures."""
+
 
 def title(text: str, subtitle: list[str]) -> alt.TitleParams:
     """A figure's title: what it says, and below it how it was measured."""

@@ -1,8 +1,9 @@
-"""Curves over the RTT, a panel per page: the improvement beside the paper's, and the load times."""
+"""Curves over the RTT or the rate, a panel per page: improvement beside the paper's, and load times."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
@@ -19,16 +20,42 @@ _SOURCES = (_MEASURED, _PAPER)
 Cell = Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class _Against:
+    """What a curve goes over: a column of the summary, its name, and what else a panel's name then needs."""
+
+    column: str
+    title: str
+    beside: tuple[str, ...] = ()
+
+
+_RTT = _Against("rtt_ms", "RTT (ms)")
+_RATE = _Against("down_mbps", "rate towards the client (Mbit/s)", beside=("rtt_ms",))
+
+
 def improvement_by_rtt(cells: Sequence[Cell]) -> Spec:
     """Improvement against RTT with intervals, and the paper's Table 1 for the pages it has.
 
     Args:
         cells: Cells of the summary that have an improvement; at least one.
     """
-    data = _improvements(cells)
+    return _improvement(cells, _RTT)
+
+
+def improvement_by_rate(cells: Sequence[Cell]) -> Spec:
+    """Improvement against the rate towards the client, with intervals.
+
+    Args:
+        cells: Cells of the summary that have an improvement and a limited rate; at least one.
+    """
+    return _improvement(cells, _RATE)
+
+
+def _improvement(cells: Sequence[Cell], against: _Against) -> Spec:
+    data = _improvements(cells, against)
     color = alt.Color("source:N", sort=None).scale(domain=list(_SOURCES), range=[MODE_COLORS["tfo"], SOFT])
     fill = alt.Fill("source:N", sort=None).scale(domain=list(_SOURCES), range=[MODE_COLORS["tfo"], "white"])
-    base = alt.Chart().encode(x=_rtt(data), color=color)
+    base = alt.Chart().encode(x=_x(data, against), color=color)
     y = alt.Y("point:Q", title="improvement of the PLT (%)", axis=alt.Axis(grid=True)).scale(nice=True)
     layers = alt.layer(
         alt.Chart().mark_rule(color=INK, strokeWidth=1).encode(y=alt.datum(0)),
@@ -55,7 +82,7 @@ def plt_by_rtt(cells: Sequence[Cell]) -> Spec:
     data = _medians(cells)
     names = list(MODE_NAMES.values())
     color = alt.Color("source:N", sort=None).scale(domain=names, range=list(MODE_COLORS.values()))
-    base = alt.Chart().encode(x=_rtt(data), color=color)
+    base = alt.Chart().encode(x=_x(data, _RTT), color=color)
     y = alt.Y("point:Q", title="page load time (s)").scale(zero=True, nice=True)
     layers = alt.layer(
         base.mark_line().encode(y=y),
@@ -78,11 +105,11 @@ def _faceted(layers: alt.LayerChart | alt.FacetChart, heading: alt.TitleParams, 
     return styled(chart.resolve_axis(x="independent"), {"cells": data})
 
 
-def _rtt(data: Rows) -> alt.X:
-    rtts_ms = sorted({float(row["rtt"]) for row in data})
-    scale = alt.Scale(domain=[0, (rtts_ms[-1] or 1) * 1.06], nice=False)
-    axis = alt.Axis(values=rtts_ms, labelOverlap=True, grid=False, format="~f")
-    return alt.X("rtt:Q", title="RTT (ms)", scale=scale, axis=axis)
+def _x(data: Rows, against: _Against) -> alt.X:
+    values = sorted({float(row["at"]) for row in data})
+    scale = alt.Scale(domain=[0, (values[-1] or 1) * 1.06], nice=False)
+    axis = alt.Axis(values=values, labelOverlap=True, grid=False, format="~f")
+    return alt.X("at:Q", title=against.title, scale=scale, axis=axis)
 
 
 def _interval(base: alt.Chart) -> alt.Chart:
@@ -90,40 +117,50 @@ def _interval(base: alt.Chart) -> alt.Chart:
     return rules.encode(y="low:Q", y2="high:Q")
 
 
-def _improvements(cells: Sequence[Cell]) -> Rows:
-    varying = text.varying(cells)
+def _improvements(cells: Sequence[Cell], against: _Against) -> Rows:
     paper = {(found.page, found.rtt_ms): found for found in published_table("paper").cells}
     rows = []
-    for cell in cells:
-        rows.append(_row(cell, varying, _MEASURED, cell["improvement"].values(), 100))
-        if found := paper.get((cell["page"], cell["rtt_ms"])):
-            rows.append(_row(cell, varying, _PAPER, (found.improvement, None, None), 100))
+    for cell, panel in zip(cells, _panels(cells, against), strict=True):
+        rows.append(_row(panel, cell[against.column], _MEASURED, cell["improvement"].values(), 100))
+        found = paper.get((cell["page"], cell["rtt_ms"]))
+        if found and against is _RTT:
+            rows.append(_row(panel, found.rtt_ms, _PAPER, (found.improvement, None, None), 100))
     return rows
 
 
 def _medians(cells: Sequence[Cell]) -> Rows:
-    varying = text.varying(cells)
-    estimates = ((cell, mode, cell[f"{mode}_ms"]) for cell in cells for mode in MODE_NAMES)
+    panels = _panels(cells, _RTT)
+    estimates = (
+        (cell["rtt_ms"], panel, mode, cell[f"{mode}_ms"])
+        for cell, panel in zip(cells, panels, strict=True)
+        for mode in MODE_NAMES
+    )
     return [
-        _row(cell, varying, MODE_NAMES[mode], found.values(), 1 / 1000)
-        for cell, mode, found in estimates
+        _row(panel, rtt_ms, MODE_NAMES[mode], found.values(), 1 / 1000)
+        for rtt_ms, panel, mode, found in estimates
         if found["median"] is not None
     ]
 
 
+def _panels(cells: Sequence[Cell], against: _Against) -> list[str]:
+    """The panel of each cell: its page, and what else tells it apart but for what the curve goes over."""
+    varying = [name for name in text.varying(cells) if name != against.column]
+    beside = [name for name in against.beside if len({cell[name] for cell in cells}) > 1]
+    variants = [[text.variant(cell, varying), *(f"{cell[name]:g} ms" for name in beside)] for cell in cells]
+    names = [" ".join(filter(None, variant)) for variant in variants]
+    return [
+        f"{cell['page']} ({name})" if name else cell["page"] for cell, name in zip(cells, names, strict=True)
+    ]
+
+
 def _row(
-    cell: Cell,
-    varying: Sequence[str],
-    source: str,
-    estimate: Iterable[float | None],
-    scale: float,
+    panel: str, at: float, source: str, estimate: Iterable[float | None], scale: float
 ) -> dict[str, Any]:
-    """One point with its interval, in the panel of its page and of what else tells its cell apart."""
-    variant = text.variant(cell, varying)
+    """One point with its interval."""
     scaled = (None if value is None else value * scale for value in estimate)
     return {
-        "panel": f"{cell['page']} ({variant})" if variant else cell["page"],
-        "rtt": cell["rtt_ms"],
+        "panel": panel,
+        "at": at,
         "source": source,
         **dict(zip(("point", "low", "high"), scaled, strict=True)),
     }

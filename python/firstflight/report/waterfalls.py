@@ -1,0 +1,153 @@
+"""What the interactive waterfalls are drawn from: compact data, from which the page's script makes the bars.
+
+URLs stand once a page, in tables that its waterfalls share: a page is shown at many RTTs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from firstflight.analysis import MODES, CellPair
+from firstflight.analysis.explanation import Explanation, median_load
+from firstflight.report import text
+from firstflight.report.explained import COMPONENT_NAMES
+from firstflight.report.figures.phases import RowKey, moments, row_order, rows
+from firstflight.report.visible import visible
+from firstflight.results import LoadRecord
+
+LONGEST_URL = 300
+"""Characters of a URL that are shown."""
+
+
+@dataclass
+class Labels:
+    """What the rows of a page are called: `[URL, index of its origin, MIME type]` each."""
+
+    origins: list[str] = field(default_factory=list)
+    labels: list[tuple[str, int, str]] = field(default_factory=list)
+    _places: dict[RowKey, int] = field(default_factory=dict)
+
+    def place(self, row: RowKey, request: Mapping[str, Any]) -> int:
+        """Where the label of a row is, which is added if it is new."""
+        if row not in self._places:
+            self._places[row] = len(self.labels)
+            origin = _short(str(request["origin"]))
+            if origin not in self.origins:
+                self.origins.append(origin)
+            mime = _short(str(request["mime"] or ""))
+            self.labels.append((_short(row[0]), self.origins.index(origin), mime))
+        return self._places[row]
+
+    def to_json(self) -> dict[str, Any]:
+        """As the script reads it."""
+        return {"origins": self.origins, "labels": self.labels}
+
+
+@dataclass(frozen=True)
+class Waterfall:
+    """One waterfall.
+
+    Attributes:
+        page: Whose labels its rows have.
+        heading: Page, RTT and effect in words.
+        small_print: Which loads are drawn.
+        data: What the script draws: `rows` (label of each row, from top to bottom) and, for each mode, its
+            `plt`, `requests` (row, five moments, connection, status, bytes) and `path` (row, component,
+            start, end). Times are ms after navigation start, null where not known.
+    """
+
+    page: str
+    heading: str
+    small_print: str
+    data: dict[str, Any]
+
+
+def waterfalls(
+    pairs: Sequence[CellPair],
+    cells: Sequence[Mapping[str, Any]],
+    explanations: Sequence[Explanation] = (),
+) -> tuple[dict[str, Labels], list[Waterfall]]:
+    """The waterfalls of all pairs that have a paired block, and the labels of each page.
+
+    Args:
+        pairs: The cell pairs.
+        cells: Their entries in the summary, in the same order.
+        explanations: Of those that can be explained: their critical paths are marked.
+    """
+    labels: dict[str, Labels] = {}
+    explained = {(found.pair.key, found.pair.cookies): found for found in explanations}
+    varying = text.varying(cells)
+    found = []
+    for pair, cell in zip(pairs, cells, strict=True):
+        if cell["n"]:
+            of_page = labels.setdefault(pair.key.page, Labels())
+            found.append(_waterfall(pair, cell, varying, of_page, explained.get((pair.key, pair.cookies))))
+    return labels, found
+
+
+def _waterfall(
+    pair: CellPair, cell: Mapping[str, Any], varying: Sequence[str], labels: Labels, why: Explanation | None
+) -> Waterfall:
+    loads = {mode: median_load(pair.loads(mode)) for mode in MODES}
+    order = row_order(*(loads[mode]["requests"] for mode in MODES))
+    requests = {row: request for mode in MODES for row, request in rows(loads[mode]["requests"]).items()}
+    data = {
+        "rows": [labels.place(row, requests[row]) for row in order],
+        "modes": {
+            mode: _mode(loads[mode], {row: n for n, row in enumerate(order)}, mode, why) for mode in MODES
+        },
+    }
+    return Waterfall(pair.key.page, _heading(cell, text.variant(cell, varying)), _small_print(loads), data)
+
+
+def _mode(
+    load: LoadRecord, places: Mapping[RowKey, int], mode: str, why: Explanation | None
+) -> dict[str, Any]:
+    found = rows(load["requests"])
+    at = {int(request["index"]): places[row] for row, request in found.items()}
+    return {
+        "plt": _round(load["load"]["plt_ms"]),
+        "requests": [[places[row], *_request(request)] for row, request in found.items()],
+        "path": list(_path(load, mode, why, at)),
+    }
+
+
+def _request(request: Mapping[str, Any]) -> Iterator[float | int | None]:
+    yield from map(_round, moments(request))
+    yield from (request["connection"], request["status"], request["wire_bytes"])
+
+
+def _path(
+    load: LoadRecord, mode: str, why: Explanation | None, at: Mapping[int, int]
+) -> Iterator[tuple[int, str, float | None, float | None]]:
+    """The critical path, if it is that of the very load that is drawn."""
+    explained = why.loads.get(mode) if why else None
+    if explained is None or explained.load_id != load["load"]["load_id"]:
+        return
+    for part in explained.path.segments:
+        if part.request in at:
+            name = COMPONENT_NAMES[part.component]
+            yield at[part.request], name, _round(part.start_ms), _round(part.end_ms)
+
+
+def _heading(cell: Mapping[str, Any], variant: str) -> str:
+    without, with_tfo = (text.seconds(cell[mode]["median"]) for mode in ("tcp_ms", "tfo_ms"))
+    where = f"{cell['page']} at {text.rtt(cell['rtt_ms'])} ms RTT" + (f" ({variant})" if variant else "")
+    effect = text.effect(cell["improvement"]["point"]) if cell["proof"]["ok"] else text.verdict(cell)
+    return f"{where}: {without} without, {with_tfo} with TFO ({effect})"
+
+
+def _small_print(loads: Mapping[str, LoadRecord]) -> str:
+    blocks = " and ".join(f"{text.MODE_NAMES[mode]} block {loads[mode]['load']['block']}" for mode in MODES)
+    return f"Drawn is the load whose PLT is nearest the median of its mode: {blocks}."
+
+
+def _round(ms: float | None) -> float | None:
+    return None if ms is None else round(float(ms), 1)
+
+
+def _short(content: str) -> str:
+    seen = visible(content[:LONGEST_URL])
+    return seen if len(content) <= LONGEST_URL else seen[:-1] + text.ELLIPSIS
