@@ -37,7 +37,7 @@ def figure(tables: Mapping[str, tuple[Table | None, Table]]) -> Spec:
     heading = title(
         "Which factor brings our table nearer to the paper's",
         [
-            "4 Mbit/s down, 256 kbit/s up; the loader, on the real kernel where it was measured, else simulated.",
+            "4 Mbit/s down, 256 kbit/s up; the loader on the real kernel; what was not measured: simulated.",
             "Above 0, TFO is faster.",
         ],
     )
