@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from firstflight.analysis.cells import MODES, CellPair, cell_pairs
+from firstflight.analysis.doubts import doubt_of_many, doubt_of_width
 from firstflight.analysis.proof import prove
 from firstflight.analysis.statistics import (
     CONFIDENCE,
@@ -23,7 +24,7 @@ from firstflight.analysis.statistics import (
     shift,
     verdict,
 )
-from firstflight.analysis.warnings import doubt_of_many, doubt_of_width, find_warnings
+from firstflight.analysis.warnings import find_warnings
 from firstflight.errors import UsageError
 from firstflight.results import Journal, journal_path, write_whole
 

@@ -8,15 +8,8 @@ from typing import Any, TypedDict, cast
 from firstflight.analysis.cells import MODES, CellPair
 from firstflight.analysis.proof import prove
 from firstflight.analysis.simulated import ADVICE, caution
-from firstflight.analysis.statistics import (
-    FALSE_DISCOVERIES,
-    NO_DIFFERENCE,
-    chance_of_sign,
-    null_halves,
-    outliers,
-    ratio_of_medians,
-)
-from firstflight.analysis.words import plural, seconds
+from firstflight.analysis.statistics import chance_of_sign, null_halves, outliers, ratio_of_medians
+from firstflight.analysis.words import plural, seconds, some
 from firstflight.results import LoadRecord
 
 FEW_BLOCKS = 5
@@ -50,53 +43,6 @@ def find_warnings(pairs: Sequence[CellPair], *, torn: bool = False) -> list[Warn
     return found
 
 
-def doubt_of_many(cells: Sequence[Mapping[str, Any]]) -> list[Warning]:
-    """The cells whose verdict does not hold once their number is counted in; asked where blocks can tell.
-
-    Args:
-        cells: Of the summary.
-    """
-    compared = [cell for cell in cells if cell["n"]]
-    blocks = min((cell["n"] for cell in compared), default=0)
-    if len(compared) < 2 or chance_of_sign(blocks) > FALSE_DISCOVERIES:
-        return []
-    shown = [cell for cell in compared if cell["verdict"] != NO_DIFFERENCE]
-    weak = [f"{c['page']} {c['rtt_ms']:g} ms" for c in shown if c["p_adjusted"] > FALSE_DISCOVERIES]
-    if not weak:
-        return []
-    return [
-        {
-            "kind": "many cells",
-            "message": f"among {len(compared)} cells so small a difference may be chance: {_some(weak)}",
-            "advice": "do not pick these out of the table; more repeats would tell (see p_adjusted)",
-        }
-    ]
-
-
-def doubt_of_width(cells: Sequence[Mapping[str, Any]], until: float | None) -> list[Warning]:
-    """The cells whose interval stayed wider than the plan asks for.
-
-    Args:
-        cells: Of the summary.
-        until: The width, a fraction; None where the plan asks for none.
-    """
-    wide = [f"{cell['page']} {cell['rtt_ms']:g} ms" for cell in cells if _is_wider(cell, until)]
-    if until is None or not wide:
-        return []
-    return [
-        {
-            "kind": "wide intervals",
-            "message": f"the interval is wider than the {100 * until:g} % asked for: {_some(wide)}",
-            "advice": "go on with `--resume` and a larger `--most-repeats`, on a quieter machine",
-        }
-    ]
-
-
-def _is_wider(cell: Mapping[str, Any], until: float | None) -> bool:
-    found = cell["improvement"]
-    return until is not None and (found["low"] is None or found["high"] - found["low"] > until)
-
-
 def _proof(pairs: Sequence[CellPair]) -> Iterator[Warning]:
     bad = [pair for pair in pairs if not prove(pair)["ok"]]
     if bad:
@@ -113,7 +59,7 @@ def _proof(pairs: Sequence[CellPair]) -> Iterator[Warning]:
 def _failed_loads(pairs: Sequence[CellPair]) -> Iterator[Warning]:
     cells, failed = _select(pairs, lambda record: record["load"]["status"] == "failed")
     if failed:
-        reasons = _some([str(record["load"]["error"]) for record in failed])
+        reasons = some([str(record["load"]["error"]) for record in failed])
         loads = plural(len(failed), "load")
         be = "is" if len(failed) == 1 else "are"
         yield {
@@ -278,10 +224,4 @@ def _select(
 
 
 def _where(pairs: Sequence[CellPair]) -> str:
-    return _some([pair.name for pair in pairs])
-
-
-def _some(texts: list[str]) -> str:
-    texts = list(dict.fromkeys(texts))
-    more = f" and {len(texts) - 3} more" if len(texts) > 3 else ""
-    return ", ".join(texts[:3]) + more
+    return some([pair.name for pair in pairs])

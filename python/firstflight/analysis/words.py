@@ -114,3 +114,10 @@ def _cut(text: str, limit: int) -> str:
 def listed(texts: Sequence[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
     return " and ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))
+
+
+def some(texts: Sequence[str]) -> str:
+    """The first three that differ, and how many more there are."""
+    different = list(dict.fromkeys(texts))
+    more = f" and {len(different) - 3} more" if len(different) > 3 else ""
+    return ", ".join(different[:3]) + more
