@@ -5,6 +5,7 @@ const ROW_PX = 17;
 const CONNECTION_COLOURS = 10;
 const LEAST_DRAG_PX = 5;
 const LEAST_S = 0.002;
+const HEADROOM = 1.02;
 
 class Waterfall {
   constructor(details, drawing) {
@@ -35,7 +36,8 @@ class Waterfall {
       for (const [row] of path) (this.rows[row].critical ??= new Set()).add(mode);
     }
     const moments = this.rows.flatMap((row) => ["tcp", "tfo"].flatMap((mode) => row[mode]?.moments ?? []));
-    this.end = Math.max(...Object.values(this.modes).map(({ plt }) => plt), moments.reduce((a, b) => Math.max(a, b), 0));
+    const plts = Object.values(this.modes).map(({ plt }) => plt);
+    this.end = HEADROOM * Math.max(...plts, moments.reduce((a, b) => Math.max(a, b), 0));
     this.seenFrom = 0;
     this.seenTo = this.end;
   }
@@ -102,6 +104,7 @@ class Waterfall {
   }
 
   async draw() {
+    delete this.details.dataset.drawn;
     const origin = this.origin.select.value;
     const only = this.marked.select.value === "only";
     this.seen = this.rows.filter((row) => (!origin || row.origin === origin) && (!only || row.critical));
@@ -286,7 +289,13 @@ class Waterfall {
     const span = Math.min(this.end, Math.max(to - from, LEAST_S * 1000));
     this.seenFrom = Math.min(Math.max(0, from), this.end - span);
     this.seenTo = this.seenFrom + span;
-    for (const view of Object.values(this.views).flat()) this.timed(view).runAsync();
+    return this.run(Object.values(this.views).flat());
+  }
+
+  async run(views) {
+    delete this.details.dataset.drawn;
+    await Promise.all(views.map((view) => this.timed(view).runAsync()));
+    this.details.dataset.drawn = "yes";
   }
 
   timed(view) {
