@@ -150,7 +150,12 @@ impl Socket {
             ack.data_acked = true;
             if !flight.sacked {
                 ack.delivered += 1;
-                self.rack.on_delivered(&flight);
+                // What the echo shows to be the original's says nothing of the retransmission
+                // (`tcp_skb_spurious_retrans`).
+                let is_original = ack.echo > 0 && ack.echo < flight.sent_at / MS;
+                if !(flight.ever_resent && is_original) {
+                    self.rack.on_delivered(&flight);
+                }
             }
             if flight.ever_resent {
                 ack.resent_acked = true;

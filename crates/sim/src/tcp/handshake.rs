@@ -191,7 +191,12 @@ impl Socket {
     pub(super) fn on_handshake_end(&mut self, now: Nanos, segment: &Segment) {
         if segment.syn {
             self.ts_recent = self.ts_recent.max(segment.ts);
-            return self.resend_syn_ack(now);
+            self.resend_syn_ack(now);
+            // `tcp_check_req`: a request waits anew; a Fast Open socket has a timer of its own.
+            if !self.fast_open.early {
+                self.set_timer(now, INITIAL_RTO << self.timeouts, Pending::Retransmit);
+            }
+            return;
         }
         if segment.ack_no == 0 {
             return;

@@ -179,8 +179,9 @@ impl Socket {
     pub(super) fn on_probe_timeout(&mut self, now: Nanos) {
         if !self.recovery.has_probe() && self.send_probe(now) {
             self.recovery.probe = Some(self.next);
+            return self.set_timer(now, self.rtt.rto, Pending::Retransmit);
         }
-        // The timer that ran was the probe's: the timeout counts from when the first segment was sent.
+        // No probe went out: the timeout counts from when the first segment was sent.
         let delay = self
             .board
             .first()
