@@ -103,15 +103,15 @@ impl Ledger {
         self.by_key.get(&key).map(|index| &self.entries[*index])
     }
 
-    /// A segment enters the path.
-    pub fn sent(&mut self, direction: Direction, now: u64, segment: &Segment) {
+    /// A segment enters the path. Returns its connection's number; `None` for one that was opened unseen.
+    pub fn sent(&mut self, direction: Direction, now: u64, segment: &Segment) -> Option<usize> {
         let key = key(direction, segment);
         let opens = direction == Direction::Up && segment.flags.syn && !segment.flags.ack;
         let index = match self.by_key.get(&key) {
             Some(index) if !(opens && self.entries[*index].client_isn != segment.sequence) => *index,
             _ if opens => self.open(key, now, segment),
             // The tail of a connection from before the path was shaped.
-            _ => return,
+            _ => return None,
         };
         let entry = &mut self.entries[index];
         if self.keeps_times && direction == Direction::Up {
@@ -119,6 +119,7 @@ impl Ledger {
             entry.sent_data.note(now, start, segment.payload_bytes);
         }
         entry.sent(direction, now, segment);
+        Some(index)
     }
 
     /// A segment reaches the client.
@@ -205,8 +206,10 @@ impl Entry {
             Direction::Down if segment.flags.syn => {
                 self.syn_acks += 1;
                 self.retransmits += u32::from(self.syn_acks > 1);
-                self.server_isn = Some(segment.sequence);
-                self.next[1] = Some(segment.sequence.wrapping_add(1));
+                // A server that answers early has data behind a SYN-ACK that it sends again.
+                if self.server_isn.replace(segment.sequence) != Some(segment.sequence) {
+                    self.next[1] = Some(segment.sequence.wrapping_add(1));
+                }
                 return;
             }
             Direction::Down => {}

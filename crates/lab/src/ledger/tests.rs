@@ -252,6 +252,17 @@ fn a_syn_ack_sent_again_is_a_retransmission_of_the_server() {
 }
 
 #[test]
+fn an_early_answer_sent_again_behind_its_syn_ack_is_a_retransmission_too() {
+    let mut wire = Wire::default();
+    wire.up(&syn(Some(8), 300))
+        .lost_down(&syn_ack(300))
+        .down(&from_server(0, 1_000))
+        .down(&syn_ack(300))
+        .down(&from_server(0, 1_000));
+    assert_eq!(wire.entry().retransmits, 2);
+}
+
+#[test]
 fn the_answer_behind_a_fast_open_syn_ack_is_not_taken_for_a_repetition() {
     let mut wire = Wire::default();
     wire.up(&syn(Some(8), 300))
