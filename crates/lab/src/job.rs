@@ -119,10 +119,12 @@ pub enum Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cookies {
-    /// One for every host.
+    /// A good one for every host.
     Warm,
     /// None.
     Cold,
+    /// One for every host, made with a key that the server no longer has.
+    Stale,
 }
 
 fn yes() -> bool {
@@ -147,6 +149,8 @@ pub struct RelaySummary {
     pub dropped: u64,
     /// Packets dropped by the loss model.
     pub lost: u64,
+    /// Segments dropped by rules of interference.
+    pub taken: u64,
     /// Packets a device refused.
     pub refused: u64,
     /// How late packets were delivered.
@@ -168,8 +172,9 @@ impl RelaySummary {
         let lateness = report.lateness.summary();
         Self {
             packets: report.lateness.packets(),
-            dropped: report.drops[0],
-            lost: report.drops[1],
+            dropped: report.drops.full,
+            lost: report.drops.lost,
+            taken: report.drops.taken,
             refused: report.refused,
             late: lateness.late_max_ms > late_bound_ms || report.refused > 0,
             lateness,
@@ -227,8 +232,11 @@ impl Job {
             },
             realtime,
         })?;
-        if self.cookies == Cookies::Warm {
+        if self.cookies != Cookies::Cold {
             lab.prime(&pages)?;
+        }
+        if self.cookies == Cookies::Stale {
+            lab.spoil_cookies()?;
         }
         let before = lab.counters()?;
         lab.shape();
@@ -292,7 +300,7 @@ impl Job {
     fn expectation(&self) -> Expectation {
         match (self.mode, self.cookies) {
             (Mode::Tcp, _) => Expectation::Never,
-            (Mode::Tfo, Cookies::Warm) if self.path.loss == 0.0 => Expectation::Always,
+            (Mode::Tfo, Cookies::Warm) if !self.path.may_lose() => Expectation::Always,
             (Mode::Tfo, _) => Expectation::Agreement,
         }
     }

@@ -134,6 +134,14 @@ impl Lab {
         cross_once()
     }
 
+    /// Gives every origin another key, so that the cookies of priming are stale.
+    ///
+    /// # Errors
+    /// [`LabError`] when the kernel refuses one.
+    pub fn spoil_cookies(&self) -> Result<(), LabError> {
+        self.servers.change_keys()
+    }
+
     /// Waits until what was sent so far has crossed the shaped path, or `patience` is over: what follows on
     /// the same links arrives behind it.
     pub fn settle(&self, patience: Duration) {

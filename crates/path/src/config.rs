@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Nanos;
+use crate::{Nanos, Rule};
 
 /// Largest round-trip time a path may have, ms.
 const MAX_RTT_MS: f64 = 10_000.0;
@@ -30,6 +30,9 @@ pub struct PathConfig {
     /// Round-trip times of single origins, ms, by origin index; `rtt_ms` for those that are not listed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub origin_rtt_ms: Vec<f64>,
+    /// What is done to single segments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub interference: Vec<Rule>,
 }
 
 impl Default for PathConfig {
@@ -43,6 +46,7 @@ impl Default for PathConfig {
             loss: 0.0,
             seed: 1,
             origin_rtt_ms: Vec::new(),
+            interference: Vec::new(),
         }
     }
 }
@@ -112,12 +116,25 @@ impl PathConfig {
         if matches!(self.queue, Queue::Packets(0) | Queue::Bytes(0)) {
             return refuse("queue", "0".to_owned(), "room for one packet at least".to_owned());
         }
+        if self
+            .interference
+            .iter()
+            .any(|rule| rule.nth == 0 || rule.count == 0)
+        {
+            let allowed = "nth and count from 1".to_owned();
+            return refuse("interference", "0".to_owned(), allowed);
+        }
         Ok(())
+    }
+
+    /// Whether packets are lost other than in a full queue.
+    pub fn may_lose(&self) -> bool {
+        self.loss > 0.0 || !self.interference.is_empty()
     }
 
     /// Whether every packet of a direction takes equally long: no rate, no loss, one delay.
     pub fn is_pure_delay(&self) -> bool {
-        self.down_bps.is_none() && self.up_bps.is_none() && self.loss == 0.0
+        self.down_bps.is_none() && self.up_bps.is_none() && !self.may_lose()
     }
 
     /// One-way propagation delay between the client and origin `origin`.

@@ -1,4 +1,4 @@
-//! What packets cross between a client and its origins: rate, queue, propagation delay, loss.
+//! What packets cross between a client and its origins: rate, queue, propagation delay, loss, interference.
 //!
 //! The model is sans-I/O: time is an argument, in nanoseconds since an epoch of the caller's, and a
 //! packet is a size with a payload that is handed back when it is due. The lab pushes real packets
@@ -22,12 +22,14 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod interference;
 mod link;
 mod network;
 
 pub use config::{PathConfig, PathError, Queue, Topology};
+pub use interference::{Action, Header, Kind, Rule, TcpFlags};
 pub use link::Link;
-pub use network::{Direction, Dropped, Network};
+pub use network::{Direction, Dropped, Drops, Network};
 
 /// Nanoseconds since the caller's epoch.
 pub type Nanos = u64;

@@ -3,10 +3,14 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::{Link, Nanos, PathConfig, PathError, Topology};
+use serde::{Deserialize, Serialize};
+
+use crate::interference::Interference;
+use crate::{Action, Header, Link, Nanos, PathConfig, PathError, Topology};
 
 /// Which way a packet goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// From the client to an origin.
     Up,
@@ -21,6 +25,19 @@ pub enum Dropped {
     QueueFull,
     /// The loss model took it.
     Lost,
+    /// A rule took it.
+    Taken,
+}
+
+/// How many packets were not carried, by why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Drops {
+    /// By a full buffer.
+    pub full: u64,
+    /// By the loss model.
+    pub lost: u64,
+    /// By a rule.
+    pub taken: u64,
 }
 
 /// The paths between one client and its origins, with the packets on them.
@@ -34,7 +51,8 @@ pub struct Network<P> {
     events: BinaryHeap<Reverse<Event<P>>>,
     sequence: u64,
     random: fastrand::Rng,
-    drops: [u64; 2],
+    interference: Interference,
+    drops: Drops,
     /// Whether all origins are equally far, so that packets reach the shared link in the order they were sent.
     uniform: bool,
 }
@@ -81,12 +99,20 @@ impl<P> Network<P> {
             events: BinaryHeap::new(),
             sequence: 0,
             random: fastrand::Rng::with_seed(config.seed),
-            drops: [0; 2],
+            interference: Interference::new(&config.interference),
+            drops: Drops::default(),
             uniform: (0..=config.origin_rtt_ms.len())
                 .map(|origin| config.one_way(origin))
                 .is_sorted_by(|a, b| a == b),
             config: config.clone(),
         })
+    }
+
+    /// What is done to a segment that is about to be sent. One that is to be dropped is counted, and not sent.
+    pub fn meet(&mut self, header: &Header) -> Option<Action> {
+        let action = self.interference.meet(header);
+        self.drops.taken += u64::from(action == Some(Action::Drop));
+        action
     }
 
     /// Sends a packet of `bytes` at `now`; `origin` is the far end's index.
@@ -138,8 +164,8 @@ impl<P> Network<P> {
         self.events.len()
     }
 
-    /// Packets dropped so far: by a full buffer, by the loss model.
-    pub fn drops(&self) -> [u64; 2] {
+    /// Packets dropped so far.
+    pub fn drops(&self) -> Drops {
         self.drops
     }
 
@@ -153,12 +179,12 @@ impl<P> Network<P> {
         payload: P,
     ) -> Option<Dropped> {
         let Some(departs) = self.link(link, direction).transmit(now, bytes) else {
-            self.drops[0] += 1;
+            self.drops.full += 1;
             return Some(Dropped::QueueFull);
         };
         // A lost packet has used the link: it is lost on the wire, not in the buffer.
         if self.config.loss > 0.0 && self.random.f64() < self.config.loss {
-            self.drops[1] += 1;
+            self.drops.lost += 1;
             return Some(Dropped::Lost);
         }
         self.push(departs + delay, direction, None, payload);

@@ -1,6 +1,6 @@
 //! What a path promises, for any traffic.
 
-use firstflight_path::{Direction, Link, Network, PathConfig, Queue, Topology};
+use firstflight_path::{Direction, Drops, Link, Network, PathConfig, Queue, Topology};
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
@@ -152,7 +152,7 @@ prop_compose! {
         origin_rtt_ms in proptest::collection::vec(0.0..300.0, 0..3),
     ) -> PathConfig {
         let topology = if star { Topology::Star } else { Topology::Access };
-        PathConfig { topology, rtt_ms, down_bps, up_bps, queue, loss, seed, origin_rtt_ms }
+        PathConfig { topology, rtt_ms, down_bps, up_bps, queue, loss, seed, origin_rtt_ms, ..PathConfig::default() }
     }
 }
 
@@ -177,7 +177,7 @@ proptest! {
         let arrived = delivered(&mut network);
 
         // Conserved: every packet arrives once or is counted as dropped.
-        let [full, lost] = network.drops();
+        let Drops { full, lost, .. } = network.drops();
         prop_assert_eq!(arrived.len() + (full + lost) as usize, sent.len());
         prop_assert!(dropped <= (full + lost) as usize);
         let mut seen: Vec<_> = arrived.iter().map(|(.., packet)| *packet).collect();

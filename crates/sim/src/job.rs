@@ -6,7 +6,6 @@ use serde::Deserialize;
 
 use crate::SimError;
 use crate::tcp::Algorithm;
-use crate::trace::Lose;
 
 /// One load.
 #[derive(Debug, Clone, Deserialize)]
@@ -42,9 +41,6 @@ pub struct Job {
     /// Fast Open requests that may be pending at a listener (RFC 7413, section 5.1).
     #[serde(default = "backlog")]
     pub fast_open_backlog: u32,
-    /// Which segments are lost, beyond what the path loses; for tests.
-    #[serde(default)]
-    pub lose: Vec<Lose>,
     /// What the record tells.
     #[serde(default)]
     pub keep: Keep,

@@ -44,7 +44,6 @@ pub use job::{Cookies, Job, Keep, Mode, OriginRtt};
 pub use page::SimPage;
 pub use record::{Connection, Counts, Proof, Record, Relay, Request};
 pub use tcp::Algorithm;
-pub use trace::{Lose, What};
 
 /// Why a load cannot be simulated.
 #[derive(Debug, thiserror::Error)]

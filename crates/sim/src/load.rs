@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use firstflight_loader::{Command, ConnId, Event, LoadRecord, Loader};
-use firstflight_path::{Direction, Nanos, Network, PathConfig, PathError};
+use firstflight_path::{Action, Direction, Dropped, Drops, Nanos, Network, PathConfig, PathError};
 
 use crate::client::Client;
 use crate::clock::{JIFFY, MS, Ticks};
@@ -16,7 +16,7 @@ use crate::page::{SimPage, Site};
 use crate::segment::{FastOpen, Segment};
 use crate::server::Server;
 use crate::tcp::{Settings, Socket};
-use crate::trace::{Loss, Trace};
+use crate::trace::Trace;
 
 /// Navigation start: not 0, so that no timestamp is.
 pub(crate) const START: Nanos = 1_000 * MS;
@@ -30,6 +30,8 @@ struct Connection {
     server: Server,
     server_socket: Option<Socket>,
     entry: Entry,
+    /// Its number in the order of first SYNs.
+    number: Option<u32>,
     /// Counts among its host's Fast Open requests that are pending.
     is_pending: bool,
     /// The earliest moment at which the heap has an entry for it.
@@ -44,7 +46,7 @@ pub(crate) struct Loaded {
     pub(crate) ledger: Vec<Entry>,
     pub(crate) wire_bytes: Vec<u64>,
     pub(crate) packets: u64,
-    pub(crate) drops: [u64; 2],
+    pub(crate) drops: Drops,
     pub(crate) trace: Trace,
 }
 
@@ -60,6 +62,8 @@ struct Load<'a> {
     segments: Vec<Segment>,
     free: Vec<u32>,
     connections: Vec<Connection>,
+    /// How many of them have sent a SYN.
+    opened: u32,
     timers: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// The cookie that the client has of each host, and Fast Open requests pending there.
     cookies: Vec<Option<FastOpen>>,
@@ -95,6 +99,7 @@ pub(crate) fn load(page: &SimPage, job: &Job) -> Result<Loaded, PathError> {
         segments: Vec::new(),
         free: Vec::new(),
         connections: Vec::new(),
+        opened: 0,
         timers: BinaryHeap::new(),
         cookies: vec![cookie; hosts],
         pending: vec![0; hosts],
@@ -167,6 +172,7 @@ impl Load<'_> {
             server: Server::default(),
             server_socket: None,
             entry: Entry::default(),
+            number: None,
             is_pending: false,
             armed: None,
         });
@@ -301,23 +307,22 @@ impl Load<'_> {
         let connection = &mut self.connections[segment.conn as usize];
         connection.entry.sent(self.now, segment);
         self.packets += 1;
-        if self.trace.sent(self.now, segment) == Loss::Taken {
-            return;
+        self.trace.sent(self.now, segment);
+        let opening = *connection.number.get_or_insert(self.opened);
+        self.opened = self.opened.max(opening + 1);
+        let header = segment.header(connection.host, opening);
+        if self.network.meet(&header) == Some(Action::Drop) {
+            return self.trace.dropped(self.now, segment, Dropped::Taken);
         }
         let number = self.free.pop().unwrap_or(self.segments.len() as u32);
         match self.segments.get_mut(number as usize) {
             Some(slot) => *slot = *segment,
             None => self.segments.push(*segment),
         }
-        let direction = if segment.up {
-            Direction::Up
-        } else {
-            Direction::Down
-        };
         let bytes = segment.packet_bytes();
         let dropped = self
             .network
-            .send(self.now, direction, connection.host, bytes, number);
+            .send(self.now, header.direction, header.origin, bytes, number);
         if let Some(dropped) = dropped {
             self.free.push(number);
             self.trace.dropped(self.now, segment, dropped);

@@ -116,6 +116,7 @@ pub struct Relay {
     pub packets: u64,
     pub dropped: u64,
     pub lost: u64,
+    pub taken: u64,
     pub late: bool,
     pub late_max_ms: f64,
     pub late_p99_ms: f64,
@@ -164,8 +165,9 @@ impl Record {
             proof,
             relay: Relay {
                 packets: loaded.packets,
-                dropped: loaded.drops[0],
-                lost: loaded.drops[1],
+                dropped: loaded.drops.full,
+                lost: loaded.drops.lost,
+                taken: loaded.drops.taken,
                 late: false,
                 late_max_ms: 0.0,
                 late_p99_ms: 0.0,
@@ -251,12 +253,12 @@ fn proof(job: &Job, loaded: &Loaded) -> Proof {
 }
 
 fn contradiction(job: &Job, entry: &Entry) -> Option<&'static str> {
-    let is_certain = job.cookies == Cookies::Warm && job.path.loss == 0.0 && entry.syn_retransmits == 0;
+    let is_certain = job.cookies == Cookies::Warm && !job.path.may_lose() && entry.syn_retransmits == 0;
     match job.mode {
         Mode::Tcp if entry.cookie != FastOpen::Absent || entry.syn_payload_bytes > 0 => {
             Some("plain TCP, but its SYN has Fast Open's option or data")
         }
-        Mode::Tfo if is_certain && !entry.accepted() && job.lose.is_empty() => {
+        Mode::Tfo if is_certain && !entry.accepted() => {
             Some("Fast Open with a cookie, but its SYN's data was not acknowledged")
         }
         _ => None,

@@ -3,7 +3,7 @@
 //! Bytes themselves are never made. Sequence numbers count from the sender's SYN, which is 0; they do not wrap.
 //! Left out: checksums, urgent data, ECN, options that no Linux of today sends by default.
 
-use firstflight_path::Nanos;
+use firstflight_path::{Direction, Header, Nanos, TcpFlags};
 
 /// A sequence number: 0 is the sender's SYN, 1 its first byte of data.
 pub(crate) type Seq = u64;
@@ -117,6 +117,22 @@ impl Segment {
     /// The sequence number after its last.
     pub(crate) fn end(&self) -> Seq {
         self.seq + u64::from(self.len) + u64::from(self.syn) + u64::from(self.fin)
+    }
+
+    /// What the path's rules look at. `origin` is the far end's index, `connection` counts first SYNs.
+    pub(crate) fn header(&self, origin: usize, connection: u32) -> Header {
+        Header {
+            direction: if self.up { Direction::Up } else { Direction::Down },
+            origin,
+            connection,
+            flags: TcpFlags {
+                syn: self.syn,
+                ack: self.ack,
+                fin: self.fin,
+                rst: self.rst,
+            },
+            payload_bytes: self.len,
+        }
     }
 
     /// Bytes of the IP packet.

@@ -1,78 +1,21 @@
-//! What crossed the wire, segment by segment, and losses made on purpose: for tests and for looking closely.
+//! What crossed the wire, segment by segment: for tests and for looking closely.
 
 use firstflight_path::{Dropped, Nanos};
-use serde::Deserialize;
 
 use crate::job::Job;
 use crate::load::START;
 use crate::segment::{FastOpen, Segment};
-use crate::tcp::MSS;
-
-/// Which segments of a load a test loses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Lose {
-    /// What is lost.
-    pub what: What,
-    /// How many of those that fit are let through first.
-    pub after: u32,
-    /// How many are lost then.
-    pub times: u32,
-}
-
-/// A kind of segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum What {
-    /// A SYN, with data or without.
-    Syn,
-    /// A SYN-ACK.
-    SynAck,
-    /// Data of the client, outside a SYN.
-    Request,
-    /// Data of a server.
-    Response,
-    /// The last segment of what a server has written, if it is not a full one.
-    Tail,
-    /// An acknowledgment of the client without data.
-    Ack,
-}
-
-impl What {
-    fn fits(self, segment: &Segment) -> bool {
-        let has_data = segment.len > 0 && !segment.syn;
-        match self {
-            Self::Syn => segment.syn && segment.up,
-            Self::SynAck => segment.syn && !segment.up,
-            Self::Request => segment.up && has_data,
-            Self::Response => !segment.up && has_data,
-            Self::Tail => !segment.up && has_data && segment.psh && segment.len < MSS,
-            Self::Ack => segment.up && !segment.syn && segment.len == 0,
-        }
-    }
-}
-
-/// Whether a segment goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Loss {
-    /// It does.
-    Spared,
-    /// A test has it lost.
-    Taken,
-}
 
 /// The notes of one load.
 #[derive(Debug)]
 pub(crate) struct Trace {
     lines: Option<Vec<String>>,
-    losses: Vec<(Lose, u32)>,
 }
 
 impl Trace {
     pub(crate) fn new(job: &Job) -> Self {
         Self {
             lines: job.trace.then(Vec::new),
-            losses: job.lose.iter().map(|lose| (*lose, 0)).collect(),
         }
     }
 
@@ -81,21 +24,8 @@ impl Trace {
         self.lines.unwrap_or_default()
     }
 
-    pub(crate) fn sent(&mut self, now: Nanos, segment: &Segment) -> Loss {
+    pub(crate) fn sent(&mut self, now: Nanos, segment: &Segment) {
         self.note(now, "sent", segment);
-        let mut loss = Loss::Spared;
-        for (lose, seen) in &mut self.losses {
-            if lose.what.fits(segment) {
-                *seen += 1;
-                if *seen > lose.after && *seen <= lose.after + lose.times {
-                    loss = Loss::Taken;
-                }
-            }
-        }
-        if loss == Loss::Taken {
-            self.note(now, "taken", segment);
-        }
-        loss
     }
 
     pub(crate) fn arrived(&mut self, now: Nanos, segment: &Segment) {
@@ -106,6 +36,7 @@ impl Trace {
         let why = match dropped {
             Dropped::QueueFull => "full",
             Dropped::Lost => "lost",
+            Dropped::Taken => "taken",
         };
         self.note(now, why, segment);
     }

@@ -127,9 +127,12 @@ impl ExecJob {
             },
             realtime,
         })?;
-        if self.cookies == Cookies::Warm {
+        if self.cookies != Cookies::Cold {
             lab.prime(&pages)?;
             lab.prime_services()?;
+        }
+        if self.cookies == Cookies::Stale {
+            lab.spoil_cookies()?;
         }
         let before = lab.counters()?;
         lab.shape();

@@ -37,13 +37,25 @@ pub(super) fn listen(address: Ipv4Addr, port: u16) -> Result<TcpListener, LabErr
         .bind(SocketAddrV4::new(address, port).into())
         .map_err(failed)?;
     net::set_tcp_option(&socket, net::TCP_FASTOPEN, &BACKLOG).map_err(failed)?;
-    net::set_tcp_option(&socket, net::TCP_FASTOPEN_KEY, &key(address)).map_err(failed)?;
+    net::set_tcp_option(&socket, net::TCP_FASTOPEN_KEY, &key(address, 0)).map_err(failed)?;
     socket.listen(BACKLOG).map_err(failed)
 }
 
+/// Gives a listener another key: the cookies that it made so far are stale.
+pub(super) fn change_key(listener: &TcpListener) -> Result<(), LabError> {
+    let changed = match listener.local_addr() {
+        Ok(SocketAddr::V4(address)) => {
+            net::set_tcp_option(listener, net::TCP_FASTOPEN_KEY, &key(*address.ip(), 1))
+        }
+        Ok(SocketAddr::V6(_)) => Ok(()),
+        Err(error) => Err(error),
+    };
+    changed.map_err(|error| LabError::system("changing a listener's Fast Open key", error))
+}
+
 /// A key per address: a cookie of one server says nothing to another. It need not be secret in here.
-fn key(address: Ipv4Addr) -> [u8; 16] {
-    let mut random = fastrand::Rng::with_seed(u64::from(address.to_bits()));
+fn key(address: Ipv4Addr, generation: u64) -> [u8; 16] {
+    let mut random = fastrand::Rng::with_seed(generation << 32 | u64::from(address.to_bits()));
     std::array::from_fn(|_| random.u8(..))
 }
 
@@ -63,7 +75,7 @@ pub(super) struct Server {
 }
 
 /// Answers everything that comes to `listener`, for ever.
-pub(super) async fn serve(listener: TcpListener, server: Arc<Server>) {
+pub(super) async fn serve(listener: Arc<TcpListener>, server: Arc<Server>) {
     loop {
         // An error of accept is one of the connection that went away.
         if let Ok(accepted) = listener.accept().await {

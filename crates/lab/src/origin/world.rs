@@ -5,6 +5,7 @@ use std::sync::{Arc, mpsc};
 use firstflight_page::Origin;
 use nix::sched::{CloneFlags, unshare};
 use rustls::ServerConfig;
+use tokio::net::TcpListener;
 
 use super::answers::Answers;
 use super::authority::Authority;
@@ -35,7 +36,13 @@ pub struct ServersConfig {
 
 /// Running servers. They end with the process.
 pub struct Servers {
-    ask: tokio::sync::mpsc::UnboundedSender<mpsc::Sender<Result<Counters, LabError>>>,
+    ask: tokio::sync::mpsc::UnboundedSender<Ask>,
+}
+
+/// What servers can be asked for, and where the answer goes.
+enum Ask {
+    Counters(mpsc::Sender<Result<Counters, LabError>>),
+    OtherKeys(mpsc::Sender<Result<(), LabError>>),
 }
 
 impl Servers {
@@ -62,8 +69,20 @@ impl Servers {
     /// # Errors
     /// [`LabError`] when they cannot be read.
     pub fn counters(&self) -> Result<Counters, LabError> {
+        self.ask(Ask::Counters)
+    }
+
+    /// Makes every cookie of every origin stale.
+    ///
+    /// # Errors
+    /// [`LabError`] when the kernel refuses another key.
+    pub fn change_keys(&self) -> Result<(), LabError> {
+        self.ask(Ask::OtherKeys)
+    }
+
+    fn ask<T>(&self, what: impl FnOnce(mpsc::Sender<Result<T, LabError>>) -> Ask) -> Result<T, LabError> {
         let (answer, answered) = mpsc::channel();
-        self.ask.send(answer).map_err(|_| gone())?;
+        self.ask.send(what(answer)).map_err(|_| gone())?;
         answered.recv().map_err(|_| gone())?
     }
 }
@@ -72,7 +91,7 @@ fn gone() -> LabError {
     LabError::new("the servers died", "please report this as a bug")
 }
 
-type Asked = tokio::sync::mpsc::UnboundedReceiver<mpsc::Sender<Result<Counters, LabError>>>;
+type Asked = tokio::sync::mpsc::UnboundedReceiver<Ask>;
 
 fn run(config: ServersConfig, ready: &mpsc::Sender<Result<Tun, LabError>>, mut asked: Asked) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -81,29 +100,40 @@ fn run(config: ServersConfig, ready: &mpsc::Sender<Result<Tun, LabError>>, mut a
         Err(error) => return drop(ready.send(Err(LabError::system("starting a runtime", error)))),
     };
     runtime.block_on(async move {
-        let answer = set_up(config).await;
-        let failed = answer.is_err();
-        let _ = ready.send(answer);
-        if failed {
-            return;
-        }
-        while let Some(answer) = asked.recv().await {
-            let _ = answer.send(Counters::read());
+        let listeners = match set_up(config).await {
+            Ok((tun, listeners)) => {
+                let _ = ready.send(Ok(tun));
+                listeners
+            }
+            Err(error) => return drop(ready.send(Err(error))),
+        };
+        while let Some(ask) = asked.recv().await {
+            match ask {
+                Ask::Counters(answer) => drop(answer.send(Counters::read())),
+                Ask::OtherKeys(answer) => {
+                    let changed = listeners
+                        .iter()
+                        .try_for_each(|listener| listen::change_key(listener));
+                    drop(answer.send(changed));
+                }
+            }
         }
     });
 }
 
-async fn set_up(config: ServersConfig) -> Result<Tun, LabError> {
+async fn set_up(config: ServersConfig) -> Result<(Tun, Vec<Arc<TcpListener>>), LabError> {
     unshare(CloneFlags::CLONE_NEWNET)
         .map_err(|errno| LabError::system("making the servers' network namespace", errno))?;
     net::set_server_sysctls()?;
     net::bring_loopback_up(Side::Servers)?;
     let tun = Tun::open(Side::Servers, config.offload, &config.transport)?;
+    let mut listeners = Vec::new();
     for origin in config.answers.origins() {
         let Some(address) = config.addresses.address(&origin.host) else {
             continue;
         };
-        let listener = listen::listen(address, origin.port)?;
+        let listener = Arc::new(listen::listen(address, origin.port)?);
+        listeners.push(Arc::clone(&listener));
         let server = listen::Server {
             origin: origin.clone(),
             answers: Arc::clone(&config.answers),
@@ -114,7 +144,7 @@ async fn set_up(config: ServersConfig) -> Result<Tun, LabError> {
         tokio::spawn(listen::serve(listener, Arc::new(server)));
     }
     services::start(&config.log).await?;
-    Ok(tun)
+    Ok((tun, listeners))
 }
 
 /// TLS for an https origin. HTTP/2 has no way to close after every response: without keep-alive it is not offered.

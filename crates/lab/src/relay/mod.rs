@@ -10,7 +10,9 @@ mod pace;
 mod packet;
 mod run;
 
+pub use firstflight_path::TcpFlags;
+
 pub use capture::Capture;
 pub use lateness::{Lateness, LatenessSummary};
-pub use packet::{Segment, TcpFlags};
+pub use packet::Segment;
 pub use run::{Keep, Relay, RelayReport, Wire};

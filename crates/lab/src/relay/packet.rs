@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 
 use etherparse::{IpNumber, Ipv4HeaderSlice, TcpHeaderSlice};
+use firstflight_path::TcpFlags;
 
 /// TCP Fast Open option kind (RFC 7413, section 4.1.1).
 const OPTION_FAST_OPEN: u8 = 34;
@@ -32,20 +33,6 @@ pub struct Segment {
     pub cookie_bytes: Option<usize>,
     /// The whole IP packet, bytes.
     pub packet_bytes: u32,
-}
-
-/// The flags the ledger looks at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "they are four bits of a header")]
-pub struct TcpFlags {
-    /// SYN.
-    pub syn: bool,
-    /// ACK.
-    pub ack: bool,
-    /// FIN.
-    pub fin: bool,
-    /// RST.
-    pub rst: bool,
 }
 
 impl Segment {

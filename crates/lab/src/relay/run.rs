@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use firstflight_path::{Direction, Network, PathConfig};
+use firstflight_path::{Action, Direction, Drops, Header, Network, PathConfig};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::time::TimeSpec;
@@ -89,8 +89,8 @@ pub struct RelayReport {
     pub capture: Option<Capture>,
     /// How late it was.
     pub lateness: Lateness,
-    /// Packets dropped by full queues, and by the loss model.
-    pub drops: [u64; 2],
+    /// Packets that the path dropped.
+    pub drops: Drops,
     /// Packets a device refused.
     pub refused: u64,
     /// How the thread was scheduled.
@@ -179,7 +179,7 @@ impl<'a> Loop<'a> {
             },
             capture: keep.packets.then(Capture::default),
             lateness: Lateness::default(),
-            drops: [0; 2],
+            drops: Drops::default(),
             refused: 0,
             scheduling,
             cpu: 0,
@@ -267,18 +267,29 @@ impl<'a> Loop<'a> {
             self.write(direction, None);
             return;
         }
-        if let Some(segment) = Segment::parse(packet) {
-            self.report.ledger.sent(direction, now, &segment);
-        }
-        if let (Direction::Up, Some(capture)) = (direction, &mut self.report.capture) {
-            capture.keep(now, packet);
-        }
         let far_end = if direction == Direction::Up {
             destination
         } else {
             source
         };
         let origin = AddressPlan::index(self.wire.hosts, far_end);
+        let segment = Segment::parse(packet);
+        let header = segment.and_then(|segment| {
+            let connection = self.report.ledger.sent(direction, now, &segment)?;
+            Some(Header {
+                direction,
+                origin,
+                connection: connection as u32,
+                flags: segment.flags,
+                payload_bytes: segment.payload_bytes,
+            })
+        });
+        if let (Direction::Up, Some(capture)) = (direction, &mut self.report.capture) {
+            capture.keep(now, packet);
+        }
+        if header.and_then(|header| self.network.meet(&header)) == Some(Action::Drop) {
+            return;
+        }
         let bytes = packet.len() as u32;
         let mut copy = self.spare.pop().unwrap_or_default();
         copy.clear();

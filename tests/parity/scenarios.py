@@ -1,0 +1,299 @@
+"""The table of scenarios. Every one holds on both clocks: the real kernel's and the simulator's."""
+
+from scenario import (
+    FALLBACK_RTO,
+    INITIAL_RTO,
+    SYN_DATA,
+    TAUGHT_RTO,
+    Scenario,
+    Time,
+    asking,
+    chain,
+    connection,
+    document,
+    images,
+    lose,
+    on_wire_ms,
+    opened_fast,
+    plain,
+    refused,
+    script,
+)
+
+OPENING = [
+    Scenario(
+        name="plain TCP takes a round trip for the handshake and one for the request",
+        source="RFC 9293, 3.5",
+        mode="tcp",
+        plt=Time(2),
+        connections=[plain()],
+        handshakes=[Time(1)],
+    ),
+    Scenario(
+        name="with a cookie the request rides in the SYN and is answered in one round trip",
+        source="RFC 7413, 3",
+        mode="tfo",
+        plt=Time(1),
+        connections=[opened_fast()],
+        handshakes=[Time(0)],
+    ),
+    Scenario(
+        name="without a cookie one is asked for and nothing is saved",
+        source="RFC 7413, 4.2.1",
+        mode="tfo",
+        cookies="cold",
+        plt=Time(2),
+        connections=[asking()],
+        handshakes=[Time(1)],
+    ),
+    Scenario(
+        name="a cookie that was asked for is used by the next connection to that host",
+        source="RFC 7413, 4.1.3",
+        mode="tfo",
+        cookies="cold",
+        keep_alive=False,
+        resources=chain(2),
+        plt=Time(2 + 1),
+        connections=[asking(), opened_fast()],
+        handshakes=[Time(1), Time(0)],
+    ),
+    Scenario(
+        name="with a stale cookie the request goes again behind the handshake, and a good cookie comes back",
+        source="RFC 7413, 4.2.2",
+        mode="tfo",
+        cookies="stale",
+        keep_alive=False,
+        resources=chain(2),
+        plt=Time(2 + 1),
+        connections=[refused(), opened_fast()],
+    ),
+    Scenario(
+        name="a request that is longer than a SYN is finished after the handshake",
+        source="tcp_send_syn_data",
+        mode="tfo",
+        resources=[document(request_bytes=2000)],
+        plt=Time(2),
+        connections=[connection("sent", SYN_DATA, syn_data_acked=True)],
+    ),
+]
+
+CONNECTIONS = [
+    Scenario(
+        name="with keep-alive requests one after the other share a connection",
+        source="RFC 9112, 9.3",
+        mode="tcp",
+        resources=chain(3),
+        plt=Time(1 + 3),
+        connections=[plain()],
+        order=[0, 1, 2],
+    ),
+    Scenario(
+        name="without keep-alive each request pays for a handshake",
+        source="RFC 9112, 9.6",
+        mode="tcp",
+        keep_alive=False,
+        resources=chain(3),
+        plt=Time(3 * 2),
+        connections=[plain()] * 3,
+        handshakes=[Time(1)] * 3,
+        order=[0, 1, 2],
+    ),
+    Scenario(
+        name="without keep-alive Fast Open saves every one of these handshakes",
+        source="RFC 7413, 3",
+        mode="tfo",
+        keep_alive=False,
+        resources=chain(3),
+        plt=Time(3),
+        connections=[opened_fast()] * 3,
+        handshakes=[Time(0)] * 3,
+        order=[0, 1, 2],
+    ),
+    Scenario(
+        name="an origin gets six connections, and the seventh image the first that is free",
+        source="crates/loader, after Chromium",
+        mode="tcp",
+        resources=images(7),
+        plt=Time(2 + 2),
+        connections=[plain()] * 6,
+        handshakes=[Time(1)] * 6,
+    ),
+    Scenario(
+        name="with Fast Open the six requests leave at once, the seventh behind them",
+        source="crates/loader, after Chromium",
+        mode="tfo",
+        resources=images(7),
+        plt=Time(1 + 1 + 1),
+        connections=[opened_fast()] * 6,
+        order=[0, 1, 2, 3, 4, 5, 6, 7],
+    ),
+]
+
+LOST_HANDSHAKES = [
+    Scenario(
+        name="a lost SYN costs the initial timeout",
+        source="RFC 6298, 2.1",
+        mode="tcp",
+        rules=[lose("up", "syn")],
+        plt=Time(2, (INITIAL_RTO,)),
+        connections=[plain(syn_retransmits=1)],
+        handshakes=[Time(1, (INITIAL_RTO,))],
+    ),
+    Scenario(
+        name="three lost SYNs cost it each, for the first timeouts do not double",
+        source="tcp_syn_linear_timeouts",
+        mode="tcp",
+        rules=[lose("up", "syn", count=3)],
+        plt=Time(2, (INITIAL_RTO,) * 3),
+        connections=[plain(syn_retransmits=3)],
+    ),
+    Scenario(
+        name="a lost SYN with data goes again bare, and the request waits for the handshake",
+        source="RFC 7413, 4.2; tcp_retransmit_timer",
+        mode="tfo",
+        rules=[lose("up", "syn", data=True)],
+        plt=Time(2, (INITIAL_RTO,)),
+        connections=[refused(syn_retransmits=1)],
+    ),
+    Scenario(
+        name="a lost SYN with data teaches Linux nothing: the next connection tries again",
+        source="unlike RFC 7413, 4.1.3.1; tcp_fastopen_active_disable",
+        mode="tfo",
+        keep_alive=False,
+        resources=chain(2),
+        rules=[lose("up", "syn", connection=0)],
+        plt=Time(2 + 1, (INITIAL_RTO,)),
+        connections=[refused(syn_retransmits=1), opened_fast()],
+    ),
+    Scenario(
+        name="what happens to one connection is no other's business",
+        source="RFC 6298, 2.1",
+        mode="tcp",
+        resources=images(1, "b.test"),
+        rules=[lose("up", "syn", connection=1)],
+        plt=Time(2 + 2, (INITIAL_RTO,)),
+        connections=[plain(), plain(syn_retransmits=1)],
+        handshakes=[Time(1), Time(1, (INITIAL_RTO,))],
+    ),
+    Scenario(
+        name="a lost SYN-ACK costs the initial timeout; both ends send again, unless the client is first",
+        source="RFC 6298, 2.1; tcp_check_req",
+        mode="tcp",
+        rules=[lose("down", "syn-ack")],
+        plt=Time(2, (INITIAL_RTO,)),
+        connections=[plain(syn_retransmits=1, retransmits=(1, 2))],
+    ),
+    Scenario(
+        name="a lost SYN-ACK with Fast Open: the client drops the early answer, which comes again "
+        "one timeout after the handshake",
+        source="RFC 7413, 4.2.2; tcp_rearm_rto",
+        mode="tfo",
+        rules=[lose("down", "syn-ack")],
+        plt=Time(2, (INITIAL_RTO, TAUGHT_RTO)),
+        connections=[opened_fast(syn_retransmits=1, retransmits=3)],
+    ),
+    Scenario(
+        name="the same with a server that closes: it took no sample of the RTT, its timeout is three seconds",
+        source="tcp_init_metrics, tcp_rcv_state_process",
+        mode="tfo",
+        keep_alive=False,
+        rules=[lose("down", "syn-ack")],
+        plt=Time(2, (INITIAL_RTO, FALLBACK_RTO)),
+        connections=[opened_fast(syn_retransmits=1, retransmits=3)],
+    ),
+    Scenario(
+        name="a lost acknowledgment of the SYN-ACK costs nothing, for the request acknowledges it too",
+        source="RFC 9293, 3.10.7.4",
+        mode="tcp",
+        rules=[lose("up", "ack")],
+        plt=Time(2),
+        connections=[plain()],
+    ),
+]
+
+LOST_DATA = [
+    Scenario(
+        name="a lost request goes again after the timeout that the handshake taught",
+        source="RFC 6298, 2.2",
+        mode="tcp",
+        rules=[lose("up", "data")],
+        plt=Time(2, (TAUGHT_RTO,)),
+        connections=[plain(retransmits=1)],
+    ),
+    Scenario(
+        name="so does one on a connection that Fast Open had opened",
+        source="RFC 6298, 2.2",
+        mode="tfo",
+        resources=chain(2),
+        rules=[lose("up", "data")],
+        plt=Time(1 + 1, (TAUGHT_RTO,)),
+        connections=[opened_fast(retransmits=1)],
+    ),
+    Scenario(
+        name="a lost early answer goes again after a timeout that counts from the end of the handshake",
+        source="tcp_rearm_rto",
+        mode="tfo",
+        rules=[lose("down", "data")],
+        plt=Time(2, (TAUGHT_RTO,)),
+        connections=[opened_fast(retransmits=1)],
+    ),
+    Scenario(
+        name="a lost early answer of a server that closes is missed a quarter of an RTT after its FIN came",
+        source="RFC 8985, 6.2",
+        mode="tfo",
+        keep_alive=False,
+        rules=[lose("down", "data")],
+        plt=Time(2.25, (8.0,)),
+        connections=[opened_fast(retransmits=1)],
+    ),
+    Scenario(
+        name="a loss in the middle is repaired in one more round trip",
+        source="RFC 8985, 6.2; RFC 6675",
+        mode="tcp",
+        resources=[document(body_bytes=14_000)],
+        rules=[lose("down", "data", nth=3)],
+        plt=Time(3),
+        connections=[plain(retransmits=1)],
+    ),
+    Scenario(
+        name="a lost tail is probed for after the timeout, for its acknowledgment might only be delayed",
+        source="RFC 8985, 7.2; tcp_schedule_loss_probe",
+        mode="tcp",
+        resources=[document(body_bytes=10_000)],
+        rules=[lose("down", "data", nth=8)],
+        plt=Time(3, (TAUGHT_RTO,)),
+        connections=[plain(retransmits=1)],
+    ),
+    Scenario(
+        name="a lost FIN costs the page nothing",
+        source="RFC 9112, 6.2",
+        mode="tcp",
+        keep_alive=False,
+        rules=[lose("down", "fin")],
+        plt=Time(2),
+        connections=[plain()],
+    ),
+]
+
+HANDSHAKE = [60, 52]
+"""A SYN (or SYN-ACK) and an acknowledgment, bytes of IP."""
+DOCUMENT = [*[1500] * 7, 116]
+IN_VAIN = [116, 1500]
+"""The tail, as a probe; the head, after a timeout that counts from the probe."""
+DOWN = [*HANDSHAKE, *DOCUMENT, *IN_VAIN, 1252]
+"""The last is the next answer."""
+
+QUEUES = [
+    Scenario(
+        name="a queue that outlasts the timeout learnt from the handshake makes the server send in vain, "
+        "which delays the next answer by as much",
+        source="RFC 8985, 7.2; RFC 6298, 2.3; RFC 3522",
+        mode="tcp",
+        path={"rtt_ms": 20, "down_bps": 64_000, "up_bps": 256_000},
+        resources=[document(body_bytes=10_000), script(1)],
+        plt=Time(2, wire_ms=on_wire_ms(256, [*HANDSHAKE, 352]) + on_wire_ms(64, DOWN)),
+        connections=[plain(retransmits=3)],
+    ),
+]
+
+SCENARIOS = [*OPENING, *CONNECTIONS, *LOST_HANDSHAKES, *LOST_DATA, *QUEUES]

@@ -1,0 +1,95 @@
+"""Whole pages without loss on both clocks: the same connections, requests and bytes, nearly the same time."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from itertools import combinations, product
+
+import pytest
+from clocks import Fields, emulate_all, simulate
+
+from firstflight.engines.lab import Lab
+from firstflight.pages import open_pages, under
+
+PAGES = ("amazon", "nytimes", "wikipedia", "wsj")
+MODES = ("tcp", "tfo")
+QUEUE = {"packets": 1000}
+PAPER = {"topology": "access", "rtt_ms": 100.0, "down_bps": 4_000_000, "up_bps": 256_000, "queue": QUEUE}
+COURSE = {"topology": "star", "rtt_ms": 20.0, "down_bps": 4_000_000, "up_bps": 4_000_000, "queue": QUEUE}
+PATHS = {"paper, keep-alive": (PAPER, True), "course, close": (COURSE, False)}
+CELLS = list(product(PAGES, MODES, PATHS))
+
+PLT_ROOM = 0.03
+"""How far page load times may be apart, as a share."""
+TIE_ROOM = 0.02
+"""Requests that are no farther apart than this share of the page load time may change places."""
+
+Pair = tuple[Fields, Fields]
+Key = tuple[str, str, str]
+
+
+@pytest.fixture(scope="module")
+def loads(lab: Lab) -> Mapping[Key, Pair]:
+    """Every cell, simulated and emulated."""
+    pages = {
+        page.page.name: json.loads(page.page.to_json())
+        for page in (under("http", page) for page in open_pages(PAGES))
+    }
+    asked = [(pages[name], job(mode, path)) for name, mode, path in CELLS]
+    pairs = zip([simulate(*load) for load in asked], emulate_all(lab, asked), strict=True)
+    return dict(zip(CELLS, pairs, strict=True))
+
+
+def job(mode: str, path: str) -> Fields:
+    """What either clock is asked for."""
+    config, keep_alive = PATHS[path]
+    return {"path": config, "mode": mode, "cookies": "warm", "keep_alive": keep_alive}
+
+
+@pytest.fixture(params=CELLS, ids=" ".join)
+def pair(request: pytest.FixtureRequest, loads: Mapping[Key, Pair]) -> Pair:
+    """One cell, simulated and emulated; both ended well."""
+    pair = loads[request.param]
+    for record in pair:
+        assert (record["status"], record["proof"]["ok"]) == ("ok", True), record["error"]
+    return pair
+
+
+def test_connections_carry_the_same_syns(pair: Pair) -> None:
+    def syns(record: Fields) -> Counter[tuple[str, str, int, bool]]:
+        rows = record["connections"]
+        columns = ("origin", "cookie", "syn_payload_bytes", "syn_data_acked")
+        return Counter(tuple(row[column] for column in columns) for row in rows)
+
+    assert_equal(pair, syns)
+
+
+def test_requests_and_their_bytes_are_the_same(pair: Pair) -> None:
+    def exchanges(record: Fields) -> list[tuple[int, int | None, int, int]]:
+        columns = ("index", "status", "body_bytes", "wire_bytes")
+        return sorted(tuple(row[column] for column in columns) for row in record["requests"])
+
+    assert_equal(pair, exchanges)
+
+
+def test_requests_leave_in_the_same_order_except_in_near_ties(pair: Pair) -> None:
+    simulated, emulated = ({row["index"]: row["sent_ms"] for row in record["requests"]} for record in pair)
+    tie_ms = TIE_ROOM * pair[1]["plt_ms"]
+    swapped = [
+        (one, other)
+        for one, other in combinations(simulated, 2)
+        if min(abs(sent[one] - sent[other]) for sent in (simulated, emulated)) > tie_ms
+        and (simulated[one] < simulated[other]) != (emulated[one] < emulated[other])
+    ]
+    assert swapped == []
+
+
+def test_page_load_times_are_nearly_the_same(pair: Pair) -> None:
+    simulated, emulated = (record["plt_ms"] for record in pair)
+    assert simulated == pytest.approx(emulated, rel=PLT_ROOM)
+
+
+def assert_equal(pair: Pair, what: Callable[[Fields], object]) -> None:
+    """Both records say the same."""
+    simulated, emulated = map(what, pair)
+    assert simulated == emulated
