@@ -26,7 +26,7 @@ it, so `firstflight report DIR` can make it again.
 | `analysis.md` | the course's questions, answered for each page from this run ([course.md](course.md)) |
 | `figures/` | waterfalls, curves, distributions and critical paths, each as SVG and PNG |
 | `report.html` | all of it on one page that needs no network, with waterfalls to look into ([report.md](report.md)) |
-| `cells.parquet`, `sweep.json` | of a run with `keep = "loads"`, in place of the four above: medians and improvement per page and path, and how the improvement is distributed ([sweeps.md](sweeps.md)) |
+| `cells.parquet`, `sweep.json`, `figures/sweep.svg` | of a run with `keep = "loads"`, in place of the four above: medians and improvement per page and path, and how the improvement is distributed ([sweeps.md](sweeps.md)) |
 
 Times are milliseconds, rates Mbit/s, sizes bytes. "null" says when a value is missing.
 """  # noqa: E501
