@@ -1,5 +1,6 @@
 """Shows what a results folder says: tables, figures and report into the folder, the table to stdout."""
 
+import json
 from pathlib import Path
 
 from firstflight.cli.talk import Talk, data_console, show_json
@@ -27,11 +28,10 @@ def present(folder: Path, talk: Talk, *, as_json: bool, explain: bool = False) -
         return
     # Here, since scipy and altair take a second or two to import, which no other command should wait for.
     from firstflight.analysis.explanation import explain_folder  # noqa: PLC0415
-    from firstflight.analysis.summary import summarize  # noqa: PLC0415
     from firstflight.report import print_explanations, print_summary, write_report  # noqa: PLC0415
 
     write_report(folder, progress=lambda part: talk.note(f"writing {part}"))
-    summary = summarize(folder)
+    summary = json.loads((folder / "summary.json").read_bytes())
     explanations = explain_folder(folder) if explain else []
     if as_json:
         explained = {"explanations": [found.to_json() for found in explanations]} if explain else {}
