@@ -6,17 +6,17 @@ mod record;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use firstflight_loader::{Config, NANOS_PER_MS};
-use firstflight_page::Page;
+use firstflight_loader::{Config, NANOS_PER_MS, TlsOptions};
+use firstflight_page::{Page, Scheme};
 use firstflight_path::PathConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::LabError;
-use crate::client::{self, TlsOptions};
+use crate::client;
 use crate::exec::{Directory, SETTLING, lines};
 use crate::lab::{Lab, LabConfig};
 use crate::net::{AddressPlan, Transport};
-use crate::origin::{Bodies, Headers, Scheme, Served};
+use crate::origin::{Bodies, Headers, Served};
 use crate::relay::{Keep, RelayReport};
 use crate::scheduling::Scheduling;
 use crate::witness::{Counters, Expectation};

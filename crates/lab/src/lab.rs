@@ -8,12 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use firstflight_loader::TlsOptions;
 use firstflight_path::PathConfig;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{setsockopt, sockopt};
 
-use crate::client::{TlsOptions, connect};
+use crate::client::{connect, tls_config};
 use crate::net::{self, AddressPlan, CLIENT, Offload, SERVICES, Side, Transport, Tun};
 use crate::origin::{
     Answers, Authority, ECHO_PORT, Log, Matching, SINK_PORT, Served, Servers, ServersConfig,
@@ -177,7 +178,7 @@ impl Lab {
     /// # Errors
     /// [`LabError`] when the library has no version of TLS to speak.
     pub fn trust(&self, options: TlsOptions) -> Result<Option<Arc<rustls::ClientConfig>>, LabError> {
-        let config = |authority: &Arc<Authority>| options.config(authority.roots());
+        let config = |authority: &Arc<Authority>| tls_config(options, authority.roots());
         self.authority.as_ref().map(config).transpose()
     }
 

@@ -48,9 +48,11 @@ mod pool;
 mod priority;
 mod record;
 mod timers;
+mod tls;
 mod transfer;
 
 pub use interface::{Command, Config, ConnId, Event, NANOS_PER_MS, Nanos, OriginId};
 pub use loader::Loader;
 pub use plan::Plan;
 pub use record::{ConnectionRecord, LoadRecord, RequestRecord};
+pub use tls::{TlsOptions, TlsVersion};

@@ -1,8 +1,33 @@
 //! The same page without TLS, or with it.
 
+use serde::Deserialize;
 use url::Url;
 
 use crate::Page;
+
+/// What is spoken with the origins of a page.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scheme {
+    /// TLS with those that were recorded with it.
+    Recorded,
+    /// HTTP in the clear with all, as in the paper and the course.
+    #[default]
+    Http,
+    /// TLS with all.
+    Https,
+}
+
+impl Scheme {
+    /// Makes `page` what is to be loaded.
+    pub fn apply(self, page: &mut Page) {
+        match self {
+            Self::Recorded => {}
+            Self::Http => page.clear_scheme(),
+            Self::Https => page.secure_scheme(),
+        }
+    }
+}
 
 impl Page {
     /// Makes every https URL http: what the paper's and the course's experiments load. Hosts and paths stay,

@@ -5,9 +5,20 @@
 use firstflight_loader::{ConnId, Event, Loader};
 use firstflight_path::Nanos;
 
+use crate::channel::Channel;
+use crate::host::Host;
 use crate::page::Site;
 use crate::segment::FastOpen;
 use crate::tcp::Socket;
+use crate::tls::{Heard, Tls};
+
+/// What the clients of all connections tell their news to.
+#[derive(Debug)]
+pub(crate) struct Browser {
+    pub(crate) loader: Loader,
+    /// Bytes of header and body received per resource.
+    pub(crate) wire_bytes: Vec<u64>,
+}
 
 /// One connection's client.
 #[derive(Debug)]
@@ -15,9 +26,9 @@ pub(crate) struct Client {
     conn: ConnId,
     /// The SYN waits for a request, to go with it (`TCP_FASTOPEN_CONNECT` with a cookie).
     deferred: Option<FastOpen>,
-    /// The loader was told that the connection is writable.
+    /// TCP's handshake has been seen to be done.
     is_open: bool,
-    /// Bytes of the request that must wait for the handshake.
+    /// Bytes of the request, or of TLS's first flight, that must wait for the handshake.
     unsent: u64,
     exchange: Option<Incoming>,
     pub(crate) is_closed: bool,
@@ -32,17 +43,29 @@ struct Incoming {
 }
 
 impl Client {
-    /// Opens a connection; with a cookie at hand the SYN waits for a request.
-    pub(crate) fn open(conn: ConnId, now: Nanos, option: FastOpen, socket: &mut Socket) -> Self {
-        let deferred = matches!(option, FastOpen::Cookie | FastOpen::Stale).then_some(option);
-        if deferred.is_none() {
-            socket.connect(now, option);
+    /// Opens a connection; with a cookie at hand the SYN waits for a request, but TLS has something to send.
+    pub(crate) fn open(
+        conn: ConnId,
+        now: Nanos,
+        option: FastOpen,
+        socket: &mut Socket,
+        tls: Option<&mut Tls>,
+    ) -> Self {
+        let mut deferred = matches!(option, FastOpen::Cookie | FastOpen::Stale).then_some(option);
+        let mut unsent = tls.map_or(0, Tls::begin);
+        match deferred {
+            None => socket.connect(now, option),
+            Some(cookie) if unsent > 0 => {
+                unsent -= socket.connect_with_data(now, cookie, unsent);
+                deferred = None;
+            }
+            Some(_) => {}
         }
         Self {
             conn,
             deferred,
             is_open: false,
-            unsent: 0,
+            unsent,
             exchange: None,
             is_closed: false,
         }
@@ -54,7 +77,13 @@ impl Client {
     }
 
     /// Sends a request; `true` when all of it went out.
-    pub(crate) fn send(&mut self, now: Nanos, resource: usize, site: &Site<'_>, socket: &mut Socket) -> bool {
+    pub(crate) fn send(
+        &mut self,
+        now: Nanos,
+        resource: usize,
+        site: &Site<'_>,
+        channel: &mut Channel<'_>,
+    ) -> bool {
         let exchange = &site.page.resources[resource];
         self.exchange = Some(Incoming {
             resource,
@@ -64,9 +93,9 @@ impl Client {
         let bytes = exchange.request_bytes;
         if let Some(cookie) = self.deferred.take() {
             self.is_open = true;
-            self.unsent = bytes - socket.connect_with_data(now, cookie, bytes);
+            self.unsent = bytes - channel.socket.connect_with_data(now, cookie, bytes);
         } else {
-            socket.write(now, bytes);
+            channel.write(now, bytes);
         }
         self.unsent == 0
     }
@@ -76,45 +105,52 @@ impl Client {
         &mut self,
         now: Nanos,
         site: &Site<'_>,
-        socket: &mut Socket,
-        loader: &mut Loader,
-        wire_bytes: &mut [u64],
+        channel: &mut Channel<'_>,
+        browser: &mut Browser,
+        host: &mut Host,
     ) {
         let conn = self.conn;
-        if socket.is_dead() {
+        if channel.socket.is_dead() {
             self.is_closed = true;
             let error = "Connection timed out (os error 110)";
-            return loader.handle(now, Event::Failed { conn, error });
+            return browser.loader.handle(now, Event::Failed { conn, error });
         }
-        if !socket.is_established() {
+        if !channel.socket.is_established() {
             return;
         }
         if !self.is_open {
             self.is_open = true;
-            loader.handle(now, Event::Writable(conn));
+            if channel.tls.is_none() {
+                browser.loader.handle(now, Event::Writable(conn));
+            }
         }
         if self.unsent > 0 {
-            socket.write(now, std::mem::take(&mut self.unsent));
-            loader.handle(now, Event::RequestSent(conn));
+            channel.socket.write(now, std::mem::take(&mut self.unsent));
+            if self.exchange.is_some() {
+                browser.loader.handle(now, Event::RequestSent(conn));
+            }
         }
-        let bytes = socket.read_all(now);
-        if bytes > 0 {
-            self.receive(now, bytes, site, loader, wire_bytes);
-        } else if socket.is_at_end() && !self.is_closed && self.exchange.is_none() {
+        let heard = channel.read(now);
+        heard.remember(&mut host.sessions);
+        self.hear(now, site, &heard, channel.socket.is_at_end(), browser);
+    }
+
+    fn hear(&mut self, now: Nanos, site: &Site<'_>, heard: &Heard, is_at_end: bool, browser: &mut Browser) {
+        let conn = self.conn;
+        if heard.is_ready {
+            browser.loader.handle(now, Event::Writable(conn));
+        }
+        if heard.data > 0 {
+            self.receive(now, heard.data, site, browser);
+        } else if is_at_end && !self.is_closed && self.exchange.is_none() {
             self.is_closed = true;
             let error = "closed by the server";
-            loader.handle(now, Event::Failed { conn, error });
+            browser.loader.handle(now, Event::Failed { conn, error });
         }
     }
 
-    fn receive(
-        &mut self,
-        now: Nanos,
-        bytes: u64,
-        site: &Site<'_>,
-        loader: &mut Loader,
-        wire_bytes: &mut [u64],
-    ) {
+    fn receive(&mut self, now: Nanos, bytes: u64, site: &Site<'_>, browser: &mut Browser) {
+        let Browser { loader, wire_bytes } = browser;
         let (conn, mut left) = (self.conn, bytes);
         let Some(incoming) = &mut self.exchange else {
             return;

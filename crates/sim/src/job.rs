@@ -1,6 +1,7 @@
 //! What is to be simulated. The keys are those of the lab's jobs, where both have them.
 
-use firstflight_loader::{Config, NANOS_PER_MS};
+use firstflight_loader::{Config, NANOS_PER_MS, TlsOptions};
+use firstflight_page::Scheme;
 use firstflight_path::PathConfig;
 use serde::Deserialize;
 
@@ -11,6 +12,12 @@ use crate::tcp::Algorithm;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
+    /// Which origins of the page speak TLS. Its URLs are what the page was made ready with.
+    #[serde(default)]
+    pub scheme: Scheme,
+    /// How the client speaks it.
+    #[serde(default)]
+    pub tls: TlsOptions,
     /// What the packets cross.
     pub path: PathConfig,
     /// The treatment.

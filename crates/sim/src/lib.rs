@@ -27,8 +27,11 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod channel;
 mod client;
 mod clock;
+mod connection;
+mod host;
 mod job;
 mod ledger;
 mod load;
@@ -37,6 +40,7 @@ mod record;
 mod segment;
 mod server;
 mod tcp;
+mod tls;
 mod trace;
 mod wire;
 
@@ -44,6 +48,7 @@ pub use job::{Cookies, Job, Keep, Mode, OriginRtt};
 pub use page::SimPage;
 pub use record::{Connection, Counts, Proof, Record, Relay, Request};
 pub use tcp::Algorithm;
+pub use tls::Flights;
 
 /// Why a load cannot be simulated.
 #[derive(Debug, thiserror::Error)]

@@ -8,35 +8,19 @@ use std::sync::Arc;
 use firstflight_loader::{Command, ConnId, Event, LoadRecord, Loader};
 use firstflight_path::{Action, Direction, Dropped, Drops, Nanos, Network, PathConfig, PathError};
 
-use crate::client::Client;
+use crate::client::Browser;
 use crate::clock::{JIFFY, MS, Ticks};
-use crate::job::{Cookies, Job, Mode, OriginRtt};
+use crate::connection::Connection;
+use crate::host::Host;
+use crate::job::{Cookies, Job, OriginRtt};
 use crate::ledger::Entry;
 use crate::page::{SimPage, Site};
 use crate::segment::{FastOpen, Segment};
-use crate::server::Server;
-use crate::tcp::{Settings, Socket};
+use crate::tcp::Settings;
 use crate::trace::Trace;
 
 /// Navigation start: not 0, so that no timestamp is.
 pub(crate) const START: Nanos = 1_000 * MS;
-
-/// One connection: both ends, and what the wire saw of it.
-#[derive(Debug)]
-struct Connection {
-    host: usize,
-    client: Client,
-    client_socket: Socket,
-    server: Server,
-    server_socket: Option<Socket>,
-    entry: Entry,
-    /// Its number in the order of first SYNs.
-    number: Option<u32>,
-    /// Counts among its host's Fast Open requests that are pending.
-    is_pending: bool,
-    /// The earliest moment at which the heap has an entry for it.
-    armed: Option<Nanos>,
-}
 
 /// A finished load.
 #[derive(Debug)]
@@ -56,7 +40,7 @@ struct Load<'a> {
     job: &'a Job,
     settings: Settings,
     now: Nanos,
-    loader: Loader,
+    browser: Browser,
     network: Network<u32>,
     /// Segments on their way, by the number that the network carries, and numbers that are free.
     segments: Vec<Segment>,
@@ -65,10 +49,7 @@ struct Load<'a> {
     /// How many of them have sent a SYN.
     opened: u32,
     timers: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// The cookie that the client has of each host, and Fast Open requests pending there.
-    cookies: Vec<Option<FastOpen>>,
-    pending: Vec<u32>,
-    wire_bytes: Vec<u64>,
+    hosts: Vec<Host>,
     packets: u64,
     trace: Trace,
 }
@@ -81,11 +62,15 @@ pub(crate) fn load(page: &SimPage, job: &Job) -> Result<Loaded, PathError> {
         Cookies::Stale => Some(FastOpen::Stale),
         Cookies::Cold => None,
     };
-    let hosts = page.farther_ms.len();
+    let host = Host {
+        cookie,
+        ..Host::default()
+    };
     let mut load = Load {
         site: Site {
             page,
             keep_alive: job.keep_alive,
+            scheme: job.scheme,
         },
         job,
         settings: Settings {
@@ -94,16 +79,17 @@ pub(crate) fn load(page: &SimPage, job: &Job) -> Result<Loaded, PathError> {
             ticks: Ticks::new(phase),
         },
         now: START,
-        loader: Loader::with_plan(Arc::clone(&page.plan), job.config(), START),
+        browser: Browser {
+            loader: Loader::with_plan(Arc::clone(&page.plan), job.config(), START),
+            wire_bytes: vec![0; page.resources.len()],
+        },
         network: Network::new(&path(page, job))?,
         segments: Vec::new(),
         free: Vec::new(),
         connections: Vec::new(),
         opened: 0,
         timers: BinaryHeap::new(),
-        cookies: vec![cookie; hosts],
-        pending: vec![0; hosts],
-        wire_bytes: vec![0; page.resources.len()],
+        hosts: vec![host; page.farther_ms.len()],
         packets: 0,
         trace: Trace::new(job),
     };
@@ -125,10 +111,10 @@ fn path<'a>(page: &SimPage, job: &'a Job) -> Cow<'a, PathConfig> {
 impl Load<'_> {
     fn run(&mut self) {
         self.obey();
-        while !self.loader.is_done() {
+        while !self.browser.loader.is_done() {
             let packet = self.network.next_event();
             let timer = self.timers.peek().map(|Reverse((at, _))| *at);
-            let loader = self.loader.next_timeout();
+            let loader = self.browser.loader.next_timeout();
             let Some(at) = [packet, timer, loader].into_iter().flatten().min() else {
                 break;
             };
@@ -138,7 +124,7 @@ impl Load<'_> {
             } else if timer == Some(at) {
                 self.fire();
             } else {
-                self.loader.handle_timeout(self.now);
+                self.browser.loader.handle_timeout(self.now);
             }
             self.obey();
         }
@@ -146,7 +132,7 @@ impl Load<'_> {
 
     /// Does what the loader asks for.
     fn obey(&mut self) {
-        while let Some(command) = self.loader.poll() {
+        while let Some(command) = self.browser.loader.poll() {
             match command {
                 Command::Open { conn, origin } => self.open(conn, origin),
                 Command::Send { conn, request } => self.send(conn, request),
@@ -156,49 +142,27 @@ impl Load<'_> {
     }
 
     fn open(&mut self, conn: ConnId, origin: usize) {
-        let host = self.site.page.hosts[origin];
-        let option = match (self.job.mode, self.cookies[host]) {
-            (Mode::Tcp, _) => FastOpen::Absent,
-            (Mode::Tfo, Some(cookie)) => cookie,
-            (Mode::Tfo, None) => FastOpen::Request,
-        };
-        let mut client_socket = Socket::client(conn.0, self.settings);
-        let client = Client::open(conn, self.now, option, &mut client_socket);
-        let is_deferred = client.is_deferred();
-        self.connections.push(Connection {
-            host,
-            client,
-            client_socket,
-            server: Server::default(),
-            server_socket: None,
-            entry: Entry::default(),
-            number: None,
-            is_pending: false,
-            armed: None,
-        });
+        let host = &mut self.hosts[self.site.page.hosts[origin]];
+        let (how, site) = ((self.job, self.settings), (&self.site, origin));
+        let connection = Connection::open(self.now, conn, how, site, host);
+        let is_deferred = connection.is_deferred();
+        self.connections.push(connection);
         if is_deferred {
-            self.loader.handle(self.now, Event::Writable(conn));
+            self.browser.loader.handle(self.now, Event::Writable(conn));
         }
         self.flush(conn.0);
     }
 
     fn send(&mut self, conn: ConnId, request: usize) {
         let connection = &mut self.connections[conn.0 as usize];
-        let bytes = self.site.page.resources[request].request_bytes;
-        connection.server.expect(request, bytes);
-        let is_sent = connection
-            .client
-            .send(self.now, request, &self.site, &mut connection.client_socket);
-        if is_sent {
-            self.loader.handle(self.now, Event::RequestSent(conn));
+        if connection.send(self.now, request, &self.site) {
+            self.browser.loader.handle(self.now, Event::RequestSent(conn));
         }
         self.flush(conn.0);
     }
 
     fn close(&mut self, conn: ConnId) {
-        let connection = &mut self.connections[conn.0 as usize];
-        connection.client.is_closed = true;
-        connection.client_socket.close(self.now);
+        self.connections[conn.0 as usize].close(self.now);
         self.flush(conn.0);
     }
 
@@ -210,65 +174,19 @@ impl Load<'_> {
         let segment = self.segments[number as usize];
         self.free.push(number);
         self.trace.arrived(self.now, &segment);
+        let connection = &mut self.connections[segment.conn as usize];
+        let host = &mut self.hosts[connection.host];
         match direction {
-            Direction::Up => self.at_server(&segment),
-            Direction::Down => self.at_client(&segment),
+            Direction::Up => {
+                let (pending, site) = ((host, self.job.fast_open_backlog), (&self.site, self.settings));
+                connection.at_server(self.now, &segment, pending, site);
+            }
+            Direction::Down => {
+                connection.at_client(self.now, &segment, host);
+                connection.look(self.now, &self.site, &mut self.browser, host);
+            }
         }
         self.flush(segment.conn);
-    }
-
-    fn at_client(&mut self, segment: &Segment) {
-        let connection = &mut self.connections[segment.conn as usize];
-        connection.entry.arrived(self.now, segment);
-        connection.client_socket.handle(self.now, segment);
-        if segment.syn && connection.client_socket.fast_open().granted {
-            self.cookies[connection.host] = Some(FastOpen::Cookie);
-        }
-        self.look(segment.conn);
-    }
-
-    fn at_server(&mut self, segment: &Segment) {
-        let connection = &mut self.connections[segment.conn as usize];
-        let socket = match &mut connection.server_socket {
-            Some(socket) => {
-                socket.handle(self.now, segment);
-                socket
-            }
-            None if segment.syn => {
-                let has_room = self.pending[connection.host] < self.job.fast_open_backlog;
-                let takes = segment.fast_open == FastOpen::Cookie && has_room;
-                let grants = matches!(segment.fast_open, FastOpen::Request | FastOpen::Stale);
-                connection.is_pending = takes;
-                self.pending[connection.host] += u32::from(takes);
-                connection.server_socket.insert(Socket::accept(
-                    self.now,
-                    segment,
-                    takes,
-                    grants,
-                    self.settings,
-                ))
-            }
-            None => return,
-        };
-        if connection.is_pending && (socket.is_established() || socket.is_dead()) {
-            connection.is_pending = false;
-            self.pending[connection.host] -= 1;
-        }
-        connection.server.read(self.now, socket, &self.site);
-    }
-
-    /// Lets the client see what happened to its socket.
-    fn look(&mut self, conn: u32) {
-        let connection = &mut self.connections[conn as usize];
-        if !connection.client.is_closed {
-            connection.client.look(
-                self.now,
-                &self.site,
-                &mut connection.client_socket,
-                &mut self.loader,
-                &mut self.wire_bytes,
-            );
-        }
     }
 
     /// A timer of a connection is due.
@@ -277,30 +195,22 @@ impl Load<'_> {
             return;
         };
         let connection = &mut self.connections[conn as usize];
-        if connection.armed != Some(at) {
+        if !connection.fire(self.now, at, &self.site) {
             return;
         }
-        connection.armed = None;
-        connection.client_socket.handle_timeout(self.now);
-        if let Some(socket) = &mut connection.server_socket {
-            socket.handle_timeout(self.now);
-            connection.server.answer(self.now, socket, &self.site);
-        }
-        self.look(conn);
+        let host = &mut self.hosts[connection.host];
+        connection.look(self.now, &self.site, &mut self.browser, host);
         self.flush(conn);
     }
 
     /// Puts what both ends of a connection have to send on the path, and sets its timer.
     fn flush(&mut self, conn: u32) {
-        while let Some(segment) = self.connections[conn as usize].client_socket.poll() {
+        while let Some(segment) = self.connections[conn as usize].poll() {
             self.transmit(&segment);
         }
-        while let Some(socket) = &mut self.connections[conn as usize].server_socket
-            && let Some(segment) = socket.poll()
-        {
-            self.transmit(&segment);
+        if let Some(at) = self.connections[conn as usize].arm() {
+            self.timers.push(Reverse((at, conn)));
         }
-        self.arm(conn);
     }
 
     fn transmit(&mut self, segment: &Segment) {
@@ -329,35 +239,20 @@ impl Load<'_> {
         }
     }
 
-    fn arm(&mut self, conn: u32) {
-        let connection = &mut self.connections[conn as usize];
-        let due = [
-            connection.client_socket.next_timeout(),
-            connection.server_socket.as_ref().and_then(Socket::next_timeout),
-            connection.server.next_timeout(),
-        ];
-        if let Some(at) = due.into_iter().flatten().min()
-            && connection.armed.is_none_or(|armed| at < armed)
-        {
-            connection.armed = Some(at);
-            self.timers.push(Reverse((at, conn)));
-        }
-    }
-
     fn finish(mut self) -> Loaded {
         for conn in 0..self.connections.len() {
-            if !self.connections[conn].client.is_closed {
+            if !self.connections[conn].is_closed() {
                 self.close(ConnId(conn as u32));
             }
         }
         Loaded {
-            record: self.loader.finish(self.now),
+            record: self.browser.loader.finish(self.now),
             ledger: self
                 .connections
                 .into_iter()
                 .map(|connection| connection.entry)
                 .collect(),
-            wire_bytes: self.wire_bytes,
+            wire_bytes: self.browser.wire_bytes,
             packets: self.packets,
             drops: self.network.drops(),
             trace: self.trace,

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use firstflight_loader::Plan;
-use firstflight_page::{Origin, Page};
+use firstflight_loader::{OriginId, Plan};
+use firstflight_page::{Origin, Page, Scheme};
 use firstflight_path::Nanos;
 
 use crate::clock::MS;
@@ -43,11 +43,24 @@ pub(crate) struct Site<'a> {
     pub(crate) page: &'a SimPage,
     /// Whether connections outlive a response.
     pub(crate) keep_alive: bool,
+    /// Which origins speak TLS.
+    pub(crate) scheme: Scheme,
 }
 
 impl Site<'_> {
     pub(crate) fn header_bytes(&self, exchange: &Exchange) -> u64 {
         exchange.header_bytes[usize::from(!self.keep_alive)]
+    }
+
+    /// The name of `origin`'s host, if it speaks TLS.
+    pub(crate) fn secure_host(&self, origin: OriginId) -> Option<&str> {
+        let origin = &self.page.plan.origins()[origin];
+        let is_secure = match self.scheme {
+            Scheme::Http => false,
+            Scheme::Recorded => origin.secure,
+            Scheme::Https => true,
+        };
+        is_secure.then_some(origin.host.as_str())
     }
 }
 

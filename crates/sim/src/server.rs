@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 
 use firstflight_path::Nanos;
 
+use crate::channel::Channel;
 use crate::page::Site;
-use crate::tcp::Socket;
 
 /// One connection's server.
 #[derive(Debug, Default)]
@@ -31,33 +31,33 @@ impl Server {
         self.due
     }
 
-    /// Bytes have arrived at `socket`.
-    pub(crate) fn read(&mut self, now: Nanos, socket: &mut Socket, site: &Site<'_>) {
-        let mut bytes = socket.read_all(now);
+    /// Bytes have arrived.
+    pub(crate) fn read(&mut self, now: Nanos, channel: &mut Channel<'_>, site: &Site<'_>) {
+        let mut bytes = channel.read(now).data;
         for (_, left) in &mut self.requests {
             let taken = bytes.min(*left);
             *left -= taken;
             bytes -= taken;
         }
-        self.begin(now, socket, site);
+        self.begin(now, channel, site);
         // A client that has hung up is hung up on.
-        if socket.is_at_end() && self.requests.is_empty() && !self.has_closed {
+        if channel.socket.is_at_end() && self.requests.is_empty() && !self.has_closed {
             self.has_closed = true;
-            socket.close(now);
+            channel.socket.close(now);
         }
     }
 
-    fn begin(&mut self, now: Nanos, socket: &mut Socket, site: &Site<'_>) {
+    fn begin(&mut self, now: Nanos, channel: &mut Channel<'_>, site: &Site<'_>) {
         if self.due.is_none()
             && let Some(&(resource, 0)) = self.requests.front()
         {
             self.due = Some(now + site.page.resources[resource].wait);
-            self.answer(now, socket, site);
+            self.answer(now, channel, site);
         }
     }
 
     /// Writes the answer that is due.
-    pub(crate) fn answer(&mut self, now: Nanos, socket: &mut Socket, site: &Site<'_>) {
+    pub(crate) fn answer(&mut self, now: Nanos, channel: &mut Channel<'_>, site: &Site<'_>) {
         if self.due.is_none_or(|due| due > now) || self.has_closed {
             return;
         }
@@ -67,11 +67,11 @@ impl Server {
         };
         let exchange = &site.page.resources[resource];
         let header = site.header_bytes(exchange);
-        socket.write(now, header + exchange.body_bytes);
+        channel.write(now, header + exchange.body_bytes);
         if !site.keep_alive {
             self.has_closed = true;
-            return socket.close(now);
+            return channel.close(now);
         }
-        self.begin(now, socket, site);
+        self.begin(now, channel, site);
     }
 }

@@ -8,4 +8,4 @@ mod tls;
 
 pub use connection::connect;
 pub use driver::{Loaded, SocketFacts, load};
-pub use tls::TlsOptions;
+pub use tls::config as tls_config;

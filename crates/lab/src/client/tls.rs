@@ -4,48 +4,36 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
+use firstflight_loader::{TlsOptions, TlsVersion};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
+use rustls::version::TLS12;
 use rustls::{ClientConfig, ClientConnection, NamedGroup, RootCertStore};
-use serde::Deserialize;
 
 use crate::LabError;
 
-/// How the built-in client speaks TLS.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TlsOptions {
-    /// Whether it offers a key share of X25519MLKEM768, as browsers do since 2024: 1,216 bytes that make the
-    /// `ClientHello` longer than a SYN.
-    pub post_quantum: bool,
-}
-
-impl Default for TlsOptions {
-    fn default() -> Self {
-        Self { post_quantum: true }
+/// What all connections of a load have in common; they resume each other's sessions, as a browser's do.
+///
+/// # Errors
+/// [`LabError`] when the library has no version of TLS to speak.
+pub fn config(options: TlsOptions, roots: RootCertStore) -> Result<Arc<ClientConfig>, LabError> {
+    let mut provider = aws_lc_rs::default_provider();
+    if !options.post_quantum {
+        provider
+            .kx_groups
+            .retain(|group| group.name() != NamedGroup::X25519MLKEM768);
     }
-}
-
-impl TlsOptions {
-    /// What all connections of a load have in common; they resume each other's sessions, as a browser's do.
-    ///
-    /// # Errors
-    /// [`LabError`] when the library has no version of TLS to speak.
-    pub fn config(self, roots: RootCertStore) -> Result<Arc<ClientConfig>, LabError> {
-        let mut provider = aws_lc_rs::default_provider();
-        if !self.post_quantum {
-            provider
-                .kx_groups
-                .retain(|group| group.name() != NamedGroup::X25519MLKEM768);
-        }
-        let mut config = ClientConfig::builder_with_provider(Arc::new(provider))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| LabError::system("setting up TLS", error))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Arc::new(config))
-    }
+    let versions = match options.version {
+        TlsVersion::V1_2 => &[&TLS12][..],
+        TlsVersion::V1_3 => rustls::DEFAULT_VERSIONS,
+    };
+    let mut config = ClientConfig::builder_with_provider(Arc::new(provider))
+        .with_protocol_versions(versions)
+        .map_err(|error| LabError::system("setting up TLS", error))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
 }
 
 /// The TLS side of one connection.

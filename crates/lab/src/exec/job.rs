@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use firstflight_page::Page;
+use firstflight_page::{Page, Scheme};
 use firstflight_path::PathConfig;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use super::{Directory, Ending, Program, Streams, Traffic, lines};
 use crate::job::{Cookies, Mode, RelaySummary};
 use crate::lab::{Lab, LabConfig};
 use crate::net::Transport;
-use crate::origin::{Bodies, Headers, Matching, Scheme, Served};
+use crate::origin::{Bodies, Headers, Matching, Served};
 use crate::relay::Keep;
 use crate::witness::Expectation;
 use crate::{LabError, clock};

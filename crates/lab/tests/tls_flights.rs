@@ -1,0 +1,140 @@
+//! The lengths of TLS's flights that the simulator counts with, held against the lab's client and servers.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+use firstflight_lab::client::tls_config;
+use firstflight_lab::origin::Authority;
+use firstflight_loader::{TlsOptions, TlsVersion};
+use firstflight_sim::Flights;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, ServerConfig, ServerConnection};
+
+/// Two signatures, each shorter or longer by two bytes.
+const WOBBLE: u64 = 4;
+const PLAIN: usize = 1_000;
+
+/// A handshake between both, then one write of the server's and its goodbye.
+struct Talk {
+    client: ClientConnection,
+    server: ServerConnection,
+}
+
+impl Talk {
+    fn new(client: &Arc<ClientConfig>, server: &Arc<ServerConfig>, host: &str) -> Self {
+        let name = ServerName::try_from(host.to_owned()).unwrap();
+        Self {
+            client: ClientConnection::new(Arc::clone(client), name).unwrap(),
+            server: ServerConnection::new(Arc::clone(server)).unwrap(),
+        }
+    }
+
+    /// What the client has to write reaches the server.
+    fn up(&mut self) -> Vec<u8> {
+        let mut wire = Vec::new();
+        while self.client.wants_write() {
+            self.client.write_tls(&mut wire).unwrap();
+        }
+        let mut rest = wire.as_slice();
+        while !rest.is_empty() {
+            self.server.read_tls(&mut rest).unwrap();
+            self.server.process_new_packets().unwrap();
+        }
+        wire
+    }
+
+    /// What the server has to write reaches the client.
+    fn down(&mut self) -> Vec<u8> {
+        let mut wire = Vec::new();
+        while self.server.wants_write() {
+            self.server.write_tls(&mut wire).unwrap();
+        }
+        let mut rest = wire.as_slice();
+        while !rest.is_empty() {
+            self.client.read_tls(&mut rest).unwrap();
+            self.client.process_new_packets().unwrap();
+        }
+        wire
+    }
+
+    fn flights(mut self, version: TlsVersion) -> Flights {
+        let client_hello = self.up().len();
+        let first = self.down();
+        let server_hello = match (version, self.client.is_handshaking()) {
+            (TlsVersion::V1_3, _) => 5 + usize::from(u16::from_be_bytes([first[3], first[4]])),
+            (TlsVersion::V1_2, true) => first.len(),
+            (TlsVersion::V1_2, false) => 0,
+        };
+        let client_finished = self.up().len();
+        let second = self.down().len();
+        let (server_finished, tickets, client_finished) = match (version, server_hello) {
+            // Before its Finished the client changes its cipher.
+            (TlsVersion::V1_3, _) => (first.len() - server_hello, second, client_finished - 6),
+            (TlsVersion::V1_2, 0) => (first.len(), 0, client_finished),
+            (TlsVersion::V1_2, _) => (second, 0, client_finished),
+        };
+        self.server.writer().write_all(&[0; PLAIN]).unwrap();
+        let record = self.down().len();
+        self.client.reader().read_exact(&mut [0; PLAIN]).unwrap();
+        self.server.send_close_notify();
+        let bytes = |length: usize| length as u64;
+        Flights {
+            client_hello: bytes(client_hello),
+            server_hello: bytes(server_hello),
+            server_finished: bytes(server_finished),
+            client_finished: bytes(client_finished),
+            tickets: bytes(tickets),
+            close_notify: bytes(self.down().len()),
+            record_overhead: bytes(record - PLAIN),
+        }
+    }
+}
+
+/// The length of the message that signatures are in, and the other lengths.
+fn split(flights: Flights, version: TlsVersion) -> (u64, Flights) {
+    let mut rest = flights;
+    let signed = match version {
+        TlsVersion::V1_3 => &mut rest.server_finished,
+        TlsVersion::V1_2 => &mut rest.server_hello,
+    };
+    (std::mem::take(signed), rest)
+}
+
+#[test]
+fn the_simulator_counts_with_the_flights_that_the_lab_sends() {
+    let hosts = [
+        "a.test",
+        "upload.wikimedia.example",
+        "198.19.0.1",
+        &"long.".repeat(12),
+    ];
+    for (version, post_quantum) in [
+        (TlsVersion::V1_3, true),
+        (TlsVersion::V1_3, false),
+        (TlsVersion::V1_2, true),
+    ] {
+        let options = TlsOptions {
+            post_quantum,
+            version,
+        };
+        for host in hosts.map(|host| host.trim_end_matches('.')) {
+            let authority = Arc::new(Authority::new().unwrap());
+            let client = tls_config(options, authority.roots()).unwrap();
+            let server = authority.server(host, &[b"h2", b"http/1.1"]).unwrap();
+            for is_resumed in [false, true, true] {
+                let seen = Talk::new(&client, &server, host).flights(version);
+                let counted = Flights::new(options, host, is_resumed);
+                let at =
+                    format!("{version:?} {post_quantum} {host} {is_resumed}: {seen:?}, counted {counted:?}");
+                if is_resumed {
+                    assert_eq!(seen, counted, "{at}");
+                    continue;
+                }
+                let ((signed, rest), (expected, others)) = (split(seen, version), split(counted, version));
+                assert_eq!(rest, others, "{at}");
+                assert!(signed.abs_diff(expected) <= WOBBLE, "{at}");
+            }
+        }
+    }
+}

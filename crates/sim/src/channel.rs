@@ -1,0 +1,46 @@
+//! One end of a connection as an application has it: a socket, or TLS on top of one.
+
+use firstflight_path::Nanos;
+
+use crate::tcp::Socket;
+use crate::tls::{Heard, Tls};
+
+/// A client's or a server's end.
+#[derive(Debug)]
+pub(crate) struct Channel<'a> {
+    pub(crate) socket: &'a mut Socket,
+    pub(crate) tls: Option<&'a mut Tls>,
+    pub(crate) is_client: bool,
+}
+
+impl Channel<'_> {
+    /// The application hands over `bytes`.
+    pub(crate) fn write(&mut self, now: Nanos, bytes: u64) {
+        let bytes = match &mut self.tls {
+            Some(tls) => tls.seal(self.is_client, bytes),
+            None => bytes,
+        };
+        self.socket.write(now, bytes);
+    }
+
+    /// Reads all that is there, and lets TLS answer its part of it.
+    pub(crate) fn read(&mut self, now: Nanos) -> Heard {
+        let bytes = self.socket.read_all(now);
+        let Some(tls) = &mut self.tls else {
+            return Heard::plain(bytes);
+        };
+        let heard = tls.hear(!self.is_client, bytes);
+        if heard.reply > 0 {
+            self.socket.write(now, heard.reply);
+        }
+        heard
+    }
+
+    /// The server will write no more.
+    pub(crate) fn close(&mut self, now: Nanos) {
+        if let Some(tls) = &mut self.tls {
+            self.socket.write(now, tls.close());
+        }
+        self.socket.close(now);
+    }
+}

@@ -1,0 +1,197 @@
+//! One connection: a client and a server, each at its end, and what the wire saw of it.
+
+use firstflight_loader::{ConnId, OriginId, TlsOptions};
+use firstflight_path::Nanos;
+
+use crate::channel::Channel;
+use crate::client::{Browser, Client};
+use crate::host::Host;
+use crate::job::{Job, Mode};
+use crate::ledger::Entry;
+use crate::page::Site;
+use crate::segment::{FastOpen, Segment};
+use crate::server::Server;
+use crate::tcp::{Settings, Socket};
+use crate::tls::Tls;
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) host: usize,
+    pub(crate) entry: Entry,
+    /// Its number in the order of first SYNs.
+    pub(crate) number: Option<u32>,
+    client: Client,
+    client_socket: Socket,
+    server: Server,
+    server_socket: Option<Socket>,
+    tls: Option<Box<Tls>>,
+    /// Counts among its host's Fast Open requests that are pending.
+    is_pending: bool,
+    /// The earliest moment at which the heap has an entry for it.
+    armed: Option<Nanos>,
+}
+
+impl Connection {
+    /// Opens connection `conn` to `origin`, which is on `host`.
+    pub(crate) fn open(
+        now: Nanos,
+        conn: ConnId,
+        (job, settings): (&Job, Settings),
+        (site, origin): (&Site<'_>, OriginId),
+        host: &mut Host,
+    ) -> Self {
+        let option = match (job.mode, host.cookie) {
+            (Mode::Tcp, _) => FastOpen::Absent,
+            (Mode::Tfo, Some(cookie)) => cookie,
+            (Mode::Tfo, None) => FastOpen::Request,
+        };
+        let mut tls = site.secure_host(origin).map(|name| tls(job.tls, name, host));
+        let mut client_socket = Socket::client(conn.0, settings);
+        let client = Client::open(conn, now, option, &mut client_socket, tls.as_deref_mut());
+        Self {
+            host: site.page.hosts[origin],
+            entry: Entry::default(),
+            number: None,
+            client,
+            client_socket,
+            server: Server::default(),
+            server_socket: None,
+            tls,
+            is_pending: false,
+            armed: None,
+        }
+    }
+
+    /// Whether a request can be taken before anything was sent.
+    pub(crate) fn is_deferred(&self) -> bool {
+        self.client.is_deferred()
+    }
+
+    /// Whether the client has closed it, or heard that it is gone.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.client.is_closed
+    }
+
+    /// Sends the request of `resource`; `true` when all of it went out.
+    pub(crate) fn send(&mut self, now: Nanos, resource: usize, site: &Site<'_>) -> bool {
+        let bytes = site.page.resources[resource].request_bytes;
+        self.server.expect(resource, bytes);
+        let mut channel = Channel {
+            socket: &mut self.client_socket,
+            tls: self.tls.as_deref_mut(),
+            is_client: true,
+        };
+        self.client.send(now, resource, site, &mut channel)
+    }
+
+    /// The client closes it.
+    pub(crate) fn close(&mut self, now: Nanos) {
+        self.client.is_closed = true;
+        self.client_socket.close(now);
+    }
+
+    /// A segment reaches the client.
+    pub(crate) fn at_client(&mut self, now: Nanos, segment: &Segment, host: &mut Host) {
+        self.entry.arrived(now, segment);
+        self.client_socket.handle(now, segment);
+        if segment.syn && self.client_socket.fast_open().granted {
+            host.cookie = Some(FastOpen::Cookie);
+        }
+    }
+
+    /// A segment reaches the server, which has room for `backlog` Fast Open requests.
+    pub(crate) fn at_server(
+        &mut self,
+        now: Nanos,
+        segment: &Segment,
+        (host, backlog): (&mut Host, u32),
+        (site, settings): (&Site<'_>, Settings),
+    ) {
+        match &mut self.server_socket {
+            Some(socket) => socket.handle(now, segment),
+            None if segment.syn => {
+                let takes = segment.fast_open == FastOpen::Cookie && host.pending < backlog;
+                let grants = matches!(segment.fast_open, FastOpen::Request | FastOpen::Stale);
+                self.is_pending = takes;
+                host.pending += u32::from(takes);
+                self.server_socket = Some(Socket::accept(now, segment, takes, grants, settings));
+            }
+            None => return,
+        }
+        self.serve(now, host, site);
+    }
+
+    fn serve(&mut self, now: Nanos, host: &mut Host, site: &Site<'_>) {
+        let Some(socket) = &mut self.server_socket else {
+            return;
+        };
+        if self.is_pending && (socket.is_established() || socket.is_dead()) {
+            self.is_pending = false;
+            host.pending -= 1;
+        }
+        let mut channel = Channel {
+            socket,
+            tls: self.tls.as_deref_mut(),
+            is_client: false,
+        };
+        self.server.read(now, &mut channel, site);
+    }
+
+    /// Lets the client see what happened to its socket.
+    pub(crate) fn look(&mut self, now: Nanos, site: &Site<'_>, browser: &mut Browser, host: &mut Host) {
+        if self.client.is_closed {
+            return;
+        }
+        let mut channel = Channel {
+            socket: &mut self.client_socket,
+            tls: self.tls.as_deref_mut(),
+            is_client: true,
+        };
+        self.client.look(now, site, &mut channel, browser, host);
+    }
+
+    /// A timer that was set for `at` has run out; `false` when it has lost its meaning.
+    pub(crate) fn fire(&mut self, now: Nanos, at: Nanos, site: &Site<'_>) -> bool {
+        if self.armed != Some(at) {
+            return false;
+        }
+        self.armed = None;
+        self.client_socket.handle_timeout(now);
+        if let Some(socket) = &mut self.server_socket {
+            socket.handle_timeout(now);
+            let mut channel = Channel {
+                socket,
+                tls: self.tls.as_deref_mut(),
+                is_client: false,
+            };
+            self.server.answer(now, &mut channel, site);
+        }
+        true
+    }
+
+    /// The next segment that one of its ends has to send.
+    pub(crate) fn poll(&mut self) -> Option<Segment> {
+        let segment = self.client_socket.poll();
+        segment.or_else(|| self.server_socket.as_mut().and_then(Socket::poll))
+    }
+
+    /// When to fire it, if that is sooner than it is due to be.
+    pub(crate) fn arm(&mut self) -> Option<Nanos> {
+        let due = [
+            self.client_socket.next_timeout(),
+            self.server_socket.as_ref().and_then(Socket::next_timeout),
+            self.server.next_timeout(),
+        ];
+        let at = due.into_iter().flatten().min()?;
+        if self.armed.is_some_and(|armed| armed <= at) {
+            return None;
+        }
+        self.armed = Some(at);
+        self.armed
+    }
+}
+
+fn tls(options: TlsOptions, name: &str, host: &mut Host) -> Box<Tls> {
+    Box::new(Tls::new(options, name, &mut host.sessions))
+}

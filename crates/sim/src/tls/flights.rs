@@ -1,0 +1,146 @@
+//! How long a handshake's messages are, record headers included.
+//!
+//! Measured on the lab's client and servers (rustls with aws-lc, AES-256-GCM, one ECDSA P-256 certificate);
+//! `crates/lab/tests/tls_flights.rs` holds these against them. The host's name stands in the `ClientHello` (SNI)
+//! and in the certificate. The two signatures vary by two bytes each; they count with their usual length.
+
+use std::net::IpAddr;
+
+use firstflight_loader::{TlsOptions, TlsVersion};
+
+/// X25519MLKEM768's share in the `ClientHello`, with its group and length, and in the list of groups.
+const CLIENT_SHARE: u64 = 1_222;
+/// Its answer, less that of X25519.
+const SERVER_SHARE: u64 = 1_088;
+/// The extension that names the host, without the name (RFC 6066, section 3).
+const SERVER_NAME: u64 = 9;
+/// The extension of a server that has recognised the name.
+const NAME_ACKNOWLEDGED: u64 = 4;
+/// `pre_shared_key` with one ticket of 32 bytes and a binder of SHA-384 (RFC 8446, section 4.2.11), and its answer.
+const TICKET_OFFERED: u64 = 91;
+const TICKET_TAKEN: u64 = 6;
+/// A session's identifier in TLS 1.2.
+const SESSION_ID: u64 = 32;
+const CHANGE_CIPHER_SPEC: u64 = 6;
+
+/// What is said in a handshake, or after it, by TLS itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// The client's first.
+    ClientHello,
+    /// TLS 1.3: the message of this name. TLS 1.2: all up to the `ServerHelloDone`.
+    ServerHello,
+    /// The rest of the server's part, up to its `Finished`.
+    ServerFinished,
+    /// The client's last; in TLS 1.2 with its key exchange.
+    ClientFinished,
+    /// The client's `ChangeCipherSpec`, which in TLS 1.3 only appeases middleboxes (RFC 8446, appendix D.4).
+    ChangeCipherSpec,
+    /// TLS 1.3: what later connections resume with.
+    Tickets,
+    /// The server's alert that it will write no more.
+    CloseNotify,
+}
+
+/// The lengths of one handshake, bytes. A message that the handshake does not have has length 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the messages of a handshake")]
+pub struct Flights {
+    pub client_hello: u64,
+    pub server_hello: u64,
+    pub server_finished: u64,
+    pub client_finished: u64,
+    pub tickets: u64,
+    pub close_notify: u64,
+    /// What each record of the application's is longer than what it carries.
+    pub record_overhead: u64,
+}
+
+impl Flights {
+    /// The lengths with `host`.
+    pub fn new(options: TlsOptions, host: &str, is_resumed: bool) -> Self {
+        match options.version {
+            TlsVersion::V1_3 => Self::tls13(options.post_quantum, &Name::of(host), is_resumed),
+            TlsVersion::V1_2 => Self::tls12(&Name::of(host), is_resumed),
+        }
+    }
+
+    fn tls13(post_quantum: bool, name: &Name, is_resumed: bool) -> Self {
+        let if_so = |is_so: bool, bytes| if is_so { bytes } else { 0 };
+        let proof = if is_resumed { 95 } else { 606 + name.certified };
+        Self {
+            client_hello: 241
+                + name.sent
+                + if_so(post_quantum, CLIENT_SHARE)
+                + if_so(is_resumed, TICKET_OFFERED),
+            server_hello: 127 + if_so(post_quantum, SERVER_SHARE) + if_so(is_resumed, TICKET_TAKEN),
+            server_finished: CHANGE_CIPHER_SPEC + proof,
+            client_finished: 74,
+            tickets: 184,
+            close_notify: 24,
+            record_overhead: 22,
+        }
+    }
+
+    fn tls12(name: &Name, is_resumed: bool) -> Self {
+        let finished = CHANGE_CIPHER_SPEC + 45;
+        let client_hello = 159 + name.sent;
+        let common = Self {
+            client_hello,
+            server_hello: 651 + name.certified,
+            server_finished: finished,
+            client_finished: 42 + finished,
+            tickets: 0,
+            close_notify: 31,
+            record_overhead: 29,
+        };
+        if !is_resumed {
+            return common;
+        }
+        Self {
+            client_hello: client_hello + SESSION_ID,
+            server_hello: 0,
+            server_finished: 105 + finished,
+            client_finished: finished,
+            ..common
+        }
+    }
+
+    pub(super) fn bytes(&self, message: Message) -> u64 {
+        match message {
+            Message::ClientHello => self.client_hello,
+            Message::ServerHello => self.server_hello,
+            Message::ServerFinished => self.server_finished,
+            Message::ClientFinished => self.client_finished,
+            Message::ChangeCipherSpec => CHANGE_CIPHER_SPEC,
+            Message::Tickets => self.tickets,
+            Message::CloseNotify => self.close_notify,
+        }
+    }
+}
+
+/// What a host's name adds to messages, bytes.
+struct Name {
+    sent: u64,
+    certified: u64,
+}
+
+impl Name {
+    fn of(host: &str) -> Self {
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        match bare.parse() {
+            Ok(IpAddr::V4(_)) => Self {
+                sent: 0,
+                certified: 4,
+            },
+            Ok(IpAddr::V6(_)) => Self {
+                sent: 0,
+                certified: 16,
+            },
+            Err(_) => Self {
+                sent: SERVER_NAME + bare.len() as u64,
+                certified: NAME_ACKNOWLEDGED + bare.len() as u64,
+            },
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Who answers what in a handshake.
+
+use firstflight_loader::TlsVersion;
+
+use super::{Message, TICKETS};
+
+/// A course that a handshake takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Handshake {
+    /// One round trip (RFC 8446, section 2), resumed or not.
+    Tls13,
+    /// Two round trips (RFC 5246, section 7.3, figure 1).
+    Tls12,
+    /// One round trip (same section, figure 2).
+    Tls12Resumed,
+}
+
+impl Handshake {
+    pub(super) fn new(version: TlsVersion, is_resumed: bool) -> Self {
+        match version {
+            TlsVersion::V1_3 => Self::Tls13,
+            TlsVersion::V1_2 if is_resumed => Self::Tls12Resumed,
+            TlsVersion::V1_2 => Self::Tls12,
+        }
+    }
+
+    /// What the other end says to `message`.
+    pub(super) fn answer(self, message: Message) -> &'static [Message] {
+        use Message::{ChangeCipherSpec, ClientFinished, ClientHello, ServerFinished, ServerHello, Tickets};
+        match self {
+            Self::Tls13 => match message {
+                ClientHello => &[ServerHello, ServerFinished],
+                ServerHello => &[ChangeCipherSpec],
+                ServerFinished => &[ClientFinished],
+                ClientFinished => &[Tickets],
+                _ => &[],
+            },
+            Self::Tls12 => match message {
+                ClientHello => &[ServerHello],
+                ServerHello => &[ClientFinished],
+                ClientFinished => &[ServerFinished],
+                _ => &[],
+            },
+            Self::Tls12Resumed => match message {
+                ClientHello => &[ServerFinished],
+                ServerFinished => &[ClientFinished],
+                _ => &[],
+            },
+        }
+    }
+
+    /// Sessions that a client can resume once it has `message`.
+    pub(super) fn sessions(self, message: Message) -> u32 {
+        match (self, message) {
+            (Self::Tls13, Message::Tickets) => TICKETS,
+            (Self::Tls12, Message::ServerFinished) => 1,
+            _ => 0,
+        }
+    }
+}
