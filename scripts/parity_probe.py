@@ -25,6 +25,13 @@ RTTS = (20.0, 100.0, 200.0)
 QUEUE = {"packets": 1000}
 LIMIT_MS = 240_000
 
+OFFERS: dict[str, dict[str, Any]] = {
+    "1.3 post-quantum": {"post_quantum": True},
+    "1.3 classic": {"post_quantum": False},
+    "1.2": {"version": "1.2"},
+}
+"""What the client speaks TLS with, as jobs say it."""
+
 Cell = dict[str, Any]
 
 
@@ -54,7 +61,13 @@ def loss() -> Iterator[Cell]:
         yield from cells((20.0, 100.0), [("access", 4e6, 1e6)], loss=share, seed=seed)
 
 
-SETS = {"access": access, "star": star, "close": close, "rates": rates, "loss": loss}
+def tls() -> Iterator[Cell]:
+    """Every origin under TLS, on the paper's uplink and on a faster link."""
+    for offer in OFFERS:
+        yield from cells(RTTS, [("access", 4e6, 0.256e6), ("access", 10e6, 2.5e6)], offer=offer)
+
+
+SETS = {"access": access, "star": star, "close": close, "rates": rates, "loss": loss, "tls": tls}
 
 
 def cells(
@@ -64,6 +77,7 @@ def cells(
     keep_alive: bool = True,
     loss: float = 0.0,
     seed: int = 1,
+    offer: str | None = None,
 ) -> Iterator[Cell]:
     """Every page and mode over every RTT and link."""
     for page, rtt_ms, (topology, down, up), mode in product(PAGES, rtts, links, MODES):
@@ -76,12 +90,15 @@ def cells(
             "loss": loss,
             "seed": seed,
         }
-        yield {"page": page, "path": path, "mode": mode, "keep_alive": keep_alive}
+        cell = {"page": page, "path": path, "mode": mode, "keep_alive": keep_alive}
+        yield {**cell, "offer": offer} if offer else cell
 
 
 def job(cell: Cell) -> dict[str, Any]:
     """What both engines are asked for."""
+    secure = {"scheme": "https", "tls": OFFERS[cell["offer"]]} if "offer" in cell else {}
     return {
+        **secure,
         "path": cell["path"],
         "mode": cell["mode"],
         "cookies": "warm",
@@ -134,7 +151,10 @@ def group(cell: Cell) -> str:
     rates = f"{path['down_bps'] / 1e6:g}/{path['up_bps'] / 1e6:g}"
     keep = "keep" if cell["keep_alive"] else "close"
     loss = f" loss {path['loss']:g}" if path["loss"] else ""
-    return f"{cell['page']:9} {path['topology']} {path['rtt_ms']:3g} ms {rates} {keep} {cell['mode']}{loss}"
+    tls = f" TLS {cell['offer']}" if "offer" in cell else ""
+    return (
+        f"{cell['page']:9} {path['topology']} {path['rtt_ms']:3g} ms {rates} {keep} {cell['mode']}{loss}{tls}"
+    )
 
 
 def main() -> int:
@@ -146,7 +166,8 @@ def main() -> int:
     parser.add_argument("--worst", type=int, default=100, help="cells to print")
     options = parser.parse_args()
     todo = list(SETS[options.set]())
-    pages = {page.page.name: page.page.to_json() for page in (under("http", p) for p in open_pages(PAGES))}
+    scheme = "https" if options.set == "tls" else "http"
+    pages = {page.page.name: page.page.to_json() for page in (under(scheme, p) for p in open_pages(PAGES))}
     measured = emulated(todo, pages, options.kept, options.jobs)
     simulators = {name: _core.Simulator(text) for name, text in pages.items()}
     groups: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}

@@ -6,7 +6,7 @@ mod record;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use firstflight_loader::{Config, NANOS_PER_MS, TlsOptions};
+use firstflight_loader::{Config, Mode, NANOS_PER_MS, OriginRtt, TlsOptions};
 use firstflight_page::{Page, Scheme};
 use firstflight_path::PathConfig;
 use serde::{Deserialize, Serialize};
@@ -92,27 +92,6 @@ pub enum Client {
     Loader,
     /// Somebody else's program.
     Command(Command),
-}
-
-/// How far each origin is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OriginRtt {
-    /// All are as far as the path is long.
-    #[default]
-    Path,
-    /// The nearest one is; the others are farther by as much as in the recording.
-    Recorded,
-}
-
-/// The transport treatment under test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// Plain TCP.
-    Tcp,
-    /// TCP Fast Open.
-    Tfo,
 }
 
 /// Which cookies the client has when the load begins.

@@ -50,9 +50,11 @@ mod record;
 mod timers;
 mod tls;
 mod transfer;
+mod treatment;
 
 pub use interface::{Command, Config, ConnId, Event, NANOS_PER_MS, Nanos, OriginId};
 pub use loader::Loader;
 pub use plan::Plan;
 pub use record::{ConnectionRecord, LoadRecord, RequestRecord};
 pub use tls::{TlsOptions, TlsVersion};
+pub use treatment::{Mode, OriginRtt};

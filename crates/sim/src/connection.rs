@@ -1,12 +1,12 @@
 //! One connection: a client and a server, each at its end, and what the wire saw of it.
 
-use firstflight_loader::{ConnId, OriginId, TlsOptions};
+use firstflight_loader::{ConnId, Mode, OriginId, TlsOptions};
 use firstflight_path::Nanos;
 
 use crate::channel::Channel;
 use crate::client::{Browser, Client};
 use crate::host::Host;
-use crate::job::{Job, Mode};
+use crate::job::Job;
 use crate::ledger::Entry;
 use crate::page::Site;
 use crate::segment::{FastOpen, Segment};

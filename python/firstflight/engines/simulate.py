@@ -87,6 +87,8 @@ class Simulator:
 def _job(planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
     limit_ms = time_limit_ms(planned.path, sum(resource.body_bytes for resource in page.page.resources))
     return {
+        "scheme": planned.scheme,
+        "tls": {"post_quantum": planned.post_quantum},
         "path": planned.path.to_json(planned.seed),
         "mode": planned.mode,
         "cookies": planned.cookies,

@@ -235,10 +235,6 @@ class Plan(BaseModel):
             raise BadValueError(
                 f"client: {self.client} cannot be simulated", "use --client loader, or --engine emulate"
             )
-        if self.engine == "simulate" and self.scheme != "http":
-            raise BadValueError(
-                f"scheme: {self.scheme} cannot be simulated", "use --scheme http, or --engine emulate"
-            )
         return self
 
     @model_validator(mode="after")
