@@ -93,7 +93,6 @@ def test_the_stored_plan_can_be_run_again(engine: EngineDouble) -> None:
         ["--client", "lynx"],
         ["--engine", "dream"],
         ["--engine", "simulate", "--client", "chromium"],
-        ["--engine", "simulate", "--scheme", "https"],
         ["--cookies", "stale"],
         ["--repeats", "0"],
         ["--jobs", "many"],
