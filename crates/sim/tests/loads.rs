@@ -11,8 +11,8 @@ fn job(path: &serde_json::Value, mode: &str, keep_alive: bool) -> Job {
 }
 
 /// A document and a chain behind it, each resource discovered by the one before.
-fn chain(length: usize, body_bytes: u64) -> SimPage {
-    let resource = |index: usize| {
+fn chain(bodies: &[u64]) -> SimPage {
+    let resource = |(index, body_bytes): (usize, &u64)| {
         let mut resource = json!({
             "url": format!("http://a.test/{index}"),
             "kind": if index == 0 { "document" } else { "script" },
@@ -24,7 +24,7 @@ fn chain(length: usize, body_bytes: u64) -> SimPage {
         }
         resource
     };
-    let resources: Vec<_> = (0..length).map(resource).collect();
+    let resources: Vec<_> = bodies.iter().enumerate().map(resource).collect();
     let page = json!({"format": "firstflight-profile/1", "name": "chain", "resources": resources});
     SimPage::new(&Page::from_json(&page.to_string()).unwrap())
 }
@@ -46,7 +46,7 @@ fn plt(record: &Record) -> f64 {
 
 #[test]
 fn a_chain_of_ten_takes_a_round_trip_each_and_one_for_the_handshake() {
-    let (page, path) = (chain(10, 800), json!({"rtt_ms": 75}));
+    let (page, path) = (chain(&[800; 10]), json!({"rtt_ms": 75}));
     let load = |mode| plt(&simulate(&page, &job(&path, mode, true)).unwrap());
     assert!((load("tcp") - 11.0 * 75.0).abs() < 1.0, "{}", load("tcp"));
     assert!((load("tfo") - 10.0 * 75.0).abs() < 1.0, "{}", load("tfo"));
@@ -54,7 +54,7 @@ fn a_chain_of_ten_takes_a_round_trip_each_and_one_for_the_handshake() {
 
 #[test]
 fn without_keep_alive_every_request_pays_for_a_handshake_and_fast_open_saves_it() {
-    let (page, path) = (chain(10, 800), json!({"rtt_ms": 75}));
+    let (page, path) = (chain(&[800; 10]), json!({"rtt_ms": 75}));
     let load = |mode| plt(&simulate(&page, &job(&path, mode, false)).unwrap());
     assert!((load("tcp") - 20.0 * 75.0).abs() < 1.0, "{}", load("tcp"));
     assert!((load("tfo") - 10.0 * 75.0).abs() < 1.0, "{}", load("tfo"));
@@ -62,11 +62,20 @@ fn without_keep_alive_every_request_pays_for_a_handshake_and_fast_open_saves_it(
 
 #[test]
 fn a_transfer_takes_at_least_its_bytes_at_the_rate_of_the_link() {
-    let page = chain(1, 500_000);
+    let page = chain(&[500_000; 1]);
     let path = json!({"rtt_ms": 20, "down_bps": 4_000_000, "up_bps": 1_000_000});
     let took = plt(&simulate(&page, &job(&path, "tcp", true)).unwrap());
     let least = 500_000.0 * 8.0 / 4_000.0;
     assert!(took > least && took < 1.15 * least + 100.0, "{took} {least}");
+}
+
+#[test]
+fn a_burst_beyond_the_send_buffer_waits_for_the_first_acknowledgment() {
+    let path = json!({"rtt_ms": 100});
+    // The first response opens the window to 39 segments; the buffer has room for fewer.
+    let load = |second| plt(&simulate(&chain(&[41_000, second]), &job(&path, "tcp", true)).unwrap());
+    assert!((load(30_000) - 400.0).abs() < 5.0, "{}", load(30_000));
+    assert!((load(50_000) - 500.0).abs() < 5.0, "{}", load(50_000));
 }
 
 #[test]

@@ -62,6 +62,7 @@ impl Socket {
     pub(super) fn after_ack(&mut self, now: Nanos, segment: &Segment) {
         self.on_data(now, segment);
         self.push(now);
+        self.check_space(now);
         self.acknowledge(now);
     }
 

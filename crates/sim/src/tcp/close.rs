@@ -17,10 +17,7 @@ impl Socket {
         match self.state {
             State::Closed | State::SynSent => self.die(),
             _ if self.has_fin => {}
-            _ => {
-                self.has_fin = true;
-                self.push(now);
-            }
+            _ => self.end_stream(now),
         }
     }
 

@@ -17,10 +17,14 @@ mod output;
 mod rack;
 mod receive;
 mod recovery;
+mod reduction;
 mod reno;
 mod rtt;
 mod scoreboard;
+mod send_buffer;
+mod timeout;
 mod timers;
+mod undo;
 mod window;
 
 use std::collections::VecDeque;
@@ -38,6 +42,7 @@ use receive::Reassembly;
 use recovery::Recovery;
 use rtt::Rtt;
 use scoreboard::Scoreboard;
+use send_buffer::SendBuffer;
 use timers::Timers;
 use window::ReceiveWindow;
 
@@ -81,12 +86,13 @@ pub(crate) struct Socket {
     state: State,
     out: VecDeque<Segment>,
 
-    /// SND.UNA, SND.NXT, and the end of what the application has written.
+    /// SND.UNA, SND.NXT, and the end of what is in the send buffer.
     acked: Seq,
     next: Seq,
     written: Seq,
     /// A FIN follows what was written.
     has_fin: bool,
+    send_buffer: SendBuffer,
     peer_window_end: Seq,
     max_peer_window: u64,
     last_sent_at: Nanos,
@@ -148,6 +154,7 @@ impl Socket {
             next: 0,
             written: 1,
             has_fin: false,
+            send_buffer: SendBuffer::default(),
             peer_window_end: 0,
             max_peer_window: 0,
             last_sent_at: 0,
@@ -221,8 +228,7 @@ impl Socket {
             let idle = now.saturating_sub(self.last_sent_at);
             self.window.on_resume(now, idle, self.rtt.rto);
         }
-        self.written += bytes;
-        self.push(now);
+        self.buffer(now, bytes);
     }
 
     /// A segment arrives.

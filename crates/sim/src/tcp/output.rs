@@ -26,6 +26,12 @@ struct Burst {
 impl Socket {
     /// Sends what can be sent.
     pub(super) fn push(&mut self, now: Nanos) {
+        self.push_bursts(now, u32::MAX);
+    }
+
+    /// As [`Self::push`], but no more than so many bursts.
+    pub(super) fn push_bursts(&mut self, now: Nanos, most: u32) {
+        let mut bursts = 0;
         let mut sent = 0;
         let mut is_limited = false;
         let mut burst = Burst::default();
@@ -38,6 +44,10 @@ impl Socket {
                 break;
             }
             if burst.left == 0 {
+                if bursts == most {
+                    break;
+                }
+                bursts += 1;
                 burst = self.next_burst();
             }
             burst.left -= 1;

@@ -204,4 +204,20 @@ impl Socket {
         self.recovery.probe_is_resent = true;
         true
     }
+
+    /// What an acknowledgment says of the loss probe: `tcp_process_tlp_ack`.
+    pub(super) fn on_probe_acked(&mut self, acked: Seq, ack: &Ack) {
+        let Some(probe) = self.recovery.probe else { return };
+        if acked < probe {
+            return;
+        }
+        if !self.recovery.probe_is_resent || ack.probe_duplicate {
+            self.recovery.probe = None;
+        } else if acked > probe {
+            // The probe repaired a loss: the window pays for it.
+            self.reduce_at_once();
+        } else if !(ack.advances || ack.not_dup || ack.data_sacked) {
+            self.recovery.probe = None;
+        }
+    }
 }

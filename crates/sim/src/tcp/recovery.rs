@@ -1,7 +1,7 @@
-//! Recovery from loss: fast retransmit with PRR, timeouts, and taking back what was done in error.
+//! Recovery from loss: what an acknowledgment says of it, and sending again what was lost.
 //!
-//! `tcp_fastretrans_alert` and what it calls in `net/ipv4/tcp_input.c`; PRR after RFC 6937, F-RTO after RFC 5682,
-//! undo by timestamps after RFC 3522 (Eifel) and by D-SACK after RFC 3708.
+//! `tcp_fastretrans_alert` in `net/ipv4/tcp_input.c`, `tcp_xmit_retransmit_queue` in `net/ipv4/tcp_output.c`. Timeouts are
+//! in `timeout.rs`, the window's reduction in `reduction.rs`, what is taken back in `undo.rs`.
 
 use firstflight_path::Nanos;
 
@@ -13,7 +13,7 @@ use crate::segment::{Range, Seq};
 
 /// `enum tcp_ca_state`, without explicit congestion notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Phase {
+pub(super) enum Phase {
     #[default]
     Open,
     Disorder,
@@ -35,20 +35,20 @@ pub(super) enum Resume {
 /// Where the sender is in the face of loss.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Recovery {
-    phase: Phase,
+    pub(super) phase: Phase,
     /// SND.NXT when the phase began: it ends when this is acknowledged.
     pub(super) high: Seq,
     /// SND.UNA when the phase began, as long as it may be taken back.
-    undo_from: Option<Seq>,
+    pub(super) undo_from: Option<Seq>,
     /// Retransmissions not yet known to be superfluous; negative: none was made.
-    undo_resent: i64,
+    pub(super) undo_resent: i64,
     /// Timestamp of the first retransmission, ms.
-    first_resent: Option<Nanos>,
-    prior_window: u32,
-    prior_threshold: Option<u32>,
-    delivered: u32,
-    sent: u32,
-    is_frto: bool,
+    pub(super) first_resent: Option<Nanos>,
+    pub(super) prior_window: u32,
+    pub(super) prior_threshold: Option<u32>,
+    pub(super) delivered: u32,
+    pub(super) sent: u32,
+    pub(super) is_frto: bool,
     /// SND.NXT when a loss probe was sent.
     pub(super) probe: Option<Seq>,
     /// The probe was a segment sent again.
@@ -96,7 +96,6 @@ impl Recovery {
         }
     }
 }
-
 impl Socket {
     /// An acknowledgment that hints at loss, or any while there is some: `tcp_fastretrans_alert`.
     pub(super) fn on_dubious_ack(&mut self, now: Nanos, ack: &mut Ack) -> Resume {
@@ -161,7 +160,7 @@ impl Socket {
     }
 
     /// `tcp_try_keep_open`.
-    fn keep_open(&mut self) {
+    pub(super) fn keep_open(&mut self) {
         let is_disordered = self.board.sacked + self.board.lost + self.board.resent > 0;
         let phase = if is_disordered {
             Phase::Disorder
@@ -186,193 +185,10 @@ impl Socket {
         self.recovery.phase = Phase::Recovery;
     }
 
-    fn mark_undo(&mut self) {
+    pub(super) fn mark_undo(&mut self) {
         self.recovery.undo_from = Some(self.acked);
         let resent = i64::from(self.board.resent);
         self.recovery.undo_resent = if resent > 0 { resent } else { -1 };
-    }
-
-    /// `tcp_init_cwnd_reduction`.
-    fn start_reduction(&mut self) {
-        self.recovery.high = self.next;
-        self.recovery.probe = None;
-        self.recovery.prior_window = self.window.cwnd;
-        self.recovery.delivered = 0;
-        self.recovery.sent = 0;
-        self.window.forget_credit();
-        self.window.ssthresh = self.window.threshold_after_loss();
-    }
-
-    /// Proportional rate reduction: `tcp_cwnd_reduction`.
-    pub(super) fn reduce_window(&mut self, ack: &Ack, newly_lost: u32) {
-        let recovery = &mut self.recovery;
-        if ack.delivered == 0 || recovery.prior_window == 0 {
-            return;
-        }
-        recovery.delivered += ack.delivered;
-        let in_flight = self.board.in_flight();
-        let threshold = self.window.ssthresh;
-        let mut count = if in_flight > threshold {
-            let share = u64::from(threshold) * u64::from(recovery.delivered);
-            (share.div_ceil(u64::from(recovery.prior_window)) as u32).saturating_sub(recovery.sent)
-        } else {
-            let mut count = recovery
-                .delivered
-                .saturating_sub(recovery.sent)
-                .max(ack.delivered);
-            count += u32::from(ack.advances && newly_lost == 0);
-            count.min(threshold - in_flight)
-        };
-        count = count.max(u32::from(recovery.sent == 0));
-        self.window.cwnd = in_flight + count;
-    }
-
-    /// `tcp_end_cwnd_reduction`.
-    fn end_reduction(&mut self) {
-        if self.recovery.phase == Phase::Reduced || self.recovery.undo_from.is_some() {
-            self.window.cwnd = self.window.ssthresh;
-        }
-    }
-
-    /// `tcp_may_undo`: all retransmissions came twice, or the acknowledgment answers the original.
-    fn may_undo(&self, ack: &Ack) -> bool {
-        self.recovery.undo_from.is_some() && (self.recovery.undo_resent == 0 || self.is_original(ack))
-    }
-
-    /// `tcp_packet_delayed`.
-    fn is_original(&self, ack: &Ack) -> bool {
-        self.recovery
-            .first_resent
-            .is_some_and(|first| ack.echo > 0 && ack.echo < first)
-    }
-
-    /// `tcp_undo_cwnd_reduction`.
-    fn undo_window(&mut self, forget_losses: bool) {
-        if forget_losses {
-            self.board.forget_losses();
-        }
-        if let Some(threshold) = self.recovery.prior_threshold {
-            self.window.cwnd = self.window.cwnd.max(self.recovery.prior_window);
-            self.window.ssthresh = self.window.ssthresh.max(threshold);
-        }
-        self.recovery.undo_from = None;
-        self.rack.force();
-    }
-
-    fn undo_recovery(&mut self, ack: &Ack) {
-        if self.may_undo(ack) {
-            self.undo_window(false);
-        }
-    }
-
-    /// `tcp_try_undo_partial`: a part of what was taken for lost arrives late.
-    fn undo_partially(&mut self, ack: &Ack) -> bool {
-        if self.recovery.undo_from.is_none() || !self.is_original(ack) {
-            return false;
-        }
-        if self.board.resent > 0 {
-            return true;
-        }
-        self.recovery.first_resent = None;
-        self.undo_window(true);
-        self.recovery.phase = Phase::Disorder;
-        self.keep_open();
-        true
-    }
-
-    fn undo_by_duplicates(&mut self) {
-        if self.recovery.undo_from.is_some() && self.recovery.undo_resent == 0 {
-            self.undo_window(false);
-            if self.recovery.phase == Phase::Recovery {
-                self.recovery.phase = Phase::Disorder;
-                self.keep_open();
-            }
-        }
-    }
-
-    /// The retransmission timeout: `tcp_retransmit_timer` and `tcp_enter_loss`.
-    pub(super) fn on_retransmission_timeout(&mut self, now: Nanos) {
-        if self.board.is_empty() {
-            return;
-        }
-        self.timeouts += 1;
-        if self.timeouts > super::close::MAX_TIMEOUTS {
-            return self.die();
-        }
-        self.enter_loss(now);
-        self.resend(now, 0);
-        self.rtt.back_off();
-        self.set_timer(now, self.rtt.rto, Pending::Retransmit);
-    }
-
-    pub(super) fn enter_loss(&mut self, now: Nanos) {
-        for index in 0..self.board.len() {
-            let is_recent = index > 0
-                && self
-                    .board
-                    .get(index)
-                    .is_some_and(|flight| self.is_recent(now, flight));
-            if !is_recent {
-                self.board.mark_lost(index);
-            }
-        }
-        let recovery = &self.recovery;
-        let is_new = !recovery.is_recovering();
-        let starts = matches!(recovery.phase, Phase::Open | Phase::Disorder)
-            || recovery.high <= self.acked
-            || (recovery.phase == Phase::Loss && self.timeouts <= 1);
-        if starts {
-            self.recovery.prior_threshold = Some(self.window.threshold());
-            self.recovery.prior_window = self.window.cwnd;
-            self.window.ssthresh = self.window.threshold_after_loss();
-            self.mark_undo();
-        }
-        self.window.cwnd = self.board.in_flight() + 1;
-        self.window.forget_credit();
-        self.window.on_timeout(now, self.next);
-        self.recovery.phase = Phase::Loss;
-        self.recovery.high = self.next;
-        self.recovery.probe = None;
-        self.recovery.is_frto = is_new || self.timeouts > 1;
-    }
-
-    /// `tcp_process_loss`.
-    fn on_ack_after_timeout(&mut self, ack: &Ack) -> Resume {
-        let is_recovered = self.acked >= self.recovery.high;
-        if ack.advances && self.undo_loss(ack, false) {
-            return Resume::Nothing;
-        }
-        if self.recovery.is_frto {
-            if ack.original_acked && self.undo_loss(ack, true) {
-                return Resume::Nothing;
-            }
-            if self.next > self.recovery.high {
-                self.recovery.is_frto &= ack.not_dup && !ack.data_sacked;
-            } else if ack.advances && !is_recovered {
-                self.recovery.high = self.next;
-                if self.has_unsent() && self.peer_window_end > self.next {
-                    return Resume::New;
-                }
-                self.recovery.is_frto = false;
-            }
-        }
-        if is_recovered {
-            self.undo_recovery(ack);
-            self.recovery.phase = Phase::Open;
-            return Resume::Nothing;
-        }
-        Resume::Lost
-    }
-
-    /// `tcp_try_undo_loss`.
-    fn undo_loss(&mut self, ack: &Ack, frto: bool) -> bool {
-        if !frto && !self.may_undo(ack) {
-            return false;
-        }
-        self.undo_window(true);
-        self.timeouts = 0;
-        self.recovery.phase = Phase::Open;
-        true
     }
 
     /// `tcp_xmit_recovery`.
@@ -419,24 +235,5 @@ impl Socket {
         self.recovery.first_resent.get_or_insert(now / MS);
         self.recovery.undo_resent = self.recovery.undo_resent.max(0) + 1;
         self.transmit_flight(now, &flight);
-    }
-
-    /// What an acknowledgment says of the loss probe: `tcp_process_tlp_ack`.
-    pub(super) fn on_probe_acked(&mut self, acked: Seq, ack: &Ack) {
-        let Some(probe) = self.recovery.probe else { return };
-        if acked < probe {
-            return;
-        }
-        if !self.recovery.probe_is_resent || ack.probe_duplicate {
-            self.recovery.probe = None;
-        } else if acked > probe {
-            // The probe repaired a loss: the window pays for it.
-            self.start_reduction();
-            self.recovery.phase = Phase::Reduced;
-            self.end_reduction();
-            self.keep_open();
-        } else if !(ack.advances || ack.not_dup || ack.data_sacked) {
-            self.recovery.probe = None;
-        }
     }
 }

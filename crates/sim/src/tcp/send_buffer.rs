@@ -1,0 +1,136 @@
+//! The send buffer: what the application may write before the peer acknowledges it.
+//!
+//! `tcp_sendmsg_locked` in `net/ipv4/tcp.c`, `tcp_sndbuf_expand` and `tcp_new_space` in `net/ipv4/tcp_input.c`. It
+//! shows where a connection whose window has grown writes a long response at once: the buffer has room for some
+//! thirty segments until an acknowledgment makes it grow, so the rest comes a round trip later. Left out:
+//! `tcp_wmem`'s upper bound, memory pressure.
+
+use firstflight_path::Nanos;
+
+use super::{MSS, Socket};
+use crate::segment::Seq;
+
+/// What a segment may take of the buffer at most: headers and data rounded up to a power of two, and the skb.
+const SEGMENT: u64 = 2_304;
+/// What an skb takes beside its data.
+const OVERHEAD: u64 = 896;
+/// `TCP_INIT_CWND`: segments that the buffer has room for at least, twice.
+const LEAST: u32 = 10;
+/// `GSO_MAX_SIZE` less the headers.
+const MAX_SKB: u64 = 65_216;
+
+/// The send buffer.
+#[derive(Debug)]
+pub(super) struct SendBuffer {
+    /// `sk_sndbuf`.
+    size: u64,
+    /// Bytes that the application could not write yet.
+    waiting: u64,
+    /// The application will write no more.
+    is_closing: bool,
+    /// What was pushed at last (`pushed_seq`).
+    pushed: Seq,
+    /// Where the last skb begins.
+    tail: Seq,
+}
+
+impl Default for SendBuffer {
+    fn default() -> Self {
+        Self {
+            size: room(LEAST),
+            waiting: 0,
+            is_closing: false,
+            pushed: 1,
+            tail: 1,
+        }
+    }
+}
+
+fn room(segments: u32) -> u64 {
+    2 * u64::from(segments.max(LEAST)) * SEGMENT
+}
+
+impl Socket {
+    /// The application writes `bytes`: as much as there is room for now, the rest when there is.
+    pub(super) fn buffer(&mut self, now: Nanos, bytes: u64) {
+        self.send_buffer.waiting += bytes;
+        self.fill(now);
+    }
+
+    /// A FIN follows what the application still has to write.
+    pub(super) fn end_stream(&mut self, now: Nanos) {
+        self.send_buffer.is_closing = true;
+        self.fill(now);
+    }
+
+    /// An acknowledgment made room: `tcp_check_space`.
+    pub(super) fn check_space(&mut self, now: Nanos) {
+        if self.send_buffer.waiting == 0 {
+            return;
+        }
+        if self.board.in_flight() < self.window.cwnd {
+            self.send_buffer.size = self.send_buffer.size.max(room(self.window.cwnd));
+        }
+        // `sk_stream_is_writeable`.
+        let queued = self.queued();
+        if self.send_buffer.size >= queued + queued / 2 {
+            self.fill(now);
+        }
+    }
+
+    fn fill(&mut self, now: Nanos) {
+        while self.send_buffer.waiting > 0 {
+            let mut left = self.skb_room();
+            if left == 0 {
+                if self.queued() >= self.send_buffer.size {
+                    return self.push(now);
+                }
+                self.send_buffer.tail = self.written;
+                left = self.skb_goal();
+            }
+            let taken = left.min(self.send_buffer.waiting);
+            self.send_buffer.waiting -= taken;
+            self.written += taken;
+            if taken == left {
+                self.push_full_skb(now);
+            }
+        }
+        self.has_fin |= self.send_buffer.is_closing;
+        self.send_buffer.pushed = self.written;
+        self.push(now);
+    }
+
+    /// `forced_push` and `tcp_push_one`: once half the peer's window was written everything goes; else, if nothing
+    /// waits before it, one burst.
+    fn push_full_skb(&mut self, now: Nanos) {
+        if self.written > self.send_buffer.pushed + self.max_peer_window / 2 {
+            self.send_buffer.pushed = self.written;
+            self.push(now);
+        } else if self.next >= self.send_buffer.tail {
+            self.push_bursts(now, 1);
+        }
+    }
+
+    /// Room in the last skb; none once all of it was sent.
+    fn skb_room(&self) -> u64 {
+        let unsent = self.written - self.next.max(self.send_buffer.tail).min(self.written);
+        if unsent == 0 {
+            0
+        } else {
+            self.skb_goal().saturating_sub(unsent)
+        }
+    }
+
+    /// `tcp_xmit_size_goal`: whole segments, up to half the peer's window.
+    fn skb_goal(&self) -> u64 {
+        let most = MAX_SKB.min(self.max_peer_window / 2).max(u64::from(MSS));
+        most / u64::from(MSS) * u64::from(MSS)
+    }
+
+    /// `sk_wmem_queued`: what is not acknowledged, and the skbs around it, which mostly hold two segments when sent.
+    fn queued(&self) -> u64 {
+        let unsent = self.written.saturating_sub(self.next);
+        let skbs = u64::from(self.board.out().div_ceil(2)) + unsent.div_ceil(self.skb_goal());
+        self.written - self.acked.max(1).min(self.written) + skbs * OVERHEAD
+    }
+}
