@@ -19,6 +19,7 @@ class Measured:
         improvement: Of the medians, signed.
         low: Lower end of its 95 % interval over pairs.
         high: Upper end.
+        late_ms: How late the relay was at most, in any of these loads.
     """
 
     number: int
@@ -34,6 +35,7 @@ class Measured:
     improvement: float
     low: float
     high: float
+    late_ms: float
 
 
 def write(file: Path, rows: list[Measured]) -> None:
@@ -69,4 +71,5 @@ def _row(line: dict[str, str]) -> Measured:
         improvement=float(line["improvement"]),
         low=float(line["low"]),
         high=float(line["high"]),
+        late_ms=float(line["late_ms"]),
     )

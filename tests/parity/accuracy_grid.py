@@ -1,14 +1,17 @@
 """The grid: conditions drawn by a seed over pages, paths and servers, so that nobody chose the easy ones."""
 
+import json
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path as FilePath
 from typing import TypeVar
 
+from firstflight import _core
 from firstflight.engines.task import Path, PlannedLoad, Queue
 from firstflight.experiment.plan import PAPER_PAGES
+from firstflight.pages import LoadedPage, Page, load_page
 
 _T = TypeVar("_T")
 
@@ -22,7 +25,7 @@ RATES_BPS = (1_500_000, 4_000_000, 10_000_000, 50_000_000)
 UPLINK = 4
 """An access link is that much slower upwards."""
 LOSSES = (0.0, 0.005, 0.02)
-REPEATS = {0.0: 3, 0.005: 9, 0.02: 15}
+REPEATS = {0.0: 3, 0.005: 14, 0.02: 15}
 """Loads of a cell by loss: where dice decide, a median needs more of them."""
 
 CORPUS_PAGES = 40
@@ -83,9 +86,11 @@ def fits(requests: int, wire_bytes: int) -> bool:
     return SMALLEST <= requests <= LARGEST and wire_bytes <= HEAVIEST_BYTES
 
 
-def page_spec(name: str, corpus: FilePath) -> str:
-    """PAGE for a name in the grid."""
-    return name if name in PAPER_PAGES else str(corpus / name)
+def open_page(name: str, corpus: FilePath) -> LoadedPage:
+    """A page of the grid as both clocks load it: in the clear."""
+    (recorded,) = load_page(name if name in PAPER_PAGES else str(corpus / name))
+    fields = json.loads(_core.in_the_clear(recorded.page.to_json()))
+    return replace(recorded, page=Page.from_fields(fields))
 
 
 def _path(rtt_ms: float, rate_bps: int, loss: float, topology: str) -> Path:

@@ -20,6 +20,8 @@ BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
 """Between these two the document is made, not written."""
 
 MODELS = ("simulated", "lantern", "naive")
+CHANCE = "chance alone"
+"""The simulator against itself, with other dice and as few loads as were measured."""
 WORST = 10
 
 Rows = Sequence[tuple[Measured, Predicted]]
@@ -71,6 +73,7 @@ def _tables() -> list[str]:
     for name, test in chosen.items():
         some = [row for row in rows if test(row[0])]
         lines += [_line(name, model, figures(model, some)) for model in MODELS]
+        lines += [_chance(name, some)] * any(row.loss for row, _ in some)
     worst = compare(_predicted("simulated", rows), _measured(rows), on=["number"]).head(WORST)
     by_number = {row.number: row for row, _ in rows}
     lines += ["", f"The {WORST} conditions that the simulator gets most wrong:", ""]
@@ -81,7 +84,7 @@ def _tables() -> list[str]:
     return [*lines, *(_worst(by_number[cell["number"]], cell) for cell in worst.to_dicts())]
 
 
-def _line(conditions: str, model: str, found: Accuracy) -> str:
+def _line(conditions: str, model: str, found: Accuracy, *, signs: bool = True) -> str:
     plt = (
         ("-", "-", "-")
         if model == "naive"
@@ -91,9 +94,19 @@ def _line(conditions: str, model: str, found: Accuracy) -> str:
             _correlation(found.plt_spearman),
         )
     )
-    sign = "-" if found.sign_agreement is None else f"{_percent(found.sign_agreement)} of {found.clear_cells}"
+    has_signs = signs and found.sign_agreement is not None
+    sign = f"{_percent(found.sign_agreement or 0)} of {found.clear_cells}" if has_signs else "-"
     change = f"{found.improvement_error_median_pp:.2f} points"
     return f"| {' | '.join([conditions, model, str(2 * found.cells), *plt, change, sign])} |"
+
+
+def _chance(conditions: str, rows: Rows) -> str:
+    again = pl.DataFrame(
+        {"number": row.number, "tcp_ms": row.again_tcp_ms, "tfo_ms": row.again_tfo_ms} for _, row in rows
+    )
+    return _line(
+        conditions, CHANCE, accuracy(_predicted("simulated", rows), again, on=["number"]), signs=False
+    )
 
 
 def _worst(row: Measured, cell: dict[str, float]) -> str:

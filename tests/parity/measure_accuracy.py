@@ -7,7 +7,6 @@ measures those pages anew that an importer now reads otherwise.
 """
 
 import argparse
-import hashlib
 import json
 import statistics
 import sys
@@ -16,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from accuracy_baseline import BASELINE, Measured, write
-from accuracy_grid import MODES, REPEATS, Condition, choose, conditions, fits, page_spec
+from accuracy_grid import MODES, REPEATS, Condition, choose, conditions, fits, open_page
 
 from firstflight.analysis.statistics import improvement
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.task import PlannedLoad
 from firstflight.errors import PageInputError
+from firstflight.experiment.environment import fingerprint
 from firstflight.pages import LoadedPage, load_page
 
 Line = dict[str, Any]
@@ -39,9 +39,9 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=12)
     options = parser.parse_args()
     grid = conditions(choose(candidates(options.corpus)))
-    pages = {c.page: load_page(page_spec(c.page, options.corpus))[0] for c in grid}
-    digests = {name: digest(page) for name, page in pages.items()}
-    made = {line["load_id"] for line in read(options.journal) if line["digest"] == digests[line["page"]]}
+    pages = {name: open_page(name, options.corpus) for name in {condition.page for condition in grid}}
+    digests = {name: fingerprint(loaded.page) for name, loaded in pages.items()}
+    made = {line["load_id"] for line in read(options.journal) if counts(line, digests)}
     todo = [load for load in every_load(grid) if load.load_id not in made]
     engine = Emulator()
     with ThreadPoolExecutor(options.jobs) as pool, options.journal.open("a") as journal:
@@ -51,7 +51,7 @@ def main() -> int:
             journal.write(json.dumps(line) + "\n")
             journal.flush()
             sys.stderr.write(f"\r{number} of {len(todo)}")
-    lines = [line for line in read(options.journal) if line["digest"] == digests[line["page"]]]
+    lines = [line for line in read(options.journal) if counts(line, digests)]
     write(BASELINE, summarise(grid, lines))
     return 0
 
@@ -62,9 +62,10 @@ def candidates(corpus: Path) -> list[str]:
     return [str(file.relative_to(corpus)) for file in files if _fits(file)]
 
 
-def digest(page: LoadedPage) -> str:
-    """What tells a page from the same page, read otherwise."""
-    return hashlib.sha256(page.page.to_json().encode()).hexdigest()[:16]
+def counts(line: Line, digests: dict[str, str]) -> bool:
+    """Whether a load came to its end, of the page as it is read today, over a relay that was on time."""
+    is_good = line["status"] == "ok" and not line["relay"].get("late")
+    return is_good and line["digest"] == digests[line["page"]]
 
 
 def every_load(grid: list[Condition]) -> list[PlannedLoad]:
@@ -96,16 +97,17 @@ def measure(engine: Emulator, load: PlannedLoad, page: LoadedPage) -> Line:
 
 def summarise(grid: list[Condition], lines: list[Line]) -> list[Measured]:
     """A row for every condition that has pairs of loads which both came to their end."""
-    times = {line["load_id"]: line["plt_ms"] for line in lines if line["status"] == "ok"}
-    return [row for condition in grid if (row := _row(condition, times))]
+    loads = {line["load_id"]: line for line in lines}
+    return [row for condition in grid if (row := _row(condition, loads))]
 
 
-def _row(condition: Condition, times: dict[str, float]) -> Measured | None:
-    names = [[condition.planned(mode, repeat, "emulate").load_id for mode in MODES] for repeat in range(99)]
-    pairs = [(times[tcp], times[tfo]) for tcp, tfo in names if tcp in times and tfo in times]
+def _row(condition: Condition, loads: dict[str, Line]) -> Measured | None:
+    repeats = range(REPEATS[condition.path.loss])
+    names = [[condition.planned(mode, repeat, "emulate").load_id for mode in MODES] for repeat in repeats]
+    pairs = [(loads[tcp], loads[tfo]) for tcp, tfo in names if tcp in loads and tfo in loads]
     if len(pairs) < 2:
         return None
-    tcp_ms, tfo_ms = ([pair[mode] for pair in pairs] for mode in (0, 1))
+    tcp_ms, tfo_ms = ([pair[mode]["plt_ms"] for pair in pairs] for mode in (0, 1))
     gain = improvement(tcp_ms, tfo_ms)
     assert gain["point"] is not None and gain["low"] is not None and gain["high"] is not None
     return Measured(
@@ -122,6 +124,7 @@ def _row(condition: Condition, times: dict[str, float]) -> Measured | None:
         improvement=gain["point"],
         low=gain["low"],
         high=gain["high"],
+        late_ms=max(load["relay"]["late_max_ms"] for pair in pairs for load in pair),
     )
 
 

@@ -10,13 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from accuracy_baseline import read as read_measured
-from accuracy_grid import Condition, conditions, page_spec
+from accuracy_grid import Condition, conditions, open_page
 from accuracy_models import PREDICTED, Predicted, predict, write
 from accuracy_table import DOCUMENT, STATED, document, stated
 
 from firstflight.engines.simulate import Simulator
 from firstflight.experiment.plan import PAPER_PAGES
-from firstflight.pages import load_page
 
 
 def main(corpus: Path) -> int:
@@ -32,8 +31,8 @@ def predictions(corpus: Path) -> Iterator[Predicted]:
     measured = {row.number: row for row in read_measured()}
     simulator = Simulator()
     for condition in measured_conditions():
-        (page,) = load_page(page_spec(condition.page, corpus))
-        yield predict(condition, page, measured[condition.number], simulator)
+        loaded = open_page(condition.page, corpus)
+        yield predict(condition, loaded, measured[condition.number], simulator)
 
 
 def measured_conditions() -> list[Condition]:
