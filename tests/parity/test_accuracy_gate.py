@@ -42,7 +42,7 @@ def test_the_models_say_what_is_committed(corpus: Path) -> None:
 
 
 def test_the_simulator_is_as_near_the_kernel_as_it_has_to_be() -> None:
-    """Over all conditions but for the 95th percentile: with loss, chance alone is above its target."""
+    """Over all conditions but for the 95th percentile: at 2 % loss chance alone is above its target."""
     rows = pairs()
     everywhere = figures("simulated", rows)
     assert everywhere.plt_error_median <= 0.03
