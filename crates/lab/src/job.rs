@@ -6,7 +6,7 @@ mod record;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use firstflight_loader::{Config, Mode, NANOS_PER_MS, OriginRtt, TlsOptions};
+use firstflight_loader::{Config, Cookies, Mode, NANOS_PER_MS, OriginRtt, TlsOptions};
 use firstflight_page::{Page, Scheme};
 use firstflight_path::PathConfig;
 use serde::{Deserialize, Serialize};
@@ -92,18 +92,6 @@ pub enum Client {
     Loader,
     /// Somebody else's program.
     Command(Command),
-}
-
-/// Which cookies the client has when the load begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Cookies {
-    /// A good one for every host.
-    Warm,
-    /// None.
-    Cold,
-    /// One for every host, made with a key that the server no longer has.
-    Stale,
 }
 
 fn yes() -> bool {

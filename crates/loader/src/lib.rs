@@ -57,4 +57,4 @@ pub use loader::Loader;
 pub use plan::Plan;
 pub use record::{ConnectionRecord, LoadRecord, RequestRecord};
 pub use tls::{TlsOptions, TlsVersion};
-pub use treatment::{Mode, OriginRtt};
+pub use treatment::{Cookies, Mode, OriginRtt};

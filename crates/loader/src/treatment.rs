@@ -22,3 +22,15 @@ pub enum Mode {
     /// TCP Fast Open.
     Tfo,
 }
+
+/// Which cookies the client has when the load begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cookies {
+    /// A good one for every host.
+    Warm,
+    /// None.
+    Cold,
+    /// One for every host, made with a key that the server no longer has.
+    Stale,
+}

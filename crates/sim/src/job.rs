@@ -1,6 +1,6 @@
 //! What is to be simulated. The keys are those of the lab's jobs, where both have them.
 
-use firstflight_loader::{Config, Mode, NANOS_PER_MS, OriginRtt, TlsOptions};
+use firstflight_loader::{Config, Cookies, Mode, NANOS_PER_MS, OriginRtt, TlsOptions};
 use firstflight_page::Scheme;
 use firstflight_path::PathConfig;
 use serde::Deserialize;
@@ -65,18 +65,6 @@ pub enum Keep {
     All,
     /// How many there were.
     Loads,
-}
-
-/// Which cookies the client has when the load begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Cookies {
-    /// A good one for every host.
-    Warm,
-    /// None.
-    Cold,
-    /// One for every host, made with a key that the server no longer has.
-    Stale,
 }
 
 fn yes() -> bool {

@@ -44,7 +44,7 @@ mod tls;
 mod trace;
 mod wire;
 
-pub use job::{Cookies, Job, Keep};
+pub use job::{Job, Keep};
 pub use page::SimPage;
 pub use record::{Connection, Counts, Proof, Record, Relay, Request};
 pub use tcp::Algorithm;

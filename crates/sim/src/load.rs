@@ -5,14 +5,14 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use firstflight_loader::{Command, ConnId, Event, LoadRecord, Loader, OriginRtt};
+use firstflight_loader::{Command, ConnId, Cookies, Event, LoadRecord, Loader, OriginRtt};
 use firstflight_path::{Action, Direction, Dropped, Drops, Nanos, Network, PathConfig, PathError};
 
 use crate::client::Browser;
 use crate::clock::{JIFFY, MS, Ticks};
 use crate::connection::Connection;
 use crate::host::Host;
-use crate::job::{Cookies, Job};
+use crate::job::Job;
 use crate::ledger::Entry;
 use crate::page::{SimPage, Site};
 use crate::segment::{FastOpen, Segment};

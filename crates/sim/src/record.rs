@@ -1,9 +1,9 @@
 //! The record of a simulated load: the keys of the lab's answer.
 
-use firstflight_loader::{Mode, RequestRecord};
+use firstflight_loader::{Cookies, Mode, RequestRecord};
 use serde::Serialize;
 
-use crate::job::{Cookies, Job, Keep};
+use crate::job::{Job, Keep};
 use crate::ledger::Entry;
 use crate::load::{Loaded, START};
 use crate::page::SimPage;

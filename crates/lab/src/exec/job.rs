@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use firstflight_loader::Mode;
+use firstflight_loader::{Cookies, Mode};
 use firstflight_page::{Page, Scheme};
 use firstflight_path::PathConfig;
 use serde::{Deserialize, Serialize};
 
 use super::{Directory, Ending, Program, Streams, Traffic, lines};
-use crate::job::{Cookies, RelaySummary};
+use crate::job::RelaySummary;
 use crate::lab::{Lab, LabConfig};
 use crate::net::Transport;
 use crate::origin::{Bodies, Headers, Matching, Served};
