@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from engine_double import pages
 
-from firstflight.engines.emulate import Emulator, time_limit_ms
+from firstflight.engines.answers import time_limit_ms
+from firstflight.engines.emulate import Emulator
 from firstflight.engines.lab import Lab
 from firstflight.engines.task import EngineStoppedError, PlannedLoad, Queue
 from firstflight.engines.task import Path as EmulatedPath

@@ -1,9 +1,28 @@
-"""What all engines have in common: a load's time limit, and its record out of an engine's answer."""
+"""What all engines have in common: what they are asked, and a load's record out of what they answer."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from firstflight.engines.task import Path, PlannedLoad, Record
+from firstflight.pages import LoadedPage
+from firstflight.results.check import check_record
+
+
+def job_of(planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
+    """What the jobs of all engines say in the same words."""
+    limit_ms = time_limit_ms(planned.path, sum(resource.body_bytes for resource in page.page.resources))
+    return {
+        "scheme": planned.scheme,
+        "tls": {"post_quantum": planned.post_quantum},
+        "path": planned.path.to_json(planned.seed),
+        "origin_rtt": planned.origin_rtt,
+        "lookups": planned.lookups,
+        "mode": planned.mode,
+        "cookies": planned.cookies,
+        "keep_alive": planned.keep_alive,
+        "timeout_ms": limit_ms,
+        "request_timeout_ms": limit_ms // 4,
+    }
 
 
 def time_limit_ms(path: Path, body_bytes: int) -> int:
@@ -20,14 +39,24 @@ def failure(error: str) -> dict[str, Any]:
     return {"status": "failed", "error": error}
 
 
-def record_of(planned: PlannedLoad, started_at: str | None, answer: Mapping[str, Any]) -> Record:
-    """The record of a load.
+def record_of(
+    planned: PlannedLoad, started_at: str | None, answer: Mapping[str, Any], *, whose: str
+) -> Record:
+    """The record of a load; it failed if the answer is malformed.
 
     Args:
         planned: What was asked for.
         started_at: When it began, ISO 8601 with a time zone; `None` on a virtual clock.
         answer: What the engine said: at least `status`.
+        whose: The engine, as errors name it.
     """
+    record = _record(planned, started_at, answer)
+    if problem := check_record(record):
+        return _record(planned, started_at, failure(f"the {whose}'s answer is malformed: {problem}"))
+    return record
+
+
+def _record(planned: PlannedLoad, started_at: str | None, answer: Mapping[str, Any]) -> Record:
     record: Record = {
         "load": _load_row(planned, started_at, answer),
         "requests": answer.get("requests", []),

@@ -9,12 +9,11 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from firstflight.clients.foreign import ForeignClient
-from firstflight.engines.answers import failure, record_of, time_limit_ms
+from firstflight.engines.answers import failure, job_of, record_of
 from firstflight.engines.lab import Lab
 from firstflight.engines.task import CA_FILE, Calibration, Path, PlannedLoad, Record
 from firstflight.errors import LabError
 from firstflight.pages import LoadedPage, paced
-from firstflight.results.check import check_record
 
 LATE_BOUND_MS = 2.0
 """A load is marked when its relay sent packets later than this after they were due."""
@@ -66,13 +65,10 @@ class Emulator:
         try:
             answer = self._lab.ask("load", job, timeout_s=job["timeout_ms"] / 1000 + _GRACE_S)
         except LabError as error:
-            return record_of(planned, started_at, failure(error.message))
-        if client:
-            answer = client.complete(answer, page)
-        record = record_of(planned, started_at, _believed(answer))
-        if problem := check_record(record):
-            return record_of(planned, started_at, failure(f"the laboratory's answer is malformed: {problem}"))
-        return record
+            answer = failure(error.message)
+        else:
+            answer = _believed(client.complete(answer, page) if client else answer)
+        return record_of(planned, started_at, answer, whose="laboratory")
 
     def stop(self) -> None:
         """Kills the laboratories under way."""
@@ -96,22 +92,12 @@ def _believed(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _job(planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
-    limit_ms = time_limit_ms(planned.path, sum(resource.body_bytes for resource in page.page.resources))
     return {
+        **job_of(planned, page),
         "page": json.loads(page.page.to_json()),
         "bodies": {str(index): str(FilePath(file).resolve()) for index, file in page.bodies.items()},
         "headers": {str(index): list(fields) for index, fields in page.headers.items()},
-        "scheme": planned.scheme,
-        "tls": {"post_quantum": planned.post_quantum},
-        "path": planned.path.to_json(planned.seed),
-        "origin_rtt": planned.origin_rtt,
-        "lookups": planned.lookups,
-        "mode": planned.mode,
-        "cookies": planned.cookies,
-        "keep_alive": planned.keep_alive,
         "transport": planned.transport.to_json(),
-        "timeout_ms": limit_ms,
-        "request_timeout_ms": limit_ms // 4,
         "late_bound_ms": LATE_BOUND_MS,
         "capture": None,
     }

@@ -7,10 +7,9 @@ from threading import Event, Lock
 from typing import Any
 
 from firstflight import _core
-from firstflight.engines.answers import failure, record_of, time_limit_ms
+from firstflight.engines.answers import failure, job_of, record_of
 from firstflight.engines.task import Calibration, EngineStoppedError, Path, PlannedLoad, Record
 from firstflight.pages import LoadedPage, paced
-from firstflight.results.check import check_record
 
 _PREPARED = 64
 """Pages that are kept prepared at a time."""
@@ -54,15 +53,12 @@ class Simulator:
         """Makes one load; what goes wrong is in the record."""
         if self._stopped.is_set():
             raise EngineStoppedError
-        job = json.dumps({**_job(planned, page), "keep": self._keep})
+        job = {**job_of(planned, page), **planned.transport.to_json(), "keep": self._keep}
         try:
-            answer = json.loads(self._prepared(page, planned).load(job))
+            answer = json.loads(self._prepared(page, planned).load(json.dumps(job)))
         except ValueError as error:
-            return record_of(planned, None, failure(str(error)))
-        record = record_of(planned, None, answer)
-        if problem := check_record(record):
-            return record_of(planned, None, failure(f"the simulator's answer is malformed: {problem}"))
-        return record
+            answer = failure(str(error))
+        return record_of(planned, None, answer, whose="simulator")
 
     def stop(self) -> None:
         """Lets no further load begin; one takes milliseconds."""
@@ -82,20 +78,3 @@ class Simulator:
             while len(self._pages) > _PREPARED:
                 self._pages.popitem(last=False)
         return simulator
-
-
-def _job(planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
-    limit_ms = time_limit_ms(planned.path, sum(resource.body_bytes for resource in page.page.resources))
-    return {
-        "scheme": planned.scheme,
-        "tls": {"post_quantum": planned.post_quantum},
-        "path": planned.path.to_json(planned.seed),
-        "mode": planned.mode,
-        "cookies": planned.cookies,
-        "keep_alive": planned.keep_alive,
-        **planned.transport.to_json(),
-        "origin_rtt": planned.origin_rtt,
-        "lookups": planned.lookups,
-        "timeout_ms": limit_ms,
-        "request_timeout_ms": limit_ms // 4,
-    }
