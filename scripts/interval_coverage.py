@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from firstflight.analysis import statistics
 from firstflight.analysis.statistics import Improvement, Shift, improvement, shift
-from firstflight.experiment.schedule import schedule
+from firstflight.experiment.schedule import Schedule
 from firstflight.experiment.sources import resolve
 
 Dice = np.random.Generator
@@ -69,7 +69,7 @@ def _fixed(name: str, count: int, rounds: int) -> list[str]:
 def _until(name: str, rounds: int) -> list[str]:
     draw, width = NOISES[name]
     plan = resolve({"until": width, "pages": ["page"], "rtt": "100"})
-    looks = [numbers.stop for numbers in schedule(plan, ["page"]).rounds]
+    looks = [numbers.stop for numbers in Schedule(plan, ["page"]).rounds]
     dice = np.random.default_rng(1)
     found = [_stopped(_blocks(draw, dice, looks[-1]), looks, float(plan.until)) for _ in range(rounds)]
     counts = [count for _, count in found]

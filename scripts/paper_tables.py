@@ -13,7 +13,7 @@ from scipy.stats import spearmanr  # type: ignore[import-untyped]
 from firstflight.analysis.compare import Side, open_side
 from firstflight.engines.simulate import Simulator
 from firstflight.experiment.plan import PAPER_PAGES, Plan
-from firstflight.experiment.schedule import schedule
+from firstflight.experiment.schedule import Schedule
 from firstflight.pages import LoadedPage
 
 Pages = Mapping[str, LoadedPage]
@@ -97,7 +97,7 @@ def measured(folder: Path, pages: Pages) -> Table:
 def simulated(plan: Plan, pages: Pages) -> Table:
     """The cells of `plan` on the virtual clock: medians over repeats; seeds shift the kernel's ticks."""
     plan = plan.model_copy(update={"engine": "simulate"})
-    loads = [load for block in schedule(plan, list(pages)) for load in block.loads]
+    loads = [load for block in Schedule(plan, list(pages)) for load in block.loads]
     simulator = Simulator("loads")
     table = {}
     for key, group in groupby(loads, lambda load: (load.page, load.path.rtt_ms)):

@@ -6,7 +6,7 @@ from program import Ended, Program
 from small_pages import chain, fan
 
 from firstflight.experiment.folder import stored_plan
-from firstflight.experiment.schedule import schedule
+from firstflight.experiment.schedule import Schedule
 from firstflight.results import Journal, LoadRecord
 
 PAGES = (chain(3), fan(2))
@@ -45,7 +45,7 @@ class Experiment:
         """The names of the loads that the plan asks for, sorted."""
         plan = stored_plan(self.folder)
         assert plan is not None
-        blocks = schedule(plan, [page.page.name for page in PAGES])
+        blocks = Schedule(plan, [page.page.name for page in PAGES])
         return sorted(load.load_id for block in blocks for load in block.loads)
 
     def made(self) -> list[str]:

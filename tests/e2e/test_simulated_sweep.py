@@ -17,7 +17,7 @@ from firstflight.experiment.equipment import Equipment
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.processes import Processes
 from firstflight.experiment.run import run_experiment
-from firstflight.experiment.schedule import schedule
+from firstflight.experiment.schedule import Schedule
 from firstflight.pages import open_pages
 from firstflight.results import Journal, write_tables
 
@@ -45,7 +45,7 @@ def test_the_tables_are_the_same_bytes_on_one_core_on_two_and_on_a_cluster_that_
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     plan = Plan(pages=("amazon", "wikipedia"), rtt=(20.0, 100.0), loss=0.01, engine="simulate", repeats=20)
-    planned = [load.load_id for block in schedule(plan, plan.pages) for load in block.loads]
+    planned = [load.load_id for block in Schedule(plan, plan.pages) for load in block.loads]
     engine = Equipment.of(plan, tmp_path)
     dying = DyingSimulator(planned[len(planned) // 2], tmp_path / "died")
     found = [tables(plan, Processes(engine, jobs), tmp_path / str(jobs)) for jobs in (1, 2)]

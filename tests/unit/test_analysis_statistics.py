@@ -17,7 +17,7 @@ from firstflight.analysis.statistics import (
     shift,
     verdict,
 )
-from firstflight.experiment.schedule import schedule
+from firstflight.experiment.schedule import Schedule
 from firstflight.experiment.sources import resolve
 
 SLOW, FAST = [100.0, 102.0, 98.0, 101.0, 99.0], [80.0, 81.0, 79.0, 82.0, 78.0]
@@ -169,7 +169,7 @@ def test_intervals_cover_a_large_effect_as_well() -> None:
 @pytest.mark.usefixtures("fewer_resamples")
 def test_intervals_cover_the_truth_when_they_decided_when_to_stop() -> None:
     plan = resolve({"until": "2%", "pages": ["page"], "rtt": "100"})
-    looks = [numbers.stop for numbers in schedule(plan, ["page"]).rounds]
+    looks = [numbers.stop for numbers in Schedule(plan, ["page"]).rounds]
     dice, verdicts, counts = np.random.default_rng(2), [], []
     for _ in range(600):
         tcp_ms, tfo_ms = noisy_blocks(dice, looks[-1])

@@ -12,12 +12,12 @@ from firstflight.errors import UsageError
 from firstflight.experiment.cluster import Cluster
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.run import Outcome, run_experiment
-from firstflight.experiment.schedule import schedule
+from firstflight.experiment.schedule import Schedule
 from firstflight.results import Journal, write_tables
 
 NAMES = ["amazon", "wikipedia"]
 PLAN = Plan(pages=("amazon", "wikipedia"), rtt=(20.0, 100.0), repeats=10)
-PLANNED = sorted(load.load_id for block in schedule(PLAN, NAMES) for load in block.loads)
+PLANNED = sorted(load.load_id for block in Schedule(PLAN, NAMES) for load in block.loads)
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from firstflight.errors import ExperimentError, LabError, UsageError
 from firstflight.experiment.folder import results_folder, stored_plan
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.run import MAX_ATTEMPTS, Outcome, run_experiment
-from firstflight.experiment.schedule import schedule
+from firstflight.experiment.schedule import Schedule
 from firstflight.results import Journal
 
 PLAN = Plan(rtt=(20.0, 100.0), repeats=3, jobs=2)
 NAMES = ["amazon", "wikipedia"]
-PLANNED = {load.load_id for block in schedule(PLAN, NAMES) for load in block.loads}
+PLANNED = {load.load_id for block in Schedule(PLAN, NAMES) for load in block.loads}
 BROKEN = {"status": "failed", "error": "the browser died", "plt_ms": None}
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from firstflight.engines.task import Path, PlannedLoad, Queue
 from firstflight.experiment.plan import Plan
-from firstflight.experiment.schedule import Block, load_id, schedule
+from firstflight.experiment.schedule import Block, Schedule, load_id
 from firstflight.experiment.sources import resolve
 
 PAGES = ["amazon", "wikipedia"]
@@ -17,24 +17,24 @@ def loads_of(blocks: Iterable[Block]) -> list[PlannedLoad]:
 
 
 def test_the_same_plan_gives_the_same_schedule() -> None:
-    assert list(schedule(Plan(), PAGES)) == list(schedule(Plan(), PAGES))
+    assert list(Schedule(Plan(), PAGES)) == list(Schedule(Plan(), PAGES))
 
 
 def test_another_seed_gives_another_order_of_the_same_loads() -> None:
-    first, second = (loads_of(schedule(Plan(seed=seed), PAGES)) for seed in (1, 2))
+    first, second = (loads_of(Schedule(Plan(seed=seed), PAGES)) for seed in (1, 2))
     assert [load.load_id for load in first] != [load.load_id for load in second]
     assert {load.load_id for load in first} == {load.load_id for load in second}
 
 
 def test_the_first_load_of_a_known_plan_does_not_change_between_versions() -> None:
-    first = loads_of(schedule(Plan(), PAGES))[0]
+    first = loads_of(Schedule(Plan(), PAGES))[0]
     assert (first.load_id, first.seed) == ("amazon-r200-d4-u0.256-access-tfo-001", 3837202150)
 
 
 @given(st.integers(1, 9), st.integers(0, 1000), st.sampled_from(["tcp", "tfo", "tcp,tfo"]))
 def test_every_cell_has_as_many_loads_as_repeats(repeats: int, seed: int, mode: str) -> None:
     plan = resolve({"repeats": str(repeats), "seed": str(seed), "mode": mode})
-    loads = loads_of(schedule(plan, PAGES))
+    loads = loads_of(Schedule(plan, PAGES))
     cells = Counter((load.page, load.path, load.mode) for load in loads)
     assert set(cells.values()) == {repeats}
     assert len(cells) == len(PAGES) * len(plan.paths()) * len(plan.mode)
@@ -43,7 +43,7 @@ def test_every_cell_has_as_many_loads_as_repeats(repeats: int, seed: int, mode: 
 
 @given(st.integers(0, 1000))
 def test_a_block_is_one_repeat_of_all_modes_with_the_same_dice(seed: int) -> None:
-    for block in schedule(Plan(seed=seed), PAGES):
+    for block in Schedule(Plan(seed=seed), PAGES):
         assert {load.mode for load in block.loads} == {"tcp", "tfo"}
         assert len({(load.page, load.path, load.repeat, load.seed, load.block) for load in block.loads}) == 1
 
@@ -51,20 +51,20 @@ def test_a_block_is_one_repeat_of_all_modes_with_the_same_dice(seed: int) -> Non
 @given(st.integers(1, 9), st.integers(0, 1000))
 def test_no_mode_goes_first_more_often_than_the_other_but_once(repeats: int, seed: int) -> None:
     first: dict[tuple[str, Path], list[str]] = defaultdict(list)
-    for block in schedule(Plan(seed=seed, repeats=repeats), PAGES):
+    for block in Schedule(Plan(seed=seed, repeats=repeats), PAGES):
         first[block.loads[0].page, block.loads[0].path].append(block.loads[0].mode)
     for modes in first.values():
         assert abs(modes.count("tcp") - modes.count("tfo")) <= 1
 
 
 def test_order_counts_the_loads_of_the_run() -> None:
-    loads = loads_of(schedule(Plan(), PAGES))
+    loads = loads_of(Schedule(Plan(), PAGES))
     assert [load.order for load in loads] == list(range(len(loads)))
 
 
 def test_one_more_page_leaves_the_dice_of_the_others_alone() -> None:
     def dice(pages: list[str]) -> dict[str, int]:
-        return {load.load_id: load.seed for load in loads_of(schedule(Plan(), pages))}
+        return {load.load_id: load.seed for load in loads_of(Schedule(Plan(), pages))}
 
     fewer, more = dice(["wikipedia"]), dice(PAGES)
     assert fewer.items() <= more.items()

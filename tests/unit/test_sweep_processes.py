@@ -13,12 +13,12 @@ from firstflight.experiment.catalogue import read_catalogue
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.processes import Processes
 from firstflight.experiment.run import Outcome, run_experiment
-from firstflight.experiment.schedule import schedule
+from firstflight.experiment.schedule import Schedule
 from firstflight.results import Journal, write_tables
 
 NAMES = ["amazon", "wikipedia"]
 PLAN = Plan(pages=("amazon", "wikipedia"), rtt=(20.0, 100.0), repeats=40, keep="loads")
-PLANNED = sorted(load.load_id for block in schedule(PLAN, NAMES) for load in block.loads)
+PLANNED = sorted(load.load_id for block in Schedule(PLAN, NAMES) for load in block.loads)
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +53,7 @@ def test_a_process_that_is_killed_is_replaced_and_no_load_is_journalled_twice(tm
 
 
 def test_a_page_that_kills_every_process_ends_the_run_and_keeps_what_was_made(tmp_path: Path) -> None:
-    last = schedule(PLAN, NAMES)[-1].loads[-1].load_id
+    last = Schedule(PLAN, NAMES)[-1].loads[-1].load_id
     engine = TracedEngine(tmp_path / "trace", fatal=last, deaths=99)
     with pytest.raises(ExperimentError, match="died twice over the page") as failed:
         run(tmp_path / "out", engine)

@@ -13,7 +13,7 @@ from firstflight.engines.task import PlannedLoad
 from firstflight.experiment.folder import stored_plan
 from firstflight.experiment.plan import FIRST_LOOK, Plan
 from firstflight.experiment.run import Outcome, run_experiment
-from firstflight.experiment.schedule import schedule
+from firstflight.experiment.schedule import Schedule
 from firstflight.experiment.sources import resolve
 from firstflight.experiment.watch import Watch
 from firstflight.results import Journal
@@ -127,7 +127,7 @@ def test_a_finished_run_can_go_on_to_a_larger_cap(tmp_path: Path) -> None:
 
 
 def test_every_round_is_balanced_and_follows_the_one_before() -> None:
-    planned = schedule(PLAN, NAMES)
+    planned = Schedule(PLAN, NAMES)
     assert [number for blocks in planned.rounds for number in blocks] == list(range(len(planned)))
     for blocks in planned.rounds:
         places = Counter(
@@ -137,7 +137,7 @@ def test_every_round_is_balanced_and_follows_the_one_before() -> None:
 
 
 def test_the_rounds_of_a_smaller_cap_are_the_first_of_a_larger_one() -> None:
-    few, many = (schedule(PLAN.model_copy(update={"most_repeats": most}), NAMES) for most in (12, 30))
+    few, many = (Schedule(PLAN.model_copy(update={"most_repeats": most}), NAMES) for most in (12, 30))
     assert [[load.load_id for load in block.loads] for block in few] == [
         [load.load_id for load in block.loads] for block in many[: len(few)]
     ]

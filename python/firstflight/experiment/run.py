@@ -22,7 +22,7 @@ from firstflight.experiment.folder import results_folder
 from firstflight.experiment.interrupt import Interrupted, interruptible
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.rounds import Rounds
-from firstflight.experiment.schedule import Schedule, schedule
+from firstflight.experiment.schedule import Schedule
 from firstflight.experiment.tally import Outcome, Tally
 from firstflight.experiment.values import write_width
 from firstflight.experiment.watch import Watch
@@ -63,7 +63,7 @@ def run_experiment(
     watch = watch or Watch()
     pages = pages if isinstance(pages, Catalogue) else Catalogue.of(pages)
     crew = crew if isinstance(crew, Crew) else threads(plan, crew)
-    planned = schedule(plan, pages.names)
+    planned = Schedule(plan, pages.names)
     with results_folder(folder, plan, resume=resume):
         check_pages_unchanged(folder, pages.fingerprints)
         write_profiles(folder, (page.page for page in pages))

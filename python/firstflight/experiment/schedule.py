@@ -125,11 +125,6 @@ class Schedule(Sequence[Block]):
         return _Unit(self.pages[page], self._paths[path], repeat + 1, modes)
 
 
-def schedule(plan: Plan, pages: Sequence[str]) -> Schedule:
-    """Lays out every load of `plan`; see `Schedule`."""
-    return Schedule(plan, pages)
-
-
 def load_id(page: str, path: Path, mode: str, repeat: int) -> str:
     """A name for a load, the same in every run of the plan: `wikipedia-r100-d4-u0.256-access-tfo-003`.
 
