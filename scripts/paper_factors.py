@@ -23,10 +23,10 @@ from paper_figure import figure
 from paper_tables import PAPER, Distance, Pages, Table, distance, measured, simulated
 from scipy.stats import spearmanr  # type: ignore[import-untyped]
 
+from firstflight.analysis import words
 from firstflight.experiment.plan import PAPER_PAGES, Plan
 from firstflight.experiment.sources import read_plan_file, resolve
 from firstflight.pages import open_pages, under
-from firstflight.report import text
 from firstflight.results import write_whole
 
 AS_IT_IS, CONTENTS = "as it is", "other pages"
@@ -83,8 +83,8 @@ def cells(tables: Both) -> Iterator[str]:
     yield f"|---|---:|---:|{'---:|' * len(best)}\n"
     for page, rtt_ms in PAPER:
         told = (table.get((page, rtt_ms)) for table in (PAPER, *best.values()))
-        shown = (text.percent(cell.improvement) if cell else text.DASH for cell in told)
-        yield f"| {page} | {text.rtt(rtt_ms)} | {' | '.join(shown)} |\n"
+        shown = (words.percent(cell.improvement) if cell else words.DASH for cell in told)
+        yield f"| {page} | {words.rtt(rtt_ms)} | {' | '.join(shown)} |\n"
 
 
 def distances(tables: Both) -> Iterator[str]:
@@ -144,7 +144,7 @@ def round_trips(tables: Both) -> Iterator[str]:
 
 def _slopes(table: Table, page: str) -> str:
     if (page, 20) not in table or (page, 200) not in table:
-        return text.DASH
+        return words.DASH
     near, far = table[page, 20], table[page, 200]
     tcp = (far.tcp_ms - near.tcp_ms) / 180
     tfo = (far.tcp_ms * (1 - far.improvement) - near.tcp_ms * (1 - near.improvement)) / 180

@@ -18,7 +18,7 @@ import altair as alt
 import polars as pl
 import vl_convert
 
-from firstflight.report import text
+from firstflight.analysis import words
 from firstflight.report.figures.theme import INK, SOFT, Spec, styled, title
 from firstflight.results import write_whole
 
@@ -74,7 +74,7 @@ def improvements(cells: dict[str, list[Cell]]) -> Iterator[str]:
     for key in sorted({key for found in by_key.values() for key in found}):
         client, page, rtt_ms = key
         told = (_told(found[key]) if key in found else "" for found in by_key.values())
-        yield f"| {client} | {page} | {text.rtt(rtt_ms)} | {' | '.join(told)} |\n"
+        yield f"| {client} | {page} | {words.rtt(rtt_ms)} | {' | '.join(told)} |\n"
 
 
 def reasons(runs: Runs) -> Iterator[str]:
@@ -92,7 +92,7 @@ def reasons(runs: Runs) -> Iterator[str]:
                     _pair(row, "retransmits"),
                     _pair(row, "bytes_up", 1000),
                 )
-                place = f"{row['client']} | {row['page']} | {text.rtt(row['rtt_ms'])}"
+                place = f"{row['client']} | {row['page']} | {words.rtt(row['rtt_ms'])}"
                 yield f"| {place} | {variant} | {' | '.join(columns)} |\n"
 
 
@@ -122,7 +122,7 @@ def figure(cells: dict[str, list[Cell]]) -> Spec:
 
 def _cells(folder: Path) -> list[Cell]:
     cells: list[Cell] = json.loads((folder / "summary.json").read_text())["cells"]
-    return text.proved([cell for cell in cells if cell["n"]])
+    return words.proved([cell for cell in cells if cell["n"]])
 
 
 def _key(cell: Cell) -> tuple[str, str, float]:
@@ -131,13 +131,13 @@ def _key(cell: Cell) -> tuple[str, str, float]:
 
 def _told(cell: Cell) -> str:
     point, low, high = (cell["improvement"][name] for name in ("point", "low", "high"))
-    medians = " → ".join(text.seconds(cell[f"{mode}_ms"]["median"]) for mode in _MODES)
-    return f"{medians}, {text.percent(point)} ({text.interval(low, high)})"
+    medians = " → ".join(words.seconds(cell[f"{mode}_ms"]["median"]) for mode in _MODES)
+    return f"{medians}, {words.percent(point)} ({words.interval(low, high)})"
 
 
 def _pair(row: dict[str, Any], name: str, scale: float = 1.0) -> str:
     values = (row[f"{name}_{mode}"] for mode in _MODES)
-    return " → ".join(text.DASH if value is None else f"{value / scale:,.0f}" for value in values)
+    return " → ".join(words.DASH if value is None else f"{value / scale:,.0f}" for value in values)
 
 
 def _point(cell: Cell, variant: str) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def _setting(cells: dict[str, list[Cell]]) -> str:
     every = [cell for found in cells.values() for cell in found]
     link = f"{every[0]['down_mbps']:g} Mbit/s down, {1000 * every[0]['up_mbps']:g} kbit/s up"
     return (
-        f"{link}; medians over {text.blocks(every)} per point; bars: 95 % interval. Above 0, TFO is faster."
+        f"{link}; medians over {words.blocks(every)} per point; bars: 95 % interval. Above 0, TFO is faster."
     )
 
 

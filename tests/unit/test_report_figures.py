@@ -10,6 +10,7 @@ import vl_convert
 from synthetic_results import PAGES, RTTS_MS, load_record
 
 from firstflight.analysis import cell_pairs, summarize_pairs
+from firstflight.analysis.words import MODE_NAMES
 from firstflight.published import published_table
 from firstflight.report.figures import distribution, draw_figures
 from firstflight.report.figures.curves import improvement_by_rate, improvement_by_rtt, plt_by_rtt
@@ -18,7 +19,6 @@ from firstflight.report.figures.draw import waterfall_name
 from firstflight.report.figures.panel import axis, panel
 from firstflight.report.figures.phases import phases, row_order, rows
 from firstflight.report.figures.waterfall import LABELLED_ROWS, median_load, waterfall
-from firstflight.report.text import MODE_NAMES
 from firstflight.results import LoadRecord
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from firstflight.analysis.cells import CellPair
 from firstflight.analysis.explanation import Explanation
-from firstflight.analysis.words import interval, percent, rtt, varying
+from firstflight.analysis.words import interval, percent, rates, rtt, varying
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,7 @@ def by_setting(found: Sequence[Case]) -> list[list[Case]]:
 def _setting(cell: Mapping[str, Any], fields: Sequence[str]) -> str:
     parts = []
     if {"down_mbps", "up_mbps"} & set(fields):
-        rates = (cell["down_mbps"], cell["up_mbps"])
-        parts.append("/".join("unlimited" if mbps is None else f"{mbps:g}" for mbps in rates) + " Mbit/s")
+        parts.append(f"{rates(cell)} Mbit/s")
     if "loss" in fields:
         parts.append(f"{100 * cell['loss']:g} % loss")
     parts += [str(cell[name]) for name in ("topology", "client", "engine") if name in fields]

@@ -9,7 +9,16 @@ from firstflight.analysis.cells import MODES
 from firstflight.analysis.questions_case import Case, by_setting, overlap
 from firstflight.analysis.questions_effect import falls
 from firstflight.analysis.statistics import outliers
-from firstflight.analysis.words import COMPONENT_NAMES, listed, number, percent, plural, rtt, seconds
+from firstflight.analysis.words import (
+    COMPONENT_NAMES,
+    MODE_NAMES,
+    listed,
+    number,
+    percent,
+    plural,
+    rtt,
+    seconds,
+)
 from firstflight.results import LoadRecord
 
 MOST_OUTLIERS = 5
@@ -18,7 +27,6 @@ MOST_OUTLIERS = 5
 _APART = 0.05
 """Share of the load time by which a saving is beside what handshakes explain."""
 _WORTH_MS = 5.0
-_MODES = {"tcp": "without TFO", "tfo": "with TFO"}
 
 
 def surprises(found: Sequence[Case]) -> Iterator[str]:
@@ -79,7 +87,7 @@ def _outliers_of(case: Case, mode: str) -> Iterator[str]:
         usual_ms = median(case.pair.plt_ms(mode))
         side = "more" if load["plt_ms"] > usual_ms else "less"
         yield (
-            f"At {case.where} one load {_MODES[mode]} (block {load['block']}) takes "
+            f"At {case.where} one load {MODE_NAMES[mode]} (block {load['block']}) takes "
             f"{seconds(load['plt_ms'])}, far {side} than the median of {seconds(usual_ms)}"
             f"{_ledger(loads[place], loads)}."
         )

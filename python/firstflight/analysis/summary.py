@@ -11,6 +11,7 @@ from typing import Any
 from firstflight.analysis.cells import MODES, CellPair, cell_pairs
 from firstflight.analysis.doubts import doubt_of_many, doubt_of_width
 from firstflight.analysis.proof import prove
+from firstflight.analysis.shift import shift
 from firstflight.analysis.statistics import (
     CONFIDENCE,
     RESAMPLES,
@@ -21,7 +22,6 @@ from firstflight.analysis.statistics import (
     null_halves,
     null_improvement,
     p_value,
-    shift,
     verdict,
 )
 from firstflight.analysis.warnings import find_warnings

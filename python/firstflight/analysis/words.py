@@ -1,4 +1,4 @@
-"""Numbers as people read them: signs, intervals, seconds, short URLs. One place for sentences and views."""
+"""Numbers and cells as people read them: signs, intervals, seconds, verdicts; in sentences and views."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ COMPONENT_NAMES: dict[Component, str] = {
 }
 """Components as sentences and views name them."""
 
+MODE_NAMES = {"tcp": "without TFO", "tfo": "with TFO"}
+"""Modes as sentences and views name them."""
+
 _PATH_FIELDS = ("down_mbps", "up_mbps", "loss", "topology", "client", "engine", "cookies")
 
 
@@ -52,6 +55,12 @@ def seconds(ms: float | None) -> str:
     return f"{ms / 1000:.3f} s" if ms < 1000 else f"{ms / 1000:.2f} s"
 
 
+def spread(estimate: Mapping[str, float | None]) -> str:
+    """The interval of a median in seconds, ``3.41\N{EN DASH}3.52``; empty for none."""
+    low, high = estimate["low"], estimate["high"]
+    return "" if low is None or high is None else f"{seconds(low)[:-2]}{DASH}{seconds(high)[:-2]}"
+
+
 def number(value: float, digits: int = 0) -> str:
     """A number with a real minus sign: ``1,312``, ``\N{MINUS SIGN}12``."""
     text = f"{value:,.{digits}f}"
@@ -68,13 +77,17 @@ def rtt(rtt_ms: float) -> str:
     return f"{rtt_ms:g}"
 
 
+def rates(cell: Mapping[str, Any]) -> str:
+    """Rates down and up of a cell, Mbit/s: ``4/0.256``, ``unlimited/1``."""
+    values = (cell["down_mbps"], cell["up_mbps"])
+    return "/".join("unlimited" if mbps is None else f"{mbps:g}" for mbps in values)
+
+
 def path(cell: Mapping[str, Any]) -> str:
     """Path, client and engine of a cell: ``Access link 4/0.256 Mbit/s, loader, emulate``."""
-    rates = [cell["down_mbps"], cell["up_mbps"]]
-    rate = "/".join("unlimited" if mbps is None else f"{mbps:g}" for mbps in rates)
     link = {"access": "Access link", "star": "Star,"}.get(cell["topology"], cell["topology"])
     loss = f", loss {100 * cell['loss']:g} %" if cell["loss"] else ""
-    return f"{link} {rate} Mbit/s{loss}, {cell['client']}, {cell['engine']}, {cell['cookies']} cookies"
+    return f"{link} {rates(cell)} Mbit/s{loss}, {cell['client']}, {cell['engine']}, {cell['cookies']} cookies"
 
 
 def varying(cells: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -88,6 +101,35 @@ def variant(cell: Mapping[str, Any], fields: Sequence[str]) -> str:
     values = ((cell[name], suffix.get(name, "")) for name in fields)
     return " ".join(
         unit.replace("mbit", "unlimited") if value is None else f"{value}{unit}" for value, unit in values
+    )
+
+
+def effect(fraction: float | None) -> str:
+    """An improvement in words, so that no reader has to know the sign's meaning: ``16.3 % faster``."""
+    if fraction is None:
+        return "nothing to compare"
+    text = percent(fraction)
+    word = "slower" if text.startswith(MINUS) else "faster" if text.startswith("+") else "different"
+    return f"{text.lstrip('+' + MINUS)} {word}"
+
+
+def verdict(cell: Mapping[str, Any]) -> str:
+    """A cell's verdict, or ``not proved``: without proof there is no result to show."""
+    return str(cell["verdict"]) if cell["proof"]["ok"] else "not proved"
+
+
+def proved(cells: Sequence[Any]) -> list[Any]:
+    """The cells whose proof holds."""
+    return [cell for cell in cells if cell["proof"]["ok"]]
+
+
+def blocks(cells: Sequence[Mapping[str, Any]]) -> str:
+    """How many paired blocks the cells stand on: ``5 paired blocks``, ``3 to 5 paired blocks``."""
+    counts = sorted({int(cell["n"]) for cell in cells})
+    return (
+        plural(counts[0], "paired block")
+        if len(counts) == 1
+        else f"{counts[0]} to {counts[-1]} paired blocks"
     )
 
 

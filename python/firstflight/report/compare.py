@@ -9,8 +9,8 @@ from rich import box
 from rich.console import Console, RenderableType
 from rich.table import Table
 
+from firstflight.analysis import words
 from firstflight.analysis.compare import Comparison, Pair
-from firstflight.report import text
 from firstflight.report.plain import plain
 
 _UNITS = {"rtt_ms": " ms", "down_mbps": " Mbit/s down", "up_mbps": " Mbit/s up"}
@@ -39,7 +39,7 @@ def _setup(found: Comparison) -> Table:
     for name in ("", found.a.name, found.b.name):
         table.add_column(plain(name), overflow="fold")
     for name, *values in found.setup:
-        table.add_row(name, *(plain(value or text.DASH) for value in values))
+        table.add_row(name, *(plain(value or words.DASH) for value in values))
     return table
 
 
@@ -58,14 +58,14 @@ def _cells(found: Comparison) -> Table:
 
 def _row(pair: Pair) -> list[str]:
     sides = (pair.a, pair.b)
-    changes = (_with_interval(text.percent(s.improvement), s.low, s.high) for s in sides)
+    changes = (_with_interval(words.percent(s.improvement), s.low, s.high) for s in sides)
     ends = pair.interval or (None, None)
     notes = "; ".join(filter(None, (pair.a.note, pair.b.note)))
     return [
         " ".join(label(key, value) for key, value in pair.key.items()),
-        *(text.seconds(side.tcp_ms) for side in sides),
+        *(words.seconds(side.tcp_ms) for side in sides),
         *changes,
-        _with_interval(text.percent(pair.difference)[:-2], *ends),
+        _with_interval(words.percent(pair.difference)[:-2], *ends),
         f"{pair.verdict} ({notes})" if notes else pair.verdict,
     ]
 
@@ -83,12 +83,12 @@ def _summary(found: Comparison) -> Iterator[RenderableType]:
         ("PLTs without TFO", found.plt_rank_correlation),
     ):
         yield plain(
-            f"rank correlation of {name} (Spearman): {text.DASH if value is None else f'{value:+.2f}'}"
+            f"rank correlation of {name} (Spearman): {words.DASH if value is None else f'{value:+.2f}'}"
         )
 
 
 def _with_interval(point: str, low: float | None, high: float | None) -> str:
-    spread = text.interval(low, high)
+    spread = words.interval(low, high)
     return f"{point} ({spread})" if spread else point
 
 

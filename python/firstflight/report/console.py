@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from firstflight.report import text
+from firstflight.analysis import words
 from firstflight.report.plain import plain
 
 _STYLES = {"faster": "green", "slower": "red", "not proved": "bold red"}
@@ -38,7 +38,7 @@ def render_summary(summary: Mapping[str, Any]) -> RenderableType:
 def _tables(cells: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:
     settings: dict[str, list[Mapping[str, Any]]] = {}
     for cell in cells:
-        settings.setdefault(text.path(cell), []).append(cell)
+        settings.setdefault(words.path(cell), []).append(cell)
     for setting, group in settings.items():
         yield _table(setting, group)
         yield Text("")
@@ -63,21 +63,21 @@ def _table(setting: str, cells: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _title(setting: str, cells: Sequence[Mapping[str, Any]]) -> Text:
-    count = text.blocks(cells)
+    count = words.blocks(cells)
     return plain(f"{setting}: {count} per row")
 
 
 def _row(cell: Mapping[str, Any]) -> list[Text]:
     found = cell["improvement"]
-    verdict = text.verdict(cell)
+    verdict = words.verdict(cell)
     style = _STYLES.get(verdict, "")
     plt = (
-        f"{text.seconds(cell[mode]['median'])}\n{text.spread(cell[mode])}" for mode in ("tcp_ms", "tfo_ms")
+        f"{words.seconds(cell[mode]['median'])}\n{words.spread(cell[mode])}" for mode in ("tcp_ms", "tfo_ms")
     )
-    change = f"{text.percent(found['point'])}\n{text.interval(found['low'], found['high'])}"
-    null = f"{text.percent(cell['null_improvement'])}\n{text.interval(cell['null_low'], cell['null_high'])}"
+    change = f"{words.percent(found['point'])}\n{words.interval(found['low'], found['high'])}"
+    null = f"{words.percent(cell['null_improvement'])}\n{words.interval(cell['null_low'], cell['null_high'])}"
     return [
-        plain(f"  {text.rtt(cell['rtt_ms'])} ms"),
+        plain(f"  {words.rtt(cell['rtt_ms'])} ms"),
         *map(plain, plt),
         plain(change, style),
         plain(null),

@@ -13,10 +13,9 @@ from typing import Any
 import altair as alt
 import vl_convert
 
-from firstflight.analysis import MODES, CellPair
+from firstflight.analysis import MODES, CellPair, words
 from firstflight.analysis.critical_path_load import started_ms, times
 from firstflight.analysis.explanation import median_load
-from firstflight.report import text
 from firstflight.report.course import sanitize_file
 from firstflight.report.figures.theme import Spec
 from firstflight.results import LoadRecord, write_whole
@@ -79,7 +78,7 @@ def timing(pair: CellPair, page: str) -> Spec:
             color=color.legend(orient="bottom-right", title=None, fillColor="white", strokeColor="black"),
         )
     )
-    title = f"TFO Timing Breakdown: {text.short_url(page, 60)} at {text.rtt(pair.key.rtt_ms)} ms RTT"
+    title = f"TFO Timing Breakdown: {words.short_url(page, 60)} at {words.rtt(pair.key.rtt_ms)} ms RTT"
     spec: Spec = chart.properties(
         width=500, height=370, title=title, background="white", padding=12
     ).to_dict()
@@ -97,12 +96,12 @@ def _named(
 ) -> Iterator[tuple[str, CellPair, str]]:
     """File names without their ending, all different: sanitising makes one name of several URLs."""
     taken: set[str] = set()
-    varying = text.varying(cells)
+    varying = words.varying(cells)
     for pair, cell in zip(pairs, cells, strict=True):
         if cell["n"] and cell["proof"]["ok"]:
             page = course_page(cell)
-            parts = ["timing", page[:_LONGEST_NAME], text.rtt(cell["rtt_ms"])]
-            name = base = "-".join([*parts, *text.variant(cell, varying).split()])
+            parts = ["timing", page[:_LONGEST_NAME], words.rtt(cell["rtt_ms"])]
+            name = base = "-".join([*parts, *words.variant(cell, varying).split()])
             number = 1
             while name in taken:
                 number += 1

@@ -7,13 +7,10 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.padding import Padding
 
+from firstflight.analysis import words
 from firstflight.analysis.critical_path import COMPONENTS, CriticalPath
 from firstflight.analysis.explanation import Explanation
-from firstflight.analysis.words import COMPONENT_NAMES
-from firstflight.report import text
 from firstflight.report.plain import plain
-
-__all__ = ["COMPONENT_NAMES", "composition", "heading", "lines", "print_explanations", "requests", "savings"]
 
 _LEAST_MS = 0.5
 """Less than this is not worth a word."""
@@ -31,13 +28,13 @@ def print_explanations(explanations: Sequence[Explanation], console: Console) ->
 def heading(found: Explanation) -> str:
     """Page and path."""
     cell = {**found.pair.key._asdict(), "cookies": found.pair.cookies}
-    return f"{found.page.name} at {text.rtt(found.pair.key.rtt_ms)} ms RTT, {text.path(cell)}"
+    return f"{found.page.name} at {words.rtt(found.pair.key.rtt_ms)} ms RTT, {words.path(cell)}"
 
 
 def lines(found: Explanation) -> Iterator[str]:
     """A block: for each mode what its PLT was spent on and by which requests; then what TFO could save."""
     for mode, load in found.loads.items():
-        yield f"{text.MODE_NAMES[mode]:11} {text.seconds(load.path.plt_ms)} = {composition(load.path)}"
+        yield f"{words.MODE_NAMES[mode]:11} {words.seconds(load.path.plt_ms)} = {composition(load.path)}"
         yield f"{'path':11} {requests(found, load.path)}"
     if saving := savings(found):
         yield saving
@@ -47,7 +44,7 @@ def composition(path: CriticalPath) -> str:
     """What a PLT was spent on: ``TCP handshake 371 ms (4 of them) + ...``."""
     spent = path.spent_ms()
     parts = [
-        f"{COMPONENT_NAMES[name]} {spent[name]:.0f} ms{_count(path) if name == 'tcp' else ''}"
+        f"{words.COMPONENT_NAMES[name]} {spent[name]:.0f} ms{_count(path) if name == 'tcp' else ''}"
         for name in COMPONENTS
         if spent.get(name, 0.0) >= _LEAST_MS
     ]
@@ -59,7 +56,7 @@ def requests(found: Explanation, path: CriticalPath) -> str:
     resources = found.page.resources
     parts = []
     for index in path.requests:
-        name = text.short_url(resources[index].url, 36) if index < len(resources) else "not of the page"
+        name = words.short_url(resources[index].url, 36) if index < len(resources) else "not of the page"
         parts.append(f"{index} {name} ({sum(path.spent_ms(index).values()):.0f} ms)")
     return " > ".join(parts)
 
@@ -73,7 +70,7 @@ def savings(found: Explanation) -> str:
     inside = f", {hidden} of them while it waited for a connection" if hidden else ""
     bound = (
         f"If nothing else moved, TFO could save {found.could_save_ms:.0f} ms at most: the path waited for "
-        f"{text.plural(len(handshakes), 'handshake')}{inside}"
+        f"{words.plural(len(handshakes), 'handshake')}{inside}"
     )
     if found.saved_ms is None:
         return f"{bound}."

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from firstflight.report import text
+from firstflight.analysis import words
 
 Cell = Mapping[str, Any]
 
@@ -25,17 +25,17 @@ def at_a_glance(cells: Sequence[Cell]) -> list[Fact]:
     Args:
         cells: All cells of the summary.
     """
-    return [*_verdicts(cells), *_range(text.proved([cell for cell in cells if cell["n"]])), _proof(cells)]
+    return [*_verdicts(cells), *_range(words.proved([cell for cell in cells if cell["n"]])), _proof(cells)]
 
 
 def _verdicts(cells: Sequence[Cell]) -> Iterator[Fact]:
-    counts = Counter(text.verdict(cell) for cell in cells)
+    counts = Counter(words.verdict(cell) for cell in cells)
     (verdict, count), *rest = counts.most_common()
-    others = ", ".join(f"{text.plural(count, 'cell')}: {verdict}" for verdict, count in rest)
+    others = ", ".join(f"{words.plural(count, 'cell')}: {verdict}" for verdict, count in rest)
     yield Fact(
         "with TFO",
         verdict,
-        f"{count} of {text.plural(len(cells), 'cell')}" + (f"; {others}" if others else ""),
+        f"{count} of {words.plural(len(cells), 'cell')}" + (f"; {others}" if others else ""),
     )
 
 
@@ -45,16 +45,16 @@ def _range(cells: Sequence[Cell]) -> Iterator[Fact]:
     ordered = sorted(cells, key=lambda cell: float(cell["improvement"]["point"]))
     named = {"smallest improvement": ordered[0], "largest improvement": ordered[-1]}
     for name, cell in named.items():
-        point = text.percent(cell["improvement"]["point"])
-        yield Fact(name, point, f"{cell['page']} at {text.rtt(cell['rtt_ms'])} ms RTT")
+        point = words.percent(cell["improvement"]["point"])
+        yield Fact(name, point, f"{cell['page']} at {words.rtt(cell['rtt_ms'])} ms RTT")
 
 
 def _proof(cells: Sequence[Cell]) -> Fact:
     names = ("tfo_accepted", "tfo_connections")
     accepted, connections = (sum(cell["proof"][name] for cell in cells) for name in names)
-    proved = len(text.proved(cells))
+    proved = len(words.proved(cells))
     return Fact(
         "proof",
-        f"{proved} of {text.plural(len(cells), 'cell')}",
+        f"{proved} of {words.plural(len(cells), 'cell')}",
         f"{accepted} of {connections} connections of tfo loads had the data of their SYN accepted",
     )

@@ -12,10 +12,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from firstflight.analysis import words
 from firstflight.analysis.explanation import Explanation
 from firstflight.analysis.questions import Evidence, answers
 from firstflight.published import PAPER, published_table
-from firstflight.report import text
 from firstflight.report.explained import heading, lines
 from firstflight.report.figures import theme
 from firstflight.report.figures.panel import axis, panel
@@ -78,7 +78,7 @@ def _environment() -> Environment:
         finalize=_seen,
     )
     environment.globals.update(
-        text=text, theme=theme, paper_source=PAPER, heading=heading, explained_path=_path
+        words=words, theme=theme, paper_source=PAPER, heading=heading, explained_path=_path
     )
     return environment
 
@@ -108,7 +108,7 @@ def _drawing() -> dict[str, Any]:
         "axis": axis(),
         "phases": list(PHASE_NAMES.values()),
         "path": "critical path",
-        "modes": text.MODE_NAMES,
+        "modes": words.MODE_NAMES,
     }
 
 
@@ -116,12 +116,12 @@ def _settings(cells: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str,
     """Cells by path and client, as the page's tables show them."""
     settings: dict[str, list[Mapping[str, Any]]] = {}
     for cell in cells:
-        settings.setdefault(text.path(cell), []).append(cell)
+        settings.setdefault(words.path(cell), []).append(cell)
     return settings
 
 
 def _path(found: Explanation) -> str:
-    return text.path({**found.pair.key._asdict(), "cookies": found.pair.cookies})
+    return words.path({**found.pair.key._asdict(), "cookies": found.pair.cookies})
 
 
 def _paper(cells: Sequence[Mapping[str, Any]]) -> dict[tuple[str, float], float]:

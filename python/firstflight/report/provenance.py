@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from firstflight.report import text
+from firstflight.analysis import words
 from firstflight.report.visible import visible, visible_lines
 
 
@@ -111,4 +111,4 @@ def _scalar(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.6g}"
-    return text.DASH if value is None else visible(str(value))
+    return words.DASH if value is None else visible(str(value))

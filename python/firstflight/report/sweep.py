@@ -10,7 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from firstflight.report import text
+from firstflight.analysis import words
 
 
 def print_sweep(sweep: Mapping[str, Any], console: Console) -> None:
@@ -22,7 +22,7 @@ def print_sweep(sweep: Mapping[str, Any], console: Console) -> None:
     """
     table = Table(box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
     failed = f", {sweep['failed_loads']} failed" if sweep["failed_loads"] else ""
-    table.title = f"improvement by path: {text.plural(sweep['loads'], 'load')}{failed}"
+    table.title = f"improvement by path: {words.plural(sweep['loads'], 'load')}{failed}"
     table.add_column("RTT\nms", justify="right")
     table.add_column("down/up\nMbit/s", justify="right")
     table.add_column("loss\n%", justify="right")
@@ -47,7 +47,7 @@ def _by_origins(groups: Sequence[Mapping[str, Any]]) -> Table:
         table.add_column(name, justify="right")
     for group in groups:
         name = f"{group['from']}\N{EN DASH}{group['to']}"
-        table.add_row(name, text.rtt(group["rtt_ms"]), *_numbers(group))
+        table.add_row(name, words.rtt(group["rtt_ms"]), *_numbers(group))
     return table
 
 
@@ -67,12 +67,10 @@ def draw_sweep(folder: Path, sweep: Mapping[str, Any]) -> list[Path]:
 
 
 def _path(path: Mapping[str, Any]) -> list[str]:
-    rates = (path["down_mbps"], path["up_mbps"])
-    rate = "/".join("unlimited" if mbps is None else f"{mbps:g}" for mbps in rates)
-    return [text.rtt(path["rtt_ms"]), rate, f"{100 * path['loss']:g}", path["topology"]]
+    return [words.rtt(path["rtt_ms"]), words.rates(path), f"{100 * path['loss']:g}", path["topology"]]
 
 
 def _numbers(found: Mapping[str, Any]) -> list[str]:
-    quantiles = [text.percent(value) for value in found["improvement"].values()]
+    quantiles = [words.percent(value) for value in found["improvement"].values()]
     shares = [f"{100 * found[name]:.0f} %" for name in ("faster", "slower")]
     return [str(found["n"]), *quantiles, *shares]

@@ -9,10 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from firstflight.analysis import MODES, CellPair
+from firstflight.analysis import MODES, CellPair, words
 from firstflight.analysis.explanation import Explanation, median_load
-from firstflight.report import text
-from firstflight.report.explained import COMPONENT_NAMES
 from firstflight.report.figures.phases import RowKey, moments, row_order, rows
 from firstflight.report.visible import visible
 from firstflight.results import LoadRecord
@@ -78,7 +76,7 @@ def waterfalls(
     """
     labels: dict[str, Labels] = {}
     explained = {(found.pair.key, found.pair.cookies): found for found in explanations}
-    varying = text.varying(cells)
+    varying = words.varying(cells)
     found = []
     for pair, cell in zip(pairs, cells, strict=True):
         if cell["n"]:
@@ -99,7 +97,7 @@ def _waterfall(
             mode: _mode(loads[mode], {row: n for n, row in enumerate(order)}, mode, why) for mode in MODES
         },
     }
-    return Waterfall(pair.key.page, _heading(cell, text.variant(cell, varying)), _small_print(loads), data)
+    return Waterfall(pair.key.page, _heading(cell, words.variant(cell, varying)), _small_print(loads), data)
 
 
 def _mode(
@@ -128,19 +126,19 @@ def _path(
         return
     for part in explained.path.segments:
         if part.request in at:
-            name = COMPONENT_NAMES[part.component]
+            name = words.COMPONENT_NAMES[part.component]
             yield at[part.request], name, _round(part.start_ms), _round(part.end_ms)
 
 
 def _heading(cell: Mapping[str, Any], variant: str) -> str:
-    without, with_tfo = (text.seconds(cell[mode]["median"]) for mode in ("tcp_ms", "tfo_ms"))
-    where = f"{cell['page']} at {text.rtt(cell['rtt_ms'])} ms RTT" + (f" ({variant})" if variant else "")
-    effect = text.effect(cell["improvement"]["point"]) if cell["proof"]["ok"] else text.verdict(cell)
+    without, with_tfo = (words.seconds(cell[mode]["median"]) for mode in ("tcp_ms", "tfo_ms"))
+    where = f"{cell['page']} at {words.rtt(cell['rtt_ms'])} ms RTT" + (f" ({variant})" if variant else "")
+    effect = words.effect(cell["improvement"]["point"]) if cell["proof"]["ok"] else words.verdict(cell)
     return f"{where}: {without} without, {with_tfo} with TFO ({effect})"
 
 
 def _small_print(loads: Mapping[str, LoadRecord]) -> str:
-    blocks = " and ".join(f"{text.MODE_NAMES[mode]} block {loads[mode]['load']['block']}" for mode in MODES)
+    blocks = " and ".join(f"{words.MODE_NAMES[mode]} block {loads[mode]['load']['block']}" for mode in MODES)
     return f"Drawn is the load whose PLT is nearest the median of its mode: {blocks}."
 
 
@@ -150,4 +148,4 @@ def _round(ms: float | None) -> float | None:
 
 def _short(content: str) -> str:
     seen = visible(content[:LONGEST_URL])
-    return seen if len(content) <= LONGEST_URL else seen[:-1] + text.ELLIPSIS
+    return seen if len(content) <= LONGEST_URL else seen[:-1] + words.ELLIPSIS

@@ -6,8 +6,8 @@ from typing import Any
 
 import altair as alt
 
+from firstflight.analysis import words
 from firstflight.analysis.compare import Comparison, Pair, SideCell
-from firstflight.report import text
 from firstflight.report.figures.theme import SOFT, Spec, styled, title
 
 _SIZE = 420
@@ -48,7 +48,7 @@ def agreement(found: Comparison) -> Spec:
     rank = found.rank_correlation
     subtitle = [
         f"A point per page and RTT, {len(rows)} of them; on the dashed line both agree. Bars: 95 % intervals",
-        f"Rank correlation {text.DASH if rank is None else f'{rank:+.2f}'}; "
+        f"Rank correlation {words.DASH if rank is None else f'{rank:+.2f}'}; "
         f"same sign in {found.same_sign} of {len(rows)}.",
     ]
     heading = title("What TFO saves, by two accounts", subtitle)
@@ -57,7 +57,7 @@ def agreement(found: Comparison) -> Spec:
 
 def _names(pair: Pair) -> dict[str, Any]:
     rtt_ms = pair.key["rtt_ms"]
-    return {"page": pair.key["page"], "rtt_ms": rtt_ms, "label": f"{text.rtt(rtt_ms)} ms"}
+    return {"page": pair.key["page"], "rtt_ms": rtt_ms, "label": f"{words.rtt(rtt_ms)} ms"}
 
 
 def _by_page(names: list[str]) -> alt.Color | alt.ColorValue:

@@ -7,12 +7,10 @@ from typing import Any
 
 import altair as alt
 
-from firstflight.analysis import MODES
+from firstflight.analysis import MODES, words
 from firstflight.analysis.critical_path import COMPONENTS
 from firstflight.analysis.explanation import Explanation
-from firstflight.report import text
-from firstflight.report.explained import COMPONENT_NAMES
-from firstflight.report.figures.theme import COMPONENT_COLORS, INK, MODE_NAMES, Spec, styled, title
+from firstflight.report.figures.theme import COMPONENT_COLORS, INK, Spec, styled, title
 
 _COLUMNS = 2
 _WIDTH, _PAIR_HEIGHT = 400, 42
@@ -25,7 +23,9 @@ def critical_paths(explanations: Sequence[Explanation]) -> Spec:
         explanations: At least one.
     """
     data = list(_rows(explanations))
-    shown = [name for name in COMPONENTS if any(row["component"] == COMPONENT_NAMES[name] for row in data)]
+    shown = [
+        name for name in COMPONENTS if any(row["component"] == words.COMPONENT_NAMES[name] for row in data)
+    ]
     longest_s = max(row["total"] for row in data)
     layers = alt.layer(_bars(shown, longest_s), _labels(longest_s))
     panels = len({row["panel"] for row in data})
@@ -40,7 +40,7 @@ def critical_paths(explanations: Sequence[Explanation]) -> Spec:
 
 
 def _bars(shown: Sequence[Any], longest_s: float) -> alt.Chart:
-    names = [COMPONENT_NAMES[name] for name in shown]
+    names = [words.COMPONENT_NAMES[name] for name in shown]
     colors = [COMPONENT_COLORS[name] for name in shown]
     x = alt.X("seconds:Q", title="time on the critical path (s)", stack="zero")
     x = x.scale(domain=[0, longest_s * 1.22], nice=False).axis(tickCount=6, grid=True)
@@ -63,19 +63,19 @@ def _rtt() -> alt.Y:
 
 
 def _mode() -> alt.YOffset:
-    return alt.YOffset("mode:N", sort=None).scale(domain=[MODE_NAMES[mode] for mode in MODES])
+    return alt.YOffset("mode:N", sort=None).scale(domain=[words.MODE_NAMES[mode] for mode in MODES])
 
 
 def _rows(explanations: Sequence[Explanation]) -> Iterator[dict[str, Any]]:
     cells = [_cell(found) for found in explanations]
-    varying = text.varying(cells)
+    varying = words.varying(cells)
     for found, cell in zip(explanations, cells, strict=True):
-        variant = text.variant(cell, varying)
+        variant = words.variant(cell, varying)
         for mode in (mode for mode in MODES if mode in found.loads):
             row = {
                 "panel": f"{found.page.name} ({variant})" if variant else found.page.name,
-                "rtt": f"{text.rtt(found.pair.key.rtt_ms)} ms",
-                "mode": MODE_NAMES[mode],
+                "rtt": f"{words.rtt(found.pair.key.rtt_ms)} ms",
+                "mode": words.MODE_NAMES[mode],
             }
             yield from _bar(row, found, mode)
 
@@ -86,11 +86,11 @@ def _bar(row: dict[str, Any], found: Explanation, mode: str) -> Iterator[dict[st
     for order, name in enumerate(spent):
         yield {
             **row,
-            "component": COMPONENT_NAMES[name],
+            "component": words.COMPONENT_NAMES[name],
             "order": COMPONENTS.index(name),
             "seconds": spent[name] / 1000,
             "total": path.plt_ms / 1000,
-            "label": f"{text.seconds(path.plt_ms)} {MODE_NAMES[mode]}" if order == 0 else None,
+            "label": f"{words.seconds(path.plt_ms)} {words.MODE_NAMES[mode]}" if order == 0 else None,
         }
 
 
@@ -99,7 +99,7 @@ def _cell(found: Explanation) -> dict[str, Any]:
 
 
 def _small_print(explanations: Sequence[Explanation]) -> list[str]:
-    settings = {text.path(_cell(found)) for found in explanations}
+    settings = {words.path(_cell(found)) for found in explanations}
     return [
         "Critical path from navigation start to load event, of the load nearest the median of its mode.",
         f"{settings.pop()}." if len(settings) == 1 else "Paths and clients differ by panel.",

@@ -8,9 +8,9 @@ from typing import Any
 
 import altair as alt
 
+from firstflight.analysis import words
 from firstflight.published import PAPER, published_table
-from firstflight.report import text
-from firstflight.report.figures.theme import INK, MODE_COLORS, MODE_NAMES, SOFT, Rows, Spec, styled, title
+from firstflight.report.figures.theme import INK, MODE_COLORS, SOFT, Rows, Spec, styled, title
 
 _COLUMNS = 4
 _WIDTH, _HEIGHT = 200, 230
@@ -65,7 +65,7 @@ def _improvement(cells: Sequence[Cell], against: _Against) -> Spec:
         base.mark_point(size=60, strokeWidth=1.6, opacity=1).encode(y=y, fill=fill),
     )
     subtitle = [
-        f"Medians over {text.blocks(cells)} per point; bars: 95 % interval. Above 0, TFO is faster.",
+        f"Medians over {words.blocks(cells)} per point; bars: 95 % interval. Above 0, TFO is faster.",
         _setting(cells),
     ]
     if any(row["source"] == _PAPER for row in data):
@@ -80,7 +80,7 @@ def plt_by_rtt(cells: Sequence[Cell]) -> Spec:
         cells: Cells of the summary; at least one with a median.
     """
     data = _medians(cells)
-    names = list(MODE_NAMES.values())
+    names = list(words.MODE_NAMES.values())
     color = alt.Color("source:N", sort=None).scale(domain=names, range=list(MODE_COLORS.values()))
     base = alt.Chart().encode(x=_x(data, _RTT), color=color)
     y = alt.Y("point:Q", title="page load time (s)").scale(zero=True, nice=True)
@@ -90,7 +90,7 @@ def plt_by_rtt(cells: Sequence[Cell]) -> Spec:
         base.mark_point(size=50, filled=True, opacity=1).encode(y=y),
     )
     subtitle = [
-        f"Medians over {text.blocks(cells)} per point; bars: 95 % interval of the median.",
+        f"Medians over {words.blocks(cells)} per point; bars: 95 % interval of the median.",
         _setting(cells),
     ]
     return _faceted(layers, title("Page load time without and with TFO", subtitle), data)
@@ -133,10 +133,10 @@ def _medians(cells: Sequence[Cell]) -> Rows:
     estimates = (
         (cell["rtt_ms"], panel, mode, cell[f"{mode}_ms"])
         for cell, panel in zip(cells, panels, strict=True)
-        for mode in MODE_NAMES
+        for mode in words.MODE_NAMES
     )
     return [
-        _row(panel, rtt_ms, MODE_NAMES[mode], found.values(), 1 / 1000)
+        _row(panel, rtt_ms, words.MODE_NAMES[mode], found.values(), 1 / 1000)
         for rtt_ms, panel, mode, found in estimates
         if found["median"] is not None
     ]
@@ -144,9 +144,9 @@ def _medians(cells: Sequence[Cell]) -> Rows:
 
 def _panels(cells: Sequence[Cell], against: _Against) -> list[str]:
     """The panel of each cell: its page, and what else tells it apart but for what the curve goes over."""
-    varying = [name for name in text.varying(cells) if name != against.column]
+    varying = [name for name in words.varying(cells) if name != against.column]
     beside = [name for name in against.beside if len({cell[name] for cell in cells}) > 1]
-    variants = [[text.variant(cell, varying), *(f"{cell[name]:g} ms" for name in beside)] for cell in cells]
+    variants = [[words.variant(cell, varying), *(f"{cell[name]:g} ms" for name in beside)] for cell in cells]
     names = [" ".join(filter(None, variant)) for variant in variants]
     return [
         f"{cell['page']} ({name})" if name else cell["page"] for cell, name in zip(cells, names, strict=True)
@@ -167,5 +167,5 @@ def _row(
 
 
 def _setting(cells: Sequence[Cell]) -> str:
-    settings = {text.path(cell) for cell in cells}
+    settings = {words.path(cell) for cell in cells}
     return f"{settings.pop()}." if len(settings) == 1 else "Paths and clients differ by panel."

@@ -12,9 +12,8 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from firstflight.analysis import MODES, CellPair
-from firstflight.report import text
-from firstflight.report.figures.theme import INK, MODE_COLORS, MODE_NAMES, Spec, styled, title
+from firstflight.analysis import MODES, CellPair, words
+from firstflight.report.figures.theme import INK, MODE_COLORS, Spec, styled, title
 
 MOST_DOTS = 3000
 """With more loads than this, only their quartiles and ends are drawn."""
@@ -30,9 +29,9 @@ def plt_distribution(pairs: Sequence[CellPair], cells: Sequence[Mapping[str, Any
         pairs: Cell pairs; at least one of them has a paired block.
         cells: Their entries in the summary, in the same order.
     """
-    varying = text.varying(cells)
+    varying = words.varying(cells)
     known = [
-        (pair, text.variant(cell, varying)) for pair, cell in zip(pairs, cells, strict=True) if cell["n"]
+        (pair, words.variant(cell, varying)) for pair, cell in zip(pairs, cells, strict=True) if cell["n"]
     ]
     dots = [dot for pair, variant in known for dot in _dots(pair, variant)]
     boxes = [box for pair, variant in known for box in _boxes(pair, variant)]
@@ -49,7 +48,7 @@ def plt_distribution(pairs: Sequence[CellPair], cells: Sequence[Mapping[str, Any
 
 
 def _marks(*, with_dots: bool) -> Iterator[alt.Chart]:
-    names = [MODE_NAMES[mode] for mode in MODES]
+    names = [words.MODE_NAMES[mode] for mode in MODES]
     axis = alt.Axis(ticks=False, domain=False, grid=False, labelFontSize=11, labelPadding=6)
     y = alt.Y("row:N", title=None, sort=None, axis=axis)
     color = alt.Color("mode:N", sort=None, legend=alt.Legend(symbolOpacity=1)).scale(
@@ -87,14 +86,14 @@ def _changes(pair: CellPair, mode: str) -> list[float]:
 
 def _where(pair: CellPair, mode: str, variant: str) -> dict[str, Any]:
     page = f"{pair.key.page} ({variant})" if variant else pair.key.page
-    row = f"{text.rtt(pair.key.rtt_ms)} ms {MODE_NAMES[mode]}"
-    return {"panel": page, "row": row, "mode": MODE_NAMES[mode]}
+    row = f"{words.rtt(pair.key.rtt_ms)} ms {words.MODE_NAMES[mode]}"
+    return {"panel": page, "row": row, "mode": words.MODE_NAMES[mode]}
 
 
 def _small_print(cells: Sequence[Mapping[str, Any]], loads: int) -> list[str]:
     shown = "A dot is a load, a box" if loads <= MOST_DOTS else "A box is"
-    settings = {text.path(cell) for cell in cells}
+    settings = {words.path(cell) for cell in cells}
     return [
-        f"{text.plural(loads, 'load')}. {shown} the middle half, a thin line all, a tick the median.",
+        f"{words.plural(loads, 'load')}. {shown} the middle half, a thin line all, a tick the median.",
         f"{settings.pop()}." if len(settings) == 1 else "Paths and clients differ by panel.",
     ]

@@ -9,9 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from firstflight.analysis import CellPair
+from firstflight.analysis import CellPair, words
 from firstflight.analysis.explanation import Explanation
-from firstflight.report import text
 from firstflight.report.figures.critical_path import critical_paths
 from firstflight.report.figures.curves import improvement_by_rate, improvement_by_rtt, plt_by_rtt
 from firstflight.report.figures.distribution import plt_distribution
@@ -59,7 +58,7 @@ def draw_figures(
 def _figures(
     pairs: Sequence[CellPair], cells: Sequence[dict[str, Any]], explanations: Sequence[Explanation]
 ) -> Iterator[tuple[str, Draw]]:
-    compared = text.proved([cell for cell in cells if cell["n"]])
+    compared = words.proved([cell for cell in cells if cell["n"]])
     loaded = [cell for cell in cells if cell["tcp_ms"]["median"] or cell["tfo_ms"]["median"]]
     limited = [cell for cell in compared if cell["down_mbps"] is not None]
     if compared:
@@ -72,10 +71,10 @@ def _figures(
         yield "plt-distribution", partial(plt_distribution, pairs, cells)
     if explanations:
         yield "critical-path", partial(critical_paths, explanations)
-    varying = text.varying(cells)
+    varying = words.varying(cells)
     for pair, cell in zip(pairs, cells, strict=True):
         if cell["n"]:
-            variant = text.variant(cell, varying)
+            variant = words.variant(cell, varying)
             yield waterfall_name(cell, variant), partial(waterfall, pair, cell, variant)
 
 
@@ -84,7 +83,7 @@ def waterfall_name(cell: Mapping[str, Any], variant: str = "") -> str:
 
     A page's name comes from outside: what could lead out of the folder is replaced.
     """
-    parts = ["waterfall", cell["page"], f"{text.rtt(cell['rtt_ms'])}ms", *variant.split()]
+    parts = ["waterfall", cell["page"], f"{words.rtt(cell['rtt_ms'])}ms", *variant.split()]
     return "-".join(re.sub(r"[^A-Za-z0-9_.]+", "_", str(part))[:80] for part in parts)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from firstflight.report import text
+from firstflight.analysis import words
 from firstflight.report.figures.theme import INK, MODE_COLORS, Rows, Spec, styled, title
 
 _HEIGHT, _WIDTH, _STEP = 230, 170, 18
@@ -27,7 +27,7 @@ def improvement_of_sweep(sweep: Mapping[str, Any]) -> Spec:
     pages = max(path["n"] for path in sweep["paths"])
     clock = "simulated" if sweep["engines"] == ["simulate"] else "emulated"
     subtitle = [
-        f"{text.plural(pages, 'page')} on {text.plural(len(sweep['paths']), 'path')}, {clock}. "
+        f"{words.plural(pages, 'page')} on {words.plural(len(sweep['paths']), 'path')}, {clock}. "
         "Above 0, TFO is faster.",
         "Bands: median, half and nine tenths of the pages."
         + (" Right: median and half of the cells by origins." if groups else ""),
@@ -82,10 +82,9 @@ def _fans(paths: Sequence[Path]) -> list[dict[str, Any]]:
 
 
 def _panel(path: Path) -> str:
-    rates = ("unlimited" if path[key] is None else f"{path[key]:g}" for key in ("down_mbps", "up_mbps"))
     loss = f", loss {100 * path['loss']:g} %" if path["loss"] else ""
     star = ", star" if path["topology"] == "star" else ""
-    return f"{'/'.join(rates)} Mbit/s{loss}{star}"
+    return f"{words.rates(path)} Mbit/s{loss}{star}"
 
 
 def _groups(origins: Sequence[Path]) -> list[dict[str, Any]]:
@@ -95,7 +94,7 @@ def _groups(origins: Sequence[Path]) -> list[dict[str, Any]]:
     return [
         {
             "group": f"{group['from']}\N{EN DASH}{group['to']}",
-            "rtt": f"{text.rtt(group['rtt_ms'])} ms",
+            "rtt": f"{words.rtt(group['rtt_ms'])} ms",
             **_percents(group),
         }
         for group in origins

@@ -10,16 +10,11 @@ from typing import Any
 
 import altair as alt
 
-from firstflight.report import text
-
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 INK, SOFT, GRID = "#1f2933", "#5f6b76", "#e4e7eb"
 
 MODE_COLORS = {"tcp": "#8a94a0", "tfo": "#0072b2"}
 """One colour per mode: the treatment stands out from the baseline."""
-
-MODE_NAMES = text.MODE_NAMES
-"""Modes as a figure names them."""
 
 PHASE_COLORS = {"queued": "#d9dde1", "connect": "#d55e00", "wait": "#79bfe8", "receive": "#00598c"}
 """One colour per phase of a request; the handshake, which TFO saves, is the warm one."""

@@ -6,14 +6,12 @@ from typing import Any, Literal
 
 import altair as alt
 
-from firstflight.analysis import MODES, CellPair
+from firstflight.analysis import MODES, CellPair, words
 from firstflight.analysis.explanation import median_load
-from firstflight.report import text
 from firstflight.report.figures.phases import PHASES, RowKey, bars, broke_off, row_order
 from firstflight.report.figures.theme import (
     FAILED_COLOR,
     INK,
-    MODE_NAMES,
     PHASE_COLORS,
     SOFT,
     Rows,
@@ -84,7 +82,7 @@ def _panel(
         broken.encode(x=x, y=y),
         *_plt_lines(mode, plt_ms, end_ms),
     ]
-    heading = alt.TitleParams(MODE_NAMES[mode], fontSize=13, offset=2, anchor="start")
+    heading = alt.TitleParams(words.MODE_NAMES[mode], fontSize=13, offset=2, anchor="start")
     return alt.layer(*layers).properties(width=_PANEL_WIDTH, height=height, title=heading)
 
 
@@ -94,7 +92,12 @@ def _plt_lines(mode: str, plt_ms: dict[str, float], end_ms: float) -> list[alt.C
     here, there = (alt.Chart(alt.NamedData(f"{name} plt")).encode(x="start:Q") for name in (mode, other))
     align: Literal["left", "right"] = "right" if plt_ms[mode] > 0.5 * end_ms else "left"
     label = here.mark_text(
-        text=f"PLT {text.seconds(plt_ms[mode])}", align=align, y=-9, color=INK, fontSize=12, fontWeight="bold"
+        text=f"PLT {words.seconds(plt_ms[mode])}",
+        align=align,
+        y=-9,
+        color=INK,
+        fontSize=12,
+        fontWeight="bold",
     )
     return [
         there.mark_rule(color=SOFT, strokeDash=[4, 3]),
@@ -119,7 +122,7 @@ def _row_names(order: list[RowKey]) -> dict[RowKey, str]:
     """Row names, all different: numbers, and URLs where there is room for them."""
     if len(order) > LABELLED_ROWS:
         return {row: str(number) for number, row in enumerate(order, start=1)}
-    return {row: f"{text.short_url(row[0], 40)}  {number}" for number, row in enumerate(order, start=1)}
+    return {row: f"{words.short_url(row[0], 40)}  {number}" for number, row in enumerate(order, start=1)}
 
 
 def _end_ms(load: LoadRecord) -> float:
@@ -127,17 +130,17 @@ def _end_ms(load: LoadRecord) -> float:
 
 
 def _headline(cell: dict[str, Any], variant: str) -> str:
-    page = text.short_url(cell["url"] or cell["page"], 60)
-    without, with_tfo = (text.seconds(cell[mode]["median"]) for mode in ("tcp_ms", "tfo_ms"))
-    where = f"{page} at {text.rtt(cell['rtt_ms'])} ms RTT" + (f" ({variant})" if variant else "")
-    effect = text.effect(cell["improvement"]["point"]) if cell["proof"]["ok"] else text.verdict(cell)
+    page = words.short_url(cell["url"] or cell["page"], 60)
+    without, with_tfo = (words.seconds(cell[mode]["median"]) for mode in ("tcp_ms", "tfo_ms"))
+    where = f"{page} at {words.rtt(cell['rtt_ms'])} ms RTT" + (f" ({variant})" if variant else "")
+    effect = words.effect(cell["improvement"]["point"]) if cell["proof"]["ok"] else words.verdict(cell)
     return f"{where}: {without} without, {with_tfo} with TFO ({effect})"
 
 
 def _small_print(cell: dict[str, Any], loads: dict[str, LoadRecord]) -> list[str]:
     blocks = ", ".join(f"{mode} of block {loads[mode]['load']['block']}" for mode in MODES)
-    count = text.plural(cell["n"], "paired block")
+    count = words.plural(cell["n"], "paired block")
     return [
         f"Medians of {count}; drawn is the load nearest the median of its mode ({blocks}).",
-        f"{text.path(cell)}. {cell['proof']['text']}. Dashed: PLT of the other mode.",
+        f"{words.path(cell)}. {cell['proof']['text']}. Dashed: PLT of the other mode.",
     ]

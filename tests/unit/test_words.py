@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firstflight.report import text
+from firstflight.analysis import words
 
 
 @pytest.mark.parametrize(
@@ -12,11 +12,11 @@ from firstflight.report import text
         (-0.031, "\N{MINUS SIGN}3.1 %"),
         (0.0, "0.0 %"),
         (-0.0001, "0.0 %"),
-        (None, text.DASH),
+        (None, words.DASH),
     ],
 )
 def test_percentages_have_a_real_sign(fraction: float | None, shown: str) -> None:
-    assert text.percent(fraction) == shown
+    assert words.percent(fraction) == shown
 
 
 @pytest.mark.parametrize(
@@ -29,15 +29,15 @@ def test_percentages_have_a_real_sign(fraction: float | None, shown: str) -> Non
     ],
 )
 def test_an_effect_is_said_in_words(fraction: float | None, shown: str) -> None:
-    assert text.effect(fraction) == shown
+    assert words.effect(fraction) == shown
 
 
 def test_times_for_people_are_in_seconds() -> None:
-    assert text.seconds(3490.0) == "3.49 s"
-    assert text.seconds(843.21) == "0.843 s"
-    assert text.seconds(None) == text.DASH
-    assert text.spread({"low": 3410.0, "high": 3520.0}) == "3.41\N{EN DASH}3.52"
-    assert text.spread({"low": None, "high": None}) == ""
+    assert words.seconds(3490.0) == "3.49 s"
+    assert words.seconds(843.21) == "0.843 s"
+    assert words.seconds(None) == words.DASH
+    assert words.spread({"low": 3410.0, "high": 3520.0}) == "3.41\N{EN DASH}3.52"
+    assert words.spread({"low": None, "high": None}) == ""
 
 
 @pytest.mark.parametrize(
@@ -51,21 +51,21 @@ def test_times_for_people_are_in_seconds() -> None:
     ],
 )
 def test_short_urls_keep_host_and_file(url: str, shown: str) -> None:
-    assert text.short_url(url, 30) == shown
+    assert words.short_url(url, 30) == shown
 
 
 @given(st.text(max_size=200), st.integers(20, 60))
 def test_a_short_url_is_short_whatever_it_was(url: str, limit: int) -> None:
-    assert len(text.short_url(url, limit)) <= limit
+    assert len(words.short_url(url, limit)) <= limit
 
 
 def test_variants_name_only_what_differs() -> None:
     cell = {"down_mbps": 4.0, "up_mbps": 0.256, "loss": 0.0, "topology": "access"}
     cell |= {"client": "loader", "engine": "emulate", "cookies": "warm"}
     cells = [cell, {**cell, "topology": "star", "down_mbps": None}]
-    assert text.varying(cells) == ["down_mbps", "topology"]
-    assert [text.variant(c, text.varying(cells)) for c in cells] == [
+    assert words.varying(cells) == ["down_mbps", "topology"]
+    assert [words.variant(c, words.varying(cells)) for c in cells] == [
         "4.0mbit-down access",
         "unlimited-down star",
     ]
-    assert text.variant(cell, []) == ""
+    assert words.variant(cell, []) == ""
