@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstflight.analysis import statistics
-from firstflight.analysis.statistics import Improvement, Shift, improvement, shift
+from firstflight.analysis.shift import Shift, shift
+from firstflight.analysis.statistics import Improvement, improvement
 from firstflight.experiment.schedule import Schedule
 from firstflight.experiment.sources import resolve
 

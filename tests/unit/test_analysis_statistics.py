@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firstflight.analysis import statistics
+from firstflight.analysis.shift import shift
 from firstflight.analysis.statistics import (
     NO_DIFFERENCE,
     adjusted_p_values,
@@ -14,7 +15,6 @@ from firstflight.analysis.statistics import (
     null_improvement,
     outliers,
     p_value,
-    shift,
     verdict,
 )
 from firstflight.experiment.schedule import Schedule
@@ -119,6 +119,15 @@ def test_the_interval_of_the_shift_is_exact() -> None:
     tcp_ms = [float(value) for value in (1, 2, 4, 8, 16, 32)]
     assert shift(tcp_ms, [0.0] * 6) == {"point": pytest.approx(8.5), "low": 1.0, "high": 32.0}
     assert shift(tcp_ms[:5], [0.0] * 5)["low"] is None
+
+
+def test_the_interval_of_many_blocks_goes_on_from_the_exact_one() -> None:
+    few, more = (shift([float(n) for n in range(count)], [0.0] * count) for count in (200, 201))
+    assert more == {
+        "point": 100.0,
+        "low": pytest.approx(few["low"], abs=1),
+        "high": pytest.approx(few["high"], abs=1),
+    }
 
 
 def test_p_values_of_many_cells_are_raised() -> None:
