@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from firstflight.analysis.statistics import (
 from firstflight.analysis.warnings import find_warnings
 from firstflight.errors import UsageError
 from firstflight.results import Journal, journal_path, write_whole
+from firstflight.results.files import plan_keys
 
 SUMMARY_FORMAT = "firstflight-summary/1"
 """Format and version of summary.json."""
@@ -36,7 +36,7 @@ def summarize(folder: Path) -> dict[str, Any]:
     """Summarise a results folder and write its ``summary.json``.
 
     Args:
-        folder: The results folder; only its journal is read.
+        folder: The results folder; its journal is read, and the width to repeat until in its plan.
 
     Returns:
         What was written: `cells` (one per cell pair) and `warnings`. docs/results.md names every key.
@@ -89,9 +89,8 @@ def summarize_pairs(pairs: Sequence[CellPair], *, torn: bool = False) -> dict[st
 def _until(folder: Path) -> float | None:
     """The width that the plan asks for, a fraction; None where it asks for none or cannot be read."""
     try:
-        until = tomllib.loads((folder / "plan.toml").read_text("utf-8")).get("until", "off")
-        return None if until == "off" else float(str(until).removesuffix("%")) / 100
-    except (OSError, ValueError):
+        return float(str(plan_keys(folder)["until"]).removesuffix("%")) / 100
+    except (KeyError, ValueError):
         return None
 
 

@@ -11,8 +11,8 @@ from firstflight.errors import UsageError
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.sources import read_plan_file, resolve
 from firstflight.results import write_whole
+from firstflight.results.files import PLAN
 
-PLAN = "plan.toml"
 ENVIRONMENT = "environment.json"
 
 

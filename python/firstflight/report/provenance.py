@@ -10,6 +10,7 @@ from typing import Any
 
 from firstflight.analysis import words
 from firstflight.report.visible import visible, visible_lines
+from firstflight.results.files import PLAN
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def _environment(folder: Path) -> dict[str, Any]:
 
 def _plan(folder: Path) -> str:
     try:
-        return visible_lines((folder / "plan.toml").read_text("utf-8", "replace"))
+        return visible_lines((folder / PLAN).read_text("utf-8", "replace"))
     except OSError as error:
         return f"# plan.toml: {error.strerror}"
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import tempfile
+import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from firstflight.errors import UsageError
 
 JOURNAL = "journal.jsonl"
 """Name of the journal in a results folder."""
+
+PLAN = "plan.toml"
+"""Name of the plan in a results folder."""
 
 
 def journal_path(folder: Path) -> Path:
@@ -32,6 +36,13 @@ def journal_path(folder: Path) -> Path:
             "name the folder that `firstflight run --out DIR` wrote, not one inside or above it",
         )
     return path
+
+
+def plan_keys(folder: Path) -> dict[str, Any]:
+    """What the plan in a results folder says, as it stands there; nothing where none can be read."""
+    with suppress(OSError, ValueError):
+        return tomllib.loads((folder / PLAN).read_text("utf-8"))
+    return {}
 
 
 def write_whole(path: Path, content: bytes) -> Path:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from firstflight.errors import UsageError
 from firstflight.pages.model import Page
 from firstflight.pages.pace import paced
-from firstflight.results.files import write_whole
+from firstflight.results.files import plan_keys, write_whole
 
 PROFILES = "pages"
 """Name of the folder in a results folder."""
@@ -41,11 +38,5 @@ def read_profile(folder: Path, name: str) -> Page | None:
         hint = "delete it: `firstflight run --resume` writes it anew"
         raise UsageError(f"{file}: cannot be read: {error}", hint) from error
     page = Page.from_json(content, place=str(file))
-    plan = _plan(folder)
+    plan = plan_keys(folder)
     return paced(page, server_time=plan.get("server_time", True), processing=plan.get("processing", 1))
-
-
-def _plan(folder: Path) -> dict[str, Any]:
-    with suppress(OSError, ValueError):
-        return tomllib.loads((folder / "plan.toml").read_text("utf-8"))
-    return {}

@@ -12,6 +12,7 @@ from typing import Any
 from firstflight.analysis.summary import summarize
 from firstflight.errors import UsageError
 from firstflight.published import PublishedTable, published_names, published_table
+from firstflight.results.files import PLAN
 
 DIMENSIONS = ("page", "rtt_ms", "down_mbps", "up_mbps", "topology", "loss", "client", "engine")
 """What may tell the cells of a side apart; None where the side does not say."""
@@ -108,7 +109,7 @@ def _cell(cell: Mapping[str, Any]) -> SideCell:
 
 def _setup(folder: Path) -> dict[str, str]:
     try:
-        plan = tomllib.loads((folder / "plan.toml").read_text(encoding="utf-8"))
+        plan = tomllib.loads((folder / PLAN).read_text(encoding="utf-8"))
         environment = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"{folder}: {error}", "give a folder that firstflight run made") from None
