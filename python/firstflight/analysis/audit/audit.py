@@ -12,8 +12,10 @@ from firstflight.analysis.audit.course_run import CourseCell, is_course_run, rea
 from firstflight.analysis.audit.finding import KINDS, Finding
 from firstflight.analysis.audit.printed import PrintedCell, read_printed
 from firstflight.errors import UsageError
+from firstflight.results.files import JOURNAL
 
 _TABLE = "observations.txt"
+_TABLE_SUFFIXES = (".csv", ".tsv", ".txt", ".md")
 _LARGEST_BYTES = 10_000_000
 
 
@@ -35,12 +37,15 @@ class Audit:
 def audit(path: Path) -> Audit:
     """Audits a folder of the original experiment (with its table, where one lies beside it), or a table.
 
+    A folder without logs stands for the one table in it.
+
     Raises:
         UsageError: It is neither, or cannot be read.
     """
-    if path.is_dir():
+    if path.is_dir() and is_course_run(path):
         return _audit_run(path)
-    return audit_table(path, _text(path))
+    table = _only_table(path) if path.is_dir() else path
+    return audit_table(table, _text(table))
 
 
 def audit_table(file: Path, text: str) -> Audit:
@@ -54,17 +59,24 @@ def audit_table(file: Path, text: str) -> Audit:
 
 
 def _audit_run(folder: Path) -> Audit:
-    if not is_course_run(folder):
-        raise UsageError(
-            f"{folder}: no logs of page loads",
-            "give the folder that has client/; a results folder of ours is for firstflight report",
-        )
     cells = read_course_run(folder)
     table = next((file for place in (folder, folder.parent) if (file := place / _TABLE).is_file()), None)
     printed = read_printed(table, _text(table)) if table else []
     logged = [_with_line(finding, printed) for finding in check_course_run(cells)]
     findings = [*check_printed(printed), *logged, *_unlogged(cells, printed)]
     return Audit(cells, printed, _in_order(findings))
+
+
+def _only_table(folder: Path) -> Path:
+    """The folder's `observations.txt`, or the one file in it that is named as a table."""
+    tables = sorted(file for file in folder.iterdir() if file.suffix in _TABLE_SUFFIXES and file.is_file())
+    own = [file for file in tables if file.name == _TABLE] or tables
+    if len(own) == 1 and not (folder / JOURNAL).is_file():
+        return own[0]
+    raise UsageError(
+        f"{folder}: no logs of page loads, and {len(tables) or 'no'} tables",
+        "give the folder that has client/, or a table; a results folder of ours is for firstflight report",
+    )
 
 
 def _with_line(finding: Finding, printed: Sequence[PrintedCell]) -> Finding:
