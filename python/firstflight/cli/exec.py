@@ -85,11 +85,11 @@ def _surroundings(flags: Mapping[str, Any], pages: list[str], capture: Path | No
         mode,
         plan.cookies,
         plan.keep_alive,
-        plan.transport,
         plan.seed,
         plan.scheme,
         pages=served,
         capture=capture,
+        transport=plan.transport,
     )
 
 

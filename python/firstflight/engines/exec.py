@@ -27,22 +27,22 @@ class Surroundings:
         mode: `tcp` or `tfo`.
         cookies: `warm` or `cold`.
         keep_alive: Whether the pages' servers keep connections open.
-        transport: What every connection has.
         seed: Decides which packets are lost.
         scheme: `recorded`, or `http` for pages in the clear.
         pages: What the servers serve.
         capture: File for a capture of all packets, if one is wanted.
+        transport: What every connection has.
     """
 
     path: Path
     mode: str
     cookies: str
     keep_alive: bool
-    transport: Transport
     seed: int
     scheme: str = "http"
     pages: Sequence[LoadedPage] = ()
     capture: FilePath | None = None
+    transport: Transport = Transport()
 
 
 def run_inside(surroundings: Surroundings, argv: Sequence[str]) -> dict[str, Any]:
