@@ -6,7 +6,7 @@ import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -42,7 +42,7 @@ class Surroundings:
     scheme: str = "http"
     pages: Sequence[LoadedPage] = ()
     capture: FilePath | None = None
-    transport: Transport = Transport()
+    transport: Transport = field(default_factory=Transport)
 
 
 def run_inside(surroundings: Surroundings, argv: Sequence[str]) -> dict[str, Any]:
