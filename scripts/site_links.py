@@ -1,7 +1,6 @@
 """Hooks of mkdocs: what the documentation links to elsewhere in the repository is part of the site too.
 
-Such files are in its folder `repository/`, and links are changed to lead there. Entries of the navigation
-whose page is not written yet are left out.
+Such files are in its folder `repository/`, and links are changed to lead there.
 """
 
 import posixpath
@@ -17,11 +16,6 @@ _LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#\s]+)")
 _PAGES = ("CHANGELOG.md", "CONTRIBUTING.md")
 
 
-def on_config(config: Any) -> None:  # noqa: ANN401
-    """Leaves out of the navigation what is not written yet."""
-    config.nav = list(_written(config.nav))
-
-
 def on_files(files: Files, *, config: Any) -> Files:  # noqa: ANN401
     """Adds the files outside of the documentation that a page of it leads to."""
     linked = {name for file in files.documentation_pages() for name in _outside(file)}
@@ -35,15 +29,6 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> 
     if page.parent is None:
         page.meta["hide"] = ["navigation"]
     return _LINK.sub(_mend(page.file.src_uri), markdown)
-
-
-def _written(entries: list[Any]) -> Iterator[Any]:
-    for entry in entries:
-        title, page = next(iter(entry.items())) if isinstance(entry, dict) else ("", entry)
-        if isinstance(page, list):
-            yield {title: list(_written(page))}
-        elif (ROOT / "docs" / page).is_file() or page.startswith("repository/"):
-            yield entry
 
 
 def _outside(file: File) -> Iterator[str]:
