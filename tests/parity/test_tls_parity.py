@@ -1,19 +1,18 @@
 """TLS on both clocks: the same flights in the same SYNs, and page load times that agree."""
 
 import json
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from itertools import product
-from typing import Any
 
 import pytest
+from clocks import Fields, emulate_all, simulate
 
-from firstflight import _core
 from firstflight.engines.lab import Lab
 from firstflight.pages import open_pages, under
 
 PATH = {"rtt_ms": 100, "down_bps": 4_000_000, "up_bps": 4_000_000, "queue": {"packets": 1000}}
 """Nothing is sent twice here: how long a handshake takes is what shows."""
-OFFERS: dict[str, dict[str, Any]] = {
+OFFERS: dict[str, Fields] = {
     "TLS 1.3, post-quantum share": {"post_quantum": True},
     "TLS 1.3, classic share": {"post_quantum": False},
     "TLS 1.2": {"version": "1.2"},
@@ -21,34 +20,28 @@ OFFERS: dict[str, dict[str, Any]] = {
 MODES = ("tcp", "tfo")
 PLT, BYTES = 0.05, 0.02
 """How far the two may be from each other, relative: packets that tie for a queue fall either way."""
-LIMIT_S = 60
 
-Answer = dict[str, Any]
+Loads = Mapping[tuple[str, str], tuple[Fields, Fields]]
 
 
 @pytest.fixture(scope="module")
-def loads() -> dict[tuple[str, str], tuple[Answer, Answer]]:
+def loads(lab: Lab) -> Loads:
     """What the laboratory and the simulator say, by offer and mode."""
-    (page,) = (under("https", page) for page in open_pages(["wikipedia"]))
-    text = page.page.to_json()
-    lab, simulator = Lab(), _core.Simulator(text)
+    (loaded,) = (under("https", page) for page in open_pages(["wikipedia"]))
+    page, cells = json.loads(loaded.page.to_json()), list(product(OFFERS, MODES))
+    asked = [(page, job(*cell)) for cell in cells]
+    pairs = zip(emulate_all(lab, asked), [simulate(*load) for load in asked], strict=True)
+    return dict(zip(cells, pairs, strict=True))
 
-    def load(cell: tuple[str, str]) -> tuple[Answer, Answer]:
-        offer, mode = cell
-        job = {"scheme": "https", "tls": OFFERS[offer], "path": PATH, "mode": mode, "cookies": "warm"}
-        emulated = lab.ask("load", {**job, "page": json.loads(text)}, timeout_s=LIMIT_S)
-        return emulated, json.loads(simulator.load(json.dumps(job)))
 
-    cells = list(product(OFFERS, MODES))
-    with ThreadPoolExecutor(2) as pool:
-        return dict(zip(cells, pool.map(load, cells), strict=True))
+def job(offer: str, mode: str) -> Fields:
+    """What either clock is asked for."""
+    return {"scheme": "https", "tls": OFFERS[offer], "path": PATH, "mode": mode, "cookies": "warm"}
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("offer", OFFERS)
-def test_both_clocks_agree(
-    loads: dict[tuple[str, str], tuple[Answer, Answer]], offer: str, mode: str
-) -> None:
+def test_both_clocks_agree(loads: Loads, offer: str, mode: str) -> None:
     emulated, simulated = loads[offer, mode]
     for answer in (emulated, simulated):
         assert answer["status"] == "ok", answer["error"]
@@ -58,9 +51,7 @@ def test_both_clocks_agree(
 
 
 @pytest.mark.parametrize("offer", OFFERS)
-def test_the_same_client_hellos_ride_in_the_syns(
-    loads: dict[tuple[str, str], tuple[Answer, Answer]], offer: str
-) -> None:
+def test_the_same_client_hellos_ride_in_the_syns(loads: Loads, offer: str) -> None:
     """Byte for byte, so that the same connections resume a session."""
     emulated, simulated = (
         sorted((row["origin"], row["syn_payload_bytes"]) for row in answer["connections"])
