@@ -114,8 +114,10 @@ def effect(fraction: float | None) -> str:
 
 
 def verdict(cell: Mapping[str, Any]) -> str:
-    """A cell's verdict, or ``not proved``: without proof there is no result to show."""
-    return str(cell["verdict"]) if cell["proof"]["ok"] else "not proved"
+    """A cell's verdict; ``not proved`` without proof, ``not compared`` where no block has both loads."""
+    if not cell["proof"]["ok"]:
+        return "not proved"
+    return str(cell["verdict"]) if cell["n"] else "not compared"
 
 
 def proved(cells: Sequence[Any]) -> list[Any]:

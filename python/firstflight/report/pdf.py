@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from playwright.sync_api import Error, Page, sync_playwright
@@ -42,6 +43,12 @@ def write_pdf(folder: Path, browser: Path, *, sandbox: bool) -> Path:
 
 
 def _print(file: Path, browser: Path, home: str, *, sandbox: bool) -> bytes:
+    """In a thread of its own: Playwright refuses to wait where an event loop runs, as in a notebook."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(_print_here, file, browser, home, sandbox=sandbox).result()
+
+
+def _print_here(file: Path, browser: Path, home: str, *, sandbox: bool) -> bytes:
     with sync_playwright() as playwright:
         context = playwright.chromium.launch_persistent_context(
             home, executable_path=browser, chromium_sandbox=sandbox, offline=True, accept_downloads=False

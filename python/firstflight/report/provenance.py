@@ -60,6 +60,8 @@ def read_provenance(folder: Path) -> Provenance:
     """Reads ``environment.json`` and ``plan.toml`` of a results folder; neither has to be there."""
     machine = _environment(folder)
     calibration = _records(machine.pop("calibration", None))
+    if not machine.get("earlier"):
+        machine.pop("earlier", None)
     return Provenance(list(_flat(machine)), _measured(calibration), calibration, _plan(folder))
 
 

@@ -41,9 +41,10 @@ def write_report(
     with ThreadPoolExecutor(max_workers=1) as pool:
         code = pool.submit(script) if figures else None
         journal = Journal(journal_path(folder))
-        pairs = cell_pairs(journal.records())
+        records = journal.records()
+        pairs = cell_pairs(records)
         summary = write_summary(folder, pairs, torn=journal.torn)
-        paths = [*write_tables(folder), folder / "summary.json"]
+        paths = [*write_tables(folder, records), folder / "summary.json"]
         paths.append(write_whole(folder / "observations.txt", observations(summary).encode()))
         explanations = explain(pairs, partial(read_profile, folder)) if len(pairs) <= MOST_EXPLAINED else []
         evidence = Evidence(pairs, summary, explanations)

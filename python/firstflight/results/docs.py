@@ -49,7 +49,7 @@ _SUMMARY = """
 | `shift_ms` | PLT_tcp - PLT_tfo by Hodges and Lehmann, ms: `point`, and an exact distribution-free 95 % interval `low`, `high` (null below 6 blocks) |
 | `p_value` | Wilcoxon signed-rank test on the paired blocks, two-sided |
 | `p_adjusted` | `p_value` with the number of cells taken into account (Benjamini and Hochberg's false discovery rate) |
-| `verdict` | `faster` or `slower` where the interval of the improvement excludes 0, else `no difference shown`. Views show `not proved` instead where `proof.ok` is false |
+| `verdict` | `faster` or `slower` where the interval of the improvement excludes 0, else `no difference shown`. Views show `not proved` instead where `proof.ok` is false, `not compared` where `n` is 0 |
 | `null_improvement`, `null_low`, `null_high` | the same statistic on tcp against tcp (every second block against the one before it) with its 95 % interval: how large an "improvement" noise alone makes; null below 2 blocks, the interval below 4 |
 | `null_ms` | the two medians that it compares, ms |
 | `proof` | `tfo_connections`, `tfo_offered`, `tfo_accepted` of the `tfo` loads, `tcp_offered` of the `tcp` loads, `ok`, and `text` for people |

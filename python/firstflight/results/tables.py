@@ -48,7 +48,7 @@ def connection_frame(records: Iterable[LoadRecord]) -> pl.DataFrame:
 _FRAMES = {LOADS.name: load_frame, REQUESTS.name: request_frame, CONNECTIONS.name: connection_frame}
 
 
-def write_tables(folder: Path) -> list[Path]:
+def write_tables(folder: Path, records: Iterable[LoadRecord] | None = None) -> list[Path]:
     """Write ``loads.parquet``, ``requests.parquet`` and ``connections.parquet`` from the journal.
 
     The same loads give the same bytes, in whatever order they were made: rows are in the order of the run
@@ -56,6 +56,7 @@ def write_tables(folder: Path) -> list[Path]:
 
     Args:
         folder: The results folder.
+        records: All its loads, where they are at hand already (`Journal.records`): the journal is not read.
 
     Returns:
         The paths written.
@@ -67,9 +68,9 @@ def write_tables(folder: Path) -> list[Path]:
     try:
         with tempfile.TemporaryDirectory(prefix=".tables.", dir=folder) as name:
             parts = Path(name)
-            loads = scan_loads(journal.path, parts)
+            loads = scan_loads(journal.path, parts) if records is None else None
             if loads is None:
-                _write_parts(journal, parts)
+                _write_parts(_pieces(journal) if records is None else _ordered_pieces(records), parts)
                 loads = _joined(parts, LOADS)
             rows = {LOADS: loads, **{table: _joined(parts, table) for table in (REQUESTS, CONNECTIONS)}}
             return [_sink(found, parts, folder, table) for table, found in rows.items()]
@@ -80,8 +81,8 @@ def write_tables(folder: Path) -> list[Path]:
         ) from error
 
 
-def _write_parts(journal: Journal, parts: Path) -> None:
-    for number, records in enumerate(_pieces(journal.path, _places(journal))):
+def _write_parts(pieces: Iterable[list[LoadRecord]], parts: Path) -> None:
+    for number, records in enumerate(pieces):
         for name, frame in _FRAMES.items():
             frame(records).write_parquet(parts / f"{name}-{number:08d}.parquet")
 
@@ -105,11 +106,22 @@ def _digest(text: str) -> int:
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
 
 
-def _pieces(path: Path, places: Iterable[int]) -> Iterator[list[LoadRecord]]:
-    with path.open("rb") as file:
-        records = (_record(file, place) for place in places)
-        while several := list(islice(records, _LOADS_AT_ONCE)):
-            yield several
+def _pieces(journal: Journal) -> Iterator[list[LoadRecord]]:
+    places = _places(journal)
+    with journal.path.open("rb") as file:
+        yield from _several(_record(file, place) for place in places)
+
+
+def _ordered_pieces(records: Iterable[LoadRecord]) -> Iterator[list[LoadRecord]]:
+    ordered = sorted(
+        records, key=lambda record: (record["load"]["order"], _digest(record["load"]["load_id"]))
+    )
+    yield from _several(iter(ordered))
+
+
+def _several(records: Iterator[LoadRecord]) -> Iterator[list[LoadRecord]]:
+    while several := list(islice(records, _LOADS_AT_ONCE)):
+        yield several
 
 
 def _record(file: BinaryIO, place: int) -> LoadRecord:
