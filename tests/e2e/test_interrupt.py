@@ -22,7 +22,7 @@ def test_ctrl_c_ends_a_run_cleanly_and_resume_completes_it(program: Program) -> 
     assert 5 <= len(kept) < len(planned)
     assert f"error: stopped by SIGINT with {len(kept)} of {len(planned)} loads made" in err
     assert "hint: go on with: firstflight run --resume --out out" in err
-    assert "connections carried data in the SYN" in out, "the table of what was measured"
+    assert "SYN data" in out, "the table of what was measured"
     assert (experiment.folder / "report.html").exists()
     assert program.processes() == []
 
