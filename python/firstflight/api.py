@@ -160,7 +160,7 @@ def path(
         up: Rate from the client; empty: 256 kbit/s, in a star as `down`.
         topology: `access`: one link for all. `star`: a link per origin, symmetric.
         loss: Share of packets lost in each direction.
-        queue: Longest queue in front of each link, such as `1000p` or `64kB`.
+        queue: Queue in front of each link, such as `1000p`, `64kB`, `100ms` or `codel`.
 
     Raises:
         UsageError: A value is wrong.

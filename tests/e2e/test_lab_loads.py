@@ -93,6 +93,14 @@ def test_a_queue_that_overflows_costs_time_and_not_the_proof(mode: str, emulator
     assert record["load"]["retransmits"] >= resent > 0
 
 
+@pytest.mark.parametrize("discipline", ["codel", "pie"])
+def test_a_managed_queue_drops_and_the_page_loads(discipline: str, emulator: Emulator) -> None:
+    [wsj] = open_pages(["wsj"])
+    record = load(emulator, wsj, "tfo", queue=Queue(name=discipline), **ACCESS)
+    assert_ok(record)
+    assert record["relay"]["dropped"] > 0
+
+
 def test_both_modes_and_every_repeat_of_a_seed_meet_the_same_dice(emulator: Emulator) -> None:
     lossy = chain(10)
     plans = [(lossy, planned(lossy, "tcp", loss=0.05, seed=seed)) for seed in (1, 1, 2)]

@@ -14,7 +14,12 @@ from firstflight.experiment.units import parse_queue, parse_rate, write_queue, w
 ROOT = Path(__file__).parents[2]
 
 rates = st.none() | st.integers(1000, 100 * 10**9)
-queues = st.builds(Queue, packets=st.integers(1, 10**6)) | st.builds(Queue, bytes=st.integers(1500, 10**9))
+queues = (
+    st.builds(Queue, packets=st.integers(1, 10**6))
+    | st.builds(Queue, bytes=st.integers(1500, 10**9))
+    | st.builds(Queue, ms=st.integers(1, 60_000))
+    | st.builds(Queue, name=st.sampled_from(["unlimited", "codel", "pie"]))
+)
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
 
 
@@ -124,7 +129,7 @@ BAD = {
     "up": ["slow", "0.1bit"],
     "topology": ["ring", ""],
     "loss": ["1", "-0.1", "much", "nan"],
-    "queue": ["1000", "0p", "1kB", "64kBit", "-5p", "2000000p"],
+    "queue": ["1000", "0p", "1kB", "64kBit", "-5p", "2000000p", "0ms", "61s", "70000ms", "red"],
     "initial_window": ["0", "1001", "3.5", "three"],
     "congestion_control": ["bbr", ""],
     "processing": ["-1", "11", "nan", "fast"],

@@ -53,6 +53,17 @@ def test_losses_follow_the_seed(page: LoadedPage) -> None:
     assert all(load["retransmits"] > 0 for load in loads)
 
 
+@pytest.mark.parametrize("queue", [Queue(ms=50), Queue(name="codel"), Queue(name="pie")])
+def test_a_queue_that_does_not_let_packets_wait_drops_some_and_the_page_loads(queue: Queue) -> None:
+    [wsj] = open_pages(["wsj"])
+    short, long = (
+        Simulator().load(replace(PLANNED, page="wsj", path=replace(PATH, queue=its)), wsj)
+        for its in (queue, Queue(name="unlimited"))
+    )
+    assert short["load"]["status"] == long["load"]["status"] == "ok"
+    assert short["relay"]["dropped"] > long["relay"]["dropped"] == 0
+
+
 def test_an_engine_that_keeps_loads_only_counts_the_rest_alike(page: LoadedPage) -> None:
     kept, counted = (Simulator(keep).load(PLANNED, page) for keep in ("all", "loads"))
     assert counted["load"] == kept["load"]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Nanos, Rule};
+use crate::{Direction, Nanos, Rule};
 
 /// Largest round-trip time a path may have, ms.
 const MAX_RTT_MS: f64 = 10_000.0;
@@ -61,16 +61,22 @@ pub enum Topology {
     Star,
 }
 
-/// A drop-tail buffer. The packet being serialised counts.
+/// What stands before a link, and whom it drops. The packet being serialised counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Queue {
-    /// At most this many packets.
+    /// Drop-tail: at most this many packets.
     Packets(usize),
-    /// At most this many bytes.
+    /// Drop-tail: at most this many bytes.
     Bytes(u64),
+    /// Drop-tail: who would wait longer than this, ms, is dropped.
+    Ms(u32),
     /// No limit.
     Unlimited,
+    /// CoDel with the values of RFC 8289: 5 ms, 100 ms; at most 1,000 packets.
+    Codel,
+    /// PIE with the values of RFC 8033: 15 ms; at most 1,000 packets.
+    Pie,
 }
 
 impl Default for Queue {
@@ -113,7 +119,7 @@ impl PathConfig {
         if !(0.0..1.0).contains(&self.loss) {
             return refuse("loss", self.loss.to_string(), "0 to less than 1".to_owned());
         }
-        if matches!(self.queue, Queue::Packets(0) | Queue::Bytes(0)) {
+        if matches!(self.queue, Queue::Packets(0) | Queue::Bytes(0) | Queue::Ms(0)) {
             return refuse("queue", "0".to_owned(), "room for one packet at least".to_owned());
         }
         if self
@@ -132,9 +138,24 @@ impl PathConfig {
         self.loss > 0.0 || !self.interference.is_empty()
     }
 
+    /// Rate in `direction`, bit/s; `None` for an unlimited one.
+    pub fn rate_bps(&self, direction: Direction) -> Option<u64> {
+        match direction {
+            Direction::Up => self.up_bps,
+            Direction::Down => self.down_bps,
+        }
+    }
+
     /// Whether every packet of a direction takes equally long: no rate, no loss, one delay.
     pub fn is_pure_delay(&self) -> bool {
         self.down_bps.is_none() && self.up_bps.is_none() && !self.may_lose()
+    }
+
+    /// Whether all origins are equally far.
+    pub(crate) fn is_uniform(&self) -> bool {
+        (0..=self.origin_rtt_ms.len())
+            .map(|origin| self.one_way(origin))
+            .is_sorted_by(|a, b| a == b)
     }
 
     /// One-way propagation delay between the client and origin `origin`.

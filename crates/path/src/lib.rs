@@ -7,7 +7,7 @@
 //! make the next packet late.
 //!
 //! Not modelled: link-layer framing and its overhead (a packet is charged its own bytes, no more),
-//! half-duplex media, jitter and reordering, active queue management.
+//! half-duplex media, jitter and reordering, ECN.
 //!
 //! ```
 //! use firstflight_path::{Direction, Network, PathConfig};
@@ -24,7 +24,9 @@
 mod config;
 mod interference;
 mod link;
+mod managed;
 mod network;
+mod queue;
 
 pub use config::{PathConfig, PathError, Queue, Topology};
 pub use interference::{Action, Header, Kind, Rule, TcpFlags};

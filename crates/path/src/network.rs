@@ -6,7 +6,8 @@ use std::collections::BinaryHeap;
 use serde::{Deserialize, Serialize};
 
 use crate::interference::Interference;
-use crate::{Action, Header, Link, Nanos, PathConfig, PathError, Topology};
+use crate::managed::ManagedLink;
+use crate::{Action, Header, Link, Nanos, PathConfig, PathError, Queue, Topology};
 
 /// Which way a packet goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -18,10 +19,16 @@ pub enum Direction {
     Down,
 }
 
+impl Direction {
+    fn index(self) -> usize {
+        usize::from(self == Self::Down)
+    }
+}
+
 /// Why a packet was not carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dropped {
-    /// The buffer was full.
+    /// The buffer was full, or its discipline took it.
     QueueFull,
     /// The loss model took it.
     Lost,
@@ -32,7 +39,7 @@ pub enum Dropped {
 /// How many packets were not carried, by why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Drops {
-    /// By a full buffer.
+    /// By a full buffer, or by its discipline.
     pub full: u64,
     /// By the loss model.
     pub lost: u64,
@@ -48,13 +55,22 @@ pub struct Drops {
 pub struct Network<P> {
     config: PathConfig,
     links: Vec<[Link; 2]>,
+    /// In place of `links` with a queue that decides only when a packet's turn has come.
+    managed: Vec<[Option<ManagedLink<Held<P>>>; 2]>,
     events: BinaryHeap<Reverse<Event<P>>>,
     sequence: u64,
     random: fastrand::Rng,
     interference: Interference,
     drops: Drops,
-    /// Whether all origins are equally far, so that packets reach the shared link in the order they were sent.
+    /// Whether packets reach the shared link in the order they were sent and can be put there at once.
     uniform: bool,
+}
+
+/// A packet that waits before a link, and the delay that it has after it.
+#[derive(Debug)]
+struct Held<P> {
+    delay: Nanos,
+    payload: P,
 }
 
 #[derive(Debug)]
@@ -96,14 +112,13 @@ impl<P> Network<P> {
         config.validate()?;
         Ok(Self {
             links: Vec::new(),
+            managed: Vec::new(),
             events: BinaryHeap::new(),
             sequence: 0,
             random: fastrand::Rng::with_seed(config.seed),
             interference: Interference::new(&config.interference),
             drops: Drops::default(),
-            uniform: (0..=config.origin_rtt_ms.len())
-                .map(|origin| config.one_way(origin))
-                .is_sorted_by(|a, b| a == b),
+            uniform: config.is_uniform() && config.queue != Queue::Codel,
             config: config.clone(),
         })
     }
@@ -144,12 +159,23 @@ impl<P> Network<P> {
 
     /// When [`Self::deliver`] has something to do next.
     pub fn next_event(&self) -> Option<Nanos> {
-        self.events.peek().map(|Reverse(event)| event.at)
+        let event = self.events.peek().map(|Reverse(event)| event.at);
+        if self.managed.is_empty() {
+            return event;
+        }
+        let turn = self.next_turn().map(|(at, ..)| at);
+        event.into_iter().chain(turn).min()
     }
 
     /// The next packet that is due at `now`, with the time it was due.
     pub fn deliver(&mut self, now: Nanos) -> Option<(Nanos, Direction, P)> {
         while self.next_event()? <= now {
+            if let Some((at, link, direction)) = self.next_turn()
+                && Some(at) == self.next_event()
+            {
+                self.take_turn(link, direction);
+                continue;
+            }
             let Reverse(event) = self.events.pop()?;
             let Some(bytes) = event.to_link else {
                 return Some((event.at, event.direction, event.payload));
@@ -161,7 +187,8 @@ impl<P> Network<P> {
 
     /// Packets on their way.
     pub fn in_flight(&self) -> usize {
-        self.events.len()
+        let links = self.managed.iter().flatten().flatten();
+        self.events.len() + links.map(ManagedLink::len).sum::<usize>()
     }
 
     /// Packets dropped so far.
@@ -178,26 +205,86 @@ impl<P> Network<P> {
         delay: Nanos,
         payload: P,
     ) -> Option<Dropped> {
+        if self.config.queue == Queue::Codel && self.config.rate_bps(direction).is_some() {
+            return self.hold(now, direction, link, bytes, Held { delay, payload });
+        }
         let Some(departs) = self.link(link, direction).transmit(now, bytes) else {
             self.drops.full += 1;
             return Some(Dropped::QueueFull);
         };
-        // A lost packet has used the link: it is lost on the wire, not in the buffer.
+        self.depart(departs, direction, Held { delay, payload })
+    }
+
+    fn hold(
+        &mut self,
+        now: Nanos,
+        direction: Direction,
+        link: usize,
+        bytes: u32,
+        held: Held<P>,
+    ) -> Option<Dropped> {
+        while self
+            .managed(link, direction)
+            .next_turn()
+            .is_some_and(|at| at <= now)
+        {
+            self.take_turn(link, direction);
+        }
+        if self.managed(link, direction).offer(now, bytes, held) {
+            return None;
+        }
+        self.drops.full += 1;
+        Some(Dropped::QueueFull)
+    }
+
+    /// The link whose turn is next.
+    fn next_turn(&self) -> Option<(Nanos, usize, Direction)> {
+        let links = self.managed.iter().enumerate();
+        let turns = links.flat_map(|(link, pair)| {
+            let of = |direction: Direction| {
+                let at = pair[direction.index()].as_ref()?.next_turn()?;
+                Some((at, link, direction))
+            };
+            [of(Direction::Up), of(Direction::Down)].into_iter().flatten()
+        });
+        turns.min_by_key(|(at, ..)| *at)
+    }
+
+    fn take_turn(&mut self, link: usize, direction: Direction) {
+        let Some(turn) = self.managed(link, direction).take_turn() else {
+            return;
+        };
+        self.drops.full += turn.dropped;
+        if let Some((departs, held)) = turn.sent {
+            self.depart(departs, direction, held);
+        }
+    }
+
+    /// A packet leaves its link. A lost one has used it: it is lost on the wire, not in the buffer.
+    fn depart(&mut self, departs: Nanos, direction: Direction, held: Held<P>) -> Option<Dropped> {
         if self.config.loss > 0.0 && self.random.f64() < self.config.loss {
             self.drops.lost += 1;
             return Some(Dropped::Lost);
         }
-        self.push(departs + delay, direction, None, payload);
+        self.push(departs + held.delay, direction, None, held.payload);
         None
     }
 
     fn link(&mut self, index: usize, direction: Direction) -> &mut Link {
         while self.links.len() <= index {
-            let link = |rate| Link::new(rate, self.config.queue);
-            self.links
-                .push([link(self.config.up_bps), link(self.config.down_bps)]);
+            let seed = self.config.seed ^ self.links.len() as u64;
+            let link = |direction| Link::new(self.config.rate_bps(direction), self.config.queue, seed);
+            self.links.push([link(Direction::Up), link(Direction::Down)]);
         }
-        &mut self.links[index][usize::from(direction == Direction::Down)]
+        &mut self.links[index][direction.index()]
+    }
+
+    fn managed(&mut self, index: usize, direction: Direction) -> &mut ManagedLink<Held<P>> {
+        while self.managed.len() <= index {
+            self.managed.push([None, None]);
+        }
+        let rate_bps = self.config.rate_bps(direction).unwrap_or(u64::MAX);
+        self.managed[index][direction.index()].get_or_insert_with(|| ManagedLink::new(rate_bps))
     }
 
     fn push(&mut self, at: Nanos, direction: Direction, to_link: Option<u32>, payload: P) {

@@ -69,8 +69,8 @@ fn a_nearer_origin_overtakes_a_farther_one_before_the_access_link() {
 
 #[test]
 fn a_full_queue_drops_the_newcomer() {
-    for queue in [Queue::Packets(2), Queue::Bytes(2_500)] {
-        let mut link = Link::new(Some(8_000_000), queue);
+    for queue in [Queue::Packets(2), Queue::Bytes(2_500), Queue::Ms(1)] {
+        let mut link = Link::new(Some(8_000_000), queue, 1);
         assert_eq!(link.transmit(0, 1_000), Some(MS));
         assert_eq!(link.transmit(0, 1_000), Some(2 * MS));
         assert_eq!(link.transmit(MS - 1, 1_000), None);
@@ -133,11 +133,22 @@ fn impossible_paths_are_refused_by_key() {
     );
     assert_eq!(
         refused(PathConfig {
-            queue: Queue::Packets(0),
+            queue: Queue::Ms(0),
             ..PathConfig::default()
         }),
         "queue"
     );
+}
+
+fn queues() -> impl Strategy<Value = Queue> {
+    prop_oneof![
+        (1..50_usize).prop_map(Queue::Packets),
+        (1_500..60_000_u64).prop_map(Queue::Bytes),
+        (1..500_u32).prop_map(Queue::Ms),
+        Just(Queue::Unlimited),
+        Just(Queue::Codel),
+        Just(Queue::Pie),
+    ]
 }
 
 prop_compose! {
@@ -146,7 +157,7 @@ prop_compose! {
         rtt_ms in 0.0..300.0,
         down_bps in proptest::option::of(10_000_u64..1_000_000_000),
         up_bps in proptest::option::of(10_000_u64..1_000_000_000),
-        queue in prop_oneof![(1..50_usize).prop_map(Queue::Packets), (1_500..60_000_u64).prop_map(Queue::Bytes), Just(Queue::Unlimited)],
+        queue in queues(),
         loss in prop_oneof![Just(0.0), 0.0..0.9],
         seed in any::<u64>(),
         origin_rtt_ms in proptest::collection::vec(0.0..300.0, 0..3),

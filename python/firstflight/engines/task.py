@@ -32,14 +32,31 @@ class Record(LoadRecord, total=False):
 
 @dataclass(frozen=True)
 class Queue:
-    """The longest queue in front of a link; exactly one of the two is set."""
+    """The queue in front of a link; exactly one of the four is set.
+
+    Attributes:
+        packets: The most packets.
+        bytes: The most bytes.
+        ms: The longest wait, ms.
+        name: `unlimited`, `codel` (RFC 8289) or `pie` (RFC 8033).
+    """
 
     packets: int | None = None
     bytes: int | None = None
+    ms: int | None = None
+    name: str | None = None
 
-    def to_json(self) -> dict[str, int]:
+    @property
+    def is_managed(self) -> bool:
+        """Whether it drops packets before it is full."""
+        return self.name in {"codel", "pie"}
+
+    def to_json(self) -> dict[str, int] | str:
         """The form in which an engine takes it."""
-        return {"packets": self.packets} if self.packets is not None else {"bytes": self.bytes or 0}
+        if self.name is not None:
+            return self.name
+        limits = {"packets": self.packets, "bytes": self.bytes, "ms": self.ms}
+        return {unit: limit for unit, limit in limits.items() if limit is not None}
 
 
 @dataclass(frozen=True)

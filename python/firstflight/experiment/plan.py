@@ -91,8 +91,8 @@ class Plan(BaseModel):
     )
     queue: Annotated[Queue, BeforeValidator(units.parse_queue), PlainSerializer(units.write_queue)] = Field(
         default=Queue(packets=1000),
-        description="Longest queue in front of each link: packets (1000p) or bytes (64kB).",
-        json_schema_extra={"metavar": "LENGTH"},
+        description="Queue of each link: at most 1000p, 64kB or 100ms; unlimited; codel; pie.",
+        json_schema_extra={"metavar": "QUEUE"},
     )
     initial_window: Annotated[int, BeforeValidator(whole("a number of segments", 1, 1_000))] = Field(
         default=10,

@@ -12,7 +12,8 @@ from firstflight.engines.task import Queue
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(bit|kbit|mbit|gbit)")
 _BITS = {"gbit": 10**9, "mbit": 10**6, "kbit": 10**3, "bit": 1}
-_QUEUE = re.compile(r"(\d+)\s*(p|b|kb|mb)")
+_QUEUE = re.compile(r"(\d+)\s*(p|b|kb|mb|ms)", re.ASCII)
+_QUEUES = ("unlimited", "codel", "pie")
 _BYTES = {"mb": 10**6, "kb": 10**3, "b": 1}
 
 
@@ -87,23 +88,34 @@ def write_rate(rate_bps: int | None) -> str:
 
 
 def parse_queue(value: object) -> Queue:
-    """Reads a queue length: packets (`1000p`) or bytes (`64kB`; k is 1,000)."""
+    """Reads a queue: packets (`1000p`), bytes (`64kB`; k is 1,000), a wait (`100ms`), or a name."""
     if isinstance(value, Queue):
         return value
-    hint = "write packets such as 1000p, or bytes such as 64kB"
-    match = _QUEUE.fullmatch(value.strip().lower()) if isinstance(value, str) else None
+    text = value.strip().lower() if isinstance(value, str) else ""
+    if text in _QUEUES:
+        return Queue(name=text)
+    match = _QUEUE.fullmatch(text)
     if not match:
-        raise BadValueError(f"{quoted(value)} is not a queue length", hint)
-    queue = Queue(packets=int(match[1])) if match[2] == "p" else Queue(bytes=int(match[1]) * _BYTES[match[2]])
+        hint = (
+            "write packets such as 1000p, bytes such as 64kB, a wait such as 100ms, unlimited, codel or pie"
+        )
+        raise BadValueError(f"{quoted(value)} is not a queue", hint)
+    queue = _drop_tail(int(match[1]), match[2])
     if not _holds_a_packet(queue):
-        raise BadValueError(f"{quoted(value)} is out of range", "use 1p to 1000000p, or 1500B to 1000MB")
+        raise BadValueError(
+            f"{quoted(value)} is out of range", "use 1p to 1000000p, 1500B to 1000MB, or 1ms to 60000ms"
+        )
     return queue
 
 
 def write_queue(queue: Queue) -> str:
     """The inverse of `parse_queue`."""
+    if queue.name is not None:
+        return queue.name
     if queue.packets is not None:
         return f"{queue.packets}p"
+    if queue.ms is not None:
+        return f"{queue.ms}ms"
     size = queue.bytes or 0
     unit = next(name for name, factor in _BYTES.items() if size % factor == 0)
     return f"{size // _BYTES[unit]}{unit.replace('b', 'B')}"
@@ -115,7 +127,15 @@ def quoted(value: object) -> str:
     return f'"{text if len(text) <= 60 else text[:57] + "..."}"'
 
 
+def _drop_tail(size: int, unit: str) -> Queue:
+    if unit == "p":
+        return Queue(packets=size)
+    return Queue(ms=size) if unit == "ms" else Queue(bytes=size * _BYTES[unit])
+
+
 def _holds_a_packet(queue: Queue) -> bool:
     if queue.packets is not None:
         return 1 <= queue.packets <= 10**6
+    if queue.ms is not None:
+        return 1 <= queue.ms <= 60_000
     return queue.bytes is not None and 1500 <= queue.bytes <= 10**9

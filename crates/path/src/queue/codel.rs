@@ -1,0 +1,129 @@
+//! CoDel (RFC 8289): drops from the head while every packet of an interval has waited longer than a target.
+//!
+//! Left out: ECN.
+
+use std::collections::VecDeque;
+
+use super::MANAGED_LIMIT;
+use crate::Nanos;
+
+const MS: Nanos = 1_000_000;
+/// The wait that a standing queue may have.
+const TARGET: Nanos = 5 * MS;
+/// How long it may have a longer one: a round trip of most.
+const INTERVAL: Nanos = 100 * MS;
+/// `MAXPACKET`: a link must have one packet to send.
+const MAX_PACKET_BYTES: u64 = 1_500;
+
+/// A queue of things with a size; the names are those of section 5.
+#[derive(Debug)]
+pub(crate) struct Codel<T> {
+    packets: VecDeque<Waiting<T>>,
+    bytes: u64,
+    first_above: Option<Nanos>,
+    drop_next: Nanos,
+    count: u32,
+    last_count: u32,
+    is_dropping: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Waiting<T> {
+    arrived: Nanos,
+    pub(crate) bytes: u32,
+    pub(crate) item: T,
+}
+
+/// What left the queue at one moment.
+#[derive(Debug)]
+pub(crate) struct Popped<T> {
+    /// What is to be sent, if anything is left.
+    pub(crate) packet: Option<Waiting<T>>,
+    /// How many before it were dropped.
+    pub(crate) dropped: u64,
+}
+
+impl<T> Codel<T> {
+    pub(crate) fn new() -> Self {
+        Self {
+            packets: VecDeque::new(),
+            bytes: 0,
+            first_above: None,
+            drop_next: 0,
+            count: 0,
+            last_count: 0,
+            is_dropping: false,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// Takes a newcomer; `false` if the buffer itself is full.
+    pub(crate) fn push(&mut self, now: Nanos, bytes: u32, item: T) -> bool {
+        if self.packets.len() >= MANAGED_LIMIT {
+            return false;
+        }
+        self.bytes += u64::from(bytes);
+        self.packets.push_back(Waiting {
+            arrived: now,
+            bytes,
+            item,
+        });
+        true
+    }
+
+    /// The packet to send at `now`, after those that CoDel drops (`dequeue` of section 5.5).
+    pub(crate) fn pop(&mut self, now: Nanos) -> Popped<T> {
+        let (mut packet, mut may_drop) = self.take(now);
+        let mut dropped = 0;
+        if !self.is_dropping && may_drop {
+            dropped += 1;
+            (packet, _) = self.take(now);
+            self.start_dropping(now);
+            return Popped { packet, dropped };
+        }
+        self.is_dropping &= may_drop;
+        while self.is_dropping && now >= self.drop_next {
+            dropped += 1;
+            self.count += 1;
+            (packet, may_drop) = self.take(now);
+            self.is_dropping = may_drop;
+            if may_drop {
+                self.drop_next = control_law(self.drop_next, self.count);
+            }
+        }
+        Popped { packet, dropped }
+    }
+
+    /// A rate that held the queue lately is a good one to start with.
+    fn start_dropping(&mut self, now: Nanos) {
+        self.is_dropping = true;
+        let delta = self.count.saturating_sub(self.last_count);
+        let is_recent = now.saturating_sub(self.drop_next) < 16 * INTERVAL;
+        self.count = if delta > 1 && is_recent { delta } else { 1 };
+        self.drop_next = control_law(now, self.count);
+        self.last_count = self.count;
+    }
+
+    /// The head, and whether it may be dropped (`dodequeue`).
+    fn take(&mut self, now: Nanos) -> (Option<Waiting<T>>, bool) {
+        let Some(packet) = self.packets.pop_front() else {
+            self.first_above = None;
+            return (None, false);
+        };
+        self.bytes -= u64::from(packet.bytes);
+        if now - packet.arrived < TARGET || self.bytes <= MAX_PACKET_BYTES {
+            self.first_above = None;
+            return (Some(packet), false);
+        }
+        let since = *self.first_above.get_or_insert(now + INTERVAL);
+        (Some(packet), now >= since)
+    }
+}
+
+/// Drops come closer together with the square root of their number.
+fn control_law(from: Nanos, count: u32) -> Nanos {
+    from + (INTERVAL as f64 / f64::from(count).sqrt()) as Nanos
+}

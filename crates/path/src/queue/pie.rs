@@ -1,0 +1,118 @@
+//! PIE (RFC 8033): drops newcomers at random, the more the longer packets wait.
+//!
+//! The queue delay is what stands before the link divided by its rate, which is known here and need not be
+//! estimated (section 4.3). Left out: ECN, and switching PIE off while the queue is short (section 5.3).
+
+use super::{Backlog, MANAGED_LIMIT};
+use crate::Nanos;
+
+const MS: Nanos = 1_000_000;
+/// `QDELAY_REF`, the delay aimed at.
+const TARGET: Nanos = 15 * MS;
+/// `T_UPDATE`, between two updates of the probability.
+const UPDATE: Nanos = 15 * MS;
+/// `MAX_BURST`, how long a burst may last before anything is dropped.
+const MAX_BURST: Nanos = 150 * MS;
+/// Gains in 1/s: of the delay's distance to the target and of its trend.
+const ALPHA: f64 = 0.125;
+const BETA: f64 = 1.25;
+/// Two packets of mean size are never too many.
+const FEW_BYTES: u64 = 2 * 1_500;
+
+/// The state of one queue.
+#[derive(Debug, Clone)]
+pub(crate) struct Pie {
+    random: fastrand::Rng,
+    drop_probability: f64,
+    /// Sum of the probabilities since the last drop: keeps drops apart and from failing to come (section 5.4).
+    accumulated: f64,
+    last_delay: Nanos,
+    burst_allowance: Nanos,
+    next_update: Nanos,
+}
+
+impl Pie {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            random: fastrand::Rng::with_seed(seed),
+            drop_probability: 0.0,
+            accumulated: 0.0,
+            last_delay: 0,
+            burst_allowance: MAX_BURST,
+            next_update: UPDATE,
+        }
+    }
+
+    /// Whether a newcomer at `now` is let in behind `backlog`.
+    pub(crate) fn admits(&mut self, now: Nanos, backlog: Backlog) -> bool {
+        self.catch_up(now, now + backlog.wait);
+        backlog.packets < MANAGED_LIMIT && !self.drops_early(backlog)
+    }
+
+    /// Makes the updates that were due until `now`; the link has been busy since and is until `busy_until`.
+    fn catch_up(&mut self, now: Nanos, busy_until: Nanos) {
+        while self.next_update <= now {
+            if self.is_at_rest() && busy_until <= self.next_update {
+                self.next_update = now - (now - self.next_update) % UPDATE + UPDATE;
+                return;
+            }
+            self.update(busy_until.saturating_sub(self.next_update));
+            self.next_update += UPDATE;
+        }
+    }
+
+    /// Nothing changes by an update with an empty queue.
+    fn is_at_rest(&self) -> bool {
+        self.drop_probability == 0.0 && self.last_delay == 0 && self.burst_allowance == MAX_BURST
+    }
+
+    /// Section 4.2.
+    fn update(&mut self, delay: Nanos) {
+        let seconds = |time: Nanos| time as f64 / 1e9;
+        let distance = seconds(delay) - seconds(TARGET);
+        let trend = seconds(delay) - seconds(self.last_delay);
+        let change = (ALPHA * distance + BETA * trend) / damping(self.drop_probability);
+        // Section 5.5: no leaps.
+        let most = if self.drop_probability >= 0.1 { 0.02 } else { 1.0 };
+        self.drop_probability = (self.drop_probability + change.min(most)).clamp(0.0, 1.0);
+        if delay == 0 && self.last_delay == 0 {
+            self.drop_probability *= 0.98;
+        }
+        self.burst_allowance = self.burst_allowance.saturating_sub(UPDATE);
+        if self.drop_probability == 0.0 && delay < TARGET / 2 && self.last_delay < TARGET / 2 {
+            self.burst_allowance = MAX_BURST;
+        }
+        self.last_delay = delay;
+    }
+
+    /// Section 4.1, with the derandomisation of section 5.4.
+    fn drops_early(&mut self, backlog: Backlog) -> bool {
+        let is_calm = self.last_delay < TARGET / 2 && self.drop_probability < 0.2;
+        if self.burst_allowance > 0 || is_calm || backlog.bytes <= FEW_BYTES {
+            return false;
+        }
+        if self.drop_probability == 0.0 {
+            self.accumulated = 0.0;
+        }
+        self.accumulated += self.drop_probability;
+        let drops = self.accumulated >= 0.85
+            && (self.accumulated >= 8.5 || self.random.f64() < self.drop_probability);
+        if drops {
+            self.accumulated = 0.0;
+        }
+        drops
+    }
+}
+
+/// The smaller the probability, the smaller the steps (section 4.2's auto-tuning).
+fn damping(drop_probability: f64) -> f64 {
+    match drop_probability {
+        p if p < 1e-6 => 2_048.0,
+        p if p < 1e-5 => 512.0,
+        p if p < 1e-4 => 128.0,
+        p if p < 1e-3 => 32.0,
+        p if p < 1e-2 => 8.0,
+        p if p < 0.1 => 2.0,
+        _ => 1.0,
+    }
+}
