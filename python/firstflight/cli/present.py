@@ -75,16 +75,24 @@ def present_course_zip(folder: Path, name: str, talk: Talk, *, as_json: bool) ->
         data_console().print(f"course:  {path}", style="bold", markup=False, soft_wrap=True)
 
 
+def check_pdf(folder: Path) -> None:
+    """Refuses, before anything is made, to print where there will be no report.
+
+    Raises:
+        UsageError: The run kept its loads only.
+    """
+    if is_sweep(folder):
+        raise UsageError(f'{folder}: a run with keep = "loads" has no report to print', "leave --pdf out")
+
+
 def present_pdf(folder: Path, browser: Path, talk: Talk, *, as_json: bool) -> None:
     """Prints the report to a PDF, and where that lies.
 
     Raises:
-        UsageError: There is no report to print, or the browser cannot print it.
+        UsageError: The browser cannot print it.
     """
     from firstflight.report.pdf import write_pdf  # noqa: PLC0415
 
-    if is_sweep(folder):
-        raise UsageError(f'{folder}: a run with keep = "loads" has no report to print', "leave --pdf out")
     talk.note("printing the report")
     path = write_pdf(folder, browser, sandbox=can_be_locked_up())
     if not as_json:

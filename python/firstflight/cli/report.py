@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from firstflight.cli.present import check_course_zip, present, present_course_zip, present_pdf
+from firstflight.cli.present import check_course_zip, check_pdf, present, present_course_zip, present_pdf
 from firstflight.cli.talk import Talk
 from firstflight.clients.chromium.browser import find_browser
 
@@ -34,6 +34,8 @@ def command(
     talk = Talk(quiet=quiet)
     if course_zip is not None:
         check_course_zip(folder, course_zip)
+    if pdf:
+        check_pdf(folder)
     printer = find_browser(browser) if pdf else None
     present(folder, talk, as_json=as_json, explain=explain)
     if printer:
