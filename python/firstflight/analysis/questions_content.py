@@ -91,7 +91,7 @@ def _handshakes(case: Case) -> str:
     measured = f"; measured: {number(case.saved_ms)} ms" if case.counts else ""
     return (
         f"At {case.where} the critical path waits for {plural(len(path.handshakes), 'handshake')}, "
-        f"{path.could_save_ms:.0f} ms or {100 * _share(case):.1f} % of the load time{measured}."
+        f"{number(path.could_save_ms)} ms or {100 * _share(case):.1f} % of the load time{measured}."
     )
 
 
