@@ -75,6 +75,9 @@ class Scenario:
         order: Resources in the order of their requests; not looked at without.
         rules: What the path does to single segments.
         path: What differs from an unlimited path of `RTT_MS`.
+        taken: How many segments a middlebox takes; a pair is a range.
+        failed: How many resources do not come.
+        request_timeout_ms: When a request is given up.
     """
 
     name: str
@@ -89,6 +92,9 @@ class Scenario:
     order: Sequence[int] | None = None
     rules: Sequence[Rule] = ()
     path: Mapping[str, Any] = field(default_factory=dict)
+    taken: int | tuple[int, int] = 0
+    failed: int = 0
+    request_timeout_ms: float = 30_000
 
     @property
     def page(self) -> dict[str, Any]:
@@ -99,7 +105,20 @@ class Scenario:
     def job(self) -> dict[str, Any]:
         """What either clock is asked for."""
         path = {"topology": "access", "rtt_ms": RTT_MS, **self.path, "interference": list(self.rules)}
-        return {"path": path, "mode": self.mode, "cookies": self.cookies, "keep_alive": self.keep_alive}
+        return {
+            "path": path,
+            "mode": self.mode,
+            "cookies": self.cookies,
+            "keep_alive": self.keep_alive,
+            "request_timeout_ms": round(self.request_timeout_ms),
+        }
+
+    @property
+    def takes(self) -> tuple[int, int]:
+        """The least and the most segments that rules and middleboxes take."""
+        ruled = sum(rule.get("count", 1) for rule in self.rules)
+        least, most = self.taken if isinstance(self.taken, tuple) else (self.taken, self.taken)
+        return ruled + least, ruled + most
 
     @property
     def rtt_ms(self) -> float:

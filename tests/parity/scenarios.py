@@ -1,5 +1,6 @@
 """The table of scenarios. Every one holds on both clocks: the real kernel's and the simulator's."""
 
+from middlebox_scenarios import MIDDLEBOXES
 from scenario import (
     FALLBACK_RTO,
     INITIAL_RTO,
@@ -296,4 +297,4 @@ QUEUES = [
     ),
 ]
 
-SCENARIOS = [*OPENING, *CONNECTIONS, *LOST_HANDSHAKES, *LOST_DATA, *QUEUES]
+SCENARIOS = [*OPENING, *CONNECTIONS, *LOST_HANDSHAKES, *LOST_DATA, *QUEUES, *MIDDLEBOXES]

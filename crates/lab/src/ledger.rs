@@ -5,7 +5,7 @@ mod timeline;
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
-use firstflight_path::Direction;
+use firstflight_path::{Action, Direction};
 use serde::Serialize;
 
 use crate::relay::Segment;
@@ -52,6 +52,8 @@ pub struct Entry {
     pub answered: Option<u64>,
     /// A reset, or the second FIN.
     pub closed: Option<u64>,
+    /// The first thing that was done to one of its segments on purpose.
+    pub interfered: Option<Action>,
     /// When the client's data left it and the server's reached it; empty unless the ledger keeps times.
     pub sent_data: Timeline,
     /// See `sent_data`.
@@ -122,6 +124,16 @@ impl Ledger {
         Some(index)
     }
 
+    /// Whether `segment` of connection `index` is a SYN-ACK that acknowledges the SYN's data.
+    pub fn takes_syn_data(&self, index: usize, segment: &Segment) -> bool {
+        self.entries[index].is_taken_by(segment)
+    }
+
+    /// Something was done on purpose to a segment of connection `index`.
+    pub fn interfered(&mut self, index: usize, action: Action) {
+        self.entries[index].interfered.get_or_insert(action);
+    }
+
     /// A segment reaches the client.
     pub fn arrived(&mut self, now: u64, segment: &Segment) {
         if let Some(index) = self.by_key.get(&key(Direction::Down, segment)) {
@@ -151,6 +163,7 @@ impl Ledger {
             bytes_up: 0,
             answered: None,
             closed: None,
+            interfered: None,
             sent_data: Timeline::default(),
             received_data: Timeline::default(),
             client_isn: segment.sequence,
@@ -190,6 +203,15 @@ impl Entry {
     /// Whether the client had hung up before the SYN-ACK came.
     pub fn deserted(&self) -> bool {
         self.after_syn_ack == Some(Reply::Nobody)
+    }
+
+    /// Whether `segment` is a SYN-ACK that acknowledges the SYN's data.
+    fn is_taken_by(&self, segment: &Segment) -> bool {
+        let first = self.client_isn.wrapping_add(1);
+        let is_syn_ack = segment.flags.syn && segment.flags.ack;
+        is_syn_ack
+            && self.syn_payload_bytes > 0
+            && segment.acknowledgment.wrapping_sub(first) == self.syn_payload_bytes
     }
 
     fn sent(&mut self, direction: Direction, now: u64, segment: &Segment) {
@@ -241,12 +263,7 @@ impl Entry {
         if segment.flags.syn {
             self.answered.get_or_insert(now);
         }
-        if segment.flags.syn && self.syn_payload_bytes > 0 {
-            let acked = segment
-                .acknowledgment
-                .wrapping_sub(self.client_isn.wrapping_add(1));
-            self.syn_data_acked |= acked == self.syn_payload_bytes;
-        }
+        self.syn_data_acked |= self.is_taken_by(segment);
         self.note_end(now, 1, segment);
     }
 

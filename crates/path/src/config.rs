@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Direction, Nanos, Rule};
+use crate::{Direction, Middlebox, Nanos, Rule};
 
 /// Largest round-trip time a path may have, ms.
 const MAX_RTT_MS: f64 = 10_000.0;
@@ -25,7 +25,7 @@ pub struct PathConfig {
     pub queue: Queue,
     /// Probability that a packet is lost on a link, each direction, 0 to 1.
     pub loss: f64,
-    /// Seed of the losses.
+    /// Seed of the losses, and of where middleboxes stand.
     pub seed: u64,
     /// Round-trip times of single origins, ms, by origin index; `rtt_ms` for those that are not listed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -33,6 +33,9 @@ pub struct PathConfig {
     /// What is done to single segments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub interference: Vec<Rule>,
+    /// What stands between the client and some of the origins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub middlebox: Option<Middlebox>,
 }
 
 impl Default for PathConfig {
@@ -47,6 +50,7 @@ impl Default for PathConfig {
             seed: 1,
             origin_rtt_ms: Vec::new(),
             interference: Vec::new(),
+            middlebox: None,
         }
     }
 }
@@ -130,12 +134,21 @@ impl PathConfig {
             let allowed = "nth and count from 1".to_owned();
             return refuse("interference", "0".to_owned(), allowed);
         }
+        if let Some(Middlebox { share, .. }) = self.middlebox
+            && !(share > 0.0 && share <= 1.0)
+        {
+            return refuse(
+                "middlebox",
+                share.to_string(),
+                "a share above 0 and up to 1".to_owned(),
+            );
+        }
         Ok(())
     }
 
-    /// Whether packets are lost other than in a full queue.
+    /// Whether packets are lost, or changed, other than in a full queue.
     pub fn may_lose(&self) -> bool {
-        self.loss > 0.0 || !self.interference.is_empty()
+        self.loss > 0.0 || !self.interference.is_empty() || self.middlebox.is_some()
     }
 
     /// Rate in `direction`, bit/s; `None` for an unlimited one.

@@ -62,6 +62,18 @@ pub enum Kind {
 pub enum Action {
     /// It never reaches a link.
     Drop,
+    /// Its Fast Open option is overwritten; no rule does that, nor what follows, only a middlebox.
+    #[serde(skip_deserializing)]
+    StripOption,
+    /// Its data is cut off.
+    #[serde(skip_deserializing)]
+    StripData,
+    /// It is dropped, and its sender gets a reset.
+    #[serde(skip_deserializing)]
+    Reset,
+    /// It goes twice.
+    #[serde(skip_deserializing)]
+    Duplicate,
 }
 
 /// The flags of TCP's header that matter here.
@@ -91,6 +103,10 @@ pub struct Header {
     pub flags: TcpFlags,
     /// Payload, bytes.
     pub payload_bytes: u32,
+    /// It has Fast Open's option.
+    pub fast_open: bool,
+    /// It is a SYN-ACK that acknowledges the SYN's data.
+    pub takes_syn_data: bool,
 }
 
 /// Rules at work.
@@ -186,6 +202,8 @@ mod tests {
                 rst: flags.contains('R'),
             },
             payload_bytes,
+            fast_open: false,
+            takes_syn_data: false,
         }
     }
 

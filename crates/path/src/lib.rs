@@ -1,4 +1,5 @@
-//! What packets cross between a client and its origins: rate, queue, propagation delay, loss, interference.
+//! What packets cross between a client and its origins: rate, queue, propagation delay, loss, interference,
+//! middleboxes.
 //!
 //! The model is sans-I/O: time is an argument, in nanoseconds since an epoch of the caller's, and a
 //! packet is a size with a payload that is handed back when it is due. The lab pushes real packets
@@ -25,12 +26,14 @@ mod config;
 mod interference;
 mod link;
 mod managed;
+mod middlebox;
 mod network;
 mod queue;
 
 pub use config::{PathConfig, PathError, Queue, Topology};
 pub use interference::{Action, Header, Kind, Rule, TcpFlags};
 pub use link::Link;
+pub use middlebox::{Habit, Middlebox};
 pub use network::{Direction, Dropped, Drops, Network};
 
 /// Nanoseconds since the caller's epoch.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::interference::Interference;
 use crate::managed::ManagedLink;
+use crate::middlebox::Guard;
 use crate::{Action, Header, Link, Nanos, PathConfig, PathError, Queue, Topology};
 
 /// Which way a packet goes.
@@ -32,7 +33,7 @@ pub enum Dropped {
     QueueFull,
     /// The loss model took it.
     Lost,
-    /// A rule took it.
+    /// A rule or a middlebox took it.
     Taken,
 }
 
@@ -43,7 +44,7 @@ pub struct Drops {
     pub full: u64,
     /// By the loss model.
     pub lost: u64,
-    /// By a rule.
+    /// By a rule or a middlebox.
     pub taken: u64,
 }
 
@@ -61,6 +62,7 @@ pub struct Network<P> {
     sequence: u64,
     random: fastrand::Rng,
     interference: Interference,
+    guard: Option<Guard>,
     drops: Drops,
     /// Whether packets reach the shared link in the order they were sent and can be put there at once.
     uniform: bool,
@@ -117,16 +119,21 @@ impl<P> Network<P> {
             sequence: 0,
             random: fastrand::Rng::with_seed(config.seed),
             interference: Interference::new(&config.interference),
+            guard: config
+                .middlebox
+                .map(|middlebox| Guard::new(middlebox, config.seed)),
             drops: Drops::default(),
             uniform: config.is_uniform() && config.queue != Queue::Codel,
             config: config.clone(),
         })
     }
 
-    /// What is done to a segment that is about to be sent. One that is to be dropped is counted, and not sent.
+    /// What is done to a segment that is about to be sent, by a rule or else by a middlebox. One that is to be
+    /// dropped is counted, and not sent.
     pub fn meet(&mut self, header: &Header) -> Option<Action> {
-        let action = self.interference.meet(header);
-        self.drops.taken += u64::from(action == Some(Action::Drop));
+        let ruled = self.interference.meet(header);
+        let action = ruled.or_else(|| self.guard.as_mut()?.meet(header));
+        self.drops.taken += u64::from(matches!(action, Some(Action::Drop | Action::Reset)));
         action
     }
 

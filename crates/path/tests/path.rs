@@ -1,6 +1,6 @@
 //! What a path promises, for any traffic.
 
-use firstflight_path::{Direction, Drops, Link, Network, PathConfig, Queue, Topology};
+use firstflight_path::{Direction, Drops, Habit, Link, Middlebox, Network, PathConfig, Queue, Topology};
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
@@ -138,6 +138,16 @@ fn impossible_paths_are_refused_by_key() {
         }),
         "queue"
     );
+    for share in [0.0, 1.1, f64::NAN] {
+        let habit = Habit::DropData;
+        assert_eq!(
+            refused(PathConfig {
+                middlebox: Some(Middlebox { habit, share }),
+                ..PathConfig::default()
+            }),
+            "middlebox"
+        );
+    }
 }
 
 fn queues() -> impl Strategy<Value = Queue> {

@@ -112,7 +112,11 @@ impl Client {
         let conn = self.conn;
         if channel.socket.is_dead() {
             self.is_closed = true;
-            let error = "Connection timed out (os error 110)";
+            let error = if channel.socket.is_refused() {
+                "Connection refused (os error 111)"
+            } else {
+                "Connection timed out (os error 110)"
+            };
             return browser.loader.handle(now, Event::Failed { conn, error });
         }
         if !channel.socket.is_established() {

@@ -1,6 +1,6 @@
 //! What crossed the wire of each connection, by the rules of the lab's ledger.
 
-use firstflight_path::Nanos;
+use firstflight_path::{Action, Nanos};
 
 use crate::segment::{FastOpen, Segment, Seq};
 
@@ -17,6 +17,8 @@ pub(crate) struct Entry {
     pub(crate) bytes_down: u64,
     pub(crate) bytes_up: u64,
     pub(crate) closed: Option<Nanos>,
+    /// The first thing that was done to one of its segments on purpose.
+    pub(crate) interfered: Option<Action>,
     /// The SYN had data that has not been sent again.
     syn_data_sent_once: bool,
     syn_acks: u32,
@@ -34,6 +36,12 @@ impl Entry {
     /// Whether the server took the SYN's data.
     pub(crate) fn accepted(&self) -> bool {
         self.offered() && self.syn_data_acked
+    }
+
+    /// Whether `segment` is a SYN-ACK that acknowledges the SYN's data.
+    pub(crate) fn is_taken_by(&self, segment: &Segment) -> bool {
+        let is_syn_ack = segment.syn && !segment.up;
+        is_syn_ack && self.syn_payload_bytes > 0 && segment.ack_no == 1 + Seq::from(self.syn_payload_bytes)
     }
 
     /// A segment enters the path.
@@ -85,9 +93,7 @@ impl Entry {
     /// A segment reaches the client.
     pub(crate) fn arrived(&mut self, now: Nanos, segment: &Segment) {
         self.bytes_down += u64::from(segment.packet_bytes());
-        if segment.syn && self.syn_payload_bytes > 0 {
-            self.syn_data_acked |= segment.ack_no == 1 + Seq::from(self.syn_payload_bytes);
-        }
+        self.syn_data_acked |= self.is_taken_by(segment);
         self.note_end(now, segment);
     }
 

@@ -220,19 +220,51 @@ impl Load<'_> {
         self.trace.sent(self.now, segment);
         let opening = *connection.number.get_or_insert(self.opened);
         self.opened = self.opened.max(opening + 1);
-        let header = segment.header(connection.host, opening);
-        if self.network.meet(&header) == Some(Action::Drop) {
-            return self.trace.dropped(self.now, segment, Dropped::Taken);
+        let takes_syn_data = connection.entry.is_taken_by(segment);
+        let header = segment.header(connection.host, opening, takes_syn_data);
+        let action = self.network.meet(&header);
+        connection.entry.interfered = connection.entry.interfered.or(action);
+        if matches!(action, Some(Action::Drop | Action::Reset)) {
+            self.trace.dropped(self.now, segment, Dropped::Taken);
         }
+        let bytes = segment.packet_bytes();
+        let origin = header.origin;
+        match action {
+            None => self.carry(segment, origin, bytes),
+            Some(Action::Drop) => {}
+            Some(Action::StripOption) => {
+                let fast_open = FastOpen::Absent;
+                self.carry(
+                    &Segment {
+                        fast_open,
+                        ..*segment
+                    },
+                    origin,
+                    bytes,
+                );
+            }
+            Some(Action::StripData) => self.carry(&Segment { len: 0, ..*segment }, origin, bytes),
+            Some(Action::Reset) => {
+                let reset = segment.reset();
+                self.carry(&reset, origin, reset.packet_bytes());
+            }
+            Some(Action::Duplicate) => {
+                self.carry(segment, origin, bytes);
+                self.carry(segment, origin, 0);
+            }
+        }
+    }
+
+    /// Puts a segment on the path to or from `origin`, as a packet of `bytes`.
+    fn carry(&mut self, segment: &Segment, origin: usize, bytes: u32) {
         let number = self.free.pop().unwrap_or(self.segments.len() as u32);
         match self.segments.get_mut(number as usize) {
             Some(slot) => *slot = *segment,
             None => self.segments.push(*segment),
         }
-        let bytes = segment.packet_bytes();
         let dropped = self
             .network
-            .send(self.now, header.direction, header.origin, bytes, number);
+            .send(self.now, segment.direction(), origin, bytes, number);
         if let Some(dropped) = dropped {
             self.free.push(number);
             self.trace.dropped(self.now, segment, dropped);

@@ -1,6 +1,7 @@
 //! The record of a simulated load: the keys of the lab's answer.
 
 use firstflight_loader::{Cookies, Mode, RequestRecord};
+use firstflight_path::Action;
 use serde::Serialize;
 
 use crate::job::{Job, Keep};
@@ -85,6 +86,7 @@ pub struct Connection {
     pub bytes_down: u64,
     pub bytes_up: u64,
     pub closed_ms: Option<f64>,
+    pub interfered: Option<Action>,
 }
 
 /// What the ledger says of the treatment. There is no kernel to ask: the simulated wire is the only witness.
@@ -107,6 +109,7 @@ pub struct Counts {
     pub connections: u64,
     pub offered: u64,
     pub accepted: u64,
+    pub interfered: u64,
 }
 
 /// What the path did. It is never late.
@@ -220,6 +223,7 @@ fn connections(page: &SimPage, loaded: &Loaded) -> Vec<Connection> {
             bytes_down: entry.bytes_down,
             bytes_up: entry.bytes_up,
             closed_ms: entry.closed.map(|at| ms(at - START)),
+            interfered: entry.interfered,
         })
     })
     .collect()
@@ -232,6 +236,7 @@ fn proof(job: &Job, loaded: &Loaded) -> Proof {
         connections: 0,
         offered: 0,
         accepted: 0,
+        interfered: 0,
     };
     for (connection, entry) in loaded.ledger.iter().enumerate() {
         if entry.opened.is_none() {
@@ -240,6 +245,7 @@ fn proof(job: &Job, loaded: &Loaded) -> Proof {
         ledger.connections += 1;
         ledger.offered += u64::from(entry.offered());
         ledger.accepted += u64::from(entry.accepted());
+        ledger.interfered += u64::from(entry.interfered.is_some());
         if let Some(problem) = contradiction(job, entry) {
             disagreements.push(format!("connection {connection}: {problem}"));
         }

@@ -119,10 +119,15 @@ impl Segment {
         self.seq + u64::from(self.len) + u64::from(self.syn) + u64::from(self.fin)
     }
 
-    /// What the path's rules look at. `origin` is the far end's index, `connection` counts first SYNs.
-    pub(crate) fn header(&self, origin: usize, connection: u32) -> Header {
+    /// Which way it goes.
+    pub(crate) fn direction(&self) -> Direction {
+        if self.up { Direction::Up } else { Direction::Down }
+    }
+
+    /// What the path looks at. `origin` is the far end's index, `connection` counts first SYNs.
+    pub(crate) fn header(&self, origin: usize, connection: u32, takes_syn_data: bool) -> Header {
         Header {
-            direction: if self.up { Direction::Up } else { Direction::Down },
+            direction: self.direction(),
             origin,
             connection,
             flags: TcpFlags {
@@ -132,6 +137,18 @@ impl Segment {
                 rst: self.rst,
             },
             payload_bytes: self.len,
+            fast_open: self.fast_open != FastOpen::Absent,
+            takes_syn_data,
+        }
+    }
+
+    /// What a middlebox that resets answers it with.
+    pub(crate) fn reset(&self) -> Self {
+        Self {
+            conn: self.conn,
+            up: !self.up,
+            rst: true,
+            ..Self::default()
         }
     }
 

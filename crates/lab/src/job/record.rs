@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use firstflight_loader::RequestRecord;
+use firstflight_path::Action;
 use serde::Serialize;
 
 use super::command::Report;
@@ -82,6 +83,7 @@ pub struct Connection {
     bytes_down: u64,
     bytes_up: u64,
     closed_ms: Option<f64>,
+    interfered: Option<Action>,
 }
 
 impl Record {
@@ -176,6 +178,7 @@ impl Connection {
             bytes_down: entry.bytes_down,
             bytes_up: entry.bytes_up,
             closed_ms: entry.closed.map(|at| since(started, at)),
+            interfered: entry.interfered,
         }
     }
 }

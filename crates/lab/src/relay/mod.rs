@@ -6,6 +6,7 @@
 
 mod capture;
 mod lateness;
+mod mangle;
 mod pace;
 mod packet;
 mod run;

@@ -6,7 +6,10 @@ use etherparse::{IpNumber, Ipv4HeaderSlice, TcpHeaderSlice};
 use firstflight_path::TcpFlags;
 
 /// TCP Fast Open option kind (RFC 7413, section 4.1.1).
-const OPTION_FAST_OPEN: u8 = 34;
+pub(super) const OPTION_FAST_OPEN: u8 = 34;
+/// The experimental option and the number in it by which Linux knows Fast Open there (`TCPOPT_FASTOPEN_MAGIC`).
+pub(super) const OPTION_EXPERIMENT: u8 = 254;
+pub(super) const EXPERIMENT_FAST_OPEN: [u8; 2] = [0xf9, 0x89];
 
 /// Source and destination of an IPv4 packet; `None` for anything else.
 pub(super) fn endpoints(packet: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr)> {
@@ -72,6 +75,9 @@ fn cookie_bytes(mut options: &[u8]) -> Option<usize> {
             [1, ref rest @ ..] => options = rest,
             [0, ..] | [] | [_] => return None,
             [OPTION_FAST_OPEN, length, ..] => return usize::from(length).checked_sub(2),
+            [OPTION_EXPERIMENT, length, a, b, ..] if [a, b] == EXPERIMENT_FAST_OPEN => {
+                return usize::from(length).checked_sub(4);
+            }
             [_, length, ..] => options = options.get(usize::from(length.max(2))..)?,
         }
     }

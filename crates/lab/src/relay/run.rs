@@ -14,7 +14,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::time::TimeSpec;
 
 use super::pace::{Pace, Rest};
-use super::{Capture, Lateness, Segment};
+use super::{Capture, Lateness, Segment, mangle};
 use crate::ledger::Ledger;
 use crate::net::{AddressPlan, Tun, VNET_HEADER_BYTES};
 use crate::scheduling::{self, Scheduling};
@@ -153,6 +153,11 @@ impl Control {
     }
 }
 
+/// A packet as a device takes it: its checksums are in it.
+fn wrapped(packet: &[u8]) -> Vec<u8> {
+    [&[0; VNET_HEADER_BYTES], packet].concat()
+}
+
 struct Loop<'a> {
     wire: Wire,
     network: Network<Vec<u8>>,
@@ -273,24 +278,59 @@ impl<'a> Loop<'a> {
             source
         };
         let origin = AddressPlan::index(self.wire.hosts, far_end);
-        let segment = Segment::parse(packet);
-        let header = segment.and_then(|segment| {
-            let connection = self.report.ledger.sent(direction, now, &segment)?;
-            Some(Header {
-                direction,
-                origin,
-                connection: connection as u32,
-                flags: segment.flags,
-                payload_bytes: segment.payload_bytes,
-            })
-        });
+        let action = self.meet(direction, now, origin, length);
+        let packet = &self.scratch[VNET_HEADER_BYTES..length];
         if let (Direction::Up, Some(capture)) = (direction, &mut self.report.capture) {
             capture.keep(now, packet);
         }
-        if header.and_then(|header| self.network.meet(&header)) == Some(Action::Drop) {
-            return;
-        }
         let bytes = packet.len() as u32;
+        match action {
+            None => self.carry(now, direction, (origin, bytes), length),
+            Some(Action::Drop) => {}
+            Some(Action::Duplicate) => {
+                self.carry(now, direction, (origin, bytes), length);
+                // The box is behind the client's link, which carries the segment once.
+                self.carry(now, direction, (origin, 0), length);
+            }
+            Some(Action::Reset) => {
+                let back = match direction {
+                    Direction::Up => Direction::Down,
+                    Direction::Down => Direction::Up,
+                };
+                if let Some(reset) = mangle::reset(packet) {
+                    let bytes = reset.len() as u32;
+                    self.network.send(now, back, origin, bytes, wrapped(&reset));
+                }
+            }
+            Some(action @ (Action::StripOption | Action::StripData)) => {
+                if let Some(stripped) = mangle::strip(packet, action) {
+                    self.network
+                        .send(now, direction, origin, bytes, wrapped(&stripped));
+                }
+            }
+        }
+    }
+
+    /// Enters what was read last into the ledger; what is to be done to it.
+    fn meet(&mut self, direction: Direction, now: u64, origin: usize, length: usize) -> Option<Action> {
+        let segment = Segment::parse(&self.scratch[VNET_HEADER_BYTES..length])?;
+        let ledger = &mut self.report.ledger;
+        let connection = ledger.sent(direction, now, &segment)?;
+        let action = self.network.meet(&Header {
+            direction,
+            origin,
+            connection: connection as u32,
+            flags: segment.flags,
+            payload_bytes: segment.payload_bytes,
+            fast_open: segment.cookie_bytes.is_some(),
+            takes_syn_data: ledger.takes_syn_data(connection, &segment),
+        })?;
+        ledger.interfered(connection, action);
+        Some(action)
+    }
+
+    /// Puts what was read last on the path to or from an origin, as a packet of so many bytes.
+    fn carry(&mut self, now: u64, direction: Direction, (origin, bytes): (usize, u32), length: usize) {
         let mut copy = self.spare.pop().unwrap_or_default();
         copy.clear();
         copy.extend_from_slice(&self.scratch[..length]);

@@ -75,6 +75,8 @@ pub(crate) enum State {
     Established,
     /// Given up, or reset.
     Dead,
+    /// Its SYN was answered by a reset.
+    Refused,
 }
 
 /// One end of a connection.
@@ -189,9 +191,14 @@ impl Socket {
         self.state == State::Established
     }
 
+    /// Whether its SYN was answered by a reset.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.state == State::Refused
+    }
+
     /// Whether it was given up or reset.
     pub(crate) fn is_dead(&self) -> bool {
-        self.state == State::Dead
+        matches!(self.state, State::Dead | State::Refused)
     }
 
     pub(crate) fn fast_open(&self) -> &TfoState {
@@ -234,8 +241,8 @@ impl Socket {
     /// A segment arrives.
     pub(crate) fn handle(&mut self, now: Nanos, segment: &Segment) {
         match self.state {
-            State::Dead | State::Closed => {}
-            _ if segment.rst => self.die(),
+            State::Dead | State::Refused | State::Closed => {}
+            _ if segment.rst => self.on_reset(),
             State::SynSent => self.on_syn_ack(now, segment),
             State::SynReceived => self.on_handshake_end(now, segment),
             State::Established => self.on_segment(now, segment),
@@ -251,6 +258,14 @@ impl Socket {
     pub(crate) fn handle_timeout(&mut self, now: Nanos) {
         while let Some(due) = self.timers.pop(now) {
             self.on_timer(now, due);
+        }
+    }
+
+    fn on_reset(&mut self) {
+        let is_refused = self.state == State::SynSent;
+        self.die();
+        if is_refused {
+            self.state = State::Refused;
         }
     }
 

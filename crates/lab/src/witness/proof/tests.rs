@@ -126,11 +126,34 @@ fn the_proof_counts_what_each_witness_saw() {
         LedgerCount {
             connections: 3,
             offered: 2,
-            accepted: 1
+            accepted: 1,
+            interfered: 0
         }
     );
     assert_eq!(proof.tcp_info.syn_data, 1);
     assert_eq!((proof.counters.active, proof.counters.passive), (1, 1));
+}
+
+#[test]
+fn a_server_may_count_a_cookie_whose_data_a_middlebox_cut_off_and_no_other() {
+    let counts_both = |interfered| {
+        disagreements(
+            Expectation::Agreement,
+            &[DataAccepted, DataRefused],
+            |statements, counters| {
+                statements[1].ledger.as_mut().unwrap().interfered = interfered;
+                counters.passive += 1;
+            },
+        )
+    };
+    assert_eq!(counts_both(Some(Action::StripData)), [""; 0]);
+    for interfered in [None, Some(Action::StripOption), Some(Action::Drop)] {
+        let found = counts_both(interfered);
+        assert!(
+            found.len() == 1 && found[0].contains("TCPFastOpenPassive"),
+            "{found:?}"
+        );
+    }
 }
 
 #[test]

@@ -1,0 +1,142 @@
+//! What middleboxes make of a packet, checksums included.
+
+use etherparse::{Ipv4Header, TcpHeader};
+use firstflight_path::Action;
+
+use super::packet::{EXPERIMENT_FAST_OPEN, OPTION_EXPERIMENT, OPTION_FAST_OPEN};
+
+const OPTION_END: u8 = 0;
+const OPTION_NOTHING: u8 = 1;
+const TTL: u8 = 64;
+const NO_WINDOW: u16 = 0;
+
+/// A TCP packet without its Fast Open option or without its data; `None` if it is malformed.
+pub(super) fn strip(packet: &[u8], action: Action) -> Option<Vec<u8>> {
+    let (ip, mut tcp, payload) = parse(packet)?;
+    if action == Action::StripData {
+        return assemble(ip, tcp, &[]);
+    }
+    let options = without_fast_open(tcp.options.as_slice());
+    tcp.set_options_raw(&options).ok()?;
+    assemble(ip, tcp, payload)
+}
+
+/// The reset that refuses a TCP packet (RFC 9293, section 3.10.7.1); `None` if it is malformed.
+pub(super) fn reset(packet: &[u8]) -> Option<Vec<u8>> {
+    let (ip, tcp, payload) = parse(packet)?;
+    let length = payload.len() as u32 + u32::from(tcp.syn) + u32::from(tcp.fin);
+    let mut answer = TcpHeader::new(
+        tcp.destination_port,
+        tcp.source_port,
+        tcp.acknowledgment_number,
+        NO_WINDOW,
+    );
+    answer.rst = true;
+    answer.ack = true;
+    answer.acknowledgment_number = tcp.sequence_number.wrapping_add(length);
+    let back = Ipv4Header::new(0, TTL, ip.protocol, ip.destination, ip.source).ok()?;
+    assemble(back, answer, &[])
+}
+
+fn parse(packet: &[u8]) -> Option<(Ipv4Header, TcpHeader, &[u8])> {
+    let (ip, rest) = Ipv4Header::from_slice(packet).ok()?;
+    let (tcp, payload) = TcpHeader::from_slice(rest).ok()?;
+    Some((ip, tcp, payload))
+}
+
+fn assemble(mut ip: Ipv4Header, mut tcp: TcpHeader, payload: &[u8]) -> Option<Vec<u8>> {
+    ip.set_payload_len(tcp.header_len() + payload.len()).ok()?;
+    ip.header_checksum = ip.calc_header_checksum();
+    tcp.checksum = tcp.calc_checksum_ipv4(&ip, payload).ok()?;
+    Some([&ip.to_bytes()[..], &tcp.to_bytes()[..], payload].concat())
+}
+
+/// The options with those of Fast Open overwritten, the experimental one too: the length stays.
+fn without_fast_open(options: &[u8]) -> Vec<u8> {
+    let mut options = options.to_vec();
+    let mut at = 0;
+    while let Some(&kind) = options.get(at) {
+        let length = match (kind, options.get(at + 1)) {
+            (OPTION_END, _) | (_, None) => break,
+            (OPTION_NOTHING, _) => 1,
+            (_, Some(length)) => usize::from(*length).max(2),
+        };
+        let end = (at + length).min(options.len());
+        let is_experiment =
+            kind == OPTION_EXPERIMENT && options[at..end].get(2..4) == Some(&EXPERIMENT_FAST_OPEN);
+        if kind == OPTION_FAST_OPEN || is_experiment {
+            options[at..end].fill(OPTION_NOTHING);
+        }
+        at = end;
+    }
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::relay::Segment;
+
+    fn syn(options: &[u8], payload: &[u8]) -> Vec<u8> {
+        let builder = etherparse::PacketBuilder::ipv4([198, 18, 0, 1], [198, 19, 0, 1], TTL)
+            .tcp(40_000, 80, 1_000, 65_535)
+            .syn()
+            .options_raw(options)
+            .unwrap();
+        let mut packet = Vec::new();
+        builder.write(&mut packet, payload).unwrap();
+        packet
+    }
+
+    fn assert_checksums_hold(packet: &[u8]) {
+        let (ip, tcp, payload) = parse(packet).unwrap();
+        assert_eq!(ip.header_checksum, ip.calc_header_checksum());
+        assert_eq!(tcp.checksum, tcp.calc_checksum_ipv4(&ip, payload).unwrap());
+        assert_eq!(usize::from(ip.total_len), packet.len());
+    }
+
+    #[test]
+    fn without_its_option_a_syn_keeps_its_data_and_its_other_options() {
+        for fast_open in [&[34, 6, 1, 2, 3, 4, 1, 1][..], &[254, 8, 0xf9, 0x89, 1, 2, 3, 4]] {
+            let options = [&[2, 4, 5, 180][..], fast_open].concat();
+            let packet = syn(&options, b"GET /");
+            assert!(Segment::parse(&packet).unwrap().cookie_bytes.is_some());
+            let stripped = strip(&packet, Action::StripOption).unwrap();
+            let (_, tcp, payload) = parse(&stripped).unwrap();
+            assert_eq!(tcp.options.as_slice(), [2, 4, 5, 180, 1, 1, 1, 1, 1, 1, 1, 1]);
+            assert_eq!(payload, b"GET /");
+            assert_checksums_hold(&stripped);
+        }
+    }
+
+    #[test]
+    fn without_its_data_a_syn_keeps_its_cookie() {
+        let cookie = [34, 6, 1, 2, 3, 4, 1, 1];
+        let stripped = strip(&syn(&cookie, b"GET /"), Action::StripData).unwrap();
+        let segment = Segment::parse(&stripped).unwrap();
+        assert_eq!((segment.cookie_bytes, segment.payload_bytes), (Some(4), 0));
+        assert_checksums_hold(&stripped);
+    }
+
+    #[test]
+    fn a_reset_goes_back_and_acknowledges_the_syn_with_its_data() {
+        let answer = reset(&syn(&[], b"GET /")).unwrap();
+        let segment = Segment::parse(&answer).unwrap();
+        assert!(segment.flags.rst && segment.flags.ack && !segment.flags.syn);
+        assert_eq!((segment.source.1, segment.destination.1), (80, 40_000));
+        assert_eq!(segment.acknowledgment, 1_000 + 1 + 5);
+        assert_checksums_hold(&answer);
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic() {
+        let whole = syn(&[34, 10, 1, 2, 3, 4, 5, 6, 7, 8, 1, 1], b"data");
+        for length in 0..whole.len() {
+            let mut flipped = whole.clone();
+            flipped[length] ^= 0xff;
+            for packet in [&whole[..length], &flipped] {
+                let _ = (strip(packet, Action::StripOption), reset(packet));
+            }
+        }
+    }
+}

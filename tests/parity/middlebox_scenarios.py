@@ -1,0 +1,108 @@
+"""Middleboxes on the path: what each does to a load, on both clocks.
+
+Linux remembers none of it, whatever RFC 7413, 4.1.3.1 asks for: the second connection pays as the first did.
+"""
+
+from scenario import INITIAL_RTO, Scenario, Time, asking, chain, images, opened_fast, plain, refused
+
+STALLED = 500.0
+"""When a request without progress is given up here, ms."""
+HALF = {"share": 0.5}
+BEFORE_THE_SECOND = {"seed": 8}
+"""With `HALF` of the paths broken, the second host's is, the first's is not."""
+
+MIDDLEBOXES = [
+    Scenario(
+        name="a middlebox that drops SYNs with data costs every connection the initial timeout",
+        source="unlike RFC 7413, 4.1.3.1; tcp_fastopen_active_disable",
+        mode="tfo",
+        keep_alive=False,
+        resources=chain(2),
+        path={"middlebox": {"habit": "drop-data"}},
+        taken=2,
+        plt=Time(2 * 2, (INITIAL_RTO,) * 2),
+        connections=[refused(syn_retransmits=1, interfered="drop")] * 2,
+    ),
+    Scenario(
+        name="one that drops SYNs with the option costs it those who only ask for a cookie",
+        source="RFC 7413, 7.1; tcp_send_syn_data",
+        mode="tfo",
+        cookies="cold",
+        keep_alive=False,
+        resources=chain(2),
+        path={"middlebox": {"habit": "drop-option"}},
+        taken=2,
+        plt=Time(2 * 2, (INITIAL_RTO,) * 2),
+        connections=[asking(syn_retransmits=1, interfered="drop")] * 2,
+    ),
+    Scenario(
+        name="one that strips the option costs the saving and no more: the request waits for the handshake",
+        source="tcp_try_fastopen",
+        mode="tfo",
+        keep_alive=False,
+        resources=chain(2),
+        path={"middlebox": {"habit": "strip-option"}},
+        plt=Time(2 * 2),
+        connections=[refused(interfered="strip-option")] * 2,
+    ),
+    Scenario(
+        name="behind it no cookie is ever had, by the experimental option neither",
+        source="tcp_rcv_fastopen_synack",
+        mode="tfo",
+        cookies="cold",
+        keep_alive=False,
+        resources=chain(2),
+        path={"middlebox": {"habit": "strip-option"}},
+        plt=Time(2 * 2),
+        connections=[asking(interfered="strip-option")] * 2,
+    ),
+    Scenario(
+        name="one that strips the data costs the saving and no more, though the server takes the cookie",
+        source="tcp_fastopen_add_skb",
+        mode="tfo",
+        keep_alive=False,
+        resources=chain(2),
+        path={"middlebox": {"habit": "strip-data"}},
+        plt=Time(2 * 2),
+        connections=[refused(interfered="strip-data")] * 2,
+    ),
+    Scenario(
+        name="one that resets SYNs with data, halfway, costs the resource",
+        source="RFC 9293, 3.10.7.3",
+        mode="tfo",
+        resources=images(1, "b.test"),
+        path={"middlebox": {"habit": "reset", **HALF}, **BEFORE_THE_SECOND},
+        taken=1,
+        failed=1,
+        plt=Time(1 + 0.5),
+        connections=[opened_fast(interfered=None), refused(interfered="reset")],
+    ),
+    Scenario(
+        name="behind a black hole the request has been taken and is not answered, until it is given up",
+        source="RFC 7413, 4.1.3.1; tcp_fastopen_blackhole_timeout_sec is 0",
+        mode="tfo",
+        resources=images(1, "b.test"),
+        path={"middlebox": {"habit": "black-hole", **HALF}, **BEFORE_THE_SECOND},
+        request_timeout_ms=STALLED,
+        taken=(2, 9),
+        failed=1,
+        plt=Time(1, (STALLED,)),
+        connections=[opened_fast(interfered=None), opened_fast(interfered="drop", retransmits=(0, 3))],
+    ),
+    Scenario(
+        name="a SYN that comes twice is answered twice, and nothing else",
+        source="tcp_check_req",
+        mode="tcp",
+        path={"middlebox": {"habit": "duplicate-syn"}},
+        plt=Time(2),
+        connections=[plain(retransmits=1, interfered="duplicate")],
+    ),
+    Scenario(
+        name="with data too, while its connection is there: the request is not served twice",
+        source="RFC 7413, 6.1; tcp_check_req",
+        mode="tfo",
+        path={"middlebox": {"habit": "duplicate-syn"}},
+        plt=Time(1),
+        connections=[opened_fast(retransmits=1, interfered="duplicate")],
+    ),
+]
