@@ -151,6 +151,7 @@ def path(
     topology: Literal["access", "star"] = "access",
     loss: float = 0,
     queue: str = "1000p",
+    middlebox: str = "off",
 ) -> Path:
     """A path between the client and every origin.
 
@@ -161,11 +162,13 @@ def path(
         topology: `access`: one link for all. `star`: a link per origin, symmetric.
         loss: Share of packets lost in each direction.
         queue: Queue in front of each link, such as `1000p`, `64kB`, `100ms` or `codel`.
+        middlebox: What gets in TFO's way, such as `drop-data` or `strip-option:0.3`.
 
     Raises:
         UsageError: A value is wrong.
     """
     keys = {"rtt": rtt_ms, "down": down, "topology": topology, "loss": loss, "queue": queue}
+    keys |= {"middlebox": middlebox}
     [found] = resolve({**keys, **({"up": up} if up else {})}).paths()
     return found
 

@@ -125,6 +125,16 @@ def test_a_cold_load_needs_no_data_in_its_syns() -> None:
     assert summary(*records)["cells"][0]["proof"]["ok"] is True
 
 
+def test_a_load_whose_syns_a_middlebox_stopped_is_proved_and_says_so() -> None:
+    records = [r for n in range(5) for r in block(n, tfo_accepted=0)]
+    for record in records:
+        if record["load"]["mode"] == "tfo":
+            record["proof"] = {"ok": True, "ledger": {"interfered": 23}}
+    proof = summary(*records)["cells"][0]["proof"]
+    assert proof["ok"] is True
+    assert proof["text"].endswith(", 0 accepted; the path interfered with 115")
+
+
 def test_a_tcp_load_that_used_tfo_is_not_proved() -> None:
     records = five_blocks()
     records[0]["load"]["tfo_offered"] = 4

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firstflight.engines.task import Queue
+from firstflight.engines.task import Middlebox, Queue
 from firstflight.errors import UsageError
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.sources import PlanFile, read_plan_file, resolve
-from firstflight.experiment.units import parse_queue, parse_rate, write_queue, write_rate
+from firstflight.experiment.units import HABITS, parse_queue, parse_rate, write_queue, write_rate
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,6 +19,9 @@ queues = (
     | st.builds(Queue, bytes=st.integers(1500, 10**9))
     | st.builds(Queue, ms=st.integers(1, 60_000))
     | st.builds(Queue, name=st.sampled_from(["unlimited", "codel", "pie"]))
+)
+middleboxes = st.none() | st.builds(
+    Middlebox, st.sampled_from(HABITS), st.floats(0, 1, exclude_min=True, allow_subnormal=False)
 )
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
 
@@ -32,6 +35,7 @@ def plans(draw: st.DrawFn) -> Plan:
     topology = draw(st.sampled_from(["access", "star"]))
     down = draw(some(rates))
     client = draw(st.sampled_from(["loader", "chromium"]))
+    mode = draw(some(st.sampled_from(["tcp", "tfo"])))
     return Plan(
         pages=draw(some(names)),
         rtt=draw(some(st.floats(0.01, 10_000).map(lambda rtt_ms: round(rtt_ms, 6)))),
@@ -40,7 +44,8 @@ def plans(draw: st.DrawFn) -> Plan:
         topology=topology,
         loss=draw(st.floats(0, 0.5)),
         queue=draw(queues),
-        mode=draw(some(st.sampled_from(["tcp", "tfo"]))),
+        middlebox=draw(middleboxes) if "tfo" in mode else None,
+        mode=mode,
         client=client,
         browser=draw(st.sampled_from(["", "/opt/browser"])),
         har=draw(st.booleans()),
@@ -118,6 +123,12 @@ def test_a_program_takes_its_own_time() -> None:
         resolve({"client": "chromium", "processing": "2"})
 
 
+def test_a_middlebox_that_would_meet_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match="middlebox: strip-data meets nothing where no load uses Fast Open"):
+        resolve({"mode": "tcp", "middlebox": "strip-data"})
+    assert resolve({"mode": "tcp", "middlebox": "duplicate-syn"}).middlebox == Middlebox("duplicate-syn")
+
+
 def test_every_rate_down_meets_every_rate_up_on_an_access_link() -> None:
     plan = resolve({"down": "4mbit,unlimited", "up": "256kbit,1mbit", "rtt": "20,50"})
     assert len(set(plan.paths())) == 8
@@ -130,6 +141,15 @@ BAD = {
     "topology": ["ring", ""],
     "loss": ["1", "-0.1", "much", "nan"],
     "queue": ["1000", "0p", "1kB", "64kBit", "-5p", "2000000p", "0ms", "61s", "70000ms", "red"],
+    "middlebox": [
+        "firewall",
+        "drop-data:0",
+        "drop-data:1.1",
+        "drop-data:",
+        "drop-data:nan",
+        "reset:half",
+        "",
+    ],
     "initial_window": ["0", "1001", "3.5", "three"],
     "congestion_control": ["bbr", ""],
     "processing": ["-1", "11", "nan", "fast"],
@@ -164,6 +184,7 @@ def test_a_bad_value_is_refused_with_its_key_and_a_hint(key: str, value: object)
         ("down", 4.5),
         ("loss", "0.1.2"),
         ("queue", 1000),
+        ("middlebox", 0.3),
         ("pages", [7]),
         ("mode", [["tcp"]]),
         ("seed", {}),

@@ -22,25 +22,36 @@ def prove(pair: CellPair) -> Proof:
     """Add up the proofs of a pair's loads.
 
     ``ok`` needs every load's ledger, TCP_INFO and counters to agree, no TFO in a `tcp` load, and, where
-    cookies were warm, some accepted SYN data in the `tfo` loads.
+    cookies were warm and nothing interfered, some accepted SYN data in the `tfo` loads.
     """
     columns = ("connections", "tfo_offered", "tfo_accepted")
     connections, offered, accepted = (_total(pair, "tfo", column) for column in columns)
     tcp_offered = _total(pair, "tcp", "tfo_offered")
     agreed = all(record["proof"].get("ok") is True for mode in ("tcp", "tfo") for record in pair.loads(mode))
-    used = accepted > 0 or connections == 0 or pair.cookies != "warm"
+    interfered = _interfered(pair)
+    used = accepted > 0 or connections == 0 or pair.cookies != "warm" or interfered > 0
     return {
         "tfo_connections": connections,
         "tfo_offered": offered,
         "tfo_accepted": accepted,
         "tcp_offered": tcp_offered,
         "ok": agreed and used and tcp_offered == 0,
-        "text": _text(pair, connections, offered, accepted, tcp_offered),
+        "text": _text(pair, connections, offered, accepted, tcp_offered) + _met(interfered),
     }
 
 
 def _total(pair: CellPair, mode: str, column: str) -> int:
     return sum(record["load"][column] or 0 for record in pair.loads(mode))
+
+
+def _interfered(pair: CellPair) -> int:
+    """Connections of the `tfo` loads to whose segments the path did something on purpose."""
+    ledgers = (record["proof"].get("ledger", {}) for record in pair.loads("tfo"))
+    return sum(ledger.get("interfered", 0) for ledger in ledgers)
+
+
+def _met(interfered: int) -> str:
+    return f"; the path interfered with {interfered}" if interfered else ""
 
 
 def _text(pair: CellPair, connections: int, offered: int, accepted: int, tcp_offered: int) -> str:

@@ -134,7 +134,7 @@ def _in_the_ledger(case: Case) -> Iterator[str]:
         yield f"{plural(sum(lost), 'SYN')} with data sent again in {plural(len(lost), 'load')}"
     proof = case.cell["proof"]
     if refused := proof["tfo_offered"] - proof["tfo_accepted"]:
-        yield f"servers refused the data of {refused} of {proof['tfo_offered']} SYNs"
+        yield f"the data of {refused} of {proof['tfo_offered']} SYNs was not accepted"
 
 
 def _mean_of(case: Case, mode: str, column: str) -> float:

@@ -17,6 +17,7 @@ PATH_KEYS = (
     "topology",
     "loss",
     "queue",
+    "middlebox",
     "initial_window",
     "congestion_control",
     "mode",

@@ -40,7 +40,7 @@ class Emulator:
         """Sends probes over the empty path, then one stream each way where seconds can tell its rate."""
         rate_ms = _rate_ms(path)
         job = {
-            "path": path.to_json(seed=0),
+            "path": replace(path, middlebox=None).to_json(seed=0),
             "probes": _PROBES,
             "rate_ms": rate_ms,
             "late_bound_ms": LATE_BOUND_MS,

@@ -60,8 +60,20 @@ class Queue:
 
 
 @dataclass(frozen=True)
+class Middlebox:
+    """What stands on paths to origins: its habit, and the probability that it stands on one."""
+
+    habit: str
+    share: float = 1.0
+
+    def to_json(self) -> dict[str, Any]:
+        """The form in which an engine takes it."""
+        return {"habit": self.habit, "share": self.share}
+
+
+@dataclass(frozen=True)
 class Path:
-    """RTT, rates, queue and loss between the client and every origin. `None` as a rate is unlimited."""
+    """RTT, rates, queue, loss and middlebox between client and origins. `None` as a rate is unlimited."""
 
     topology: str
     rtt_ms: float
@@ -69,9 +81,10 @@ class Path:
     up_bps: int | None
     queue: Queue
     loss: float
+    middlebox: Middlebox | None = None
 
     def to_json(self, seed: int) -> dict[str, Any]:
-        """The form in which an engine takes it; `seed` decides which packets are lost."""
+        """The form in which an engine takes it; `seed` decides what is lost, and where middleboxes stand."""
         return {
             "topology": self.topology,
             "rtt_ms": self.rtt_ms,
@@ -80,6 +93,7 @@ class Path:
             "queue": self.queue.to_json(),
             "loss": self.loss,
             "seed": seed,
+            **({"middlebox": self.middlebox.to_json()} if self.middlebox else {}),
         }
 
 

@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from firstflight.engines.task import Path, Queue, Transport
+from firstflight.engines.task import Middlebox, Path, Queue, Transport
 from firstflight.experiment import units
 from firstflight.experiment.units import BadValueError
 from firstflight.experiment.values import (
@@ -93,6 +93,15 @@ class Plan(BaseModel):
         default=Queue(packets=1000),
         description="Queue of each link: at most 1000p, 64kB or 100ms; unlimited; codel; pie.",
         json_schema_extra={"metavar": "QUEUE"},
+    )
+    middlebox: Annotated[
+        Middlebox | None,
+        BeforeValidator(units.parse_middlebox),
+        PlainSerializer(units.write_middlebox, return_type=str),
+    ] = Field(
+        default=None,
+        description="What gets in Fast Open's way, and on which share of paths, as drop-data:0.3; or off.",
+        json_schema_extra={"metavar": "HABIT[:SHARE]"},
     )
     initial_window: Annotated[int, BeforeValidator(whole("a number of segments", 1, 1_000))] = Field(
         default=10,
@@ -208,7 +217,7 @@ class Plan(BaseModel):
     )
     seed: Annotated[int, BeforeValidator(whole("a seed", 0, 2**53))] = Field(
         default=1,
-        description="Seed of the order of loads and of packet loss.",
+        description="Seed of the order of loads, of packet loss and of where middleboxes stand.",
         json_schema_extra={"metavar": "N"},
     )
 
@@ -234,6 +243,15 @@ class Plan(BaseModel):
         if self.engine == "simulate" and self.client != "loader":
             raise BadValueError(
                 f"client: {self.client} cannot be simulated", "use --client loader, or --engine emulate"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _middlebox_has_something_to_meet(self) -> Self:
+        if self.middlebox and "tfo" not in self.mode and self.middlebox.habit != "duplicate-syn":
+            raise BadValueError(
+                f"middlebox: {self.middlebox.habit} meets nothing where no load uses Fast Open",
+                "add --mode tcp,tfo, or leave it out",
             )
         return self
 
@@ -275,7 +293,7 @@ class Plan(BaseModel):
     def paths(self) -> list[Path]:
         """Every path to be measured."""
         return [
-            Path(self.topology, rtt_ms, down_bps, up_bps, self.queue, self.loss)
+            Path(self.topology, rtt_ms, down_bps, up_bps, self.queue, self.loss, self.middlebox)
             for rtt_ms, (down_bps, up_bps) in product(self.rtt, self.rates())
         ]
 

@@ -8,13 +8,25 @@ tables.
 import math
 import re
 
-from firstflight.engines.task import Queue
+from firstflight.engines.task import Middlebox, Queue
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(bit|kbit|mbit|gbit)")
 _BITS = {"gbit": 10**9, "mbit": 10**6, "kbit": 10**3, "bit": 1}
 _QUEUE = re.compile(r"(\d+)\s*(p|b|kb|mb|ms)", re.ASCII)
 _QUEUES = ("unlimited", "codel", "pie")
 _BYTES = {"mb": 10**6, "kb": 10**3, "b": 1}
+
+
+HABITS = (
+    "drop-data",
+    "drop-option",
+    "strip-option",
+    "strip-data",
+    "reset",
+    "black-hole",
+    "duplicate-syn",
+)
+"""What a middlebox may do to a SYN; docs/lab.md says each."""
 
 
 class BadValueError(ValueError):
@@ -119,6 +131,31 @@ def write_queue(queue: Queue) -> str:
     size = queue.bytes or 0
     unit = next(name for name, factor in _BYTES.items() if size % factor == 0)
     return f"{size // _BYTES[unit]}{unit.replace('b', 'B')}"
+
+
+def parse_middlebox(value: object) -> Middlebox | None:
+    """Reads a middlebox: its habit, and the share of paths that it stands on; `None` is `off`.
+
+    >>> parse_middlebox("strip-option:0.3")
+    Middlebox(habit='strip-option', share=0.3)
+    """
+    if value in (None, "off") or isinstance(value, Middlebox):
+        return value if isinstance(value, Middlebox) else None
+    habit, colon, share = str(value).strip().partition(":")
+    if habit not in HABITS:
+        raise BadValueError(f"{quoted(value)} is no middlebox", f"use off, {', '.join(HABITS)}")
+    hint = f"write the share of paths behind it, above 0 and up to 1, such as {habit}:0.3"
+    number = parse_number(share, "a share of paths", hint) if colon else 1.0
+    if not 0 < number <= 1:
+        raise BadValueError(f"{quoted(value)} is out of range", hint)
+    return Middlebox(habit, number)
+
+
+def write_middlebox(middlebox: Middlebox | None) -> str:
+    """The inverse of `parse_middlebox`."""
+    if middlebox is None:
+        return "off"
+    return middlebox.habit if middlebox.share == 1 else f"{middlebox.habit}:{middlebox.share!r}"
 
 
 def quoted(value: object) -> str:
