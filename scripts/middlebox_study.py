@@ -16,7 +16,7 @@ from statistics import fmean
 from firstflight.engines.simulate import Simulator
 from firstflight.engines.task import Middlebox, PlannedLoad
 from firstflight.experiment.plan import Plan
-from firstflight.experiment.schedule import schedule
+from firstflight.experiment.schedule import Schedule
 from firstflight.experiment.sources import read_plan_file, resolve
 from firstflight.experiment.units import HABITS
 from firstflight.pages import LoadedPage, load_page
@@ -49,7 +49,7 @@ def means(
     is_drawn = middlebox is not None and middlebox.share < 1
     repeats = plan.repeats if is_drawn else 1
     modes = ("tfo",) if is_drawn else plan.mode
-    planned = schedule(
+    planned = Schedule(
         plan.model_copy(update={"middlebox": middlebox, "repeats": repeats, "mode": modes}), plan.pages
     )
     found: dict[tuple[Cell, str], list[tuple[float, float]]] = {}

@@ -118,7 +118,7 @@ def _setup(folder: Path) -> dict[str, str]:
         "client": plan["client"],
         "engine": plan["engine"],
         "path": f"{plan['topology']}, {_list(plan['down'])} down, {_list(plan['up'])} up, "
-        f"queue {plan['queue']}, loss {plan['loss']:g}",
+        f"queue {plan['queue']}, loss {plan['loss']:g}, middlebox {plan.get('middlebox', 'off')}",
         "servers": f"{keep_alive}, {plan['cookies']} cookies, {plan['scheme']}",
         "TCP": f"initial window {plan.get('initial_window', 10)}, {plan.get('congestion_control', 'cubic')}",
         "processing": _processing(plan),
