@@ -29,6 +29,7 @@ OFFERS: dict[str, dict[str, Any]] = {
     "1.3 post-quantum": {"post_quantum": True},
     "1.3 classic": {"post_quantum": False},
     "1.2": {"version": "1.2"},
+    "1.3 classic, HTTP/2": {"post_quantum": False, "http": "2"},
 }
 """What the client speaks TLS with, as jobs say it."""
 
@@ -63,11 +64,25 @@ def loss() -> Iterator[Cell]:
 
 def tls() -> Iterator[Cell]:
     """Every origin under TLS, on the paper's uplink and on a faster link."""
-    for offer in OFFERS:
+    for offer in ("1.3 post-quantum", "1.3 classic", "1.2"):
         yield from cells(RTTS, [("access", 4e6, 0.256e6), ("access", 10e6, 2.5e6)], offer=offer)
 
 
-SETS = {"access": access, "star": star, "close": close, "rates": rates, "loss": loss, "tls": tls}
+def http2() -> Iterator[Cell]:
+    """Every origin under TLS and HTTP/2, on the same links."""
+    links = [("access", 4e6, 0.256e6), ("access", 10e6, 2.5e6)]
+    yield from cells(RTTS, links, offer="1.3 classic, HTTP/2")
+
+
+SETS = {
+    "access": access,
+    "star": star,
+    "close": close,
+    "rates": rates,
+    "loss": loss,
+    "tls": tls,
+    "http2": http2,
+}
 
 
 def cells(
@@ -166,7 +181,7 @@ def main() -> int:
     parser.add_argument("--worst", type=int, default=100, help="cells to print")
     options = parser.parse_args()
     todo = list(SETS[options.set]())
-    scheme = "https" if options.set == "tls" else "http"
+    scheme = "https" if options.set in ("tls", "http2") else "http"
     pages = {page.page.name: page.page.to_json() for page in (under(scheme, p) for p in open_pages(PAGES))}
     measured = emulated(todo, pages, options.kept, options.jobs)
     simulators = {name: _core.Simulator(text) for name, text in pages.items()}

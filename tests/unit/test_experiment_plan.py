@@ -129,6 +129,19 @@ def test_a_middlebox_that_would_meet_nothing_is_refused() -> None:
     assert resolve({"mode": "tcp", "middlebox": "duplicate-syn"}).middlebox == Middlebox("duplicate-syn")
 
 
+@pytest.mark.parametrize(
+    ("beside", "problem"),
+    [
+        ({}, "http: HTTP/2 is spoken over TLS only"),
+        ({"scheme": "https", "client": "curl"}, "http: curl negotiates by itself"),
+        ({"scheme": "https", "keep_alive": "false"}, "http: HTTP/2 cannot close after every response"),
+    ],
+)
+def test_http2_is_refused_where_nobody_could_speak_it(beside: dict[str, str], problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
+        resolve({"http": "2", **beside})
+
+
 def test_every_rate_down_meets_every_rate_up_on_an_access_link() -> None:
     plan = resolve({"down": "4mbit,unlimited", "up": "256kbit,1mbit", "rtt": "20,50"})
     assert len(set(plan.paths())) == 8

@@ -6,7 +6,7 @@ mod record;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use firstflight_loader::{Config, Cookies, Mode, NANOS_PER_MS, OriginRtt, TlsOptions};
+use firstflight_loader::{Config, Cookies, HttpVersion, Mode, NANOS_PER_MS, OriginRtt, TlsOptions};
 use firstflight_page::{Page, Scheme};
 use firstflight_path::PathConfig;
 use serde::{Deserialize, Serialize};
@@ -216,7 +216,7 @@ impl Job {
     /// Loads the page with the built-in client.
     fn load(&self, lab: Lab, before: Counters) -> Result<Record, LabError> {
         let setup = lab.setup;
-        let loaded = client::load(&self.page, self.config(), lab.trust(self.tls)?, |host| {
+        let loaded = client::load(&self.page, self.config(), lab.trust(self.offer())?, |host| {
             lab.addresses.address(host)
         })?;
         let counters = lab.counters()?.since(before);
@@ -253,9 +253,20 @@ impl Job {
         Ok(report)
     }
 
+    /// What connections offer: HTTP/2 cannot close after every response.
+    fn offer(&self) -> TlsOptions {
+        let http = if self.keep_alive {
+            self.tls.http
+        } else {
+            HttpVersion::V1_1
+        };
+        TlsOptions { http, ..self.tls }
+    }
+
     fn config(&self) -> Config {
         Config {
             keep_alive: self.keep_alive,
+            http2: self.offer().http == HttpVersion::V2,
             lookups: self.lookups,
             request_timeout: self.request_timeout_ms * NANOS_PER_MS,
             load_timeout: self.timeout_ms * NANOS_PER_MS,

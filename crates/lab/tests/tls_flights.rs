@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use firstflight_lab::client::tls_config;
 use firstflight_lab::origin::Authority;
-use firstflight_loader::{TlsOptions, TlsVersion};
+use firstflight_loader::{HttpVersion, TlsOptions, TlsVersion};
 use firstflight_sim::Flights;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, ServerConfig, ServerConnection};
@@ -109,14 +109,17 @@ fn the_simulator_counts_with_the_flights_that_the_lab_sends() {
         "198.19.0.1",
         &"long.".repeat(12),
     ];
-    for (version, post_quantum) in [
-        (TlsVersion::V1_3, true),
-        (TlsVersion::V1_3, false),
-        (TlsVersion::V1_2, true),
+    for (version, post_quantum, http) in [
+        (TlsVersion::V1_3, true, HttpVersion::V1_1),
+        (TlsVersion::V1_3, false, HttpVersion::V1_1),
+        (TlsVersion::V1_2, true, HttpVersion::V1_1),
+        (TlsVersion::V1_3, true, HttpVersion::V2),
+        (TlsVersion::V1_2, true, HttpVersion::V2),
     ] {
         let options = TlsOptions {
             post_quantum,
             version,
+            http,
         };
         for host in hosts.map(|host| host.trim_end_matches('.')) {
             let authority = Arc::new(Authority::new().unwrap());
@@ -125,8 +128,9 @@ fn the_simulator_counts_with_the_flights_that_the_lab_sends() {
             for is_resumed in [false, true, true] {
                 let seen = Talk::new(&client, &server, host).flights(version);
                 let counted = Flights::new(options, host, is_resumed);
-                let at =
-                    format!("{version:?} {post_quantum} {host} {is_resumed}: {seen:?}, counted {counted:?}");
+                let at = format!(
+                    "{version:?} {post_quantum} {http:?} {host} {is_resumed}: {seen:?}, counted {counted:?}"
+                );
                 if is_resumed {
                     assert_eq!(seen, counted, "{at}");
                     continue;

@@ -8,6 +8,9 @@ pub type Nanos = u64;
 /// Nanoseconds in a millisecond.
 pub const NANOS_PER_MS: Nanos = 1_000_000;
 
+/// Requests that a connection of HTTP/2 carries at a time: as many as the lab's servers allow.
+pub const MAX_STREAMS: u32 = 200;
+
 /// Index into [`Loader::origins`](crate::Loader::origins).
 pub type OriginId = usize;
 
@@ -26,6 +29,9 @@ pub struct Config {
     pub max_connections: usize,
     /// Whether a connection carries more than one request. The course's server closed after each.
     pub keep_alive: bool,
+    /// Whether https origins speak HTTP/2: one connection to each, which carries up to
+    /// [`MAX_STREAMS`] requests at a time. What is asked for while it is being opened waits for it.
+    pub http2: bool,
     /// Whether the first connection to a host waits for the lookup of its name, as long as the page says.
     pub lookups: bool,
     /// A connection that makes no progress for this long is given up: counted from opening it to being
@@ -43,6 +49,7 @@ impl Default for Config {
             connections_per_origin: 6,
             max_connections: 256,
             keep_alive: true,
+            http2: false,
             lookups: false,
             request_timeout: 30_000 * NANOS_PER_MS,
             load_timeout: 120_000 * NANOS_PER_MS,
@@ -55,6 +62,13 @@ impl Default for Config {
 pub enum Event<'a> {
     /// It can take a request: the handshake is done or, with TFO, `connect` returned at once.
     Writable(ConnId),
+    /// HTTP/2: what the connection tells from here on is of this request, which it carries.
+    Stream {
+        /// The connection.
+        conn: ConnId,
+        /// Index of the resource in the page.
+        request: usize,
+    },
     /// The last byte of the request was handed to the kernel.
     RequestSent(ConnId),
     /// The response's header is complete (a final one: interim 1xx responses are not reported).
@@ -99,7 +113,7 @@ pub enum Command {
         /// Where to.
         origin: OriginId,
     },
-    /// Send a request. The connection is writable and carries no other.
+    /// Send a request. The connection is writable and, unless it speaks HTTP/2, carries no other.
     Send {
         /// The connection.
         conn: ConnId,

@@ -6,13 +6,14 @@
 //! times give the same commands and the same [`LoadRecord`].
 //!
 //! It models incremental discovery, one main thread, and per-origin pools of HTTP/1.1 connections with
-//! priorities and late binding, as Chromium has them. It leaves out, on purpose:
+//! priorities and late binding, as Chromium has them, or one connection of HTTP/2 for each https origin. It leaves out, on purpose:
 //! - parser-blocking scripts: the preload scanner finds what they would hide, their execution is serialised
 //!   on the main thread, but they do not hold back the document's own processing;
 //! - Chromium's `ResourceScheduler` (at most ten delayable requests while the head loads), its backup
 //!   connect job after 250 ms, preconnect and priority hints;
-//! - DNS, but for the time that a lookup took in the recording ([`Config::lookups`]), caches, cookies, HTTP/2 and
+//! - DNS, but for the time that a lookup took in the recording ([`Config::lookups`]), caches, cookies and
 //!   pipelining;
+//! - of HTTP/2: priorities, server push, and one connection for several origins (RFC 9113, section 9.1.1);
 //! - TLS: a connection is writable when the driver says so.
 //!
 //! ```
@@ -52,9 +53,9 @@ mod tls;
 mod transfer;
 mod treatment;
 
-pub use interface::{Command, Config, ConnId, Event, NANOS_PER_MS, Nanos, OriginId};
+pub use interface::{Command, Config, ConnId, Event, MAX_STREAMS, NANOS_PER_MS, Nanos, OriginId};
 pub use loader::Loader;
 pub use plan::Plan;
 pub use record::{ConnectionRecord, LoadRecord, RequestRecord};
-pub use tls::{TlsOptions, TlsVersion};
+pub use tls::{HttpVersion, TlsOptions, TlsVersion};
 pub use treatment::{Cookies, Mode, OriginRtt};

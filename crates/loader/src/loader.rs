@@ -56,7 +56,7 @@ impl Loader {
             start: now,
             progress: vec![Progress::default(); plan.resources.len()],
             records: (0..plan.resources.len()).map(record).collect(),
-            pool: Pool::new(&config, plan.origins.len()),
+            pool: Pool::new(&config, &plan.origins),
             lookups: vec![Lookup::NotBegun; plan.lookups.len()],
             main_thread: MainThread::default(),
             timers: Timers::default(),
@@ -79,6 +79,7 @@ impl Loader {
         self.handle_timeout(now);
         match event {
             Event::Writable(conn) => self.on_writable(conn, now),
+            Event::Stream { conn, request } => self.pool.select(conn, request),
             Event::RequestSent(conn) => self.on_sent(conn, now),
             Event::Head {
                 conn,

@@ -3,12 +3,14 @@
 //! After Chromium's `TransportClientSocketPool` (`net/socket/transport_client_socket_pool.cc`): a request is not
 //! bound to the connection opened for it. It waits in its origin's queue, and whichever connection becomes
 //! usable first takes the request of the highest priority (late binding). A connection that nobody waits for
-//! any more stays, idle.
+//! any more stays, idle. An origin that speaks HTTP/2 has one connection, which takes all.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::{Command, Config, ConnId, Nanos, OriginId};
+use firstflight_page::Origin;
+
+use crate::{Command, Config, ConnId, MAX_STREAMS, Nanos, OriginId};
 
 /// All connections of a load.
 #[derive(Debug)]
@@ -40,12 +42,24 @@ pub(crate) struct Connection {
     pub(crate) is_watched: bool,
 }
 
+impl Connection {
+    /// Whether it may carry several requests at a time.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self.state, State::Shared { .. })
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Connecting,
     Idle,
     /// Carries the request of this resource.
     Busy(usize),
+    /// HTTP/2: carries so many; what it tells is of the resource `current`.
+    Shared {
+        streams: u32,
+        current: usize,
+    },
     Closed,
 }
 
@@ -65,14 +79,21 @@ struct Group {
     idle: Vec<ConnId>,
     connecting: usize,
     open: usize,
+    speaks_http2: bool,
+    /// The connection that carries requests of HTTP/2.
+    carrier: Option<ConnId>,
 }
 
 impl Pool {
-    pub(crate) fn new(config: &Config, origins: usize) -> Self {
+    pub(crate) fn new(config: &Config, origins: &[Origin]) -> Self {
+        let group = |origin: &Origin| Group {
+            speaks_http2: config.http2 && origin.secure,
+            ..Group::default()
+        };
         Self {
             per_origin: config.connections_per_origin.max(1),
             max: config.max_connections.max(1),
-            groups: (0..origins).map(|_| Group::default()).collect(),
+            groups: origins.iter().map(group).collect(),
             connections: Vec::new(),
             open: 0,
             idle: 0,
@@ -107,10 +128,14 @@ impl Pool {
         if group.waiting.is_empty() {
             return None;
         }
+        if let Some(conn) = group.carrier {
+            return self.share(conn, now);
+        }
         if let Some(conn) = pick_idle(&mut group.idle, &self.connections) {
             return self.assign(conn, now);
         }
-        if group.waiting.len() <= group.connecting || group.open >= self.per_origin {
+        let most = if group.speaks_http2 { 1 } else { self.per_origin };
+        if group.waiting.len() <= group.connecting || group.open >= most {
             return None;
         }
         if self.open < self.max {
@@ -180,8 +205,45 @@ impl Pool {
                 group.idle.retain(|&other| other != conn);
                 self.idle -= 1;
             }
+            State::Shared { .. } => group.carrier = None,
             State::Busy(_) | State::Closed => {}
         }
+    }
+
+    /// What the connection tells from here on is of `request`.
+    pub(crate) fn select(&mut self, conn: ConnId, request: usize) {
+        if let Some(connection) = self.get_mut(conn)
+            && let State::Shared { current, .. } = &mut connection.state
+        {
+            *current = request;
+        }
+    }
+
+    /// A request is over; the origin, if the connection still carries others.
+    pub(crate) fn end_stream(&mut self, conn: ConnId) -> Option<OriginId> {
+        let connection = self.get_mut(conn)?;
+        let State::Shared { streams, .. } = &mut connection.state else {
+            return None;
+        };
+        *streams -= 1;
+        (*streams > 0).then_some(connection.origin)
+    }
+
+    /// One more request for a connection of HTTP/2 that carries some.
+    fn share(&mut self, conn: ConnId, now: Nanos) -> Option<Command> {
+        let connection = &mut self.connections[conn.0 as usize];
+        let State::Shared { streams, .. } = &mut connection.state else {
+            return None;
+        };
+        if *streams == MAX_STREAMS {
+            return None;
+        }
+        *streams += 1;
+        connection.requests += 1;
+        connection.progress = now;
+        let origin = connection.origin;
+        let request = self.pop_waiting(origin)?;
+        Some(Command::Send { conn, request })
     }
 
     fn assign(&mut self, conn: ConnId, now: Nanos) -> Option<Command> {
@@ -192,6 +254,14 @@ impl Pool {
         connection.state = State::Busy(request);
         connection.requests += 1;
         connection.progress = now;
+        let group = &mut self.groups[origin];
+        if group.speaks_http2 {
+            group.carrier = Some(conn);
+            connection.state = State::Shared {
+                streams: 1,
+                current: request,
+            };
+        }
         Some(Command::Send { conn, request })
     }
 

@@ -11,6 +11,8 @@ pub struct TlsOptions {
     pub post_quantum: bool,
     /// The newest version.
     pub version: TlsVersion,
+    /// What the client speaks on top of it, if the server does.
+    pub http: HttpVersion,
 }
 
 impl Default for TlsOptions {
@@ -18,6 +20,7 @@ impl Default for TlsOptions {
         Self {
             post_quantum: true,
             version: TlsVersion::default(),
+            http: HttpVersion::default(),
         }
     }
 }
@@ -32,4 +35,16 @@ pub enum TlsVersion {
     #[default]
     #[serde(rename = "1.3")]
     V1_3,
+}
+
+/// A version of HTTP, negotiated by TLS (RFC 7301).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub enum HttpVersion {
+    /// RFC 9112.
+    #[default]
+    #[serde(rename = "1.1")]
+    V1_1,
+    /// RFC 9113.
+    #[serde(rename = "2")]
+    V2,
 }

@@ -7,16 +7,17 @@ use crate::{Command, ConnId, NANOS_PER_MS, Nanos};
 
 impl Loader {
     /// A connection was given a request. Connect times are the part of the handshake that the request itself
-    /// waited for, as in HAR's `timings.connect` and W3C Resource Timing's `connectStart`.
+    /// waited for, as in HAR's `timings.connect` and W3C Resource Timing's `connectStart`: of a connection that
+    /// is shared all have them that waited for it to be opened.
     pub(crate) fn on_assigned(&mut self, conn: ConnId, resource: usize) {
         let (start, record) = (self.start, &mut self.records[resource]);
         record.conn = Some(conn);
         if let Some(connection) = self.pool.get_mut(conn)
-            && connection.requests == 1
+            && let writable = connection.writable.map(|at| at.saturating_sub(start))
+            && (connection.requests == 1 || (connection.is_shared() && record.queued < writable))
         {
-            let (opened, writable) = (Some(connection.opened), connection.writable);
-            [record.connect_start, record.connect_end] =
-                [opened, writable].map(|at| record.queued.max(at.map(|at| at.saturating_sub(start))));
+            let opened = Some(connection.opened.saturating_sub(start));
+            [record.connect_start, record.connect_end] = [opened, writable].map(|at| record.queued.max(at));
         }
         self.watch(conn);
     }
@@ -85,7 +86,9 @@ impl Loader {
             Some(error) => self.fail(resource, &error, now),
             None => self.on_arrived(resource, now),
         }
-        if reusable && self.config.keep_alive {
+        if let Some(origin) = self.pool.end_stream(conn) {
+            self.serve(origin, now);
+        } else if reusable && self.config.keep_alive {
             self.release(conn, now);
         } else {
             self.commands.push_back(Command::Close { conn });
@@ -116,8 +119,19 @@ impl Loader {
                 self.wait(resource, now);
             }
             State::Busy(resource) => self.fail(resource, error, now),
+            State::Shared { .. } => self.fail_carried(conn, error, now),
         }
         self.drop_connection(conn, now);
+    }
+
+    /// A connection of HTTP/2 takes all that it carries with it.
+    fn fail_carried(&mut self, conn: ConnId, error: &str, now: Nanos) {
+        for resource in 0..self.records.len() {
+            let record = &self.records[resource];
+            if record.conn == Some(conn) && record.end.is_none() {
+                self.fail(resource, error, now);
+            }
+        }
     }
 
     /// A stall timer fired: has the connection made progress since it was set?
@@ -135,8 +149,10 @@ impl Loader {
             return self.watch(conn);
         }
         let ms = timeout / NANOS_PER_MS;
+        let stalled = format!("timed out: no progress for {ms} ms");
         match state {
-            State::Busy(resource) => self.fail(resource, &format!("timed out: no progress for {ms} ms"), now),
+            State::Busy(resource) => self.fail(resource, &stalled, now),
+            State::Shared { .. } => self.fail_carried(conn, &stalled, now),
             _ => self.fail_connecting(conn, &format!("timed out: no connection within {ms} ms"), now),
         }
         self.commands.push_back(Command::Close { conn });
@@ -173,8 +189,12 @@ impl Loader {
     /// Marks progress; the resource whose request the connection carries, if it carries one.
     fn progress_on(&mut self, conn: ConnId, now: Nanos) -> Option<usize> {
         let connection = self.pool.get_mut(conn)?;
-        let State::Busy(resource) = connection.state else {
-            return None;
+        let resource = match connection.state {
+            State::Busy(resource)
+            | State::Shared {
+                current: resource, ..
+            } => resource,
+            _ => return None,
         };
         connection.progress = now;
         Some(resource)

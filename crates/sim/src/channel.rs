@@ -23,6 +23,15 @@ impl Channel<'_> {
         self.socket.write(now, bytes);
     }
 
+    /// As [`Self::write`], of parts that TLS takes one by one and that leave together.
+    pub(crate) fn write_parts(&mut self, now: Nanos, parts: &[u64]) {
+        let wire = match &mut self.tls {
+            Some(tls) => parts.iter().map(|&bytes| tls.seal(self.is_client, bytes)).sum(),
+            None => parts.iter().sum(),
+        };
+        self.socket.write(now, wire);
+    }
+
     /// Reads all that is there, and lets TLS answer its part of it.
     pub(crate) fn read(&mut self, now: Nanos) -> Heard {
         let bytes = self.socket.read_all(now);

@@ -7,6 +7,7 @@ use firstflight_path::Nanos;
 
 use crate::channel::Channel;
 use crate::host::Host;
+use crate::http2::Http2;
 use crate::page::Site;
 use crate::segment::FastOpen;
 use crate::tcp::Socket;
@@ -105,7 +106,7 @@ impl Client {
         &mut self,
         now: Nanos,
         site: &Site<'_>,
-        channel: &mut Channel<'_>,
+        (channel, http2): (&mut Channel<'_>, Option<&mut Http2>),
         browser: &mut Browser,
         host: &mut Host,
     ) {
@@ -136,14 +137,17 @@ impl Client {
         }
         let heard = channel.read(now);
         heard.remember(&mut host.sessions);
-        self.hear(now, site, &heard, channel.socket.is_at_end(), browser);
+        if heard.is_ready {
+            browser.loader.handle(now, Event::Writable(conn));
+        }
+        match http2 {
+            Some(http2) => http2.hear(now, (conn, &heard), site, channel, browser),
+            None => self.hear(now, site, &heard, channel.socket.is_at_end(), browser),
+        }
     }
 
     fn hear(&mut self, now: Nanos, site: &Site<'_>, heard: &Heard, is_at_end: bool, browser: &mut Browser) {
         let conn = self.conn;
-        if heard.is_ready {
-            browser.loader.handle(now, Event::Writable(conn));
-        }
         if heard.data > 0 {
             self.receive(now, heard.data, site, browser);
         } else if is_at_end && !self.is_closed && self.exchange.is_none() {

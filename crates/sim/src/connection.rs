@@ -1,11 +1,12 @@
 //! One connection: a client and a server, each at its end, and what the wire saw of it.
 
-use firstflight_loader::{ConnId, Mode, OriginId, TlsOptions};
+use firstflight_loader::{ConnId, HttpVersion, Mode, OriginId, TlsOptions};
 use firstflight_path::Nanos;
 
 use crate::channel::Channel;
 use crate::client::{Browser, Client};
 use crate::host::Host;
+use crate::http2::Http2;
 use crate::job::Job;
 use crate::ledger::Entry;
 use crate::page::Site;
@@ -26,6 +27,7 @@ pub(crate) struct Connection {
     server: Server,
     server_socket: Option<Socket>,
     tls: Option<Box<Tls>>,
+    http2: Option<Box<Http2>>,
     /// Counts among its host's Fast Open requests that are pending.
     is_pending: bool,
     /// The earliest moment at which the heap has an entry for it.
@@ -46,7 +48,8 @@ impl Connection {
             (Mode::Tfo, Some(cookie)) => cookie,
             (Mode::Tfo, None) => FastOpen::Request,
         };
-        let mut tls = site.secure_host(origin).map(|name| tls(job.tls, name, host));
+        let offer = job.offer();
+        let mut tls = site.secure_host(origin).map(|name| tls(offer, name, host));
         let mut client_socket = Socket::client(conn.0, settings);
         let client = Client::open(conn, now, option, &mut client_socket, tls.as_deref_mut());
         Self {
@@ -57,6 +60,7 @@ impl Connection {
             client_socket,
             server: Server::default(),
             server_socket: None,
+            http2: (tls.is_some() && offer.http == HttpVersion::V2).then(Box::default),
             tls,
             is_pending: false,
             armed: None,
@@ -75,14 +79,23 @@ impl Connection {
 
     /// Sends the request of `resource`; `true` when all of it went out.
     pub(crate) fn send(&mut self, now: Nanos, resource: usize, site: &Site<'_>) -> bool {
-        let bytes = site.page.resources[resource].request_bytes;
-        self.server.expect(resource, bytes);
         let mut channel = Channel {
             socket: &mut self.client_socket,
             tls: self.tls.as_deref_mut(),
             is_client: true,
         };
+        if let Some(http2) = &mut self.http2 {
+            http2.ask(now, resource, site, &mut channel);
+            return true;
+        }
+        let bytes = site.page.resources[resource].request_bytes;
+        self.server.expect(resource, bytes);
         self.client.send(now, resource, site, &mut channel)
+    }
+
+    /// Whether it carries several requests at a time.
+    pub(crate) fn speaks_http2(&self) -> bool {
+        self.http2.is_some()
     }
 
     /// The client closes it.
@@ -135,7 +148,10 @@ impl Connection {
             tls: self.tls.as_deref_mut(),
             is_client: false,
         };
-        self.server.read(now, &mut channel, site);
+        match &mut self.http2 {
+            Some(http2) => http2.serve(now, &mut channel, site),
+            None => self.server.read(now, &mut channel, site),
+        }
     }
 
     /// Lets the client see what happened to its socket.
@@ -148,7 +164,8 @@ impl Connection {
             tls: self.tls.as_deref_mut(),
             is_client: true,
         };
-        self.client.look(now, site, &mut channel, browser, host);
+        let http2 = self.http2.as_deref_mut();
+        self.client.look(now, site, (&mut channel, http2), browser, host);
     }
 
     /// A timer that was set for `at` has run out; `false` when it has lost its meaning.
@@ -165,7 +182,10 @@ impl Connection {
                 tls: self.tls.as_deref_mut(),
                 is_client: false,
             };
-            self.server.answer(now, &mut channel, site);
+            match &mut self.http2 {
+                Some(http2) => http2.serve(now, &mut channel, site),
+                None => self.server.answer(now, &mut channel, site),
+            }
         }
         true
     }
@@ -182,6 +202,7 @@ impl Connection {
             self.client_socket.next_timeout(),
             self.server_socket.as_ref().and_then(Socket::next_timeout),
             self.server.next_timeout(),
+            self.http2.as_ref().and_then(|http2| http2.next_timeout()),
         ];
         let at = due.into_iter().flatten().min()?;
         if self.armed.is_some_and(|armed| armed <= at) {

@@ -1,6 +1,6 @@
 //! What is to be simulated. The keys are those of the lab's jobs, where both have them.
 
-use firstflight_loader::{Config, Cookies, Mode, NANOS_PER_MS, OriginRtt, TlsOptions};
+use firstflight_loader::{Config, Cookies, HttpVersion, Mode, NANOS_PER_MS, OriginRtt, TlsOptions};
 use firstflight_page::Scheme;
 use firstflight_path::PathConfig;
 use serde::Deserialize;
@@ -92,9 +92,20 @@ impl Job {
         Ok(serde_json::from_str(text)?)
     }
 
+    /// What connections offer: HTTP/2 cannot close after every response.
+    pub(crate) fn offer(&self) -> TlsOptions {
+        let http = if self.keep_alive {
+            self.tls.http
+        } else {
+            HttpVersion::V1_1
+        };
+        TlsOptions { http, ..self.tls }
+    }
+
     pub(crate) fn config(&self) -> Config {
         Config {
             keep_alive: self.keep_alive,
+            http2: self.offer().http == HttpVersion::V2,
             lookups: self.lookups,
             request_timeout: self.request_timeout_ms * NANOS_PER_MS,
             load_timeout: self.timeout_ms * NANOS_PER_MS,

@@ -8,6 +8,7 @@ use firstflight_page::{Origin, Page, Scheme};
 use firstflight_path::Nanos;
 
 use crate::clock::MS;
+use crate::http2::Blocks;
 use crate::wire;
 
 /// What the simulator needs to know of a page. Make it once and share it between loads.
@@ -33,6 +34,8 @@ pub(crate) struct Exchange {
     pub(crate) request_bytes: u64,
     /// With keep-alive, and without.
     pub(crate) header_bytes: [u64; 2],
+    /// As HTTP/2 has them.
+    pub(crate) blocks: Blocks,
     pub(crate) body_bytes: u64,
     pub(crate) wait: Nanos,
 }
@@ -99,6 +102,7 @@ fn exchange(page: &Page, index: usize) -> Exchange {
         location: wire::redirect_target(page, index).map(ToOwned::to_owned),
         request_bytes: wire::request_bytes(resource, &origin),
         header_bytes: [header(true), header(false)],
+        blocks: Blocks::new(page, index, reason(resource.status), &origin),
         body_bytes: if wire::has_body(resource) {
             resource.body_bytes
         } else {

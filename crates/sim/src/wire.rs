@@ -8,21 +8,50 @@ use firstflight_page::{Kind, Origin, Page, Resource, Via};
 /// A field without a value: name, `: `, line end.
 const PADDING_FIELD: u64 = "p: \r\n".len() as u64;
 
-/// Bytes of the request of `resource` to `origin`.
-pub(crate) fn request_bytes(resource: &Resource, origin: &Origin) -> u64 {
+/// Host and port as a request names them.
+pub(crate) fn authority(origin: &Origin) -> String {
     let url = origin.to_string();
-    let authority = url.split_once("://").map_or("", |(_, authority)| authority);
+    url.split_once("://")
+        .map_or(String::new(), |(_, authority)| authority.to_owned())
+}
+
+/// Bytes of a request without padding.
+fn bare_request(resource: &Resource, origin: &Origin) -> u64 {
+    let authority = authority(origin);
     let mut bytes = resource.method.len() + resource.target().len() + "  HTTP/1.1\r\n".len();
     bytes += "host: \r\n".len() + authority.len() + "\r\n".len();
     if resource.method != "GET" && resource.method != "HEAD" {
         bytes += "content-length: 0\r\n".len();
     }
-    padded(bytes as u64, resource.request_bytes)
+    bytes as u64
+}
+
+/// Bytes of the request of `resource` to `origin`.
+pub(crate) fn request_bytes(resource: &Resource, origin: &Origin) -> u64 {
+    padded(bare_request(resource, origin), resource.request_bytes)
+}
+
+/// How long the padding of a request is.
+pub(crate) fn request_padding(resource: &Resource, origin: &Origin) -> u64 {
+    padding(bare_request(resource, origin), resource.request_bytes)
 }
 
 /// Bytes of a made-up response header of resource `index`. `reason` is the status's reason phrase,
 /// `keep_alive` whether the connection outlives the response.
 pub(crate) fn header_bytes(page: &Page, index: usize, reason: &str, keep_alive: bool) -> u64 {
+    let recorded = page.resources[index].header_bytes;
+    padded(bare_header(page, index, reason, keep_alive), recorded)
+}
+
+/// How long the padding of such a header is.
+pub(crate) fn header_padding(page: &Page, index: usize, reason: &str) -> u64 {
+    padding(
+        bare_header(page, index, reason, true),
+        page.resources[index].header_bytes,
+    )
+}
+
+fn bare_header(page: &Page, index: usize, reason: &str, keep_alive: bool) -> u64 {
     let resource = &page.resources[index];
     let field = |name: &str, value: usize| name.len() + ": ".len() + value + "\r\n".len();
     let mut bytes = "HTTP/1.1 200 \r\n\r\n".len() + reason.len();
@@ -41,7 +70,7 @@ pub(crate) fn header_bytes(page: &Page, index: usize, reason: &str, keep_alive: 
     if !keep_alive {
         bytes += field("connection", "close".len());
     }
-    padded(bytes as u64, resource.header_bytes)
+    bytes as u64
 }
 
 /// Whether a response has a body that is sent: one of this status (RFC 9110, section 6.4.1), to this method.
@@ -58,8 +87,12 @@ pub(crate) fn redirect_target(page: &Page, index: usize) -> Option<&str> {
     redirected.map(|resource| resource.url.as_str())
 }
 
-fn has_length(status: u16) -> bool {
+pub(crate) fn has_length(status: u16) -> bool {
     status != 204 && status != 304
+}
+
+fn padding(bytes: u64, recorded: u32) -> u64 {
+    u64::from(recorded).saturating_sub(bytes + PADDING_FIELD)
 }
 
 fn padded(bytes: u64, recorded: u32) -> u64 {

@@ -13,7 +13,7 @@ def job_of(planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
     limit_ms = time_limit_ms(planned.path, sum(resource.body_bytes for resource in page.page.resources))
     return {
         "scheme": planned.scheme,
-        "tls": {"post_quantum": planned.post_quantum},
+        "tls": {"post_quantum": planned.post_quantum, "http": planned.http},
         "path": planned.path.to_json(planned.seed),
         "origin_rtt": planned.origin_rtt,
         "lookups": planned.lookups,

@@ -132,6 +132,7 @@ class PlannedLoad:
     congestion_control: str = "cubic"
     scheme: str = "http"
     post_quantum: bool = True
+    http: str = "1.1"
     origin_rtt: str = "path"
     lookups: bool = False
     server_time: bool = True

@@ -159,6 +159,11 @@ class Plan(BaseModel):
         default=True,
         description="Whether TLS offers the key share X25519MLKEM768, as browsers do; false: no client does.",
     )
+    http: Annotated[Literal["1.1", "2"], BeforeValidator(choice("1.1", "2"))] = Field(
+        default="1.1",
+        description="What the loader speaks over TLS: HTTP/1.1, or HTTP/2 on one connection an origin.",
+        json_schema_extra={"metavar": "1.1|2"},
+    )
     origin_rtt: Annotated[Literal["path", "recorded"], BeforeValidator(choice("path", "recorded"))] = Field(
         default="path",
         description="path: all origins are as far. recorded: the farther ones by as much as recorded.",
@@ -269,6 +274,20 @@ class Plan(BaseModel):
                 f"most_repeats: {self.most_repeats} is less than the {least} before the first look",
                 "give a larger --most-repeats, or use --repeats without --until",
             )
+        return self
+
+    @model_validator(mode="after")
+    def _http2_can_be_spoken(self) -> Self:
+        if self.http == "1.1":
+            return self
+        if self.client != "loader":
+            raise BadValueError(
+                f"http: {self.client} negotiates by itself", "use --client loader, or leave it out"
+            )
+        if self.scheme == "http":
+            raise BadValueError("http: HTTP/2 is spoken over TLS only", "add --scheme https or recorded")
+        if not self.keep_alive:
+            raise BadValueError("http: HTTP/2 cannot close after every response", "add --keep-alive")
         return self
 
     @model_validator(mode="after")

@@ -188,6 +188,7 @@ def _planned(plan: Plan, unit: _Unit, block: int, place: int) -> PlannedLoad:
         congestion_control=plan.congestion_control,
         scheme=plan.scheme,
         post_quantum=plan.post_quantum,
+        http=plan.http,
         origin_rtt=plan.origin_rtt,
         lookups=plan.lookups,
         server_time=plan.server_time,

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use nix::libc;
 
 use super::http::{Progress, Response};
+use super::http2::Http2;
 use super::tls::{Incoming, Session};
 use crate::ledger::ConnectionKey;
 use crate::net;
@@ -60,14 +61,16 @@ pub fn connect(address: SocketAddrV4) -> io::Result<(TcpStream, bool)> {
 }
 
 /// A connection with the exchange it carries.
-#[derive(Debug)]
 pub(super) struct Connection {
     stream: TcpStream,
     /// The address connected to.
     pub(super) server: SocketAddrV4,
     /// TCP's handshake is done, or Fast Open lets the first write go ahead.
     pub(super) writable: bool,
+    is_secure: bool,
     session: Option<Session>,
+    /// In place of the session, once that has negotiated it.
+    pub(super) http2: Option<Http2>,
     unsent: Vec<u8>,
     exchange: Option<Exchange>,
 }
@@ -97,7 +100,9 @@ impl Connection {
             stream,
             server,
             writable,
+            is_secure: session.is_some(),
             session,
+            http2: None,
             unsent: Vec::new(),
             exchange: None,
         })
@@ -105,7 +110,7 @@ impl Connection {
 
     /// Whether a handshake of TLS follows that of TCP.
     pub(super) fn is_secure(&self) -> bool {
-        self.session.is_some()
+        self.is_secure
     }
 
     /// The handshake's outcome, once the socket became writable.
@@ -168,7 +173,7 @@ impl Connection {
         let bytes = match read {
             Ok(Incoming::Bytes(0)) => return Err("closed by the server".to_owned()),
             Ok(Incoming::Bytes(bytes)) => bytes,
-            Ok(Incoming::Ready) => return Ok(Received::Ready),
+            Ok(Incoming::Ready) => return self.negotiated(),
             Ok(Incoming::Nothing) => return Ok(Received::Nothing),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
                 return Ok(Received::Nothing);
@@ -182,6 +187,14 @@ impl Connection {
             .response
             .take(&buffer[..bytes], exchange.head_only)
             .map(Received::Response)
+    }
+
+    fn negotiated(&mut self) -> Result<Received, String> {
+        if let Some(session) = self.session.take_if(|session| session.speaks_http2()) {
+            let stream = self.stream.try_clone().map_err(|error| error.to_string())?;
+            self.http2 = Some(Http2::new(session, stream)?);
+        }
+        Ok(Received::Ready)
     }
 
     /// Bytes of the last response's header.

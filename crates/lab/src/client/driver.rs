@@ -61,11 +61,8 @@ pub fn load(
         .resources
         .iter()
         .map(|resource| {
-            let authority = resource
-                .origin()
-                .map(|origin| authority(&origin))
-                .unwrap_or_default();
-            http::request(resource, &authority)
+            let authority = resource.origin().map(|origin| http::authority(&origin));
+            http::request(resource, &authority.unwrap_or_default())
         })
         .collect();
     let epoll =
@@ -101,12 +98,6 @@ pub fn load(
     };
     driver.run()?;
     Ok(driver.finish(started))
-}
-
-fn authority(origin: &firstflight_page::Origin) -> String {
-    let text = origin.to_string();
-    text.split_once("://")
-        .map_or(String::new(), |(_, authority)| authority.to_owned())
 }
 
 struct Driver<'a> {
@@ -220,6 +211,16 @@ impl Driver<'_> {
     }
 
     fn send(&mut self, conn: ConnId, request: usize) {
+        let connection = self.connections.get_mut(&conn.0);
+        if let Some(http2) = connection.and_then(|connection| connection.http2.as_mut()) {
+            if let Err(error) = http2.ask(request, &self.page.resources[request]) {
+                return self.fail(conn.0, &error);
+            }
+            let now = clock::now();
+            self.loader.handle(now, Event::Stream { conn, request });
+            self.loader.handle(now, Event::RequestSent(conn));
+            return self.advance(conn.0);
+        }
         let bytes = self.requests[request].clone();
         let head_only = self.page.resources[request].method == "HEAD";
         self.carried.insert(conn.0, request);
@@ -256,7 +257,8 @@ impl Driver<'_> {
                 }
             }
         }
-        if ready.intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR) {
+        let comes = EpollFlags::EPOLLIN | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR;
+        if connection.http2.is_some() || ready.intersects(comes) {
             self.receive(id);
         }
     }
@@ -268,6 +270,9 @@ impl Driver<'_> {
             let Some(connection) = self.connections.get_mut(&id) else {
                 return;
             };
+            if connection.http2.is_some() {
+                return self.advance(id);
+            }
             let progress = match connection.receive(&mut self.buffer) {
                 Ok(Received::Nothing) => return,
                 Ok(Received::Ready) => {
@@ -310,6 +315,44 @@ impl Driver<'_> {
                 self.loader.handle(now, Event::End { conn, reusable });
             }
             self.obey();
+        }
+    }
+
+    /// Lets a connection of HTTP/2 write and read.
+    fn advance(&mut self, id: u32) {
+        let connection = self.connections.get_mut(&id);
+        let Some(http2) = connection.and_then(|connection| connection.http2.as_mut()) else {
+            return;
+        };
+        match http2.advance() {
+            Ok(news) => news
+                .into_iter()
+                .for_each(|(resource, progress)| self.tell(ConnId(id), resource, &progress)),
+            Err(error) => self.fail(id, &error),
+        }
+    }
+
+    fn tell(&mut self, conn: ConnId, request: usize, progress: &http::Progress) {
+        let now = clock::now();
+        self.wire_bytes[request] += progress.body;
+        self.loader.handle(now, Event::Stream { conn, request });
+        if let Some((status, location)) = &progress.head {
+            let (status, location) = (*status, location.as_deref());
+            self.loader.handle(
+                now,
+                Event::Head {
+                    conn,
+                    status,
+                    location,
+                },
+            );
+        }
+        if progress.body > 0 {
+            let bytes = progress.body;
+            self.loader.handle(now, Event::Body { conn, bytes });
+        }
+        if let Some(reusable) = progress.end {
+            self.loader.handle(now, Event::End { conn, reusable });
         }
     }
 

@@ -1,6 +1,6 @@
 //! Writing a request and reading a response, HTTP/1.1 (RFC 9112).
 
-use firstflight_page::Resource;
+use firstflight_page::{Origin, Resource};
 
 use super::chunked::Chunked;
 
@@ -9,6 +9,32 @@ const MAX_FIELDS: usize = 256;
 
 /// The request of `resource`, as long as it was recorded (or as short as it can be).
 pub(super) fn request(resource: &Resource, host: &str) -> Vec<u8> {
+    let mut text = bare(resource, host);
+    let padding = missing(resource, &text);
+    if padding > 0 {
+        text.push_str("p: ");
+        text.extend(std::iter::repeat_n('p', padding));
+        text.push_str("\r\n");
+    }
+    text.push_str("\r\n");
+    text.into_bytes()
+}
+
+/// How long the padding of a request is.
+pub(super) fn padding(resource: &Resource) -> usize {
+    let host = resource.origin().map(|origin| authority(&origin));
+    missing(resource, &bare(resource, &host.unwrap_or_default()))
+}
+
+/// Host and port as a request names them.
+pub(super) fn authority(origin: &Origin) -> String {
+    let text = origin.to_string();
+    text.split_once("://")
+        .map_or(String::new(), |(_, authority)| authority.to_owned())
+}
+
+/// A request without padding and the line that ends it.
+fn bare(resource: &Resource, host: &str) -> String {
     let mut text = format!(
         "{} {} HTTP/1.1\r\nhost: {host}\r\n",
         resource.method,
@@ -17,15 +43,12 @@ pub(super) fn request(resource: &Resource, host: &str) -> Vec<u8> {
     if resource.method != "GET" && resource.method != "HEAD" {
         text.push_str("content-length: 0\r\n");
     }
+    text
+}
+
+fn missing(resource: &Resource, bare: &str) -> usize {
     let field = "p: \r\n".len();
-    let padding = (resource.request_bytes as usize).saturating_sub(text.len() + "\r\n".len() + field);
-    if padding > 0 {
-        text.push_str("p: ");
-        text.extend(std::iter::repeat_n('p', padding));
-        text.push_str("\r\n");
-    }
-    text.push_str("\r\n");
-    text.into_bytes()
+    (resource.request_bytes as usize).saturating_sub(bare.len() + "\r\n".len() + field)
 }
 
 /// A response on its way in.
@@ -71,6 +94,13 @@ pub(super) struct Progress {
     pub(super) body: u64,
     /// The response is complete; whether another request may follow.
     pub(super) end: Option<bool>,
+}
+
+impl Progress {
+    /// Whether it tells anything.
+    pub(super) fn is_news(&self) -> bool {
+        self.head.is_some() || self.body > 0 || self.end.is_some()
+    }
 }
 
 impl Response {

@@ -4,6 +4,7 @@ mod chunked;
 mod connection;
 mod driver;
 mod http;
+mod http2;
 mod tls;
 
 pub use connection::connect;

@@ -4,13 +4,16 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
-use firstflight_loader::{TlsOptions, TlsVersion};
+use firstflight_loader::{HttpVersion, TlsOptions, TlsVersion};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
 use rustls::version::TLS12;
 use rustls::{ClientConfig, ClientConnection, NamedGroup, RootCertStore};
 
 use crate::LabError;
+
+/// HTTP/2 as TLS names it (RFC 9113, section 3.1).
+const HTTP2: &[u8] = b"h2";
 
 /// What all connections of a load have in common; they resume each other's sessions, as a browser's do.
 ///
@@ -32,7 +35,10 @@ pub fn config(options: TlsOptions, roots: RootCertStore) -> Result<Arc<ClientCon
         .map_err(|error| LabError::system("setting up TLS", error))?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = match options.http {
+        HttpVersion::V1_1 => vec![b"http/1.1".to_vec()],
+        HttpVersion::V2 => vec![HTTP2.to_vec(), b"http/1.1".to_vec()],
+    };
     Ok(Arc::new(config))
 }
 
@@ -63,6 +69,11 @@ impl Session {
         // A request is handed over whole: it is here anyway.
         tls.set_buffer_limit(None);
         Ok(Self { tls, is_ready: false })
+    }
+
+    /// Whether both have agreed on HTTP/2.
+    pub(super) fn speaks_http2(&self) -> bool {
+        self.tls.alpn_protocol() == Some(HTTP2)
     }
 
     /// Takes a request to be encrypted.

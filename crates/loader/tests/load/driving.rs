@@ -1,6 +1,7 @@
 //! What a driver may rely on, and what it may get wrong.
 
 use firstflight_loader::{Command, Config, ConnId, Event, Loader};
+use firstflight_page::Page;
 
 use crate::network::MS;
 use crate::pages::{at_byte, document, image, page};
@@ -139,4 +140,65 @@ fn a_load_that_is_done_waits_for_nothing() {
         },
     );
     assert_eq!(loader.finish(u64::MAX).end, 1);
+}
+
+/// A page over https that has as many images as `images`, all at its first byte.
+fn secure(images: usize) -> Page {
+    let mut resources = vec![document(1_000)];
+    resources.extend((0..images).map(|_| at_byte(1, image("a.test"))));
+    let mut page = page(resources);
+    for resource in &mut page.resources {
+        resource.url = resource.url.replace("http://", "https://");
+    }
+    page
+}
+
+#[test]
+fn http2_carries_all_requests_of_an_origin_on_one_connection() {
+    let config = Config {
+        http2: true,
+        ..Config::default()
+    };
+    let mut loader = Loader::new(&secure(20), config, 0);
+    assert!(matches!(loader.poll(), Some(Command::Open { .. })));
+    loader.handle(0, Event::Writable(CONN));
+    assert!(matches!(loader.poll(), Some(Command::Send { request: 0, .. })));
+    loader.handle(MS, head(200));
+    loader.handle(
+        MS,
+        Event::Body {
+            conn: CONN,
+            bytes: 600,
+        },
+    );
+    let sent: Vec<_> = std::iter::from_fn(|| loader.poll()).collect();
+    assert_eq!(sent.len(), 20);
+    assert!(
+        sent.iter()
+            .all(|command| matches!(command, Command::Send { conn: CONN, .. }))
+    );
+    loader.handle(
+        2 * MS,
+        Event::Stream {
+            conn: CONN,
+            request: 20,
+        },
+    );
+    loader.handle(2 * MS, head(200));
+    loader.handle(
+        3 * MS,
+        Event::Failed {
+            conn: CONN,
+            error: "reset",
+        },
+    );
+    let record = loader.finish(3 * MS);
+    assert_eq!(record.requests[20].status, Some(200));
+    assert_eq!(record.requests[19].status, None);
+    assert!(
+        record
+            .requests
+            .iter()
+            .all(|request| request.error.as_deref() == Some("reset"))
+    );
 }

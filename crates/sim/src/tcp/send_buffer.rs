@@ -57,6 +57,11 @@ impl Socket {
         self.fill(now);
     }
 
+    /// Bytes that the application has to write and there is no room for.
+    pub(crate) fn unwritten(&self) -> u64 {
+        self.send_buffer.waiting
+    }
+
     /// A FIN follows what the application still has to write.
     pub(super) fn end_stream(&mut self, now: Nanos) {
         self.send_buffer.is_closing = true;

@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 
-use firstflight_loader::{TlsOptions, TlsVersion};
+use firstflight_loader::{HttpVersion, TlsOptions, TlsVersion};
 
 /// X25519MLKEM768's share in the `ClientHello`, with its group and length, and in the list of groups.
 const CLIENT_SHARE: u64 = 1_222;
@@ -19,6 +19,9 @@ const NAME_ACKNOWLEDGED: u64 = 4;
 /// `pre_shared_key` with one ticket of 32 bytes and a binder of SHA-384 (RFC 8446, section 4.2.11), and its answer.
 const TICKET_OFFERED: u64 = 91;
 const TICKET_TAKEN: u64 = 6;
+/// What a client that offers HTTP/2 adds to its `ClientHello`, and a server that takes it saves (RFC 7301).
+const HTTP2_OFFERED: u64 = 3;
+const HTTP2_TAKEN: u64 = 6;
 /// A session's identifier in TLS 1.2.
 const SESSION_ID: u64 = 32;
 const CHANGE_CIPHER_SPEC: u64 = 6;
@@ -59,9 +62,22 @@ pub struct Flights {
 impl Flights {
     /// The lengths with `host`.
     pub fn new(options: TlsOptions, host: &str, is_resumed: bool) -> Self {
-        match options.version {
+        let mut flights = match options.version {
             TlsVersion::V1_3 => Self::tls13(options.post_quantum, &Name::of(host), is_resumed),
             TlsVersion::V1_2 => Self::tls12(&Name::of(host), is_resumed),
+        };
+        if options.http == HttpVersion::V2 {
+            flights.client_hello += HTTP2_OFFERED;
+            *flights.negotiation(options.version, is_resumed) -= HTTP2_TAKEN;
+        }
+        flights
+    }
+
+    /// The message in which the server says what it takes.
+    fn negotiation(&mut self, version: TlsVersion, is_resumed: bool) -> &mut u64 {
+        match version {
+            TlsVersion::V1_2 if !is_resumed => &mut self.server_hello,
+            _ => &mut self.server_finished,
         }
     }
 

@@ -54,7 +54,7 @@ pub(crate) struct Heard {
     pub(crate) data: u64,
     /// Bytes to be written in answer.
     pub(crate) reply: u64,
-    /// The client's handshake is done: it may send.
+    /// This end's handshake is done: it may send.
     pub(crate) is_ready: bool,
     sessions: u32,
 }
@@ -113,7 +113,7 @@ impl Tls {
                     for answer in self.handshake.answer(message) {
                         heard.reply += self.say(!up, *answer);
                     }
-                    heard.is_ready |= message == Message::ServerFinished;
+                    heard.is_ready |= matches!(message, Message::ServerFinished | Message::ClientFinished);
                     heard.sessions += self.handshake.sessions(message);
                 }
             }
@@ -155,6 +155,7 @@ mod tests {
         TlsOptions {
             post_quantum: false,
             version,
+            ..TlsOptions::default()
         }
     }
 

@@ -1,8 +1,7 @@
 //! The records that are on their way in one direction (RFC 8446, section 5.1; RFC 5246, section 6.2.1).
 
-use std::collections::VecDeque;
-
 use super::Message;
+use crate::pieces::Pieces;
 
 /// What a record carries at most, bytes.
 const MAX_FRAGMENT: u64 = 1 << 14;
@@ -17,20 +16,9 @@ pub(super) enum Content {
 }
 
 /// Records in order.
-#[derive(Debug, Default)]
-pub(super) struct Records {
-    /// Bytes on the wire, and what they bring.
-    queue: VecDeque<(u64, Content)>,
-    /// Bytes that have arrived of the first.
-    arrived: u64,
-}
+pub(super) type Records = Pieces<Content>;
 
 impl Records {
-    /// `bytes` are written that bring `content`.
-    pub(super) fn push(&mut self, bytes: u64, content: Content) {
-        self.queue.push_back((bytes, content));
-    }
-
     /// `bytes` of the application are written, each record longer by `overhead`: as many on the wire.
     pub(super) fn seal(&mut self, bytes: u64, overhead: u64) -> u64 {
         let (mut left, mut wire) = (bytes, 0);
@@ -41,18 +29,5 @@ impl Records {
             wire += fragment + overhead;
         }
         wire
-    }
-
-    /// `bytes` have arrived.
-    pub(super) fn arrive(&mut self, bytes: u64) {
-        self.arrived += bytes;
-    }
-
-    /// The next that is whole.
-    pub(super) fn pop(&mut self) -> Option<Content> {
-        let &(bytes, content) = self.queue.front()?;
-        self.arrived = self.arrived.checked_sub(bytes)?;
-        self.queue.pop_front();
-        Some(content)
     }
 }

@@ -1,0 +1,190 @@
+//! HTTP/2 (RFC 9113) of the built-in client: several exchanges on one connection.
+//!
+//! The driver's epoll loop says when to go on, so no waker is ever woken. Flow control holds nothing up: both
+//! windows are the largest there are. The server's header compression has no memory (a table of no bytes) and
+//! padding is never put into the client's, so that every header is as long as it is alone.
+
+use std::future::Future;
+use std::io::{self, ErrorKind};
+use std::net::TcpStream;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use firstflight_page::Resource;
+use h2::RecvStream;
+use h2::client::{Builder, ResponseFuture, SendRequest};
+use hyper::Request;
+use hyper::header::{HeaderValue, LOCATION};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::http::{Progress, padding};
+use super::tls::{Incoming, Session};
+
+/// The largest window (RFC 9113, section 6.9.1), bytes.
+const WINDOW: u32 = (1 << 31) - 1;
+
+/// The client's end of a connection.
+pub(super) struct Http2 {
+    connection: h2::client::Connection<Wire, Bytes>,
+    sender: SendRequest<Bytes>,
+    exchanges: Vec<Exchange>,
+}
+
+struct Exchange {
+    resource: usize,
+    response: Response,
+}
+
+enum Response {
+    Due(ResponseFuture),
+    Coming(RecvStream),
+    Over,
+}
+
+impl Http2 {
+    /// Begins, once `session` has negotiated it: what there is to say is said with the first request.
+    pub(super) fn new(session: Session, stream: TcpStream) -> Result<Self, String> {
+        let mut builder = Builder::new();
+        builder
+            .initial_window_size(WINDOW)
+            .initial_connection_window_size(WINDOW)
+            .header_table_size(0)
+            .enable_push(false);
+        let handshake = pin!(builder.handshake(Wire { session, stream }));
+        match handshake.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Ok((sender, connection))) => Ok(Self {
+                connection,
+                sender,
+                exchanges: Vec::new(),
+            }),
+            Poll::Ready(Err(error)) => Err(error.to_string()),
+            Poll::Pending => Err("HTTP/2 does not begin".to_owned()),
+        }
+    }
+
+    /// Asks for `resource`, number `index` of its page; [`Self::advance`] sends it.
+    pub(super) fn ask(&mut self, index: usize, resource: &Resource) -> Result<(), String> {
+        let request = request(resource)?;
+        let (response, _) = self
+            .sender
+            .send_request(request, true)
+            .map_err(|error| error.to_string())?;
+        self.exchanges.push(Exchange {
+            resource: index,
+            response: Response::Due(response),
+        });
+        Ok(())
+    }
+
+    /// Writes and reads what the socket takes and has; what came, by resource.
+    ///
+    /// # Errors
+    /// A text: the connection is gone, or one of its streams is.
+    pub(super) fn advance(&mut self) -> Result<Vec<(usize, Progress)>, String> {
+        let context = &mut Context::from_waker(Waker::noop());
+        if let Poll::Ready(outcome) = Pin::new(&mut self.connection).poll(context) {
+            return Err(
+                outcome.map_or_else(|error| error.to_string(), |()| "closed by the server".to_owned())
+            );
+        }
+        let mut news = Vec::new();
+        for exchange in &mut self.exchanges {
+            let progress = exchange.response.advance(context)?;
+            if progress.is_news() {
+                news.push((exchange.resource, progress));
+            }
+        }
+        self.exchanges
+            .retain(|exchange| !matches!(exchange.response, Response::Over));
+        Ok(news)
+    }
+}
+
+impl Response {
+    fn advance(&mut self, context: &mut Context<'_>) -> Result<Progress, String> {
+        let mut progress = Progress::default();
+        if let Self::Due(response) = self {
+            let Poll::Ready(response) = Pin::new(response).poll(context) else {
+                return Ok(progress);
+            };
+            let (head, body) = response.map_err(|error| error.to_string())?.into_parts();
+            let location = head.headers.get(LOCATION).and_then(|value| value.to_str().ok());
+            progress.head = Some((head.status.as_u16(), location.map(ToOwned::to_owned)));
+            *self = Self::Coming(body);
+        }
+        while let Self::Coming(body) = self
+            && let Poll::Ready(data) = body.poll_data(context)
+        {
+            let Some(data) = data.transpose().map_err(|error| error.to_string())? else {
+                progress.end = Some(true);
+                *self = Self::Over;
+                break;
+            };
+            progress.body += data.len() as u64;
+            body.flow_control()
+                .release_capacity(data.len())
+                .map_err(|error| error.to_string())?;
+        }
+        Ok(progress)
+    }
+}
+
+/// The request of `resource` with as much padding as over HTTP/1.1.
+fn request(resource: &Resource) -> Result<Request<()>, String> {
+    let mut request = Request::builder()
+        .method(resource.method.as_str())
+        .uri(resource.url.split('#').next().unwrap_or_default());
+    let padding = padding(resource);
+    if padding > 0 {
+        let mut value = HeaderValue::from_bytes(&vec![b'p'; padding]).map_err(|error| error.to_string())?;
+        value.set_sensitive(true);
+        request = request.header("p", value);
+    }
+    request.body(()).map_err(|error| error.to_string())
+}
+
+/// A socket with TLS on top of it.
+struct Wire {
+    session: Session,
+    stream: TcpStream,
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Self { session, stream } = self.get_mut();
+        match session.read(stream, buffer.initialize_unfilled()) {
+            Ok(Incoming::Bytes(bytes)) => buffer.advance(bytes),
+            Ok(Incoming::Nothing | Incoming::Ready) => return Poll::Pending,
+            Err(error) => return Poll::Ready(Err(error)),
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(self: Pin<&mut Self>, _context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(self.get_mut().session.take(bytes).map(|()| bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Self { session, stream } = self.get_mut();
+        while session.has_unsent() {
+            match session.write(stream) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Poll::Pending,
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush(context)
+    }
+}

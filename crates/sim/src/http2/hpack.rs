@@ -1,0 +1,107 @@
+//! How long headers are when HPACK (RFC 7541) has compressed them, as the lab's client and servers use it.
+//!
+//! The server's compression has no memory. Of the client's only the authority is remembered: padding never is,
+//! and paths are seldom the same.
+
+use firstflight_page::{Kind, Origin, Page};
+
+use crate::wire;
+
+/// Lengths of the codes of ASCII from the space on, bits (RFC 7541, appendix B).
+const CODES: [u8; 95] = [
+    6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12,
+    10, 13, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 8, 7, 8, 13, 19, 13, 14, 6,
+    15, 5, 6, 5, 6, 5, 6, 6, 6, 5, 7, 7, 6, 6, 6, 5, 6, 7, 6, 5, 5, 6, 7, 7, 7, 7, 7, 15, 11, 14, 13,
+];
+/// About the length of any other byte's, bits.
+const RARE_CODE: u64 = 24;
+const PADDING_CODE: u64 = 6;
+/// Statuses that the static table has (appendix A).
+const KNOWN_STATUSES: [u16; 7] = [200, 204, 206, 304, 400, 404, 500];
+/// A field whose name the static table has: the entries below 15 take one byte, the others two.
+const NEAR_NAME: u64 = 1;
+const FAR_NAME: u64 = 2;
+
+/// The entry `:scheme: https`, and a known authority.
+const SCHEME: u64 = 1;
+const AUTHORITY: u64 = 1;
+
+/// The header blocks of one exchange, bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Blocks {
+    /// Of a request whose authority is known.
+    pub(crate) request: u64,
+    /// What the first request of a connection has more.
+    pub(crate) authority: u64,
+    pub(crate) response: u64,
+}
+
+impl Blocks {
+    /// Those of resource `index`.
+    pub(crate) fn new(page: &Page, index: usize, reason: &str, origin: &Origin) -> Self {
+        let resource = &page.resources[index];
+        let target = resource.target();
+        let path = match target.as_ref() {
+            "/" | "/index.html" => 1,
+            path => NEAR_NAME + text(path),
+        };
+        let method = match resource.method.as_str() {
+            "GET" | "POST" => 1,
+            method => NEAR_NAME + text(method),
+        };
+        Self {
+            request: method + SCHEME + path + AUTHORITY + padding(wire::request_padding(resource, origin)),
+            authority: text(&wire::authority(origin)),
+            response: response(page, index, reason),
+        }
+    }
+}
+
+fn response(page: &Page, index: usize, reason: &str) -> u64 {
+    let resource = &page.resources[index];
+    let mut bytes = match resource.status {
+        status if KNOWN_STATUSES.contains(&status) => 1,
+        status => NEAR_NAME + text(&status.to_string()),
+    };
+    if !resource.mime.is_empty() {
+        bytes += FAR_NAME + text(&resource.mime);
+    }
+    if let Some(location) = wire::redirect_target(page, index) {
+        bytes += FAR_NAME + text(location);
+    }
+    if matches!(resource.kind, Kind::Font | Kind::Xhr) {
+        bytes += FAR_NAME + text("*");
+    }
+    if wire::has_length(resource.status) {
+        bytes += FAR_NAME + text(&resource.body_bytes.to_string());
+    }
+    bytes + padding(wire::header_padding(page, index, reason))
+}
+
+/// A field `p` of so many letters.
+fn padding(letters: u64) -> u64 {
+    if letters == 0 {
+        0
+    } else {
+        1 + text("p") + string(letters * PADDING_CODE)
+    }
+}
+
+fn text(value: &str) -> u64 {
+    let code = |byte: u8| {
+        let known = CODES.get(usize::from(byte.wrapping_sub(b' ')));
+        known.map_or(RARE_CODE, |&bits| u64::from(bits))
+    };
+    string(value.bytes().map(code).sum())
+}
+
+/// A string of so many bits with its length (RFC 7541, sections 5.1 and 5.2).
+fn string(bits: u64) -> u64 {
+    let bytes = bits.div_ceil(8);
+    let length = match bytes {
+        0..127 => 1,
+        127..255 => 2,
+        _ => 3,
+    };
+    length + bytes
+}

@@ -1,0 +1,206 @@
+//! HTTP/2 (RFC 9113) between a client and a server, as frames: what the h2 crate sends at both ends of the lab.
+//!
+//! All streams share a connection. The server's frames leave in rounds, one of up to 16 KiB of each response at
+//! a time, as fast as the socket takes them; what it has taken is in the order in which it was written. Left
+//! out: flow control, which the lab's client never lets run dry, headers beyond 16 KiB, and resets.
+
+mod hpack;
+
+use std::collections::VecDeque;
+
+use firstflight_loader::{ConnId, Event};
+use firstflight_path::Nanos;
+
+use crate::channel::Channel;
+use crate::client::Browser;
+use crate::page::Site;
+use crate::pieces::Pieces;
+use crate::tls::Heard;
+pub(crate) use hpack::Blocks;
+
+/// Bytes before the payload of a frame, and of payload at most.
+const FRAME_HEADER: u64 = 9;
+const MAX_PAYLOAD: u64 = 1 << 14;
+/// What a client says first, and its settings with the connection's window.
+const PREFACE: u64 = 24;
+const CLIENT_SETTINGS: u64 = FRAME_HEADER + 3 * SETTING + WINDOW_UPDATE;
+const SERVER_SETTINGS: u64 = FRAME_HEADER + 4 * SETTING + WINDOW_UPDATE;
+const SETTING: u64 = 6;
+const WINDOW_UPDATE: u64 = FRAME_HEADER + 4;
+const SETTINGS_ACK: u64 = FRAME_HEADER;
+/// The server's first header says that its compression has no memory (RFC 7541, section 6.3).
+const TABLE_SIZE: u64 = 1;
+/// What rustls buffers of what the socket does not take (`DEFAULT_BUFFER_LIMIT`), bytes.
+const TLS_BUFFER: u64 = 64 * 1024;
+
+/// Both ends.
+#[derive(Debug, Default)]
+pub(crate) struct Http2 {
+    up: Pieces<Frame>,
+    down: Pieces<Frame>,
+    /// Each end has sent its first.
+    client_began: bool,
+    server_began: bool,
+    /// Answers that are due some time, in order of asking.
+    waiting: Vec<(Nanos, usize)>,
+    sending: VecDeque<Answer>,
+    /// A first header was sent.
+    has_answered: bool,
+}
+
+/// What a frame brings.
+#[derive(Debug, Clone, Copy)]
+enum Frame {
+    /// Needs an answer: the other end's acknowledgment.
+    Settings,
+    Acknowledgment,
+    Request(usize),
+    /// The response's header; whether nothing follows.
+    Head(usize, bool),
+    /// So many bytes of a body; whether nothing follows.
+    Data(usize, u64, bool),
+}
+
+/// A response that is being sent.
+#[derive(Debug, Clone, Copy)]
+struct Answer {
+    resource: usize,
+    head_is_sent: bool,
+    left: u64,
+}
+
+impl Http2 {
+    /// The client asks for `resource`.
+    pub(crate) fn ask(&mut self, now: Nanos, resource: usize, site: &Site<'_>, channel: &mut Channel<'_>) {
+        let blocks = site.page.resources[resource].blocks;
+        let request = FRAME_HEADER + blocks.request;
+        if self.client_began {
+            self.up.push(request, Frame::Request(resource));
+            return channel.write(now, request);
+        }
+        self.client_began = true;
+        let request = request + blocks.authority;
+        self.up.push(PREFACE + CLIENT_SETTINGS, Frame::Settings);
+        self.up.push(request, Frame::Request(resource));
+        channel.write_parts(now, &[PREFACE, CLIENT_SETTINGS + request]);
+    }
+
+    /// The client hears of it.
+    pub(crate) fn hear(
+        &mut self,
+        now: Nanos,
+        (conn, heard): (ConnId, &Heard),
+        site: &Site<'_>,
+        channel: &mut Channel<'_>,
+        browser: &mut Browser,
+    ) {
+        self.down.arrive(heard.data);
+        while let Some(frame) = self.down.pop() {
+            let (request, bytes, is_last) = match frame {
+                Frame::Settings => {
+                    self.up.push(SETTINGS_ACK, Frame::Acknowledgment);
+                    channel.write(now, SETTINGS_ACK);
+                    continue;
+                }
+                Frame::Acknowledgment | Frame::Request(_) => continue,
+                Frame::Head(resource, is_last) => (resource, None, is_last),
+                Frame::Data(resource, bytes, is_last) => (resource, Some(bytes), is_last),
+            };
+            browser.wire_bytes[request] += bytes.unwrap_or_default();
+            let exchange = &site.page.resources[request];
+            let loader = &mut browser.loader;
+            loader.handle(now, Event::Stream { conn, request });
+            let event = match bytes {
+                Some(bytes) => Event::Body { conn, bytes },
+                None => Event::Head {
+                    conn,
+                    status: exchange.status,
+                    location: exchange.location.as_deref(),
+                },
+            };
+            loader.handle(now, event);
+            if is_last {
+                loader.handle(now, Event::End { conn, reusable: true });
+            }
+        }
+    }
+
+    /// When [`Self::serve`] has something to do.
+    pub(crate) fn next_timeout(&self) -> Option<Nanos> {
+        self.waiting.iter().map(|(due, _)| *due).min()
+    }
+
+    /// The server reads, and sends what is due and the socket takes.
+    pub(crate) fn serve(&mut self, now: Nanos, channel: &mut Channel<'_>, site: &Site<'_>) {
+        let heard = channel.read(now);
+        if heard.is_ready && !self.server_began {
+            self.server_began = true;
+            self.down.push(SERVER_SETTINGS, Frame::Settings);
+            channel.write(now, SERVER_SETTINGS);
+        }
+        self.up.arrive(heard.data);
+        while let Some(frame) = self.up.pop() {
+            match frame {
+                Frame::Settings => {
+                    self.down.push(SETTINGS_ACK, Frame::Acknowledgment);
+                    channel.write(now, SETTINGS_ACK);
+                }
+                Frame::Request(resource) => {
+                    let due = now + site.page.resources[resource].wait;
+                    self.waiting.push((due, resource));
+                }
+                Frame::Acknowledgment | Frame::Head(..) | Frame::Data(..) => {}
+            }
+        }
+        self.begin(now, site);
+        self.send(now, channel, site);
+    }
+
+    /// Moves the answers that are due to those that are being sent.
+    fn begin(&mut self, now: Nanos, site: &Site<'_>) {
+        let sending = &mut self.sending;
+        self.waiting.retain(|&(due, resource)| {
+            if due <= now {
+                sending.push_back(Answer {
+                    resource,
+                    head_is_sent: false,
+                    left: site.page.resources[resource].body_bytes,
+                });
+            }
+            due > now
+        });
+    }
+
+    fn send(&mut self, now: Nanos, channel: &mut Channel<'_>, site: &Site<'_>) {
+        // Headers leave with the first data behind them.
+        let mut headers = 0;
+        while !self.sending.is_empty() && channel.socket.unwritten() < TLS_BUFFER {
+            let Some(mut answer) = self.sending.pop_front() else {
+                break;
+            };
+            if answer.head_is_sent {
+                let payload = answer.left.min(MAX_PAYLOAD);
+                answer.left -= payload;
+                let is_last = answer.left == 0;
+                let frame = Frame::Data(answer.resource, payload, is_last);
+                self.down.push(FRAME_HEADER + payload, frame);
+                channel.write(now, std::mem::take(&mut headers) + FRAME_HEADER + payload);
+            } else {
+                answer.head_is_sent = true;
+                let mut bytes = FRAME_HEADER + site.page.resources[answer.resource].blocks.response;
+                if !std::mem::replace(&mut self.has_answered, true) {
+                    bytes += TABLE_SIZE;
+                }
+                let frame = Frame::Head(answer.resource, answer.left == 0);
+                self.down.push(bytes, frame);
+                headers += bytes;
+            }
+            if answer.left > 0 {
+                self.sending.push_back(answer);
+            }
+        }
+        if headers > 0 {
+            channel.write(now, headers);
+        }
+    }
+}
