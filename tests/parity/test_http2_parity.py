@@ -24,7 +24,9 @@ Answer = dict[str, Any]
 @pytest.fixture(scope="module")
 def loads() -> dict[tuple[str, str], tuple[Answer, Answer]]:
     """What the laboratory and the simulator say, by page and mode."""
-    texts = {name: under("https", page).page.to_json() for name, page in zip(PAGES, open_pages(PAGES), strict=True)}
+    texts = {
+        name: under("https", page).page.to_json() for name, page in zip(PAGES, open_pages(PAGES), strict=True)
+    }
     lab = Lab()
 
     def load(cell: tuple[str, str]) -> tuple[Answer, Answer]:

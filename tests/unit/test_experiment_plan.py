@@ -134,10 +134,10 @@ def test_a_middlebox_that_would_meet_nothing_is_refused() -> None:
     [
         ({}, "http: HTTP/2 is spoken over TLS only"),
         ({"scheme": "https", "client": "curl"}, "http: curl negotiates by itself"),
-        ({"scheme": "https", "keep_alive": "false"}, "http: HTTP/2 cannot close after every response"),
+        ({"scheme": "https", "keep_alive": False}, "http: HTTP/2 cannot close after every response"),
     ],
 )
-def test_http2_is_refused_where_nobody_could_speak_it(beside: dict[str, str], problem: str) -> None:
+def test_http2_is_refused_where_nobody_could_speak_it(beside: dict[str, object], problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         resolve({"http": "2", **beside})
 

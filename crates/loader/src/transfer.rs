@@ -189,12 +189,12 @@ impl Loader {
     /// Marks progress; the resource whose request the connection carries, if it carries one.
     fn progress_on(&mut self, conn: ConnId, now: Nanos) -> Option<usize> {
         let connection = self.pool.get_mut(conn)?;
-        let resource = match connection.state {
-            State::Busy(resource)
-            | State::Shared {
-                current: resource, ..
-            } => resource,
-            _ => return None,
+        let (State::Busy(resource)
+        | State::Shared {
+            current: resource, ..
+        }) = connection.state
+        else {
+            return None;
         };
         connection.progress = now;
         Some(resource)
