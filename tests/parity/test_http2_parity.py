@@ -14,8 +14,9 @@ from firstflight.pages import open_pages, under
 PATH = {"rtt_ms": 100, "down_bps": 10_000_000, "up_bps": 10_000_000, "queue": {"packets": 1000}}
 PAGES = ("wikipedia", "nytimes")
 MODES = ("tcp", "tfo")
-PLT, BYTES = 0.05, 0.02
-"""How far the two may be from each other, relative: packets that tie for a queue fall either way."""
+PLT, BYTES_DOWN, BYTES_UP = 0.05, 0.02, 0.1
+"""How far the two may be from each other, relative: packets that tie for a queue fall either way. Much of what
+goes up is acknowledgements, of which a kernel on a busy machine sends some more."""
 LIMIT_S = 60
 
 Answer = dict[str, Any]
@@ -50,5 +51,5 @@ def test_both_clocks_agree(loads: dict[tuple[str, str], tuple[Answer, Answer]], 
         origins = [row["origin"] for row in answer["connections"]]
         assert len(origins) == len(set(origins)) == len({row["origin"] for row in answer["requests"]})
     assert simulated["plt_ms"] == pytest.approx(emulated["plt_ms"], rel=PLT)
-    for direction in ("bytes_down", "bytes_up"):
-        assert simulated[direction] == pytest.approx(emulated[direction], rel=BYTES)
+    assert simulated["bytes_down"] == pytest.approx(emulated["bytes_down"], rel=BYTES_DOWN)
+    assert simulated["bytes_up"] == pytest.approx(emulated["bytes_up"], rel=BYTES_UP)
