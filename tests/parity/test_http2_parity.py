@@ -15,8 +15,8 @@ PATH = {"rtt_ms": 100, "down_bps": 10_000_000, "up_bps": 10_000_000, "queue": {"
 PAGES = ("wikipedia", "nytimes")
 MODES = ("tcp", "tfo")
 PLT, BYTES_DOWN, BYTES_UP = 0.05, 0.02, 0.1
-"""How far the two may be from each other, relative: packets that tie for a queue fall either way. Much of what
-goes up is acknowledgements, of which a kernel on a busy machine sends some more."""
+"""How far the two may be from each other, relative: packets that tie for a queue fall either way. Much
+of what goes up is acknowledgements, of which a kernel on a busy machine sends some more."""
 LIMIT_S = 60
 
 Answer = dict[str, Any]
