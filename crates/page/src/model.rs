@@ -153,14 +153,22 @@ pub struct Origin {
     pub port: u16,
 }
 
+impl Origin {
+    /// Host and port as a request names them: the port only where it is not the scheme's own.
+    pub fn authority(&self) -> String {
+        let own = if self.secure { 443 } else { 80 };
+        if self.port == own {
+            self.host.clone()
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+}
+
 impl std::fmt::Display for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (scheme, default) = if self.secure { ("https", 443) } else { ("http", 80) };
-        if self.port == default {
-            write!(f, "{scheme}://{}", self.host)
-        } else {
-            write!(f, "{scheme}://{}:{}", self.host, self.port)
-        }
+        let scheme = if self.secure { "https" } else { "http" };
+        write!(f, "{scheme}://{}", self.authority())
     }
 }
 

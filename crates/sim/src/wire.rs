@@ -8,16 +8,9 @@ use firstflight_page::{Kind, Origin, Page, Resource, Via};
 /// A field without a value: name, `: `, line end.
 const PADDING_FIELD: u64 = "p: \r\n".len() as u64;
 
-/// Host and port as a request names them.
-pub(crate) fn authority(origin: &Origin) -> String {
-    let url = origin.to_string();
-    url.split_once("://")
-        .map_or(String::new(), |(_, authority)| authority.to_owned())
-}
-
 /// Bytes of a request without padding.
 fn bare_request(resource: &Resource, origin: &Origin) -> u64 {
-    let authority = authority(origin);
+    let authority = origin.authority();
     let mut bytes = resource.method.len() + resource.target().len() + "  HTTP/1.1\r\n".len();
     bytes += "host: \r\n".len() + authority.len() + "\r\n".len();
     if resource.method != "GET" && resource.method != "HEAD" {

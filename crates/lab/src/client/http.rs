@@ -1,6 +1,6 @@
 //! Writing a request and reading a response, HTTP/1.1 (RFC 9112).
 
-use firstflight_page::{Origin, Resource};
+use firstflight_page::Resource;
 
 use super::chunked::Chunked;
 
@@ -22,15 +22,8 @@ pub(super) fn request(resource: &Resource, host: &str) -> Vec<u8> {
 
 /// How long the padding of a request is.
 pub(super) fn padding(resource: &Resource) -> usize {
-    let host = resource.origin().map(|origin| authority(&origin));
+    let host = resource.origin().map(|origin| origin.authority());
     missing(resource, &bare(resource, &host.unwrap_or_default()))
-}
-
-/// Host and port as a request names them.
-pub(super) fn authority(origin: &Origin) -> String {
-    let text = origin.to_string();
-    text.split_once("://")
-        .map_or(String::new(), |(_, authority)| authority.to_owned())
 }
 
 /// A request without padding and the line that ends it.

@@ -51,7 +51,7 @@ impl Blocks {
         };
         Self {
             request: method + SCHEME + path + AUTHORITY + padding(wire::request_padding(resource, origin)),
-            authority: text(&wire::authority(origin)),
+            authority: text(&origin.authority()),
             response: response(page, index, reason),
         }
     }
