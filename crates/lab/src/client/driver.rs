@@ -5,7 +5,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 
-use firstflight_loader::{Command, Config, ConnId, Event, LoadRecord, Loader};
+use firstflight_loader::{Command, Config, ConnId, Event, LoadRecord, Loader, Nanos};
 use firstflight_page::Page;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::time::TimeSpec;
@@ -61,7 +61,7 @@ pub fn load(
         .resources
         .iter()
         .map(|resource| {
-            let authority = resource.origin().map(|origin| http::authority(&origin));
+            let authority = resource.origin().map(|origin| origin.authority());
             http::request(resource, &authority.unwrap_or_default())
         })
         .collect();
@@ -283,37 +283,14 @@ impl Driver<'_> {
                 Ok(Received::Response(progress)) => progress,
                 Err(error) => return self.fail(id, &error),
             };
-            let now = clock::now();
             let carried = self.carried.get(&id).copied();
-            if let Some((status, location)) = progress.head {
-                if let Some(resource) = carried {
-                    self.wire_bytes[resource] += connection.header_bytes();
-                }
-                self.loader.handle(
-                    now,
-                    Event::Head {
-                        conn,
-                        status,
-                        location: location.as_deref(),
-                    },
-                );
+            if let (Some(_), Some(resource)) = (&progress.head, carried) {
+                self.wire_bytes[resource] += connection.header_bytes();
             }
-            if progress.body > 0 {
-                if let Some(resource) = carried {
-                    self.wire_bytes[resource] += progress.body;
-                }
-                self.loader.handle(
-                    now,
-                    Event::Body {
-                        conn,
-                        bytes: progress.body,
-                    },
-                );
-            }
-            if let Some(reusable) = progress.end {
+            if progress.end.is_some() {
                 self.carried.remove(&id);
-                self.loader.handle(now, Event::End { conn, reusable });
             }
+            self.tell(clock::now(), conn, carried, &progress);
             self.obey();
         }
     }
@@ -325,17 +302,19 @@ impl Driver<'_> {
             return;
         };
         match http2.advance() {
-            Ok(news) => news
-                .into_iter()
-                .for_each(|(resource, progress)| self.tell(ConnId(id), resource, &progress)),
+            Ok(news) => {
+                for (request, progress) in news {
+                    let (now, conn) = (clock::now(), ConnId(id));
+                    self.loader.handle(now, Event::Stream { conn, request });
+                    self.tell(now, conn, Some(request), &progress);
+                }
+            }
             Err(error) => self.fail(id, &error),
         }
     }
 
-    fn tell(&mut self, conn: ConnId, request: usize, progress: &http::Progress) {
-        let now = clock::now();
-        self.wire_bytes[request] += progress.body;
-        self.loader.handle(now, Event::Stream { conn, request });
+    /// Tells the loader what came of the request that `conn` carries.
+    fn tell(&mut self, now: Nanos, conn: ConnId, carried: Option<usize>, progress: &http::Progress) {
         if let Some((status, location)) = &progress.head {
             let (status, location) = (*status, location.as_deref());
             self.loader.handle(
@@ -348,6 +327,9 @@ impl Driver<'_> {
             );
         }
         if progress.body > 0 {
+            if let Some(resource) = carried {
+                self.wire_bytes[resource] += progress.body;
+            }
             let bytes = progress.body;
             self.loader.handle(now, Event::Body { conn, bytes });
         }
