@@ -6,7 +6,8 @@
 //! times give the same commands and the same [`LoadRecord`].
 //!
 //! It models incremental discovery, one main thread, and per-origin pools of HTTP/1.1 connections with
-//! priorities and late binding, as Chromium has them, or one connection of HTTP/2 for each https origin. It leaves out, on purpose:
+//! priorities and late binding, as Chromium has them, or one connection of HTTP/2 for each https origin. It leaves
+//! out, on purpose:
 //! - parser-blocking scripts: the preload scanner finds what they would hide, their execution is serialised
 //!   on the main thread, but they do not hold back the document's own processing;
 //! - Chromium's `ResourceScheduler` (at most ten delayable requests while the head loads), its backup

@@ -76,17 +76,7 @@ fn without_fast_open(options: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::relay::Segment;
-
-    fn syn(options: &[u8], payload: &[u8]) -> Vec<u8> {
-        let builder = etherparse::PacketBuilder::ipv4([198, 18, 0, 1], [198, 19, 0, 1], TTL)
-            .tcp(40_000, 80, 1_000, 65_535)
-            .syn()
-            .options_raw(options)
-            .unwrap();
-        let mut packet = Vec::new();
-        builder.write(&mut packet, payload).unwrap();
-        packet
-    }
+    use crate::relay::packet::tests::syn;
 
     fn assert_checksums_hold(packet: &[u8]) {
         let (ip, tcp, payload) = parse(packet).unwrap();

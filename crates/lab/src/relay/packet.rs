@@ -84,10 +84,11 @@ fn cookie_bytes(mut options: &[u8]) -> Option<usize> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn syn(options: &[u8], payload: &[u8]) -> Vec<u8> {
+    /// A SYN from the client.
+    pub(in crate::relay) fn syn(options: &[u8], payload: &[u8]) -> Vec<u8> {
         let builder = etherparse::PacketBuilder::ipv4([198, 18, 0, 1], [198, 19, 0, 1], 64)
             .tcp(40_000, 80, 1_000, 65_535)
             .syn()
