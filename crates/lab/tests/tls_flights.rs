@@ -108,6 +108,7 @@ fn the_simulator_counts_with_the_flights_that_the_lab_sends() {
         "upload.wikimedia.example",
         "198.19.0.1",
         &"long.".repeat(12),
+        &"very.long.".repeat(14),
     ];
     for (version, post_quantum, http) in [
         (TlsVersion::V1_3, true, HttpVersion::V1_1),
