@@ -85,8 +85,7 @@ class Program:
     def processes(self) -> list["Process"]:
         """Every process that stems from this program, whoever its parent is by now."""
         mark = f"{_MARK}={self._mark}".encode()
-        found = (_process(int(entry.name), mark) for entry in Path("/proc").iterdir() if entry.name.isdigit())
-        return [process for process in found if process]
+        return [process for process in _everything() if mark in process.environment()]
 
     def files_elsewhere(self) -> list[Path]:
         """What was written outside the working folder."""
@@ -106,6 +105,13 @@ class Process:
         """Its folder in /proc."""
         return Path(f"/proc/{self.pid}")
 
+    def environment(self) -> list[bytes]:
+        """The variables it was started with, as far as this user may see."""
+        try:
+            return (self.folder / "environ").read_bytes().split(b"\0")
+        except OSError:
+            return []
+
     def namespaces(self) -> set[str]:
         """The namespaces of all its threads, such as `net:[4026532281]`."""
         kinds = ("user", "net", "mnt", "pid")
@@ -120,10 +126,10 @@ def own_namespaces() -> set[str]:
 def namespaces_alive() -> set[str]:
     """Every namespace that something is in or holds open, as far as this user may see.
 
-    Laboratories are left out: a laboratory of somebody else may have got the number of one that is gone.
+    Laboratories and what runs in them are left out: another one may have got the number of one that is gone.
     """
-    processes = [entry for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    others = [process for process in processes if _name(process) != _LABORATORY]
+    everything = {process.pid: process for process in _everything()}
+    others = [process.folder for process in everything.values() if not _is_laboratory(process, everything)]
     tasks = [task for process in others for task in _list(process / "task")]
     links = [link for task in tasks for link in _list(task / "ns")]
     handles = [handle for process in others for handle in _list(process / "fd")]
@@ -147,10 +153,13 @@ def until(condition: Callable[[], object], within_s: float = DEADLINE_S) -> bool
     return True
 
 
-def _process(pid: int, mark: bytes) -> Process | None:
+def _everything() -> list[Process]:
+    found = (_process(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    return [process for process in found if process]
+
+
+def _process(pid: int) -> Process | None:
     try:
-        if mark not in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-            return None
         # The name stands in brackets and may hold anything (proc_pid_stat(5)).
         before, _, after = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
     except OSError:
@@ -159,11 +168,11 @@ def _process(pid: int, mark: bytes) -> Process | None:
     return None if state in "ZX" else Process(pid, int(parent), before.partition("(")[2])
 
 
-def _name(process: Path) -> str:
-    try:
-        return (process / "comm").read_text().strip()
-    except OSError:
-        return ""
+def _is_laboratory(process: Process | None, everything: dict[int, Process]) -> bool:
+    """Whether a process is one of a laboratory's, or was started by one."""
+    while process and process.name != _LABORATORY:
+        process = everything.get(process.parent)
+    return process is not None
 
 
 def _list(folder: Path) -> list[Path]:
