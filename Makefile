@@ -36,14 +36,9 @@ build: $(LAB) $(PRELOAD) $(VENV)/.extension ## build everything (the default)
 run: build ## do the paper's experiment; ends with the table and where the figures lie
 	$(BIN)/firstflight run --plan plans/paper.toml --repeats 5
 
-# Browsers keep one core busy, laboratories mostly wait: side by side, and heard one after the other.
-BROWSERS := $(wildcard tests/e2e/test_chromium_*.py) $(patsubst %,tests/e2e/test_%.py,record synth_in_chromium tls_study)
-
 test: build ## run all tests
 	cargo test --quiet $(CRATES)
-	$(BIN)/python -m pytest -q $(BROWSERS) >target/browsers.log 2>&1 & browsers=$$!; \
-	failed=0; $(BIN)/python -m pytest -q $(addprefix --ignore=,$(BROWSERS)) || failed=1; \
-	wait $$browsers || failed=1; cat target/browsers.log; exit $$failed
+	tests/run $(BIN)/python
 
 lint: build ## check format, style, types and the stub of the compiled module
 	$(BIN)/ruff format --check
