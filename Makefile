@@ -8,7 +8,7 @@ SHELL := bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-CLIENTS := chromium wget2 curl man
+PROGRAMS := chromium wget2 curl man nginx
 LAB := python/firstflight/_bin/firstflight-lab
 PRELOAD := python/firstflight/_bin/libfirstflight_preload.so
 MAN := wheel/data/share/man/man1/firstflight.1
@@ -66,7 +66,7 @@ clean: ## remove everything that was built; results stay
 	rm -rf target site $(VENV) python/firstflight/_bin python/firstflight/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 system: ## install the programs that tests drive, from the system's packages
-	@missing=$$(for program in $(CLIENTS); do command -v $$program >/dev/null || printf ' %s' $$program; done); \
+	@missing=$$(for program in $(PROGRAMS); do command -v $$program >/dev/null || printf ' %s' $$program; done); \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $$missing; \
