@@ -28,7 +28,7 @@ def test_a_right_row_has_no_findings() -> None:
 def test_a_gain_that_was_a_loss_lost_its_sign() -> None:
     (finding,) = printed("google,200,3577,3159,ms,11.7", "google,20,1630.531,1716.194,ms,5.25").findings
     assert (finding.kind, finding.line) == ("lost sign", 3)
-    assert "-5.3 %" in finding.message
+    assert "\N{MINUS SIGN}5.3 %" in finding.message
 
 
 def test_a_loss_printed_as_a_loss_is_right() -> None:

@@ -183,7 +183,7 @@ def test_an_experiment_without_a_good_load_ends_with_1(
     failed = {"status": "failed", "error": "no answer", "plt_ms": None}
     use(EngineDouble(load=lambda planned, number: failed), monkeypatch)
     assert main(["run", *SMALL]) == 1
-    assert "2 cells have no load that succeeded" in capsys.readouterr().err
+    assert "without a load that succeeded: 2 cells" in capsys.readouterr().err
 
 
 def test_no_colour_reaches_a_pipe_even_when_asked_for_none(

@@ -15,6 +15,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from firstflight.analysis.words import plural
 from firstflight.cli.talk import Talk
 from firstflight.engines.task import Record
 from firstflight.experiment.watch import Watch
@@ -51,14 +52,16 @@ class _Bar(Watch):
         self._task: TaskID | None = None
 
     def calibrating(self, paths: int) -> None:
-        self._bar.add_task(f"calibrating {paths} path{'s' if paths > 1 else ''}", total=None)
+        self._bar.add_task(f"calibrating {plural(paths, 'path')}", total=None)
 
     def starting(self, planned: int, made: int, wide: int) -> None:
         for task in self._bar.task_ids:
             self._bar.remove_task(task)
         self._task = self._bar.add_task("loads", total=planned, completed=made)
-        cells = f"{wide} cell{'s' if wide > 1 else ''} still too wide: " if wide else ""
-        self._talk.note(f"{cells}{planned} loads planned" + (f", {made} made already" if made else ""))
+        cells = f"{plural(wide, 'cell')} still too wide: " if wide else ""
+        self._talk.note(
+            f"{cells}{plural(planned, 'load')} planned" + (f", {made} made already" if made else "")
+        )
 
     def made(self, record: Record, *, settled: bool) -> None:
         load = record["load"]

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from firstflight.analysis.words import plural
 from firstflight.cli.talk import Talk, show_json
 from firstflight.clients.chromium.browser import find_browser
 from firstflight.errors import UsageError
@@ -132,11 +133,11 @@ def _say(made: Visit, talk: Talk) -> None:
         return
     size = sum(pair.exchange.body_bytes for pair in made.pairs)
     tries = f", {made.attempts} attempts" if made.attempts > 1 else ""
-    talk.note(f"{made.url}: {len(made.pairs)} requests, {size / 1000:,.0f} kB{tries}")
+    talk.note(f"{made.url}: {plural(len(made.pairs), 'request')}, {size / 1000:,.0f} kB{tries}")
     if made.problem:
         talk.warn(f"{made.url}: {made.problem}")
     if made.lost:
-        talk.warn(f"{made.url}: {len(made.lost)} requests could not be had")
+        talk.warn(f"{made.url}: {plural(len(made.lost), 'request')} could not be had")
     for lost in made.lost[:_SHOWN]:
         talk.console.print(f"  {lost.reason}: {lost.method} {lost.url[:200]}", markup=False)
     if len(made.lost) > _SHOWN:
@@ -158,7 +159,7 @@ def _described(made: Visit) -> dict[str, Any]:
 
 def _end(out: Path, wanted: list[str], written: int, stopped: int | None, talk: Talk) -> int:
     if written:
-        talk.note(f"wrote {out}: {written} of {len(wanted)} pages")
+        talk.note(f"wrote {out}: {written} of {plural(len(wanted), 'page')}")
     if stopped is not None:
         kept = f"{out} has the pages recorded before" if written else "nothing was written"
         talk.error(f"stopped by {signal.Signals(stopped).name}; {kept}")

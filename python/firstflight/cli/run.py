@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from firstflight.analysis.words import plural
 from firstflight.cli.plan_flags import with_plan_flags
 from firstflight.cli.present import present
 from firstflight.cli.progress import progress
@@ -96,12 +97,17 @@ def _end(outcome: Outcome, folder: Path, talk: Talk) -> int:
     if outcome.signal is not None:
         name = signal.Signals(outcome.signal).name
         talk.error(
-            f"stopped by {name} with {outcome.made} of {outcome.planned} loads made",
+            f"stopped by {name} with {outcome.made} of {plural(outcome.planned, 'load')} made",
             f"go on with: firstflight run --resume --out {folder}",
         )
         return 128 + outcome.signal
     if outcome.unproved:
-        talk.error(f"{outcome.unproved} loads lack proof of their mode", f"see proof in {folder / JOURNAL}")
+        talk.error(
+            f"without proof of their mode: {plural(outcome.unproved, 'load')}",
+            f"see proof in {folder / JOURNAL}",
+        )
     if outcome.empty_cells:
-        talk.error(f"{outcome.empty_cells} cells have no load that succeeded", "try: firstflight doctor")
+        talk.error(
+            f"without a load that succeeded: {plural(outcome.empty_cells, 'cell')}", "try: firstflight doctor"
+        )
     return 1 if outcome.unproved or outcome.empty_cells else 0

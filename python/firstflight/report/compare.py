@@ -73,7 +73,8 @@ def _row(pair: Pair) -> list[str]:
 def _summary(found: Comparison) -> Iterator[RenderableType]:
     count = len(found.pairs)
     yield plain(
-        f"{count} cells in common; only in {found.a.name}: {found.only_a}, in {found.b.name}: {found.only_b}"
+        f"{words.plural(count, 'cell')} in common; "
+        f"only in {found.a.name}: {found.only_a}, in {found.b.name}: {found.only_b}"
     )
     yield plain(f"same sign: {found.same_sign} of {count}")
     middle, mean = (f"{100 * size:.1f}" for size in (found.median_difference, found.mean_difference))

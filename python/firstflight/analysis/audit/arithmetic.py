@@ -8,6 +8,7 @@ from itertools import product
 
 from firstflight.analysis.audit.finding import Finding
 from firstflight.analysis.audit.printed import Printed, PrintedCell
+from firstflight.analysis.words import percent
 
 _LONGEST_S = 300.0
 """Under seconds, a median above this is taken for milliseconds."""
@@ -63,14 +64,14 @@ def _another_measure(cells: list[PrintedCell], speed_ups: list[PrintedCell]) -> 
     example = max(speed_ups, key=lambda cell: cell.percent.value)
     message = (
         f"{len(speed_ups)} of {len(cells)} cells are a speed-up, without / with - 1: {example.percent.text} "
-        f"for {example.page} {example.path} is an improvement of {example.improvement:.1f} %"
+        f"for {example.page} {example.path} is an improvement of {percent(example.improvement / 100)}"
     )
     return Finding("another measure", cells[0].source, message, example.file, example.line)
 
 
 def _lost_sign(cell: PrintedCell) -> Finding:
     message = (
-        f"{cell.tcp.text} without, {cell.tfo.text} with: slower, {cell.improvement:+.1f} %; "
+        f"{cell.tcp.text} without, {cell.tfo.text} with: slower, {percent(cell.improvement / 100)}; "
         f"printed {cell.percent.text}"
     )
     return Finding("lost sign", cell.subject, message, cell.file, cell.line)
@@ -78,7 +79,7 @@ def _lost_sign(cell: PrintedCell) -> Finding:
 
 def _arithmetic(cell: PrintedCell) -> Finding:
     message = (
-        f"{cell.tcp.text} without, {cell.tfo.text} with make {cell.improvement:+.1f} %; "
+        f"{cell.tcp.text} without, {cell.tfo.text} with make {percent(cell.improvement / 100)}; "
         f"printed {cell.percent.text}{_mend(cell)}"
     )
     return Finding("arithmetic", cell.subject, message, cell.file, cell.line)
