@@ -20,6 +20,7 @@ from scenario import (
     refused,
     script,
 )
+from unsteady_scenarios import UNSTEADY
 
 OPENING = [
     Scenario(
@@ -297,4 +298,4 @@ QUEUES = [
     ),
 ]
 
-SCENARIOS = [*OPENING, *CONNECTIONS, *LOST_HANDSHAKES, *LOST_DATA, *QUEUES, *MIDDLEBOXES]
+SCENARIOS = [*OPENING, *CONNECTIONS, *LOST_HANDSHAKES, *LOST_DATA, *QUEUES, *UNSTEADY, *MIDDLEBOXES]

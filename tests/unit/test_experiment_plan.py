@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firstflight.engines.task import Middlebox, Queue
+from firstflight.engines.task import Burst, Middlebox, Queue
 from firstflight.errors import UsageError
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.sources import PlanFile, read_plan_file, resolve
@@ -42,7 +42,10 @@ def plans(draw: st.DrawFn) -> Plan:
         down=down,
         up=down if topology == "star" else draw(some(rates)),
         topology=topology,
-        loss=draw(st.floats(0, 0.5)),
+        loss=(loss := draw(st.floats(0, 0.5))),
+        loss_burst=draw(st.just("off") | st.floats(1, 1000)) if loss else "off",
+        jitter=(jitter := draw(st.floats(0, 1000))),
+        reorder=draw(st.booleans()) if jitter else False,
         queue=draw(queues),
         middlebox=draw(middleboxes) if "tfo" in mode else None,
         mode=mode,
@@ -147,12 +150,24 @@ def test_every_rate_down_meets_every_rate_up_on_an_access_link() -> None:
     assert len(set(plan.paths())) == 8
 
 
+def test_bursts_need_losses_that_fit_in_them() -> None:
+    burst = resolve({"loss": "0.02", "loss_burst": "5", "loss_in_burst": "0.4"}).paths()[0].burst
+    assert burst == Burst(packets=5, loss=0.4)
+    for loss, packets, share in [("0.4", "5", "0.4"), ("0.5", "1", "0.6")]:
+        with pytest.raises(UsageError, match="loss_burst: "):
+            resolve({"loss": loss, "loss_burst": packets, "loss_in_burst": share})
+
+
 BAD = {
     "rtt": ["fast", "-1", "0", "10001", "nan", "inf", "", "20,,30", "20,20", "20;30"],
     "down": ["4", "-4mbit", "4mb/s", "0kbit", "200gbit", "", "4mbit,4000kbit"],
     "up": ["slow", "0.1bit"],
     "topology": ["ring", ""],
     "loss": ["1", "-0.1", "much", "nan"],
+    "loss_burst": ["0.5", "1001", "long", "nan", "5"],
+    "loss_in_burst": ["0", "1.1", "all", "0.5"],
+    "jitter": ["-1", "1001", "some", "nan"],
+    "reorder": ["maybe", "true"],
     "queue": ["1000", "0p", "1kB", "64kBit", "-5p", "2000000p", "0ms", "61s", "70000ms", "red"],
     "middlebox": [
         "firewall",

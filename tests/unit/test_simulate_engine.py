@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from firstflight.engines.simulate import Simulator
-from firstflight.engines.task import EngineStoppedError, Path, PlannedLoad, Queue
+from firstflight.engines.task import Burst, EngineStoppedError, Path, PlannedLoad, Queue
 from firstflight.errors import UsageError
 from firstflight.experiment.sources import resolve
 from firstflight.pages import LoadedPage, open_pages, under
@@ -51,6 +51,17 @@ def test_losses_follow_the_seed(page: LoadedPage) -> None:
     loads = [simulator.load(replace(lossy, seed=seed), page)["load"] for seed in (1, 1, 2)]
     assert loads[0]["plt_ms"] == loads[1]["plt_ms"] != loads[2]["plt_ms"]
     assert all(load["retransmits"] > 0 for load in loads)
+
+
+@pytest.mark.parametrize("reorder", [False, True])
+def test_a_page_crosses_a_path_with_bursts_and_jitter(reorder: bool, page: LoadedPage) -> None:
+    unsteady = replace(PATH, loss=0.05, burst=Burst(4.0, 0.8), jitter_ms=20.0, reorder=reorder)
+    steady, first, again = (
+        Simulator().load(replace(PLANNED, path=path), page) for path in (PATH, unsteady, unsteady)
+    )
+    assert first["load"]["status"] == "ok"
+    assert first["relay"]["lost"] > 0
+    assert first["load"]["plt_ms"] == again["load"]["plt_ms"] > steady["load"]["plt_ms"]
 
 
 @pytest.mark.parametrize("queue", [Queue(ms=50), Queue(name="codel"), Queue(name="pie")])

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Direction, Middlebox, Nanos, Rule};
+use crate::{Burst, Direction, Middlebox, Nanos, Rule};
 
 /// Largest round-trip time a path may have, ms.
 const MAX_RTT_MS: f64 = 10_000.0;
@@ -25,7 +25,14 @@ pub struct PathConfig {
     pub queue: Queue,
     /// Probability that a packet is lost on a link, each direction, 0 to 1.
     pub loss: f64,
-    /// Seed of the losses, and of where middleboxes stand.
+    /// How losses come in bursts; each packet is lost on its own without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst: Option<Burst>,
+    /// Longest additional delay of a packet each way, ms: any from 0 is as likely.
+    pub jitter_ms: f64,
+    /// Whether a packet may overtake another of its origin and direction by its jitter.
+    pub reorder: bool,
+    /// Seed of the losses, of the jitter, and of where middleboxes stand.
     pub seed: u64,
     /// Round-trip times of single origins, ms, by origin index; `rtt_ms` for those that are not listed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -47,6 +54,9 @@ impl Default for PathConfig {
             up_bps: None,
             queue: Queue::default(),
             loss: 0.0,
+            burst: None,
+            jitter_ms: 0.0,
+            reorder: false,
             seed: 1,
             origin_rtt_ms: Vec::new(),
             interference: Vec::new(),
@@ -123,6 +133,22 @@ impl PathConfig {
         if !(0.0..1.0).contains(&self.loss) {
             return refuse("loss", self.loss.to_string(), "0 to less than 1".to_owned());
         }
+        if let Some(burst) = self.burst.filter(|burst| !burst.is_possible(self.loss)) {
+            let allowed =
+                "a mean of 1 packet at least, and a loss in it above the path's and up to 1".to_owned();
+            return refuse(
+                "burst",
+                format!("{} packets, {}", burst.packets, burst.loss),
+                allowed,
+            );
+        }
+        if !(0.0..=MAX_RTT_MS).contains(&self.jitter_ms) {
+            return refuse(
+                "jitter_ms",
+                self.jitter_ms.to_string(),
+                format!("0 to {MAX_RTT_MS} ms"),
+            );
+        }
         if matches!(self.queue, Queue::Packets(0) | Queue::Bytes(0) | Queue::Ms(0)) {
             return refuse("queue", "0".to_owned(), "room for one packet at least".to_owned());
         }
@@ -161,7 +187,7 @@ impl PathConfig {
 
     /// Whether every packet of a direction takes equally long: no rate, no loss, one delay.
     pub fn is_pure_delay(&self) -> bool {
-        self.down_bps.is_none() && self.up_bps.is_none() && !self.may_lose()
+        self.down_bps.is_none() && self.up_bps.is_none() && self.jitter_ms == 0.0 && !self.may_lose()
     }
 
     /// Whether all origins are equally far.

@@ -8,7 +8,7 @@
 //! make the next packet late.
 //!
 //! Not modelled: link-layer framing and its overhead (a packet is charged its own bytes, no more),
-//! half-duplex media, jitter and reordering, ECN.
+//! half-duplex media, cross traffic, ECN.
 //!
 //! ```
 //! use firstflight_path::{Direction, Network, PathConfig};
@@ -22,14 +22,17 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod burst;
 mod config;
 mod interference;
+mod jitter;
 mod link;
 mod managed;
 mod middlebox;
 mod network;
 mod queue;
 
+pub use burst::Burst;
 pub use config::{PathConfig, PathError, Queue, Topology};
 pub use interference::{Action, Header, Kind, Rule, TcpFlags};
 pub use link::Link;

@@ -5,7 +5,9 @@ use std::collections::BinaryHeap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::burst::Chain;
 use crate::interference::Interference;
+use crate::jitter::Jitter;
 use crate::managed::ManagedLink;
 use crate::middlebox::Guard;
 use crate::{Action, Header, Link, Nanos, PathConfig, PathError, Queue, Topology};
@@ -21,7 +23,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         usize::from(self == Self::Down)
     }
 }
@@ -61,6 +63,9 @@ pub struct Network<P> {
     events: BinaryHeap<Reverse<Event<P>>>,
     sequence: u64,
     random: fastrand::Rng,
+    /// By link and direction, with losses in bursts.
+    chains: Vec<[Chain; 2]>,
+    jitter: Jitter,
     interference: Interference,
     guard: Option<Guard>,
     drops: Drops,
@@ -72,7 +77,20 @@ pub struct Network<P> {
 #[derive(Debug)]
 struct Held<P> {
     delay: Nanos,
+    /// The far end, if the delay varies after the link.
+    origin: Option<usize>,
     payload: P,
+}
+
+impl<P> Held<P> {
+    /// A packet that has its delay behind it.
+    fn after_delay(payload: P) -> Self {
+        Self {
+            delay: 0,
+            origin: None,
+            payload,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -118,12 +136,14 @@ impl<P> Network<P> {
             events: BinaryHeap::new(),
             sequence: 0,
             random: fastrand::Rng::with_seed(config.seed),
+            chains: Vec::new(),
+            jitter: Jitter::new(config),
             interference: Interference::new(&config.interference),
             guard: config
                 .middlebox
                 .map(|middlebox| Guard::new(middlebox, config.seed)),
             drops: Drops::default(),
-            uniform: config.is_uniform() && config.queue != Queue::Codel,
+            uniform: config.is_uniform() && config.jitter_ms == 0.0 && config.queue != Queue::Codel,
             config: config.clone(),
         })
     }
@@ -148,20 +168,26 @@ impl<P> Network<P> {
         bytes: u32,
         payload: P,
     ) -> Option<Dropped> {
-        let delay = self.config.one_way(origin);
+        let delay = self.config.one_way(origin) + self.jitter.draw();
         if self.config.topology == Topology::Access && direction == Direction::Down {
             if !self.uniform {
-                self.push(now + delay, direction, Some(bytes), payload);
+                let at = self.jitter.due(now + delay, origin, direction);
+                self.push(at, direction, Some(bytes), payload);
                 return None;
             }
-            return self.cross_link(now + delay, direction, 0, bytes, 0, payload);
+            return self.cross_link(now + delay, direction, 0, bytes, Held::after_delay(payload));
         }
         let link = if self.config.topology == Topology::Star {
             origin
         } else {
             0
         };
-        self.cross_link(now, direction, link, bytes, delay, payload)
+        let held = Held {
+            delay,
+            origin: Some(origin),
+            payload,
+        };
+        self.cross_link(now, direction, link, bytes, held)
     }
 
     /// When [`Self::deliver`] has something to do next.
@@ -187,7 +213,8 @@ impl<P> Network<P> {
             let Some(bytes) = event.to_link else {
                 return Some((event.at, event.direction, event.payload));
             };
-            self.cross_link(event.at, event.direction, 0, bytes, 0, event.payload);
+            let held = Held::after_delay(event.payload);
+            self.cross_link(event.at, event.direction, 0, bytes, held);
         }
         None
     }
@@ -209,17 +236,16 @@ impl<P> Network<P> {
         direction: Direction,
         link: usize,
         bytes: u32,
-        delay: Nanos,
-        payload: P,
+        held: Held<P>,
     ) -> Option<Dropped> {
         if self.config.queue == Queue::Codel && self.config.rate_bps(direction).is_some() {
-            return self.hold(now, direction, link, bytes, Held { delay, payload });
+            return self.hold(now, direction, link, bytes, held);
         }
         let Some(departs) = self.link(link, direction).transmit(now, bytes) else {
             self.drops.full += 1;
             return Some(Dropped::QueueFull);
         };
-        self.depart(departs, direction, Held { delay, payload })
+        self.depart(departs, direction, link, held)
     }
 
     fn hold(
@@ -263,18 +289,39 @@ impl<P> Network<P> {
         };
         self.drops.full += turn.dropped;
         if let Some((departs, held)) = turn.sent {
-            self.depart(departs, direction, held);
+            self.depart(departs, direction, link, held);
         }
     }
 
     /// A packet leaves its link. A lost one has used it: it is lost on the wire, not in the buffer.
-    fn depart(&mut self, departs: Nanos, direction: Direction, held: Held<P>) -> Option<Dropped> {
-        if self.config.loss > 0.0 && self.random.f64() < self.config.loss {
+    fn depart(
+        &mut self,
+        departs: Nanos,
+        direction: Direction,
+        link: usize,
+        held: Held<P>,
+    ) -> Option<Dropped> {
+        if self.config.loss > 0.0 && self.loses(link, direction) {
             self.drops.lost += 1;
             return Some(Dropped::Lost);
         }
-        self.push(departs + held.delay, direction, None, held.payload);
+        let mut at = departs + held.delay;
+        if let Some(origin) = held.origin {
+            at = self.jitter.due(at, origin, direction);
+        }
+        self.push(at, direction, None, held.payload);
         None
+    }
+
+    fn loses(&mut self, link: usize, direction: Direction) -> bool {
+        let Some(burst) = self.config.burst else {
+            return self.random.f64() < self.config.loss;
+        };
+        while self.chains.len() <= link {
+            let mut chain = || Chain::new(burst, self.config.loss, self.random.u64(..));
+            self.chains.push([chain(), chain()]);
+        }
+        self.chains[link][direction.index()].loses()
     }
 
     fn link(&mut self, index: usize, direction: Direction) -> &mut Link {

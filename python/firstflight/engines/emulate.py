@@ -76,9 +76,15 @@ class Emulator:
 
 
 def _rate_ms(path: Path) -> int:
-    """How long a stream must run to show the rate, ms; 0, no stream, where losses or a long RTT hide it."""
+    """How long a stream must run to show the rate, ms; 0, no stream, where something hides it."""
     slowest_bps = min(path.down_bps or math.inf, path.up_bps or math.inf)
-    if path.loss > 0 or path.queue.is_managed or path.rtt_ms > 500 or slowest_bps < 100_000:
+    if (
+        path.loss > 0
+        or path.jitter_ms > 0
+        or path.queue.is_managed
+        or path.rtt_ms > 500
+        or slowest_bps < 100_000
+    ):
         return 0
     return round(1000 + 10 * path.rtt_ms)
 

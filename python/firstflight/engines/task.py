@@ -72,8 +72,20 @@ class Middlebox:
 
 
 @dataclass(frozen=True)
+class Burst:
+    """Losses in bursts: mean length of a bad state, packets, and the share of packets lost in it."""
+
+    packets: float
+    loss: float = 1.0
+
+    def to_json(self) -> dict[str, float]:
+        """The form in which an engine takes it."""
+        return {"packets": self.packets, "loss": self.loss}
+
+
+@dataclass(frozen=True)
 class Path:
-    """RTT, rates, queue, loss and middlebox between client and origins. `None` as a rate is unlimited."""
+    """RTT, rates, queue and what befalls packets between client and origins. `None`: an unlimited rate."""
 
     topology: str
     rtt_ms: float
@@ -82,9 +94,12 @@ class Path:
     queue: Queue
     loss: float
     middlebox: Middlebox | None = None
+    burst: Burst | None = None
+    jitter_ms: float = 0.0
+    reorder: bool = False
 
     def to_json(self, seed: int) -> dict[str, Any]:
-        """The form in which an engine takes it; `seed` decides what is lost, and where middleboxes stand."""
+        """The form in which an engine takes it; `seed` decides what is lost, late, or behind a middlebox."""
         return {
             "topology": self.topology,
             "rtt_ms": self.rtt_ms,
@@ -92,8 +107,11 @@ class Path:
             "up_bps": self.up_bps,
             "queue": self.queue.to_json(),
             "loss": self.loss,
+            "jitter_ms": self.jitter_ms,
+            "reorder": self.reorder,
             "seed": seed,
             **({"middlebox": self.middlebox.to_json()} if self.middlebox else {}),
+            **({"burst": self.burst.to_json()} if self.burst else {}),
         }
 
 

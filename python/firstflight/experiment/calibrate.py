@@ -44,7 +44,10 @@ def doubts(calibration: Calibration) -> Iterator[str]:
     path, measured = calibration.path, calibration.measured
     name = f"path {path.rtt_ms:g} ms, {write_rate(path.down_bps)} down, {write_rate(path.up_bps)} up"
     rtt_ms, expected_ms = (measured["rtt_ms"][key] for key in ("p50", "expected"))
-    if path.loss == 0 and abs(rtt_ms - expected_ms) > _RTT_SLACK_MS + _RTT_SLACK * expected_ms:
+    if (
+        path.loss == path.jitter_ms == 0
+        and abs(rtt_ms - expected_ms) > _RTT_SLACK_MS + _RTT_SLACK * expected_ms
+    ):
         yield f"{name}: the measured RTT is {rtt_ms:.2f} ms, expected were {expected_ms:.2f}"
     for key in ("down_mbps", "up_mbps"):
         if _is_off(rate := measured[key], calibration.rate_ms):

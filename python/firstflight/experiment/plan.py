@@ -14,14 +14,17 @@ from pydantic import (
     model_validator,
 )
 
-from firstflight.engines.task import Middlebox, Path, Queue, Transport
+from firstflight.engines.task import Burst, Middlebox, Path, Queue, Transport
 from firstflight.experiment import units
 from firstflight.experiment.units import BadValueError
 from firstflight.experiment.values import (
     choice,
     each,
+    parse_burst,
+    parse_jitter,
     parse_jobs,
     parse_loss,
+    parse_loss_in_burst,
     parse_pages,
     parse_processing,
     parse_rtt,
@@ -29,6 +32,7 @@ from firstflight.experiment.values import (
     parse_text,
     parse_width,
     whole,
+    write_burst,
     write_each,
     write_plain,
     write_width,
@@ -88,6 +92,29 @@ class Plan(BaseModel):
         default=0.0,
         description="Share of packets lost in each direction, 0 to 0.5.",
         json_schema_extra={"metavar": "SHARE"},
+    )
+    loss_burst: Annotated[
+        float | Literal["off"], BeforeValidator(parse_burst), PlainSerializer(write_burst)
+    ] = Field(
+        default="off",
+        description="Losses come in bursts of so many packets on average; off: each is lost on its own.",
+        json_schema_extra={"metavar": "PACKETS"},
+    )
+    loss_in_burst: Annotated[float, BeforeValidator(parse_loss_in_burst), PlainSerializer(write_plain)] = (
+        Field(
+            default=1.0,
+            description="With loss_burst: share of packets lost in a burst, above loss and up to 1.",
+            json_schema_extra={"metavar": "SHARE"},
+        )
+    )
+    jitter: Annotated[float, BeforeValidator(parse_jitter), PlainSerializer(write_plain)] = Field(
+        default=0.0,
+        description="Longest additional delay of a packet each way, ms; uniform from 0.",
+        json_schema_extra={"metavar": "MS"},
+    )
+    reorder: Annotated[bool, BeforeValidator(parse_switch)] = Field(
+        default=False,
+        description="With jitter: whether a packet may overtake those sent before it.",
     )
     queue: Annotated[Queue, BeforeValidator(units.parse_queue), PlainSerializer(units.write_queue)] = Field(
         default=Queue(packets=1000),
@@ -222,7 +249,7 @@ class Plan(BaseModel):
     )
     seed: Annotated[int, BeforeValidator(whole("a seed", 0, 2**53))] = Field(
         default=1,
-        description="Seed of the order of loads, of packet loss and of where middleboxes stand.",
+        description="Seed of the order of loads, of packet loss, of jitter and of where middleboxes stand.",
         json_schema_extra={"metavar": "N"},
     )
 
@@ -241,6 +268,30 @@ class Plan(BaseModel):
             raise BadValueError(
                 "up: differs from down in a star", "a star's links are symmetric: leave up out"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _bursts_are_possible(self) -> Self:
+        if self.loss_burst == "off":
+            if self.loss_in_burst != 1:
+                raise BadValueError("loss_in_burst: there are no bursts", "add --loss-burst, or leave it out")
+            return self
+        if not 0 < self.loss < self.loss_in_burst:
+            raise BadValueError(
+                f"loss_burst: a loss of {self.loss:g} cannot come in bursts that lose {self.loss_in_burst:g}",
+                "give a --loss above 0 and below --loss-in-burst",
+            )
+        if self.loss / (self.loss_in_burst - self.loss) > self.loss_burst:
+            raise BadValueError(
+                f"loss_burst: bursts of {self.loss_burst:g} are too short for a loss of {self.loss:g}",
+                "give a longer --loss-burst, or a larger --loss-in-burst",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _only_jitter_reorders(self) -> Self:
+        if self.reorder and not self.jitter:
+            raise BadValueError("reorder: without jitter nothing overtakes", "add --jitter, or leave it out")
         return self
 
     @model_validator(mode="after")
@@ -311,8 +362,10 @@ class Plan(BaseModel):
 
     def paths(self) -> list[Path]:
         """Every path to be measured."""
+        burst = None if self.loss_burst == "off" else Burst(self.loss_burst, self.loss_in_burst)
+        wire = (self.queue, self.loss, self.middlebox, burst, self.jitter, self.reorder)
         return [
-            Path(self.topology, rtt_ms, down_bps, up_bps, self.queue, self.loss, self.middlebox)
+            Path(self.topology, rtt_ms, down_bps, up_bps, *wire)
             for rtt_ms, (down_bps, up_bps) in product(self.rtt, self.rates())
         ]
 

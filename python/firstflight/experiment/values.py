@@ -76,6 +76,40 @@ def parse_loss(value: object) -> float:
     return loss
 
 
+def parse_burst(value: object) -> float | str:
+    """The mean length of a burst of losses, packets; or `off`."""
+    if value == "off":
+        return "off"
+    hint = "write a mean number of packets, 1 to 1000, or off"
+    packets = parse_number(value, "a number of packets", hint)
+    if not 1 <= packets <= 1000:
+        raise BadValueError(f"{quoted(value)} is out of range", hint)
+    return packets
+
+
+def write_burst(packets: float | str) -> float | int | str:
+    """The inverse of `parse_burst`."""
+    return packets if isinstance(packets, str) else write_plain(packets)
+
+
+def parse_loss_in_burst(value: object) -> float:
+    """The share of packets lost in a burst."""
+    hint = "write the share of packets lost in a burst, above that of loss and up to 1"
+    share = parse_number(value, "a share of packets", hint)
+    if not 0 < share <= 1:
+        raise BadValueError(f"{quoted(value)} is out of range", hint)
+    return share
+
+
+def parse_jitter(value: object) -> float:
+    """The longest additional delay, ms."""
+    hint = "write ms from 0 to 1000, such as 10"
+    jitter_ms = parse_number(value, "a time in ms", hint)
+    if not 0 <= jitter_ms <= 1000:
+        raise BadValueError(f"{quoted(value)} is out of range", hint)
+    return jitter_ms
+
+
 def parse_width(value: object) -> float | str:
     """How wide an interval of the improvement may be, a fraction; or `off`."""
     if value == "off":

@@ -118,13 +118,23 @@ def _setup(folder: Path) -> dict[str, str]:
         "client": plan["client"],
         "engine": plan["engine"],
         "path": f"{plan['topology']}, {_list(plan['down'])} down, {_list(plan['up'])} up, "
-        f"queue {plan['queue']}, loss {plan['loss']:g}, middlebox {plan.get('middlebox', 'off')}",
+        f"queue {plan['queue']}, loss {plan['loss']:g}{_unsteady(plan)}, "
+        f"middlebox {plan.get('middlebox', 'off')}",
         "servers": f"{keep_alive}, {plan['cookies']} cookies, {plan['scheme']}",
         "TCP": f"initial window {plan.get('initial_window', 10)}, {plan.get('congestion_control', 'cubic')}",
         "processing": _processing(plan),
         "spread": f"{plan['repeats']} repeats, 95 % intervals",
         **{name: str(environment[name]) for name in ("kernel", "firstflight") if name in environment},
     }
+
+
+def _unsteady(plan: Mapping[str, Any]) -> str:
+    parts = ""
+    if (burst := plan.get("loss_burst", "off")) != "off":
+        parts = f" in bursts of {burst} packets that lose {plan['loss_in_burst']:g}"
+    if jitter_ms := plan.get("jitter", 0):
+        parts += f", jitter {jitter_ms:g} ms{' that reorders' if plan['reorder'] else ''}"
+    return parts
 
 
 def _processing(plan: Mapping[str, Any]) -> str:

@@ -1,0 +1,71 @@
+//! Losses in bursts: the model of Gilbert and Elliott, a chain of a good and a bad state.
+//!
+//! After each packet the chain may change its state. In the good state nothing is lost. Left out: losses in
+//! the good state, and time: an idle link stays in its state.
+
+use serde::{Deserialize, Serialize};
+
+/// How losses come in bursts; how many there are is the path's `loss`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Burst {
+    /// Mean length of a bad state, packets, from 1.
+    pub packets: f64,
+    /// Share of packets lost in it, above `loss` and up to 1.
+    #[serde(default = "all")]
+    pub loss: f64,
+}
+
+fn all() -> f64 {
+    1.0
+}
+
+impl Burst {
+    /// Share of packets that meet the bad state, for a mean of `loss`.
+    fn bad_share(self, loss: f64) -> f64 {
+        loss / self.loss
+    }
+
+    /// Probability that a good state ends after a packet.
+    fn to_bad(self, loss: f64) -> f64 {
+        let bad = self.bad_share(loss);
+        bad / (1.0 - bad) / self.packets
+    }
+
+    /// Whether there is such a chain with a mean of `loss`.
+    pub(crate) fn is_possible(self, loss: f64) -> bool {
+        let fits = self.packets >= 1.0 && self.loss > loss && self.loss <= 1.0;
+        fits && self.to_bad(loss) <= 1.0
+    }
+}
+
+/// The chain of one direction of one link.
+#[derive(Debug, Clone)]
+pub(crate) struct Chain {
+    random: fastrand::Rng,
+    is_bad: bool,
+    to_bad: f64,
+    to_good: f64,
+    loss: f64,
+}
+
+impl Chain {
+    pub(crate) fn new(burst: Burst, loss: f64, seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        Self {
+            is_bad: random.f64() < burst.bad_share(loss),
+            random,
+            to_bad: burst.to_bad(loss),
+            to_good: 1.0 / burst.packets,
+            loss: burst.loss,
+        }
+    }
+
+    /// Whether the next packet is lost.
+    pub(crate) fn loses(&mut self) -> bool {
+        let is_lost = self.is_bad && self.random.f64() < self.loss;
+        let leaves = if self.is_bad { self.to_good } else { self.to_bad };
+        self.is_bad ^= self.random.f64() < leaves;
+        is_lost
+    }
+}

@@ -1,0 +1,50 @@
+"""Unsteady links: bursts of loss, jitter, packets that overtake others, on both clocks.
+
+A seed's dice fall alike on both as long as the same packets are sent in the same order.
+"""
+
+from scenario import INITIAL_RTO, TAUGHT_RTO, Scenario, Time, document, opened_fast, plain
+
+JITTER_MS = 10.0
+TRAIN = document(body_bytes=14_000)
+"""An answer of ten segments, sent at once."""
+CROSSINGS_MS = 3 * JITTER_MS / 2 + JITTER_MS
+"""What its two round trips take longer: three times the mean, and what the latest of ten has."""
+SLIGHT_MS = 4.0
+
+UNSTEADY = [
+    Scenario(
+        name="a burst of losses takes a SYN and the next, and costs the initial timeout twice",
+        source="RFC 6298, 2.1; tcp_syn_linear_timeouts",
+        mode="tcp",
+        path={"loss": 0.05, "burst": {"packets": 2.0}, "seed": 386},
+        plt=Time(2, (INITIAL_RTO,) * 2),
+        connections=[plain(syn_retransmits=2)],
+    ),
+    Scenario(
+        name="jitter that keeps the order costs its time and makes nobody send again",
+        source="RFC 9293, 3.8.1",
+        mode="tcp",
+        resources=[TRAIN],
+        path={"jitter_ms": JITTER_MS},
+        plt=Time(2, wire_ms=CROSSINGS_MS),
+        connections=[plain()],
+    ),
+    Scenario(
+        name="nor do segments that overtake others by less than a quarter of the RTT",
+        source="RFC 8985, 6.2",
+        mode="tcp",
+        resources=[TRAIN],
+        path={"jitter_ms": JITTER_MS, "reorder": True},
+        plt=Time(2, wire_ms=CROSSINGS_MS),
+        connections=[plain()],
+    ),
+    Scenario(
+        name="an early answer that overtakes its SYN-ACK is dropped, and comes again after a timeout",
+        source="RFC 7413, 4.2.2; tcp_rcv_synsent_state_process, tcp_rearm_rto",
+        mode="tfo",
+        path={"jitter_ms": SLIGHT_MS, "reorder": True, "seed": 2},
+        plt=Time(2, (TAUGHT_RTO,), wire_ms=4 * SLIGHT_MS / 2),
+        connections=[opened_fast(retransmits=1)],
+    ),
+]
