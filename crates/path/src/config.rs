@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Burst, Direction, Middlebox, Nanos, Rule};
+use crate::capacity::Capacity;
+use crate::trace::Opportunities;
+use crate::{Burst, Direction, Middlebox, Nanos, Rule, Trace};
 
 /// Largest round-trip time a path may have, ms.
 const MAX_RTT_MS: f64 = 10_000.0;
@@ -21,6 +23,12 @@ pub struct PathConfig {
     pub down_bps: Option<u64>,
     /// Rate towards the origins, bit/s; `None` for an unlimited one.
     pub up_bps: Option<u64>,
+    /// In place of a rate towards the client: when the link delivers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub down_trace: Option<Trace>,
+    /// As `down_trace`, towards the origins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub up_trace: Option<Trace>,
     /// Buffer in front of each link.
     pub queue: Queue,
     /// Probability that a packet is lost on a link, each direction, 0 to 1.
@@ -52,6 +60,8 @@ impl Default for PathConfig {
             rtt_ms: 0.0,
             down_bps: None,
             up_bps: None,
+            down_trace: None,
+            up_trace: None,
             queue: Queue::default(),
             loss: 0.0,
             burst: None,
@@ -130,6 +140,14 @@ impl PathConfig {
                 return refuse(key, rate.to_string(), allowed);
             }
         }
+        for (key, rate, trace) in [
+            ("down_trace", self.down_bps, &self.down_trace),
+            ("up_trace", self.up_bps, &self.up_trace),
+        ] {
+            if let (Some(rate), Some(_)) = (rate, trace) {
+                return refuse(key, format!("a trace beside {rate} bit/s"), "either".to_owned());
+            }
+        }
         if !(0.0..1.0).contains(&self.loss) {
             return refuse("loss", self.loss.to_string(), "0 to less than 1".to_owned());
         }
@@ -177,17 +195,40 @@ impl PathConfig {
         self.loss > 0.0 || !self.interference.is_empty() || self.middlebox.is_some()
     }
 
-    /// Rate in `direction`, bit/s; `None` for an unlimited one.
+    /// Rate in `direction`, bit/s; of a trace its mean; `None` for an unlimited one.
     pub fn rate_bps(&self, direction: Direction) -> Option<u64> {
+        let (rate_bps, trace) = self.link(direction);
+        trace.map(Trace::mean_bps).or(rate_bps)
+    }
+
+    /// The trace in `direction`.
+    pub fn trace(&self, direction: Direction) -> Option<&Trace> {
+        self.link(direction).1
+    }
+
+    /// How a link in `direction` delivers, a trace beginning at `began`.
+    pub(crate) fn capacity(&self, direction: Direction, began: Nanos) -> Capacity {
+        match self.link(direction) {
+            (_, Some(trace)) => Capacity::Trace(Opportunities::new(trace.clone(), began)),
+            (Some(rate_bps), None) => Capacity::Rate(rate_bps),
+            (None, None) => Capacity::Unlimited,
+        }
+    }
+
+    fn link(&self, direction: Direction) -> (Option<u64>, Option<&Trace>) {
         match direction {
-            Direction::Up => self.up_bps,
-            Direction::Down => self.down_bps,
+            Direction::Up => (self.up_bps, self.up_trace.as_ref()),
+            Direction::Down => (self.down_bps, self.down_trace.as_ref()),
         }
     }
 
     /// Whether every packet of a direction takes equally long: no rate, no loss, one delay.
     pub fn is_pure_delay(&self) -> bool {
-        self.down_bps.is_none() && self.up_bps.is_none() && self.jitter_ms == 0.0 && !self.may_lose()
+        let is_unlimited = |direction| self.rate_bps(direction).is_none();
+        is_unlimited(Direction::Down)
+            && is_unlimited(Direction::Up)
+            && self.jitter_ms == 0.0
+            && !self.may_lose()
     }
 
     /// Whether all origins are equally far.

@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod burst;
+mod capacity;
 mod config;
 mod interference;
 mod jitter;
@@ -31,6 +32,7 @@ mod managed;
 mod middlebox;
 mod network;
 mod queue;
+mod trace;
 
 pub use burst::Burst;
 pub use config::{PathConfig, PathError, Queue, Topology};
@@ -38,6 +40,7 @@ pub use interference::{Action, Header, Kind, Rule, TcpFlags};
 pub use link::Link;
 pub use middlebox::{Habit, Middlebox};
 pub use network::{Direction, Dropped, Drops, Network};
+pub use trace::{Trace, TraceError};
 
 /// Nanoseconds since the caller's epoch.
 pub type Nanos = u64;

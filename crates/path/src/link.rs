@@ -1,17 +1,18 @@
-//! One direction of one link: a rate behind a buffer that decides about a packet when it arrives.
+//! One direction of one link: a rate, or a trace, behind a buffer that decides about a packet when it arrives.
 
 use std::collections::VecDeque;
 
+use crate::capacity::Capacity;
 use crate::queue::{Backlog, DropTail, Pie};
 use crate::{Nanos, Queue};
 
-/// A FIFO that serialises packets at a fixed rate.
+/// A FIFO that serialises packets at a fixed rate, or as a trace allows.
 ///
 /// A packet's departure follows from its arrival and from what stands before it, so it is known at once;
 /// the buffer only has to remember departures to know what still waits.
 #[derive(Debug, Clone)]
 pub struct Link {
-    rate_bps: Option<u64>,
+    capacity: Capacity,
     discipline: Discipline,
     busy_until: Nanos,
     waiting: VecDeque<(Nanos, u32)>,
@@ -41,8 +42,13 @@ impl Link {
     ///
     /// CoDel decides when a packet leaves, which is [`Network`](crate::Network)'s to do: here it drops nothing.
     pub fn new(rate_bps: Option<u64>, queue: Queue, seed: u64) -> Self {
+        Self::of(rate_bps.map_or(Capacity::Unlimited, Capacity::Rate), queue, seed)
+    }
+
+    /// As [`Self::new`], of any capacity.
+    pub(crate) fn of(capacity: Capacity, queue: Queue, seed: u64) -> Self {
         Self {
-            rate_bps,
+            capacity,
             discipline: Discipline::new(queue, seed),
             busy_until: 0,
             waiting: VecDeque::new(),
@@ -54,14 +60,19 @@ impl Link {
     ///
     /// Calls must not go back in time.
     pub fn transmit(&mut self, now: Nanos, bytes: u32) -> Option<Nanos> {
-        let Some(rate_bps) = self.rate_bps else {
+        if matches!(self.capacity, Capacity::Unlimited) {
             return Some(now);
-        };
+        }
         self.forget_departed(now);
         if !self.admits(now, bytes) {
             return None;
         }
-        self.busy_until = self.busy_until.max(now) + serialisation(bytes, rate_bps);
+        let begins = if self.busy_until > now {
+            self.busy_until
+        } else {
+            self.capacity.begin(now)
+        };
+        self.busy_until = self.capacity.send(begins, bytes);
         self.waiting.push_back((self.busy_until, bytes));
         self.waiting_bytes += u64::from(bytes);
         Some(self.busy_until)
@@ -88,9 +99,4 @@ impl Link {
             Discipline::Pie(pie) => pie.admits(now, backlog),
         }
     }
-}
-
-/// How long `bytes` take, ns. Rounded up: a link is never faster than its rate.
-pub(crate) fn serialisation(bytes: u32, rate_bps: u64) -> Nanos {
-    (u64::from(bytes) * 8 * 1_000_000_000).div_ceil(rate_bps)
 }

@@ -1,13 +1,13 @@
 //! One direction of one link whose queue decides only when a packet's turn has come, as CoDel does.
 
 use crate::Nanos;
-use crate::link::serialisation;
+use crate::capacity::Capacity;
 use crate::queue::Codel;
 
-/// A rate behind CoDel. Whoever owns it lets it take its turns in the order of time.
+/// A rate, or a trace, behind CoDel. Whoever owns it lets it take its turns in the order of time.
 #[derive(Debug)]
 pub(crate) struct ManagedLink<T> {
-    rate_bps: u64,
+    capacity: Capacity,
     queue: Codel<T>,
     turn: Option<Nanos>,
 }
@@ -22,9 +22,9 @@ pub(crate) struct Turn<T> {
 }
 
 impl<T> ManagedLink<T> {
-    pub(crate) fn new(rate_bps: u64) -> Self {
+    pub(crate) fn new(capacity: Capacity) -> Self {
         Self {
-            rate_bps,
+            capacity,
             queue: Codel::new(),
             turn: None,
         }
@@ -43,8 +43,8 @@ impl<T> ManagedLink<T> {
     /// Takes a packet at `now`, after every turn until then; `false` if the buffer is full.
     pub(crate) fn offer(&mut self, now: Nanos, bytes: u32, item: T) -> bool {
         let is_taken = self.queue.push(now, bytes, item);
-        if is_taken {
-            self.turn.get_or_insert(now);
+        if is_taken && self.turn.is_none() {
+            self.turn = Some(self.capacity.begin(now));
         }
         is_taken
     }
@@ -54,8 +54,8 @@ impl<T> ManagedLink<T> {
         let now = self.turn.take()?;
         let popped = self.queue.pop(now);
         let sent = popped.packet.map(|packet| {
-            let departs = now + serialisation(packet.bytes, self.rate_bps);
-            self.turn = Some(departs);
+            let departs = self.capacity.send(now, packet.bytes);
+            self.turn = Some(self.capacity.free(departs));
             (departs, packet.item)
         });
         Some(Turn {

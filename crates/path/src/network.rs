@@ -60,6 +60,8 @@ pub struct Network<P> {
     links: Vec<[Link; 2]>,
     /// In place of `links` with a queue that decides only when a packet's turn has come.
     managed: Vec<[Option<ManagedLink<Held<P>>>; 2]>,
+    /// When the first packet was sent: traces begin.
+    began: Option<Nanos>,
     events: BinaryHeap<Reverse<Event<P>>>,
     sequence: u64,
     random: fastrand::Rng,
@@ -133,6 +135,7 @@ impl<P> Network<P> {
         Ok(Self {
             links: Vec::new(),
             managed: Vec::new(),
+            began: None,
             events: BinaryHeap::new(),
             sequence: 0,
             random: fastrand::Rng::with_seed(config.seed),
@@ -168,6 +171,7 @@ impl<P> Network<P> {
         bytes: u32,
         payload: P,
     ) -> Option<Dropped> {
+        self.began.get_or_insert(now);
         let delay = self.config.one_way(origin) + self.jitter.draw();
         if self.config.topology == Topology::Access && direction == Direction::Down {
             if !self.uniform {
@@ -327,7 +331,8 @@ impl<P> Network<P> {
     fn link(&mut self, index: usize, direction: Direction) -> &mut Link {
         while self.links.len() <= index {
             let seed = self.config.seed ^ self.links.len() as u64;
-            let link = |direction| Link::new(self.config.rate_bps(direction), self.config.queue, seed);
+            let began = self.began.unwrap_or_default();
+            let link = |direction| Link::of(self.config.capacity(direction, began), self.config.queue, seed);
             self.links.push([link(Direction::Up), link(Direction::Down)]);
         }
         &mut self.links[index][direction.index()]
@@ -337,8 +342,9 @@ impl<P> Network<P> {
         while self.managed.len() <= index {
             self.managed.push([None, None]);
         }
-        let rate_bps = self.config.rate_bps(direction).unwrap_or(u64::MAX);
-        self.managed[index][direction.index()].get_or_insert_with(|| ManagedLink::new(rate_bps))
+        let began = self.began.unwrap_or_default();
+        let capacity = || self.config.capacity(direction, began);
+        self.managed[index][direction.index()].get_or_insert_with(|| ManagedLink::new(capacity()))
     }
 
     fn push(&mut self, at: Nanos, direction: Direction, to_link: Option<u32>, payload: P) {

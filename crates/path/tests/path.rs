@@ -1,6 +1,8 @@
 //! What a path promises, for any traffic.
 
-use firstflight_path::{Direction, Drops, Habit, Link, Middlebox, Network, PathConfig, Queue, Topology};
+use firstflight_path::{
+    Direction, Drops, Habit, Link, Middlebox, Network, PathConfig, Queue, Topology, Trace,
+};
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
@@ -162,18 +164,33 @@ fn queues() -> impl Strategy<Value = Queue> {
 }
 
 prop_compose! {
+    fn traces()(gaps in proptest::collection::vec(0..20_u32, 1..50), last in 1..20_u32) -> Trace {
+        let mut ms = 0;
+        let times = gaps.into_iter().chain([last]).map(|gap| {
+            ms += gap;
+            ms.to_string()
+        });
+        Trace::parse(&times.collect::<Vec<_>>().join("\n")).expect("in order, and not all 0")
+    }
+}
+
+prop_compose! {
     fn paths()(
         star in any::<bool>(),
         rtt_ms in 0.0..300.0,
         down_bps in proptest::option::of(10_000_u64..1_000_000_000),
         up_bps in proptest::option::of(10_000_u64..1_000_000_000),
+        up_trace in proptest::option::of(traces()),
         queue in queues(),
         loss in prop_oneof![Just(0.0), 0.0..0.9],
         seed in any::<u64>(),
         origin_rtt_ms in proptest::collection::vec(0.0..300.0, 0..3),
     ) -> PathConfig {
         let topology = if star { Topology::Star } else { Topology::Access };
-        PathConfig { topology, rtt_ms, down_bps, up_bps, queue, loss, seed, origin_rtt_ms, ..PathConfig::default() }
+        let up_bps = up_bps.filter(|_| up_trace.is_none());
+        PathConfig {
+            topology, rtt_ms, down_bps, up_bps, up_trace, queue, loss, seed, origin_rtt_ms, ..PathConfig::default()
+        }
     }
 }
 
@@ -267,6 +284,8 @@ proptest! {
                 network.send(now, direction, origin, bytes, packet);
             }
             out.extend(std::iter::from_fn(|| network.deliver(u64::MAX)));
+            // Links of their own, whose traces are the same, may deliver at the same time.
+            out.sort_by_key(|(at, _, packet)| (*at, *packet));
             out
         };
         if config.loss == 0.0 {
