@@ -16,11 +16,21 @@ pub(crate) struct Channel<'a> {
 impl Channel<'_> {
     /// The application hands over `bytes`.
     pub(crate) fn write(&mut self, now: Nanos, bytes: u64) {
-        let bytes = match &mut self.tls {
+        let bytes = self.seal(bytes);
+        self.socket.write(now, bytes);
+    }
+
+    /// As many as they are on the wire.
+    pub(crate) fn seal(&mut self, bytes: u64) -> u64 {
+        match &mut self.tls {
             Some(tls) => tls.seal(self.is_client, bytes),
             None => bytes,
-        };
-        self.socket.write(now, bytes);
+        }
+    }
+
+    /// Whether so much may be sent before TLS's handshake.
+    pub(crate) fn takes_early(&self, bytes: u64) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.takes_early(bytes))
     }
 
     /// As [`Self::write`], of parts that TLS takes one by one and that leave together.

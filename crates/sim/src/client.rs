@@ -31,6 +31,10 @@ pub(crate) struct Client {
     is_open: bool,
     /// Bytes of the request, or of TLS's first flight, that must wait for the handshake.
     unsent: u64,
+    /// TLS takes a request before its handshake.
+    is_early: bool,
+    /// A request that may not go so early: it waits for TLS's handshake.
+    held: Option<u64>,
     exchange: Option<Incoming>,
     pub(crate) is_closed: bool,
 }
@@ -44,19 +48,20 @@ struct Incoming {
 }
 
 impl Client {
-    /// Opens a connection; with a cookie at hand the SYN waits for a request, but TLS has something to send.
+    /// Opens a connection. A SYN that may have data waits for a request, but TLS has something to send.
     pub(crate) fn open(
         conn: ConnId,
         now: Nanos,
-        option: FastOpen,
+        (option, has_data): (FastOpen, bool),
         socket: &mut Socket,
         tls: Option<&mut Tls>,
     ) -> Self {
-        let mut deferred = matches!(option, FastOpen::Cookie | FastOpen::Stale).then_some(option);
+        let mut deferred = has_data.then_some(option);
+        let is_early = tls.as_ref().is_some_and(|tls| tls.has_early_data());
         let mut unsent = tls.map_or(0, Tls::begin);
         match deferred {
             None => socket.connect(now, option),
-            Some(cookie) if unsent > 0 => {
+            Some(cookie) if unsent > 0 && !is_early => {
                 unsent -= socket.connect_with_data(now, cookie, unsent);
                 deferred = None;
             }
@@ -67,6 +72,8 @@ impl Client {
             deferred,
             is_open: false,
             unsent,
+            is_early,
+            held: None,
             exchange: None,
             is_closed: false,
         }
@@ -92,13 +99,19 @@ impl Client {
             body_left: exchange.body_bytes,
         });
         let bytes = exchange.request_bytes;
+        if self.is_early && !(exchange.is_safe && channel.takes_early(bytes)) {
+            self.held = Some(bytes);
+        }
         if let Some(cookie) = self.deferred.take() {
             self.is_open = true;
-            self.unsent = bytes - channel.socket.connect_with_data(now, cookie, bytes);
-        } else {
+            if self.held.is_none() {
+                self.unsent += channel.seal(bytes);
+            }
+            self.unsent -= channel.socket.connect_with_data(now, cookie, self.unsent);
+        } else if self.held.is_none() {
             channel.write(now, bytes);
         }
-        self.unsent == 0
+        self.unsent == 0 && self.held.is_none()
     }
 
     /// Something happened to the socket: tells the loader.
@@ -125,20 +138,26 @@ impl Client {
         }
         if !self.is_open {
             self.is_open = true;
-            if channel.tls.is_none() {
+            if channel.tls.is_none() || self.is_early {
                 browser.loader.handle(now, Event::Writable(conn));
             }
         }
         if self.unsent > 0 {
             channel.socket.write(now, std::mem::take(&mut self.unsent));
-            if self.exchange.is_some() {
+            if self.exchange.is_some() && self.held.is_none() {
                 browser.loader.handle(now, Event::RequestSent(conn));
             }
         }
         let heard = channel.read(now);
         heard.remember(&mut host.sessions);
-        if heard.is_ready {
+        if heard.is_ready && !std::mem::take(&mut self.is_early) {
             browser.loader.handle(now, Event::Writable(conn));
+        }
+        if !self.is_early
+            && let Some(bytes) = self.held.take()
+        {
+            channel.write(now, bytes);
+            browser.loader.handle(now, Event::RequestSent(conn));
         }
         match http2 {
             Some(http2) => http2.hear(now, (conn, &heard), site, channel, browser),

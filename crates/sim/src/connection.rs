@@ -1,6 +1,6 @@
 //! One connection: a client and a server, each at its end, and what the wire saw of it.
 
-use firstflight_loader::{ConnId, HttpVersion, Mode, OriginId, TlsOptions};
+use firstflight_loader::{ConnId, HttpVersion, Mode, OriginId};
 use firstflight_path::Nanos;
 
 use crate::channel::Channel;
@@ -43,15 +43,26 @@ impl Connection {
         (site, origin): (&Site<'_>, OriginId),
         host: &mut Host,
     ) -> Self {
-        let option = match (job.mode, host.cookie) {
-            (Mode::Tcp, _) => FastOpen::Absent,
-            (Mode::Tfo, Some(cookie)) => cookie,
-            (Mode::Tfo, None) => FastOpen::Request,
+        let option = match job.mode {
+            Mode::Tcp => FastOpen::Absent,
+            Mode::Tfo => host.option(&job.what_if),
         };
         let offer = job.offer();
-        let mut tls = site.secure_host(origin).map(|name| tls(offer, name, host));
+        let early_data = match offer.http {
+            HttpVersion::V1_1 => job.what_if.early_data.unwrap_or_default(),
+            HttpVersion::V2 => 0,
+        };
+        let mut tls = site
+            .secure_host(origin)
+            .map(|name| Box::new(Tls::new(offer, name, &mut host.sessions, early_data)));
         let mut client_socket = Socket::client(conn.0, settings);
-        let client = Client::open(conn, now, option, &mut client_socket, tls.as_deref_mut());
+        let has_data = match option {
+            FastOpen::Absent => false,
+            FastOpen::Request => job.what_if.unproven.is_some(),
+            FastOpen::Cookie | FastOpen::Stale => true,
+        };
+        let how = (option, has_data);
+        let client = Client::open(conn, now, how, &mut client_socket, tls.as_deref_mut());
         Self {
             host: site.page.hosts[origin],
             entry: Entry::default(),
@@ -99,36 +110,50 @@ impl Connection {
     }
 
     /// The client closes it.
-    pub(crate) fn close(&mut self, now: Nanos) {
+    pub(crate) fn close(&mut self, now: Nanos, job: &Job, host: &mut Host) {
+        if job.what_if.negative_cache.is_some() {
+            host.is_avoided |= self.client_socket.was_swallowed();
+        }
         self.client.is_closed = true;
         self.client_socket.close(now);
     }
 
     /// A segment reaches the client.
-    pub(crate) fn at_client(&mut self, now: Nanos, segment: &Segment, host: &mut Host) {
+    pub(crate) fn at_client(&mut self, now: Nanos, segment: &Segment, (host, job): (&mut Host, &Job)) {
         self.entry.arrived(now, segment);
+        let was_open = self.client_socket.is_established();
         self.client_socket.handle(now, segment);
-        if segment.syn && self.client_socket.fast_open().granted {
-            host.cookie = Some(FastOpen::Cookie);
+        if segment.syn && self.client_socket.fast_open().granted && !was_open {
+            host.gain_cookie(&job.what_if);
+        }
+        self.learn(host, job);
+    }
+
+    /// What if a client remembers where Fast Open failed.
+    fn learn(&self, host: &mut Host, job: &Job) {
+        if job.what_if.negative_cache.is_some() {
+            host.is_avoided |= self.client_socket.was_failed_by_fast_open();
         }
     }
 
-    /// A segment reaches the server, which has room for `backlog` Fast Open requests.
+    /// A segment reaches the server.
     pub(crate) fn at_server(
         &mut self,
         now: Nanos,
         segment: &Segment,
-        (host, backlog): (&mut Host, u32),
+        (host, job): (&mut Host, &Job),
         (site, settings): (&Site<'_>, Settings),
     ) {
         match &mut self.server_socket {
             Some(socket) => socket.handle(now, segment),
             None if segment.syn => {
-                let takes = segment.fast_open == FastOpen::Cookie && host.pending < backlog;
-                let grants = matches!(segment.fast_open, FastOpen::Request | FastOpen::Stale);
-                self.is_pending = takes;
-                host.pending += u32::from(takes);
-                self.server_socket = Some(Socket::accept(now, segment, takes, grants, settings));
+                let mut answer = job.what_if.answer(now, segment);
+                if host.pending >= job.fast_open_backlog {
+                    answer.early = None;
+                }
+                self.is_pending = answer.early.is_some();
+                host.pending += u32::from(self.is_pending);
+                self.server_socket = Some(Socket::accept(now, segment, answer, settings));
             }
             None => return,
         }
@@ -169,12 +194,19 @@ impl Connection {
     }
 
     /// A timer that was set for `at` has run out; `false` when it has lost its meaning.
-    pub(crate) fn fire(&mut self, now: Nanos, at: Nanos, site: &Site<'_>) -> bool {
+    pub(crate) fn fire(
+        &mut self,
+        now: Nanos,
+        at: Nanos,
+        site: &Site<'_>,
+        (host, job): (&mut Host, &Job),
+    ) -> bool {
         if self.armed != Some(at) {
             return false;
         }
         self.armed = None;
         self.client_socket.handle_timeout(now);
+        self.learn(host, job);
         if let Some(socket) = &mut self.server_socket {
             socket.handle_timeout(now);
             let mut channel = Channel {
@@ -211,8 +243,4 @@ impl Connection {
         self.armed = Some(at);
         self.armed
     }
-}
-
-fn tls(options: TlsOptions, name: &str, host: &mut Host) -> Box<Tls> {
-    Box::new(Tls::new(options, name, &mut host.sessions))
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use crate::SimError;
 use crate::tcp::Algorithm;
+use crate::what_if::WhatIf;
 
 /// One load.
 #[derive(Debug, Clone, Deserialize)]
@@ -48,6 +49,9 @@ pub struct Job {
     /// Fast Open requests that may be pending at a listener (RFC 7413, section 5.1).
     #[serde(default = "backlog")]
     pub fast_open_backlog: u32,
+    /// What is otherwise than in the lab.
+    #[serde(default)]
+    pub what_if: WhatIf,
     /// What the record tells.
     #[serde(default)]
     pub keep: Keep,

@@ -28,9 +28,9 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Whether the SYN carried a cookie and data.
+    /// Whether the SYN carried data beside Fast Open's option.
     pub(crate) fn offered(&self) -> bool {
-        self.syn_payload_bytes > 0 && matches!(self.cookie, FastOpen::Cookie | FastOpen::Stale)
+        self.syn_payload_bytes > 0 && self.cookie != FastOpen::Absent
     }
 
     /// Whether the server took the SYN's data.

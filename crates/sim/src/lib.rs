@@ -44,6 +44,7 @@ mod server;
 mod tcp;
 mod tls;
 mod trace;
+mod what_if;
 mod wire;
 
 pub use job::{Job, Keep};
@@ -51,6 +52,7 @@ pub use page::SimPage;
 pub use record::{Connection, Counts, Proof, Record, Relay, Request};
 pub use tcp::Algorithm;
 pub use tls::Flights;
+pub use what_if::{Since, Unproven, WhatIf};
 
 /// Why a load cannot be simulated.
 #[derive(Debug, thiserror::Error)]

@@ -17,7 +17,9 @@ use crate::ledger::Entry;
 use crate::page::{SimPage, Site};
 use crate::segment::{FastOpen, Segment};
 use crate::tcp::Settings;
+use crate::tls::Sessions;
 use crate::trace::Trace;
+use crate::what_if::Since;
 
 /// Navigation start: not 0, so that no timestamp is.
 pub(crate) const START: Nanos = 1_000 * MS;
@@ -56,6 +58,24 @@ struct Load<'a> {
 
 /// Loads `page` once as `job` says.
 pub(crate) fn load(page: &SimPage, job: &Job) -> Result<Loaded, PathError> {
+    let mut load = begin(page, job)?;
+    if job.what_if.negative_cache == Some(Since::Visit) {
+        load.remember(&visited(page, job)?);
+    }
+    load.run();
+    Ok(load.finish())
+}
+
+/// The hosts after an earlier visit, over paths that lost nothing.
+fn visited(page: &SimPage, job: &Job) -> Result<Vec<Host>, PathError> {
+    let mut earlier = job.clone();
+    earlier.path.loss = 0.0;
+    let mut load = begin(page, &earlier)?;
+    load.run();
+    Ok(load.hosts)
+}
+
+fn begin<'a>(page: &'a SimPage, job: &'a Job) -> Result<Load<'a>, PathError> {
     let phase = fastrand::Rng::with_seed(job.path.seed).u64(..JIFFY);
     let cookie = match job.cookies {
         Cookies::Warm => Some(FastOpen::Cookie),
@@ -64,9 +84,14 @@ pub(crate) fn load(page: &SimPage, job: &Job) -> Result<Loaded, PathError> {
     };
     let host = Host {
         cookie,
+        spare_cookies: cookie.and(job.what_if.one_time_cookies).unwrap_or_default(),
+        sessions: job
+            .what_if
+            .early_data
+            .map_or_else(Sessions::default, |_| Sessions::all()),
         ..Host::default()
     };
-    let mut load = Load {
+    Ok(Load {
         site: Site {
             page,
             keep_alive: job.keep_alive,
@@ -77,6 +102,7 @@ pub(crate) fn load(page: &SimPage, job: &Job) -> Result<Loaded, PathError> {
             algorithm: job.congestion_control,
             initial_window: job.initial_window,
             ticks: Ticks::new(phase),
+            more_syn_segments: job.what_if.more_syn_segments,
         },
         now: START,
         browser: Browser {
@@ -92,9 +118,7 @@ pub(crate) fn load(page: &SimPage, job: &Job) -> Result<Loaded, PathError> {
         hosts: vec![host; page.farther_ms.len()],
         packets: 0,
         trace: Trace::new(job),
-    };
-    load.run();
-    Ok(load.finish())
+    })
 }
 
 /// The path, with the recorded distances of the hosts if the job asks for them.
@@ -109,6 +133,13 @@ fn path<'a>(page: &SimPage, job: &'a Job) -> Cow<'a, PathConfig> {
 }
 
 impl Load<'_> {
+    /// The client knows where Fast Open failed when it was here before.
+    fn remember(&mut self, visited: &[Host]) {
+        for (host, before) in self.hosts.iter_mut().zip(visited) {
+            host.is_avoided = before.is_avoided;
+        }
+    }
+
     fn run(&mut self) {
         self.obey();
         while !self.browser.loader.is_done() {
@@ -167,7 +198,9 @@ impl Load<'_> {
     }
 
     fn close(&mut self, conn: ConnId) {
-        self.connections[conn.0 as usize].close(self.now);
+        let connection = &mut self.connections[conn.0 as usize];
+        let host = &mut self.hosts[connection.host];
+        connection.close(self.now, self.job, host);
         self.flush(conn.0);
     }
 
@@ -183,11 +216,11 @@ impl Load<'_> {
         let host = &mut self.hosts[connection.host];
         match direction {
             Direction::Up => {
-                let (pending, site) = ((host, self.job.fast_open_backlog), (&self.site, self.settings));
-                connection.at_server(self.now, &segment, pending, site);
+                let (host, site) = ((host, self.job), (&self.site, self.settings));
+                connection.at_server(self.now, &segment, host, site);
             }
             Direction::Down => {
-                connection.at_client(self.now, &segment, host);
+                connection.at_client(self.now, &segment, (host, self.job));
                 connection.look(self.now, &self.site, &mut self.browser, host);
             }
         }
@@ -200,10 +233,10 @@ impl Load<'_> {
             return;
         };
         let connection = &mut self.connections[conn as usize];
-        if !connection.fire(self.now, at, &self.site) {
+        let host = &mut self.hosts[connection.host];
+        if !connection.fire(self.now, at, &self.site, (host, self.job)) {
             return;
         }
-        let host = &mut self.hosts[connection.host];
         connection.look(self.now, &self.site, &mut self.browser, host);
         self.flush(conn);
     }

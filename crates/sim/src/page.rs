@@ -29,6 +29,8 @@ pub(crate) struct Exchange {
     pub(crate) origin: String,
     pub(crate) mime: String,
     pub(crate) status: u16,
+    /// Whether it may be asked for twice (RFC 9110, section 9.2.1).
+    pub(crate) is_safe: bool,
     /// Where it redirects to.
     pub(crate) location: Option<String>,
     pub(crate) request_bytes: u64,
@@ -99,6 +101,7 @@ fn exchange(page: &Page, index: usize) -> Exchange {
         origin: origin.to_string(),
         mime: resource.mime.clone(),
         status: resource.status,
+        is_safe: matches!(resource.method.as_str(), "GET" | "HEAD"),
         location: wire::redirect_target(page, index).map(ToOwned::to_owned),
         request_bytes: wire::request_bytes(resource, &origin),
         header_bytes: [header(true), header(false)],

@@ -259,7 +259,8 @@ fn proof(job: &Job, loaded: &Loaded) -> Proof {
 }
 
 fn contradiction(job: &Job, entry: &Entry) -> Option<&'static str> {
-    let is_certain = job.cookies == Cookies::Warm && !job.path.may_lose() && entry.syn_retransmits == 0;
+    let has_cookies = job.cookies == Cookies::Warm && job.what_if.keeps_cookies();
+    let is_certain = has_cookies && !job.path.may_lose() && entry.syn_retransmits == 0;
     match job.mode {
         Mode::Tcp if entry.cookie != FastOpen::Absent || entry.syn_payload_bytes > 0 => {
             Some("plain TCP, but its SYN has Fast Open's option or data")

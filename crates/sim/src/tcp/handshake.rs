@@ -8,14 +8,40 @@ use firstflight_path::Nanos;
 
 use super::close::{LINEAR_SYN_TIMEOUTS, MAX_SYN_TIMEOUTS};
 use super::rtt::{FALLBACK_RTO, INITIAL_RTO};
-use super::scoreboard::Flight;
+use super::scoreboard::{Flight, Scoreboard};
 use super::timers::Pending;
-use super::{Settings, Socket, State};
+use super::{MSS, Settings, Socket, State};
 use crate::clock::MS;
 use crate::segment::{FastOpen, Segment, Seq};
 
 /// Data that fits into a SYN: the announced MSS less room for all options (`tcp_send_syn_data`).
 pub(crate) const SYN_DATA: u64 = 1_420;
+
+/// How a server answers a SYN.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Answer {
+    /// The SYN's data is taken, and may be answered before the handshake ends.
+    pub(crate) early: Option<Early>,
+    /// A cookie goes with the SYN-ACK.
+    pub(crate) grants: bool,
+}
+
+/// How far a server goes before the handshake ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Early {
+    /// The sequence number after the last that it may send.
+    pub(crate) end: Seq,
+    /// When it must have been sent.
+    pub(crate) until: Nanos,
+}
+
+impl Early {
+    /// As far as the windows let it.
+    pub(crate) const WITHOUT_LIMIT: Self = Self {
+        end: Seq::MAX,
+        until: Nanos::MAX,
+    };
+}
 
 impl Socket {
     /// Sends the SYN, asking for a cookie or not.
@@ -26,10 +52,35 @@ impl Socket {
     /// Sends the SYN with a cookie and the beginning of `bytes` of data. Returns how many it takes; the rest
     /// must wait for the handshake's end.
     pub(crate) fn connect_with_data(&mut self, now: Nanos, cookie: FastOpen, bytes: u64) -> u64 {
-        let taken = bytes.min(SYN_DATA);
-        self.send_syn(now, cookie, taken as u32);
-        self.written += taken;
-        taken
+        let in_syn = bytes.min(SYN_DATA);
+        self.send_syn(now, cookie, in_syn as u32);
+        let behind = (bytes - in_syn).min(u64::from(self.settings.more_syn_segments) * u64::from(MSS));
+        self.written += in_syn + behind;
+        while self.next < self.written {
+            self.send_behind_syn(now);
+        }
+        in_syn + behind
+    }
+
+    /// What if data may follow the SYN before its answer: a segment that acknowledges nothing.
+    fn send_behind_syn(&mut self, now: Nanos) {
+        let end = self.written.min(self.next + Seq::from(MSS));
+        let flight = Flight {
+            psh: end == self.written,
+            ..Flight::new(self.next, end, now)
+        };
+        self.out.push_back(Segment {
+            conn: self.conn,
+            up: true,
+            psh: flight.psh,
+            seq: flight.seq,
+            len: (flight.end - flight.seq) as u32,
+            window: super::window::INITIAL_WINDOW,
+            ts: now / MS,
+            ..Segment::default()
+        });
+        self.board.push(flight);
+        self.next = end;
     }
 
     fn send_syn(&mut self, now: Nanos, option: FastOpen, data: u32) {
@@ -52,7 +103,7 @@ impl Socket {
             fast_open: option,
             ..Segment::default()
         });
-        self.next = 1 + Seq::from(self.fast_open.syn_data);
+        self.next = self.next.max(1 + Seq::from(self.fast_open.syn_data));
     }
 
     /// No SYN-ACK came: the SYN goes again, bare (RFC 7413, section 4.2.1).
@@ -87,9 +138,17 @@ impl Socket {
         let data_end = 1 + Seq::from(self.fast_open.syn_data);
         self.fast_open.accepted = self.fast_open.syn_data > 0 && self.acked == data_end;
         if self.acked < data_end {
+            self.board = Scoreboard::default();
             self.resend_syn_data(now, data_end);
+            self.next = data_end;
+            if self.written > data_end {
+                self.push(now);
+            }
         } else {
             self.send_ack(now);
+            if !self.board.is_empty() {
+                self.rearm_rto(now);
+            }
         }
     }
 
@@ -97,15 +156,9 @@ impl Socket {
     /// congestion (`tcp_non_congestion_loss_retransmit`).
     fn resend_syn_data(&mut self, now: Nanos, end: Seq) {
         let flight = Flight {
-            seq: self.acked,
-            end,
-            sent_at: now,
-            fin: false,
             psh: true,
-            sacked: false,
-            lost: false,
-            resent: false,
             ever_resent: true,
+            ..Flight::new(self.acked, end, now)
         };
         self.transmit_flight(now, &flight);
         self.board.push(flight);
@@ -113,27 +166,21 @@ impl Socket {
         self.schedule_probe(now, false);
     }
 
-    /// A server answers a SYN. `takes_data`: its cookie is good and there is room for a Fast Open request.
-    pub(crate) fn accept(
-        now: Nanos,
-        syn: &Segment,
-        takes_data: bool,
-        grants: bool,
-        settings: Settings,
-    ) -> Self {
+    /// A server answers a SYN.
+    pub(crate) fn accept(now: Nanos, syn: &Segment, answer: Answer, settings: Settings) -> Self {
         let mut socket = Self::new(syn.conn, false, settings);
         socket.state = State::SynReceived;
         socket.ts_recent = syn.ts;
         socket.peer_window_end = 1 + syn.window;
         socket.max_peer_window = syn.window;
-        socket.fast_open.option = if grants {
+        socket.fast_open.option = if answer.grants {
             FastOpen::Cookie
         } else {
             FastOpen::Absent
         };
-        let taken = if takes_data { syn.len } else { 0 };
+        let taken = answer.early.map_or(0, |_| syn.len);
         socket.fast_open.syn_data = taken;
-        socket.fast_open.early = takes_data;
+        socket.fast_open.early = answer.early;
         socket.reassembly.start(1 + Seq::from(taken));
         socket.handshake_sent_at = now;
         socket.send_syn_ack(now);
@@ -141,7 +188,7 @@ impl Socket {
             // `tcp_fastopen_add_skb` queues the data with no thought of acknowledging it: the SYN-ACK does.
             socket.delayed_ack.start(now);
         }
-        if takes_data {
+        if answer.early.is_some() {
             // `tcp_fastopen_create_child` makes a socket that has no sample of the RTT (`tcp_init_metrics`).
             socket.rtt.rto = FALLBACK_RTO;
         }
@@ -193,13 +240,13 @@ impl Socket {
             self.ts_recent = self.ts_recent.max(segment.ts);
             self.resend_syn_ack(now);
             // `tcp_check_req`: a request waits anew; a Fast Open socket has a timer of its own.
-            if !self.fast_open.early {
+            if self.fast_open.early.is_none() {
                 self.set_timer(now, INITIAL_RTO << self.timeouts, Pending::Retransmit);
             }
             return;
         }
         if segment.ack_no == 0 {
-            return;
+            return self.on_data_behind_syn(now, segment);
         }
         self.acked = self.acked.max(1);
         self.peer_window_end = segment.ack_no + segment.window;
@@ -211,5 +258,13 @@ impl Socket {
         self.establish(now);
         self.rearm_rto(now);
         self.after_ack(now, segment);
+    }
+
+    /// Data that followed the SYN counts if the SYN's did.
+    fn on_data_behind_syn(&mut self, now: Nanos, segment: &Segment) {
+        if self.fast_open.early.is_some() {
+            self.on_data(now, segment);
+            self.acknowledge(now);
+        }
     }
 }

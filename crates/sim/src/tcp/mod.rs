@@ -32,6 +32,7 @@ use std::collections::VecDeque;
 use firstflight_path::Nanos;
 
 pub use congestion::Algorithm;
+pub(crate) use handshake::{Answer, Early};
 
 use crate::clock::Ticks;
 use crate::segment::{FastOpen, Segment, Seq};
@@ -60,6 +61,8 @@ pub(crate) struct Settings {
     pub(crate) initial_window: u32,
     /// The kernel's tick.
     pub(crate) ticks: Ticks,
+    /// What if more data may leave with the SYN: segments beside it.
+    pub(crate) more_syn_segments: u32,
 }
 
 /// Where a connection is in its life; closing is told by the FINs.
@@ -137,7 +140,7 @@ pub(crate) struct TfoState {
     /// Client: a cookie that came with the SYN-ACK.
     pub(crate) granted: bool,
     /// Server: data may go out although the handshake is not done.
-    early: bool,
+    early: Option<Early>,
 }
 
 impl Socket {
@@ -199,6 +202,18 @@ impl Socket {
     /// Whether it was given up or reset.
     pub(crate) fn is_dead(&self) -> bool {
         matches!(self.state, State::Dead | State::Refused)
+    }
+
+    /// Whether Fast Open has failed in a way that a client is to remember (RFC 7413, section 4.1.3.1).
+    pub(crate) fn was_failed_by_fast_open(&self) -> bool {
+        let tfo = &self.fast_open;
+        let is_refused = self.is_established() && tfo.syn_data > 0 && !tfo.accepted && !tfo.granted;
+        tfo.option != FastOpen::Absent && (self.handshake_retransmits > 0 || self.is_refused() || is_refused)
+    }
+
+    /// Whether the SYN's data was taken and nothing came after that.
+    pub(crate) fn was_swallowed(&self) -> bool {
+        self.fast_open.accepted && self.reassembly.next() == 1 && !self.reassembly.has_gap()
     }
 
     pub(crate) fn fast_open(&self) -> &TfoState {

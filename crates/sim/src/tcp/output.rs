@@ -29,13 +29,22 @@ impl Socket {
         self.push_bursts(now, u32::MAX);
     }
 
+    /// Where data must end that is sent at `now`: none before the handshake, but for Fast Open's.
+    fn send_limit(&self, now: Nanos) -> Seq {
+        match (self.state, self.fast_open.early) {
+            (State::Established, _) => Seq::MAX,
+            (State::SynReceived, Some(early)) if now <= early.until => early.end,
+            _ => 0,
+        }
+    }
+
     /// As [`Self::push`], but no more than so many bursts.
     pub(super) fn push_bursts(&mut self, now: Nanos, most: u32) {
         let mut bursts = 0;
         let mut sent = 0;
         let mut is_limited = false;
         let mut burst = Burst::default();
-        while let Some((len, fin)) = self.next_piece() {
+        while let Some((len, fin)) = self.next_piece(now) {
             if self.board.in_flight() >= self.window.cwnd {
                 is_limited = true;
                 break;
@@ -66,7 +75,7 @@ impl Socket {
 
     /// Sends one segment beyond the congestion window: a loss probe. `false` when there is nothing new.
     pub(super) fn push_one(&mut self, now: Nanos) -> bool {
-        let Some((len, fin)) = self.next_piece() else {
+        let Some((len, fin)) = self.next_piece(now) else {
             return false;
         };
         if self.next + Seq::from(len) > self.peer_window_end {
@@ -104,19 +113,18 @@ impl Socket {
     }
 
     /// Whether something is written that was never sent.
-    pub(super) fn has_unsent(&self) -> bool {
-        self.next_piece().is_some()
+    pub(super) fn has_unsent(&self, now: Nanos) -> bool {
+        self.next_piece(now).is_some()
     }
 
     /// Length of the next segment, and whether the FIN rides with it.
-    fn next_piece(&self) -> Option<(u32, bool)> {
-        let may_send =
-            self.state == State::Established || (self.state == State::SynReceived && self.fast_open.early);
-        if !may_send || self.next > self.written {
+    fn next_piece(&self, now: Nanos) -> Option<(u32, bool)> {
+        let limit = self.send_limit(now);
+        if limit <= self.next || self.next > self.written {
             return None;
         }
         let left = self.written - self.next;
-        let len = left.min(u64::from(MSS));
+        let len = left.min(u64::from(MSS)).min(limit - self.next);
         let fin = self.has_fin && len == left;
         (len > 0 || fin).then_some((len as u32, fin))
     }
@@ -127,16 +135,11 @@ impl Socket {
             let idle = now.saturating_sub(self.last_sent_at);
             self.window.on_transmit_start(now, idle);
         }
+        let end = self.next + Seq::from(len);
         let flight = Flight {
-            seq: self.next,
-            end: self.next + Seq::from(len) + Seq::from(fin),
-            sent_at: now,
             fin,
-            psh: ends_bundle || self.next + Seq::from(len) == self.written,
-            sacked: false,
-            lost: false,
-            resent: false,
-            ever_resent: false,
+            psh: ends_bundle || end == self.written,
+            ..Flight::new(self.next, end + Seq::from(fin), now)
         };
         self.transmit_flight(now, &flight);
         self.board.push(flight);

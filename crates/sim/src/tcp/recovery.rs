@@ -131,7 +131,7 @@ impl Socket {
                 Resume::Lost
             }
             Phase::Loss => {
-                let resume = self.on_ack_after_timeout(ack);
+                let resume = self.on_ack_after_timeout(now, ack);
                 self.find_losses(now, ack);
                 let is_over = self.recovery.phase == Phase::Open;
                 if !(is_over || ack.lost_resent) {

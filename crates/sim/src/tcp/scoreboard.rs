@@ -28,6 +28,23 @@ pub(super) struct Flight {
     pub(super) ever_resent: bool,
 }
 
+impl Flight {
+    /// Of data, sent for the first time.
+    pub(super) fn new(seq: Seq, end: Seq, now: Nanos) -> Self {
+        Self {
+            seq,
+            end,
+            sent_at: now,
+            fin: false,
+            psh: false,
+            sacked: false,
+            lost: false,
+            resent: false,
+            ever_resent: false,
+        }
+    }
+}
+
 /// Segments in flight, in order.
 #[derive(Debug, Default)]
 pub(super) struct Scoreboard {

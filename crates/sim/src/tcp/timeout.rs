@@ -57,7 +57,7 @@ impl Socket {
     }
 
     /// `tcp_process_loss`.
-    pub(super) fn on_ack_after_timeout(&mut self, ack: &Ack) -> Resume {
+    pub(super) fn on_ack_after_timeout(&mut self, now: Nanos, ack: &Ack) -> Resume {
         let is_recovered = self.acked >= self.recovery.high;
         if ack.advances && self.undo_loss(ack, false) {
             return Resume::Nothing;
@@ -70,7 +70,7 @@ impl Socket {
                 self.recovery.is_frto &= ack.not_dup && !ack.data_sacked;
             } else if ack.advances && !is_recovered {
                 self.recovery.high = self.next;
-                if self.has_unsent() && self.peer_window_end > self.next {
+                if self.has_unsent(now) && self.peer_window_end > self.next {
                     return Resume::New;
                 }
                 self.recovery.is_frto = false;

@@ -1,8 +1,8 @@
 //! TLS between a client and a server, as bytes: which flights cross, what each record adds to what it carries.
 //!
-//! TLS 1.3 (RFC 8446) and 1.2 (RFC 5246) as rustls speaks them at both ends of the lab. Left out: 0-RTT, a server
-//! that asks for another key share, rekeying, and the time that cryptography takes (about a millisecond for a
-//! full handshake).
+//! TLS 1.3 (RFC 8446) and 1.2 (RFC 5246) as rustls speaks them at both ends of the lab; 0-RTT, which the lab has not,
+//! where a job asks for it. Left out: a server that asks for another key share or refuses early data, rekeying, and
+//! the time that cryptography takes (about a millisecond for a full handshake).
 
 mod flights;
 mod handshake;
@@ -25,6 +25,11 @@ const TICKETS: u32 = 2;
 pub(crate) struct Sessions(u32);
 
 impl Sessions {
+    /// As many as a client keeps.
+    pub(crate) fn all() -> Self {
+        Self(MAX_SESSIONS)
+    }
+
     fn take(&mut self, version: TlsVersion) -> bool {
         let has_one = self.0 > 0;
         if version == TlsVersion::V1_3 {
@@ -45,6 +50,8 @@ pub(crate) struct Tls {
     flights: Flights,
     up: Records,
     down: Records,
+    /// Bytes that may go with the `ClientHello`.
+    early_data: u64,
 }
 
 /// What came of bytes that arrived.
@@ -75,20 +82,37 @@ impl Heard {
 }
 
 impl Tls {
-    /// TLS with `host`, resuming one of `sessions` if there is one.
-    pub(crate) fn new(options: TlsOptions, host: &str, sessions: &mut Sessions) -> Self {
+    /// TLS with `host`, resuming one of `sessions` if there is one: with so many bytes of `early_data` at most.
+    pub(crate) fn new(options: TlsOptions, host: &str, sessions: &mut Sessions, early_data: u64) -> Self {
         let is_resumed = sessions.take(options.version);
+        let may_be_early = is_resumed && early_data > 0 && options.version == TlsVersion::V1_3;
+        let flights = Flights::new(options, host, is_resumed);
         Self {
             handshake: Handshake::new(options.version, is_resumed),
-            flights: Flights::new(options, host, is_resumed),
+            flights: if may_be_early {
+                flights.with_early_data()
+            } else {
+                flights
+            },
             up: Records::default(),
             down: Records::default(),
+            early_data: if may_be_early { early_data } else { 0 },
         }
     }
 
     /// Begins: the bytes of the `ClientHello`.
     pub(crate) fn begin(&mut self) -> u64 {
         self.say(true, Message::ClientHello)
+    }
+
+    /// Whether data may go with the `ClientHello`.
+    pub(crate) fn has_early_data(&self) -> bool {
+        self.early_data > 0
+    }
+
+    /// Whether so much may.
+    pub(crate) fn takes_early(&self, bytes: u64) -> bool {
+        bytes <= self.early_data
     }
 
     /// The application hands over `bytes`, the client's if `up`: as many on the wire.
@@ -166,7 +190,7 @@ mod tests {
             let mut sessions = Sessions::default();
             let mut talk = || {
                 flights(
-                    &mut Tls::new(options(version), "a.test", &mut sessions.clone()),
+                    &mut Tls::new(options(version), "a.test", &mut sessions.clone(), 0),
                     &mut sessions,
                 )
             };
@@ -187,7 +211,7 @@ mod tests {
         ] {
             let mut sessions = Sessions::default();
             flights(
-                &mut Tls::new(options(version), "a.test", &mut Sessions::default()),
+                &mut Tls::new(options(version), "a.test", &mut Sessions::default(), 0),
                 &mut sessions,
             );
             assert_eq!([(); 3].map(|()| sessions.take(version)), left, "{version:?}");
@@ -196,7 +220,7 @@ mod tests {
 
     #[test]
     fn data_is_there_when_its_record_is_whole() {
-        let mut tls = Tls::new(options(TlsVersion::V1_3), "a.test", &mut Sessions::default());
+        let mut tls = Tls::new(options(TlsVersion::V1_3), "a.test", &mut Sessions::default(), 0);
         let wire = tls.seal(false, 20_000);
         assert_eq!(wire, 20_000 + 2 * 22);
         assert_eq!(tls.hear(false, 16_384 + 21).data, 0);

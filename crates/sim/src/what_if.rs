@@ -1,0 +1,77 @@
+//! What if: TCP Fast Open and TLS as they might be, and as no kernel and no stack of the lab has them.
+//!
+//! Each answers one question about a page load. Not modelled is what they cost elsewhere: a server's memory of the
+//! cookies that were used, its guard against replayed early data, and what an attacker gains.
+
+use firstflight_path::Nanos;
+use serde::Deserialize;
+
+use crate::clock::MS;
+use crate::segment::{FastOpen, Segment, Seq};
+use crate::tcp::{Answer, Early};
+
+/// The differences; by default there are none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WhatIf {
+    /// The client remembers where Fast Open failed, and does plain TCP there (RFC 7413, section 4.1.3.1).
+    pub negative_cache: Option<Since>,
+    /// A cookie is good for one connection; the next comes with the SYN-ACK. The client keeps so many of a host.
+    pub one_time_cookies: Option<u32>,
+    /// The server takes data from SYNs that prove nothing, and answers within limits.
+    pub unproven: Option<Unproven>,
+    /// Segments of data that may leave with the SYN, more than its own.
+    pub more_syn_segments: u32,
+    /// The client resumes sessions of an earlier visit, and sends so many bytes with its `ClientHello` at most
+    /// (RFC 8446, section 2.3); 0, or with HTTP/2: it only resumes.
+    pub early_data: Option<u64>,
+}
+
+/// What the client remembers of failures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Since {
+    /// Those of this load.
+    Load,
+    /// Those of an earlier visit too.
+    Visit,
+}
+
+/// What a server says to a client whose address is not proven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unproven {
+    /// So many bytes of data at most before the handshake ends.
+    pub bytes: u64,
+    /// So long after the SYN at most, ms.
+    #[serde(default)]
+    pub ms: Option<u64>,
+}
+
+impl Unproven {
+    /// How far a server goes whose SYN arrived at `now`.
+    fn early(self, now: Nanos) -> Early {
+        Early {
+            end: 1 + Seq::from(self.bytes),
+            until: self.ms.map_or(Nanos::MAX, |ms| now + ms * MS),
+        }
+    }
+}
+
+impl WhatIf {
+    /// How a server with room for one more request answers `syn`.
+    pub(crate) fn answer(&self, now: Nanos, syn: &Segment) -> Answer {
+        let unproven = self.unproven.filter(|_| syn.len > 0);
+        let (early, grants) = match syn.fast_open {
+            FastOpen::Absent => (None, false),
+            FastOpen::Cookie => (Some(Early::WITHOUT_LIMIT), self.one_time_cookies.is_some()),
+            FastOpen::Request | FastOpen::Stale => (unproven.map(|limit| limit.early(now)), true),
+        };
+        Answer { early, grants }
+    }
+
+    /// Whether each connection to a host of which the client has a cookie still uses it.
+    pub(crate) fn keeps_cookies(&self) -> bool {
+        self.negative_cache.is_none() && self.one_time_cookies.is_none()
+    }
+}
