@@ -52,6 +52,24 @@ def doubt_of_width(cells: Sequence[Mapping[str, Any]], until: float | None) -> l
     ]
 
 
+def doubt_of_what_if(plan: Mapping[str, Any]) -> list[Warning]:
+    """That the loads are of a world that is not there.
+
+    Args:
+        plan: Its keys, as the results folder has them.
+    """
+    what_if = plan.get("what_if", "off")
+    if what_if == "off":
+        return []
+    return [
+        {
+            "kind": "what if",
+            "message": f"these loads are of a TCP that no kernel has: {what_if}",
+            "advice": "docs/what-if.md says what that means; `firstflight compare` with a run without it",
+        }
+    ]
+
+
 def _is_wider(cell: Mapping[str, Any], until: float | None) -> bool:
     found = cell["improvement"]
     return until is not None and (found["low"] is None or found["high"] - found["low"] > until)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from firstflight.analysis.cells import MODES, CellPair, cell_pairs
-from firstflight.analysis.doubts import doubt_of_many, doubt_of_width
+from firstflight.analysis.doubts import doubt_of_many, doubt_of_what_if, doubt_of_width
 from firstflight.analysis.proof import prove
 from firstflight.analysis.shift import shift
 from firstflight.analysis.statistics import (
@@ -62,6 +62,7 @@ def write_summary(folder: Path, pairs: Sequence[CellPair], *, torn: bool) -> dic
         raise UsageError(f"{folder}: no load has ended yet", hint)
     summary = summarize_pairs(pairs, torn=torn)
     summary["warnings"] += doubt_of_width(summary["cells"], _until(folder))
+    summary["warnings"] += doubt_of_what_if(plan_keys(folder))
     write_whole(folder / "summary.json", (json.dumps(summary, indent=2, ensure_ascii=False) + "\n").encode())
     return summary
 

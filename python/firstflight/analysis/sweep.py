@@ -12,9 +12,11 @@ from typing import Any
 
 import polars as pl
 
+from firstflight.analysis.doubts import doubt_of_what_if
 from firstflight.analysis.simulated import caution
 from firstflight.errors import UsageError
 from firstflight.results import write_tables, write_whole
+from firstflight.results.files import plan_keys
 from firstflight.results.profiles import read_profile
 
 SWEEP_FORMAT = "firstflight-sweep/1"
@@ -53,7 +55,7 @@ def summarize_sweep(folder: Path) -> dict[str, Any]:
         "failed_loads": counts[1],
         "cells": cells.height,
         "engines": engines,
-        "caution": caution() if "simulate" in engines else None,
+        "caution": _caution(engines, folder),
         "all": _distribution(cells),
         "paths": [
             {**dict(zip(_BY, key, strict=True)), **_distribution(group)}
@@ -63,6 +65,12 @@ def summarize_sweep(folder: Path) -> dict[str, Any]:
     }
     write_whole(folder / "sweep.json", (json.dumps(found, indent=2) + "\n").encode())
     return found
+
+
+def _caution(engines: list[str], folder: Path) -> str | None:
+    if "simulate" not in engines:
+        return None
+    return "; ".join([caution(), *(doubt["message"] for doubt in doubt_of_what_if(plan_keys(folder)))])
 
 
 def sweep_cells(loads: pl.LazyFrame) -> pl.DataFrame:

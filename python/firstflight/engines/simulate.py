@@ -53,7 +53,8 @@ class Simulator:
         """Makes one load; what goes wrong is in the record."""
         if self._stopped.is_set():
             raise EngineStoppedError
-        job = {**job_of(planned, page), **planned.transport.to_json(), "keep": self._keep}
+        what_if = planned.what_if.to_json()
+        job = {**job_of(planned, page), **planned.transport.to_json(), "what_if": what_if, "keep": self._keep}
         try:
             answer = json.loads(self._prepared(page, planned).load(json.dumps(job)))
         except ValueError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from firstflight.engines.what_if import TODAY, WhatIf
 from firstflight.results.schema import LoadRecord
 
 if TYPE_CHECKING:
@@ -156,6 +157,7 @@ class PlannedLoad:
     server_time: bool = True
     processing: float = 1.0
     determinism: bool = True
+    what_if: WhatIf = TODAY
 
     @property
     def transport(self) -> Transport:

@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from firstflight.engines.task import Burst, Middlebox, Path, Queue, Transport
+from firstflight.engines.what_if import TODAY, WhatIf
 from firstflight.experiment import units
 from firstflight.experiment.units import BadValueError
 from firstflight.experiment.values import (
@@ -36,6 +37,12 @@ from firstflight.experiment.values import (
     write_each,
     write_plain,
     write_width,
+)
+from firstflight.experiment.what_if import (
+    names_of,
+    needs_fast_open,
+    parse_what_if,
+    write_what_if,
 )
 
 PAPER_PAGES = ("amazon", "nytimes", "wsj", "wikipedia")
@@ -220,6 +227,13 @@ class Plan(BaseModel):
             json_schema_extra={"metavar": "warm|cold"},
         )
     )
+    what_if: Annotated[
+        WhatIf, BeforeValidator(parse_what_if), PlainSerializer(write_what_if, return_type=str)
+    ] = Field(
+        default=TODAY,
+        description="Simulated: what is otherwise than in any kernel, as syn-payload=4,early-data; or off.",
+        json_schema_extra={"metavar": "WHAT,..."},
+    )
     repeats: Annotated[int, BeforeValidator(whole("a number of repeats", 1, 100_000))] = Field(
         default=5,
         description="Loads of each page on each path in each mode.",
@@ -308,6 +322,34 @@ class Plan(BaseModel):
             raise BadValueError(
                 f"middlebox: {self.middlebox.habit} meets nothing where no load uses Fast Open",
                 "add --mode tcp,tfo, or leave it out",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _what_if_is_simulated(self) -> Self:
+        if self.engine != "simulate" and self.what_if != TODAY:
+            raise BadValueError(
+                f"what_if: no kernel does {names_of(self.what_if)[0]}",
+                "add --engine simulate, or leave it out",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _what_if_makes_a_difference(self) -> Self:
+        if self.what_if.early_data is not None and (self.scheme == "http" or self.http == "2"):
+            raise BadValueError(
+                "what_if: early-data goes with TLS's ClientHello, here of HTTP/1.1",
+                "add --scheme https or recorded, without --http 2",
+            )
+        if "tfo" not in self.mode and (unused := needs_fast_open(self.what_if)):
+            raise BadValueError(
+                f"what_if: {unused[0]} meets nothing where no load uses Fast Open",
+                "add --mode tcp,tfo, or leave it out",
+            )
+        is_proven = self.cookies == "warm" and not self.what_if.one_time_cookies
+        if is_proven and self.what_if.unproven_bytes is not None:
+            raise BadValueError(
+                "what_if: unproven meets nothing where every SYN has a good cookie", "add --cookies cold"
             )
         return self
 

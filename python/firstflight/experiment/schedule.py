@@ -194,6 +194,7 @@ def _planned(plan: Plan, unit: _Unit, block: int, place: int) -> PlannedLoad:
         server_time=plan.server_time,
         processing=plan.processing,
         determinism=plan.determinism,
+        what_if=plan.what_if,
     )
 
 

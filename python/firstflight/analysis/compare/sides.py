@@ -122,6 +122,7 @@ def _setup(folder: Path) -> dict[str, str]:
         f"middlebox {plan.get('middlebox', 'off')}",
         "servers": f"{keep_alive}, {plan['cookies']} cookies, {plan['scheme']}",
         "TCP": f"initial window {plan.get('initial_window', 10)}, {plan.get('congestion_control', 'cubic')}",
+        "what if": plan.get("what_if", "off"),
         "processing": _processing(plan),
         "spread": f"{plan['repeats']} repeats, 95 % intervals",
         **{name: str(environment[name]) for name in ("kernel", "firstflight") if name in environment},
