@@ -69,7 +69,7 @@ pub(crate) fn load(page: &SimPage, job: &Job) -> Result<Loaded, PathError> {
 /// The hosts after an earlier visit, over paths that lost nothing.
 fn visited(page: &SimPage, job: &Job) -> Result<Vec<Host>, PathError> {
     let mut earlier = job.clone();
-    earlier.path.loss = 0.0;
+    (earlier.path.loss, earlier.path.burst) = (0.0, None);
     let mut load = begin(page, &earlier)?;
     load.run();
     Ok(load.hosts)

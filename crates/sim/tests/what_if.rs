@@ -250,7 +250,7 @@ fn any_what_if() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn the_unproven_get_no_more_than_the_limit(bytes in 0_u64..40_000, body in 0_u64..60_000, more in 0_u32..4) {
@@ -268,9 +268,11 @@ proptest! {
     fn whatever_is_otherwise_every_page_loads_whole(
         what_if in any_what_if(),
         (cookies, mode) in (prop_oneof![Just("warm"), Just("cold"), Just("stale")], prop_oneof![Just("tcp"), Just("tfo")]),
-        (loss, seed, tls, keep_alive) in (prop_oneof![Just(0.0), Just(0.03)], 0_u64..1_000, any::<bool>(), any::<bool>()),
+        (loss, jitter_ms) in (prop_oneof![Just(0.0), Just(0.03)], prop_oneof![Just(0.0), Just(20.0)]),
+        (seed, tls, keep_alive) in (0_u64..1_000, any::<bool>(), any::<bool>()),
     ) {
-        let path = json!({"rtt_ms": 40, "down_bps": 4_000_000, "up_bps": 256_000, "loss": loss, "seed": seed});
+        let path = json!({"rtt_ms": 40, "down_bps": 4_000_000, "up_bps": 256_000, "loss": loss, "seed": seed,
+                          "jitter_ms": jitter_ms, "reorder": jitter_ms > 0.0});
         let scheme = if tls { "https" } else { "http" };
         let fields = json!({"path": path, "cookies": cookies, "scheme": scheme, "keep_alive": keep_alive});
         let page = page("parser", 12, 1_700, 9_000);
