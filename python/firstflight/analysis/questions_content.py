@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from firstflight.analysis.questions_case import Case
 from firstflight.analysis.questions_effect import MOST_CASES
-from firstflight.analysis.words import number, percent, plural, seconds
+from firstflight.analysis.words import number, percent, seconds
 from firstflight.pages.description import INITIAL_WINDOW_BYTES, ONE_SEGMENT_BYTES, PageDescription
+from firstflight.plural import plural
 from firstflight.results import LoadRecord
 
 WELL, LITTLE = 0.10, 0.03

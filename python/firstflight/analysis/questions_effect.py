@@ -9,7 +9,8 @@ from itertools import pairwise
 from firstflight.analysis.cells import MODES
 from firstflight.analysis.questions_case import Case, by_setting, overlap
 from firstflight.analysis.statistics import NO_DIFFERENCE
-from firstflight.analysis.words import listed, number, percent, plural, rtt, seconds
+from firstflight.analysis.words import listed, number, percent, rtt, seconds
+from firstflight.plural import plural
 
 MOST_CASES = 12
 """With more cells of a page than this, they are counted rather than listed."""

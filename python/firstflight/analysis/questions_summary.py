@@ -7,7 +7,8 @@ from statistics import median
 
 from firstflight.analysis.questions_case import Case, overlap
 from firstflight.analysis.statistics import FALSE_DISCOVERIES, chance_of_sign
-from firstflight.analysis.words import number, percent, plural
+from firstflight.analysis.words import number, percent
+from firstflight.plural import plural
 
 
 def in_short(found: Sequence[Case]) -> Iterator[str]:

@@ -15,10 +15,10 @@ from firstflight.analysis.words import (
     listed,
     number,
     percent,
-    plural,
     rtt,
     seconds,
 )
+from firstflight.plural import plural
 from firstflight.results import LoadRecord
 
 MOST_OUTLIERS = 5

@@ -9,7 +9,8 @@ from firstflight.analysis.cells import MODES, CellPair
 from firstflight.analysis.proof import prove
 from firstflight.analysis.simulated import ADVICE, caution
 from firstflight.analysis.statistics import chance_of_sign, null_halves, outliers, ratio_of_medians
-from firstflight.analysis.words import plural, seconds, some
+from firstflight.analysis.words import seconds, some
+from firstflight.plural import plural
 from firstflight.results import LoadRecord
 
 FEW_BLOCKS = 5

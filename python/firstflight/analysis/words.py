@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from firstflight.analysis.critical_path_fetch import Component
+from firstflight.plural import plural
 
 MINUS = "\N{MINUS SIGN}"
 DASH = "\N{EN DASH}"
@@ -65,11 +66,6 @@ def number(value: float, digits: int = 0) -> str:
     """A number with a real minus sign: ``1,312``, ``\N{MINUS SIGN}12``."""
     text = f"{value:,.{digits}f}"
     return text.lstrip("-") if float(text.replace(",", "")) == 0 else text.replace("-", MINUS)
-
-
-def plural(count: int, noun: str) -> str:
-    """``1 load``, ``2 loads``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def rtt(rtt_ms: float) -> str:

@@ -15,10 +15,10 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from firstflight.analysis.words import plural
 from firstflight.cli.talk import Talk
 from firstflight.engines.task import Record
 from firstflight.experiment.watch import Watch
+from firstflight.plural import plural
 
 
 @contextmanager

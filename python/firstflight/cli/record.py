@@ -11,12 +11,12 @@ from typing import Annotated, Any
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from firstflight.analysis.words import plural
 from firstflight.cli.talk import Talk, show_json
 from firstflight.clients.chromium.browser import find_browser
 from firstflight.errors import UsageError
 from firstflight.experiment.interrupt import Interrupted, interruptible
 from firstflight.pages.pages_list import check_url, read_pages_list
+from firstflight.plural import plural
 from firstflight.record.browse import Browsing
 from firstflight.record.package import write_wacz
 from firstflight.record.visit import Visit, visit

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from firstflight.analysis.words import plural
 from firstflight.cli.plan_flags import with_plan_flags
 from firstflight.cli.present import present
 from firstflight.cli.progress import progress
@@ -19,6 +18,7 @@ from firstflight.experiment.folder import default_folder, stored_plan
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.run import Outcome, run_experiment
 from firstflight.experiment.sources import read_plan_file, resolve
+from firstflight.plural import plural
 from firstflight.results.files import JOURNAL
 
 _WITHOUT_LABORATORY = "simulate: --engine simulate needs no laboratory, and predicts instead of measuring"

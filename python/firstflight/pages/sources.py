@@ -61,6 +61,8 @@ def _makeable(page: LoadedPage, spec: str) -> LoadedPage:
 
 
 def _open(path: Path, url: str, spec: str) -> list[LoadedPage]:
+    if not spec:
+        raise PageInputError("a page without a name", "name a file, a directory or an embedded page")
     if not path.exists() and Path(spec).exists():
         path, url = Path(spec), ""
     if path.is_dir():

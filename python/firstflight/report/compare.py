@@ -11,6 +11,7 @@ from rich.table import Table
 
 from firstflight.analysis import words
 from firstflight.analysis.compare import Comparison, Pair
+from firstflight.plural import plural
 from firstflight.report.plain import plain
 
 _UNITS = {"rtt_ms": " ms", "down_mbps": " Mbit/s down", "up_mbps": " Mbit/s up"}
@@ -73,7 +74,7 @@ def _row(pair: Pair) -> list[str]:
 def _summary(found: Comparison) -> Iterator[RenderableType]:
     count = len(found.pairs)
     yield plain(
-        f"{words.plural(count, 'cell')} in common; "
+        f"{plural(count, 'cell')} in common; "
         f"only in {found.a.name}: {found.only_a}, in {found.b.name}: {found.only_b}"
     )
     yield plain(f"same sign: {found.same_sign} of {count}")

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from firstflight.analysis import words
 from firstflight.analysis.critical_path import COMPONENTS, CriticalPath
 from firstflight.analysis.explanation import Explanation
+from firstflight.plural import plural
 from firstflight.report.plain import plain
 
 _LEAST_MS = 0.5
@@ -70,7 +71,7 @@ def savings(found: Explanation) -> str:
     inside = f", {hidden} of them while it waited for a connection" if hidden else ""
     bound = (
         f"If nothing else moved, TFO could save {found.could_save_ms:.0f} ms at most: the path waited for "
-        f"{words.plural(len(handshakes), 'handshake')}{inside}"
+        f"{plural(len(handshakes), 'handshake')}{inside}"
     )
     if found.saved_ms is None:
         return f"{bound}."

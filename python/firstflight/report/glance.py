@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from firstflight.analysis import words
+from firstflight.plural import plural
 
 Cell = Mapping[str, Any]
 
@@ -31,11 +32,11 @@ def at_a_glance(cells: Sequence[Cell]) -> list[Fact]:
 def _verdicts(cells: Sequence[Cell]) -> Iterator[Fact]:
     counts = Counter(words.verdict(cell) for cell in cells)
     (verdict, count), *rest = counts.most_common()
-    others = ", ".join(f"{words.plural(count, 'cell')}: {verdict}" for verdict, count in rest)
+    others = ", ".join(f"{plural(count, 'cell')}: {verdict}" for verdict, count in rest)
     yield Fact(
         "with TFO",
         verdict,
-        f"{count} of {words.plural(len(cells), 'cell')}" + (f"; {others}" if others else ""),
+        f"{count} of {plural(len(cells), 'cell')}" + (f"; {others}" if others else ""),
     )
 
 
@@ -55,6 +56,6 @@ def _proof(cells: Sequence[Cell]) -> Fact:
     proved = len(words.proved(cells))
     return Fact(
         "proof",
-        f"{proved} of {words.plural(len(cells), 'cell')}",
+        f"{proved} of {plural(len(cells), 'cell')}",
         f"{accepted} of {connections} connections of tfo loads had the data of their SYN accepted",
     )

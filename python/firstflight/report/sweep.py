@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from firstflight.analysis import words
+from firstflight.plural import plural
 
 
 def print_sweep(sweep: Mapping[str, Any], console: Console) -> None:
@@ -22,7 +23,7 @@ def print_sweep(sweep: Mapping[str, Any], console: Console) -> None:
     """
     table = Table(box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
     failed = f", {sweep['failed_loads']} failed" if sweep["failed_loads"] else ""
-    table.title = f"improvement by path: {words.plural(sweep['loads'], 'load')}{failed}"
+    table.title = f"improvement by path: {plural(sweep['loads'], 'load')}{failed}"
     table.add_column("RTT\nms", justify="right")
     table.add_column("down/up\nMbit/s", justify="right")
     table.add_column("loss\n%", justify="right")

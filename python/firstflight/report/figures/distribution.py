@@ -13,6 +13,7 @@ import altair as alt
 import numpy as np
 
 from firstflight.analysis import MODES, CellPair, words
+from firstflight.plural import plural
 from firstflight.report.figures.theme import INK, MODE_COLORS, Spec, styled, title
 
 MOST_DOTS = 3000
@@ -94,6 +95,6 @@ def _small_print(cells: Sequence[Mapping[str, Any]], loads: int) -> list[str]:
     shown = "A dot is a load, a box" if loads <= MOST_DOTS else "A box is"
     settings = {words.path(cell) for cell in cells}
     return [
-        f"{words.plural(loads, 'load')}. {shown} the middle half, a thin line all, a tick the median.",
+        f"{plural(loads, 'load')}. {shown} the middle half, a thin line all, a tick the median.",
         f"{settings.pop()}." if len(settings) == 1 else "Paths and clients differ by panel.",
     ]

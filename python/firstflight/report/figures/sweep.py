@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 
 from firstflight.analysis import words
+from firstflight.plural import plural
 from firstflight.report.figures.theme import INK, MODE_COLORS, Rows, Spec, styled, title
 
 _HEIGHT, _WIDTH, _STEP = 230, 170, 18
@@ -27,8 +28,7 @@ def improvement_of_sweep(sweep: Mapping[str, Any]) -> Spec:
     pages = max(path["n"] for path in sweep["paths"])
     clock = "simulated" if sweep["engines"] == ["simulate"] else "emulated"
     subtitle = [
-        f"{words.plural(pages, 'page')} on {words.plural(len(sweep['paths']), 'path')}, {clock}. "
-        "Above 0, TFO is faster.",
+        f"{plural(pages, 'page')} on {plural(len(sweep['paths']), 'path')}, {clock}. Above 0, TFO is faster.",
         "Bands: median, half and nine tenths of the pages."
         + (" Right: median and half of the cells by origins." if groups else ""),
     ]

@@ -8,6 +8,7 @@ import altair as alt
 
 from firstflight.analysis import MODES, CellPair, words
 from firstflight.analysis.explanation import median_load
+from firstflight.plural import plural
 from firstflight.report.figures.phases import PHASES, RowKey, bars, broke_off, row_order
 from firstflight.report.figures.theme import (
     FAILED_COLOR,
@@ -139,7 +140,7 @@ def _headline(cell: dict[str, Any], variant: str) -> str:
 
 def _small_print(cell: dict[str, Any], loads: dict[str, LoadRecord]) -> list[str]:
     blocks = ", ".join(f"{mode} of block {loads[mode]['load']['block']}" for mode in MODES)
-    count = words.plural(cell["n"], "paired block")
+    count = plural(cell["n"], "paired block")
     return [
         f"Medians of {count}; drawn is the load nearest the median of its mode ({blocks}).",
         f"{words.path(cell)}. {cell['proof']['text']}. Dashed: PLT of the other mode.",
