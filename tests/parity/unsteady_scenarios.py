@@ -1,9 +1,9 @@
-"""Unsteady links: bursts of loss, jitter, packets that overtake others, on both clocks.
+"""Unsteady links: bursts of loss, jitter, packets that overtake others or come twice, on both clocks.
 
 A seed's dice fall alike on both as long as the same packets are sent in the same order.
 """
 
-from scenario import INITIAL_RTO, TAUGHT_RTO, Scenario, Time, document, opened_fast, plain
+from scenario import INITIAL_RTO, TAUGHT_RTO, Scenario, Time, chain, document, opened_fast, plain
 
 JITTER_MS = 10.0
 TRAIN = document(body_bytes=14_000)
@@ -46,5 +46,25 @@ UNSTEADY = [
         path={"jitter_ms": SLIGHT_MS, "reorder": True, "seed": 2},
         plt=Time(2, (TAUGHT_RTO,), wire_ms=4 * SLIGHT_MS / 2),
         connections=[opened_fast(retransmits=1)],
+    ),
+    Scenario(
+        name="where every packet comes twice only SYN-ACKs are sent twice, and no request is served twice",
+        source="tcp_check_req; RFC 5961, 4.2",
+        mode="tcp",
+        keep_alive=False,
+        resources=chain(2),
+        path={"duplicate": 1.0},
+        plt=Time(2 * 2),
+        connections=[plain(retransmits=1)] * 2,
+    ),
+    Scenario(
+        name="nor is the early one: the SYN that comes twice is one Fast Open to all who count",
+        source="RFC 7413, 6.1; tcp_check_req",
+        mode="tfo",
+        keep_alive=False,
+        resources=chain(2),
+        path={"duplicate": 1.0},
+        plt=Time(2),
+        connections=[opened_fast(retransmits=1)] * 2,
     ),
 ]

@@ -46,6 +46,7 @@ def plans(draw: st.DrawFn) -> Plan:
         loss_burst=draw(st.just("off") | st.floats(1, 1000)) if loss else "off",
         jitter=(jitter := draw(st.floats(0, 1000))),
         reorder=draw(st.booleans()) if jitter else False,
+        duplicate=draw(st.floats(0, 1)),
         queue=draw(queues),
         middlebox=draw(middleboxes) if "tfo" in mode else None,
         mode=mode,
@@ -168,6 +169,7 @@ BAD = {
     "loss_in_burst": ["0", "1.1", "all", "0.5"],
     "jitter": ["-1", "1001", "some", "nan"],
     "reorder": ["maybe", "true"],
+    "duplicate": ["-0.1", "1.1", "twice", "nan"],
     "queue": ["1000", "0p", "1kB", "64kBit", "-5p", "2000000p", "0ms", "61s", "70000ms", "red"],
     "middlebox": [
         "firewall",

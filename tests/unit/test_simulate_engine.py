@@ -54,13 +54,14 @@ def test_losses_follow_the_seed(page: LoadedPage) -> None:
 
 
 @pytest.mark.parametrize("reorder", [False, True])
-def test_a_page_crosses_a_path_with_bursts_and_jitter(reorder: bool, page: LoadedPage) -> None:
-    unsteady = replace(PATH, loss=0.05, burst=Burst(4.0, 0.8), jitter_ms=20.0, reorder=reorder)
+def test_a_page_crosses_a_path_with_bursts_jitter_and_copies(reorder: bool, page: LoadedPage) -> None:
+    unsteady = replace(PATH, loss=0.05, burst=Burst(4.0, 0.8), jitter_ms=20.0, reorder=reorder, duplicate=0.1)
     steady, first, again = (
         Simulator().load(replace(PLANNED, path=path), page) for path in (PATH, unsteady, unsteady)
     )
     assert first["load"]["status"] == "ok"
     assert first["relay"]["lost"] > 0
+    assert first["relay"]["duplicated"] > 0
     assert first["load"]["plt_ms"] == again["load"]["plt_ms"] > steady["load"]["plt_ms"]
 
 

@@ -118,6 +118,8 @@ pub struct RelaySummary {
     pub lost: u64,
     /// Segments dropped by rules of interference.
     pub taken: u64,
+    /// Packets sent on twice.
+    pub duplicated: u64,
     /// Packets a device refused.
     pub refused: u64,
     /// How late packets were delivered.
@@ -142,6 +144,7 @@ impl RelaySummary {
             dropped: report.drops.full,
             lost: report.drops.lost,
             taken: report.drops.taken,
+            duplicated: report.duplicated,
             refused: report.refused,
             late: lateness.late_max_ms > late_bound_ms || report.refused > 0,
             lateness,

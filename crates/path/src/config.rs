@@ -40,7 +40,9 @@ pub struct PathConfig {
     pub jitter_ms: f64,
     /// Whether a packet may overtake another of its origin and direction by its jitter.
     pub reorder: bool,
-    /// Seed of the losses, of the jitter, and of where middleboxes stand.
+    /// Probability that a packet that has left a link arrives twice, each direction, 0 to 1.
+    pub duplicate: f64,
+    /// Seed of the losses, of the jitter, of the copies, and of where middleboxes stand.
     pub seed: u64,
     /// Round-trip times of single origins, ms, by origin index; `rtt_ms` for those that are not listed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -67,6 +69,7 @@ impl Default for PathConfig {
             burst: None,
             jitter_ms: 0.0,
             reorder: false,
+            duplicate: 0.0,
             seed: 1,
             origin_rtt_ms: Vec::new(),
             interference: Vec::new(),
@@ -167,6 +170,9 @@ impl PathConfig {
                 format!("0 to {MAX_RTT_MS} ms"),
             );
         }
+        if !(0.0..=1.0).contains(&self.duplicate) {
+            return refuse("duplicate", self.duplicate.to_string(), "0 to 1".to_owned());
+        }
         if matches!(self.queue, Queue::Packets(0) | Queue::Bytes(0) | Queue::Ms(0)) {
             return refuse("queue", "0".to_owned(), "room for one packet at least".to_owned());
         }
@@ -222,12 +228,13 @@ impl PathConfig {
         }
     }
 
-    /// Whether every packet of a direction takes equally long: no rate, no loss, one delay.
+    /// Whether every packet of a direction arrives once and takes equally long: no rate, no loss, one delay.
     pub fn is_pure_delay(&self) -> bool {
         let is_unlimited = |direction| self.rate_bps(direction).is_none();
         is_unlimited(Direction::Down)
             && is_unlimited(Direction::Up)
             && self.jitter_ms == 0.0
+            && self.duplicate == 0.0
             && !self.may_lose()
     }
 

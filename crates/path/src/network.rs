@@ -12,6 +12,9 @@ use crate::managed::ManagedLink;
 use crate::middlebox::Guard;
 use crate::{Action, Header, Link, Nanos, PathConfig, PathError, Queue, Topology};
 
+/// What makes a seed another.
+const COPYING: u64 = 0xc0b1_e5c0_b1e5_c0b1;
+
 /// Which way a packet goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -68,6 +71,9 @@ pub struct Network<P> {
     /// By link and direction, with losses in bursts.
     chains: Vec<[Chain; 2]>,
     jitter: Jitter,
+    /// Dice of its own: with copies the same packets are lost.
+    copying: fastrand::Rng,
+    duplicated: u64,
     interference: Interference,
     guard: Option<Guard>,
     drops: Drops,
@@ -125,7 +131,7 @@ impl<P> Ord for Event<P> {
     }
 }
 
-impl<P> Network<P> {
+impl<P: Clone> Network<P> {
     /// Empty paths as `config` describes them.
     ///
     /// # Errors
@@ -141,6 +147,8 @@ impl<P> Network<P> {
             random: fastrand::Rng::with_seed(config.seed),
             chains: Vec::new(),
             jitter: Jitter::new(config),
+            copying: fastrand::Rng::with_seed(config.seed ^ COPYING),
+            duplicated: 0,
             interference: Interference::new(&config.interference),
             guard: config
                 .middlebox
@@ -234,6 +242,11 @@ impl<P> Network<P> {
         self.drops
     }
 
+    /// Packets sent on twice so far.
+    pub fn duplicated(&self) -> u64 {
+        self.duplicated
+    }
+
     fn cross_link(
         &mut self,
         now: Nanos,
@@ -312,6 +325,10 @@ impl<P> Network<P> {
         let mut at = departs + held.delay;
         if let Some(origin) = held.origin {
             at = self.jitter.due(at, origin, direction);
+        }
+        if self.config.duplicate > 0.0 && self.copying.f64() < self.config.duplicate {
+            self.duplicated += 1;
+            self.push(at, direction, None, held.payload.clone());
         }
         self.push(at, direction, None, held.payload);
         None

@@ -83,6 +83,38 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn a_share_of_packets_arrives_twice_one_behind_the_other_and_nothing_else_changes(
+        duplicate in 0.0..=1.0,
+        loss in 0.0..0.5,
+        jitter_ms in 0.0..5.0,
+        reorder in any::<bool>(),
+        seed in any::<u64>(),
+    ) {
+        let once = PathConfig { loss, jitter_ms, reorder, seed, ..PathConfig::default() };
+        let (single, _) = arrivals(&once);
+        let (twice, duplicated) = arrivals(&PathConfig { duplicate, ..once });
+        let mut without = twice.clone();
+        without.dedup();
+        prop_assert_eq!(&without, &single);
+        prop_assert_eq!(twice.len() - single.len(), duplicated);
+        let (sent, share) = (single.len() as f64, duplicated as f64 / single.len() as f64);
+        prop_assert!((share - duplicate).abs() < 5.0 * (duplicate * (1.0 - duplicate) / sent).sqrt() + 1e-3);
+    }
+}
+
+/// When which of a thousand packets arrive, and how many did twice.
+fn arrivals(config: &PathConfig) -> (Vec<(u64, u64)>, usize) {
+    let mut network = Network::new(config).unwrap();
+    for packet in 0..1_000 {
+        network.send(packet * MS / 10, Direction::Down, 0, 100, packet);
+    }
+    let arrived = std::iter::from_fn(|| network.deliver(u64::MAX));
+    let arrived = arrived.map(|(at, _, packet)| (at, packet)).collect();
+    (arrived, network.duplicated() as usize)
+}
+
 #[test]
 fn impossible_bursts_and_jitter_are_refused_by_key() {
     let key = |config: PathConfig| config.validate().unwrap_err().key;

@@ -33,6 +33,7 @@ pub(crate) struct Loaded {
     pub(crate) wire_bytes: Vec<u64>,
     pub(crate) packets: u64,
     pub(crate) drops: Drops,
+    pub(crate) duplicated: u64,
     pub(crate) trace: Trace,
 }
 
@@ -210,7 +211,10 @@ impl Load<'_> {
             return;
         };
         let segment = self.segments[number as usize];
-        self.free.push(number);
+        // A copy of it may follow.
+        if self.job.path.duplicate == 0.0 {
+            self.free.push(number);
+        }
         self.trace.arrived(self.now, &segment);
         let connection = &mut self.connections[segment.conn as usize];
         let host = &mut self.hosts[connection.host];
@@ -325,6 +329,7 @@ impl Load<'_> {
             wire_bytes: self.browser.wire_bytes,
             packets: self.packets,
             drops: self.network.drops(),
+            duplicated: self.network.duplicated(),
             trace: self.trace,
         }
     }

@@ -20,6 +20,7 @@ PATH_KEYS = (
     "loss_in_burst",
     "jitter",
     "reorder",
+    "duplicate",
     "queue",
     "middlebox",
     "initial_window",

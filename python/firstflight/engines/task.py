@@ -98,9 +98,10 @@ class Path:
     burst: Burst | None = None
     jitter_ms: float = 0.0
     reorder: bool = False
+    duplicate: float = 0.0
 
     def to_json(self, seed: int) -> dict[str, Any]:
-        """The form in which an engine takes it; `seed` decides what is lost, late, or behind a middlebox."""
+        """The form in which an engine takes it; `seed` decides what befalls which packet or origin."""
         return {
             "topology": self.topology,
             "rtt_ms": self.rtt_ms,
@@ -110,6 +111,7 @@ class Path:
             "loss": self.loss,
             "jitter_ms": self.jitter_ms,
             "reorder": self.reorder,
+            "duplicate": self.duplicate,
             "seed": seed,
             **({"middlebox": self.middlebox.to_json()} if self.middlebox else {}),
             **({"burst": self.burst.to_json()} if self.burst else {}),

@@ -22,6 +22,7 @@ from firstflight.experiment.values import (
     choice,
     each,
     parse_burst,
+    parse_duplicate,
     parse_jitter,
     parse_jobs,
     parse_loss,
@@ -122,6 +123,11 @@ class Plan(BaseModel):
     reorder: Annotated[bool, BeforeValidator(parse_switch)] = Field(
         default=False,
         description="With jitter: whether a packet may overtake those sent before it.",
+    )
+    duplicate: Annotated[float, BeforeValidator(parse_duplicate), PlainSerializer(write_plain)] = Field(
+        default=0.0,
+        description="Share of packets that arrive twice, in each direction, 0 to 1.",
+        json_schema_extra={"metavar": "SHARE"},
     )
     queue: Annotated[Queue, BeforeValidator(units.parse_queue), PlainSerializer(units.write_queue)] = Field(
         default=Queue(packets=1000),
@@ -405,7 +411,7 @@ class Plan(BaseModel):
     def paths(self) -> list[Path]:
         """Every path to be measured."""
         burst = None if self.loss_burst == "off" else Burst(self.loss_burst, self.loss_in_burst)
-        wire = (self.queue, self.loss, self.middlebox, burst, self.jitter, self.reorder)
+        wire = (self.queue, self.loss, self.middlebox, burst, self.jitter, self.reorder, self.duplicate)
         return [
             Path(self.topology, rtt_ms, down_bps, up_bps, *wire)
             for rtt_ms, (down_bps, up_bps) in product(self.rtt, self.rates())

@@ -110,6 +110,15 @@ def parse_jitter(value: object) -> float:
     return jitter_ms
 
 
+def parse_duplicate(value: object) -> float:
+    """The share of packets that arrive twice."""
+    hint = "write a share of packets from 0 to 1, such as 0.01 for 1 %"
+    share = parse_number(value, "a share of packets", hint)
+    if not 0 <= share <= 1:
+        raise BadValueError(f"{quoted(value)} is out of range", hint)
+    return share
+
+
 def parse_width(value: object) -> float | str:
     """How wide an interval of the improvement may be, a fraction; or `off`."""
     if value == "off":

@@ -91,6 +91,8 @@ pub struct RelayReport {
     pub lateness: Lateness,
     /// Packets that the path dropped.
     pub drops: Drops,
+    /// Packets that the path sent on twice.
+    pub duplicated: u64,
     /// Packets a device refused.
     pub refused: u64,
     /// How the thread was scheduled.
@@ -185,6 +187,7 @@ impl<'a> Loop<'a> {
             capture: keep.packets.then(Capture::default),
             lateness: Lateness::default(),
             drops: Drops::default(),
+            duplicated: 0,
             refused: 0,
             scheduling,
             cpu: 0,
@@ -211,6 +214,7 @@ impl<'a> Loop<'a> {
             backlog |= down && self.read_batch(Direction::Down);
         }
         self.report.drops = self.network.drops();
+        self.report.duplicated = self.network.duplicated();
         self.report.cpu = clock::thread_cpu();
         self.report.wall = clock::now() - self.report.wall;
         self.report

@@ -135,6 +135,8 @@ def _unsteady(plan: Mapping[str, Any]) -> str:
         parts = f" in bursts of {burst} packets that lose {plan['loss_in_burst']:g}"
     if jitter_ms := plan.get("jitter", 0):
         parts += f", jitter {jitter_ms:g} ms{' that reorders' if plan['reorder'] else ''}"
+    if share := plan.get("duplicate", 0):
+        parts += f", {share:g} twice"
     return parts
 
 

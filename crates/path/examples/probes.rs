@@ -1,0 +1,38 @@
+//! Sends probes over a path on a virtual clock, to an end that sends each back at once.
+//!
+//! `cargo run -p firstflight-path --example probes -- PATH_JSON COUNT GAP_US` prints a line per arrival, in order:
+//! the probe's number and its round-trip time, ns. `scripts/link_check.py` compares them with the lab's.
+#![expect(clippy::print_stdout, reason = "that is what it is for")]
+
+use std::error::Error;
+
+use firstflight_path::{Direction, Network, PathConfig};
+
+/// A datagram of 100 bytes with its IP and UDP headers.
+const BYTES: u32 = 128;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [path, count, gap_us] = arguments.as_slice() else {
+        return Err("give PATH_JSON COUNT GAP_US".into());
+    };
+    let config: PathConfig = serde_json::from_str(path)?;
+    let (count, gap): (u64, u64) = (count.parse()?, gap_us.parse::<u64>()? * 1_000);
+    let mut network = Network::new(&config)?;
+    for probe in 0..count {
+        echo(&mut network, probe * gap, gap);
+        network.send(probe * gap, Direction::Up, 0, BYTES, probe);
+    }
+    echo(&mut network, u64::MAX, gap);
+    Ok(())
+}
+
+/// Delivers what is due before `now`: at the far end it goes back, here it is printed.
+fn echo(network: &mut Network<u64>, now: u64, gap: u64) {
+    while let Some((at, direction, probe)) = network.deliver(now) {
+        match direction {
+            Direction::Up => drop(network.send(at, Direction::Down, 0, BYTES, probe)),
+            Direction::Down => println!("{probe} {}", at - probe * gap),
+        }
+    }
+}
