@@ -5,6 +5,7 @@
 //! dies, and everything in it goes with it. This is the only crate that touches the operating system.
 
 pub mod calibrate;
+pub mod check;
 pub mod client;
 pub mod clock;
 pub mod doctor;

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use firstflight_lab::calibrate::{self, Calibration, Probes};
+use firstflight_lab::check::{self, CheckJob, NamedServer};
 use firstflight_lab::exec::{ExecJob, Terminal};
 use firstflight_lab::job::{Client, Job, Record};
 use firstflight_lab::sandbox::{self, Side};
@@ -21,6 +22,12 @@ fn main() -> ExitCode {
         "load" => in_lab(|realtime| answer(&load(realtime)?)),
         "exec" => return exec(),
         "calibrate" => in_lab(|realtime| answer(&Calibration::from_json(&tethered_job()?)?.run(realtime)?)),
+        "check" => in_lab(|_| answer(&CheckJob::from_json(&tethered_job()?)?.run()?)),
+        "check-rows" => answer(&serde_json::json!({ "rows": check::rows().collect::<Vec<_>>() })).map(Some),
+        "try-server" => in_lab(|_| {
+            check::try_server(&NamedServer::from_json(&tethered_job()?)?)?;
+            Ok("{}".to_owned())
+        }),
         "floor" => in_lab(|_| answer(&calibrate::floor(tethered_probes()?)?)),
         "try-namespaces" => in_lab(|_| Ok(String::new())),
         "doctor" => {
@@ -29,7 +36,7 @@ fn main() -> ExitCode {
         "--version" => Ok(Some(format!("firstflight-lab {}", env!("CARGO_PKG_VERSION")))),
         _ => Err(LabError::new(
             format!("'{command}' is not a job"),
-            "use `firstflight run`; this program is its laboratory (load, calibrate, doctor)",
+            "use `firstflight run`; this program is its laboratory (load, calibrate, check, doctor)",
         )),
     };
     match answer {

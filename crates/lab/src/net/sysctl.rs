@@ -12,7 +12,7 @@ use crate::LabError;
 /// [`LabError`] naming the setting the kernel refuses.
 pub fn set_client_sysctls(tfo: bool) -> Result<(), LabError> {
     set_common()?;
-    set("tcp_fastopen", if tfo { "1" } else { "0" })
+    set_sysctl("tcp_fastopen", if tfo { "1" } else { "0" })
 }
 
 /// Settings of the servers: TFO is always on offer; the client decides.
@@ -21,17 +21,21 @@ pub fn set_client_sysctls(tfo: bool) -> Result<(), LabError> {
 /// [`LabError`] naming the setting the kernel refuses.
 pub fn set_server_sysctls() -> Result<(), LabError> {
     set_common()?;
-    set("tcp_fastopen", "2")
+    set_sysctl("tcp_fastopen", "2")
 }
 
 fn set_common() -> Result<(), LabError> {
     // Keeps cookies but neither cwnd nor RTT between connections: a warm cookie must not also mean a warm
     // congestion window.
-    set("tcp_no_metrics_save", "1")?;
-    set("tcp_fastopen_blackhole_timeout_sec", "0")
+    set_sysctl("tcp_no_metrics_save", "1")?;
+    set_sysctl("tcp_fastopen_blackhole_timeout_sec", "0")
 }
 
-fn set(name: &str, value: &str) -> Result<(), LabError> {
+/// Sets one of `net.ipv4` in the calling thread's network namespace.
+///
+/// # Errors
+/// [`LabError`] naming the setting the kernel refuses.
+pub fn set_sysctl(name: &str, value: &str) -> Result<(), LabError> {
     let path = format!("/proc/sys/net/ipv4/{name}");
     fs::write(&path, value).map_err(|error| LabError::system(&format!("setting {path} to {value}"), error))
 }

@@ -23,7 +23,7 @@ pub struct Capture {
 
 impl Capture {
     /// Keeps a packet seen at `now`, ns.
-    pub(super) fn keep(&mut self, now: u64, packet: &[u8]) {
+    pub(crate) fn keep(&mut self, now: u64, packet: &[u8]) {
         self.packets.push((now, packet.to_vec()));
     }
 

@@ -1,0 +1,92 @@
+//! Our own server for server rows: it answers any request, and says what it heard.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use crate::witness::TcpInfo;
+
+/// What is answered to `/large`, more than any initial window; anything else gets a short answer.
+const LARGE_BYTES: usize = 100_000;
+const SHORT: &[u8] = b"HTTP/1.0 200 OK\r\n\r\nhello";
+
+/// A server that may be told when to accept, and to stop listening.
+#[derive(Debug)]
+pub(super) struct App {
+    listener: Option<TcpListener>,
+    heard: Arc<Mutex<Vec<Heard>>>,
+}
+
+/// A request that was served.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Heard {
+    /// Whether its socket says that it came in the SYN.
+    pub(super) in_syn: bool,
+}
+
+impl App {
+    /// A server that does not accept yet.
+    pub(super) fn new(listener: TcpListener) -> Self {
+        Self {
+            listener: Some(listener),
+            heard: Arc::default(),
+        }
+    }
+
+    /// From now on everybody is served.
+    pub(super) fn accept(&mut self) -> io::Result<()> {
+        let Some(listener) = &self.listener else {
+            return Ok(());
+        };
+        let listener = listener.try_clone()?;
+        let heard = Arc::clone(&self.heard);
+        thread::spawn(move || {
+            while let Ok((stream, _)) = listener.accept() {
+                let heard = Arc::clone(&heard);
+                // A client that hangs up in the middle is the client's business.
+                thread::spawn(move || serve(stream, &heard));
+            }
+        });
+        Ok(())
+    }
+
+    /// The listening socket, unless it was closed.
+    pub(super) fn listener(&self) -> Option<&TcpListener> {
+        self.listener.as_ref()
+    }
+
+    /// Stops listening; has no effect on a server that accepts already.
+    pub(super) fn close(&mut self) {
+        self.listener = None;
+    }
+
+    /// What was served so far.
+    pub(super) fn heard(&self) -> Vec<Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn serve(mut stream: TcpStream, heard: &Mutex<Vec<Heard>>) -> io::Result<()> {
+    let in_syn = TcpInfo::of(&stream)?.syn_data;
+    let mut request = Vec::new();
+    let mut chunk = [0; 4_096];
+    while !request.ends_with(b"\r\n\r\n") {
+        match stream.read(&mut chunk)? {
+            0 => return Ok(()),
+            length => request.extend_from_slice(&chunk[..length]),
+        }
+    }
+    let answer = if request.starts_with(b"GET /large ") {
+        [SHORT, &vec![b'.'; LARGE_BYTES]].concat()
+    } else {
+        SHORT.to_vec()
+    };
+    heard
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push(Heard { in_syn });
+    stream.write_all(&answer)?;
+    while stream.read(&mut chunk)? > 0 {}
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! `check`: RFC 7413 as a list of experiments, each with its own verdict and capture.
+//!
+//! Each row has a lab of its own with one wire: at one end this kernel, as client or as server, at the other a
+//! script that writes and reads single packets, as packetdrill does. So a row decides what the peer says, to the
+//! last option, and nothing is on the wire that it did not ask for. Not modelled: the path; packets cross at once,
+//! and only the kernel's own timers take time.
+
+mod app;
+mod client;
+mod packet;
+mod program;
+mod row;
+mod rows;
+mod server;
+mod wire;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+pub use program::NamedServer;
+pub use row::{Finding, Level, Row, Verdict};
+pub use wire::Line;
+
+use crate::witness::Counters;
+use crate::{LabError, clock, sandbox};
+use client::ClientStage;
+use row::{Stop, Trial};
+use server::ServerStage;
+use wire::Wire;
+
+/// How long a server may take to answer an ordinary client.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+
+/// One row to be done.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CheckJob {
+    /// Which one.
+    pub row: String,
+    /// The user's server; our own without.
+    #[serde(default)]
+    pub server: Option<NamedServer>,
+    /// Where the packets are kept.
+    #[serde(default)]
+    pub capture: Option<PathBuf>,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Serialize)]
+pub struct RowRecord {
+    /// What was seen, and the verdict.
+    #[serde(flatten)]
+    pub finding: Finding,
+    /// Every packet.
+    pub packets: Vec<Line>,
+    /// What the kernel counted.
+    pub counters: Counters,
+    /// How long it took.
+    pub elapsed_ms: f64,
+}
+
+/// Every row, in the order of the list.
+pub fn rows() -> impl Iterator<Item = &'static Row> {
+    rows::GROUPS.iter().flat_map(|group| group.iter())
+}
+
+impl CheckJob {
+    /// Reads a job.
+    ///
+    /// # Errors
+    /// [`LabError`] naming what is wrong with it.
+    pub fn from_json(text: &str) -> Result<Self, LabError> {
+        serde_json::from_str(text)
+            .map_err(|error| LabError::new(format!("the job: {error}"), "send one line of JSON"))
+    }
+
+    /// Does the row. Call inside a lab, once.
+    ///
+    /// # Errors
+    /// [`LabError`] when the lab or the server cannot be had, or a packet is missing without which nothing can be
+    /// said.
+    pub fn run(&self) -> Result<RowRecord, LabError> {
+        let row = rows().find(|row| row.id == self.row);
+        let row = row.ok_or_else(|| {
+            LabError::new(
+                format!("'{}' is no row", self.row),
+                "firstflight check names them all",
+            )
+        })?;
+        if self.server.is_some() {
+            sandbox::mount_proc();
+        }
+        self.run_row(row)
+    }
+
+    fn run_row(&self, row: &Row) -> Result<RowRecord, LabError> {
+        match row.trial {
+            Trial::Client { run } => {
+                let mut stage = ClientStage::build()?;
+                let begun = Begun::now()?;
+                let found = run(&mut stage);
+                self.record(found, &stage.wire, begun)
+            }
+            Trial::Server { settings, .. } if settings.own && self.server.is_some() => Ok(RowRecord {
+                finding: Finding::not_applicable("It takes a hand in the server, which only ours offers."),
+                packets: Vec::new(),
+                counters: Counters::default(),
+                elapsed_ms: 0.0,
+            }),
+            Trial::Server { settings, run } => {
+                let mut stage = ServerStage::build(&settings, self.server.as_ref())?;
+                let begun = Begun::now()?;
+                let found = run(&mut stage);
+                self.record(found, &stage.wire, begun)
+            }
+        }
+    }
+
+    fn record(&self, found: Result<Finding, Stop>, wire: &Wire, begun: Begun) -> Result<RowRecord, LabError> {
+        if let Some(file) = &self.capture {
+            wire.write(file)?;
+        }
+        let finding = match found {
+            Ok(finding) => finding,
+            Err(Stop::NotApplicable(why)) => Finding::not_applicable(why),
+            Err(Stop::Failed(error)) => return Err(error),
+        };
+        Ok(RowRecord {
+            finding,
+            packets: wire.lines(),
+            counters: Counters::read()?.since(begun.counters),
+            elapsed_ms: (clock::now() - begun.at) as f64 / 1e6,
+        })
+    }
+}
+
+/// Has a server of the user's answer an ordinary client. Call inside a lab, once.
+///
+/// # Errors
+/// [`LabError`] when it cannot be started, does not listen, or does not answer.
+pub fn try_server(named: &NamedServer) -> Result<(), LabError> {
+    sandbox::mount_proc();
+    let mut stage = ServerStage::build(&server::OPEN, Some(named))?;
+    let (syn, syn_ack) = stage.open(&[], &[])?;
+    stage.ack(&syn, &syn_ack, server::REQUEST)?;
+    if stage.data_to(&syn, ANSWER_PATIENCE).is_some() {
+        return Ok(());
+    }
+    Err(LabError::new(
+        format!(
+            "server: it listens on port {} and does not answer GET / in HTTP{}",
+            named.port,
+            stage.said()
+        ),
+        "a server that root starts cannot become another user in here: nginx wants `user root;`",
+    ))
+}
+
+/// How things stood when a row began.
+#[derive(Debug, Clone, Copy)]
+struct Begun {
+    at: u64,
+    counters: Counters,
+}
+
+impl Begun {
+    fn now() -> Result<Self, LabError> {
+        Ok(Self {
+            at: clock::now(),
+            counters: Counters::read()?,
+        })
+    }
+}

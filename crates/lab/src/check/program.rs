@@ -1,0 +1,170 @@
+//! A server program of the user's, in this network namespace.
+
+use std::fs;
+use std::io::{self, Read};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
+use serde::Deserialize;
+
+use crate::{LabError, scheduling};
+
+/// How long a server may take until it listens.
+const PATIENCE: Duration = Duration::from_secs(10);
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// What is quoted of a program's last words, bytes.
+const LAST_WORDS: usize = 500;
+/// `TCP_LISTEN` as `/proc/net/tcp` has it.
+const LISTENING: &str = "0A";
+
+/// How to start it, and where it will listen.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NamedServer {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// Where it listens.
+    pub port: u16,
+}
+
+/// A server that runs. Processes end with the lab.
+#[derive(Debug)]
+pub(super) struct Running {
+    words: Arc<Mutex<Vec<u8>>>,
+}
+
+impl NamedServer {
+    /// Reads its description.
+    ///
+    /// # Errors
+    /// [`LabError`] naming what is wrong with it.
+    pub fn from_json(text: &str) -> Result<Self, LabError> {
+        serde_json::from_str(text)
+            .map_err(|error| LabError::new(format!("the server: {error}"), "send one line of JSON"))
+    }
+
+    /// Starts it, and waits until it listens.
+    pub(super) fn start(&self) -> Result<Running, LabError> {
+        allow_low_ports()?;
+        // A program is an ordinary task, whatever priority built the lab around it.
+        scheduling::become_ordinary();
+        let program = self.argv.first().map_or("", String::as_str);
+        let mut child = Command::new(program)
+            .args(self.argv.iter().skip(1))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| cannot_run(program, &error))?;
+        let running = Running {
+            words: Arc::default(),
+        };
+        running.listen_to(child.stdout.take());
+        running.listen_to(child.stderr.take());
+        self.wait(program, &mut child, &running)?;
+        Ok(running)
+    }
+
+    fn wait(&self, program: &str, child: &mut Child, running: &Running) -> Result<(), LabError> {
+        let port = self.port;
+        let deadline = Instant::now() + PATIENCE;
+        while !listens(port)? {
+            let ended = child
+                .try_wait()
+                .map_err(|error| LabError::system("waiting for the server", error))?;
+            // One that went into the background leaves others behind.
+            let is_over = ended.is_some_and(|status| !status.success() || nobody_left());
+            let what = match ended {
+                Some(status) if is_over => {
+                    let how = status.to_string().replace("exit status:", "exit code");
+                    format!("server: {program} ended with {how} and did not listen on port {port}")
+                }
+                _ if Instant::now() > deadline => {
+                    let seconds = PATIENCE.as_secs();
+                    format!("server: {program} did not listen on port {port} within {seconds} s")
+                }
+                _ => {
+                    thread::sleep(LOOK_AGAIN);
+                    continue;
+                }
+            };
+            return Err(LabError::new(
+                what + &running.said(),
+                "try the command by itself; --port names where it listens",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Running {
+    /// The last of what it said, to be put behind a message.
+    pub(super) fn said(&self) -> String {
+        let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = &words[words.len().saturating_sub(LAST_WORDS)..];
+        let text = String::from_utf8_lossy(last);
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if line.is_empty() {
+            line
+        } else {
+            format!("; it said: {line}")
+        }
+    }
+
+    /// Keeps what comes, so that no pipe fills up.
+    fn listen_to(&self, stream: Option<impl Read + Send + 'static>) {
+        let words = Arc::clone(&self.words);
+        let Some(mut stream) = stream else { return };
+        thread::spawn(move || {
+            let mut chunk = [0; 4_096];
+            while let Ok(length @ 1..) = stream.read(&mut chunk) {
+                let mut words = words.lock().unwrap_or_else(PoisonError::into_inner);
+                words.extend_from_slice(&chunk[..length]);
+            }
+        });
+    }
+}
+
+fn cannot_run(program: &str, error: &io::Error) -> LabError {
+    LabError::new(
+        format!("server: cannot run {program}: {error}"),
+        "name a program that is installed, or its path",
+    )
+}
+
+/// An ordinary user's server may listen where it likes in here.
+fn allow_low_ports() -> Result<(), LabError> {
+    crate::net::set_sysctl("ip_unprivileged_port_start", "0")
+}
+
+/// Whether somebody listens on `port` in this network namespace.
+fn listens(port: u16) -> Result<bool, LabError> {
+    let suffix = format!(":{port:04X}");
+    for table in ["tcp", "tcp6"] {
+        let path = format!("/proc/thread-self/net/{table}");
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            // A kernel without IPv6.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(LabError::system(&format!("reading {path}"), error)),
+        };
+        let found = text.lines().skip(1).any(|line| {
+            let mut words = line.split_whitespace().skip(1);
+            let local = words.next().unwrap_or_default();
+            local.ends_with(&suffix) && words.nth(1) == Some(LISTENING)
+        });
+        if found {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether this process, the first of its PID namespace, is the only one.
+fn nobody_left() -> bool {
+    kill(Pid::from_raw(-1), None).is_err()
+}

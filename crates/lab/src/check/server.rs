@@ -1,0 +1,195 @@
+//! The stage of server rows: a server on this kernel, our own or the user's; a script is all its clients.
+
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
+use std::time::Duration;
+
+use super::app::App;
+use super::packet::{self, Packet};
+use super::program::{NamedServer, Running};
+use super::row::Stop;
+use super::wire::{SOON, Wire};
+use crate::LabError;
+use crate::net::{self, Side, bring_loopback_up};
+
+/// The client that most rows are, and one at another address.
+pub(super) const CLIENT: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 9);
+pub(super) const STRANGER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 77);
+/// A request.
+pub(super) const REQUEST: &[u8] = b"GET / HTTP/1.0\r\nHost: www.example.org\r\n\r\n";
+/// What clients of the script announce.
+pub(super) const MSS: u16 = 1_460;
+
+const ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 1);
+const PORT: u16 = 80;
+
+/// How a row wants its server. What is of our own server only says so: a user's program is as it is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Settings {
+    /// `net.ipv4.tcp_fastopen` of the namespace; the kernel's default without.
+    pub(super) sysctl: Option<&'static str>,
+    /// Pending Fast Open requests that our own server allows; it does not ask for Fast Open without.
+    pub(super) pending: Option<u32>,
+    /// Whether our own server accepts from the start.
+    pub(super) accepts: bool,
+    /// Whether the row needs our own server.
+    pub(super) own: bool,
+}
+
+/// Fast Open is on, everybody is served.
+pub(super) const OPEN: Settings = Settings {
+    sysctl: Some("3"),
+    pending: Some(64),
+    accepts: true,
+    own: false,
+};
+
+/// A server with its one wire.
+pub(super) struct ServerStage {
+    pub(super) wire: Wire,
+    /// Where the server is.
+    pub(super) server: SocketAddrV4,
+    /// Our own server; `None` if it is the user's.
+    pub(super) app: Option<App>,
+    /// Ends with the stage.
+    running: Option<Running>,
+    next_port: u16,
+}
+
+impl ServerStage {
+    /// Sets up this network namespace and starts the server in it.
+    pub(super) fn build(settings: &Settings, named: Option<&NamedServer>) -> Result<Self, LabError> {
+        bring_loopback_up(Side::Servers)?;
+        if let Some(value) = settings.sysctl {
+            net::set_sysctl("tcp_fastopen", value)?;
+        }
+        let wire = Wire::open(Side::Servers)?;
+        let (app, running, port) = match named {
+            Some(named) => (None, Some(named.start()?), named.port),
+            None => (Some(own(settings)?), None, PORT),
+        };
+        Ok(Self {
+            wire,
+            server: SocketAddrV4::new(ADDRESS, port),
+            app,
+            running,
+            next_port: 40_000,
+        })
+    }
+
+    /// Our own server.
+    pub(super) fn own(&mut self) -> Result<&mut App, Stop> {
+        let missing =
+            || Stop::NotApplicable("It takes a hand in the server, which only ours offers.".to_owned());
+        self.app.as_mut().ok_or_else(missing)
+    }
+
+    /// A SYN from the client, from a port of its own.
+    pub(super) fn syn(&mut self, options: &[u8], data: &[u8]) -> Result<Packet, LabError> {
+        self.syn_from(CLIENT, options, data)
+    }
+
+    /// A SYN from any address.
+    pub(super) fn syn_from(
+        &mut self,
+        address: Ipv4Addr,
+        options: &[u8],
+        data: &[u8],
+    ) -> Result<Packet, LabError> {
+        self.next_port += 1;
+        let source = SocketAddrV4::new(address, self.next_port);
+        let options = [&packet::mss(MSS), options].concat();
+        let syn = Packet::syn(
+            source,
+            self.server,
+            u32::from(self.next_port) << 12,
+            &options,
+            data,
+        );
+        self.wire.send(&syn)?;
+        Ok(syn)
+    }
+
+    /// The server's answer to a SYN.
+    pub(super) fn syn_ack(&mut self, syn: &Packet) -> Result<Packet, LabError> {
+        let client = syn.source;
+        self.wire.expect("SYN-ACK", SOON, |packet| {
+            packet.destination == client && packet.name() == "SYN-ACK"
+        })
+    }
+
+    /// A SYN and its answer.
+    pub(super) fn open(&mut self, options: &[u8], data: &[u8]) -> Result<(Packet, Packet), LabError> {
+        let syn = self.syn(options, data)?;
+        let syn_ack = self.syn_ack(&syn)?;
+        Ok((syn, syn_ack))
+    }
+
+    /// The next segment to a client.
+    pub(super) fn next_to(&mut self, syn: &Packet, patience: Duration) -> Option<Packet> {
+        let client = syn.source;
+        self.wire.wait(patience, |packet| packet.destination == client)
+    }
+
+    /// The next data to a client.
+    pub(super) fn data_to(&mut self, syn: &Packet, patience: Duration) -> Option<Packet> {
+        let client = syn.source;
+        self.wire.wait(patience, |packet| {
+            packet.destination == client && !packet.flags.syn && !packet.payload.is_empty()
+        })
+    }
+
+    /// The client's acknowledgment of everything up to a segment of the server's, with data if there is some.
+    pub(super) fn ack(&mut self, syn: &Packet, seen: &Packet, data: &[u8]) -> Result<Packet, LabError> {
+        // What the server did not take of the SYN's data goes again from where it stopped.
+        let next = seen.acknowledgment;
+        let mut ack = seen.reply(next, seen.end());
+        ack.source = syn.source;
+        ack.payload = data.to_vec();
+        self.wire.send(&ack)?;
+        Ok(ack)
+    }
+
+    /// The client gives up.
+    pub(super) fn reset(&mut self, seen: &Packet) -> Result<(), LabError> {
+        let mut reset = seen.reply(seen.acknowledgment, seen.end());
+        reset.flags.rst = true;
+        self.wire.send(&reset)
+    }
+
+    /// What the server answers to a request for a cookie, `None` without one; the connection is given up.
+    pub(super) fn ask_for_cookie(&mut self, address: Ipv4Addr) -> Result<Option<Vec<u8>>, LabError> {
+        let syn = self.syn_from(address, &packet::fast_open(&[]), &[])?;
+        let syn_ack = self.syn_ack(&syn)?;
+        self.reset(&syn_ack)?;
+        Ok(syn_ack.cookie().map(<[u8]>::to_vec))
+    }
+
+    /// A cookie of the server's for the client; without one the row is not applicable.
+    pub(super) fn cookie(&mut self) -> Result<Vec<u8>, Stop> {
+        let given = self.ask_for_cookie(CLIENT)?;
+        given.ok_or_else(|| Stop::NotApplicable("The server gives no cookie: Fast Open is off.".to_owned()))
+    }
+
+    /// The option with a cookie of the server's.
+    pub(super) fn ticket(&mut self) -> Result<Vec<u8>, Stop> {
+        self.cookie().map(|cookie| packet::fast_open(&cookie))
+    }
+
+    /// What the user's server has said so far, to be put behind a message.
+    pub(super) fn said(&self) -> String {
+        self.running.as_ref().map(Running::said).unwrap_or_default()
+    }
+}
+
+fn own(settings: &Settings) -> Result<App, LabError> {
+    let failed = |error: std::io::Error| LabError::system("starting the server", error);
+    let listener = TcpListener::bind((ADDRESS, PORT)).map_err(failed)?;
+    if let Some(pending) = settings.pending {
+        net::set_tcp_option(&listener, net::TCP_FASTOPEN, &pending).map_err(failed)?;
+    }
+    let mut app = App::new(listener);
+    if settings.accepts {
+        app.accept().map_err(failed)?;
+    }
+    Ok(app)
+}

@@ -1,0 +1,223 @@
+//! The wire of a check: the kernel at one end, the script at the other. Every packet is kept.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::io::{self, Read, Write};
+use std::net::SocketAddrV4;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use serde::Serialize;
+
+use super::packet::Packet;
+use crate::net::{Offload, Side, Transport, Tun, VNET_HEADER_BYTES};
+use crate::relay::Capture;
+use crate::{LabError, clock};
+
+/// How long a kernel may take for what it does at once.
+pub(super) const SOON: Duration = Duration::from_secs(2);
+/// How long nothing must have come before we say that nothing comes.
+pub(super) const SILENCE: Duration = Duration::from_millis(250);
+
+/// A device of the kernel's, whose other end the script holds.
+#[derive(Debug)]
+pub(super) struct Wire {
+    tun: Tun,
+    kernel: Side,
+    capture: Capture,
+    seen: Vec<Seen>,
+    started: u64,
+}
+
+/// A packet that crossed.
+#[derive(Debug)]
+struct Seen {
+    /// When, ns since the check began.
+    at: u64,
+    from: Side,
+    /// `None` for one that is not TCP.
+    packet: Option<Packet>,
+}
+
+/// The same for readers.
+#[derive(Debug, Clone, Serialize)]
+pub struct Line {
+    /// When, ms since the check began.
+    pub at_ms: f64,
+    /// `client` or `server`.
+    pub from: &'static str,
+    /// What it was. Numbers count from each side's first.
+    pub text: String,
+}
+
+impl Wire {
+    /// Opens the device in this network namespace, where the kernel is the `kernel` side.
+    pub(super) fn open(kernel: Side) -> Result<Self, LabError> {
+        Ok(Self {
+            tun: Tun::open(kernel, Offload::None, &Transport::default())?,
+            kernel,
+            capture: Capture::default(),
+            seen: Vec::new(),
+            started: clock::now(),
+        })
+    }
+
+    /// The kernel's segments so far.
+    pub(super) fn kernels(&self) -> impl Iterator<Item = &Packet> {
+        let theirs = self.seen.iter().filter(|seen| seen.from == self.kernel);
+        theirs.filter_map(|seen| seen.packet.as_ref())
+    }
+
+    /// Gives the kernel a segment.
+    pub(super) fn send(&mut self, packet: &Packet) -> Result<(), LabError> {
+        let bytes = packet.bytes();
+        let bytes = bytes.ok_or_else(|| LabError::new("the segment's options do not fit", ""))?;
+        self.send_raw(&bytes)
+    }
+
+    /// Gives the kernel an IPv4 packet.
+    pub(super) fn send_raw(&mut self, bytes: &[u8]) -> Result<(), LabError> {
+        self.keep(other(self.kernel), bytes);
+        let framed = [&[0; VNET_HEADER_BYTES], bytes].concat();
+        let written = (&mut self.tun.file()).write(&framed);
+        written
+            .map(drop)
+            .map_err(|error| LabError::system("writing to the TUN device", error))
+    }
+
+    /// The next segment of the kernel's that fits, others passed over; `None` when none comes in time.
+    pub(super) fn wait(&mut self, patience: Duration, fits: impl Fn(&Packet) -> bool) -> Option<Packet> {
+        let deadline = Instant::now() + patience;
+        loop {
+            while let Ok(packet) = self.read() {
+                if let Some(packet) = packet.filter(&fits) {
+                    return Some(packet);
+                }
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            // Rounded up: a wait of no time at all would go round and round.
+            let timeout = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
+            // An interrupted wait only means looking again.
+            let _ = poll(
+                &mut [PollFd::new(self.tun.file().as_fd(), PollFlags::POLLIN)],
+                timeout,
+            );
+        }
+    }
+
+    /// The same; an error says what did not come.
+    pub(super) fn expect(
+        &mut self,
+        what: &str,
+        patience: Duration,
+        fits: impl Fn(&Packet) -> bool,
+    ) -> Result<Packet, LabError> {
+        self.wait(patience, fits).ok_or_else(|| missing(what, patience))
+    }
+
+    /// Everything that comes until nothing has come for `silence`.
+    pub(super) fn drain(&mut self, silence: Duration) -> Vec<Packet> {
+        let mut packets = Vec::new();
+        while let Some(packet) = self.wait(silence, |_| true) {
+            packets.push(packet);
+        }
+        packets
+    }
+
+    /// Writes everything to a file.
+    pub(super) fn write(&self, file: &Path) -> Result<(), LabError> {
+        self.capture.write(file)
+    }
+
+    /// Everything, for readers.
+    pub(super) fn lines(&self) -> Vec<Line> {
+        let mut first = HashMap::new();
+        self.seen.iter().map(|seen| line(seen, &mut first)).collect()
+    }
+
+    /// What the kernel has sent, `None` for what is not TCP; an error when nothing waits.
+    fn read(&mut self) -> io::Result<Option<Packet>> {
+        let mut buffer = [0; 2_048];
+        let length = (&mut self.tun.file()).read(&mut buffer)?;
+        let bytes = buffer.get(VNET_HEADER_BYTES..length).unwrap_or_default();
+        // IPv6 introduces itself to the neighbours.
+        if bytes.first().is_none_or(|byte| byte >> 4 != 4) {
+            return Ok(None);
+        }
+        self.keep(self.kernel, bytes);
+        Ok(Packet::parse(bytes))
+    }
+
+    fn keep(&mut self, from: Side, bytes: &[u8]) {
+        let now = clock::now();
+        self.capture.keep(now, bytes);
+        self.seen.push(Seen {
+            at: now - self.started,
+            from,
+            packet: Packet::parse(bytes),
+        });
+    }
+}
+
+/// What to say of a packet that did not come.
+pub(super) fn missing(what: &str, patience: Duration) -> LabError {
+    LabError::new(
+        format!("no {what} came within {:.1} s", patience.as_secs_f64()),
+        "look at the capture",
+    )
+}
+
+fn other(side: Side) -> Side {
+    match side {
+        Side::Client => Side::Servers,
+        Side::Servers => Side::Client,
+    }
+}
+
+type Flow = (SocketAddrV4, SocketAddrV4);
+
+fn line(seen: &Seen, first: &mut HashMap<Flow, u32>) -> Line {
+    let text = match &seen.packet {
+        None => "ICMP".to_owned(),
+        Some(packet) => describe(packet, first),
+    };
+    Line {
+        at_ms: seen.at as f64 / 1e6,
+        from: match seen.from {
+            Side::Client => "client",
+            Side::Servers => "server",
+        },
+        text,
+    }
+}
+
+fn describe(packet: &Packet, first: &mut HashMap<Flow, u32>) -> String {
+    let (source, destination) = (packet.source, packet.destination);
+    if packet.flags.syn {
+        first.insert((source, destination), packet.sequence);
+    }
+    let mut text = packet.name().to_owned();
+    for (name, cookie) in [
+        ("cookie", packet.cookie()),
+        ("experimental cookie", packet.experimental_cookie()),
+    ] {
+        match cookie {
+            Some([]) => drop(write!(text, ", asks for a {name}")),
+            Some(cookie) => drop(write!(text, ", {name} of {} B", cookie.len())),
+            None => {}
+        }
+    }
+    if !packet.payload.is_empty() {
+        let _ = write!(text, ", {} B of data", packet.payload.len());
+    }
+    let begun = first.get(&(destination, source)).filter(|_| packet.flags.ack);
+    if let Some(begun) = begun {
+        let _ = write!(text, ", ack {}", packet.acknowledgment.wrapping_sub(*begun));
+    }
+    text + &format!(" ({source} > {destination})")
+}

@@ -1,0 +1,96 @@
+"""RFC 7413 as a list of experiments: each row is done in a laboratory of its own, many side by side."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from firstflight.engines.lab import Lab
+from firstflight.errors import LabError
+
+_ROW_S = 120.0
+"""After this a laboratory is killed; its waits are shorter."""
+_SERVER_S = 30.0
+
+NOT_JUDGED = "not judged"
+"""Verdict of a row that could not be done; the others are the laboratory's."""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server program of the user's: the command, and the port that it listens on."""
+
+    argv: Sequence[str]
+    port: int
+
+
+class Checker:
+    """Does rows of the list."""
+
+    def __init__(self) -> None:
+        self._lab = Lab()
+
+    def rows(self) -> list[Row]:
+        """The list: `id`, `side`, `level`, `section`, `behaviour`, `done` of every row, in order."""
+        rows: list[Row] = self._lab.ask("check-rows", timeout_s=_SERVER_S)["rows"]
+        return rows
+
+    def try_server(self, server: Server) -> None:
+        """Has a server answer one ordinary request.
+
+        Raises:
+            LabError: It cannot be started, does not listen in time, or does not answer.
+        """
+        self._lab.ask("try-server", asdict(server), timeout_s=_SERVER_S)
+
+    def check(
+        self,
+        rows: Sequence[Row],
+        *,
+        server: Server | None,
+        captures: Path | None,
+        jobs: int,
+        done: Callable[[Row], None],
+    ) -> list[Row]:
+        """Does `rows`, `jobs` at a time.
+
+        Args:
+            rows: Of those that `rows` gives.
+            server: The server to examine; this kernel's client and our own server without.
+            captures: Folder for a capture of each row.
+            jobs: How many at a time.
+            done: Called with each row when it is done, one at a time, in any order.
+
+        Returns:
+            Each row with `verdict`, `seen`, `packets`, `counters`, `elapsed_ms` and `capture`, in order; one
+            that could not be done has the verdict `NOT_JUDGED`, and a `hint`.
+        """
+        pool = ThreadPoolExecutor(jobs)
+        try:
+            futures = [pool.submit(self._check, row, server, captures) for row in rows]
+            for future in as_completed(futures):
+                done(future.result())
+            return [future.result() for future in futures]
+        finally:
+            self._lab.stop()
+            pool.shutdown(cancel_futures=True)
+
+    def _check(self, row: Row, server: Server | None, captures: Path | None) -> Row:
+        if server and row["side"] == "client":
+            why = "Of clients; --server examines a server."
+            return row | {"verdict": "not applicable", "seen": why, "packets": [], "capture": None}
+        file = captures / f"{row['id']}.pcapng" if captures else None
+        job = {
+            "row": row["id"],
+            "server": asdict(server) if server else None,
+            "capture": str(file.absolute()) if file else None,
+        }
+        try:
+            seen = self._lab.ask("check", job, timeout_s=_ROW_S)
+        except LabError as error:
+            seen = {"verdict": NOT_JUDGED, "seen": error.message, "hint": error.hint, "packets": []}
+        kept = file.name if file and file.exists() else None
+        return row | seen | {"capture": kept}

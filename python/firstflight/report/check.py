@@ -1,0 +1,46 @@
+"""``check.html`` and ``check.json``: what came of a check, on a page that needs no network and no script."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from firstflight.report.figures import theme
+from firstflight.report.visible import visible_lines
+from firstflight.results import write_whole
+
+_SIDES = {"client": "Client", "server": "Server"}
+
+
+def write_check(folder: Path, document: dict[str, Any]) -> None:
+    """Writes both.
+
+    Args:
+        folder: Where; captures lie in its folder ``captures``.
+        document: As docs/check.md describes it.
+    """
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    write_whole(folder / "check.json", text.encode() + b"\n")
+    write_whole(folder / "check.html", render_check(document).encode())
+
+
+def render_check(document: dict[str, Any]) -> str:
+    """The page."""
+    environment = Environment(
+        loader=PackageLoader("firstflight.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: visible_lines(value) if type(value) is str else value,
+    )
+    sides = [
+        (side, name, [row for row in document["rows"] if row["side"] == side])
+        for side, name in _SIDES.items()
+    ]
+    return environment.get_template("check.html.j2").render(
+        check=document, sides=[side for side in sides if side[2]], theme=theme
+    )
