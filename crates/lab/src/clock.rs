@@ -18,6 +18,11 @@ pub fn thread_cpu() -> u64 {
     read(ClockId::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// Nanoseconds as milliseconds.
+pub fn ms(nanos: u64) -> f64 {
+    nanos as f64 / 1e6
+}
+
 fn read(clock: ClockId) -> u64 {
     let time = clock_gettime(clock).expect("this clock exists on every Linux");
     time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64

@@ -17,7 +17,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use crate::client::{connect, tls_config};
 use crate::net::{self, AddressPlan, CLIENT, Offload, SERVICES, Side, Transport, Tun};
 use crate::origin::{
-    Answers, Authority, ECHO_PORT, Log, Matching, SINK_PORT, Served, Servers, ServersConfig,
+    Answers, Authority, ECHO_PORT, Log, Matching, SINK_PORT, Served, Servers, ServersConfig, Waiting,
 };
 use crate::relay::{Keep, Relay, RelayReport, Wire};
 use crate::witness::Counters;
@@ -87,6 +87,7 @@ impl Lab {
             keep_alive: config.keep_alive,
             transport: config.transport.clone(),
             offload,
+            waiting: Waiting::default(),
         })?;
         let wire = Wire {
             client,

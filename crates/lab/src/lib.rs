@@ -18,6 +18,7 @@ pub mod origin;
 pub mod relay;
 pub mod sandbox;
 pub mod scheduling;
+pub mod stress;
 pub mod tether;
 pub mod witness;
 

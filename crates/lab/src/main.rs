@@ -9,6 +9,7 @@ use firstflight_lab::check::{self, CheckJob, NamedServer};
 use firstflight_lab::exec::{ExecJob, Terminal};
 use firstflight_lab::job::{Client, Job, Record};
 use firstflight_lab::sandbox::{self, Side};
+use firstflight_lab::stress::{StressJob, StressRecord};
 use firstflight_lab::tether::{self, Tether};
 use firstflight_lab::{LabError, doctor};
 use serde::Serialize;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
             check::try_server(&NamedServer::from_json(&tethered_job()?)?)?;
             Ok("{}".to_owned())
         }),
+        "stress" => in_lab(|_| answer(&stress()?)),
         "floor" => in_lab(|_| answer(&calibrate::floor(tethered_probes()?)?)),
         "try-namespaces" => in_lab(|_| Ok(String::new())),
         "doctor" => {
@@ -105,6 +107,13 @@ fn exec() -> ExitCode {
     // Whoever reads it finds nothing there if it cannot be written, and says so.
     let _ = tether::take(answer).map(|answer| File::from(answer).write_all(text.as_bytes()));
     ExitCode::from(code)
+}
+
+fn stress() -> Result<StressRecord, LabError> {
+    let job = StressJob::from_json(&tethered_job()?)?;
+    // A program's files must not land in the host's shared memory.
+    sandbox::mount_scratch()?;
+    job.run()
 }
 
 fn tethered_job() -> Result<String, LabError> {

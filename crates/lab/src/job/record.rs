@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::command::Report;
 use super::{Job, RelaySummary};
 use crate::client::Loaded;
+use crate::clock::ms;
 use crate::exec::Traffic;
 use crate::ledger::{Cookie, Entry};
 use crate::origin::Matching;
@@ -222,10 +223,6 @@ fn connections(job: &Job, loaded: &Loaded, statements: &[Statement]) -> Vec<Conn
         ))
     });
     rows.collect()
-}
-
-fn ms(nanos: u64) -> f64 {
-    nanos as f64 / 1e6
 }
 
 /// From `started` to `at`, ms; negative for what was before.

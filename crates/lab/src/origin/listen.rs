@@ -21,24 +21,40 @@ use super::log::{Answered, Conversation, Log};
 use super::{respond, timer};
 use crate::{LabError, net};
 
-/// Connections that may wait to be accepted, and Fast Open requests that may be pending (RFC 7413, section 5.1).
-const BACKLOG: u32 = 4_096;
+/// How many a listener lets wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waiting {
+    /// Connections that nobody has accepted yet, and SYNs whose handshake is not done.
+    pub backlog: u32,
+    /// Fast Open requests whose handshake is not done (RFC 7413, section 5.1); none switches Fast Open off.
+    pub fast_open: u32,
+}
+
+impl Default for Waiting {
+    /// More than any page needs.
+    fn default() -> Self {
+        Self {
+            backlog: 4_096,
+            fast_open: 4_096,
+        }
+    }
+}
 
 /// HTTP/2 and HTTP/1.1 as TLS names them (RFC 7301, section 6).
 pub(super) const HTTP2: &[u8] = b"h2";
 pub(super) const HTTP1: &[u8] = b"http/1.1";
 
 /// Opens a listener that offers Fast Open with a key of its own.
-pub(super) fn listen(address: Ipv4Addr, port: u16) -> Result<TcpListener, LabError> {
+pub(super) fn listen(address: Ipv4Addr, port: u16, waiting: Waiting) -> Result<TcpListener, LabError> {
     let tried = format!("listening on {address}:{port}");
     let failed = |error: std::io::Error| LabError::system(&tried, error);
     let socket = TcpSocket::new_v4().map_err(failed)?;
     socket
         .bind(SocketAddrV4::new(address, port).into())
         .map_err(failed)?;
-    net::set_tcp_option(&socket, net::TCP_FASTOPEN, &BACKLOG).map_err(failed)?;
+    net::set_tcp_option(&socket, net::TCP_FASTOPEN, &waiting.fast_open).map_err(failed)?;
     net::set_tcp_option(&socket, net::TCP_FASTOPEN_KEY, &key(address, 0)).map_err(failed)?;
-    socket.listen(BACKLOG).map_err(failed)
+    socket.listen(waiting.backlog).map_err(failed)
 }
 
 /// Gives a listener another key: the cookies that it made so far are stale.

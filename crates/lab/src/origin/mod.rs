@@ -16,6 +16,7 @@ mod world;
 pub use answer::HeaderFields;
 pub use answers::{Answers, Bodies, Headers, Matching, Served};
 pub use authority::Authority;
+pub use listen::Waiting;
 pub use log::{Conversation, Exchange, Log};
 pub use services::{ECHO_PORT, SINK_PORT, SOURCE_PORT};
 pub use world::{Servers, ServersConfig};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
 
-use super::listen::listen;
+use super::listen::{Waiting, listen};
 use super::log::Log;
 use crate::LabError;
 use crate::net::SERVICES;
@@ -42,7 +42,7 @@ pub(super) async fn start(log: &Arc<Log>) -> Result<(), LabError> {
         let mut datagram = vec![0; 65_536];
         while sink.recv(&mut datagram).await.is_ok() {}
     });
-    let source = listen(SERVICES, SOURCE_PORT)?;
+    let source = listen(SERVICES, SOURCE_PORT, Waiting::default())?;
     let (log, sinks_log) = (Arc::clone(log), Arc::clone(log));
     tokio::spawn(async move {
         loop {
@@ -55,7 +55,7 @@ pub(super) async fn start(log: &Arc<Log>) -> Result<(), LabError> {
             }
         }
     });
-    let sink = listen(SERVICES, SINK_PORT)?;
+    let sink = listen(SERVICES, SINK_PORT, Waiting::default())?;
     tokio::spawn(async move {
         loop {
             if let Ok(accepted) = sink.accept().await {

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 
 use super::answers::Answers;
 use super::authority::Authority;
-use super::listen::{HTTP1, HTTP2};
+use super::listen::{HTTP1, HTTP2, Waiting};
 use super::log::Log;
 use super::{listen, services};
 use crate::net::{self, AddressPlan, Offload, Side, Transport, Tun};
@@ -32,6 +32,8 @@ pub struct ServersConfig {
     pub transport: Transport,
     /// What the kernel leaves to the relay.
     pub offload: Offload,
+    /// How many may wait at each listener.
+    pub waiting: Waiting,
 }
 
 /// Running servers. They end with the process.
@@ -41,7 +43,7 @@ pub struct Servers {
 
 /// What servers can be asked for, and where the answer goes.
 enum Ask {
-    Counters(mpsc::Sender<Result<Counters, LabError>>),
+    Work(Box<dyn FnOnce() + Send>),
     OtherKeys(mpsc::Sender<Result<(), LabError>>),
 }
 
@@ -69,7 +71,18 @@ impl Servers {
     /// # Errors
     /// [`LabError`] when they cannot be read.
     pub fn counters(&self) -> Result<Counters, LabError> {
-        self.ask(Ask::Counters)
+        self.inside(Counters::read)
+    }
+
+    /// Does something on the servers' thread, in their namespace.
+    ///
+    /// # Errors
+    /// What the work itself says.
+    pub fn inside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, LabError> + Send + 'static,
+    ) -> Result<T, LabError> {
+        self.ask(|answer| Ask::Work(Box::new(move || drop(answer.send(work())))))
     }
 
     /// Makes every cookie of every origin stale.
@@ -109,7 +122,7 @@ fn run(config: ServersConfig, ready: &mpsc::Sender<Result<Tun, LabError>>, mut a
         };
         while let Some(ask) = asked.recv().await {
             match ask {
-                Ask::Counters(answer) => drop(answer.send(Counters::read())),
+                Ask::Work(work) => work(),
                 Ask::OtherKeys(answer) => {
                     let changed = listeners
                         .iter()
@@ -132,7 +145,7 @@ async fn set_up(config: ServersConfig) -> Result<(Tun, Vec<Arc<TcpListener>>), L
         let Some(address) = config.addresses.address(&origin.host) else {
             continue;
         };
-        let listener = Arc::new(listen::listen(address, origin.port)?);
+        let listener = Arc::new(listen::listen(address, origin.port, config.waiting)?);
         listeners.push(Arc::clone(&listener));
         let server = listen::Server {
             origin: origin.clone(),

@@ -17,3 +17,6 @@ pub use capture::Capture;
 pub use lateness::{Lateness, LatenessSummary};
 pub use packet::Segment;
 pub use run::{Keep, Relay, RelayReport, Wire};
+
+pub(crate) use pace::{Pace, Rest};
+pub(crate) use packet::{OPTION_FAST_OPEN, cookie};

@@ -25,7 +25,7 @@ const FEW_PACKETS: u64 = 50;
 
 /// How the relay rests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rest {
+pub(crate) enum Rest {
     /// Not at all: a packet is due in a moment.
     Watch,
     /// Until a packet comes, or at most so long, ns.
@@ -36,7 +36,7 @@ pub(super) enum Rest {
 
 /// The allowances.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     watch: u64,
     wakes: u64,
     /// When both last grew.
@@ -54,7 +54,7 @@ struct Window {
 
 impl Pace {
     /// How to rest at `now` when the next packet is due at `due`, both ns.
-    pub(super) fn rest(&mut self, now: u64, due: Option<u64>) -> Rest {
+    pub(crate) fn rest(&mut self, now: u64, due: Option<u64>) -> Rest {
         self.settle(now);
         if self.is_napping(now) {
             return Rest::Nap(NAP_NS);
@@ -70,7 +70,7 @@ impl Pace {
     }
 
     /// A packet came, or was delivered.
-    pub(super) fn count(&mut self) {
+    pub(crate) fn count(&mut self) {
         if let Some(window) = &mut self.napping {
             window.packets += 1;
         }

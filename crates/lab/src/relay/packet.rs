@@ -6,7 +6,7 @@ use etherparse::{IpNumber, Ipv4HeaderSlice, TcpHeaderSlice};
 use firstflight_path::TcpFlags;
 
 /// TCP Fast Open option kind (RFC 7413, section 4.1.1).
-pub(super) const OPTION_FAST_OPEN: u8 = 34;
+pub(crate) const OPTION_FAST_OPEN: u8 = 34;
 /// The experimental option and the number in it by which Linux knows Fast Open there (`TCPOPT_FASTOPEN_MAGIC`).
 pub(super) const OPTION_EXPERIMENT: u8 = 254;
 pub(super) const EXPERIMENT_FAST_OPEN: [u8; 2] = [0xf9, 0x89];
@@ -60,7 +60,7 @@ impl Segment {
             },
             payload_bytes: packet.len().checked_sub(headers)? as u32,
             cookie_bytes: if tcp.syn() {
-                cookie_bytes(tcp.options())
+                cookie(tcp.options()).map(<[u8]>::len)
             } else {
                 None
             },
@@ -69,14 +69,15 @@ impl Segment {
     }
 }
 
-fn cookie_bytes(mut options: &[u8]) -> Option<usize> {
+/// The cookie among the options of a SYN; an empty one asks for a cookie.
+pub(crate) fn cookie(mut options: &[u8]) -> Option<&[u8]> {
     loop {
         match *options {
             [1, ref rest @ ..] => options = rest,
             [0, ..] | [] | [_] => return None,
-            [OPTION_FAST_OPEN, length, ..] => return usize::from(length).checked_sub(2),
+            [OPTION_FAST_OPEN, length, ..] => return options.get(2..usize::from(length)),
             [OPTION_EXPERIMENT, length, a, b, ..] if [a, b] == EXPERIMENT_FAST_OPEN => {
-                return usize::from(length).checked_sub(4);
+                return options.get(4..usize::from(length));
             }
             [_, length, ..] => options = options.get(usize::from(length.max(2))..)?,
         }

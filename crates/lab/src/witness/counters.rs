@@ -59,13 +59,7 @@ impl Counters {
     }
 
     fn parse(text: &str) -> Self {
-        let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt:"));
-        let names = lines.next().unwrap_or_default().split_whitespace();
-        let values = lines.next().unwrap_or_default().split_whitespace();
-        let counts: HashMap<&str, u64> = names
-            .zip(values)
-            .filter_map(|(name, value)| Some((name, value.parse().ok()?)))
-            .collect();
+        let counts = tcp_ext(text);
         let count = |name| counts.get(name).copied().unwrap_or_default();
         Self {
             active: count("TCPFastOpenActive"),
@@ -76,6 +70,17 @@ impl Counters {
             cookie_requests: count("TCPFastOpenCookieReqd"),
         }
     }
+}
+
+/// Every counter of `TcpExt` by its name, of the text of `/proc/net/netstat`.
+pub(crate) fn tcp_ext(text: &str) -> HashMap<&str, u64> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt:"));
+    let names = lines.next().unwrap_or_default().split_whitespace();
+    let values = lines.next().unwrap_or_default().split_whitespace();
+    names
+        .zip(values)
+        .filter_map(|(name, value)| Some((name, value.parse().ok()?)))
+        .collect()
 }
 
 #[cfg(test)]

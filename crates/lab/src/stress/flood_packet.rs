@@ -1,0 +1,109 @@
+//! The packets of an attacker, made by hand.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use etherparse::{PacketBuilder, TcpOptionElement};
+
+use crate::LabError;
+use crate::net::VNET_HEADER_BYTES;
+use crate::relay::OPTION_FAST_OPEN;
+
+const TTL: u8 = 64;
+const WINDOW: u16 = 64_240;
+const MSS: u16 = 1_460;
+const WINDOW_SCALE: u8 = 7;
+const NOTHING: u8 = 1;
+
+/// A SYN from `source`, with what `fast_open` says (`None`: no such option) and with `data`, as a TUN device takes
+/// it. Its options are those of Linux, but for the timestamp, which would leave a cookie no room to be aligned.
+pub(super) fn syn(
+    source: SocketAddrV4,
+    server: SocketAddrV4,
+    sequence: u32,
+    fast_open: Option<&[u8]>,
+    data: &[u8],
+) -> Result<Vec<u8>, LabError> {
+    let builder = PacketBuilder::ipv4(source.ip().octets(), server.ip().octets(), TTL)
+        .tcp(source.port(), server.port(), sequence, WINDOW)
+        .syn()
+        .options_raw(&options(fast_open)?)
+        .map_err(|error| impossible(&error))?;
+    let mut packet = vec![0; VNET_HEADER_BYTES];
+    builder
+        .write(&mut packet, data)
+        .map_err(|error| impossible(&error))?;
+    Ok(packet)
+}
+
+/// The reset with which `source` takes back a SYN that had this sequence number and no data.
+pub(super) fn take_back(
+    source: SocketAddrV4,
+    server: SocketAddrV4,
+    sequence: u32,
+) -> Result<Vec<u8>, LabError> {
+    let builder = PacketBuilder::ipv4(source.ip().octets(), server.ip().octets(), TTL)
+        .tcp(source.port(), server.port(), sequence.wrapping_add(1), 0)
+        .rst();
+    let mut packet = vec![0; VNET_HEADER_BYTES];
+    builder
+        .write(&mut packet, &[])
+        .map_err(|error| impossible(&error))?;
+    Ok(packet)
+}
+
+/// An address among those that are neither the client's nor the server's, 198.18.1.0 to 198.18.255.255.
+pub(super) fn stranger(number: u16) -> Ipv4Addr {
+    let [high, low] = (0x100 + number % (u16::MAX - 0xff)).to_be_bytes();
+    Ipv4Addr::new(198, 18, high, low)
+}
+
+fn options(fast_open: Option<&[u8]>) -> Result<Vec<u8>, LabError> {
+    let usual = [
+        TcpOptionElement::MaximumSegmentSize(MSS),
+        TcpOptionElement::SelectiveAcknowledgementPermitted,
+        TcpOptionElement::WindowScale(WINDOW_SCALE),
+    ];
+    let usual = etherparse::TcpOptions::try_from_elements(&usual).map_err(|error| impossible(&error))?;
+    let mut options = usual.as_slice().to_vec();
+    if let Some(cookie) = fast_open {
+        options.extend([OPTION_FAST_OPEN, cookie.len() as u8 + 2]);
+        options.extend(cookie);
+    }
+    options.resize(options.len().next_multiple_of(4), NOTHING);
+    Ok(options)
+}
+
+fn impossible(error: &dyn std::fmt::Display) -> LabError {
+    LabError::new(format!("making a SYN: {error}"), "please report this as a bug")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::relay::Segment;
+
+    const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 19, 0, 1), 80);
+
+    #[test]
+    fn a_syn_says_what_it_was_told_to() {
+        let source = SocketAddrV4::new(stranger(7), 4_000);
+        for (fast_open, length) in [
+            (None, None),
+            (Some(&[][..]), Some(0)),
+            (Some(&[5; 8][..]), Some(8)),
+        ] {
+            let packet = syn(source, SERVER, 1, fast_open, b"GET /").unwrap();
+            let segment = Segment::parse(&packet[VNET_HEADER_BYTES..]).unwrap();
+            assert_eq!((segment.cookie_bytes, segment.payload_bytes), (length, 5));
+            assert_eq!((segment.source.0, segment.flags.syn), (*source.ip(), true));
+        }
+    }
+
+    #[test]
+    fn no_stranger_has_an_address_of_the_lab() {
+        for number in [0, 1, 254, 255, 0xfeff, 0xff00, u16::MAX] {
+            let [.., third, _] = stranger(number).octets();
+            assert_ne!(third, 0, "{number}");
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! What is asked of a server under load, and what came of it. Both are one JSON document.
+
+use std::time::Duration;
+
+use firstflight_loader::Mode;
+use serde::{Deserialize, Serialize};
+
+use super::clients::{self, Failures, Outcome, Plan, Sockets};
+use super::flood::{Flood, FloodJob, Sent};
+use super::kernel::{Kernel, KernelCounters, growth};
+use super::latency::Percentiles;
+use super::meter::{self, Processors, Tasks};
+use super::proof::Proof;
+use super::server::{SERVER, Server, ServerJob, Settings, TARGET, said};
+use super::wire::{Carried, CookieJar, Tally, Wire, lateness};
+use crate::clock::ms;
+use crate::net::{self, Offload, Side, Transport, Tun};
+use crate::origin::Waiting;
+use crate::relay::LatenessSummary;
+use crate::{LabError, clock, scheduling};
+
+/// One measurement.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StressJob {
+    /// Who serves.
+    pub server: ServerJob,
+    /// Whether the clients use Fast Open.
+    pub mode: Mode,
+    /// Clients per second.
+    pub rate: f64,
+    /// How long they come, s.
+    pub seconds: f64,
+    /// How long others come before them, and are not counted, s.
+    pub warm_up: f64,
+    /// When a client gives up, ms.
+    pub timeout_ms: f64,
+    /// Round-trip time, ms.
+    pub rtt_ms: f64,
+    /// Bytes of the object they fetch.
+    pub body_bytes: usize,
+    /// Connections that may wait at the built-in server.
+    pub backlog: u32,
+    /// Fast Open requests that may be pending at the built-in server.
+    pub qlen: u32,
+    /// SYN cookies: 0 never, 1 when the queue is full, 2 always.
+    pub syn_cookies: u8,
+    /// What else the server has to bear.
+    pub flood: Option<FloodJob>,
+}
+
+/// What came of it. Times of processors are ms.
+#[derive(Debug, Clone, Serialize)]
+pub struct StressRecord {
+    /// Clients.
+    pub requests: u64,
+    /// ... that got the whole object.
+    pub answered: u64,
+    /// ... and those that did not.
+    #[serde(flatten)]
+    pub failures: Failures,
+    /// From planned arrival to the last byte, ms.
+    pub latency_ms: Percentiles,
+    /// From the first arrival to the last end, ms.
+    pub elapsed_ms: f64,
+    /// Time of the server's threads or processes, system calls included.
+    pub server_cpu_ms: f64,
+    /// Time that the server's kernel spent on receiving the clients' packets.
+    pub receive_cpu_ms: f64,
+    /// Time that the server's processor was not idle, whoever kept it busy.
+    pub core_busy_ms: f64,
+    /// Time of the clients' thread.
+    pub clients_cpu_ms: f64,
+    /// Time that the clients' processor was not idle.
+    pub clients_core_busy_ms: f64,
+    /// Whether the server had a processor of its own.
+    pub own_core: bool,
+    /// How late clients arrived.
+    pub arrivals: LatenessSummary,
+    /// What the clients sent.
+    pub up: Tally,
+    /// What they were sent.
+    pub down: Tally,
+    /// How late the wire was, up and down.
+    pub wire: [LatenessSummary; 2],
+    /// Packets that a device refused.
+    pub refused: u64,
+    /// What the clients' sockets said.
+    pub sockets: Sockets,
+    /// What the clients' kernel counted.
+    pub clients_kernel: KernelCounters,
+    /// What the server's kernel counted.
+    pub server_kernel: KernelCounters,
+    /// SYNs of the flood.
+    pub flood_syns: u64,
+    /// Time that the server's kernel spent on receiving them.
+    pub flood_cpu_ms: f64,
+    /// What the witnesses say.
+    pub proof: Proof,
+}
+
+/// How long a server may take until it answers.
+const STARTING: Duration = Duration::from_secs(10);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+impl StressJob {
+    /// Reads a job.
+    ///
+    /// # Errors
+    /// [`LabError`] naming what is wrong with it.
+    pub fn from_json(text: &str) -> Result<Self, LabError> {
+        serde_json::from_str(text)
+            .map_err(|error| LabError::new(format!("the job: {error}"), "send one line of JSON"))
+    }
+
+    /// Builds both namespaces, starts the server, and sends the clients. Call once per process.
+    ///
+    /// # Errors
+    /// [`LabError`] when the lab cannot be built or the server does not give the object.
+    pub fn run(&self) -> Result<StressRecord, LabError> {
+        // Everybody competes as in life: the kernel's receiving before programs, nobody in real time.
+        scheduling::become_ordinary();
+        raise_descriptors();
+        let processors = Processors::choose()?;
+        meter::stay_on(processors.server)?;
+        let mut server = Server::start(&self.server, self.settings())?;
+        meter::stay_on(processors.clients)?;
+        net::set_client_sysctls(self.mode == Mode::Tfo)?;
+        net::set_sysctl("ip_local_port_range", "1024 65535")?;
+        net::bring_loopback_up(Side::Client)?;
+        let tun = Tun::open(Side::Client, Offload::Checksums, &Transport::default())?;
+        let kernel = Kernel::open()?;
+        let jar = CookieJar::default();
+        let rtt = Duration::from_secs_f64(self.rtt_ms / 1e3);
+        let wire = Wire::start([&tun, &server.tun], rtt, processors, &jar)?;
+        let request = format!("GET {TARGET} HTTP/1.0\r\nHost: {}\r\n\r\n", SERVER.ip()).into_bytes();
+        self.rehearse(&mut server, &request)?;
+        let flood = self
+            .flood
+            .map(|job| Flood::start(job, &server.tun, SERVER, &request, (&jar, processors)));
+        let mut witnesses = Witnesses {
+            wire,
+            flood: flood.transpose()?,
+            kernel,
+            server,
+            processors,
+        };
+        clients::run(self.plan(&request, self.warm_up))?;
+        let before = witnesses.hear()?;
+        let outcome = clients::run(self.plan(&request, self.seconds))?;
+        let after = witnesses.hear()?;
+        let record = self.record(outcome, &before, &after, processors);
+        witnesses.dismiss()?;
+        Ok(record)
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            waiting: Waiting {
+                backlog: self.backlog,
+                fast_open: self.qlen,
+            },
+            syn_cookies: self.syn_cookies,
+            body_bytes: self.body_bytes,
+        }
+    }
+
+    fn plan<'a>(&self, request: &'a [u8], seconds: f64) -> Plan<'a> {
+        Plan {
+            server: SERVER,
+            request,
+            body_bytes: self.body_bytes,
+            requests: (self.rate * seconds).round() as u64,
+            rate: self.rate,
+            timeout: Duration::from_secs_f64(self.timeout_ms / 1e3),
+        }
+    }
+
+    /// One client, until it gets the object: the server is up then, and the client's kernel has its cookie.
+    fn rehearse(&self, server: &mut Server, request: &[u8]) -> Result<(), LabError> {
+        let deadline = clock::now() + STARTING.as_nanos() as u64;
+        loop {
+            server.check()?;
+            let one = Plan {
+                requests: 1,
+                timeout: STARTING,
+                ..self.plan(request, 0.0)
+            };
+            let outcome = clients::run(one)?;
+            match outcome.failures {
+                Failures { wrong: 1.., .. } => {
+                    return Err(LabError::new(
+                        format!(
+                            "the server answers GET {TARGET} with something else than status 200 and {} bytes{}",
+                            self.body_bytes,
+                            said()
+                        ),
+                        "let it serve the folder that it is started in",
+                    ));
+                }
+                failures if failures.total() == 0 => return Ok(()),
+                _ if clock::now() > deadline => {
+                    return Err(LabError::new(
+                        format!("the server does not answer at {SERVER}{}", said()),
+                        "let it listen on every address, port 80",
+                    ));
+                }
+                _ => std::thread::sleep(LOOK_AGAIN),
+            }
+        }
+    }
+
+    fn record(
+        &self,
+        outcome: Outcome,
+        before: &Heard,
+        after: &Heard,
+        processors: Processors,
+    ) -> StressRecord {
+        let tally = |way: usize| after.carried[way].tally.since(before.carried[way].tally);
+        let receiving = after.carried[0].receiving - before.carried[0].receiving;
+        let clients_kernel = growth(&before.clients_kernel, &after.clients_kernel);
+        let answered = outcome.latencies.len() as u64;
+        let failures = outcome.failures;
+        let proof = Proof::examine(
+            self.mode == Mode::Tfo,
+            tally(0),
+            outcome.sockets,
+            &clients_kernel,
+            failures.total(),
+        );
+        StressRecord {
+            requests: answered + failures.total(),
+            answered,
+            failures,
+            latency_ms: Percentiles::of(outcome.latencies, failures.total() as usize),
+            elapsed_ms: ms(outcome.elapsed),
+            server_cpu_ms: ms(after.server - before.server),
+            receive_cpu_ms: ms(receiving),
+            core_busy_ms: ms(after.busy[0] - before.busy[0]),
+            clients_cpu_ms: ms(after.clients - before.clients),
+            clients_core_busy_ms: ms(after.busy[1] - before.busy[1]),
+            own_core: processors.are_two(),
+            arrivals: outcome.lateness.summary(),
+            up: tally(0),
+            down: tally(1),
+            wire: lateness(&after.carried),
+            refused: after.carried.iter().map(|carried| carried.refused).sum(),
+            sockets: outcome.sockets,
+            clients_kernel,
+            server_kernel: growth(&before.server_kernel, &after.server_kernel),
+            flood_syns: after.flood.syns - before.flood.syns,
+            flood_cpu_ms: ms(after.flood.receiving - before.flood.receiving),
+            proof,
+        }
+    }
+}
+
+/// Everybody who can tell something.
+struct Witnesses {
+    wire: Wire,
+    flood: Option<Flood>,
+    kernel: Kernel,
+    server: Server,
+    processors: Processors,
+}
+
+/// What they said at one moment.
+struct Heard {
+    carried: [Carried; 2],
+    server: u64,
+    clients: u64,
+    /// The server's processor and the clients'.
+    busy: [u64; 2],
+    flood: Sent,
+    clients_kernel: KernelCounters,
+    server_kernel: KernelCounters,
+}
+
+impl Witnesses {
+    fn hear(&mut self) -> Result<Heard, LabError> {
+        self.server.check()?;
+        Ok(Heard {
+            carried: self.wire.carried(),
+            server: self.server.tasks.cpu(),
+            clients: Tasks::this_thread().cpu(),
+            busy: [
+                meter::busy(self.processors.server)?,
+                meter::busy(self.processors.clients)?,
+            ],
+            flood: self.flood.as_ref().map(Flood::sent).unwrap_or_default(),
+            clients_kernel: self.kernel.read()?,
+            server_kernel: self.server.kernel.read()?,
+        })
+    }
+
+    fn dismiss(self) -> Result<(), LabError> {
+        self.flood.map_or(Ok(()), Flood::finish)?;
+        self.wire.finish()
+    }
+}
+
+/// As many descriptors as this user may have: a client that waits holds one.
+fn raise_descriptors() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // With fewer, clients that cannot be opened are counted.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
+}

@@ -1,0 +1,134 @@
+//! Processor time: of threads, of programs, of a whole processor; and who runs where.
+
+use std::fs;
+
+use nix::libc;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+
+use crate::LabError;
+
+/// A ninth process of a server has a number not far above that of the first.
+const MOST_PROCESSES: libc::pid_t = 1_000;
+/// `CPUCLOCK_SCHED` and `CPUCLOCK_PERTHREAD_MASK` (`include/linux/posix-timers_types.h`).
+const CLOCK_SCHED: libc::pid_t = 2;
+const CLOCK_OF_THREAD: libc::pid_t = 4;
+/// What `/proc/stat` counts in (`USER_HZ`), ns.
+const TICK_NS: u64 = 10_000_000;
+/// Columns of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, and steal, which is not ours.
+const IDLE: [usize; 2] = [3, 4];
+const OWN_COLUMNS: usize = 7;
+
+/// Whose time is taken.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Tasks {
+    /// One thread of this process.
+    Thread(libc::pid_t),
+    /// A program and all processes it has started and that live. Each costs a system call.
+    Program(libc::pid_t),
+}
+
+impl Tasks {
+    /// The calling thread.
+    pub(super) fn this_thread() -> Self {
+        // SAFETY: `gettid` takes nothing and cannot fail.
+        Self::Thread(unsafe { libc::gettid() })
+    }
+
+    /// Processor time taken so far, in user space and in system calls, ns.
+    pub(super) fn cpu(self) -> u64 {
+        match self {
+            Self::Thread(thread) => read((!thread << 3) | CLOCK_SCHED | CLOCK_OF_THREAD).unwrap_or_default(),
+            Self::Program(first) => (first..first + MOST_PROCESSES)
+                .filter_map(|process| read((!process << 3) | CLOCK_SCHED))
+                .sum(),
+        }
+    }
+}
+
+/// A clock of somebody else's (`clock_getcpuclockid(3)`); `None` if there is nobody.
+fn read(clock: libc::clockid_t) -> Option<u64> {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` outlives the call.
+    let answer = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    (answer == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// Who runs where.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Processors {
+    /// The clients and the wire towards them.
+    pub(super) clients: usize,
+    /// The server, and what brings it packets.
+    pub(super) server: usize,
+}
+
+impl Processors {
+    /// The first two that this process may use; one for all if there is but one.
+    pub(super) fn choose() -> Result<Self, LabError> {
+        let set = sched_getaffinity(Pid::from_raw(0))
+            .map_err(|errno| LabError::system("asking which processors there are", errno))?;
+        let mut allowed = (0..CpuSet::count()).filter(|number| set.is_set(*number).unwrap_or(false));
+        let clients = allowed.next().unwrap_or_default();
+        Ok(Self {
+            clients,
+            server: allowed.next().unwrap_or(clients),
+        })
+    }
+
+    /// Whether the server has a processor of its own.
+    pub(super) fn are_two(self) -> bool {
+        self.clients != self.server
+    }
+}
+
+/// Keeps the calling thread, and whatever it starts, on one processor.
+pub(super) fn stay_on(processor: usize) -> Result<(), LabError> {
+    let mut set = CpuSet::new();
+    set.set(processor)
+        .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
+        .map_err(|errno| LabError::system("choosing a processor", errno))
+}
+
+/// Time that a processor was not idle, whoever kept it busy, interrupts included; to 10 ms, ns.
+pub(super) fn busy(processor: usize) -> Result<u64, LabError> {
+    let text =
+        fs::read_to_string("/proc/stat").map_err(|error| LabError::system("reading /proc/stat", error))?;
+    Ok(busy_in(&text, processor))
+}
+
+fn busy_in(text: &str, processor: usize) -> u64 {
+    let name = format!("cpu{processor}");
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(&name)?.strip_prefix(' '));
+    let columns = line.unwrap_or_default().split_whitespace().take(OWN_COLUMNS);
+    let ticks = columns.enumerate().filter(|(column, _)| !IDLE.contains(column));
+    ticks
+        .filter_map(|(_, value)| value.parse::<u64>().ok())
+        .sum::<u64>()
+        * TICK_NS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+
+    #[test]
+    fn the_clock_of_this_thread_is_what_the_thread_itself_reads() {
+        let before = clock::thread_cpu();
+        let between = Tasks::this_thread().cpu();
+        assert!((before..=clock::thread_cpu()).contains(&between));
+    }
+
+    #[test]
+    fn a_processor_is_busy_but_for_idling_waiting_and_what_is_stolen() {
+        let text = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu1 1 2 3 100 100 4 5 100 0 0\ncpu10 7 0 0 0 0 0 0 0 0 0\n";
+        assert_eq!(busy_in(text, 1), 15 * TICK_NS);
+        assert_eq!(busy_in(text, 10), 7 * TICK_NS);
+    }
+}

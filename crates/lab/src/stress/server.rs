@@ -1,0 +1,212 @@
+//! The server under load: the built-in one, or a program, in a network namespace of its own.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use firstflight_page::Page;
+use nix::sched::{CloneFlags, unshare};
+use serde::Deserialize;
+
+use super::kernel::Kernel;
+use super::meter::Tasks;
+use crate::net::{self, AddressPlan, Offload, Side, Transport, Tun};
+use crate::origin::{Answers, Bodies, Headers, Log, Served, Servers, ServersConfig, Waiting};
+use crate::{LabError, scheduling};
+
+/// Where the server listens.
+pub(super) const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 19, 0, 1), 80);
+/// What clients ask it for.
+pub(super) const TARGET: &str = "/object";
+const HOST: &str = "server.test";
+
+/// Where a program finds its files; the lab's own memory ([`crate::sandbox::mount_scratch`]).
+const FOLDER: &str = "/dev/shm/firstflight-server";
+const SAID: &str = "output";
+/// How much of what a program said is quoted, bytes.
+const QUOTED: usize = 600;
+
+/// Which server.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum ServerJob {
+    /// The lab's own.
+    Builtin {},
+    /// Somebody else's, which stays in the foreground.
+    Program {
+        /// Its name or path, then its arguments. It is started in the folder of its files.
+        argv: Vec<String>,
+        /// Files by their names below that folder.
+        files: BTreeMap<String, String>,
+    },
+}
+
+/// How its namespace is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Settings {
+    pub(super) waiting: Waiting,
+    pub(super) syn_cookies: u8,
+    pub(super) body_bytes: usize,
+}
+
+/// A running server. It ends with the process.
+pub(super) struct Server {
+    /// Its end of the wire.
+    pub(super) tun: Tun,
+    /// The counters of its namespace.
+    pub(super) kernel: Kernel,
+    /// Whose processor time is the server's.
+    pub(super) tasks: Tasks,
+    who: Who,
+}
+
+enum Who {
+    Builtin(#[expect(dead_code, reason = "they run as long as this is kept")] Servers),
+    Program(Child),
+}
+
+impl Server {
+    /// Starts it; what it starts stays on the calling thread's processor.
+    ///
+    /// # Errors
+    /// [`LabError`] when the namespace, a device or the program cannot be had.
+    pub(super) fn start(job: &ServerJob, settings: Settings) -> Result<Self, LabError> {
+        match job {
+            ServerJob::Builtin {} => builtin(settings),
+            ServerJob::Program { argv, files } => {
+                write_files(files)?;
+                let argv = argv.clone();
+                std::thread::spawn(move || program(&argv, settings))
+                    .join()
+                    .map_err(|_| LabError::new("the server's thread died", "please report this as a bug"))?
+            }
+        }
+    }
+
+    /// Whether it still runs.
+    ///
+    /// # Errors
+    /// [`LabError`] with what a program said before it ended.
+    pub(super) fn check(&mut self) -> Result<(), LabError> {
+        let Who::Program(child) = &mut self.who else {
+            return Ok(());
+        };
+        match child.try_wait() {
+            Ok(Some(status)) => Err(LabError::new(
+                format!("the server has ended ({status}){}", said()),
+                "it has to stay in the foreground",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a program has said last, to be put behind a message.
+pub(super) fn said() -> String {
+    let text = fs::read(Path::new(FOLDER).join(SAID)).unwrap_or_default();
+    let end = String::from_utf8_lossy(&text[text.len().saturating_sub(QUOTED)..]).into_owned();
+    let words: Vec<_> = end.split_whitespace().collect();
+    if words.is_empty() {
+        String::new()
+    } else {
+        format!(" and said: {}", words.join(" "))
+    }
+}
+
+fn builtin(settings: Settings) -> Result<Server, LabError> {
+    let page = page(settings.body_bytes)?;
+    let served = Served {
+        page: &page,
+        bodies: &Bodies::new(),
+        headers: &Headers::new(),
+    };
+    let (servers, tun) = Servers::start(ServersConfig {
+        answers: Arc::new(Answers::new(&[served], false)?),
+        log: Arc::new(Log::default()),
+        addresses: AddressPlan::new([&page]),
+        authority: None,
+        keep_alive: false,
+        transport: Transport::default(),
+        offload: Offload::Checksums,
+        waiting: settings.waiting,
+    })?;
+    let (kernel, tasks) = servers.inside(move || {
+        net::set_sysctl("tcp_syncookies", &settings.syn_cookies.to_string())?;
+        Ok((Kernel::open()?, Tasks::this_thread()))
+    })?;
+    Ok(Server {
+        tun,
+        kernel,
+        tasks,
+        who: Who::Builtin(servers),
+    })
+}
+
+/// A page of one object.
+fn page(body_bytes: usize) -> Result<Page, LabError> {
+    let document = serde_json::json!({
+        "format": "firstflight-profile/1",
+        "name": "object",
+        "resources": [{
+            "url": format!("http://{HOST}{TARGET}"), "kind": "document", "mime": "text/html",
+            "request_bytes": 0, "header_bytes": 0, "body_bytes": body_bytes,
+        }],
+    });
+    serde_json::from_value(document)
+        .map_err(|error| LabError::new(format!("the object: {error}"), "please report this as a bug"))
+}
+
+/// In a thread that this is the last work of.
+fn program(argv: &[String], settings: Settings) -> Result<Server, LabError> {
+    unshare(CloneFlags::CLONE_NEWNET)
+        .map_err(|errno| LabError::system("making the server's network namespace", errno))?;
+    net::set_server_sysctls()?;
+    net::set_sysctl("tcp_syncookies", &settings.syn_cookies.to_string())?;
+    net::set_sysctl("ip_unprivileged_port_start", "0")?;
+    net::bring_loopback_up(Side::Servers)?;
+    let tun = Tun::open(Side::Servers, Offload::Checksums, &Transport::default())?;
+    let kernel = Kernel::open()?;
+    scheduling::become_ordinary();
+    let [name, arguments @ ..] = argv else {
+        return Err(LabError::new(
+            "the server is no program",
+            "name one with --server",
+        ));
+    };
+    let output = fs::File::create(Path::new(FOLDER).join(SAID))
+        .map_err(|error| LabError::system("keeping what the server says", error))?;
+    let errors = output
+        .try_clone()
+        .map_err(|error| LabError::system("keeping what the server says", error))?;
+    let child = Command::new(name)
+        .args(arguments)
+        .current_dir(FOLDER)
+        .stdin(Stdio::null())
+        .stdout(output)
+        .stderr(errors)
+        .spawn()
+        .map_err(|error| {
+            LabError::new(
+                format!("cannot run {name}: {error}"),
+                "name a program that is installed, or its path",
+            )
+        })?;
+    Ok(Server {
+        tun,
+        kernel,
+        tasks: Tasks::Program(child.id().cast_signed()),
+        who: Who::Program(child),
+    })
+}
+
+fn write_files(files: &BTreeMap<String, String>) -> Result<(), LabError> {
+    let failed = |error| LabError::system("writing the server's files", error);
+    fs::create_dir_all(FOLDER).map_err(failed)?;
+    for (name, content) in files {
+        fs::write(Path::new(FOLDER).join(name), content).map_err(failed)?;
+    }
+    Ok(())
+}

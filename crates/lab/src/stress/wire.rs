@@ -1,0 +1,312 @@
+//! The wire between clients and server: one thread per direction, each a delay.
+//!
+//! A packet that is written to a TUN device is taken by the kernel's receiving side in that very system call, on
+//! that very processor. So the thread towards the server stands for its network card's interrupts, and the time
+//! its writes take is what the server's kernel spends on receiving.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::net::Ipv4Addr;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use etherparse::{Ipv4HeaderSlice, TcpHeaderSlice};
+use firstflight_path::Direction;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use serde::Serialize;
+
+use super::meter::{self, Processors};
+use crate::net::{CLIENT, Tun, VNET_HEADER_BYTES};
+use crate::relay::{Lateness, LatenessSummary, Pace, Rest, Segment, cookie};
+use crate::{LabError, clock, scheduling};
+
+/// Packets read before the departures get their turn.
+const BATCH: usize = 64;
+/// How long a thread rests at most before it looks whether it is to end, ns.
+const LONGEST_REST_NS: u64 = 20_000_000;
+const LARGEST_PACKET: usize = 1_500;
+
+/// What crossed in one direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Packets.
+    pub packets: u64,
+    /// ... and their bytes, IP headers included.
+    pub bytes: u64,
+    /// SYNs; towards the client SYN-ACKs.
+    pub syns: u64,
+    /// SYNs that ask for a cookie.
+    pub cookie_requests: u64,
+    /// SYNs with a cookie and data.
+    pub syns_with_data: u64,
+    /// Resets.
+    pub resets: u64,
+    /// Packets to addresses that are not the client's, and went no further.
+    pub strangers_packets: u64,
+    /// ... and their bytes.
+    pub strangers_bytes: u64,
+}
+
+impl Tally {
+    fn count(&mut self, segment: &Segment) {
+        self.packets += 1;
+        self.bytes += u64::from(segment.packet_bytes);
+        self.syns += u64::from(segment.flags.syn);
+        self.resets += u64::from(segment.flags.rst);
+        match segment.cookie_bytes {
+            Some(0) => self.cookie_requests += 1,
+            Some(_) => self.syns_with_data += u64::from(segment.payload_bytes > 0),
+            None => {}
+        }
+    }
+
+    /// What crossed since `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            packets: self.packets - earlier.packets,
+            bytes: self.bytes - earlier.bytes,
+            syns: self.syns - earlier.syns,
+            cookie_requests: self.cookie_requests - earlier.cookie_requests,
+            syns_with_data: self.syns_with_data - earlier.syns_with_data,
+            resets: self.resets - earlier.resets,
+            strangers_packets: self.strangers_packets - earlier.strangers_packets,
+            strangers_bytes: self.strangers_bytes - earlier.strangers_bytes,
+        }
+    }
+}
+
+/// Cookies that strangers asked for, by address; `None` until they have come.
+pub(super) type CookieJar = Arc<Mutex<HashMap<Ipv4Addr, Option<Vec<u8>>>>>;
+
+/// One direction's state, as its thread last left it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Carried {
+    pub(super) tally: Tally,
+    /// Time the writes took on the processor: what the kernel of the far end spent on receiving, ns.
+    pub(super) receiving: u64,
+    pub(super) lateness: Lateness,
+    /// Packets a device refused.
+    pub(super) refused: u64,
+}
+
+/// A running wire.
+#[derive(Debug)]
+pub(super) struct Wire {
+    stop: Arc<AtomicBool>,
+    carried: [Arc<Mutex<Carried>>; 2],
+    threads: [JoinHandle<()>; 2],
+}
+
+impl Wire {
+    /// Starts both directions. What the server sends to strangers goes no further than `jar`.
+    pub(super) fn start(
+        [client, server]: [&Tun; 2],
+        rtt: Duration,
+        processors: Processors,
+        jar: &CookieJar,
+    ) -> Result<Self, LabError> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let carried = [(); 2].map(|()| Arc::new(Mutex::new(Carried::default())));
+        let [up, down] = [
+            (Direction::Up, client, server, processors.server),
+            (Direction::Down, server, client, processors.clients),
+        ]
+        .map(|(direction, from, to, processor)| {
+            let shared = Arc::clone(&carried[usize::from(direction == Direction::Down)]);
+            let (stop, jar) = (Arc::clone(&stop), Arc::clone(jar));
+            let ends = copy(from).and_then(|from| Ok((from, copy(to)?)));
+            ends.and_then(|(from, to)| {
+                let mut way = Carrier::new(direction, from, to, rtt / 2, shared, jar);
+                let work = move || way.run(processor, &stop);
+                let thread = std::thread::Builder::new().name("wire".to_owned());
+                thread
+                    .spawn(work)
+                    .map_err(|error| LabError::system("starting the wire", error))
+            })
+        });
+        Ok(Self {
+            stop,
+            carried,
+            threads: [up?, down?],
+        })
+    }
+
+    /// What crossed so far, up and down.
+    pub(super) fn carried(&self) -> [Carried; 2] {
+        self.carried.each_ref().map(|carried| lock(carried).clone())
+    }
+
+    /// Ends both directions.
+    pub(super) fn finish(self) -> Result<(), LabError> {
+        self.stop.store(true, Ordering::SeqCst);
+        let died = |_| LabError::new("the wire died", "please report this as a bug");
+        self.threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().map_err(died))
+    }
+}
+
+fn copy(tun: &Tun) -> Result<File, LabError> {
+    tun.file()
+        .try_clone()
+        .map_err(|error| LabError::system("sharing a TUN device", error))
+}
+
+/// A thread that panicked while it held the lock left nothing half done: what is in there are counts.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One direction.
+struct Carrier {
+    direction: Direction,
+    from: File,
+    to: File,
+    delay: u64,
+    /// Packets under way with the moments they are due, in that order.
+    under_way: VecDeque<(u64, Vec<u8>)>,
+    spare: Vec<Vec<u8>>,
+    scratch: Vec<u8>,
+    pace: Pace,
+    carried: Arc<Mutex<Carried>>,
+    jar: CookieJar,
+}
+
+impl Carrier {
+    fn new(
+        direction: Direction,
+        from: File,
+        to: File,
+        delay: Duration,
+        carried: Arc<Mutex<Carried>>,
+        jar: CookieJar,
+    ) -> Self {
+        Self {
+            direction,
+            from,
+            to,
+            delay: delay.as_nanos() as u64,
+            under_way: VecDeque::new(),
+            spare: Vec::new(),
+            scratch: vec![0; LARGEST_PACKET + VNET_HEADER_BYTES],
+            pace: Pace::default(),
+            carried,
+            jar,
+        }
+    }
+
+    fn run(&mut self, processor: usize, stop: &AtomicBool) {
+        // Where it may not choose, the system does.
+        let _ = meter::stay_on(processor);
+        scheduling::become_relay(false);
+        let mut backlog = false;
+        while !stop.load(Ordering::Relaxed) {
+            self.deliver_due();
+            backlog = (backlog || self.rest()) && self.read_batch();
+        }
+    }
+
+    /// Rests until it is time to look; returns whether packets may have come.
+    fn rest(&mut self) -> bool {
+        let due = self.under_way.front().map(|(due, _)| *due);
+        let longest = match self.pace.rest(clock::now(), due) {
+            Rest::Watch => 0,
+            Rest::Sleep(longest) => longest.unwrap_or(LONGEST_REST_NS).min(LONGEST_REST_NS),
+            Rest::Nap(time) => {
+                std::thread::sleep(Duration::from_nanos(time));
+                return true;
+            }
+        };
+        let mut fds = [PollFd::new(self.from.as_fd(), PollFlags::POLLIN)];
+        let longest = TimeSpec::from_duration(Duration::from_nanos(longest));
+        // An interrupted or failed wait only means looking again.
+        let _ = ppoll(&mut fds, Some(longest), None);
+        fds[0].any() == Some(true)
+    }
+
+    /// Reads what has come; `true` when there may be more.
+    fn read_batch(&mut self) -> bool {
+        let carried = Arc::clone(&self.carried);
+        let mut carried = lock(&carried);
+        for _ in 0..BATCH {
+            match self.from.read(&mut self.scratch) {
+                Ok(length) if length > VNET_HEADER_BYTES => self.take(length, &mut carried.tally),
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    fn take(&mut self, length: usize, tally: &mut Tally) {
+        let now = clock::now();
+        self.pace.count();
+        let packet = &self.scratch[VNET_HEADER_BYTES..length];
+        // Nothing but TCP speaks here.
+        let Some(segment) = Segment::parse(packet) else {
+            return;
+        };
+        if self.direction == Direction::Down && segment.destination.0 != CLIENT {
+            tally.strangers_packets += 1;
+            tally.strangers_bytes += u64::from(segment.packet_bytes);
+            keep_cookie(&self.jar, segment.destination.0, packet);
+            return;
+        }
+        tally.count(&segment);
+        let mut copy = self.spare.pop().unwrap_or_default();
+        copy.clear();
+        copy.extend_from_slice(&self.scratch[..length]);
+        self.under_way.push_back((now + self.delay, copy));
+    }
+
+    fn is_due(&self) -> bool {
+        self.under_way
+            .front()
+            .is_some_and(|(due, _)| *due <= clock::now())
+    }
+
+    fn deliver_due(&mut self) {
+        if !self.is_due() {
+            return;
+        }
+        let carried = Arc::clone(&self.carried);
+        let mut carried = lock(&carried);
+        let before = clock::thread_cpu();
+        while self.is_due() {
+            let Some((due, packet)) = self.under_way.pop_front() else {
+                break;
+            };
+            carried.lateness.record(due, clock::now());
+            carried.refused += u64::from(self.to.write(&packet).is_err());
+            self.pace.count();
+            self.spare.push(packet);
+        }
+        carried.receiving += clock::thread_cpu() - before;
+    }
+}
+
+/// Puts the cookie of a SYN-ACK into the jar if its addressee has asked for one.
+fn keep_cookie(jar: &CookieJar, stranger: Ipv4Addr, packet: &[u8]) {
+    let mut jar = lock(jar);
+    let Some(place) = jar.get_mut(&stranger) else {
+        return;
+    };
+    let options = Ipv4HeaderSlice::from_slice(packet)
+        .ok()
+        .and_then(|ip| TcpHeaderSlice::from_slice(&packet[ip.slice().len()..]).ok());
+    if let Some(found) = options.and_then(|tcp| cookie(tcp.options()).map(<[u8]>::to_vec)) {
+        *place = Some(found);
+    }
+}
+
+/// How late a wire was.
+pub(super) fn lateness(carried: &[Carried; 2]) -> [LatenessSummary; 2] {
+    carried.each_ref().map(|carried| carried.lateness.summary())
+}
