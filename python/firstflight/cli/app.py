@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from firstflight.cli import audit, check, compare, doctor, pages, profile, record, report, run
+from firstflight.cli import audit, check, compare, doctor, pages, profile, record, report, run, stress
 from firstflight.cli import exec as exec_command
 from firstflight.cli.talk import Talk
 from firstflight.errors import FirstflightError, UsageError
@@ -30,6 +30,7 @@ app.command("compare")(compare.command)
 app.command("audit")(audit.command)
 app.command("exec", context_settings={"allow_interspersed_args": False})(exec_command.command)
 app.command("check")(check.command)
+app.command("stress")(stress.command)
 app.command("doctor")(doctor.command)
 
 

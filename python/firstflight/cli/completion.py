@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Literal, get_args, get_origin
 
+from pydantic import BaseModel
+
 from firstflight.experiment.plan import Plan
 from firstflight.pages import embedded_names
 from firstflight.published import published_names
@@ -18,9 +20,9 @@ def complete_side(incomplete: str) -> list[str]:
     return [name for name in published_names() if name.startswith(incomplete)]
 
 
-def key_completer(key: str) -> Callable[[str], list[str]] | None:
+def key_completer(key: str, model: type[BaseModel] = Plan) -> Callable[[str], list[str]] | None:
     """Offers the words of a plan key, in a list after each comma; `None` if any text will do."""
-    words = _words(Plan.model_fields[key].annotation)
+    words = _words(model.model_fields[key].annotation)
     return _completer(words) if words else None
 
 

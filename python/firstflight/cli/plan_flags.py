@@ -6,6 +6,7 @@ from functools import wraps
 from typing import Annotated
 
 import typer
+from pydantic import BaseModel
 
 from firstflight.cli.completion import complete_page, key_completer
 from firstflight.experiment.plan import Plan
@@ -41,6 +42,12 @@ def with_plan_flags(command: Callable[..., int]) -> Callable[..., int]:
     plan model parses them. Its other parameters stay flags of their own.
     """
     return _with_flags(command, [_pages(), *(_flag(key) for key in Plan.model_fields if key != "pages")])
+
+
+def with_flags_of(model: type[BaseModel]) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Gives a command one flag per field of another model, as `with_plan_flags` does."""
+    flags = [_flag(key, model=model) for key in model.model_fields]
+    return lambda command: _with_flags(command, flags)
 
 
 def with_path_flags(defaults: Mapping[str, str]) -> Callable[[Callable[..., int]], Callable[..., int]]:
@@ -81,8 +88,8 @@ def _pages() -> inspect.Parameter:
     return inspect.Parameter("pages", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
-def _flag(key: str, default: str = "") -> inspect.Parameter:
-    field = Plan.model_fields[key]
+def _flag(key: str, default: str = "", model: type[BaseModel] = Plan) -> inspect.Parameter:
+    field = model.model_fields[key]
     extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
     name = "--" + key.replace("_", "-")
     names = [f"{name}/--no-{name[2:]}"] if field.annotation is bool else [name]
@@ -90,9 +97,9 @@ def _flag(key: str, default: str = "") -> inspect.Parameter:
     option = typer.Option(
         *names,
         metavar=metavar,
-        help=_help(key, default),
+        help=_help(key, default, model),
         show_default=False,
-        autocompletion=key_completer(key),
+        autocompletion=key_completer(key, model),
     )
     kind = bool if field.annotation is bool else str
     return inspect.Parameter(
@@ -100,14 +107,14 @@ def _flag(key: str, default: str = "") -> inspect.Parameter:
     )
 
 
-def _help(key: str, default: str = "") -> str:
-    shown, meaning = default or default_text(key), str(Plan.model_fields[key].description)
+def _help(key: str, default: str = "", model: type[BaseModel] = Plan) -> str:
+    shown, meaning = default or default_text(key, model), str(model.model_fields[key].description)
     return f"{meaning} [{shown}]" if shown else meaning
 
 
-def default_text(key: str) -> str:
+def default_text(key: str, model: type[BaseModel] = Plan) -> str:
     """The default of a plan key as a flag takes it."""
-    value = Plan().model_dump(mode="json")[key]
+    value = model().model_dump(mode="json")[key]
     if isinstance(value, list):
         return ",".join(str(part) for part in value)
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

@@ -70,11 +70,16 @@ def resolve(flags: Mapping[str, Any], plan_file: PlanFile | None = None) -> Plan
     try:
         return Plan.model_validate({**plan_file.values, **flags})
     except ValidationError as error:
-        first = error.errors()[0]
-        key = str(first["loc"][0]) if first["loc"] else ""
+        key, problem, hint = explain(error)
         place = key if key in flags else plan_file.place(key)
-        problem, hint = _explain(first, key)
         raise UsageError(f"{place}: {problem}" if place else problem, hint) from error
+
+
+def explain(error: ValidationError) -> tuple[str, str, str]:
+    """The first thing that is wrong: its key (empty if it is no single one's), the problem, and the mend."""
+    details = error.errors()[0]
+    key = str(details["loc"][0]) if details["loc"] else ""
+    return key, *_explain(details, key)
 
 
 def _explain(details: ErrorDetails, key: str) -> tuple[str, str]:

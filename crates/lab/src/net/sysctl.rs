@@ -6,6 +6,8 @@ use std::fs;
 
 use crate::LabError;
 
+const MOST_WAITING: &str = "65535";
+
 /// Settings of the client: TFO as the mode says, everything else the same in every mode.
 ///
 /// # Errors
@@ -21,6 +23,9 @@ pub fn set_client_sysctls(tfo: bool) -> Result<(), LabError> {
 /// [`LabError`] naming the setting the kernel refuses.
 pub fn set_server_sysctls() -> Result<(), LabError> {
     set_common()?;
+    // How many may wait each server says itself.
+    set_sysctl("tcp_max_syn_backlog", MOST_WAITING)?;
+    write("/proc/sys/net/core/somaxconn", MOST_WAITING)?;
     set_sysctl("tcp_fastopen", "2")
 }
 
@@ -36,6 +41,9 @@ fn set_common() -> Result<(), LabError> {
 /// # Errors
 /// [`LabError`] naming the setting the kernel refuses.
 pub fn set_sysctl(name: &str, value: &str) -> Result<(), LabError> {
-    let path = format!("/proc/sys/net/ipv4/{name}");
-    fs::write(&path, value).map_err(|error| LabError::system(&format!("setting {path} to {value}"), error))
+    write(&format!("/proc/sys/net/ipv4/{name}"), value)
+}
+
+fn write(path: &str, value: &str) -> Result<(), LabError> {
+    fs::write(path, value).map_err(|error| LabError::system(&format!("setting {path} to {value}"), error))
 }

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use etherparse::{PacketBuilder, TcpOptionElement};
+use etherparse::PacketBuilder;
 
 use crate::LabError;
 use crate::net::VNET_HEADER_BYTES;
@@ -10,9 +10,9 @@ use crate::relay::OPTION_FAST_OPEN;
 
 const TTL: u8 = 64;
 const WINDOW: u16 = 64_240;
-const MSS: u16 = 1_460;
-const WINDOW_SCALE: u8 = 7;
 const NOTHING: u8 = 1;
+/// A segment size of 1,460 bytes, selective acknowledgments, a window scale of 7.
+const USUAL_OPTIONS: [u8; 9] = [2, 4, 5, 180, 4, 2, 3, 3, 7];
 
 /// A SYN from `source`, with what `fast_open` says (`None`: no such option) and with `data`, as a TUN device takes
 /// it. Its options are those of Linux, but for the timestamp, which would leave a cookie no room to be aligned.
@@ -26,7 +26,7 @@ pub(super) fn syn(
     let builder = PacketBuilder::ipv4(source.ip().octets(), server.ip().octets(), TTL)
         .tcp(source.port(), server.port(), sequence, WINDOW)
         .syn()
-        .options_raw(&options(fast_open)?)
+        .options_raw(&options(fast_open))
         .map_err(|error| impossible(&error))?;
     let mut packet = vec![0; VNET_HEADER_BYTES];
     builder
@@ -57,20 +57,14 @@ pub(super) fn stranger(number: u16) -> Ipv4Addr {
     Ipv4Addr::new(198, 18, high, low)
 }
 
-fn options(fast_open: Option<&[u8]>) -> Result<Vec<u8>, LabError> {
-    let usual = [
-        TcpOptionElement::MaximumSegmentSize(MSS),
-        TcpOptionElement::SelectiveAcknowledgementPermitted,
-        TcpOptionElement::WindowScale(WINDOW_SCALE),
-    ];
-    let usual = etherparse::TcpOptions::try_from_elements(&usual).map_err(|error| impossible(&error))?;
-    let mut options = usual.as_slice().to_vec();
+fn options(fast_open: Option<&[u8]>) -> Vec<u8> {
+    let mut options = USUAL_OPTIONS.to_vec();
     if let Some(cookie) = fast_open {
         options.extend([OPTION_FAST_OPEN, cookie.len() as u8 + 2]);
         options.extend(cookie);
     }
     options.resize(options.len().next_multiple_of(4), NOTHING);
-    Ok(options)
+    options
 }
 
 fn impossible(error: &dyn std::fmt::Display) -> LabError {

@@ -91,6 +91,8 @@ pub struct StressRecord {
     pub clients_kernel: KernelCounters,
     /// What the server's kernel counted.
     pub server_kernel: KernelCounters,
+    /// ... since the flood began, or since the first of all clients came.
+    pub server_kernel_in_all: KernelCounters,
     /// SYNs of the flood.
     pub flood_syns: u64,
     /// Time that the server's kernel spent on receiving them.
@@ -145,13 +147,16 @@ impl StressJob {
             server,
             processors,
         };
+        let untouched = witnesses.server.kernel.read()?;
         clients::run(self.plan(&request, self.warm_up))?;
         let before = witnesses.hear()?;
         let outcome = clients::run(self.plan(&request, self.seconds))?;
         let after = witnesses.hear()?;
-        let record = self.record(outcome, &before, &after, processors);
         witnesses.dismiss()?;
-        Ok(record)
+        Ok(StressRecord {
+            server_kernel_in_all: growth(&untouched, &after.server_kernel),
+            ..self.record(outcome, &before, &after, processors)
+        })
     }
 
     fn settings(&self) -> Settings {
@@ -249,6 +254,7 @@ impl StressJob {
             sockets: outcome.sockets,
             clients_kernel,
             server_kernel: growth(&before.server_kernel, &after.server_kernel),
+            server_kernel_in_all: KernelCounters::new(),
             flood_syns: after.flood.syns - before.flood.syns,
             flood_cpu_ms: ms(after.flood.receiving - before.flood.receiving),
             proof,

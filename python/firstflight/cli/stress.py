@@ -1,0 +1,130 @@
+"""`firstflight stress`: what clients cost a server, and what floods of SYNs do to them."""
+
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import ValidationError
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from firstflight.cli.plan_flags import with_flags_of
+from firstflight.cli.talk import Talk, data_console, show_json
+from firstflight.errors import UsageError
+from firstflight.experiment.folder import default_folder
+from firstflight.experiment.interrupt import Interrupted, interruptible
+from firstflight.experiment.sources import explain
+from firstflight.report.stress import print_stress, write_stress
+from firstflight.stress import Stress, StressPlan, StressWatch
+from firstflight.stress.rows import Row
+from firstflight.stress.run import stored_plan
+
+
+@with_flags_of(StressPlan)
+def command(
+    flags: Mapping[str, Any],
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Results folder [results/<time>].", show_default=False),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Complete the measurements in --out, repeating none.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")] = False,
+) -> int:
+    """Measure what clients cost a server, with and without TFO.
+
+    Clients come at a constant rate, each to fetch one small object over HTTP/1.0, up to what the server can
+    bear; with --flood while SYNs flood it. Everything in the laboratory, with real kernels and sockets.
+    """
+    talk = Talk(quiet=quiet)
+    folder = out or default_folder()
+    stress = Stress(_plan(flags, out, resume=resume), folder, resume=resume)
+    stopped = _run(stress, talk)
+    if stress.rows:
+        _present(stress.rows, folder, as_json=as_json)
+    return _end(stress.rows, folder, stopped, talk)
+
+
+def _plan(flags: Mapping[str, Any], folder: Path | None, *, resume: bool) -> StressPlan:
+    if resume and folder is None:
+        raise UsageError("resume: of which measurements?", "name their folder with --out")
+    stored = stored_plan(folder).model_dump() if resume and folder else {}
+    try:
+        return StressPlan.model_validate({**stored, **flags})
+    except ValidationError as error:
+        key, problem, hint = explain(error)
+        raise UsageError(f"{key.replace('_', '-')}: {problem}" if key else problem, hint) from error
+
+
+def _run(stress: Stress, talk: Talk) -> int:
+    """Measures; the signal that stopped it, or 0."""
+    try:
+        with interruptible(), _progress(talk) as watch:
+            stress.run(watch)
+    except Interrupted as interrupted:
+        return interrupted.signal
+    return 0
+
+
+def _present(rows: list[Row], folder: Path, *, as_json: bool) -> None:
+    figures = write_stress(folder, rows)
+    if as_json:
+        show_json({"folder": str(folder), "measurements": rows})
+        return
+    console = data_console()
+    print_stress(rows, console)
+    for what, file in (("rows:   ", folder / "stress.csv"), *(("figure: ", file) for file in figures)):
+        console.print(f"{what} {file}", style="bold", markup=False, soft_wrap=True)
+
+
+def _end(rows: list[Row], folder: Path, stopped: int, talk: Talk) -> int:
+    if stopped:
+        name = signal.Signals(stopped).name
+        talk.error(f"stopped by {name}", f"go on with: firstflight stress --resume --out {folder}")
+        return 128 + stopped
+    if not all(row["own_core"] for row in rows):
+        talk.warn(
+            "clients and server shared one processor", "processor times hold; the highest rate does not"
+        )
+    unproved = [row for row in rows if not row["proof"]]
+    if unproved:
+        talk.error(f"{len(unproved)} measurements lack proof: {unproved[0]['disagreements']}", "try again")
+    return 1 if unproved else 0
+
+
+@contextmanager
+def _progress(talk: Talk) -> Iterator[StressWatch]:
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=talk.console,
+        disable=not talk.shows_progress,
+        transient=True,
+    ) as bar:
+        yield _Bar(talk, bar)
+
+
+class _Bar(StressWatch):
+    def __init__(self, talk: Talk, bar: Progress) -> None:
+        self._talk = talk
+        self._bar = bar
+        self._task = bar.add_task("measurements", total=0)
+        self._total = 0
+
+    def planned(self, measurements: int) -> None:
+        self._total += measurements
+        self._bar.update(self._task, total=self._total)
+
+    def measured(self, found: Row) -> None:
+        self._bar.advance(self._task)
+        self._talk.note(
+            f"{found['server']} {found['mode']} {found['rate']:g}/s, flood {found['flood']}: "
+            f"{100 * found['success']:.1f} % served"
+        )

@@ -1,0 +1,162 @@
+"""A server under load: processor time and latency by the rate of clients, and what floods leave of both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+import altair as alt
+
+from firstflight.report.figures.theme import MODE_COLORS, Rows, Spec, styled, title
+from firstflight.stress.rows import by_cell, mostly
+
+_WIDTH, _HEIGHT = 330, 240
+_PERCENTILES = {"p50_ms": "median", "p99_ms": "99th percentile"}
+_FLOODS = {"none": "no flood", "plain": "no cookie", "forged": "forged cookies", "valid": "valid cookies"}
+
+
+def cost_by_rate(rows: Rows) -> Spec:
+    """Processor time per request against the rate, a panel per server.
+
+    Args:
+        rows: Without a flood.
+    """
+    points = [
+        {**_cell(cell), **_spread([row["cpu_us"] for row in cell])}
+        for cell in by_cell(rows)
+        if mostly(cell, "keeps_up")
+    ]
+    subtitle = [
+        f"{_setting(rows)} Up to the highest rate that the server kept up with.",
+        "Its threads and system calls, and its kernel's receiving; dots: medians, bars: all repeats.",
+    ]
+    layers = _spread_layers("processor time per request (us)")
+    return _panels(layers, points, title("What a request costs the server", subtitle))
+
+
+def latency_by_rate(rows: Rows) -> Spec:
+    """Percentiles of the latency against the rate, a panel per server.
+
+    Args:
+        rows: Without a flood.
+    """
+    points = [
+        {**_cell(cell), "percentile": label, **_spread(latencies)}
+        for cell in by_cell(rows)
+        for name, label in _PERCENTILES.items()
+        if (latencies := [row[name] for row in cell if row[name] is not None])
+    ]
+    subtitle = [
+        f"{_setting(rows)} From the planned arrival to the last byte, logarithmic.",
+        "Where a line ends, requests of that percentile were never answered.",
+    ]
+    base = alt.Chart().encode(
+        x=_rate(), color=_mode(), strokeDash=alt.StrokeDash("percentile:N", sort=None, title=None)
+    )
+    y = alt.Y("middle:Q", title="latency (ms)", scale=alt.Scale(type="log"))
+    layers = alt.layer(base.mark_line(), base.mark_point(filled=True, size=26, opacity=1)).encode(y=y)
+    return _panels(layers, points, title("How long a client waits", subtitle))
+
+
+def flood_by_kind(rows: Rows) -> Spec:
+    """Share of clients served, and the 99th percentile of their latency, by flood and setting."""
+    points = [
+        {
+            **_cell(cell),
+            "flood": _FLOODS[cell[0]["flood"]],
+            "panel": _panel(cell[0]),
+            "served": 100 * median(row["success"] for row in cell),
+            "median": _shown([row["p50_ms"] for row in cell]),
+            "p99": _shown([row["p99_ms"] for row in cell]),
+        }
+        for cell in by_cell(rows)
+    ]
+    flooded = next(row for row in rows if row["flood"] != "none")
+    rates = ", ".join(f"{rate:g}" for rate in sorted({row["rate"] for row in rows}))
+    subtitle = [
+        f"{_setting(rows)} {rates} clients and {flooded['flood_rate']:g} SYNs of the flood per second.",
+        "Left: clients served. Right: their latency, median (full) and 99th percentile (hollow).",
+    ]
+    x = alt.X("flood:N", title=None, sort=list(_FLOODS.values()), axis=alt.Axis(labelAngle=0))
+    base = alt.Chart().encode(x=x, xOffset=alt.XOffset("mode:N", sort=None), color=_mode())
+    served = base.mark_bar().encode(
+        y=alt.Y("served:Q", title="clients served (%)", scale=alt.Scale(domain=[0, 100]))
+    )
+    latency = alt.Scale(type="log")
+    points_of = {"median": True, "p99": False}
+    waits = alt.layer(
+        *(
+            base.mark_point(filled=full, size=55, opacity=1).encode(
+                y=alt.Y(f"{name}:Q", title="latency (ms)", scale=latency)
+            )
+            for name, full in points_of.items()
+        )
+    )
+    facet = alt.Facet("panel:N", title=None, sort=None)
+    data = alt.NamedData("points")
+    columns = [
+        chart.properties(width=_WIDTH, height=150).facet(facet, columns=1, data=data)
+        for chart in (served, waits)
+    ]
+    chart = alt.hconcat(*columns).properties(title=title("What floods of SYNs leave for clients", subtitle))
+    return styled(chart, {"points": points})
+
+
+def _panels(
+    layers: alt.LayerChart | alt.FacetChart, points: list[dict[str, Any]], heading: alt.TitleParams
+) -> Spec:
+    facet = alt.Facet("server:N", title=None, sort=None)
+    chart = layers.properties(width=_WIDTH, height=_HEIGHT).facet(
+        facet, columns=2, data=alt.NamedData("points"), title=heading
+    )
+    return styled(chart, {"points": points})
+
+
+def _spread_layers(name: str) -> alt.LayerChart | alt.FacetChart:
+    base = alt.Chart().encode(x=_rate(), color=_mode())
+    y = alt.Y("middle:Q", title=name)
+    return alt.layer(
+        base.mark_rule(strokeWidth=2, opacity=0.5).encode(y=alt.Y("low:Q", title=name), y2="high:Q"),
+        base.mark_line().encode(y=y),
+        base.mark_point(filled=True, size=30, opacity=1).encode(y=y),
+    )
+
+
+def _rate() -> alt.X:
+    return alt.X("rate:Q", title="clients per second", axis=alt.Axis(grid=False))
+
+
+def _mode() -> alt.Color:
+    return alt.Color("mode:N", sort=None).scale(domain=list(MODE_COLORS), range=list(MODE_COLORS.values()))
+
+
+def _cell(cell: Rows) -> dict[str, Any]:
+    return {name: cell[0][name] for name in ("server", "rate", "mode", "flood")}
+
+
+def _panel(row: Mapping[str, Any]) -> str:
+    waiting = f"qlen {row['qlen']}, backlog {row['backlog']}"
+    return f"{row['server']}: {waiting}, SYN cookies {row['syn_cookies']}"
+
+
+def _spread(values: Sequence[float]) -> dict[str, float]:
+    return {"low": min(values), "middle": median(values), "high": max(values)}
+
+
+def _shown(latencies: Sequence[float | None]) -> float | None:
+    known = [latency for latency in latencies if latency is not None]
+    return median(known) if 2 * len(known) > len(latencies) else None
+
+
+def _setting(rows: Rows) -> str:
+    size, rtt = rows[0]["size_bytes"], rows[0]["rtt_ms"]
+    return f"{size:,} bytes over HTTP/1.0, RTT {rtt:g} ms."
+
+
+FIGURES: Mapping[str, Callable[[Rows], Spec]] = {
+    "cost-by-rate": cost_by_rate,
+    "latency-by-rate": latency_by_rate,
+    "floods": flood_by_kind,
+}
+"""Makers of each figure, by the name of its files."""

@@ -1,0 +1,95 @@
+"""A server under load as a table, a CSV file and figures."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from firstflight.results import write_whole
+from firstflight.stress.rows import Row, by_cell, mostly
+
+CSV = "stress.csv"
+
+
+def write_stress(folder: Path, rows: Sequence[Row]) -> list[Path]:
+    """Writes ``stress.csv`` and the figures that the rows are enough for.
+
+    Returns:
+        The figures' SVG files.
+
+    Raises:
+        UsageError: The folder cannot be written to.
+    """
+    text = io.StringIO()
+    writer = csv.DictWriter(text, rows[0])
+    writer.writeheader()
+    writer.writerows(rows)
+    write_whole(folder / CSV, text.getvalue().encode())
+    quiet = [row for row in rows if row["flood"] == "none"]
+    figures = []
+    if len({row["rate"] for row in quiet}) > 1:
+        figures += [("cost-by-rate", quiet), ("latency-by-rate", quiet)]
+    if len(quiet) < len(rows):
+        figures.append(("floods", rows))
+    return [_draw(folder, name, shown) for name, shown in figures]
+
+
+def print_stress(rows: Sequence[Row], console: Console) -> None:
+    """Prints a line per cell: medians over its repeats."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("server", "flood", "qlen", "backlog", "SYN\ncookies"):
+        table.add_column(name)
+    for name in (
+        "clients\n/s",
+        "mode",
+        "served\n%",
+        "median\nms",
+        "99 %\nms",
+        "CPU\nus/request",
+        "server\nbusy %",
+        "packets\n/request",
+        "SYN data\ntaken %",
+        "keeps\nup",
+    ):
+        table.add_column(name, justify="right")
+    for cell in by_cell(rows):
+        table.add_row(*_line(cell))
+    console.print(table)
+
+
+def _line(cell: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    first = cell[0]
+    yield from (first["server"], first["flood"], str(first["qlen"]))
+    yield from (str(first["backlog"]), first["syn_cookies"])
+    yield from (f"{first['rate']:g}", first["mode"])
+    yield f"{100 * _middle(cell, 'answered') / first['requests']:.1f}"
+    for name in ("p50_ms", "p99_ms"):
+        latencies = [row[name] for row in cell]
+        yield "never" if None in latencies else f"{median(latencies):.1f}"
+    yield f"{_middle(cell, 'cpu_us'):.1f}"
+    yield f"{100 * _middle(cell, 'server_busy'):.0f}"
+    yield f"{median((row['packets_up'] + row['packets_down']) / row['requests'] for row in cell):.1f}"
+    yield f"{100 * median(row['syn_data_acked'] / row['requests'] for row in cell):.1f}"
+    yield "yes" if mostly(cell, "keeps_up") else "no"
+
+
+def _middle(cell: Sequence[Mapping[str, Any]], name: str) -> float:
+    return float(median(row[name] for row in cell))
+
+
+def _draw(folder: Path, name: str, rows: Sequence[Row]) -> Path:
+    # Here, since altair takes a second to import, which no measurement without figures should wait for.
+    from firstflight.report.figures.save import save_figure  # noqa: PLC0415
+    from firstflight.report.figures.stress import FIGURES  # noqa: PLC0415
+
+    spec = FIGURES[name](rows)
+    drawn = [save_figure(spec, folder / "figures" / f"{name}{suffix}") for suffix in (".svg", ".png")]
+    return drawn[0]

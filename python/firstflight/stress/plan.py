@@ -1,0 +1,167 @@
+"""What is measured of a server: one model for flags, `--help` and the stored plan."""
+
+import shlex
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+
+from firstflight.experiment.units import BadValueError, parse_number, quoted
+from firstflight.experiment.values import choice, each, parse_rtt, whole, write_each, write_plain
+
+BUILT_IN, NGINX = "builtin", "nginx"
+AUTO = "auto"
+SYN_COOKIES = ("off", "on", "always")
+"""As `tcp_syncookies` counts: 0, 1, 2."""
+
+_MOST_RATE = 200_000.0
+
+
+def parse_servers(value: object) -> tuple[str, ...]:
+    """Names of servers that are known here, with commas; or one command."""
+    if isinstance(value, list | tuple):
+        return tuple(str(part) for part in value)
+    text = str(value).strip()
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    if all(name in (BUILT_IN, NGINX) for name in names):
+        return names
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise BadValueError(f"{quoted(value)} is not a command: {error}", "close the quotes") from None
+    if not words:
+        raise BadValueError("is empty", f"use {BUILT_IN}, {NGINX}, or a command in quotes")
+    return (text,)
+
+
+def parse_rate(value: object) -> float:
+    """A number of somethings per second."""
+    return _number(value, "a number per second", _MOST_RATE)
+
+
+def parse_rates(value: object) -> tuple[float, ...]:
+    """Rates with commas; none for `auto`."""
+    if value == AUTO:
+        return ()
+    parts = value if isinstance(value, list | tuple) else str(value).split(",")
+    return tuple(sorted({parse_rate(part) for part in parts}))
+
+
+def write_rates(rates: tuple[float, ...]) -> str | list[float]:
+    """The inverse of `parse_rates`."""
+    return list(rates) or AUTO
+
+
+def parse_seconds(value: object) -> float:
+    """A time in s."""
+    return _number(value, "a time in s", 600.0)
+
+
+def _number(value: object, kind: str, most: float) -> float:
+    hint = f"write {kind}, above 0 and up to {most:g}"
+    number = parse_number(value, kind, hint)
+    if not 0 < number <= most:
+        raise BadValueError(f"{quoted(value)} is out of range", hint)
+    return number
+
+
+Seconds = Annotated[float, BeforeValidator(parse_seconds), PlainSerializer(write_plain)]
+Rate = Annotated[float, BeforeValidator(parse_rate), PlainSerializer(write_plain)]
+
+
+class StressPlan(BaseModel):
+    """What is measured. Every field is a flag of `firstflight stress`.
+
+    Args:
+        data: Values as flags (text) or a stored plan (numbers, arrays) hold them.
+
+    Raises:
+        pydantic.ValidationError: A value is wrong; `experiment.sources` makes a `UsageError` of it.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    server: Annotated[tuple[str, ...], BeforeValidator(parse_servers)] = Field(
+        default=(BUILT_IN,),
+        description="Servers: builtin, nginx, or both with a comma; or one command in quotes, "
+        "which serves the file `object` of the folder it is started in, at port 80.",
+        json_schema_extra={"metavar": "SERVER"},
+    )
+    mode: Annotated[tuple[Literal["tcp", "tfo"], ...], each(choice("tcp", "tfo"))] = Field(
+        default=("tcp", "tfo"),
+        description="Transport treatments to compare: tcp, tfo.",
+        json_schema_extra={"metavar": "MODE,..."},
+    )
+    rates: Annotated[tuple[float, ...], BeforeValidator(parse_rates), PlainSerializer(write_rates)] = Field(
+        default=(),
+        description="Clients per second; auto: from 500 on until no mode keeps up.",
+        json_schema_extra={"metavar": "RATE,..."},
+    )
+    seconds: Seconds = Field(
+        default=2.0, description="How long each measurement takes, s.", json_schema_extra={"metavar": "S"}
+    )
+    warm_up: Seconds = Field(
+        default=0.5,
+        description="How long clients (and a flood) come before it, s.",
+        json_schema_extra={"metavar": "S"},
+    )
+    repeats: Annotated[int, BeforeValidator(whole("a number of repeats", 1, 1_000))] = Field(
+        default=3, description="Measurements of each cell.", json_schema_extra={"metavar": "N"}
+    )
+    rtt: Annotated[float, BeforeValidator(parse_rtt), PlainSerializer(write_plain)] = Field(
+        default=20.0, description="Round-trip time, ms.", json_schema_extra={"metavar": "MS"}
+    )
+    size: Annotated[int, BeforeValidator(whole("a number of bytes", 1, 1_000_000))] = Field(
+        default=5_000, description="Size of the object, bytes.", json_schema_extra={"metavar": "BYTES"}
+    )
+    timeout: Seconds = Field(
+        default=3.0, description="When a client gives up, s.", json_schema_extra={"metavar": "S"}
+    )
+    flood: Annotated[
+        tuple[Literal["none", "plain", "forged", "valid"], ...],
+        each(choice("none", "plain", "forged", "valid")),
+    ] = Field(
+        default=("none",),
+        description="SYNs from addresses that never answer: none; plain; with data and forged cookies; "
+        "with data and the valid cookies of these addresses.",
+        json_schema_extra={"metavar": "FLOOD,..."},
+    )
+    flood_rate: Rate = Field(
+        default=5_000.0, description="SYNs of a flood per second.", json_schema_extra={"metavar": "RATE"}
+    )
+    addresses: Annotated[int, BeforeValidator(whole("a number of addresses", 1, 60_000))] = Field(
+        default=1_000,
+        description="Addresses that a flood with valid cookies comes from.",
+        json_schema_extra={"metavar": "N"},
+    )
+    qlen: Annotated[tuple[int, ...], each(whole("a number of requests", 1, 65_535)), write_each(int)] = Field(
+        default=(256,),
+        description="Fast Open requests that may be pending at the server (TCP_FASTOPEN, nginx's fastopen=).",
+        json_schema_extra={"metavar": "N,..."},
+    )
+    backlog: Annotated[
+        tuple[int, ...], each(whole("a number of connections", 1, 65_535)), write_each(int)
+    ] = Field(
+        default=(1_024,),
+        description="SYNs, and connections to be accepted, that may wait at the server.",
+        json_schema_extra={"metavar": "N,..."},
+    )
+    syn_cookies: Annotated[tuple[Literal["off", "on", "always"], ...], each(choice(*SYN_COOKIES))] = Field(
+        default=("on",),
+        description="SYN cookies at the server: off; on, when its queue is full; always.",
+        json_schema_extra={"metavar": "WHEN,..."},
+    )
+    seed: Annotated[int, BeforeValidator(whole("a seed", 0, 2**63 - 1))] = Field(
+        default=1, description="Decides the order of modes.", json_schema_extra={"metavar": "N"}
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> "StressPlan":
+        own = any(name not in (BUILT_IN, NGINX) for name in self.server)
+        for key in ("qlen", "backlog"):
+            if own and getattr(self, key) != type(self).model_fields[key].default:
+                raise BadValueError(
+                    f"{key} cannot be set for a command of yours", f"leave --{key} out, and tell your server"
+                )
+        if not self.rates and self.flood != ("none",):
+            raise BadValueError("rates: auto looks for the rate without a flood", "name rates: --rates 500")
+        return self

@@ -1,0 +1,119 @@
+"""A measurement as a row: what `stress.csv` and `--json` hold."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from firstflight.stress.cells import Cell
+from firstflight.stress.plan import StressPlan
+
+Row = dict[str, Any]
+
+HEADROOM_MS = 50.0
+"""How much later than its round trips alone the 99th percentile may be while a server keeps up."""
+
+BUSY = 0.95
+"""A processor busier than this has nothing to spare."""
+
+_CELL = ("server", "flood", "qlen", "backlog", "syn_cookies", "rate", "mode")
+_PERCENTILES = ("min", "p50", "p90", "p99", "p999", "max")
+_COUNTERS = {
+    "fast_open_passive": "TCPFastOpenPassive",
+    "fast_open_refused": "TCPFastOpenPassiveFail",
+    "pending_limit_hits": "TCPFastOpenListenOverflow",
+    "accept_queue_overflows": "ListenOverflows",
+    "dropped_syns": "ListenDrops",
+    "syn_cookies_sent": "SyncookiesSent",
+    "syn_cookies_received": "SyncookiesRecv",
+    "server_timeouts": "TCPTimeouts",
+}
+"""Columns that are the server's kernel's own counters; with `_in_all`, warm-up included."""
+
+
+def row(plan: StressPlan, cell: Cell, record: dict[str, Any]) -> Row:
+    """The row of a laboratory's record."""
+    found = {
+        **asdict(cell),
+        "flood_rate": 0.0 if cell.flood == "none" else plan.flood_rate,
+        "rtt_ms": plan.rtt,
+        "size_bytes": plan.size,
+        **{name: record[name] for name in ("requests", "answered", "timed_out", "broken", "wrong", "unsent")},
+        "success": record["answered"] / record["requests"],
+        **{f"{name}_ms": record["latency_ms"][name] for name in _PERCENTILES},
+        **_processors(record),
+        **_wire(record),
+        **{column: record["server_kernel"][name] for column, name in _COUNTERS.items()},
+        **{f"{column}_in_all": record["server_kernel_in_all"][name] for column, name in _COUNTERS.items()},
+        "flood_syns": record["flood_syns"],
+        "victims_packets": record["down"]["strangers_packets"],
+        "victims_bytes": record["down"]["strangers_bytes"],
+        "arrivals_late_ms": record["arrivals"]["late_p99_ms"],
+        "wire_late_ms": max(way["late_p99_ms"] for way in record["wire"]),
+        "proof": record["proof"]["ok"],
+        "disagreements": "; ".join(record["proof"]["disagreements"]),
+    }
+    return {**found, "keeps_up": keeps_up(found), "limit": _limit(found)}
+
+
+def keeps_up(found: Row) -> bool:
+    """Whether 99 % of the clients were served about as fast as an idle server would have."""
+    round_trips = 1 if found["mode"] == "tfo" else 2
+    bound_ms = round_trips * found["rtt_ms"] + HEADROOM_MS
+    return found["p99_ms"] is not None and found["p99_ms"] <= bound_ms
+
+
+def by_cell(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """The repeats of each cell together; cells by rate, the modes of a rate side by side."""
+    cells: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for found in rows:
+        cells.setdefault(tuple(found[key] for key in _CELL), []).append(found)
+    firsts = {key: [found[key] for found in rows] for key in _CELL[:2]}
+
+    def order(cell: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (*(firsts[key].index(value) for key, value in zip(firsts, cell, strict=False)), *cell[2:])
+
+    return [cells[cell] for cell in sorted(cells, key=order)]
+
+
+def mostly(cell: Sequence[Mapping[str, Any]], column: str) -> bool:
+    """Whether more than half of the repeats say yes."""
+    return 2 * sum(bool(found[column]) for found in cell) > len(cell)
+
+
+def _limit(found: Row) -> str:
+    """What has nothing to spare: the server's processor, the clients', both or neither."""
+    busy = (("server", found["server_busy"]), ("clients", found["clients_busy"]))
+    return " and ".join(name for name, share in busy if share >= BUSY) or "none"
+
+
+def _processors(record: dict[str, Any]) -> Row:
+    """Processor time per answered request, us; and how busy both processors were, 0 to 1."""
+    answered = max(record["answered"], 1)
+    program, receiving = (1000 * record[name] / answered for name in ("server_cpu_ms", "receive_cpu_ms"))
+    elapsed_ms = record["elapsed_ms"]
+    return {
+        "cpu_us": program + receiving,
+        "server_cpu_us": program,
+        "receive_cpu_us": receiving,
+        "flood_cpu_share": record["flood_cpu_ms"] / elapsed_ms,
+        "server_cpu_share": (record["server_cpu_ms"] + record["receive_cpu_ms"]) / elapsed_ms,
+        "server_busy": record["core_busy_ms"] / elapsed_ms,
+        "clients_busy": record["clients_core_busy_ms"] / elapsed_ms,
+        "own_core": record["own_core"],
+    }
+
+
+def _wire(record: dict[str, Any]) -> Row:
+    """SYNs and packets of the clients' connections; and what became of the data in their SYNs."""
+    up, down, sockets = record["up"], record["down"], record["sockets"]
+    return {
+        "syns": up["syns"],
+        "syns_with_data": up["syns_with_data"],
+        "syn_data_acked": sockets["syn_data_acked"],
+        "syn_data_not_acked": sockets["not_acked"],
+        "syns_sent_again": sockets["syn_again"],
+        "packets_up": up["packets"],
+        "packets_down": down["packets"],
+        "bytes_up": up["bytes"],
+        "bytes_down": down["bytes"],
+    }

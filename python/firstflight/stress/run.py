@@ -1,0 +1,156 @@
+"""Measuring cell by cell, into a journal that a stopped run goes on from."""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from firstflight.engines.lab import Lab
+from firstflight.errors import UsageError
+from firstflight.experiment.environment import describe_machine
+from firstflight.experiment.folder import ENVIRONMENT
+from firstflight.results import write_whole
+from firstflight.results.journal import is_json
+from firstflight.stress.cells import Cell, cells, job
+from firstflight.stress.plan import StressPlan
+from firstflight.stress.rows import Row, row
+from firstflight.stress.servers import check_installed, versions
+
+PLAN, JOURNAL = "stress.json", "stress.jsonl"
+
+_FIRST_RATE, _MOST_DOUBLINGS, _STEPS = 500.0, 8, 4
+_GRACE_S = 60.0
+
+
+class StressWatch:
+    """Is told what happens; does nothing with it."""
+
+    def planned(self, measurements: int) -> None:
+        """So many more measurements are to be made."""
+
+    def measured(self, found: Row) -> None:
+        """One was made."""
+
+
+class Stress:
+    """The measurements of a plan, in a folder of their own.
+
+    Args:
+        plan: What is measured.
+        folder: Where the journal goes.
+        resume: Whether measurements that are there already are kept, and the rest is made.
+
+    Raises:
+        UsageError: A server is not installed, or the folder holds something else.
+    """
+
+    def __init__(self, plan: StressPlan, folder: Path, *, resume: bool = False) -> None:
+        check_installed(plan.server)
+        self._plan = plan
+        self._journal = folder / JOURNAL
+        self._check(folder, resume=resume)
+        self._lab = Lab()
+        write_whole(folder / PLAN, (plan.model_dump_json(indent=2) + "\n").encode())
+        described = {**describe_machine(), "servers": versions(plan.server)}
+        write_whole(folder / ENVIRONMENT, (json.dumps(described, indent=2) + "\n").encode())
+        self._rows = dict(read_journal(self._journal))
+
+    @property
+    def rows(self) -> list[Row]:
+        """Every measurement so far."""
+        return list(self._rows.values())
+
+    def run(self, watch: StressWatch) -> None:
+        """Makes every measurement that the journal lacks.
+
+        Raises:
+            LabError: The laboratory could not be built, or the server does not serve.
+        """
+        if self._plan.rates:
+            self._measure(list(cells(self._plan, self._plan.rates)), watch)
+            return
+        for rates in self._auto_rates():
+            self._measure(list(cells(self._plan, rates)), watch)
+
+    def _auto_rates(self) -> Iterator[Sequence[float]]:
+        """Doubles while a cell keeps up; then looks closer between what all do and what none does."""
+        tried = [_FIRST_RATE]
+        yield tried
+        while any(self._keep_up(tried[-1])) and len(tried) <= _MOST_DOUBLINGS:
+            tried.append(2 * tried[-1])
+            yield tried[-1:]
+        low = max((rate for rate in tried if all(self._keep_up(rate))), default=0.0)
+        step = (tried[-1] - low) / _STEPS
+        yield [rate for number in range(1, _STEPS) if (rate := low + number * step) not in tried]
+
+    def _keep_up(self, rate: float) -> list[bool]:
+        """Of every server and mode at a rate: whether most of its measurements kept up."""
+        found: dict[tuple[str, str], list[bool]] = {}
+        for measured in self.rows:
+            if measured["rate"] == rate:
+                found.setdefault((measured["server"], measured["mode"]), []).append(measured["keeps_up"])
+        return [2 * sum(kept) > len(kept) for kept in found.values()]
+
+    def _measure(self, wanted: list[Cell], watch: StressWatch) -> None:
+        missing = [cell for cell in wanted if cell.name not in self._rows]
+        watch.planned(len(missing))
+        for cell in missing:
+            found = row(self._plan, cell, self._ask(cell))
+            self._append({"name": cell.name, "row": found})
+            self._rows[cell.name] = found
+            watch.measured(found)
+
+    def _ask(self, cell: Cell) -> dict[str, Any]:
+        plan = self._plan
+        limit_s = plan.warm_up + plan.seconds + 2 * plan.timeout + _GRACE_S
+        return self._lab.ask("stress", job(plan, cell), timeout_s=limit_s)
+
+    def _append(self, line: dict[str, Any]) -> None:
+        with self._journal.open("ab") as file:
+            file.write(json.dumps(line, allow_nan=False).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _check(self, folder: Path, *, resume: bool) -> None:
+        stored = folder / PLAN
+        if not stored.is_file():
+            if folder.is_dir() and any(folder.iterdir()):
+                raise UsageError(f"out: {folder} is not empty", "name a new folder with --out")
+            return
+        if not resume:
+            raise UsageError(
+                f"out: {folder} holds measurements already", "add --resume to complete them, or name another"
+            )
+        if stored_plan(folder) != self._plan:
+            raise UsageError(
+                f"out: {folder} was begun with other flags", f"leave them out: --resume --out {folder}"
+            )
+
+
+def stored_plan(folder: Path) -> StressPlan:
+    """The plan that a folder was begun with.
+
+    Raises:
+        UsageError: There is none.
+    """
+    file = folder / PLAN
+    try:
+        return StressPlan.model_validate(json.loads(file.read_bytes()))
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"resume: {folder} holds no measurements of a server", "name the folder of the stopped run"
+        ) from error
+
+
+def read_journal(file: Path) -> Iterator[tuple[str, Row]]:
+    """Every row by the name of its cell. A torn last line, which a kill leaves, is cut off."""
+    if not file.is_file():
+        return
+    content = file.read_bytes()
+    whole, _, torn = content.rpartition(b"\n")
+    if torn and not is_json(torn):
+        os.truncate(file, len(whole) + 1 if whole else 0)
+    for line in whole.splitlines():
+        document = json.loads(line)
+        yield document["name"], document["row"]
