@@ -16,7 +16,6 @@ from firstflight.errors import UsageError
 from firstflight.experiment.folder import default_folder
 from firstflight.experiment.interrupt import Interrupted, interruptible
 from firstflight.experiment.sources import explain
-from firstflight.report.stress import print_stress, write_stress
 from firstflight.stress import Stress, StressPlan, StressWatch
 from firstflight.stress.rows import Row
 from firstflight.stress.run import stored_plan
@@ -72,6 +71,9 @@ def _run(stress: Stress, talk: Talk) -> int:
 
 
 def _present(rows: list[Row], folder: Path, *, as_json: bool) -> None:
+    # Here, since scipy, which reports need, takes a second to import.
+    from firstflight.report.stress import print_stress, write_stress  # noqa: PLC0415
+
     figures = write_stress(folder, rows)
     if as_json:
         show_json({"folder": str(folder), "measurements": rows})

@@ -34,7 +34,7 @@ def write_stress(folder: Path, rows: Sequence[Row]) -> list[Path]:
     writer.writerows(rows)
     write_whole(folder / CSV, text.getvalue().encode())
     quiet = [row for row in rows if row["flood"] == "none"]
-    figures = []
+    figures: list[tuple[str, Sequence[Row]]] = []
     if len({row["rate"] for row in quiet}) > 1:
         figures += [("cost-by-rate", quiet), ("latency-by-rate", quiet)]
     if len(quiet) < len(rows):
