@@ -32,6 +32,7 @@ def test_help_lists_the_commands(capsys: Shown) -> None:
         "compare",
         "audit",
         "exec",
+        "check",
         "stress",
         "doctor",
     ]
