@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import sys
 from typing import Any
 
 import pytest
@@ -54,6 +55,16 @@ def test_nginx_takes_the_same_load(program: Program) -> None:
     if not shutil.which("nginx"):
         unavailable("nginx is not installed: make system")
     by_mode(stress(program, "--server", "nginx"))
+
+
+def test_a_server_without_fast_open_serves_plainly_and_is_named(program: Program) -> None:
+    server = f"{sys.executable} -m http.server 80"
+    ended = program("stress", *QUICK, "--server", server, "--mode", "tfo", "--out", "out", "--quiet")
+    assert ended.code == 0, ended.err
+    [row] = json.loads(ended.out)["measurements"]
+    assert row["answered"] == CLIENTS
+    assert (row["syn_data_acked"], row["proof"]) == (0, True)
+    assert "it does not offer Fast Open" in ended.err
 
 
 @pytest.mark.core

@@ -93,10 +93,22 @@ def _end(rows: list[Row], folder: Path, stopped: int, talk: Talk) -> int:
         talk.warn(
             "clients and server shared one processor", "processor times hold; the highest rate does not"
         )
+    for server in _without_fast_open(rows):
+        talk.warn(
+            f"{server} took no data from any SYN: it does not offer Fast Open",
+            "let it listen with TCP_FASTOPEN, as nginx does with fastopen=",
+        )
     unproved = [row for row in rows if not row["proof"]]
     if unproved:
         talk.error(f"{len(unproved)} measurements lack proof: {unproved[0]['disagreements']}", "try again")
     return 1 if unproved else 0
+
+
+def _without_fast_open(rows: list[Row]) -> list[str]:
+    """Servers at which Fast Open was tried in peace and never worked."""
+    tried = [row for row in rows if row["mode"] == "tfo" and row["flood"] == "none"]
+    worked = {row["server"] for row in tried if row["fast_open_passive"]}
+    return [server for server in dict.fromkeys(row["server"] for row in tried) if server not in worked]
 
 
 @contextmanager

@@ -55,6 +55,7 @@ def print_stress(rows: Sequence[Row], console: Console) -> None:
         "99 %\nms",
         "CPU\nus/request",
         "server\nbusy %",
+        "clients\nbusy %",
         "packets\n/request",
         "SYN data\ntaken %",
         "keeps\nup",
@@ -75,7 +76,8 @@ def _line(cell: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         latencies = [row[name] for row in cell]
         yield "never" if None in latencies else f"{median(latencies):.1f}"
     yield f"{_middle(cell, 'cpu_us'):.1f}"
-    yield f"{100 * _middle(cell, 'server_busy'):.0f}"
+    for name in ("server_busy", "clients_busy"):
+        yield f"{100 * _middle(cell, name):.0f}"
     yield f"{median((row['packets_up'] + row['packets_down']) / row['requests'] for row in cell):.1f}"
     yield f"{100 * median(row['syn_data_acked'] / row['requests'] for row in cell):.1f}"
     yield "yes" if mostly(cell, "keeps_up") else "no"

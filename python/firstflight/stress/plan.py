@@ -134,7 +134,7 @@ class StressPlan(BaseModel):
         json_schema_extra={"metavar": "N"},
     )
     qlen: Annotated[tuple[int, ...], each(whole("a number of requests", 1, 65_535)), write_each(int)] = Field(
-        default=(256,),
+        default=(1_024,),
         description="Fast Open requests that may be pending at the server (TCP_FASTOPEN, nginx's fastopen=).",
         json_schema_extra={"metavar": "N,..."},
     )

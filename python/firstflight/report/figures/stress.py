@@ -52,7 +52,9 @@ def latency_by_rate(rows: Rows) -> Spec:
         "Where a line ends, requests of that percentile were never answered.",
     ]
     base = alt.Chart().encode(
-        x=_rate(), color=_mode(), strokeDash=alt.StrokeDash("percentile:N", sort=None, title=None)
+        x=_rate(),
+        color=_mode(),
+        strokeDash=alt.StrokeDash("percentile:N", sort=None, legend=alt.Legend(symbolType="stroke")),
     )
     y = alt.Y("middle:Q", title="latency (ms)", scale=alt.Scale(type="log"))
     layers = alt.layer(base.mark_line(), base.mark_point(filled=True, size=26, opacity=1)).encode(y=y)
@@ -84,13 +86,13 @@ def flood_by_kind(rows: Rows) -> Spec:
         y=alt.Y("served:Q", title="clients served (%)", scale=alt.Scale(domain=[0, 100]))
     )
     latency = alt.Scale(type="log")
-    points_of = {"median": True, "p99": False}
+    points_of = (("p99", False, 110), ("median", True, 45))
     waits = alt.layer(
         *(
-            base.mark_point(filled=full, size=55, opacity=1).encode(
+            base.mark_point(filled=full, size=size, opacity=1).encode(
                 y=alt.Y(f"{name}:Q", title="latency (ms)", scale=latency)
             )
-            for name, full in points_of.items()
+            for name, full, size in points_of
         )
     )
     facet = alt.Facet("panel:N", title=None, sort=None)
