@@ -23,7 +23,7 @@ from firstflight.experiment.folder import default_folder
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.run import run_experiment
 from firstflight.experiment.schedule import load_id
-from firstflight.experiment.sources import read_plan_file, resolve
+from firstflight.experiment.sources import PlanFile, read_plan_file, resolve
 from firstflight.experiment.watch import Watch
 from firstflight.pages import LoadedPage, open_pages, under
 from firstflight.results import connection_frame, journal_path, request_frame, write_tables
@@ -263,7 +263,7 @@ class _Sayer(Watch):
 
 def _plan(plan: Plan | str | os.PathLike[str] | None, keys: dict[str, object]) -> Plan:
     if isinstance(plan, Plan):
-        return resolve({**plan.model_dump(mode="json"), **keys})
+        return resolve(keys, PlanFile(values=plan.to_keys()))
     return resolve(keys, read_plan_file(FilePath(plan)) if plan else None)
 
 

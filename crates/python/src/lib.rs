@@ -1,6 +1,7 @@
 //! `firstflight._core`: what Python needs of the Rust crates. Conversions and error mapping only.
 
 use firstflight_page::{Page, json_schema, synth};
+use firstflight_path::Trace;
 use firstflight_sim::{Job, SimPage, simulate};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -86,6 +87,13 @@ fn check_index(page: &Page, index: usize) -> PyResult<()> {
     )))
 }
 
+/// Reads a trace of a link; its mean rate in bit/s, and how long it is in ms.
+#[pyfunction]
+fn measure_trace(text: &str) -> PyResult<(u64, u32)> {
+    let trace = Trace::parse(text).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok((trace.mean_bps(), trace.lasts_ms()))
+}
+
 /// A page made ready to be simulated many times, from any number of threads at once.
 #[pyclass(frozen)]
 struct Simulator {
@@ -126,6 +134,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Simulator>()?;
     module.add_function(wrap_pyfunction!(check_page, module)?)?;
     module.add_function(wrap_pyfunction!(in_the_clear, module)?)?;
+    module.add_function(wrap_pyfunction!(measure_trace, module)?)?;
     module.add_function(wrap_pyfunction!(over_tls, module)?)?;
     module.add_function(wrap_pyfunction!(page_schema, module)?)?;
     module.add_function(wrap_pyfunction!(synthesize, module)?)?;

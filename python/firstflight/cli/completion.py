@@ -6,6 +6,7 @@ from typing import Literal, get_args, get_origin
 from pydantic import BaseModel
 
 from firstflight.experiment.plan import Plan
+from firstflight.experiment.sources import presets
 from firstflight.pages import embedded_names
 from firstflight.published import published_names
 
@@ -22,7 +23,7 @@ def complete_side(incomplete: str) -> list[str]:
 
 def key_completer(key: str, model: type[BaseModel] = Plan) -> Callable[[str], list[str]] | None:
     """Offers the words of a plan key, in a list after each comma; `None` if any text will do."""
-    words = _words(model.model_fields[key].annotation)
+    words = tuple(presets()) if key == "path" else _words(model.model_fields[key].annotation)
     return _completer(words) if words else None
 
 

@@ -15,7 +15,7 @@ from firstflight.cli.plan_flags import with_path_flags
 from firstflight.cli.talk import Talk
 from firstflight.engines.exec import Surroundings, run_inside
 from firstflight.errors import UsageError
-from firstflight.experiment.sources import resolve
+from firstflight.experiment.sources import PlanFile, resolve
 from firstflight.pages import open_pages, under
 from firstflight.results import write_whole
 
@@ -74,10 +74,13 @@ def _say(ledger: Mapping[str, Any], program: str, talk: Talk) -> None:
 
 
 def _surroundings(flags: Mapping[str, Any], pages: list[str], capture: Path | None) -> Surroundings:
-    plan = resolve({**_DEFAULTS, **flags})
+    plan = resolve(flags, PlanFile(values=dict(_DEFAULTS)))
     for key in ("rtt", "down", "up", "mode"):
         if len(getattr(plan, key)) > 1:
-            raise UsageError(f"{key}: exec takes one value", "measure several with firstflight run")
+            raise UsageError(
+                f"{key}: exec takes one value",
+                f"give it with --{key}, or measure several with firstflight run",
+            )
     [path], [mode] = plan.paths(), plan.mode
     served = [under(plan.scheme, page) for page in open_pages(pages)] if pages else []
     return Surroundings(

@@ -9,21 +9,11 @@ import typer
 from pydantic import BaseModel
 
 from firstflight.cli.completion import complete_page, key_completer
-from firstflight.experiment.plan import Plan
+from firstflight.experiment.plan import PATH_KEYS, Plan
 
-PATH_KEYS = (
-    "rtt",
-    "down",
-    "up",
-    "topology",
-    "loss",
-    "loss_burst",
-    "loss_in_burst",
-    "jitter",
-    "reorder",
-    "duplicate",
-    "queue",
-    "middlebox",
+LAB_KEYS = (
+    "path",
+    *PATH_KEYS,
     "initial_window",
     "congestion_control",
     "mode",
@@ -56,7 +46,7 @@ def with_path_flags(defaults: Mapping[str, str]) -> Callable[[Callable[..., int]
     Args:
         defaults: What flags stand for that are not given, where it is not the plan's default.
     """
-    flags = [_flag(key, defaults.get(key, "")) for key in PATH_KEYS]
+    flags = [_flag(key, defaults.get(key, "")) for key in LAB_KEYS]
     return lambda command: _with_flags(command, flags)
 
 

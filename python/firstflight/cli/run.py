@@ -17,7 +17,7 @@ from firstflight.experiment.equipment import Equipment, crew_for
 from firstflight.experiment.folder import default_folder, stored_plan
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.run import Outcome, run_experiment
-from firstflight.experiment.sources import read_plan_file, resolve
+from firstflight.experiment.sources import PlanFile, read_plan_file, resolve
 from firstflight.plural import plural
 from firstflight.results.files import JOURNAL
 
@@ -73,7 +73,7 @@ def _plan(flags: Mapping[str, Any], file: Path | None, out: Path | None, *, resu
     stored = stored_plan(out) if resume and out else None
     if stored is None:
         return resolve(flags)
-    return resolve({**stored.model_dump(mode="json"), **flags})
+    return resolve(flags, PlanFile(values=stored.to_keys()))
 
 
 def _measure(plan: Plan, folder: Path, scheduler: str, talk: Talk, *, resume: bool) -> Outcome:

@@ -82,6 +82,7 @@ def _rate_ms(path: Path) -> int:
         path.loss > 0
         or path.jitter_ms > 0
         or path.queue.is_managed
+        or path.traces
         or path.rtt_ms > 500
         or slowest_bps < 100_000
     ):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from firstflight.engines.what_if import TODAY, WhatIf
@@ -61,6 +62,28 @@ class Queue:
 
 
 @dataclass(frozen=True)
+class Trace:
+    """When a link delivers, as Mahimahi records it. With the same times they are equal, whatever their names.
+
+    Attributes:
+        name: Of the file that it was read from.
+        text: A time in ms per line; docs/path.md says more.
+        mean_bps: What it delivers in the mean, bit/s.
+        lasts_ms: When it begins again, ms.
+    """
+
+    name: str = field(compare=False)
+    text: str = field(repr=False)
+    mean_bps: int = field(compare=False)
+    lasts_ms: int = field(compare=False)
+
+    def describe(self) -> dict[str, Any]:
+        """What identifies it, without its times."""
+        digest = hashlib.sha256(self.text.encode()).hexdigest()
+        return {"name": self.name, "sha256": digest, "mean_bps": self.mean_bps, "lasts_ms": self.lasts_ms}
+
+
+@dataclass(frozen=True)
 class Middlebox:
     """What stands on paths to origins: its habit, and the probability that it stands on one."""
 
@@ -99,6 +122,14 @@ class Path:
     jitter_ms: float = 0.0
     reorder: bool = False
     duplicate: float = 0.0
+    down_trace: Trace | None = None
+    up_trace: Trace | None = None
+
+    @property
+    def traces(self) -> dict[str, Trace]:
+        """Its traces, `down_trace` and `up_trace`; the rate beside one is its mean."""
+        traces = {"down_trace": self.down_trace, "up_trace": self.up_trace}
+        return {way: trace for way, trace in traces.items() if trace}
 
     def to_json(self, seed: int) -> dict[str, Any]:
         """The form in which an engine takes it; `seed` decides what befalls which packet or origin."""
@@ -115,6 +146,8 @@ class Path:
             "seed": seed,
             **({"middlebox": self.middlebox.to_json()} if self.middlebox else {}),
             **({"burst": self.burst.to_json()} if self.burst else {}),
+            **{way.replace("trace", "bps"): None for way in self.traces},
+            **{way: trace.text for way, trace in self.traces.items()},
         }
 
 
@@ -183,7 +216,8 @@ class Calibration:
 
     def to_json(self) -> dict[str, Any]:
         """For `environment.json`: asked and measured side by side."""
-        return {"path": self.path.to_json(seed=0), "rate_ms": self.rate_ms, **self.measured}
+        traces = {way: trace.describe() for way, trace in self.path.traces.items()}
+        return {"path": {**self.path.to_json(seed=0), **traces}, "rate_ms": self.rate_ms, **self.measured}
 
 
 class EngineStoppedError(Exception):

@@ -40,14 +40,15 @@ def warn_of(calibrations: Iterable[Calibration], watch: Watch) -> None:
 
 
 def doubts(calibration: Calibration) -> Iterator[str]:
-    """Says where a path is not what was asked for: RTT off by 2 % + 1 ms, a rate by 5 % + three segments."""
+    """Says where a path is not what was asked for: RTT off by 2 % + 1 ms, a rate by 5 % + three segments.
+
+    With a trace the RTT may be longer: a probe waits for the next opportunity.
+    """
     path, measured = calibration.path, calibration.measured
     name = f"path {path.rtt_ms:g} ms, {write_rate(path.down_bps)} down, {write_rate(path.up_bps)} up"
     rtt_ms, expected_ms = (measured["rtt_ms"][key] for key in ("p50", "expected"))
-    if (
-        path.loss == path.jitter_ms == 0
-        and abs(rtt_ms - expected_ms) > _RTT_SLACK_MS + _RTT_SLACK * expected_ms
-    ):
+    off_ms = expected_ms - rtt_ms if path.traces else abs(rtt_ms - expected_ms)
+    if path.loss == path.jitter_ms == 0 and off_ms > _RTT_SLACK_MS + _RTT_SLACK * expected_ms:
         yield f"{name}: the measured RTT is {rtt_ms:.2f} ms, expected were {expected_ms:.2f}"
     for key in ("down_mbps", "up_mbps"):
         if _is_off(rate := measured[key], calibration.rate_ms):

@@ -10,6 +10,7 @@ from pathlib import Path
 from firstflight.errors import UsageError
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.sources import read_plan_file, resolve
+from firstflight.experiment.traces import keep_trace
 from firstflight.results import write_whole
 from firstflight.results.files import PLAN
 
@@ -50,6 +51,8 @@ def results_folder(folder: Path, plan: Plan, *, resume: bool) -> Iterator[None]:
         ) from error
     try:
         _lock(handle, folder)
+        for way, trace in (("down", plan.down_trace), ("up", plan.up_trace)):
+            keep_trace(folder, way, trace)
         write_whole(folder / PLAN, plan.to_toml().encode())
         yield
     finally:

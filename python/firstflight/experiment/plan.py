@@ -14,9 +14,10 @@ from pydantic import (
     model_validator,
 )
 
-from firstflight.engines.task import Burst, Middlebox, Path, Queue, Transport
+from firstflight.engines.task import Burst, Middlebox, Path, Queue, Trace, Transport
 from firstflight.engines.what_if import TODAY, WhatIf
 from firstflight.experiment import units
+from firstflight.experiment.traces import parse_trace, write_trace
 from firstflight.experiment.units import BadValueError
 from firstflight.experiment.values import (
     choice,
@@ -60,6 +61,28 @@ Rates = Annotated[
 ]
 
 
+TRACES = {"down": "down_trace", "up": "up_trace"}
+"""What may stand in place of a rate."""
+
+PATH_KEYS = (
+    "rtt",
+    "down",
+    "up",
+    "down_trace",
+    "up_trace",
+    "topology",
+    "loss",
+    "loss_burst",
+    "loss_in_burst",
+    "jitter",
+    "reorder",
+    "duplicate",
+    "queue",
+    "middlebox",
+)
+"""What a path is made of: the keys of a path file."""
+
+
 class Plan(BaseModel):
     """What is measured. Every field is a TOML key and a flag of `firstflight run`: docs/reference/plan.md.
 
@@ -76,6 +99,11 @@ class Plan(BaseModel):
         default=PAPER_PAGES,
         description="Pages to load: embedded names, archives, mirrors, profiles, .pages lists.",
     )
+    path: Annotated[str, BeforeValidator(parse_text)] = Field(
+        default="",
+        description="Path to start from, which other keys stand over: a preset, or a TOML file of path keys.",
+        json_schema_extra={"metavar": "NAME|FILE.toml"},
+    )
     rtt: Annotated[tuple[float, ...], each(parse_rtt), write_each(write_plain)] = Field(
         default=(20.0, 100.0, 200.0),
         description="Round-trip times between client and origins, ms.",
@@ -90,6 +118,20 @@ class Plan(BaseModel):
         default=(256_000,),
         description="Rates from the client. With a star: as down, its links are symmetric.",
         json_schema_extra={"metavar": "RATE,..."},
+    )
+    down_trace: Annotated[
+        Trace | None, BeforeValidator(parse_trace), PlainSerializer(write_trace("down"), return_type=str)
+    ] = Field(
+        default=None,
+        description="In place of down: file in Mahimahi's format that says when the link delivers; or off.",
+        json_schema_extra={"metavar": "FILE"},
+    )
+    up_trace: Annotated[
+        Trace | None, BeforeValidator(parse_trace), PlainSerializer(write_trace("up"), return_type=str)
+    ] = Field(
+        default=None,
+        description="In place of up: as down_trace, from the client.",
+        json_schema_extra={"metavar": "FILE"},
     )
     topology: Annotated[Literal["access", "star"], BeforeValidator(choice("access", "star"))] = Field(
         default="access",
@@ -282,8 +324,21 @@ class Plan(BaseModel):
             return {**data, "up": cls.model_fields["down"].default}
         return data
 
+    @model_validator(mode="before")
+    @classmethod
+    def _a_trace_is_in_place_of_a_rate(cls, data: dict[str, Any]) -> dict[str, Any]:
+        for rate, trace in TRACES.items():
+            if rate in data and data.get(trace, "off") not in ("off", None):
+                raise BadValueError(f"{trace}: stands in place of {rate}", f"leave out {trace} or {rate}")
+        return data
+
     @model_validator(mode="after")
     def _star_rates_agree(self) -> Self:
+        if self.topology == "star" and self.up_trace != self.down_trace:
+            raise BadValueError(
+                "up_trace: differs from down_trace in a star",
+                "a star's links are symmetric: give both the same, or --topology access",
+            )
         if self.topology == "star" and self.up != self.down:
             raise BadValueError(
                 "up: differs from down in a star", "a star's links are symmetric: leave up out"
@@ -403,17 +458,18 @@ class Plan(BaseModel):
         return Transport(self.initial_window, self.congestion_control)
 
     def rates(self) -> list[tuple[int | None, int | None]]:
-        """Every (down, up) to be measured, bit/s; `None` is unlimited."""
-        if self.topology == "star":
-            return list(zip(self.down, self.up, strict=True))
-        return list(product(self.down, self.up))
+        """Every (down, up) to be measured, bit/s; `None` is unlimited, and of a trace it is the mean."""
+        down = (self.down_trace.mean_bps,) if self.down_trace else self.down
+        up = (self.up_trace.mean_bps,) if self.up_trace else self.up
+        return list(zip(down, up, strict=True) if self.topology == "star" else product(down, up))
 
     def paths(self) -> list[Path]:
         """Every path to be measured."""
         burst = None if self.loss_burst == "off" else Burst(self.loss_burst, self.loss_in_burst)
         wire = (self.queue, self.loss, self.middlebox, burst, self.jitter, self.reorder, self.duplicate)
+        traces = (self.down_trace, self.up_trace)
         return [
-            Path(self.topology, rtt_ms, down_bps, up_bps, *wire)
+            Path(self.topology, rtt_ms, down_bps, up_bps, *wire, *traces)
             for rtt_ms, (down_bps, up_bps) in product(self.rtt, self.rates())
         ]
 
@@ -427,10 +483,20 @@ class Plan(BaseModel):
             free |= {"until": 1.0, "most_repeats": 1}
         return self.model_copy(update=free) == other.model_copy(update=free)
 
+    def to_keys(self) -> dict[str, Any]:
+        """Its keys, as `experiment.sources.resolve` takes them back."""
+        traces = {key: trace for key in TRACES.values() if (trace := getattr(self, key))}
+        return {**self._plain(), **traces}
+
     def to_toml(self) -> str:
-        """The plan as a TOML document, each key under its description."""
+        """The plan as a TOML document, each key under its description; `keep_trace` writes what it names."""
         document = tomlkit.document()
-        for key, value in self.model_dump(mode="json").items():
+        for key, value in self._plain().items():
             document.add(tomlkit.comment(type(self).model_fields[key].description or ""))
             document.add(key, value)
         return tomlkit.dumps(document)
+
+    def _plain(self) -> dict[str, Any]:
+        """Every value in its plain form, without the rates in whose place traces stand."""
+        unused = {rate for rate, trace in TRACES.items() if getattr(self, trace)}
+        return {key: value for key, value in self.model_dump(mode="json").items() if key not in unused}

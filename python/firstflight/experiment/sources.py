@@ -1,10 +1,14 @@
-"""Where a plan comes from: a TOML file, flags over it, defaults below it; errors name key, file and line."""
+"""Where a plan comes from: a TOML file, flags over it, defaults below it; errors name key, file and line.
+
+Either may name a `path`: a preset, or a TOML file of path keys. The keys beside that name stand over it, and
+it stands over every path key below. Files that a file names are found from its folder.
+"""
 
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -12,10 +16,11 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from firstflight.errors import UsageError
-from firstflight.experiment.plan import Plan
+from firstflight.experiment.plan import PATH_KEYS, TRACES, Plan
 from firstflight.experiment.units import BadValueError
 
 _MOST_CHARACTERS = 1_000_000
+_PRESETS = FilePath(__file__).parent / "presets"
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,7 @@ class PlanFile:
     file: FilePath | None = None
     text: str = ""
     values: dict[str, Any] = field(default_factory=dict)
+    is_path: bool = False
 
     def place(self, key: str) -> str:
         """`paper.toml, line 7, rtt` for a key of this file, else the key alone."""
@@ -36,23 +42,27 @@ class PlanFile:
         return f"{self.file}, {key}"
 
 
-def read_plan_file(file: FilePath) -> PlanFile:
-    """Reads a TOML plan. Raises `UsageError` when it cannot be read or is not TOML."""
+def presets() -> dict[str, PlanFile]:
+    """The paths that come with firstflight, by name."""
+    return {file.stem: read_plan_file(file, "path") for file in sorted(_PRESETS.glob("*.toml"))}
+
+
+def read_plan_file(file: FilePath, kind: str = "plan") -> PlanFile:
+    """Reads a TOML plan, or path. Raises `UsageError` when it cannot be read or is not TOML."""
+    hint = f"a {kind} is a TOML file, see docs/{kind}.md"
     try:
         with file.open(encoding="utf-8") as opened:
             text = opened.read(_MOST_CHARACTERS + 1)
         if len(text) > _MOST_CHARACTERS:
-            raise UsageError(f"plan: {file} is too long", "a plan is a TOML file, see docs/plan.md")
-        return PlanFile(file, text, tomllib.loads(text))
+            raise UsageError(f"{kind}: {file} is too long", hint)
+        return PlanFile(file, text, tomllib.loads(text), kind == "path")
     except OSError as error:
-        raise UsageError(f"plan: cannot read {file}: {error.strerror}", "see plans/ for examples") from error
+        raise UsageError(f"{kind}: cannot read {file}: {error.strerror}", f"see docs/{kind}.md") from error
     except UnicodeDecodeError as error:
-        raise UsageError(
-            f"plan: {file} is not UTF-8 text", "a plan is a TOML file, see docs/plan.md"
-        ) from error
+        raise UsageError(f"{kind}: {file} is not UTF-8 text", hint) from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(
-            f"plan: {file} is not TOML: {error}", "mend that line; docs/plan.md has an example"
+            f"{kind}: {file} is not TOML: {error}", f"mend that line; docs/{kind}.md has an example"
         ) from error
 
 
@@ -66,12 +76,15 @@ def resolve(flags: Mapping[str, Any], plan_file: PlanFile | None = None) -> Plan
     Raises:
         UsageError: A value or key is wrong; the message names it and its place.
     """
-    plan_file = plan_file or PlanFile()
+    layers = [*_layers(plan_file or PlanFile()), *_layers(PlanFile(values=dict(flags)))]
+    values: dict[str, Any] = {}
+    for layer in layers:
+        values = {**_left(values, layer), **layer.values}
     try:
-        return Plan.model_validate({**plan_file.values, **flags})
+        return Plan.model_validate(values)
     except ValidationError as error:
         key, problem, hint = explain(error)
-        place = key if key in flags else plan_file.place(key)
+        place = next((layer.place(key) for layer in reversed(layers) if key in layer.values), key)
         raise UsageError(f"{place}: {problem}" if place else problem, hint) from error
 
 
@@ -82,15 +95,62 @@ def explain(error: ValidationError) -> tuple[str, str, str]:
     return key, *_explain(details, key)
 
 
+def _layers(plan_file: PlanFile) -> Iterator[PlanFile]:
+    """The path that a file names, if it does, and its own keys over it."""
+    values = {**plan_file.values}
+    if name := values.pop("path", ""):
+        folder = plan_file.file.parent if plan_file.file else FilePath()
+        yield _read_path(name, folder, plan_file.place("path"))
+    yield _beside(plan_file, values)
+
+
+def _beside(plan_file: PlanFile, values: Mapping[str, Any]) -> PlanFile:
+    """The file with these values; what it names is found from its folder."""
+    folder = plan_file.file.parent if plan_file.file else FilePath()
+    names = {key: values[key] for key in TRACES.values() if isinstance(values.get(key), str)}
+    found = {key: str(folder / name) for key, name in names.items() if name not in ("", "off")}
+    return replace(plan_file, values={**values, **found})
+
+
+def _read_path(name: object, folder: FilePath, place: str) -> PlanFile:
+    """A preset, or a file of path keys beside `folder`."""
+    known = presets()
+    if not isinstance(name, str):
+        raise UsageError(f"{place}: {name} is neither a preset nor a file", f"presets are {', '.join(known)}")
+    if name in known:
+        return known[name]
+    if not (folder / name).exists():
+        raise UsageError(
+            f'{place}: there is no preset "{name}", nor such a file', f"presets are {', '.join(known)}"
+        )
+    path = read_plan_file(folder / name, "path")
+    for key in path.values:
+        if key not in PATH_KEYS:
+            problem = "not a key of a path" if key in Plan.model_fields else "unknown key"
+            raise UsageError(f"{path.place(key)}: {problem}", _nearest(key, PATH_KEYS))
+    return _beside(path, path.values)
+
+
+def _left(below: Mapping[str, Any], above: PlanFile) -> dict[str, Any]:
+    """What a layer leaves of the keys below: a path displaces a path, a rate a trace, and a trace a rate."""
+    displaced = set(PATH_KEYS) if above.is_path else set()
+    for rate, trace in TRACES.items():
+        if rate in above.values:
+            displaced.add(trace)
+        if above.values.get(trace, "off") != "off":
+            displaced.add(rate)
+    return {key: value for key, value in below.items() if key not in displaced}
+
+
 def _explain(details: ErrorDetails, key: str) -> tuple[str, str]:
     cause = details.get("ctx", {}).get("error")
     if isinstance(cause, BadValueError):
         return cause.problem, cause.hint
     if details["type"] == "extra_forbidden":
-        return "unknown key", _nearest_key(key)
+        return "unknown key", _nearest(key, Plan.model_fields)
     return details["msg"], "see docs/plan.md"
 
 
-def _nearest_key(key: str) -> str:
-    near = difflib.get_close_matches(key.replace("-", "_"), Plan.model_fields, n=1)
-    return f"did you mean {near[0]}?" if near else f"keys are {', '.join(Plan.model_fields)}"
+def _nearest(key: str, keys: Iterable[str]) -> str:
+    near = difflib.get_close_matches(key.replace("-", "_"), keys, n=1)
+    return f"did you mean {near[0]}?" if near else f"keys are {', '.join(keys)}"

@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use firstflight_page::{FORMAT, Kind, Page, Resource};
-use firstflight_path::PathConfig;
+use firstflight_path::{Direction, PathConfig};
 use serde::{Deserialize, Serialize};
 
 use crate::LabError;
@@ -70,9 +70,9 @@ pub struct Measured {
 /// TCP goodput, Mbit/s.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Rate {
-    /// The link's rate; `None`: unlimited.
+    /// The link's rate, of a trace its mean; `None`: unlimited.
     pub asked: Option<f64>,
-    /// Goodput to expect of it: less headers.
+    /// Goodput to expect of it: less headers. Of a trace none: it depends on when.
     pub expected: Option<f64>,
     /// Goodput measured; `None` when it was not.
     pub measured: Option<f64>,
@@ -114,10 +114,9 @@ impl Calibration {
         lab.shape();
         let failed = |error: io::Error| LabError::system("measuring the path", error);
         let rtt_ms = self.round_trips().map_err(failed)?;
-        let (down, up) = (self.path.down_bps, self.path.up_bps);
-        let down_mbps = self.rate(down, SOURCE_PORT, receive).map_err(failed)?;
-        let up_mbps = self.rate(up, SINK_PORT, transmit).map_err(failed)?;
-        if let (Some(bps), 1..) = (up, self.flood_ms) {
+        let down_mbps = self.rate(Direction::Down, SOURCE_PORT, receive).map_err(failed)?;
+        let up_mbps = self.rate(Direction::Up, SINK_PORT, transmit).map_err(failed)?;
+        if let (Some(bps), 1..) = (self.path.up_bps, self.flood_ms) {
             flood(bps, self.probes, Duration::from_millis(self.flood_ms)).map_err(failed)?;
         }
         let setup_ms = lab.setup.as_secs_f64() * 1e3;
@@ -146,11 +145,13 @@ impl Calibration {
         Ok(RoundTrips { expected, ..measured })
     }
 
-    fn rate(&self, asked: Option<u64>, port: u16, flow: Flow) -> io::Result<Rate> {
+    fn rate(&self, direction: Direction, port: u16, flow: Flow) -> io::Result<Rate> {
         let mbps = |bps: u64| bps as f64 / 1e6;
+        let asked = self.path.rate_bps(direction);
+        let steady = asked.filter(|_| self.path.trace(direction).is_none());
         let mut rate = Rate {
             asked: asked.map(mbps),
-            expected: asked.map(|bps| mbps(bps) * GOODPUT_SHARE),
+            expected: steady.map(|bps| mbps(bps) * GOODPUT_SHARE),
             measured: None,
         };
         if self.rate_ms > 0 {

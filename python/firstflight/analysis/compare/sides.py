@@ -6,7 +6,7 @@ import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from firstflight.analysis.summary import summarize
@@ -117,7 +117,7 @@ def _setup(folder: Path) -> dict[str, str]:
     return {
         "client": plan["client"],
         "engine": plan["engine"],
-        "path": f"{plan['topology']}, {_list(plan['down'])} down, {_list(plan['up'])} up, "
+        "path": f"{plan['topology']}, {_link(plan, 'down')} down, {_link(plan, 'up')} up, "
         f"queue {plan['queue']}, loss {plan['loss']:g}{_unsteady(plan)}, "
         f"middlebox {plan.get('middlebox', 'off')}",
         "servers": f"{keep_alive}, {plan['cookies']} cookies, {plan['scheme']}",
@@ -127,6 +127,11 @@ def _setup(folder: Path) -> dict[str, str]:
         "spread": f"{plan['repeats']} repeats, 95 % intervals",
         **{name: str(environment[name]) for name in ("kernel", "firstflight") if name in environment},
     }
+
+
+def _link(plan: Mapping[str, Any], way: str) -> str:
+    trace = plan.get(f"{way}_trace", "off")
+    return _list(plan[way]) if trace == "off" else f"trace {PurePosixPath(trace).name.removesuffix('.gz')}"
 
 
 def _unsteady(plan: Mapping[str, Any]) -> str:
