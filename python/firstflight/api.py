@@ -152,6 +152,8 @@ def path(
     loss: float = 0,
     queue: str = "1000p",
     middlebox: str = "off",
+    down_trace: str | os.PathLike[str] = "",
+    up_trace: str | os.PathLike[str] = "",
 ) -> Path:
     """A path between the client and every origin.
 
@@ -163,13 +165,16 @@ def path(
         loss: Share of packets lost in each direction.
         queue: Queue in front of each link, such as `1000p`, `64kB`, `100ms` or `codel`.
         middlebox: What gets in TFO's way, such as `drop-data` or `strip-option:0.3`.
+        down_trace: File in Mahimahi's format that says when the link delivers, in place of `down`.
+        up_trace: As `down_trace`, in place of `up`.
 
     Raises:
         UsageError: A value is wrong.
     """
-    keys = {"rtt": rtt_ms, "down": down, "topology": topology, "loss": loss, "queue": queue}
-    keys |= {"middlebox": middlebox}
-    [found] = resolve({**keys, **({"up": up} if up else {})}).paths()
+    keys = {"rtt": rtt_ms, "topology": topology, "loss": loss, "queue": queue, "middlebox": middlebox}
+    keys |= {"down_trace": os.fspath(down_trace)} if down_trace else {"down": down}
+    keys |= {"up_trace": os.fspath(up_trace)} if up_trace else {"up": up} if up else {}
+    [found] = resolve(keys).paths()
     return found
 
 
@@ -284,7 +289,9 @@ def _load(engine: EngineName, page: LoadedPage, path: Path, mode: Mode, keys: di
     return Load(Equipment.of(plan, FilePath())().load(planned, page))
 
 
-_FACTORS = sorted(PlannedLoad.__dataclass_fields__.keys() & Plan.model_fields.keys() - {"mode", "seed"})
+_FACTORS = sorted(
+    PlannedLoad.__dataclass_fields__.keys() & Plan.model_fields.keys() - {"path", "mode", "seed"}
+)
 """What of a plan defines a load beside its page and path."""
 
 

@@ -20,6 +20,7 @@ from scenario import (
     refused,
     script,
 )
+from traced_scenarios import TRACED
 from unsteady_scenarios import UNSTEADY
 
 OPENING = [
@@ -298,4 +299,4 @@ QUEUES = [
     ),
 ]
 
-SCENARIOS = [*OPENING, *CONNECTIONS, *LOST_HANDSHAKES, *LOST_DATA, *QUEUES, *UNSTEADY, *MIDDLEBOXES]
+SCENARIOS = [*OPENING, *CONNECTIONS, *LOST_HANDSHAKES, *LOST_DATA, *QUEUES, *TRACED, *UNSTEADY, *MIDDLEBOXES]

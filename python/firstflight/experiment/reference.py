@@ -10,6 +10,7 @@ from typing import Any
 import tomlkit
 
 from firstflight.experiment.plan import Plan
+from firstflight.experiment.sources import PlanFile, presets
 
 _HEAD = """\
 # Keys of a plan
@@ -23,8 +24,18 @@ together. The same is a [JSON schema](plan.schema.json), which an editor that kn
 """
 
 
+_PATHS = """
+## Paths by name
+
+What `--path NAME` stands for. [The path](../path.md) says what a file of your own may hold.
+
+| name | keys | source |
+|---|---|---|
+"""
+
+
 def render_reference() -> str:
-    """The page: every key with its flag, what it takes, its default and meaning."""
+    """The page: every key with its flag, what it takes, its default and meaning; then the paths by name."""
     schema, defaults = plan_schema()["properties"], Plan().model_dump(mode="json")
     rows = [
         f"| `{key}` | {_flag(key)} | {_takes(schema[key])} | `{tomlkit.item(defaults[key]).as_string()}` "
@@ -32,7 +43,13 @@ def render_reference() -> str:
         for key, field in Plan.model_fields.items()
     ]
     head = ["| key | flag | takes | default | meaning |", "|---|---|---|---|---|"]
-    return _HEAD + "\n".join([*head, *rows]) + "\n"
+    paths = [f"| `{name}` | {_settings(path)} | {path.comment} |" for name, path in presets().items()]
+    return _HEAD + "\n".join([*head, *rows]) + "\n" + _PATHS + "\n".join(paths) + "\n"
+
+
+def _settings(path: PlanFile) -> str:
+    """The keys of a path, as its file writes them."""
+    return ", ".join(f"`{key} = {tomlkit.item(value).as_string()}`" for key, value in path.values.items())
 
 
 def plan_schema() -> dict[str, Any]:

@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -31,6 +32,12 @@ class PlanFile:
     text: str = ""
     values: dict[str, Any] = field(default_factory=dict)
     is_path: bool = False
+
+    @property
+    def comment(self) -> str:
+        """What its first lines say of it."""
+        lines = takewhile(lambda line: line.startswith("#"), self.text.splitlines())
+        return " ".join(line.removeprefix("#").strip() for line in lines)
 
     def place(self, key: str) -> str:
         """`paper.toml, line 7, rtt` for a key of this file, else the key alone."""

@@ -1,0 +1,39 @@
+"""Links that deliver when a trace says, on both clocks.
+
+A load ends with an opportunity: rooms of time are smaller than what lies between two of them.
+"""
+
+from scenario import Scenario, Time, document, opened_fast, plain
+
+SELDOM_MS = 200
+OFTEN_MS = 20
+
+TRACED = [
+    Scenario(
+        name="on a link that delivers every 200 ms each round trip of 100 ms ends with an opportunity",
+        source="Mahimahi, link_queue.cc",
+        mode="tcp",
+        path={"down_trace": str(SELDOM_MS)},
+        plt=Time(0, wire_ms=2 * SELDOM_MS),
+        handshakes=[Time(0, wire_ms=SELDOM_MS)],
+        connections=[plain()],
+    ),
+    Scenario(
+        name="on such a link an early answer shares the opportunity of its SYN-ACK",
+        source="Mahimahi, link_queue.cc",
+        mode="tfo",
+        path={"down_trace": str(SELDOM_MS)},
+        plt=Time(0, wire_ms=SELDOM_MS),
+        connections=[opened_fast()],
+    ),
+    Scenario(
+        name="packets share an opportunity's 1,500 bytes and leave their rest to the next",
+        source="Mahimahi, link_queue.cc",
+        mode="tfo",
+        path={"down_trace": str(OFTEN_MS)},
+        resources=[document(body_bytes=10_000)],
+        # A SYN-ACK of 60 bytes, seven packets of 1,500 and one of 116, from 100 ms on: eight opportunities.
+        plt=Time(1, wire_ms=8 * OFTEN_MS),
+        connections=[opened_fast()],
+    ),
+]
