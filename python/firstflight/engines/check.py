@@ -79,8 +79,8 @@ class Checker:
             pool.shutdown(cancel_futures=True)
 
     def _check(self, row: Row, server: Server | None, captures: Path | None) -> Row:
-        if server and row["side"] == "client":
-            why = "Of clients; --server examines a server."
+        if server and row["side"] != "server":
+            why = "It examines this kernel's client; --server examines a server."
             return row | {"verdict": "not applicable", "seen": why, "packets": [], "capture": None}
         file = captures / f"{row['id']}.pcapng" if captures else None
         job = {

@@ -12,7 +12,7 @@ from firstflight.report.figures import theme
 from firstflight.report.visible import visible_lines
 from firstflight.results import write_whole
 
-_SIDES = {"client": "Client", "server": "Server"}
+_SIDES = {"client": "Client", "server": "Server", "both": "Client and server together"}
 
 
 def write_check(folder: Path, document: dict[str, Any]) -> None:

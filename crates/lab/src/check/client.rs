@@ -128,8 +128,8 @@ impl ClientStage {
         Ok(packet)
     }
 
-    /// All the data that `call` sends after its SYN until it is silent, as one run of bytes; and the number of
-    /// segments that carried it.
+    /// All the data that `call` sends after its SYN until it is silent, as one run of bytes; and how many
+    /// segments carried it.
     pub(super) fn data_of(&mut self, call: &Call) -> (Vec<u8>, usize) {
         let first = call.syn.sequence.wrapping_add(1);
         let source = call.syn.source;
@@ -235,7 +235,8 @@ pub(super) fn granted(cookie: &[u8]) -> Vec<u8> {
     [packet::mss(MSS), packet::fast_open(cookie)].concat()
 }
 
-fn tcp_socket() -> Result<OwnedFd, LabError> {
+/// A socket that does not wait.
+pub(super) fn tcp_socket() -> Result<OwnedFd, LabError> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     socket(AddressFamily::Inet, SockType::Stream, flags, None)
         .map_err(|errno| LabError::system("socket", errno))

@@ -1,13 +1,14 @@
 //! `check`: RFC 7413 as a list of experiments, each with its own verdict and capture.
 //!
-//! Each row has a lab of its own with one wire: at one end this kernel, as client or as server, at the other a
-//! script that writes and reads single packets, as packetdrill does. So a row decides what the peer says, to the
-//! last option, and nothing is on the wire that it did not ask for. Not modelled: the path; packets cross at once,
-//! and only the kernel's own timers take time.
+//! Each row has a lab of its own with one wire: at one end this kernel, as client or as server, at the other
+//! a script that writes and reads single packets, as packetdrill does. So a row decides what the peer says, to
+//! the last option, and nothing is on the wire that it did not ask for. There is no path: packets cross at
+//! once, and only the kernel's own timers take time. Rows for two have both kernels, and a relay between them.
 
 mod app;
 mod client;
 mod packet;
+mod pair;
 mod program;
 mod row;
 mod rows;
@@ -17,6 +18,7 @@ mod wire;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use firstflight_path::Habit;
 use serde::{Deserialize, Serialize};
 
 pub use program::NamedServer;
@@ -79,8 +81,8 @@ impl CheckJob {
     /// Does the row. Call inside a lab, once.
     ///
     /// # Errors
-    /// [`LabError`] when the lab or the server cannot be had, or a packet is missing without which nothing can be
-    /// said.
+    /// [`LabError`] when the lab or the server cannot be had, or a packet is missing without which there is
+    /// nothing to be said.
     pub fn run(&self) -> Result<RowRecord, LabError> {
         let row = rows().find(|row| row.id == self.row);
         let row = row.ok_or_else(|| {
@@ -103,6 +105,7 @@ impl CheckJob {
                 let found = run(&mut stage);
                 self.record(found, &stage.wire, begun)
             }
+            Trial::Pair { habit } => self.run_pair(habit),
             Trial::Server { settings, .. } if settings.own && self.server.is_some() => Ok(RowRecord {
                 finding: Finding::not_applicable("It takes a hand in the server, which only ours offers."),
                 packets: Vec::new(),
@@ -118,6 +121,21 @@ impl CheckJob {
         }
     }
 
+    fn run_pair(&self, habit: Option<Habit>) -> Result<RowRecord, LabError> {
+        let begun = Begun::now()?;
+        let (finding, report) = rows::paths::run(habit)?;
+        let capture = report.capture.unwrap_or_default();
+        if let Some(file) = &self.capture {
+            capture.write(file)?;
+        }
+        Ok(RowRecord {
+            finding,
+            packets: wire::lines(capture.packets(), begun.at),
+            counters: Counters::read()?.since(begun.counters),
+            elapsed_ms: begun.elapsed_ms(),
+        })
+    }
+
     fn record(&self, found: Result<Finding, Stop>, wire: &Wire, begun: Begun) -> Result<RowRecord, LabError> {
         if let Some(file) = &self.capture {
             wire.write(file)?;
@@ -131,7 +149,7 @@ impl CheckJob {
             finding,
             packets: wire.lines(),
             counters: Counters::read()?.since(begun.counters),
-            elapsed_ms: (clock::now() - begun.at) as f64 / 1e6,
+            elapsed_ms: begun.elapsed_ms(),
         })
     }
 }
@@ -171,5 +189,9 @@ impl Begun {
             at: clock::now(),
             counters: Counters::read()?,
         })
+    }
+
+    fn elapsed_ms(self) -> f64 {
+        (clock::now() - self.at) as f64 / 1e6
     }
 }

@@ -1,5 +1,6 @@
 //! What a row of the list is, and what comes of it.
 
+use firstflight_path::Habit;
 use serde::Serialize;
 
 use super::client::ClientStage;
@@ -58,6 +59,12 @@ pub(super) enum Trial {
     Client {
         #[serde(skip)]
         run: fn(&mut ClientStage) -> Result<Finding, Stop>,
+    },
+    /// This kernel's client and its server, with a middlebox between them or without.
+    #[serde(rename = "both")]
+    Pair {
+        #[serde(skip)]
+        habit: Option<Habit>,
     },
     /// A server; the script is its client.
     Server {

@@ -8,16 +8,17 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use etherparse::Ipv4HeaderSlice;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::Serialize;
 
 use super::packet::Packet;
-use crate::net::{Offload, Side, Transport, Tun, VNET_HEADER_BYTES};
+use crate::net::{Offload, Side, Transport, Tun, VNET_HEADER_BYTES, is_origin};
 use crate::relay::Capture;
 use crate::{LabError, clock};
 
 /// How long a kernel may take for what it does at once.
-pub(super) const SOON: Duration = Duration::from_secs(2);
+pub(super) const SOON: Duration = Duration::from_secs(5);
 /// How long nothing must have come before we say that nothing comes.
 pub(super) const SILENCE: Duration = Duration::from_millis(250);
 
@@ -25,23 +26,12 @@ pub(super) const SILENCE: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub(super) struct Wire {
     tun: Tun,
-    kernel: Side,
     capture: Capture,
-    seen: Vec<Seen>,
+    sent: Vec<Packet>,
     started: u64,
 }
 
-/// A packet that crossed.
-#[derive(Debug)]
-struct Seen {
-    /// When, ns since the check began.
-    at: u64,
-    from: Side,
-    /// `None` for one that is not TCP.
-    packet: Option<Packet>,
-}
-
-/// The same for readers.
+/// A packet that crossed, for readers.
 #[derive(Debug, Clone, Serialize)]
 pub struct Line {
     /// When, ms since the check began.
@@ -57,17 +47,15 @@ impl Wire {
     pub(super) fn open(kernel: Side) -> Result<Self, LabError> {
         Ok(Self {
             tun: Tun::open(kernel, Offload::None, &Transport::default())?,
-            kernel,
             capture: Capture::default(),
-            seen: Vec::new(),
+            sent: Vec::new(),
             started: clock::now(),
         })
     }
 
     /// The kernel's segments so far.
     pub(super) fn kernels(&self) -> impl Iterator<Item = &Packet> {
-        let theirs = self.seen.iter().filter(|seen| seen.from == self.kernel);
-        theirs.filter_map(|seen| seen.packet.as_ref())
+        self.sent.iter()
     }
 
     /// Gives the kernel a segment.
@@ -79,7 +67,7 @@ impl Wire {
 
     /// Gives the kernel an IPv4 packet.
     pub(super) fn send_raw(&mut self, bytes: &[u8]) -> Result<(), LabError> {
-        self.keep(other(self.kernel), bytes);
+        self.capture.keep(clock::now(), bytes);
         let framed = [&[0; VNET_HEADER_BYTES], bytes].concat();
         let written = (&mut self.tun.file()).write(&framed);
         written
@@ -136,8 +124,7 @@ impl Wire {
 
     /// Everything, for readers.
     pub(super) fn lines(&self) -> Vec<Line> {
-        let mut first = HashMap::new();
-        self.seen.iter().map(|seen| line(seen, &mut first)).collect()
+        lines(self.capture.packets(), self.started)
     }
 
     /// What the kernel has sent, `None` for what is not TCP; an error when nothing waits.
@@ -149,18 +136,10 @@ impl Wire {
         if bytes.first().is_none_or(|byte| byte >> 4 != 4) {
             return Ok(None);
         }
-        self.keep(self.kernel, bytes);
-        Ok(Packet::parse(bytes))
-    }
-
-    fn keep(&mut self, from: Side, bytes: &[u8]) {
-        let now = clock::now();
-        self.capture.keep(now, bytes);
-        self.seen.push(Seen {
-            at: now - self.started,
-            from,
-            packet: Packet::parse(bytes),
-        });
+        self.capture.keep(clock::now(), bytes);
+        let packet = Packet::parse(bytes);
+        self.sent.extend(packet.clone());
+        Ok(packet)
     }
 }
 
@@ -172,27 +151,22 @@ pub(super) fn missing(what: &str, patience: Duration) -> LabError {
     )
 }
 
-fn other(side: Side) -> Side {
-    match side {
-        Side::Client => Side::Servers,
-        Side::Servers => Side::Client,
-    }
-}
-
 type Flow = (SocketAddrV4, SocketAddrV4);
 
-fn line(seen: &Seen, first: &mut HashMap<Flow, u32>) -> Line {
-    let text = match &seen.packet {
-        None => "ICMP".to_owned(),
-        Some(packet) => describe(packet, first),
-    };
+/// Packets for readers; times count from `started`, ns.
+pub(super) fn lines<'a>(packets: impl Iterator<Item = (u64, &'a [u8])>, started: u64) -> Vec<Line> {
+    let mut first = HashMap::new();
+    packets
+        .map(|(at, bytes)| line(at.saturating_sub(started), bytes, &mut first))
+        .collect()
+}
+
+fn line(at: u64, bytes: &[u8], first: &mut HashMap<Flow, u32>) -> Line {
+    let is_servers = Ipv4HeaderSlice::from_slice(bytes).is_ok_and(|ip| is_origin(ip.source_addr()));
     Line {
-        at_ms: seen.at as f64 / 1e6,
-        from: match seen.from {
-            Side::Client => "client",
-            Side::Servers => "server",
-        },
-        text,
+        at_ms: at as f64 / 1e6,
+        from: if is_servers { "server" } else { "client" },
+        text: Packet::parse(bytes).map_or_else(|| "ICMP".to_owned(), |packet| describe(&packet, first)),
     }
 }
 

@@ -73,6 +73,11 @@ impl AddressPlan {
     }
 }
 
+/// Whether an address is an origin's.
+pub fn is_origin(address: Ipv4Addr) -> bool {
+    address.octets()[..2] == ORIGINS.octets()[..2]
+}
+
 fn address(index: u16) -> Ipv4Addr {
     Ipv4Addr::from_bits(ORIGINS.to_bits() + u32::from(FIRST_HOST + index))
 }

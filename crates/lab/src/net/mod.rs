@@ -9,7 +9,7 @@ mod socket;
 mod sysctl;
 mod transport;
 
-pub use addresses::{AddressPlan, CLIENT, SERVICES};
+pub use addresses::{AddressPlan, CLIENT, SERVICES, is_origin};
 pub use device::{Side, Tun, bring_loopback_up, bring_veth_up, make_veth_pair};
 pub use names::install_names;
 pub use offload::{Offload, VNET_HEADER_BYTES};

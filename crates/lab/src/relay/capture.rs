@@ -27,6 +27,11 @@ impl Capture {
         self.packets.push((now, packet.to_vec()));
     }
 
+    /// Every packet with its moment, ns.
+    pub(crate) fn packets(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.packets.iter().map(|(at, packet)| (*at, packet.as_slice()))
+    }
+
     /// Writes everything to `path`.
     ///
     /// # Errors

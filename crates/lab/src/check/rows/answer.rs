@@ -170,6 +170,7 @@ fn window(stage: &mut ServerStage) -> Result<Finding, Stop> {
 
 /// Bytes that a server sends to a client that acknowledges none of them, sent again or not counted once.
 fn answered_bytes(stage: &mut ServerStage, syn: &Packet) -> usize {
+    stage.data_to(syn, SOON);
     stage.wire.drain(SILENCE);
     let to_client = |packet: &&Packet| packet.destination == syn.source;
     let first = stage

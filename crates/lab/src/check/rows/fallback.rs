@@ -1,11 +1,14 @@
 //! When it does not work (RFC 7413, sections 4.1.3.1 and 4.2.2).
 
+use std::io::Read;
+
 use crate::check::client::{
     Again, Answer, COOKIE, ClientStage, NEW_COOKIE, REQUEST, SERVER, Unreachable, granted,
 };
 use crate::check::row::{Finding, Level, Row, Stop, Trial, yes};
 use crate::check::rows::request::option_of;
 use crate::check::wire::SILENCE;
+use crate::witness::Counters;
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -49,21 +52,22 @@ pub(super) const ROWS: &[Row] = &[
         trial: Trial::Client { run: timeout },
     },
     Row {
+        id: "R14-client",
+        level: Level::Described,
+        section: "4.2.2",
+        behaviour: "Data of the SYN that was acknowledged does not go again, and an answer that comes \
+            before the \
+            ACK is read.",
+        done: "A SYN-ACK that takes the request, the answer right behind it.",
+        trial: Trial::Client { run: accepted },
+    },
+    Row {
         id: "R15-resend",
         level: Level::Should,
         section: "4.2.2",
         behaviour: "Data of the SYN that was not acknowledged goes again in the first ACK.",
         done: "A SYN-ACK that acknowledges the SYN alone, with a new cookie.",
         trial: Trial::Client { run: resend },
-    },
-    Row {
-        id: "R19-strip",
-        level: Level::Described,
-        section: "7.1",
-        behaviour: "Behind a middlebox that takes option and data out of SYNs nothing is gained, and no \
-            time lost.",
-        done: "A SYN-ACK that acknowledges the SYN alone, without an option.",
-        trial: Trial::Client { run: stripped },
     },
     Row {
         id: "frag-needed",
@@ -160,6 +164,32 @@ fn timeout(stage: &mut ClientStage) -> Result<Finding, Stop> {
     Ok(Finding::judged(bare && data == REQUEST, seen))
 }
 
+fn accepted(stage: &mut ClientStage) -> Result<Finding, Stop> {
+    stage.warm(SERVER)?;
+    let before = Counters::read()?;
+    let mut call = stage.call(SERVER, REQUEST)?;
+    let taken = Answer {
+        taken: REQUEST.len() as u32,
+        ..Answer::plain()
+    };
+    let answered = stage.answer(&call.syn, &taken)?;
+    let mut early = call.syn.reply(answered.end(), call.syn.end());
+    early.payload = b"hello".to_vec();
+    stage.wire.send(&early)?;
+    let (_, again) = stage.data_of(&call);
+    let read = (&mut call.socket).take(5).read(&mut [0; 5]).unwrap_or_default();
+    let info = call.info()?;
+    let active = Counters::read()?.since(before).active;
+    let seen = format!(
+        "Segments that carried the request again: {again}; bytes of the answer read: {read}; \
+         TCPFastOpenActive \
+         {active}; TCP_INFO: SYN data acknowledged {}.",
+        info.syn_data
+    );
+    let agree = active == 1 && info.syn_data;
+    Ok(Finding::judged(again == 0 && read == 5 && agree, seen))
+}
+
 fn resend(stage: &mut ClientStage) -> Result<Finding, Stop> {
     stage.warm(SERVER)?;
     let call = stage.call(SERVER, REQUEST)?;
@@ -197,19 +227,6 @@ fn lose_data(stage: &mut ClientStage) -> Result<Option<Again>, Stop> {
     stage.first_of(&call)?;
     stage.reset(call, &answered)?;
     Ok(again)
-}
-
-fn stripped(stage: &mut ClientStage) -> Result<Finding, Stop> {
-    stage.warm(SERVER)?;
-    let call = stage.call(SERVER, REQUEST)?;
-    stage.answer(&call.syn, &Answer::plain())?;
-    let first = stage.first_of(&call)?;
-    let seen = format!(
-        "The first ACK carries {} of the {} bytes.",
-        first.payload.len(),
-        REQUEST.len()
-    );
-    Ok(Finding::judged(first.payload == REQUEST, seen))
 }
 
 fn frag_needed(stage: &mut ClientStage) -> Result<Finding, Stop> {

@@ -7,6 +7,7 @@ mod format;
 mod handshake;
 mod keys;
 mod limits;
+pub(super) mod paths;
 mod request;
 
 use super::row::Row;
@@ -21,4 +22,5 @@ pub(super) const GROUPS: &[&[Row]] = &[
     answer::ROWS,
     keys::ROWS,
     limits::ROWS,
+    paths::ROWS,
 ];

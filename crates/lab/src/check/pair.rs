@@ -1,0 +1,139 @@
+//! The stage of rows for two: this kernel's client and server, a relay with a middlebox between them.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use firstflight_path::{Habit, Middlebox, PathConfig};
+use nix::errno::Errno;
+use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::socket::{MsgFlags, SockaddrIn, sendto};
+
+use super::app::App;
+use super::client::{REQUEST, tcp_socket};
+use crate::LabError;
+use crate::net::{self, Offload, Side, Transport, Tun, bring_loopback_up};
+use crate::relay::{Keep, Relay, RelayReport, Wire};
+
+/// Round trip between the two, ms.
+pub(super) const RTT_MS: f64 = 40.0;
+
+const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 19, 0, 1), 80);
+const PENDING: u32 = 64;
+/// A SYN goes again after 1 s (RFC 6298, section 2.1).
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Both kernels, the client's with a cookie.
+pub(super) struct PairStage {
+    relay: Relay,
+    pub(super) app: App,
+    /// Connections stay open: their ends would only be noise.
+    kept: Vec<TcpStream>,
+}
+
+impl PairStage {
+    /// Sets up both network namespaces and lets the client have a cookie before the middlebox is there.
+    pub(super) fn build(habit: Option<Habit>) -> Result<Self, LabError> {
+        bring_loopback_up(Side::Client)?;
+        let client = Tun::open(Side::Client, Offload::None, &Transport::default())?;
+        let (servers, app) = start_server()?;
+        let wire = Wire {
+            client,
+            servers,
+            hosts: 1,
+            largest_packet: Offload::None.largest_packet(),
+        };
+        let path = PathConfig {
+            rtt_ms: RTT_MS,
+            middlebox: habit.map(|habit| Middlebox { habit, share: 1.0 }),
+            ..PathConfig::default()
+        };
+        let keep = Keep {
+            packets: true,
+            times: false,
+        };
+        let mut stage = Self {
+            relay: Relay::start(wire, &path, keep, false)?,
+            app,
+            kept: Vec::new(),
+        };
+        stage.exchange()?;
+        stage.relay.shape();
+        Ok(stage)
+    }
+
+    /// Sends a request with Fast Open; how long until the answer came, ms, `None` if none did.
+    pub(super) fn exchange(&mut self) -> Result<Option<f64>, LabError> {
+        let begun = Instant::now();
+        let socket = tcp_socket()?;
+        let flags = MsgFlags::from_bits_retain(libc::MSG_FASTOPEN);
+        let sent = match sendto(socket.as_raw_fd(), REQUEST, &SockaddrIn::from(SERVER), flags) {
+            Ok(_) => true,
+            Err(Errno::EINPROGRESS) => false,
+            Err(errno) => return Err(LabError::system("sending with MSG_FASTOPEN", errno)),
+        };
+        let stream = TcpStream::from(socket);
+        // What the kernel says of a connection that failed is that no answer came.
+        let is_answered = converse(&stream, sent, begun + PATIENCE).unwrap_or(false);
+        self.kept.push(stream);
+        Ok(is_answered.then(|| begun.elapsed().as_secs_f64() * 1e3))
+    }
+
+    /// Ends the relay and takes what it saw.
+    pub(super) fn finish(self) -> Result<RelayReport, LabError> {
+        self.relay.finish()
+    }
+}
+
+/// Sends the request once the connection is there, if it has not gone; whether an answer came in time.
+fn converse(mut stream: &TcpStream, mut sent: bool, deadline: Instant) -> io::Result<bool> {
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let events = if sent {
+            PollFlags::POLLIN
+        } else {
+            PollFlags::POLLOUT
+        };
+        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+        if poll(&mut [PollFd::new(stream.as_fd(), events)], timeout)? == 0 {
+            return Ok(false);
+        }
+        if !sent {
+            stream.write_all(REQUEST)?;
+            sent = true;
+            continue;
+        }
+        match stream.read(&mut [0; 512]) {
+            Ok(length) => return Ok(length > 0),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// A server in a network namespace of its own, which lives as long as its listener.
+fn start_server() -> Result<(Tun, App), LabError> {
+    let (started, ready) = mpsc::channel();
+    std::thread::spawn(move || started.send(serve()));
+    ready
+        .recv()
+        .map_err(|_| LabError::new("the server's thread died", "please report this as a bug"))?
+}
+
+fn serve() -> Result<(Tun, App), LabError> {
+    unshare(CloneFlags::CLONE_NEWNET)
+        .map_err(|errno| LabError::system("making the server's network namespace", errno))?;
+    net::set_sysctl("tcp_fastopen", "3")?;
+    bring_loopback_up(Side::Servers)?;
+    let tun = Tun::open(Side::Servers, Offload::None, &Transport::default())?;
+    let failed = |error: io::Error| LabError::system("starting the server", error);
+    let listener = TcpListener::bind(SERVER).map_err(failed)?;
+    net::set_tcp_option(&listener, net::TCP_FASTOPEN, &PENDING).map_err(failed)?;
+    let mut app = App::new(listener);
+    app.accept().map_err(failed)?;
+    Ok((tun, app))
+}
