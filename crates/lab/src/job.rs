@@ -19,7 +19,7 @@ use crate::net::{AddressPlan, Transport};
 use crate::origin::{Bodies, Headers, Served};
 use crate::relay::{Keep, RelayReport};
 use crate::scheduling::Scheduling;
-use crate::witness::{Counters, Expectation};
+use crate::witness::{Counters, Expectation, Promise};
 
 pub use command::{Command, Report};
 pub use record::{Connection, Record, Request};
@@ -193,6 +193,7 @@ impl Job {
             pages: &pages,
             path: &self.path,
             tfo: self.mode == Mode::Tfo,
+            cookies: self.cookies,
             keep_alive: self.keep_alive,
             transport: self.transport.clone(),
             ca_file: self.ca_file.as_deref(),
@@ -202,12 +203,7 @@ impl Job {
             },
             realtime,
         })?;
-        if self.cookies != Cookies::Cold {
-            lab.prime(&pages)?;
-        }
-        if self.cookies == Cookies::Stale {
-            lab.spoil_cookies()?;
-        }
+        lab.prepare(&pages)?;
         let before = lab.counters()?;
         lab.shape();
         match &self.client {
@@ -279,10 +275,14 @@ impl Job {
 
     /// What the treatment promises.
     fn expectation(&self) -> Expectation {
-        match (self.mode, self.cookies) {
-            (Mode::Tcp, _) => Expectation::Never,
-            (Mode::Tfo, Cookies::Warm) if !self.path.may_lose() => Expectation::Always,
-            (Mode::Tfo, _) => Expectation::Agreement,
+        match self.mode {
+            Mode::Tcp => Expectation::Never,
+            Mode::Tfo if self.path.may_lose() => Expectation::Agreement,
+            Mode::Tfo => Expectation::Cookies(Promise {
+                cookies: self.cookies,
+                hosts: AddressPlan::new([&self.page]).len(),
+                seed: self.path.seed,
+            }),
         }
     }
 }

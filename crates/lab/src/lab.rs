@@ -2,20 +2,20 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::net::{SocketAddrV4, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use firstflight_loader::TlsOptions;
-use firstflight_path::PathConfig;
+use firstflight_loader::{Cookies, TlsOptions};
+use firstflight_path::{Draw, PathConfig};
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::client::{connect, tls_config};
-use crate::net::{self, AddressPlan, CLIENT, Offload, SERVICES, Side, Transport, Tun};
+use crate::net::{self, AddressPlan, CLIENT, FORMER, Offload, SERVICES, Side, Transport, Tun};
 use crate::origin::{
     Answers, Authority, ECHO_PORT, Log, Matching, SINK_PORT, Served, Servers, ServersConfig, Waiting,
 };
@@ -31,6 +31,8 @@ pub struct LabConfig<'a> {
     pub path: &'a PathConfig,
     /// Whether the client may use Fast Open.
     pub tfo: bool,
+    /// Which cookies it has, and what the servers think of them.
+    pub cookies: Cookies,
     /// Whether connections outlive a response.
     pub keep_alive: bool,
     /// How connections begin and share the path.
@@ -52,6 +54,9 @@ pub struct Lab {
     authority: Option<Arc<Authority>>,
     servers: Servers,
     relay: Relay,
+    cookies: Cookies,
+    seed: u64,
+    transport: Transport,
     /// How long building took.
     pub setup: Duration,
 }
@@ -73,7 +78,8 @@ impl Lab {
         };
         let addresses = AddressPlan::new(config.pages.iter().map(|served| served.page));
         net::install_names(&addresses)?;
-        net::set_client_sysctls(config.tfo)?;
+        let cookieless = config.cookies == Cookies::Cookieless;
+        net::set_client_sysctls(config.tfo, cookieless)?;
         net::bring_loopback_up(Side::Client)?;
         let client = Tun::open(Side::Client, offload, &config.transport)?;
         let answers = Arc::new(Answers::new(config.pages, config.keep_alive)?);
@@ -84,6 +90,7 @@ impl Lab {
             log: Arc::clone(&log),
             addresses: addresses.clone(),
             authority: authority.clone(),
+            cookies: config.cookies,
             keep_alive: config.keep_alive,
             transport: config.transport.clone(),
             offload,
@@ -94,6 +101,7 @@ impl Lab {
             servers: servers_tun,
             hosts: addresses.len(),
             largest_packet: offload.largest_packet(),
+            changes_nat: config.cookies == Cookies::Nat,
         };
         let relay = Relay::start(wire, config.path, config.keep, config.realtime)?;
         // The relay has inherited it; the client must not compete.
@@ -105,43 +113,54 @@ impl Lab {
             authority,
             servers,
             relay,
+            cookies: config.cookies,
+            seed: config.path.seed,
+            transport: config.transport.clone(),
             setup: started.elapsed(),
         })
     }
 
-    /// Connects once to every host, before the path is shaped: a client that may use Fast Open gets its
-    /// cookies, any client a warm server. No request is sent.
+    /// Brings the cookies into the state that was asked for, before the path is shaped.
     ///
     /// # Errors
-    /// [`LabError`] when a server does not answer.
-    pub fn prime(&self, pages: &[Served<'_>]) -> Result<(), LabError> {
+    /// [`LabError`] when a server does not answer, or the kernel refuses a setting.
+    pub fn prepare(&self, pages: &[Served<'_>]) -> Result<(), LabError> {
+        match self.cookies {
+            // Without a cookie to ask for a SYN would wait for data.
+            Cookies::Cold | Cookies::Cookieless => Ok(()),
+            Cookies::Warm | Cookies::Share(_) | Cookies::Nat | Cookies::Pool(_) => self.prime(pages),
+            Cookies::Stale | Cookies::Backup => {
+                self.prime(pages)?;
+                self.servers.change_keys(self.cookies == Cookies::Backup)
+            }
+            Cookies::Moved => {
+                net::move_client(FORMER, &self.transport)?;
+                self.prime(pages)?;
+                net::move_client(CLIENT, &self.transport)
+            }
+        }
+    }
+
+    /// Connects once to every host, of a share to those that are drawn, and to the lab's own services: a client that
+    /// may use Fast Open gets its cookies, any client a warm server. No request is sent.
+    fn prime(&self, pages: &[Served<'_>]) -> Result<(), LabError> {
         let mut seen = HashSet::new();
         for origin in pages.iter().flat_map(|served| served.page.origins()) {
             let Some(address) = self.addresses.address(&origin.host) else {
                 continue;
             };
-            if seen.insert(address) {
+            if self.is_primed(address) && seen.insert(address) {
                 prime_one(SocketAddrV4::new(address, origin.port))?;
             }
         }
-        cross_once()
-    }
-
-    /// The same for the lab's own services.
-    ///
-    /// # Errors
-    /// [`LabError`] when they do not answer.
-    pub fn prime_services(&self) -> Result<(), LabError> {
         prime_one(SocketAddrV4::new(SERVICES, SINK_PORT))?;
         cross_once()
     }
 
-    /// Gives every origin another key, so that the cookies of priming are stale.
-    ///
-    /// # Errors
-    /// [`LabError`] when the kernel refuses one.
-    pub fn spoil_cookies(&self) -> Result<(), LabError> {
-        self.servers.change_keys()
+    fn is_primed(&self, address: Ipv4Addr) -> bool {
+        let host = AddressPlan::index(self.addresses.len(), address);
+        let is_drawn = |share| Draw::Cookie.falls_on(host, share, self.seed);
+        self.cookies.at(is_drawn) != Cookies::Cold
     }
 
     /// Waits until what was sent so far has crossed the shaped path, or `patience` is over: what follows on
@@ -233,7 +252,7 @@ fn cross_once() -> Result<(), LabError> {
 }
 
 fn ask_echo(patience: Duration) -> io::Result<()> {
-    let socket = UdpSocket::bind((CLIENT, 0))?;
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     socket.set_read_timeout(Some(patience))?;
     socket.send_to(b"?", (SERVICES, ECHO_PORT))?;
     socket.recv(&mut [0; 8]).map(drop)

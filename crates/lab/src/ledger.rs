@@ -38,6 +38,10 @@ pub struct Entry {
     pub syn_payload_bytes: u32,
     /// What the first SYN said about Fast Open.
     pub cookie: Cookie,
+    /// The cookie in it, as a number; 0 without one.
+    pub sent_cookie: u128,
+    /// The cookie that a SYN-ACK brought to the client; 0 without one.
+    pub new_cookie: u128,
     /// Whether the SYN-ACK acknowledged all data of the SYN (and there was some).
     pub syn_data_acked: bool,
     /// SYNs after the first.
@@ -156,6 +160,8 @@ impl Ledger {
                 Some(0) => Cookie::Requested,
                 Some(_) => Cookie::Sent,
             },
+            sent_cookie: segment.cookie,
+            new_cookie: 0,
             syn_data_acked: false,
             syn_retransmits: 0,
             retransmits: 0,
@@ -190,9 +196,9 @@ impl Reply {
 }
 
 impl Entry {
-    /// Whether the SYN carried a cookie and data.
+    /// Whether the SYN carried data, with a cookie or where none is needed.
     pub fn offered(&self) -> bool {
-        self.cookie == Cookie::Sent && self.syn_payload_bytes > 0
+        self.cookie != Cookie::Requested && self.syn_payload_bytes > 0
     }
 
     /// Whether the server took the SYN's data.
@@ -262,6 +268,9 @@ impl Entry {
         self.bytes_down += u64::from(segment.packet_bytes);
         if segment.flags.syn {
             self.answered.get_or_insert(now);
+            if self.new_cookie == 0 {
+                self.new_cookie = segment.cookie;
+            }
         }
         self.syn_data_acked |= self.is_taken_by(segment);
         self.note_end(now, 1, segment);

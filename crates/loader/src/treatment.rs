@@ -1,5 +1,7 @@
 //! What both clocks' jobs say of a load in the same words.
 
+use std::fmt;
+
 use serde::Deserialize;
 
 /// How far each origin is.
@@ -23,14 +25,123 @@ pub enum Mode {
     Tfo,
 }
 
-/// Which cookies the client has when the load begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+/// Which cookies the client has when the load begins, and what the servers think of them. As JSON a text:
+/// `"stale"`, `"warm:0.5"`, `"pool:3"`.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(try_from = "String")]
 pub enum Cookies {
     /// A good one for every host.
     Warm,
     /// None.
     Cold,
+    /// A good one for this share of the hosts, above 0 and below 1; none for the others.
+    Share(f64),
     /// One for every host, made with a key that the server no longer has.
     Stale,
+    /// One for every host, made with a key that the server has replaced and still accepts.
+    Backup,
+    /// One for every host, and for an address that the client no longer has.
+    Moved,
+    /// One for every host, made for the address that the client's NAT had.
+    Nat,
+    /// One for every host, made by one of this many servers behind its address, 2 to 16; each has a key of its own.
+    Pool(u32),
+    /// None, and none is needed: client and servers do without (`tcp_fastopen` bits 0x4 and 0x200 in Linux).
+    Cookieless,
+}
+
+/// A text that is no cookie state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoCookies(String);
+
+const POOL: std::ops::RangeInclusive<u32> = 2..=16;
+
+impl Cookies {
+    /// The state of one host: of a share `Warm` or `Cold`, as `is_drawn` says.
+    #[must_use]
+    pub fn at(self, is_drawn: impl FnOnce(f64) -> bool) -> Self {
+        match self {
+            Self::Share(share) if is_drawn(share) => Self::Warm,
+            Self::Share(_) => Self::Cold,
+            whole => whole,
+        }
+    }
+
+    /// How many servers there are behind an address.
+    pub fn servers(self) -> u32 {
+        match self {
+            Self::Pool(servers) => servers,
+            _ => 1,
+        }
+    }
+}
+
+impl TryFrom<String> for Cookies {
+    type Error = NoCookies;
+
+    fn try_from(text: String) -> Result<Self, NoCookies> {
+        let parsed = match text.as_str() {
+            "warm" => Some(Self::Warm),
+            "cold" => Some(Self::Cold),
+            "stale" => Some(Self::Stale),
+            "backup" => Some(Self::Backup),
+            "moved" => Some(Self::Moved),
+            "nat" => Some(Self::Nat),
+            "cookieless" => Some(Self::Cookieless),
+            other => share(other).or_else(|| pool(other)),
+        };
+        parsed.ok_or(NoCookies(text))
+    }
+}
+
+fn share(text: &str) -> Option<Cookies> {
+    let share: f64 = text.strip_prefix("warm:")?.parse().ok()?;
+    (share > 0.0 && share < 1.0).then_some(Cookies::Share(share))
+}
+
+fn pool(text: &str) -> Option<Cookies> {
+    let servers = text.strip_prefix("pool:")?.parse().ok()?;
+    POOL.contains(&servers).then_some(Cookies::Pool(servers))
+}
+
+impl fmt::Display for NoCookies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "cookies: {:?} is not warm, warm:SHARE (above 0, below 1), cold, stale, backup, moved, nat, \
+             pool:SERVERS ({} to {}) or cookieless",
+            self.0,
+            POOL.start(),
+            POOL.end()
+        )
+    }
+}
+
+impl std::error::Error for NoCookies {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_read_from_its_text_and_nothing_else_is_one() {
+        let read = |text: &str| Cookies::try_from(text.to_owned()).ok();
+        assert_eq!(read("warm"), Some(Cookies::Warm));
+        assert_eq!(read("warm:0.25"), Some(Cookies::Share(0.25)));
+        assert_eq!(read("pool:3"), Some(Cookies::Pool(3)));
+        for text in [
+            "", "hot", "Warm", "warm:", "warm:0", "warm:1", "warm:NaN", "pool", "pool:1", "pool:17",
+            "pool:2.5",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn of_a_share_each_host_is_warm_or_cold() {
+        let half = Cookies::Share(0.5);
+        assert_eq!(half.at(|share| share > 0.4), Cookies::Warm);
+        assert_eq!(half.at(|share| share > 0.6), Cookies::Cold);
+        assert_eq!(Cookies::Stale.at(|_| true), Cookies::Stale);
+    }
 }

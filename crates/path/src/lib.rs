@@ -25,6 +25,7 @@
 mod burst;
 mod capacity;
 mod config;
+mod draw;
 mod interference;
 mod jitter;
 mod link;
@@ -36,6 +37,7 @@ mod trace;
 
 pub use burst::Burst;
 pub use config::{PathConfig, PathError, Queue, Topology};
+pub use draw::Draw;
 pub use interference::{Action, Header, Kind, Rule, TcpFlags};
 pub use link::Link;
 pub use middlebox::{Habit, Middlebox};

@@ -1,10 +1,11 @@
 //! One connection: a client and a server, each at its end, and what the wire saw of it.
 
-use firstflight_loader::{ConnId, HttpVersion, Mode, OriginId};
+use firstflight_loader::{ConnId, Cookies, HttpVersion, Mode, OriginId};
 use firstflight_path::Nanos;
 
 use crate::channel::Channel;
 use crate::client::{Browser, Client};
+use crate::cookies::Keys;
 use crate::host::Host;
 use crate::http2::Http2;
 use crate::job::Job;
@@ -12,13 +13,15 @@ use crate::ledger::Entry;
 use crate::page::Site;
 use crate::segment::{FastOpen, Segment};
 use crate::server::Server;
-use crate::tcp::{Settings, Socket};
+use crate::tcp::{Answer, Settings, Socket};
 use crate::tls::Tls;
 
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) host: usize,
+    /// Of the server that it reaches.
+    keys: Keys,
     pub(crate) entry: Entry,
     /// Its number in the order of first SYNs.
     pub(crate) number: Option<u32>,
@@ -42,10 +45,12 @@ impl Connection {
         (job, settings): (&Job, Settings),
         (site, origin): (&Site<'_>, OriginId),
         host: &mut Host,
+        keys: Keys,
     ) -> Self {
+        let is_cookieless = job.cookies == Cookies::Cookieless;
         let option = match job.mode {
-            Mode::Tcp => FastOpen::Absent,
-            Mode::Tfo => host.option(&job.what_if),
+            Mode::Tfo if !is_cookieless => host.option(&job.what_if),
+            _ => FastOpen::Absent,
         };
         let offer = job.offer();
         let early_data = match offer.http {
@@ -57,14 +62,15 @@ impl Connection {
             .map(|name| Box::new(Tls::new(offer, name, &mut host.sessions, early_data)));
         let mut client_socket = Socket::client(conn.0, settings);
         let has_data = match option {
-            FastOpen::Absent => false,
+            FastOpen::Absent => job.mode == Mode::Tfo && is_cookieless && !host.is_avoided,
             FastOpen::Request => job.what_if.unproven.is_some(),
-            FastOpen::Cookie | FastOpen::Stale => true,
+            FastOpen::Cookie(_) => true,
         };
         let how = (option, has_data);
         let client = Client::open(conn, now, how, &mut client_socket, tls.as_deref_mut());
         Self {
             host: site.page.hosts[origin],
+            keys,
             entry: Entry::default(),
             number: None,
             client,
@@ -123,8 +129,11 @@ impl Connection {
         self.entry.arrived(now, segment);
         let was_open = self.client_socket.is_established();
         self.client_socket.handle(now, segment);
-        if segment.syn && self.client_socket.fast_open().granted && !was_open {
-            host.gain_cookie(&job.what_if);
+        if segment.syn
+            && !was_open
+            && let Some(cookie) = self.client_socket.fast_open().granted
+        {
+            host.gain_cookie(cookie, &job.what_if);
         }
         self.learn(host, job);
     }
@@ -147,10 +156,11 @@ impl Connection {
         match &mut self.server_socket {
             Some(socket) => socket.handle(now, segment),
             None if segment.syn => {
-                let mut answer = job.what_if.answer(now, segment);
-                if host.pending >= job.fast_open_backlog {
-                    answer.early = None;
-                }
+                let answer = if host.pending < job.fast_open_backlog {
+                    job.what_if.answer(now, segment, self.keys)
+                } else {
+                    Answer::BUSY
+                };
                 self.is_pending = answer.early.is_some();
                 host.pending += u32::from(self.is_pending);
                 self.server_socket = Some(Socket::accept(now, segment, answer, settings));

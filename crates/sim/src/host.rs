@@ -1,5 +1,6 @@
 //! What is remembered of a host while a page loads: by the client, and by the host itself.
 
+use crate::cookies::Key;
 use crate::segment::FastOpen;
 use crate::tls::Sessions;
 use crate::what_if::WhatIf;
@@ -8,7 +9,7 @@ use crate::what_if::WhatIf;
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Host {
     /// The cookie that the client has.
-    pub(crate) cookie: Option<FastOpen>,
+    pub(crate) cookie: Option<Key>,
     /// What if cookies are good for one connection each: how many the client has.
     pub(crate) spare_cookies: u32,
     /// What if failures are remembered: Fast Open has failed here.
@@ -31,15 +32,15 @@ impl Host {
             };
             self.spare_cookies = left;
         }
-        self.cookie.unwrap_or(FastOpen::Request)
+        self.cookie.map_or(FastOpen::Request, FastOpen::Cookie)
     }
 
-    /// A cookie came with a SYN-ACK; stale ones are worth nothing beside it.
-    pub(crate) fn gain_cookie(&mut self, what_if: &WhatIf) {
-        if self.cookie != Some(FastOpen::Cookie) {
+    /// A cookie came with a SYN-ACK; others are worth nothing beside it.
+    pub(crate) fn gain_cookie(&mut self, cookie: Key, what_if: &WhatIf) {
+        if self.cookie != Some(cookie) {
             self.spare_cookies = 0;
         }
-        self.cookie = Some(FastOpen::Cookie);
+        self.cookie = Some(cookie);
         if let Some(most) = what_if.one_time_cookies {
             self.spare_cookies = most.min(self.spare_cookies + 1);
         }

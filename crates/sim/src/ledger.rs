@@ -2,6 +2,7 @@
 
 use firstflight_path::{Action, Nanos};
 
+use crate::cookies::Key;
 use crate::segment::{FastOpen, Segment, Seq};
 
 /// One connection as it crossed the wire.
@@ -12,6 +13,10 @@ pub(crate) struct Entry {
     pub(crate) syn_payload_bytes: u32,
     pub(crate) cookie: FastOpen,
     pub(crate) syn_data_acked: bool,
+    /// A SYN-ACK reached the client.
+    pub(crate) is_answered: bool,
+    /// The cookie that a SYN-ACK brought to the client.
+    pub(crate) new_cookie: Option<Key>,
     pub(crate) syn_retransmits: u32,
     pub(crate) retransmits: u32,
     pub(crate) bytes_down: u64,
@@ -28,9 +33,9 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Whether the SYN carried data beside Fast Open's option.
+    /// Whether the SYN carried data.
     pub(crate) fn offered(&self) -> bool {
-        self.syn_payload_bytes > 0 && self.cookie != FastOpen::Absent
+        self.syn_payload_bytes > 0
     }
 
     /// Whether the server took the SYN's data.
@@ -94,6 +99,10 @@ impl Entry {
     pub(crate) fn arrived(&mut self, now: Nanos, segment: &Segment) {
         self.bytes_down += u64::from(segment.packet_bytes());
         self.syn_data_acked |= self.is_taken_by(segment);
+        self.is_answered |= segment.syn;
+        if let FastOpen::Cookie(key) = segment.fast_open {
+            self.new_cookie.get_or_insert(key);
+        }
         self.note_end(now, segment);
     }
 

@@ -5,12 +5,13 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use firstflight_loader::{Command, ConnId, Cookies, Event, LoadRecord, Loader, OriginRtt};
+use firstflight_loader::{Command, ConnId, Event, LoadRecord, Loader, OriginRtt};
 use firstflight_path::{Action, Direction, Dropped, Drops, Nanos, Network, PathConfig, PathError};
 
 use crate::client::Browser;
 use crate::clock::{JIFFY, MS, Ticks};
 use crate::connection::Connection;
+use crate::cookies::{Keys, primed};
 use crate::host::Host;
 use crate::job::Job;
 use crate::ledger::Entry;
@@ -53,6 +54,8 @@ struct Load<'a> {
     opened: u32,
     timers: BinaryHeap<Reverse<(Nanos, u32)>>,
     hosts: Vec<Host>,
+    /// Which of the servers behind an address a connection reaches.
+    dice: fastrand::Rng,
     packets: u64,
     trace: Trace,
 }
@@ -78,20 +81,7 @@ fn visited(page: &SimPage, job: &Job) -> Result<Vec<Host>, PathError> {
 
 fn begin<'a>(page: &'a SimPage, job: &'a Job) -> Result<Load<'a>, PathError> {
     let phase = fastrand::Rng::with_seed(job.path.seed).u64(..JIFFY);
-    let cookie = match job.cookies {
-        Cookies::Warm => Some(FastOpen::Cookie),
-        Cookies::Stale => Some(FastOpen::Stale),
-        Cookies::Cold => None,
-    };
-    let host = Host {
-        cookie,
-        spare_cookies: cookie.and(job.what_if.one_time_cookies).unwrap_or_default(),
-        sessions: job
-            .what_if
-            .early_data
-            .map_or_else(Sessions::default, |_| Sessions::all()),
-        ..Host::default()
-    };
+    let mut dice = fastrand::Rng::with_seed(!job.path.seed);
     Ok(Load {
         site: Site {
             page,
@@ -116,10 +106,28 @@ fn begin<'a>(page: &'a SimPage, job: &'a Job) -> Result<Load<'a>, PathError> {
         connections: Vec::new(),
         opened: 0,
         timers: BinaryHeap::new(),
-        hosts: vec![host; page.farther_ms.len()],
+        hosts: hosts(page, job, &mut dice),
+        dice,
         packets: 0,
         trace: Trace::new(job),
     })
+}
+
+/// Every host, as priming has left it.
+fn hosts(page: &SimPage, job: &Job, dice: &mut fastrand::Rng) -> Vec<Host> {
+    let what_if = &job.what_if;
+    let host = |host| {
+        let cookie = primed(job.cookies, &job.path, host, dice.u32(..job.cookies.servers()));
+        Host {
+            cookie,
+            spare_cookies: cookie.and(what_if.one_time_cookies).unwrap_or_default(),
+            sessions: what_if
+                .early_data
+                .map_or_else(Sessions::default, |_| Sessions::all()),
+            ..Host::default()
+        }
+    };
+    (0..page.farther_ms.len()).map(host).collect()
 }
 
 /// The path, with the recorded distances of the hosts if the job asks for them.
@@ -176,7 +184,9 @@ impl Load<'_> {
     fn open(&mut self, conn: ConnId, origin: usize) {
         let host = &mut self.hosts[self.site.page.hosts[origin]];
         let (how, site) = ((self.job, self.settings), (&self.site, origin));
-        let connection = Connection::open(self.now, conn, how, site, host);
+        let server = self.dice.u32(..self.job.cookies.servers());
+        let keys = Keys::of(self.job.cookies, server);
+        let connection = Connection::open(self.now, conn, how, site, host, keys);
         let is_deferred = connection.is_deferred();
         self.connections.push(connection);
         if is_deferred {

@@ -1,6 +1,6 @@
 //! The record of a simulated load: the keys of the lab's answer.
 
-use firstflight_loader::{Cookies, Mode, RequestRecord};
+use firstflight_loader::RequestRecord;
 use firstflight_path::Action;
 use serde::Serialize;
 
@@ -8,6 +8,7 @@ use crate::job::{Job, Keep};
 use crate::ledger::Entry;
 use crate::load::{Loaded, START};
 use crate::page::SimPage;
+use crate::proof::{Proof, proof};
 use crate::segment::FastOpen;
 
 /// One load. Times are ms since navigation start.
@@ -81,35 +82,13 @@ pub struct Connection {
     pub syn_payload_bytes: u32,
     pub cookie: &'static str,
     pub syn_data_acked: bool,
+    pub new_cookie: bool,
     pub syn_retransmits: u32,
     pub retransmits: u32,
     pub bytes_down: u64,
     pub bytes_up: u64,
     pub closed_ms: Option<f64>,
     pub interfered: Option<Action>,
-}
-
-/// What the ledger says of the treatment. There is no kernel to ask: the simulated wire is the only witness.
-#[derive(Debug, Clone, Serialize)]
-pub struct Proof {
-    /// Whether the ledger shows what the mode promises.
-    pub ok: bool,
-    /// Who testifies.
-    pub witnesses: [&'static str; 1],
-    /// What was counted.
-    pub ledger: Counts,
-    /// Every contradiction, in words.
-    pub disagreements: Vec<String>,
-}
-
-/// What the ledger counted.
-#[derive(Debug, Clone, Copy, Serialize)]
-#[expect(missing_docs, reason = "named as in the lab's answer")]
-pub struct Counts {
-    pub connections: u64,
-    pub offered: u64,
-    pub accepted: u64,
-    pub interfered: u64,
 }
 
 /// What the path did. It is never late.
@@ -131,7 +110,7 @@ impl Record {
         let used = || loaded.ledger.iter().filter(|entry| entry.opened.is_some());
         let count = |what: fn(&Entry) -> bool| used().filter(|entry| what(entry)).count() as u64;
         let sum = |what: fn(&Entry) -> u64| used().map(what).sum();
-        let proof = proof(job, loaded);
+        let proof = proof(page, job, loaded);
         let error = loaded.record.failed.clone().or_else(|| {
             let text = proof.disagreements.join("; ");
             (!proof.ok).then(|| format!("no proof: {text}"))
@@ -217,9 +196,10 @@ fn connections(page: &SimPage, loaded: &Loaded) -> Vec<Connection> {
             cookie: match entry.cookie {
                 FastOpen::Absent => "none",
                 FastOpen::Request => "requested",
-                FastOpen::Cookie | FastOpen::Stale => "sent",
+                FastOpen::Cookie(_) => "sent",
             },
             syn_data_acked: entry.accepted(),
+            new_cookie: entry.new_cookie.is_some(),
             syn_retransmits: entry.syn_retransmits,
             retransmits: entry.retransmits,
             bytes_down: entry.bytes_down,
@@ -229,49 +209,6 @@ fn connections(page: &SimPage, loaded: &Loaded) -> Vec<Connection> {
         })
     })
     .collect()
-}
-
-/// Holds the ledger against what the mode promises, as the lab does.
-fn proof(job: &Job, loaded: &Loaded) -> Proof {
-    let mut disagreements = Vec::new();
-    let mut ledger = Counts {
-        connections: 0,
-        offered: 0,
-        accepted: 0,
-        interfered: 0,
-    };
-    for (connection, entry) in loaded.ledger.iter().enumerate() {
-        if entry.opened.is_none() {
-            continue;
-        }
-        ledger.connections += 1;
-        ledger.offered += u64::from(entry.offered());
-        ledger.accepted += u64::from(entry.accepted());
-        ledger.interfered += u64::from(entry.interfered.is_some());
-        if let Some(problem) = contradiction(job, entry) {
-            disagreements.push(format!("connection {connection}: {problem}"));
-        }
-    }
-    Proof {
-        ok: disagreements.is_empty(),
-        witnesses: ["ledger"],
-        ledger,
-        disagreements,
-    }
-}
-
-fn contradiction(job: &Job, entry: &Entry) -> Option<&'static str> {
-    let has_cookies = job.cookies == Cookies::Warm && job.what_if.keeps_cookies();
-    let is_certain = has_cookies && !job.path.may_lose() && entry.syn_retransmits == 0;
-    match job.mode {
-        Mode::Tcp if entry.cookie != FastOpen::Absent || entry.syn_payload_bytes > 0 => {
-            Some("plain TCP, but its SYN has Fast Open's option or data")
-        }
-        Mode::Tfo if is_certain && !entry.accepted() => {
-            Some("Fast Open with a cookie, but its SYN's data was not acknowledged")
-        }
-        _ => None,
-    }
 }
 
 fn ms(nanos: u64) -> f64 {

@@ -5,6 +5,8 @@
 
 use firstflight_path::{Direction, Header, Nanos, TcpFlags};
 
+use crate::cookies::Key;
+
 /// A sequence number: 0 is the sender's SYN, 1 its first byte of data.
 pub(crate) type Seq = u64;
 
@@ -28,10 +30,8 @@ pub(crate) enum FastOpen {
     Absent,
     /// An empty one: a cookie, please.
     Request,
-    /// A cookie that the server of today made: sent back, or given out.
-    Cookie,
-    /// A cookie that the server made with an older key.
-    Stale,
+    /// A cookie, made with this key: sent back, or given out.
+    Cookie(Key),
 }
 
 /// A range of sequence numbers, the end not included.
@@ -162,7 +162,7 @@ impl Segment {
                     + match self.fast_open {
                         FastOpen::Absent => 0,
                         FastOpen::Request => COOKIE_REQUEST_BYTES,
-                        FastOpen::Cookie | FastOpen::Stale => COOKIE_BYTES,
+                        FastOpen::Cookie(_) => COOKIE_BYTES,
                     }
             }
         };

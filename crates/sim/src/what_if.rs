@@ -7,6 +7,7 @@ use firstflight_path::Nanos;
 use serde::Deserialize;
 
 use crate::clock::MS;
+use crate::cookies::Keys;
 use crate::segment::{FastOpen, Segment, Seq};
 use crate::tcp::{Answer, Early};
 
@@ -59,19 +60,24 @@ impl Unproven {
 }
 
 impl WhatIf {
-    /// How a server with room for one more request answers `syn`.
-    pub(crate) fn answer(&self, now: Nanos, syn: &Segment) -> Answer {
-        let unproven = self.unproven.filter(|_| syn.len > 0);
-        let (early, grants) = match syn.fast_open {
-            FastOpen::Absent => (None, false),
-            FastOpen::Cookie => (Some(Early::WITHOUT_LIMIT), self.one_time_cookies.is_some()),
-            FastOpen::Request | FastOpen::Stale => (unproven.map(|limit| limit.early(now)), true),
+    /// How a server with `keys`, and with room for one more request, answers `syn`.
+    pub(crate) fn answer(&self, now: Nanos, syn: &Segment, keys: Keys) -> Answer {
+        let verdict = keys.judge(syn);
+        let is_unproven = syn.len > 0 && syn.fast_open != FastOpen::Absent && !verdict.takes;
+        let unproven = self.unproven.filter(|_| is_unproven);
+        let early = verdict.takes.then_some(Early::WITHOUT_LIMIT);
+        let next = match (self.one_time_cookies, syn.fast_open) {
+            (Some(_), FastOpen::Cookie(key)) => Some(key),
+            _ => None,
         };
-        Answer { early, grants }
+        Answer {
+            early: early.or_else(|| unproven.map(|limit| limit.early(now))),
+            grants: verdict.gives.or(next),
+        }
     }
 
-    /// Whether each connection to a host of which the client has a cookie still uses it.
-    pub(crate) fn keeps_cookies(&self) -> bool {
-        self.negative_cache.is_none() && self.one_time_cookies.is_none()
+    /// Whether cookies are asked for, used and judged as Linux does it.
+    pub(crate) fn leaves_cookies(&self) -> bool {
+        self.negative_cache.is_none() && self.one_time_cookies.is_none() && self.unproven.is_none()
     }
 }

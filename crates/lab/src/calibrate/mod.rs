@@ -8,6 +8,7 @@ use std::io;
 use std::net::TcpStream;
 use std::time::Duration;
 
+use firstflight_loader::Cookies;
 use firstflight_page::{FORMAT, Kind, Page, Resource};
 use firstflight_path::{Direction, PathConfig};
 use serde::{Deserialize, Serialize};
@@ -105,6 +106,7 @@ impl Calibration {
             }],
             path: &self.path,
             tfo: false,
+            cookies: Cookies::Cold,
             keep_alive: true,
             transport: Transport::default(),
             ca_file: None,

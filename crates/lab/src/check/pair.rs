@@ -46,6 +46,7 @@ impl PairStage {
             servers,
             hosts: 1,
             largest_packet: Offload::None.largest_packet(),
+            changes_nat: false,
         };
         let path = PathConfig {
             rtt_ms: RTT_MS,

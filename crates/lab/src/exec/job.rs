@@ -119,6 +119,7 @@ impl ExecJob {
             pages: &pages,
             path: &self.path,
             tfo: self.mode == Mode::Tfo,
+            cookies: self.cookies,
             keep_alive: self.keep_alive,
             transport: self.transport.clone(),
             ca_file: self.ca_file.as_deref(),
@@ -128,13 +129,7 @@ impl ExecJob {
             },
             realtime,
         })?;
-        if self.cookies != Cookies::Cold {
-            lab.prime(&pages)?;
-            lab.prime_services()?;
-        }
-        if self.cookies == Cookies::Stale {
-            lab.spoil_cookies()?;
-        }
+        lab.prepare(&pages)?;
         let before = lab.counters()?;
         lab.shape();
         let started = clock::now();

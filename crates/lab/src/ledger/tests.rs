@@ -54,6 +54,7 @@ fn from_client(offset: u32, payload_bytes: u32) -> Segment {
         },
         payload_bytes,
         cookie_bytes: None,
+        cookie: 0,
         packet_bytes: HEADERS + payload_bytes,
     }
 }
@@ -162,10 +163,28 @@ fn a_plain_connection_offers_nothing_and_repeats_nothing() {
 }
 
 #[test]
-fn data_in_a_syn_without_a_cookie_is_not_an_offer() {
+fn data_in_a_syn_without_a_cookie_is_an_offer_that_a_server_may_take() {
+    for acked in [0, 300] {
+        let mut wire = Wire::default();
+        wire.up(&syn(None, 300)).down(&syn_ack(acked));
+        assert!(wire.entry().offered());
+        assert_eq!(wire.entry().accepted(), acked == 300);
+    }
+}
+
+#[test]
+fn cookies_are_kept_as_they_were_sent_and_as_they_reached_the_client() {
+    let cookie = |segment: Segment, cookie| Segment {
+        cookie_bytes: Some(8),
+        cookie,
+        ..segment
+    };
     let mut wire = Wire::default();
-    wire.up(&syn(None, 300)).down(&syn_ack(300));
-    assert!(!wire.entry().offered() && !wire.entry().accepted());
+    wire.up(&cookie(syn(None, 300), 7))
+        .lost_down(&cookie(syn_ack(0), 8));
+    assert_eq!((wire.entry().sent_cookie, wire.entry().new_cookie), (7, 0));
+    wire.down(&cookie(syn_ack(0), 9));
+    assert_eq!((wire.entry().sent_cookie, wire.entry().new_cookie), (7, 9));
 }
 
 #[test]

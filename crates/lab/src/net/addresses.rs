@@ -11,6 +11,8 @@ use firstflight_page::Page;
 
 /// The client's address.
 pub const CLIENT: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+/// An address that the client, or its NAT, had before.
+pub const FORMER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 3);
 /// The servers' own end of the wire.
 pub(super) const SERVERS_TUN: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 /// First address of the origins' network, 198.19.0.0/16.

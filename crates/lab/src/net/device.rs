@@ -33,6 +33,8 @@ pub struct Tun {
 /// Packets the kernel may hold for a relay that has not looked yet; beyond that it drops.
 const TUN_QUEUE_PACKETS: u32 = 20_000;
 const DEVICE: &str = "firstflight0";
+/// The origins' network lies behind the client's wire.
+const CLIENT_MASK: Ipv4Addr = Ipv4Addr::new(255, 254, 0, 0);
 
 impl Tun {
     /// Makes the device of `side` in the calling thread's network namespace and brings it up; connections across
@@ -68,21 +70,14 @@ impl Tun {
 
         let socket = control_socket()?;
         let (address, mask) = match side {
-            // The origins' network lies behind the wire.
-            Side::Client => (CLIENT, Ipv4Addr::new(255, 254, 0, 0)),
+            Side::Client => (CLIENT, CLIENT_MASK),
             Side::Servers => (SERVERS_TUN, Ipv4Addr::new(255, 255, 0, 0)),
         };
         netlink::set_queue_length(DEVICE, TUN_QUEUE_PACKETS)
             .map_err(|error| LabError::system("setting the TUN queue length", error))?;
         set_address(&socket, DEVICE, address, mask)?;
         bring_up(&socket, DEVICE)?;
-        let network = Connected {
-            device: DEVICE,
-            address,
-            mask,
-        };
-        netlink::set_route_metrics(network, transport.initial_window, &transport.congestion_control)
-            .map_err(|error| transport.refused(error))?;
+        set_route(address, mask, transport)?;
         let tun = Self { file };
         tun.set_nonblocking()?;
         Ok(tun)
@@ -99,6 +94,26 @@ impl Tun {
     pub fn file(&self) -> &File {
         &self.file
     }
+}
+
+/// Gives the client's device in the calling thread's network namespace `address` in place of the one it has.
+///
+/// # Errors
+/// [`LabError`] when the kernel refuses.
+pub fn move_client(address: Ipv4Addr, transport: &Transport) -> Result<(), LabError> {
+    set_address(&control_socket()?, DEVICE, address, CLIENT_MASK)?;
+    set_route(address, CLIENT_MASK, transport)
+}
+
+/// What the route of a network says of connections.
+fn set_route(address: Ipv4Addr, mask: Ipv4Addr, transport: &Transport) -> Result<(), LabError> {
+    let network = Connected {
+        device: DEVICE,
+        address,
+        mask,
+    };
+    netlink::set_route_metrics(network, transport.initial_window, &transport.congestion_control)
+        .map_err(|error| transport.refused(error))
 }
 
 /// Brings the loopback device of the calling thread's namespace up; among the servers, every address of the

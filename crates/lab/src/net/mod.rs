@@ -9,8 +9,8 @@ mod socket;
 mod sysctl;
 mod transport;
 
-pub use addresses::{AddressPlan, CLIENT, SERVICES, is_origin};
-pub use device::{Side, Tun, bring_loopback_up, bring_veth_up, make_veth_pair};
+pub use addresses::{AddressPlan, CLIENT, FORMER, SERVICES, is_origin};
+pub use device::{Side, Tun, bring_loopback_up, bring_veth_up, make_veth_pair, move_client};
 pub use names::install_names;
 pub use offload::{Offload, VNET_HEADER_BYTES};
 pub use socket::{TCP_FASTOPEN, TCP_FASTOPEN_CONNECT, TCP_FASTOPEN_KEY, set_tcp_option};

@@ -7,26 +7,43 @@ use std::fs;
 use crate::LabError;
 
 const MOST_WAITING: &str = "65535";
+/// Bits of `tcp_fastopen` (`Documentation/networking/ip-sysctl.rst`).
+const CLIENT: u32 = 0x1;
+const SERVER: u32 = 0x2;
+const CLIENT_WITHOUT_COOKIE: u32 = 0x4;
+const SERVER_WITHOUT_COOKIE: u32 = 0x200;
 
 /// Settings of the client: TFO as the mode says, everything else the same in every mode.
 ///
 /// # Errors
 /// [`LabError`] naming the setting the kernel refuses.
-pub fn set_client_sysctls(tfo: bool) -> Result<(), LabError> {
+pub fn set_client_sysctls(tfo: bool, cookieless: bool) -> Result<(), LabError> {
     set_common()?;
-    set_sysctl("tcp_fastopen", if tfo { "1" } else { "0" })
+    set_fast_open(match (tfo, cookieless) {
+        (false, _) => 0,
+        (true, false) => CLIENT,
+        (true, true) => CLIENT | CLIENT_WITHOUT_COOKIE,
+    })
 }
 
 /// Settings of the servers: TFO is always on offer; the client decides.
 ///
 /// # Errors
 /// [`LabError`] naming the setting the kernel refuses.
-pub fn set_server_sysctls() -> Result<(), LabError> {
+pub fn set_server_sysctls(cookieless: bool) -> Result<(), LabError> {
     set_common()?;
     // How many may wait each server says itself.
     set_sysctl("tcp_max_syn_backlog", MOST_WAITING)?;
     write("/proc/sys/net/core/somaxconn", MOST_WAITING)?;
-    set_sysctl("tcp_fastopen", "2")
+    set_fast_open(if cookieless {
+        SERVER | SERVER_WITHOUT_COOKIE
+    } else {
+        SERVER
+    })
+}
+
+fn set_fast_open(bits: u32) -> Result<(), LabError> {
+    set_sysctl("tcp_fastopen", &bits.to_string())
 }
 
 fn set_common() -> Result<(), LabError> {

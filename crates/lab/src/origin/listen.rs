@@ -44,24 +44,36 @@ impl Default for Waiting {
 pub(super) const HTTP2: &[u8] = b"h2";
 pub(super) const HTTP1: &[u8] = b"http/1.1";
 
-/// Opens a listener that offers Fast Open with a key of its own.
-pub(super) fn listen(address: Ipv4Addr, port: u16, waiting: Waiting) -> Result<TcpListener, LabError> {
+/// Opens a listener that offers Fast Open with a key of its own: the first or another of those behind the address,
+/// among which the kernel chooses by a hash of each connection's ends (`SO_REUSEPORT`).
+pub(super) fn listen(
+    address: Ipv4Addr,
+    port: u16,
+    number: u32,
+    waiting: Waiting,
+) -> Result<TcpListener, LabError> {
     let tried = format!("listening on {address}:{port}");
     let failed = |error: std::io::Error| LabError::system(&tried, error);
     let socket = TcpSocket::new_v4().map_err(failed)?;
+    socket.set_reuseport(true).map_err(failed)?;
     socket
         .bind(SocketAddrV4::new(address, port).into())
         .map_err(failed)?;
     net::set_tcp_option(&socket, net::TCP_FASTOPEN, &waiting.fast_open).map_err(failed)?;
-    net::set_tcp_option(&socket, net::TCP_FASTOPEN_KEY, &key(address, 0)).map_err(failed)?;
+    net::set_tcp_option(&socket, net::TCP_FASTOPEN_KEY, &key(address, number)).map_err(failed)?;
     socket.listen(waiting.backlog).map_err(failed)
 }
 
-/// Gives a listener another key: the cookies that it made so far are stale.
-pub(super) fn change_key(listener: &TcpListener) -> Result<(), LabError> {
+/// Gives a listener another key. The cookies that it made so far are stale, unless it keeps the old key as a backup.
+pub(super) fn change_key(listener: &TcpListener, keeps_old: bool) -> Result<(), LabError> {
     let changed = match listener.local_addr() {
         Ok(SocketAddr::V4(address)) => {
-            net::set_tcp_option(listener, net::TCP_FASTOPEN_KEY, &key(*address.ip(), 1))
+            let (old, new) = (key(*address.ip(), 0), key(*address.ip(), 1));
+            if keeps_old {
+                net::set_tcp_option(listener, net::TCP_FASTOPEN_KEY, &[new, old])
+            } else {
+                net::set_tcp_option(listener, net::TCP_FASTOPEN_KEY, &new)
+            }
         }
         Ok(SocketAddr::V6(_)) => Ok(()),
         Err(error) => Err(error),
@@ -70,8 +82,8 @@ pub(super) fn change_key(listener: &TcpListener) -> Result<(), LabError> {
 }
 
 /// A key per address: a cookie of one server says nothing to another. It need not be secret in here.
-fn key(address: Ipv4Addr, generation: u64) -> [u8; 16] {
-    let mut random = fastrand::Rng::with_seed(generation << 32 | u64::from(address.to_bits()));
+fn key(address: Ipv4Addr, number: u32) -> [u8; 16] {
+    let mut random = fastrand::Rng::with_seed(u64::from(number) << 32 | u64::from(address.to_bits()));
     std::array::from_fn(|_| random.u8(..))
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UdpSocket;
+use tokio::net::{TcpListener, UdpSocket};
 
 use super::listen::{Waiting, listen};
 use super::log::Log;
@@ -20,8 +20,8 @@ pub const SOURCE_PORT: u16 = 19;
 /// Bytes a service reads or writes at once.
 const CHUNK: usize = 256 * 1024;
 
-/// Starts all three in the running runtime.
-pub(super) async fn start(log: &Arc<Log>) -> Result<(), LabError> {
+/// Starts all three in the running runtime; returns the listeners.
+pub(super) async fn start(log: &Arc<Log>) -> Result<[Arc<TcpListener>; 2], LabError> {
     let echo = UdpSocket::bind((SERVICES, ECHO_PORT));
     let echo = echo
         .await
@@ -42,7 +42,10 @@ pub(super) async fn start(log: &Arc<Log>) -> Result<(), LabError> {
         let mut datagram = vec![0; 65_536];
         while sink.recv(&mut datagram).await.is_ok() {}
     });
-    let source = listen(SERVICES, SOURCE_PORT, Waiting::default())?;
+    let waiting = Waiting::default();
+    let source = Arc::new(listen(SERVICES, SOURCE_PORT, 0, waiting)?);
+    let sink = Arc::new(listen(SERVICES, SINK_PORT, 0, waiting)?);
+    let listeners = [Arc::clone(&source), Arc::clone(&sink)];
     let (log, sinks_log) = (Arc::clone(log), Arc::clone(log));
     tokio::spawn(async move {
         loop {
@@ -55,7 +58,6 @@ pub(super) async fn start(log: &Arc<Log>) -> Result<(), LabError> {
             }
         }
     });
-    let sink = listen(SERVICES, SINK_PORT, Waiting::default())?;
     tokio::spawn(async move {
         loop {
             if let Ok(accepted) = sink.accept().await {
@@ -67,5 +69,5 @@ pub(super) async fn start(log: &Arc<Log>) -> Result<(), LabError> {
             }
         }
     });
-    Ok(())
+    Ok(listeners)
 }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, mpsc};
 
+use firstflight_loader::Cookies;
 use firstflight_page::Origin;
 use nix::sched::{CloneFlags, unshare};
 use rustls::ServerConfig;
@@ -26,6 +27,8 @@ pub struct ServersConfig {
     pub addresses: AddressPlan,
     /// Who vouches for the https origins.
     pub authority: Option<Arc<Authority>>,
+    /// What they think of cookies.
+    pub cookies: Cookies,
     /// Whether a connection outlives its first response.
     pub keep_alive: bool,
     /// How their connections begin and share the path.
@@ -44,7 +47,7 @@ pub struct Servers {
 /// What servers can be asked for, and where the answer goes.
 enum Ask {
     Work(Box<dyn FnOnce() + Send>),
-    OtherKeys(mpsc::Sender<Result<(), LabError>>),
+    OtherKeys(bool, mpsc::Sender<Result<(), LabError>>),
 }
 
 impl Servers {
@@ -85,12 +88,12 @@ impl Servers {
         self.ask(|answer| Ask::Work(Box::new(move || drop(answer.send(work())))))
     }
 
-    /// Makes every cookie of every origin stale.
+    /// Gives every origin another key; with the old one as a backup its cookies stay good.
     ///
     /// # Errors
     /// [`LabError`] when the kernel refuses another key.
-    pub fn change_keys(&self) -> Result<(), LabError> {
-        self.ask(Ask::OtherKeys)
+    pub fn change_keys(&self, keeps_old: bool) -> Result<(), LabError> {
+        self.ask(|answer| Ask::OtherKeys(keeps_old, answer))
     }
 
     fn ask<T>(&self, what: impl FnOnce(mpsc::Sender<Result<T, LabError>>) -> Ask) -> Result<T, LabError> {
@@ -123,10 +126,10 @@ fn run(config: ServersConfig, ready: &mpsc::Sender<Result<Tun, LabError>>, mut a
         while let Some(ask) = asked.recv().await {
             match ask {
                 Ask::Work(work) => work(),
-                Ask::OtherKeys(answer) => {
+                Ask::OtherKeys(keeps_old, answer) => {
                     let changed = listeners
                         .iter()
-                        .try_for_each(|listener| listen::change_key(listener));
+                        .try_for_each(|listener| listen::change_key(listener, keeps_old));
                     drop(answer.send(changed));
                 }
             }
@@ -137,7 +140,7 @@ fn run(config: ServersConfig, ready: &mpsc::Sender<Result<Tun, LabError>>, mut a
 async fn set_up(config: ServersConfig) -> Result<(Tun, Vec<Arc<TcpListener>>), LabError> {
     unshare(CloneFlags::CLONE_NEWNET)
         .map_err(|errno| LabError::system("making the servers' network namespace", errno))?;
-    net::set_server_sysctls()?;
+    net::set_server_sysctls(config.cookies == Cookies::Cookieless)?;
     net::bring_loopback_up(Side::Servers)?;
     let tun = Tun::open(Side::Servers, config.offload, &config.transport)?;
     let mut listeners = Vec::new();
@@ -145,18 +148,20 @@ async fn set_up(config: ServersConfig) -> Result<(Tun, Vec<Arc<TcpListener>>), L
         let Some(address) = config.addresses.address(&origin.host) else {
             continue;
         };
-        let listener = Arc::new(listen::listen(address, origin.port, config.waiting)?);
-        listeners.push(Arc::clone(&listener));
-        let server = listen::Server {
+        let server = Arc::new(listen::Server {
             origin: origin.clone(),
             answers: Arc::clone(&config.answers),
             log: Arc::clone(&config.log),
             keep_alive: config.keep_alive,
             tls: tls(&config, origin)?,
-        };
-        tokio::spawn(listen::serve(listener, Arc::new(server)));
+        });
+        for number in 0..config.cookies.servers() {
+            let listener = Arc::new(listen::listen(address, origin.port, number, config.waiting)?);
+            listeners.push(Arc::clone(&listener));
+            tokio::spawn(listen::serve(listener, Arc::clone(&server)));
+        }
     }
-    services::start(&config.log).await?;
+    listeners.extend(services::start(&config.log).await?);
     Ok((tun, listeners))
 }
 

@@ -1,6 +1,8 @@
 //! What middleboxes make of a packet, checksums included.
 
-use etherparse::{Ipv4Header, TcpHeader};
+use std::net::Ipv4Addr;
+
+use etherparse::{IpNumber, Ipv4Header, TcpHeader};
 use firstflight_path::Action;
 
 use super::packet::{EXPERIMENT_FAST_OPEN, OPTION_EXPERIMENT, OPTION_FAST_OPEN};
@@ -38,8 +40,21 @@ pub(super) fn reset(packet: &[u8]) -> Option<Vec<u8>> {
     assemble(back, answer, &[])
 }
 
+/// A TCP packet with another source or destination; `None` if it has not the one that is to be replaced.
+pub(super) fn readdress(packet: &[u8], from: Ipv4Addr, to: Ipv4Addr) -> Option<Vec<u8>> {
+    let (mut ip, tcp, payload) = parse(packet)?;
+    let end = [&mut ip.source, &mut ip.destination]
+        .into_iter()
+        .find(|end| **end == from.octets())?;
+    *end = to.octets();
+    assemble(ip, tcp, payload)
+}
+
 fn parse(packet: &[u8]) -> Option<(Ipv4Header, TcpHeader, &[u8])> {
     let (ip, rest) = Ipv4Header::from_slice(packet).ok()?;
+    if ip.protocol != IpNumber::TCP {
+        return None;
+    }
     let (tcp, payload) = TcpHeader::from_slice(rest).ok()?;
     Some((ip, tcp, payload))
 }
@@ -116,6 +131,20 @@ mod tests {
         assert_eq!((segment.source.1, segment.destination.1), (80, 40_000));
         assert_eq!(segment.acknowledgment, 1_000 + 1 + 5);
         assert_checksums_hold(&answer);
+    }
+
+    #[test]
+    fn behind_a_nat_a_packet_has_another_end_on_the_way_there_and_back() {
+        let [client, outside, server] =
+            [[198, 18, 0, 1], [198, 18, 0, 3], [198, 19, 0, 1]].map(Ipv4Addr::from);
+        let there = readdress(&syn(&[], b"GET /"), client, outside).unwrap();
+        let segment = Segment::parse(&there).unwrap();
+        assert_eq!((segment.source.0, segment.destination.0), (outside, server));
+        assert_checksums_hold(&there);
+        let back = readdress(&reset(&there).unwrap(), outside, client).unwrap();
+        assert_eq!(Segment::parse(&back).unwrap().destination.0, client);
+        assert_checksums_hold(&back);
+        assert_eq!(readdress(&there, client, outside), None);
     }
 
     #[test]

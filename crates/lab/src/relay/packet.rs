@@ -34,6 +34,8 @@ pub struct Segment {
     pub payload_bytes: u32,
     /// Length of the Fast Open option's cookie: `Some(0)` asks for one.
     pub cookie_bytes: Option<usize>,
+    /// That cookie as a number; 0 without one.
+    pub cookie: u128,
     /// The whole IP packet, bytes.
     pub packet_bytes: u32,
 }
@@ -47,6 +49,7 @@ impl Segment {
         }
         let tcp = TcpHeaderSlice::from_slice(packet.get(ip.slice().len()..)?).ok()?;
         let headers = ip.slice().len() + tcp.slice().len();
+        let cookie = if tcp.syn() { cookie(tcp.options()) } else { None };
         Some(Self {
             source: (ip.source_addr(), tcp.source_port()),
             destination: (ip.destination_addr(), tcp.destination_port()),
@@ -59,11 +62,8 @@ impl Segment {
                 rst: tcp.rst(),
             },
             payload_bytes: packet.len().checked_sub(headers)? as u32,
-            cookie_bytes: if tcp.syn() {
-                cookie(tcp.options()).map(<[u8]>::len)
-            } else {
-                None
-            },
+            cookie_bytes: cookie.map(<[u8]>::len),
+            cookie: cookie.map_or(0, number),
             packet_bytes: packet.len() as u32,
         })
     }
@@ -82,6 +82,13 @@ pub(crate) fn cookie(mut options: &[u8]) -> Option<&[u8]> {
             [_, length, ..] => options = options.get(usize::from(length.max(2))..)?,
         }
     }
+}
+
+/// A cookie has at most 16 bytes (RFC 7413, section 4.1.1).
+fn number(cookie: &[u8]) -> u128 {
+    cookie
+        .iter()
+        .fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 
 #[cfg(test)]
@@ -104,7 +111,10 @@ pub(super) mod tests {
     fn a_syn_with_a_cookie_and_data_is_read_whole() {
         let cookie = [1, 1, 34, 10, 1, 2, 3, 4, 5, 6, 7, 8];
         let segment = Segment::parse(&syn(&cookie, b"GET /")).unwrap();
-        assert_eq!(segment.cookie_bytes, Some(8));
+        assert_eq!(
+            (segment.cookie_bytes, segment.cookie),
+            (Some(8), 0x0102_0304_0506_0708)
+        );
         assert_eq!(segment.payload_bytes, 5);
         assert!(segment.flags.syn && !segment.flags.ack);
     }

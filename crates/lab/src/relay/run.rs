@@ -16,7 +16,7 @@ use nix::sys::time::TimeSpec;
 use super::pace::{Pace, Rest};
 use super::{Capture, Lateness, Segment, mangle};
 use crate::ledger::Ledger;
-use crate::net::{AddressPlan, Tun, VNET_HEADER_BYTES};
+use crate::net::{AddressPlan, CLIENT, FORMER, Tun, VNET_HEADER_BYTES};
 use crate::scheduling::{self, Scheduling};
 use crate::{LabError, clock};
 
@@ -38,6 +38,8 @@ pub struct Wire {
     pub hosts: usize,
     /// Largest packet the kernel hands over, bytes.
     pub largest_packet: usize,
+    /// The client is behind a NAT, which had another address until the path was shaped.
+    pub changes_nat: bool,
 }
 
 /// What a relay keeps beyond one entry per connection.
@@ -57,6 +59,19 @@ enum End {
 }
 
 impl Wire {
+    /// A packet as the NAT makes it until the path is shaped; `None` if it stays as it is.
+    fn before_shaping(&self, direction: Direction, packet: &[u8]) -> Option<Vec<u8>> {
+        let (from, to) = match direction {
+            Direction::Up => (CLIENT, FORMER),
+            Direction::Down => (FORMER, CLIENT),
+        };
+        if self.changes_nat {
+            mangle::readdress(packet, from, to)
+        } else {
+            None
+        }
+    }
+
     fn device(&self, direction: Direction, end: End) -> &File {
         let at_servers = (direction == Direction::Up) == (end == End::Far);
         if at_servers {
@@ -273,7 +288,11 @@ impl<'a> Loop<'a> {
         };
         // Asked for each packet, after reading it: a SYN sent after `shape` must not cross unseen.
         if self.control.state.load(Ordering::SeqCst) == BYPASS {
-            self.write(direction, None);
+            let readdressed = self
+                .wire
+                .before_shaping(direction, packet)
+                .map(|packet| wrapped(&packet));
+            self.write(direction, readdressed.as_deref());
             return;
         }
         let far_end = if direction == Direction::Up {

@@ -127,7 +127,7 @@ impl StressJob {
         meter::stay_on(processors.server)?;
         let mut server = Server::start(&self.server, self.settings())?;
         meter::stay_on(processors.clients)?;
-        net::set_client_sysctls(self.mode == Mode::Tfo)?;
+        net::set_client_sysctls(self.mode == Mode::Tfo, false)?;
         net::set_sysctl("ip_local_port_range", "1024 65535")?;
         net::bring_loopback_up(Side::Client)?;
         let tun = Tun::open(Side::Client, Offload::Checksums, &Transport::default())?;

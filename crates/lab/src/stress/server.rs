@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
+use firstflight_loader::Cookies;
 use firstflight_page::Page;
 use nix::sched::{CloneFlags, unshare};
 use serde::Deserialize;
@@ -128,6 +129,7 @@ fn builtin(settings: Settings) -> Result<Server, LabError> {
         log: Arc::new(Log::default()),
         addresses: AddressPlan::new([&page]),
         authority: None,
+        cookies: Cookies::Cold,
         keep_alive: false,
         transport: Transport::default(),
         offload: Offload::Checksums,
@@ -163,7 +165,7 @@ fn page(body_bytes: usize) -> Result<Page, LabError> {
 fn program(argv: &[String], settings: Settings) -> Result<Server, LabError> {
     unshare(CloneFlags::CLONE_NEWNET)
         .map_err(|errno| LabError::system("making the server's network namespace", errno))?;
-    net::set_server_sysctls()?;
+    net::set_server_sysctls(false)?;
     net::set_sysctl("tcp_syncookies", &settings.syn_cookies.to_string())?;
     net::set_sysctl("ip_unprivileged_port_start", "0")?;
     net::bring_loopback_up(Side::Servers)?;

@@ -18,6 +18,8 @@ pub struct Counters {
     pub passive: u64,
     /// `TCPFastOpenPassiveFail`: SYN data refused for an invalid cookie.
     pub passive_fail: u64,
+    /// `TCPFastOpenPassiveAltKey`: SYN data taken for a cookie of the backup key.
+    pub passive_alt_key: u64,
     /// `TCPFastOpenListenOverflow`: refused because too many were pending.
     pub listen_overflow: u64,
     /// `TCPFastOpenCookieReqd`: cookie requests that reached the servers.
@@ -43,6 +45,7 @@ impl Counters {
             active_fail: self.active_fail - earlier.active_fail,
             passive: self.passive - earlier.passive,
             passive_fail: self.passive_fail - earlier.passive_fail,
+            passive_alt_key: self.passive_alt_key - earlier.passive_alt_key,
             listen_overflow: self.listen_overflow - earlier.listen_overflow,
             cookie_requests: self.cookie_requests - earlier.cookie_requests,
         }
@@ -66,6 +69,7 @@ impl Counters {
             active_fail: count("TCPFastOpenActiveFail"),
             passive: count("TCPFastOpenPassive"),
             passive_fail: count("TCPFastOpenPassiveFail"),
+            passive_alt_key: count("TCPFastOpenPassiveAltKey"),
             listen_overflow: count("TCPFastOpenListenOverflow"),
             cookie_requests: count("TCPFastOpenCookieReqd"),
         }

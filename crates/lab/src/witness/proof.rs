@@ -1,9 +1,9 @@
 //! Three witnesses, one verdict: a `tfo` load used Fast Open and a `tcp` load did not.
 
-use firstflight_path::Action;
 use serde::Serialize;
 
-use super::Counters;
+use super::promise::{Given, Promise};
+use super::{Counters, tally};
 use crate::ledger::{Cookie, Entry};
 
 /// What the witnesses said of one connection.
@@ -18,13 +18,12 @@ pub struct Statement {
 }
 
 /// What the treatment promises of every connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Expectation {
     /// `tcp`: no SYN carries the option or data.
     Never,
-    /// `tfo` with warm cookies on a path that loses nothing: every SYN carries data, all of it is acknowledged.
-    /// A full queue may still drop a SYN; it is sent again without its data (`tcp_retransmit_timer` in Linux).
-    Always,
+    /// `tfo` on a path that loses and changes nothing: what follows from the cookies.
+    Cookies(Promise),
     /// `tfo` otherwise: the witnesses must agree, whatever they saw.
     Agreement,
 }
@@ -61,10 +60,14 @@ pub enum Sockets {
 pub struct LedgerCount {
     /// Connections.
     pub connections: u64,
-    /// SYNs with a cookie and data.
+    /// SYNs that asked for a cookie.
+    pub asked: u64,
+    /// SYNs with data, with a cookie or where none is needed.
     pub offered: u64,
     /// ... whose data was acknowledged.
     pub accepted: u64,
+    /// Connections that were given a cookie.
+    pub given: u64,
     /// Connections to whose segments the path did something on purpose.
     pub interfered: u64,
 }
@@ -86,37 +89,26 @@ pub fn examine(expectation: Expectation, statements: &[Statement], counters: Cou
     let count = |test: fn(&Entry) -> bool| entries().filter(|entry| test(entry)).count() as u64;
     let ledger = LedgerCount {
         connections: entries().count() as u64,
+        asked: count(|entry| entry.cookie == Cookie::Requested),
         offered: count(Entry::offered),
         accepted: count(Entry::accepted),
+        given: count(|entry| entry.new_cookie != 0),
         interfered: count(|entry| entry.interfered.is_some()),
     };
     let confirmed = statements
         .iter()
         .filter(|statement| statement.tcp_info == Some(true))
         .count() as u64;
+    let given = Given::by(entries());
     let mut disagreements: Vec<_> = statements
         .iter()
-        .filter_map(|statement| contradiction(expectation, statement))
+        .filter_map(|statement| contradiction(expectation, statement, &given))
         .collect();
-    // A client that hung up before the SYN-ACK came has no socket left to count it.
-    let deserted = count(|entry| entry.accepted() && entry.deserted());
-    // A server counts a good cookie, be there data left to take or not (`tcp_try_fastopen`).
-    let stripped = count(|entry| entry.interfered == Some(Action::StripData));
-    for (name, value, accepted, more) in [
-        (
-            "TCPFastOpenActive",
-            counters.active,
-            ledger.accepted - deserted,
-            0,
-        ),
-        ("TCPFastOpenPassive", counters.passive, ledger.accepted, stripped),
-    ] {
-        if !(accepted..=accepted + more).contains(&value) {
-            disagreements.push(format!(
-                "{name} grew by {value}, the relay saw {accepted} SYNs with data accepted"
-            ));
-        }
+    if let Expectation::Cookies(promise) = expectation {
+        disagreements.extend(promise.crowded(entries()));
     }
+    let entries: Vec<_> = entries().collect();
+    disagreements.extend(tally::contradictions(&entries, counters));
     Proof {
         ok: disagreements.is_empty(),
         ledger,
@@ -127,7 +119,7 @@ pub fn examine(expectation: Expectation, statements: &[Statement], counters: Cou
     }
 }
 
-fn contradiction(expectation: Expectation, statement: &Statement) -> Option<String> {
+fn contradiction(expectation: Expectation, statement: &Statement, given: &Given) -> Option<String> {
     let connection = statement.connection;
     let say = |text: String| Some(format!("connection {connection}: {text}"));
     let Some(entry) = &statement.ledger else {
@@ -150,14 +142,7 @@ fn contradiction(expectation: Expectation, statement: &Statement) -> Option<Stri
         Expectation::Never if entry.cookie != Cookie::None || entry.syn_payload_bytes > 0 => {
             say("its SYN used Fast Open in a tcp load".to_owned())
         }
-        Expectation::Always if !entry.offered() => {
-            say("its SYN carried no data in a warm tfo load".to_owned())
-        }
-        Expectation::Always
-            if !entry.accepted() && entry.syn_retransmits == 0 && entry.answered.is_some() =>
-        {
-            say("its SYN's data was not acknowledged".to_owned())
-        }
+        Expectation::Cookies(promise) => say(promise.broken_by(entry, given)?.to_owned()),
         _ => None,
     }
 }

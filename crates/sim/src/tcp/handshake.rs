@@ -12,6 +12,7 @@ use super::scoreboard::{Flight, Scoreboard};
 use super::timers::Pending;
 use super::{MSS, Settings, Socket, State};
 use crate::clock::MS;
+use crate::cookies::Key;
 use crate::segment::{FastOpen, Segment, Seq};
 
 /// Data that fits into a SYN: the announced MSS less room for all options (`tcp_send_syn_data`).
@@ -22,8 +23,16 @@ pub(crate) const SYN_DATA: u64 = 1_420;
 pub(crate) struct Answer {
     /// The SYN's data is taken, and may be answered before the handshake ends.
     pub(crate) early: Option<Early>,
-    /// A cookie goes with the SYN-ACK.
-    pub(crate) grants: bool,
+    /// A cookie goes with the SYN-ACK, made with this key.
+    pub(crate) grants: Option<Key>,
+}
+
+impl Answer {
+    /// Of a server that has no room for another request (`tcp_fastopen_queue_check`).
+    pub(crate) const BUSY: Self = Self {
+        early: None,
+        grants: None,
+    };
 }
 
 /// How far a server goes before the handshake ends.
@@ -133,7 +142,10 @@ impl Socket {
         self.ts_recent = segment.ts;
         self.rtt.rto = INITIAL_RTO;
         self.measure_handshake(now, segment.ts_echo);
-        self.fast_open.granted = segment.fast_open == FastOpen::Cookie;
+        self.fast_open.granted = match segment.fast_open {
+            FastOpen::Cookie(cookie) => Some(cookie),
+            _ => None,
+        };
         self.establish(now);
         let data_end = 1 + Seq::from(self.fast_open.syn_data);
         self.fast_open.accepted = self.fast_open.syn_data > 0 && self.acked == data_end;
@@ -173,11 +185,7 @@ impl Socket {
         socket.ts_recent = syn.ts;
         socket.peer_window_end = 1 + syn.window;
         socket.max_peer_window = syn.window;
-        socket.fast_open.option = if answer.grants {
-            FastOpen::Cookie
-        } else {
-            FastOpen::Absent
-        };
+        socket.fast_open.option = answer.grants.map_or(FastOpen::Absent, FastOpen::Cookie);
         let taken = answer.early.map_or(0, |_| syn.len);
         socket.fast_open.syn_data = taken;
         socket.fast_open.early = answer.early;

@@ -35,6 +35,7 @@ pub use congestion::Algorithm;
 pub(crate) use handshake::{Answer, Early};
 
 use crate::clock::Ticks;
+use crate::cookies::Key;
 use crate::segment::{FastOpen, Segment, Seq};
 use congestion::Window;
 use delayed_ack::DelayedAck;
@@ -138,7 +139,7 @@ pub(crate) struct TfoState {
     /// Client: the SYN-ACK acknowledged all of it.
     pub(crate) accepted: bool,
     /// Client: a cookie that came with the SYN-ACK.
-    pub(crate) granted: bool,
+    pub(crate) granted: Option<Key>,
     /// Server: data may go out although the handshake is not done.
     early: Option<Early>,
 }
@@ -207,7 +208,7 @@ impl Socket {
     /// Whether Fast Open has failed in a way that a client is to remember (RFC 7413, section 4.1.3.1).
     pub(crate) fn was_failed_by_fast_open(&self) -> bool {
         let tfo = &self.fast_open;
-        let is_refused = self.is_established() && tfo.syn_data > 0 && !tfo.accepted && !tfo.granted;
+        let is_refused = self.is_established() && tfo.syn_data > 0 && !tfo.accepted && tfo.granted.is_none();
         tfo.option != FastOpen::Absent && (self.handshake_retransmits > 0 || self.is_refused() || is_refused)
     }
 

@@ -1,6 +1,7 @@
 use std::net::Ipv4Addr;
 
-use firstflight_path::Direction;
+use firstflight_loader::Cookies;
+use firstflight_path::{Action, Direction};
 
 use super::*;
 use crate::ledger::Ledger;
@@ -14,6 +15,13 @@ enum Opening {
     DataAccepted,
     DataRefused,
 }
+
+/// `tfo` with warm cookies.
+const ALWAYS: Expectation = Expectation::Cookies(Promise {
+    cookies: Cookies::Warm,
+    hosts: 1,
+    seed: 1,
+});
 
 use Opening::{AsksForACookie, DataAccepted, DataRefused, Plain};
 
@@ -38,6 +46,7 @@ fn entry(connection: u32, opening: Opening) -> Entry {
         },
         payload_bytes,
         cookie_bytes,
+        cookie: cookie_bytes.map_or(0, |bytes| u128::from(bytes > 0)),
         packet_bytes: 60 + payload_bytes,
     };
     let syn_ack = Segment {
@@ -51,6 +60,7 @@ fn entry(connection: u32, opening: Opening) -> Entry {
         },
         payload_bytes: 0,
         cookie_bytes: None,
+        cookie: 0,
         ..syn.clone()
     };
     let mut ledger = Ledger::default();
@@ -69,9 +79,13 @@ fn honest(openings: &[Opening]) -> (Vec<Statement>, Counters) {
         tcp_info: Some(accepted(*opening)),
     };
     let taken = openings.iter().filter(|opening| accepted(**opening)).count() as u64;
+    let count = |which| openings.iter().filter(|opening| **opening == which).count() as u64;
     let counters = Counters {
         active: taken,
         passive: taken,
+        active_fail: count(DataRefused),
+        passive_fail: count(DataRefused),
+        cookie_requests: count(AsksForACookie),
         ..Counters::default()
     };
     (openings.iter().enumerate().map(statement).collect(), counters)
@@ -100,13 +114,13 @@ fn nothing_faked(_: &mut Vec<Statement>, _: &mut Counters) {}
 fn honest_witnesses_prove_each_treatment() {
     let cases: [(Expectation, &[Opening]); 5] = [
         (Expectation::Never, &[Plain, Plain]),
-        (Expectation::Always, &[DataAccepted, DataAccepted]),
+        (ALWAYS, &[DataAccepted, DataAccepted]),
         (
             Expectation::Agreement,
             &[AsksForACookie, DataAccepted, DataRefused, Plain],
         ),
         (Expectation::Never, &[]),
-        (Expectation::Always, &[]),
+        (ALWAYS, &[]),
     ];
     for (expectation, openings) in cases {
         assert_eq!(
@@ -125,8 +139,10 @@ fn the_proof_counts_what_each_witness_saw() {
         proof.ledger,
         LedgerCount {
             connections: 3,
+            asked: 0,
             offered: 2,
             accepted: 1,
+            given: 0,
             interfered: 0
         }
     );
@@ -191,7 +207,7 @@ fn a_socket_that_contradicts_the_relay_is_no_proof_either_way() {
 
 #[test]
 fn counters_that_grew_too_much_or_too_little_are_no_proof() {
-    for expectation in [Expectation::Always, Expectation::Agreement] {
+    for expectation in [ALWAYS, Expectation::Agreement] {
         for change in [-1, 1] {
             let found = disagreements(expectation, &[DataAccepted, DataAccepted], |_, counters| {
                 counters.active = counters.active.saturating_add_signed(change);
@@ -234,28 +250,24 @@ fn any_use_of_fast_open_in_a_tcp_load_is_no_proof() {
 #[test]
 fn a_warm_tfo_load_needs_data_in_every_syn_and_every_bit_of_it_accepted() {
     for opening in [Plain, AsksForACookie] {
-        let found = disagreements(Expectation::Always, &[DataAccepted, opening], nothing_faked);
+        let found = disagreements(ALWAYS, &[DataAccepted, opening], nothing_faked);
         assert_eq!(
             found,
             ["connection 1: its SYN carried no data in a warm tfo load"],
             "{opening:?}"
         );
     }
-    let found = disagreements(Expectation::Always, &[DataAccepted, DataRefused], nothing_faked);
+    let found = disagreements(ALWAYS, &[DataAccepted, DataRefused], nothing_faked);
     assert_eq!(found, ["connection 1: its SYN's data was not acknowledged"]);
 }
 
 #[test]
 fn a_syn_that_a_full_queue_dropped_and_that_was_sent_again_is_no_contradiction() {
-    let found = disagreements(
-        Expectation::Always,
-        &[DataAccepted, DataRefused],
-        |statements, _| {
-            statements[1].ledger.as_mut().unwrap().syn_retransmits = 1;
-        },
-    );
+    let found = disagreements(ALWAYS, &[DataAccepted, DataRefused], |statements, _| {
+        statements[1].ledger.as_mut().unwrap().syn_retransmits = 1;
+    });
     assert_eq!(found, [""; 0]);
-    let found = disagreements(Expectation::Always, &[AsksForACookie], |statements, _| {
+    let found = disagreements(ALWAYS, &[AsksForACookie], |statements, _| {
         statements[0].ledger.as_mut().unwrap().syn_retransmits = 1;
     });
     assert_eq!(found.len(), 1, "it never offered data: {found:?}");
@@ -275,11 +287,31 @@ fn two_lies_that_cancel_out_in_the_sums_are_still_found() {
 
 #[test]
 fn every_contradiction_is_listed() {
-    let found = disagreements(Expectation::Always, &[DataAccepted; 3], |statements, counters| {
+    let found = disagreements(ALWAYS, &[DataAccepted; 3], |statements, counters| {
         statements[0].ledger = None;
         statements[1].tcp_info = Some(false);
         counters.passive = 0;
     });
     // The connection that the relay did not see is missing from its count, too.
     assert_eq!(found.len(), 4, "{found:?}");
+}
+
+#[test]
+fn each_counter_is_held_against_what_the_relay_saw() {
+    type Counter = fn(&mut Counters) -> &mut u64;
+    let openings = [AsksForACookie, DataAccepted, DataRefused];
+    let wrong: [(&str, Counter); 4] = [
+        ("TCPFastOpenCookieReqd", |counters| &mut counters.cookie_requests),
+        ("TCPFastOpenActiveFail", |counters| &mut counters.active_fail),
+        ("TCPFastOpenPassiveFail", |counters| &mut counters.passive_fail),
+        ("TCPFastOpenPassiveAltKey", |counters| {
+            &mut counters.passive_alt_key
+        }),
+    ];
+    for (name, counter) in wrong {
+        let found = disagreements(Expectation::Agreement, &openings, |_, counters| {
+            *counter(counters) += 1;
+        });
+        assert!(found.len() == 1 && found[0].starts_with(name), "{found:?}");
+    }
 }
