@@ -284,15 +284,22 @@ def _load(engine: EngineName, page: LoadedPage, path: Path, mode: Mode, keys: di
         path=path,
         mode=mode,
         seed=plan.seed,
+        cookies=_only("cookies", plan.cookies),
         **{name: getattr(plan, name) for name in _FACTORS},
     )
     return Load(Equipment.of(plan, FilePath())().load(planned, page))
 
 
 _FACTORS = sorted(
-    PlannedLoad.__dataclass_fields__.keys() & Plan.model_fields.keys() - {"path", "mode", "seed"}
+    PlannedLoad.__dataclass_fields__.keys() & Plan.model_fields.keys() - {"path", "mode", "seed", "cookies"}
 )
 """What of a plan defines a load beside its page and path."""
+
+
+def _only(key: str, values: tuple[str, ...]) -> str:
+    if len(values) > 1:
+        raise UsageError(f"{key}: one load takes one value", "measure several with run")
+    return values[0]
 
 
 def _pair(tcp: Load, tfo: Load) -> CellPair:

@@ -1,5 +1,6 @@
 """The table of scenarios. Every one holds on both clocks: the real kernel's and the simulator's."""
 
+from cookie_scenarios import COOKIE_STATES
 from middlebox_scenarios import MIDDLEBOXES
 from scenario import (
     FALLBACK_RTO,
@@ -299,4 +300,14 @@ QUEUES = [
     ),
 ]
 
-SCENARIOS = [*OPENING, *CONNECTIONS, *LOST_HANDSHAKES, *LOST_DATA, *QUEUES, *TRACED, *UNSTEADY, *MIDDLEBOXES]
+SCENARIOS = [
+    *OPENING,
+    *CONNECTIONS,
+    *LOST_HANDSHAKES,
+    *LOST_DATA,
+    *QUEUES,
+    *TRACED,
+    *UNSTEADY,
+    *COOKIE_STATES,
+    *MIDDLEBOXES,
+]

@@ -249,6 +249,20 @@ def test_each_cookie_state_stands_beside_the_same_tcp_loads() -> None:
     assert [(cell["cookies"], cell["n"]) for cell in cells] == [("cold", 5), ("warm", 5)]
 
 
+def test_tcp_loads_stand_beside_the_cookie_state_of_their_block() -> None:
+    loads = [
+        load_record(mode=mode, block=n + 5 * place, cookies=c, load_id=f"{mode}{c}{n}")
+        for n in range(5)
+        for place, c in enumerate(("warm", "cold"))
+        for mode in ("tcp", "tfo")
+    ]
+    cells = summary(*loads)["cells"]
+    assert [(cell["cookies"], cell["n"], cell["tcp_loads"]["ok"]) for cell in cells] == [
+        ("cold", 5, 5),
+        ("warm", 5, 5),
+    ]
+
+
 def test_a_summary_does_not_depend_on_the_order_of_the_run() -> None:
     assert summary(*five_blocks()) == summary(*reversed(five_blocks()))
 

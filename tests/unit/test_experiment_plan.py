@@ -9,7 +9,7 @@ from firstflight.engines.task import Burst, Middlebox, Queue
 from firstflight.errors import UsageError
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.sources import PlanFile, read_plan_file, resolve
-from firstflight.experiment.units import HABITS, parse_queue, parse_rate, write_queue, write_rate
+from firstflight.experiment.units import COOKIES, HABITS, parse_queue, parse_rate, write_queue, write_rate
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,6 +22,11 @@ queues = (
 )
 middleboxes = st.none() | st.builds(
     Middlebox, st.sampled_from(HABITS), st.floats(0, 1, exclude_min=True, allow_subnormal=False)
+)
+states = (
+    st.sampled_from(COOKIES)
+    | st.floats(0, 1, exclude_min=True, exclude_max=True, allow_subnormal=False).map(lambda n: f"warm:{n!r}")
+    | st.integers(2, 16).map(lambda n: f"pool:{n}")
 )
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
 
@@ -59,7 +64,7 @@ def plans(draw: st.DrawFn) -> Plan:
         congestion_control=draw(st.sampled_from(["cubic", "reno"])),
         processing=draw(st.floats(0, 10)) if client == "loader" else 1.0,
         keep_alive=draw(st.booleans()),
-        cookies=draw(st.sampled_from(["warm", "cold"])),
+        cookies=draw(some(states if "tfo" in mode else st.sampled_from(["warm", "cold"]))),
         repeats=draw(st.integers(1, 1000)),
         jobs=draw(st.just("auto") | st.integers(1, 64)),
         seed=draw(st.integers(0, 2**53)),
@@ -104,7 +109,7 @@ def test_the_defaults_are_the_papers_experiment() -> None:
     assert plan.pages == ("amazon", "nytimes", "wsj", "wikipedia")
     assert plan.rtt == (20, 100, 200)
     assert (plan.topology, plan.down, plan.up) == ("access", (4_000_000,), (256_000,))
-    assert (plan.mode, plan.cookies, plan.keep_alive, plan.repeats) == (("tcp", "tfo"), "warm", True, 5)
+    assert (plan.mode, plan.cookies, plan.keep_alive, plan.repeats) == (("tcp", "tfo"), ("warm",), True, 5)
 
 
 def test_flags_override_the_keys_of_the_file() -> None:
@@ -151,6 +156,15 @@ def test_every_rate_down_meets_every_rate_up_on_an_access_link() -> None:
     assert len(set(plan.paths())) == 8
 
 
+def test_a_cookie_state_without_fast_open_is_refused() -> None:
+    with pytest.raises(UsageError, match="cookies: stale is no state of loads without Fast Open"):
+        resolve({"cookies": "cold,stale", "mode": "tcp"})
+
+
+def test_cookie_states_are_written_shortest() -> None:
+    assert resolve({"cookies": "warm:0.50, pool:03,nat"}).cookies == ("warm:0.5", "pool:3", "nat")
+
+
 def test_bursts_need_losses_that_fit_in_them() -> None:
     burst = resolve({"loss": "0.02", "loss_burst": "5", "loss_in_burst": "0.4"}).paths()[0].burst
     assert burst == Burst(packets=5, loss=0.4)
@@ -186,7 +200,20 @@ BAD = {
     "mode": ["quic", "tcp,tcp", ""],
     "client": ["lynx", ""],
     "engine": ["dream"],
-    "cookies": ["stale", "hot"],
+    "cookies": [
+        "hot",
+        "",
+        "warm,warm",
+        "warm:0",
+        "warm:1",
+        "warm:nan",
+        "warm:half",
+        "pool",
+        "pool:1",
+        "pool:17",
+        "pool:2.5",
+        "nat:2",
+    ],
     "repeats": ["0", "-1", "many", "1.5", "100001"],
     "jobs": ["0", "all", "257"],
     "seed": ["-1", "x", str(2**53 + 1)],

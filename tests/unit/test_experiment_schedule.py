@@ -70,6 +70,17 @@ def test_one_more_page_leaves_the_dice_of_the_others_alone() -> None:
     assert fewer.items() <= more.items()
 
 
+def test_each_cookie_state_has_blocks_of_its_own_with_the_same_dice() -> None:
+    plan = resolve({"cookies": "warm,pool:3", "repeats": "2", "rtt": "20"})
+    loads = loads_of(Schedule(plan, ["wsj"]))
+    assert len({load.load_id for load in loads}) == len(loads) == 8
+    assert {load.cookies for load in loads if "-pool3-" in load.load_id} == {"pool:3"}
+    assert Counter((load.cookies, load.mode) for load in loads) == dict.fromkeys(
+        [(cookies, mode) for cookies in plan.cookies for mode in plan.mode], 2
+    )
+    assert len({(load.repeat, load.seed) for load in loads}) == 2
+
+
 def test_a_load_id_tells_page_path_mode_and_repeat() -> None:
     path = Path("access", 100.0, 4_000_000, 256_000, Queue(packets=1000), 0.0)
     assert load_id("wikipedia", path, "tfo", 3) == "wikipedia-r100-d4-u0.256-access-tfo-003"

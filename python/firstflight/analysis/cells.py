@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -77,27 +77,31 @@ def cell_pairs(records: Iterable[LoadRecord]) -> list[CellPair]:
     """Group loads into cell pairs, ordered by page, RTT and the rest of the key.
 
     The cookie state belongs to the `tfo` loads: each state makes a pair of its own, and the `tcp` loads,
-    which know no cookies, stand beside every one of them.
+    which know no cookies, stand beside those of their block, or beside every one of them.
     """
     records = list(records)
-    states = _cookie_states(records)
+    states = _cookie_states(records, lambda load: load["block"]), _cookie_states(records, lambda _: None)
     pairs: dict[tuple[CellKey, str], CellPair] = {}
     for record in records:
         load = record["load"]
         key = CellKey(*(load[name] for name in CellKey._fields))
-        for cookies in [load["cookies"]] if load["mode"] == "tfo" else states.get(key, [load["cookies"]]):
+        beside = states[0].get((key, load["block"])) or states[1].get((key, None)) or [load["cookies"]]
+        for cookies in [load["cookies"]] if load["mode"] == "tfo" else beside:
             pair = pairs.setdefault((key, cookies), CellPair(key, cookies))
             _add(pair, record)
     return sorted(pairs.values(), key=_order)
 
 
-def _cookie_states(records: list[LoadRecord]) -> dict[CellKey, list[str]]:
-    states: dict[CellKey, list[str]] = {}
-    for load in (record["load"] for record in records):
-        found = states.setdefault(CellKey(*(load[name] for name in CellKey._fields)), [])
-        if load["mode"] == "tfo" and load["cookies"] not in found:
+def _cookie_states(
+    records: list[LoadRecord], part: Callable[[dict[str, Any]], object]
+) -> dict[tuple[CellKey, object], list[str]]:
+    """The cookie states of the `tfo` loads, by what they have in common and the part of the run."""
+    states: dict[tuple[CellKey, object], list[str]] = {}
+    for load in (record["load"] for record in records if record["load"]["mode"] == "tfo"):
+        found = states.setdefault((CellKey(*(load[name] for name in CellKey._fields)), part(load)), [])
+        if load["cookies"] not in found:
             found.append(load["cookies"])
-    return {key: found for key, found in states.items() if found}
+    return states
 
 
 def _add(pair: CellPair, record: LoadRecord) -> None:

@@ -6,6 +6,9 @@ from typing import TypedDict
 
 from firstflight.analysis.cells import CellPair
 
+_ALWAYS_FAST = {"warm", "backup", "cookieless"}
+"""Cookie states in which every SYN's data is taken."""
+
 
 class Proof(TypedDict):
     """Connections of all loads that count, and whether every load's own proof held."""
@@ -22,14 +25,14 @@ def prove(pair: CellPair) -> Proof:
     """Add up the proofs of a pair's loads.
 
     ``ok`` needs every load's ledger, TCP_INFO and counters to agree, no TFO in a `tcp` load, and, where
-    cookies were warm and nothing interfered, some accepted SYN data in the `tfo` loads.
+    every SYN's data is taken and nothing interfered, some accepted SYN data in the `tfo` loads.
     """
     columns = ("connections", "tfo_offered", "tfo_accepted")
     connections, offered, accepted = (_total(pair, "tfo", column) for column in columns)
     tcp_offered = _total(pair, "tcp", "tfo_offered")
     agreed = all(record["proof"].get("ok") is True for mode in ("tcp", "tfo") for record in pair.loads(mode))
     interfered = _interfered(pair)
-    used = accepted > 0 or connections == 0 or pair.cookies != "warm" or interfered > 0
+    used = accepted > 0 or connections == 0 or pair.cookies not in _ALWAYS_FAST or interfered > 0
     return {
         "tfo_connections": connections,
         "tfo_offered": offered,

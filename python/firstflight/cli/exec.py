@@ -75,18 +75,18 @@ def _say(ledger: Mapping[str, Any], program: str, talk: Talk) -> None:
 
 def _surroundings(flags: Mapping[str, Any], pages: list[str], capture: Path | None) -> Surroundings:
     plan = resolve(flags, PlanFile(values=dict(_DEFAULTS)))
-    for key in ("rtt", "down", "up", "mode"):
+    for key in ("rtt", "down", "up", "mode", "cookies"):
         if len(getattr(plan, key)) > 1:
             raise UsageError(
                 f"{key}: exec takes one value",
                 f"give it with --{key}, or measure several with firstflight run",
             )
-    [path], [mode] = plan.paths(), plan.mode
+    [(path, cookies)], [mode] = plan.settings(), plan.mode
     served = [under(plan.scheme, page) for page in open_pages(pages)] if pages else []
     return Surroundings(
         path,
         mode,
-        plan.cookies,
+        cookies,
         plan.keep_alive,
         plan.seed,
         plan.scheme,

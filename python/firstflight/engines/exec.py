@@ -25,7 +25,7 @@ class Surroundings:
     Attributes:
         path: What its packets cross.
         mode: `tcp` or `tfo`.
-        cookies: `warm` or `cold`.
+        cookies: The cookie state.
         keep_alive: Whether the pages' servers keep connections open.
         seed: Decides which packets are lost.
         scheme: `recorded`, or `http` for pages in the clear.

@@ -133,4 +133,4 @@ def threads(plan: Plan, engine: Engine) -> Threads:
 def _most_loads(plan: Plan) -> float:
     """How many loads a plan has; unknown, so as many as can be, where a page is a pattern."""
     pages = math.inf if any(map(has_magic, plan.pages)) else len(plan.pages)
-    return pages * len(plan.paths()) * len(plan.mode) * plan.repeats
+    return pages * len(plan.settings()) * len(plan.mode) * plan.repeats

@@ -82,6 +82,9 @@ PATH_KEYS = (
 )
 """What a path is made of: the keys of a path file."""
 
+CookieState = Literal["warm", "cold", "stale", "backup", "moved", "nat", "cookieless"] | str
+"""Or `warm:SHARE`, or `pool:SERVERS`."""
+
 
 class Plan(BaseModel):
     """What is measured. Every field is a TOML key and a flag of `firstflight run`: docs/reference/plan.md.
@@ -268,12 +271,11 @@ class Plan(BaseModel):
         default=True,
         description="Whether origins keep a connection open after a response. The course's server did not.",
     )
-    cookies: Annotated[Literal["warm", "cold"], BeforeValidator(choice("warm", "cold", later=("stale",)))] = (
-        Field(
-            default="warm",
-            description="warm: a TFO cookie is cached for every origin. cold: none is.",
-            json_schema_extra={"metavar": "warm|cold"},
-        )
+    cookies: Annotated[tuple[CookieState, ...], each(units.parse_cookies)] = Field(
+        default=("warm",),
+        description="Cookie states to measure: warm, warm:SHARE, cold, stale, backup, moved, nat, pool:N, "
+        "cookieless.",
+        json_schema_extra={"metavar": "STATE,..."},
     )
     what_if: Annotated[
         WhatIf, BeforeValidator(parse_what_if), PlainSerializer(write_what_if, return_type=str)
@@ -407,10 +409,20 @@ class Plan(BaseModel):
                 f"what_if: {unused[0]} meets nothing where no load uses Fast Open",
                 "add --mode tcp,tfo, or leave it out",
             )
-        is_proven = self.cookies == "warm" and not self.what_if.one_time_cookies
+        is_proven = {*self.cookies} <= {"warm", "backup", "cookieless"} and not self.what_if.one_time_cookies
         if is_proven and self.what_if.unproven_bytes is not None:
             raise BadValueError(
                 "what_if: unproven meets nothing where every SYN has a good cookie", "add --cookies cold"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _cookies_have_a_use(self) -> Self:
+        idle = [state for state in self.cookies if state not in {"warm", "cold"}]
+        if idle and "tfo" not in self.mode:
+            raise BadValueError(
+                f"cookies: {idle[0]} is no state of loads without Fast Open",
+                "add --mode tcp,tfo, or leave it out",
             )
         return self
 
@@ -472,6 +484,10 @@ class Plan(BaseModel):
             Path(self.topology, rtt_ms, down_bps, up_bps, *wire, *traces)
             for rtt_ms, (down_bps, up_bps) in product(self.rtt, self.rates())
         ]
+
+    def settings(self) -> list[tuple[Path, str]]:
+        """Every path with every cookie state to be measured on it."""
+        return list(product(self.paths(), self.cookies))
 
     def measures_the_same_as(self, other: "Plan") -> bool:
         """Whether both lead to the same loads, or to the same and more of them.

@@ -48,7 +48,7 @@ class Schedule(Sequence[Block]):
     def __init__(self, plan: Plan, pages: Sequence[str]) -> None:
         self.pages = tuple(pages)
         self._plan = plan
-        self._paths = plan.paths()
+        self._settings = plan.settings()
         self._turns = _turns(plan)
         self._repeats = self._turns[-1].stop
         self._units = array("L")
@@ -81,13 +81,13 @@ class Schedule(Sequence[Block]):
 
     @property
     def cells(self) -> int:
-        """How many cells are planned: pages by paths by modes."""
+        """How many cells are planned: pages by paths by cookie states by modes."""
         return self.pairs * self.modes
 
     @property
     def pairs(self) -> int:
-        """How many cell pairs are planned: pages by paths."""
-        return len(self.pages) * len(self._paths)
+        """How many cell pairs are planned: pages by paths by cookie states."""
+        return len(self.pages) * len(self._settings)
 
     @property
     def rounds(self) -> list[range]:
@@ -99,9 +99,11 @@ class Schedule(Sequence[Block]):
         return self._units[block] // self._repeats
 
     def pair_name(self, pair: int) -> str:
-        """Page and RTT of a cell pair, for people."""
-        page, path = divmod(pair, len(self._paths))
-        return f"{self.pages[page]} {self._paths[path].rtt_ms:g} ms"
+        """Page, RTT and, of several, cookie state of a cell pair, for people."""
+        page, setting = divmod(pair, len(self._settings))
+        path, cookies = self._settings[setting]
+        state = f" {cookies}" if len(self._plan.cookies) > 1 else ""
+        return f"{self.pages[page]} {path.rtt_ms:g} ms{state}"
 
     def cell(self, order: int, mode: str) -> int:
         """The number of the cell of a load, below `cells`."""
@@ -109,7 +111,7 @@ class Schedule(Sequence[Block]):
 
     def page(self, order: int) -> str:
         """The page of the load at that place in the order."""
-        return self.pages[self.pair(order // self.modes) // len(self._paths)]
+        return self.pages[self.pair(order // self.modes) // len(self._settings)]
 
     def _shuffled(self, turn: range) -> "array[int]":
         units = array("L", (pair * self._repeats + repeat for pair in range(self.pairs) for repeat in turn))
@@ -119,18 +121,21 @@ class Schedule(Sequence[Block]):
 
     def _unit(self, number: int) -> "_Unit":
         cell, repeat = divmod(number, self._repeats)
-        page, path = divmod(cell, len(self._paths))
-        name = _cell(self.pages[page], self._paths[path])
+        page, setting = divmod(cell, len(self._settings))
+        path, cookies = self._settings[setting]
+        name = _cell(self.pages[page], path)
         modes = _orders(self._plan.mode, self._repeats, self._plan.seed, name)[repeat]
-        return _Unit(self.pages[page], self._paths[path], repeat + 1, modes)
+        return _Unit(self.pages[page], path, cookies, repeat + 1, modes)
 
 
-def load_id(page: str, path: Path, mode: str, repeat: int) -> str:
+def load_id(page: str, path: Path, mode: str, repeat: int, cookies: str = "") -> str:
     """A name for a load, the same in every run of the plan: `wikipedia-r100-d4-u0.256-access-tfo-003`.
 
-    `r` is the RTT in ms, `d` and `u` the rates in Mbit/s (`inf` is unlimited); repeats count from 1.
+    `r` is the RTT in ms, `d` and `u` the rates in Mbit/s (`inf` is unlimited); repeats count from 1. Where
+    several cookie states are measured, theirs stands before the mode: `-access-pool3-tfo-003`.
     """
-    return f"{_cell(page, path)}-{mode}-{repeat:03d}"
+    state = f"-{cookies.replace(':', '')}" if cookies else ""
+    return f"{_cell(page, path)}{state}-{mode}-{repeat:03d}"
 
 
 def _turns(plan: Plan) -> list[range]:
@@ -149,6 +154,7 @@ class _Unit(NamedTuple):
 
     page: str
     path: Path
+    cookies: str
     repeat: int
     modes: tuple[str, ...]
 
@@ -172,7 +178,9 @@ def _balanced_orders(modes: Sequence[str], dice: random.Random) -> Iterator[tupl
 def _planned(plan: Plan, unit: _Unit, block: int, place: int) -> PlannedLoad:
     mode = unit.modes[place]
     return PlannedLoad(
-        load_id=load_id(unit.page, unit.path, mode, unit.repeat),
+        load_id=load_id(
+            unit.page, unit.path, mode, unit.repeat, unit.cookies if len(plan.cookies) > 1 else ""
+        ),
         block=block,
         order=block * len(unit.modes) + place,
         repeat=unit.repeat,
@@ -182,7 +190,7 @@ def _planned(plan: Plan, unit: _Unit, block: int, place: int) -> PlannedLoad:
         seed=_dice(plan.seed, "path", _cell(unit.page, unit.path), unit.repeat).getrandbits(32),
         client=plan.client,
         engine=plan.engine,
-        cookies=plan.cookies,
+        cookies=unit.cookies,
         keep_alive=plan.keep_alive,
         initial_window=plan.initial_window,
         congestion_control=plan.congestion_control,

@@ -28,6 +28,11 @@ HABITS = (
 )
 """What a middlebox may do to a SYN; docs/lab.md says each."""
 
+COOKIES = ("warm", "cold", "stale", "backup", "moved", "nat", "cookieless")
+"""Cookie states, beside `warm:SHARE` and `pool:SERVERS`; docs/lab.md says each."""
+
+_MOST_SERVERS = 16
+
 
 class BadValueError(ValueError):
     """A value that does not mean what its key asks for.
@@ -156,6 +161,32 @@ def write_middlebox(middlebox: Middlebox | None) -> str:
     if middlebox is None:
         return "off"
     return middlebox.habit if middlebox.share == 1 else f"{middlebox.habit}:{middlebox.share!r}"
+
+
+def parse_cookies(value: object) -> str:
+    """Reads a cookie state, and gives it as it is written shortest.
+
+    >>> parse_cookies("warm:0.50")
+    'warm:0.5'
+    """
+    text = value.strip() if isinstance(value, str) else ""
+    if text in COOKIES:
+        return text
+    name, _, rest = text.partition(":")
+    if name == "warm":
+        hint = "write the share of origins with a cookie, above 0 and below 1, such as warm:0.6"
+        share = parse_number(rest, "a share of origins", hint)
+        if 0 < share < 1:
+            return f"warm:{share!r}"
+        raise BadValueError(f"{quoted(value)} is out of range", f"{hint}; or warm, or cold")
+    if name == "pool":
+        hint = f"write how many servers an address has, 2 to {_MOST_SERVERS}, such as pool:3"
+        servers = parse_whole(rest, "a number of servers", hint)
+        if 2 <= servers <= _MOST_SERVERS:
+            return f"pool:{servers}"
+        raise BadValueError(f"{quoted(value)} is out of range", f"{hint}; one server alone is warm")
+    allowed = f"{', '.join(COOKIES)}, warm:SHARE or pool:SERVERS"
+    raise BadValueError(f"{quoted(value)} is no cookie state", f"use {allowed}")
 
 
 def quoted(value: object) -> str:

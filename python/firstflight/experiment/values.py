@@ -22,15 +22,13 @@ def each(parse: Callable[[Any], Any]) -> BeforeValidator:
     return BeforeValidator(parse_all)
 
 
-def choice(*allowed: str, later: tuple[str, ...] = ()) -> Callable[[object], str]:
-    """One word out of `allowed`; a word out of `later` is known but not built yet."""
+def choice(*allowed: str) -> Callable[[object], str]:
+    """One word out of `allowed`."""
 
     def parse(value: object) -> str:
         if value in allowed:
             return str(value)
         hint = f"use {' or '.join(allowed)}"
-        if value in later:
-            raise BadValueError(f"{quoted(value)} is not supported yet", hint)
         raise BadValueError(f"{quoted(value)} is not one of {', '.join(allowed)}", hint)
 
     return parse

@@ -120,7 +120,7 @@ def _setup(folder: Path) -> dict[str, str]:
         "path": f"{plan['topology']}, {_link(plan, 'down')} down, {_link(plan, 'up')} up, "
         f"queue {plan['queue']}, loss {plan['loss']:g}{_unsteady(plan)}, "
         f"middlebox {plan.get('middlebox', 'off')}",
-        "servers": f"{keep_alive}, {plan['cookies']} cookies, {plan['scheme']}",
+        "servers": f"{keep_alive}, {_list(plan['cookies'])} cookies, {plan['scheme']}",
         "TCP": f"initial window {plan.get('initial_window', 10)}, {plan.get('congestion_control', 'cubic')}",
         "what if": plan.get("what_if", "off"),
         "processing": _processing(plan),
