@@ -143,3 +143,33 @@ fn the_simulator_counts_with_the_flights_that_the_lab_sends() {
         }
     }
 }
+
+#[test]
+fn early_data_is_as_long_as_the_simulator_says() {
+    let options = TlsOptions {
+        post_quantum: false,
+        ..TlsOptions::default()
+    };
+    let authority = Arc::new(Authority::new().unwrap());
+    let mut client = ClientConfig::clone(&tls_config(options, authority.roots()).unwrap());
+    client.enable_early_data = true;
+    let mut server = ServerConfig::clone(&authority.server("a.test", &[b"http/1.1"]).unwrap());
+    server.max_early_data_size = 16_384;
+    let (client, server) = (Arc::new(client), Arc::new(server));
+    let _first = Talk::new(&client, &server, "a.test").flights(options.version);
+    let mut talk = Talk::new(&client, &server, "a.test");
+    talk.client.early_data().unwrap().write_all(&[0; PLAIN]).unwrap();
+    let hello = talk.up().len() as u64;
+    let server_flight = talk.down().len() as u64;
+    let (finished, tickets) = (talk.up().len() as u64, talk.down().len() as u64);
+    assert!(talk.client.is_early_data_accepted());
+    let counted = Flights::new(options, "a.test", true).with_early_data();
+    // The change of cipher goes before the data, not before the Finished.
+    let change = 6;
+    assert_eq!(
+        hello,
+        counted.client_hello + change + PLAIN as u64 + counted.record_overhead
+    );
+    assert_eq!(server_flight, counted.server_hello + counted.server_finished);
+    assert_eq!((finished, tickets), (counted.client_finished, counted.tickets));
+}

@@ -19,9 +19,11 @@ const NAME_ACKNOWLEDGED: u64 = 4;
 /// `pre_shared_key` with one ticket of 32 bytes and a binder of SHA-384 (RFC 8446, section 4.2.11), and its answer.
 const TICKET_OFFERED: u64 = 91;
 const TICKET_TAKEN: u64 = 6;
-/// What early data adds to the `ClientHello` and to its answer, and what ends it (RFC 8446, sections 4.2.10 and 4.5).
+/// What early data adds to the `ClientHello` and to its answer, what ends it, and what two tickets say of it
+/// (RFC 8446, sections 4.2.10, 4.5 and 4.6.1).
 const EARLY_DATA: u64 = 4;
 const END_OF_EARLY_DATA: u64 = 26;
+const EARLY_DATA_SIZE: u64 = 16;
 /// What a client that offers HTTP/2 adds to its `ClientHello`, and a server that takes it saves (RFC 7301).
 const HTTP2_OFFERED: u64 = 3;
 const HTTP2_TAKEN: u64 = 6;
@@ -86,6 +88,7 @@ impl Flights {
             client_hello: self.client_hello + EARLY_DATA,
             server_finished: self.server_finished + EARLY_DATA,
             client_finished: self.client_finished + END_OF_EARLY_DATA,
+            tickets: self.tickets + EARLY_DATA_SIZE,
             ..self
         }
     }
