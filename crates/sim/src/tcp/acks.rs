@@ -88,8 +88,10 @@ impl Socket {
         self.peer_window_end = self.peer_window_end.max(edge);
         self.max_peer_window = self.max_peer_window.max(segment.window);
         self.acked = segment.ack_no;
+        self.note_duplicate(segment, &mut ack);
         if self.board.is_empty() {
-            return;
+            // `no_queue` in `tcp_ack`: the report of a duplicate is late for the queue, not for the probe.
+            return self.on_probe_acked(segment.ack_no, &ack);
         }
         let lost_before = self.board.lost;
         self.mark_sacked(segment, &mut ack);
@@ -117,12 +119,16 @@ impl Socket {
         !ack.not_dup || ack.data_sacked || ack.duplicate || !self.recovery.is_open()
     }
 
-    fn mark_sacked(&mut self, segment: &Segment, ack: &mut Ack) {
+    /// `tcp_check_dsack`.
+    fn note_duplicate(&mut self, segment: &Segment, ack: &mut Ack) {
         if let Some(range) = segment.sacks.duplicated() {
             ack.duplicate = true;
             ack.probe_duplicate = self.recovery.is_probe(range.1);
             self.recovery.on_duplicate(range, self.acked);
         }
+    }
+
+    fn mark_sacked(&mut self, segment: &Segment, ack: &mut Ack) {
         for block in segment.sacks.blocks() {
             for index in self.board.covered(*block) {
                 let Some(flight) = self.board.get(index).copied() else {
