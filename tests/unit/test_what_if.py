@@ -18,11 +18,12 @@ unproven = st.tuples(st.none(), st.none()) | st.tuples(
     st.integers(0, 10**6), st.none() | st.integers(0, 60_000)
 )
 what_ifs = st.builds(
-    lambda negative_cache, one_time, limits, syn_payload, early: WhatIf(
-        negative_cache, one_time, *limits, syn_payload, early
+    lambda negative_cache, one_time, own, limits, syn_payload, early: WhatIf(
+        negative_cache, one_time, own, *limits, syn_payload, early
     ),
     st.sampled_from([None, "load", "visit"]),
     st.none() | st.integers(1, 1_000),
+    st.booleans(),
     unproven,
     st.integers(1, 10),
     st.none() | st.integers(0, 10**6),
@@ -48,6 +49,7 @@ def test_a_plan_takes_a_text_or_an_array() -> None:
         "",
         "negative-cache=always",
         "one-time-cookies=0",
+        "client-cookies=1",
         "unproven",
         "unproven=lots",
         "unproven=100:x",
@@ -73,6 +75,7 @@ def test_what_cannot_be_is_refused_with_a_hint(text: str) -> None:
         ({"what_if": "early-data", "scheme": "https", "http": "2"}, "early-data goes with TLS's ClientHello"),
         ({"what_if": "one-time-cookies", "mode": "tcp"}, "one-time-cookies=1 meets nothing"),
         ({"what_if": "unproven=1000"}, "unproven meets nothing"),
+        ({"what_if": "client-cookies", "cookies": "stale"}, "client-cookies meets nothing"),
     ],
 )
 def test_what_would_make_no_difference_is_refused(keys: dict[str, str], message: str) -> None:

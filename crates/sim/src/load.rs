@@ -116,8 +116,9 @@ fn begin<'a>(page: &'a SimPage, job: &'a Job) -> Result<Load<'a>, PathError> {
 /// Every host, as priming has left it.
 fn hosts(page: &SimPage, job: &Job, dice: &mut fastrand::Rng) -> Vec<Host> {
     let what_if = &job.what_if;
+    let cookies = what_if.cookies(job.cookies);
     let host = |host| {
-        let cookie = primed(job.cookies, &job.path, host, dice.u32(..job.cookies.servers()));
+        let cookie = primed(cookies, &job.path, host, dice.u32(..cookies.servers()));
         Host {
             cookie,
             spare_cookies: cookie.and(what_if.one_time_cookies).unwrap_or_default(),
@@ -184,8 +185,8 @@ impl Load<'_> {
     fn open(&mut self, conn: ConnId, origin: usize) {
         let host = &mut self.hosts[self.site.page.hosts[origin]];
         let (how, site) = ((self.job, self.settings), (&self.site, origin));
-        let server = self.dice.u32(..self.job.cookies.servers());
-        let keys = Keys::of(self.job.cookies, server);
+        let cookies = self.job.what_if.cookies(self.job.cookies);
+        let keys = Keys::of(cookies, self.dice.u32(..cookies.servers()));
         let connection = Connection::open(self.now, conn, how, site, host, keys);
         let is_deferred = connection.is_deferred();
         self.connections.push(connection);

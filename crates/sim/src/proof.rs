@@ -74,7 +74,7 @@ fn contradiction(job: &Job, entry: &Entry, host: usize) -> Option<&'static str> 
         }
         Mode::Tfo if !job.path.may_lose() && job.what_if.leaves_cookies() => {
             let is_drawn = |share| Draw::Cookie.falls_on(host, share, job.path.seed);
-            against(job.cookies.at(is_drawn), entry)
+            against(job.what_if.cookies(job.cookies).at(is_drawn), entry)
         }
         _ => None,
     }

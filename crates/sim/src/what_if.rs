@@ -3,6 +3,7 @@
 //! Each answers one question about a page load. Not modelled is what they cost elsewhere: a server's memory of the
 //! cookies that were used, its guard against replayed early data, and what an attacker gains.
 
+use firstflight_loader::Cookies;
 use firstflight_path::Nanos;
 use serde::Deserialize;
 
@@ -19,6 +20,8 @@ pub struct WhatIf {
     pub negative_cache: Option<Since>,
     /// A cookie is good for one connection; the next comes with the SYN-ACK. The client keeps so many of a host.
     pub one_time_cookies: Option<u32>,
+    /// A cookie is bound to a secret of the client's, not to its address: it is good wherever the client goes.
+    pub client_cookies: bool,
     /// The server takes data from SYNs that prove nothing, and answers within limits.
     pub unproven: Option<Unproven>,
     /// Segments of data that may leave with the SYN, more than its own.
@@ -60,6 +63,14 @@ impl Unproven {
 }
 
 impl WhatIf {
+    /// What the cookies of a load amount to.
+    pub(crate) fn cookies(&self, cookies: Cookies) -> Cookies {
+        match cookies {
+            Cookies::Moved | Cookies::Nat if self.client_cookies => Cookies::Warm,
+            others => others,
+        }
+    }
+
     /// How a server with `keys`, and with room for one more request, answers `syn`.
     pub(crate) fn answer(&self, now: Nanos, syn: &Segment, keys: Keys) -> Answer {
         let verdict = keys.judge(syn);

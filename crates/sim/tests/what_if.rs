@@ -119,6 +119,17 @@ fn one_time_cookies_cost_nothing_in_a_row_and_a_round_trip_beside_each_other() {
 }
 
 #[test]
+fn a_cookie_that_is_the_clients_own_goes_with_it_wherever_it_moves() {
+    let own = json!({"client_cookies": true});
+    for cookies in ["moved", "nat"] {
+        let fields = json!({"cookies": cookies});
+        assert_takes(&load(&one(), "tfo", &json!({}), &fields), 2.0, 0.0);
+        assert_takes(&load(&one(), "tfo", &own, &fields), 1.0, 0.0);
+    }
+    assert_takes(&load(&one(), "tfo", &own, &json!({"cookies": "stale"})), 2.0, 0.0);
+}
+
+#[test]
 fn a_server_that_answers_the_unproven_saves_the_round_trip_of_the_first_visit() {
     for cookies in ["cold", "stale"] {
         let fields = json!({"cookies": cookies});
@@ -242,10 +253,11 @@ fn any_what_if() -> impl Strategy<Value = Value> {
         proptest::option::of(1_u32..8),
         0_u32..8,
         proptest::option::of(0_u64..20_000),
+        any::<bool>(),
     );
-    (names, unproven, counts).prop_map(|(negative_cache, unproven, (kept, more, early_data))| {
+    (names, unproven, counts).prop_map(|(negative_cache, unproven, (kept, more, early_data, own))| {
         json!({"negative_cache": negative_cache, "one_time_cookies": kept, "more_syn_segments": more,
-               "early_data": early_data, "unproven": unproven.map(|(bytes, ms)| json!({"bytes": bytes, "ms": ms}))})
+               "early_data": early_data, "client_cookies": own, "unproven": unproven.map(|(bytes, ms)| json!({"bytes": bytes, "ms": ms}))})
     })
 }
 
@@ -267,7 +279,7 @@ proptest! {
     #[test]
     fn whatever_is_otherwise_every_page_loads_whole(
         what_if in any_what_if(),
-        (cookies, mode) in (prop_oneof![Just("warm"), Just("cold"), Just("stale")], prop_oneof![Just("tcp"), Just("tfo")]),
+        (cookies, mode) in (prop_oneof![Just("warm"), Just("cold"), Just("stale"), Just("moved"), Just("pool:3"), Just("warm:0.5")], prop_oneof![Just("tcp"), Just("tfo")]),
         (loss, jitter_ms) in (prop_oneof![Just(0.0), Just(0.03)], prop_oneof![Just(0.0), Just(20.0)]),
         (seed, tls, keep_alive) in (0_u64..1_000, any::<bool>(), any::<bool>()),
     ) {

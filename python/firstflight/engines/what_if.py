@@ -11,6 +11,7 @@ class WhatIf:
     Attributes:
         negative_cache: The client remembers where Fast Open failed: in this `load`, or on an earlier `visit`.
         one_time_cookies: A cookie is good for one connection, and the client keeps so many of a host.
+        client_cookies: A cookie is bound to a secret of the client's, not to its address.
         unproven_bytes: A server answers SYNs that prove nothing with so many bytes at most.
         unproven_ms: And so long after the SYN at most, ms; None: until the handshake ends.
         syn_payload: Segments of data that may leave with the SYN, its own among them.
@@ -19,6 +20,7 @@ class WhatIf:
 
     negative_cache: str | None = None
     one_time_cookies: int | None = None
+    client_cookies: bool = False
     unproven_bytes: int | None = None
     unproven_ms: int | None = None
     syn_payload: int = 1
@@ -32,6 +34,7 @@ class WhatIf:
         return {
             "negative_cache": self.negative_cache,
             "one_time_cookies": self.one_time_cookies,
+            "client_cookies": self.client_cookies,
             "unproven": unproven,
             "more_syn_segments": self.syn_payload - 1,
             "early_data": self.early_data,

@@ -409,6 +409,11 @@ class Plan(BaseModel):
                 f"what_if: {unused[0]} meets nothing where no load uses Fast Open",
                 "add --mode tcp,tfo, or leave it out",
             )
+        if self.what_if.client_cookies and not {"moved", "nat"} & {*self.cookies}:
+            raise BadValueError(
+                "what_if: client-cookies meets nothing where the client keeps its address",
+                "add --cookies moved",
+            )
         is_proven = {*self.cookies} <= {"warm", "backup", "cookieless"} and not self.what_if.one_time_cookies
         if is_proven and self.what_if.unproven_bytes is not None:
             raise BadValueError(

@@ -42,6 +42,8 @@ def names_of(what_if: WhatIf) -> list[str]:
         found.append("negative-cache" + ("=visit" if what_if.negative_cache == "visit" else ""))
     if what_if.one_time_cookies:
         found.append(f"one-time-cookies={what_if.one_time_cookies}")
+    if what_if.client_cookies:
+        found.append("client-cookies")
     if what_if.unproven_bytes is not None:
         limit = "" if what_if.unproven_ms is None else f":{what_if.unproven_ms}"
         found.append(f"unproven={what_if.unproven_bytes}{limit}")
@@ -62,6 +64,12 @@ def _negative_cache(part: str, text: str) -> dict[str, Any]:
         hint = "write negative-cache, or negative-cache=visit for what an earlier visit taught"
         raise BadValueError(f"{quoted(part)} is not what a client remembers", hint)
     return {"negative_cache": text or "load"}
+
+
+def _client_cookies(part: str, text: str) -> dict[str, Any]:
+    if text or "=" in part:
+        raise BadValueError(f"{quoted(part)} has a value", "write client-cookies")
+    return {"client_cookies": True}
 
 
 def _unproven(part: str, text: str) -> dict[str, Any]:
@@ -100,6 +108,7 @@ _PARSERS: dict[str, Callable[[str, str], dict[str, Any]]] = {
         default=1,
         hint="write one-time-cookies, or how many a client keeps of a host, such as one-time-cookies=6",
     ),
+    "client-cookies": _client_cookies,
     "unproven": _unproven,
     "syn-payload": _number(
         "syn_payload", 2, 10, default=None, hint="write segments in all, 2 to 10, such as syn-payload=2"
