@@ -18,6 +18,7 @@ it, so `firstflight report DIR` can make it again.
 |---|---|
 | `plan.toml` | the plan as run, every default written out |
 | `environment.json` | kernel, CPU, client versions, calibration of the path |
+| `traces/` | the links' traces, where the plan names any ([path.md](path.md)) |
 | `pages/` | the profile of every page as it was loaded: what loads are explained with |
 | `journal.jsonl` | one JSON object per load, on disk before the next load starts: `load`, `requests`, `connections`, `proof`, `relay`. A load that was run again has a later line, which counts |
 | `loads.parquet`, `requests.parquet`, `connections.parquet` | the journal as tables, columns below |

@@ -90,8 +90,8 @@ LOADS = Table(
         Column("cookies", _TEXT, "", "Cookie state: `warm`, `cold`, `pool:3`, ... as in the plan"),
         Column("topology", _TEXT, "", "`access`: one shared link; `star`: a link for every origin"),
         Column("rtt_ms", _MS, "ms", "Round-trip time asked for"),
-        Column("down_mbps", _MS, "Mbit/s", "Rate towards the client", "unlimited"),
-        Column("up_mbps", _MS, "Mbit/s", "Rate towards the servers", "unlimited"),
+        Column("down_mbps", _MS, "Mbit/s", "Rate towards the client; of a trace its mean", "unlimited"),
+        Column("up_mbps", _MS, "Mbit/s", "Rate towards the servers; of a trace its mean", "unlimited"),
         Column("loss", _MS, "", "Probability that a packet is lost, 0 to 1"),
         Column("seed", pl.UInt64(), "", "Seed of everything random in the load"),
         Column(
