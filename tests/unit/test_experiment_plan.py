@@ -161,6 +161,20 @@ def test_a_cookie_state_without_fast_open_is_refused() -> None:
         resolve({"cookies": "cold,stale", "mode": "tcp"})
 
 
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        ({"require_cookie": True}, "cookies: cookieless cannot be where servers require a cookie"),
+        ({"middlebox": "strip-option"}, "middlebox: strip-option meets nothing where SYNs have no option"),
+    ],
+)
+def test_cookieless_is_refused_where_it_cannot_be(keys: dict[str, object], problem: str) -> None:
+    with pytest.raises(UsageError, match=problem) as refused:
+        resolve({"cookies": "warm,cookieless", **keys})
+    assert refused.value.hint
+    assert resolve({"cookies": "warm", **keys}).cookies == ("warm",)
+
+
 def test_cookie_states_are_written_shortest() -> None:
     assert resolve({"cookies": "warm:0.50, pool:03,nat"}).cookies == ("warm:0.5", "pool:3", "nat")
 

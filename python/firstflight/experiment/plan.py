@@ -277,6 +277,10 @@ class Plan(BaseModel):
         "cookieless.",
         json_schema_extra={"metavar": "STATE,..."},
     )
+    require_cookie: Annotated[bool, BeforeValidator(parse_switch)] = Field(
+        default=False,
+        description="Whether servers take no data without a cookie; cookieless is refused then.",
+    )
     what_if: Annotated[
         WhatIf, BeforeValidator(parse_what_if), PlainSerializer(write_what_if, return_type=str)
     ] = Field(
@@ -428,6 +432,22 @@ class Plan(BaseModel):
             raise BadValueError(
                 f"cookies: {idle[0]} is no state of loads without Fast Open",
                 "add --mode tcp,tfo, or leave it out",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _cookieless_is_allowed(self) -> Self:
+        if "cookieless" not in self.cookies:
+            return self
+        if self.require_cookie:
+            raise BadValueError(
+                "cookies: cookieless cannot be where servers require a cookie",
+                "leave out --require-cookie, or cookieless",
+            )
+        if self.middlebox and self.middlebox.habit in {"drop-option", "strip-option"}:
+            raise BadValueError(
+                f"middlebox: {self.middlebox.habit} meets nothing where SYNs have no option",
+                "measure cookieless without it",
             )
         return self
 
