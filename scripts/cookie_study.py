@@ -1,0 +1,110 @@
+"""Cookie states and middleboxes, by the loader, by Chromium and simulated, as a Markdown table.
+
+    python scripts/cookie_study.py plans/cookies.toml DIR
+
+Runs of `DIR` that are complete are not made again.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from firstflight.analysis import words
+from firstflight.api import run
+from firstflight.experiment.sources import read_plan_file, resolve
+from firstflight.experiment.units import HABITS
+
+CLIENTS: Mapping[str, Mapping[str, str]] = {
+    "loader": {"client": "loader"},
+    "Chromium": {"client": "chromium"},
+    "simulator": {"engine": "simulate"},
+}
+BOXES = tuple(habit for habit in HABITS if habit != "black-hole")
+SLOW = "black-hole"
+"""A load behind it lasts until it is given up."""
+
+PLT_GATE = 0.03
+GAIN_GATE = 0.02
+"""What docs/accuracy.md aims at: error of a PLT, and of an improvement in points."""
+
+Cell = dict[str, Any]
+Cells = dict[str, dict[str, Cell]]
+"""By client, then by state or habit."""
+
+
+def main() -> int:
+    """Makes the runs that are missing, and prints the table."""
+    plan, folder = Path(sys.argv[1]), Path(sys.argv[2])
+    cells = {client: dict(measured(plan, folder / client.lower(), keys)) for client, keys in CLIENTS.items()}
+    sys.stdout.writelines(table(cells))
+    return 0
+
+
+def measured(plan: Path, folder: Path, client: Mapping[str, str]) -> Iterator[tuple[str, Cell]]:
+    """A cell per state and per habit."""
+    for cell in _cells(plan, folder / "states", client):
+        yield cell["cookies"], cell
+    for habit in (*BOXES, SLOW):
+        boxed = {**client, "cookies": "warm", "middlebox": habit}
+        if habit == SLOW:
+            boxed["repeats"] = "1"
+        [cell] = _cells(plan, folder / habit, boxed)
+        yield habit, cell
+
+
+def _cells(plan: Path, folder: Path, keys: Mapping[str, str]) -> list[Cell]:
+    summary = folder / "summary.json"
+    if not summary.exists():
+        run(resolve(keys, read_plan_file(plan)), out=folder, say=_say)
+    cells: list[Cell] = json.loads(summary.read_text(encoding="utf-8"))["cells"]
+    return cells
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
+def table(cells: Cells) -> Iterator[str]:
+    """One row per state and habit."""
+    yield "| cookies, or box | loader: TCP, gain | SYN data taken | Chromium: TCP, gain | SYN data taken "
+    yield "| simulator: gain | agrees |\n|---|---:|---:|---:|---:|---:|---|\n"
+    for name, loader in cells["loader"].items():
+        chromium, simulated = cells["Chromium"][name], cells["simulator"][name]
+        real = (text for cell in (loader, chromium) for text in (_times(cell), _taken(cell)))
+        yield f"| `{name}` | {' | '.join(real)} | {_gain(simulated)} | {_agrees(loader, simulated)} |\n"
+
+
+def _times(cell: Cell) -> str:
+    tcp_ms = cell["tcp_ms"]["median"]
+    return f"{words.seconds(tcp_ms)}, {_gain(cell)}"
+
+
+def _gain(cell: Cell) -> str:
+    return words.percent(cell["improvement"]["point"]) if cell["n"] else "fails"
+
+
+def _taken(cell: Cell) -> str:
+    proof = cell["proof"]
+    if not cell["n"]:
+        return words.DASH
+    text = f"{proof['tfo_accepted']} of {proof['tfo_connections']}"
+    return text if proof["ok"] else f"{text}, not proved"
+
+
+def _agrees(loader: Cell, simulated: Cell) -> str:
+    """Whether the simulator is as near to the loader as docs/accuracy.md asks it to be."""
+    if not (loader["n"] and simulated["n"]):
+        return "yes" if loader["n"] == simulated["n"] else "no"
+    errors = [abs(simulated[mode]["median"] / loader[mode]["median"] - 1) for mode in ("tcp_ms", "tfo_ms")]
+    points = abs(simulated["improvement"]["point"] - loader["improvement"]["point"])
+    if max(errors) <= PLT_GATE and points <= GAIN_GATE:
+        return "yes"
+    return f"no: PLT {words.percent(max(errors))}, {100 * points:.1f} points"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
