@@ -7,7 +7,6 @@ Runs of `DIR` that are complete are not made again.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -25,7 +24,7 @@ CLIENTS: Mapping[str, Mapping[str, str]] = {
 }
 BOXES = tuple(habit for habit in HABITS if habit != "black-hole")
 SLOW = "black-hole"
-"""A load behind it lasts until it is given up."""
+"""A load behind it lasts until it is given up, a browser's two minutes: once, and not with a browser."""
 
 PLT_GATE = 0.03
 GAIN_GATE = 0.02
@@ -48,19 +47,16 @@ def measured(plan: Path, folder: Path, client: Mapping[str, str]) -> Iterator[tu
     """A cell per state and per habit."""
     for cell in _cells(plan, folder / "states", client):
         yield cell["cookies"], cell
-    for habit in (*BOXES, SLOW):
-        boxed = {**client, "cookies": "warm", "middlebox": habit}
-        if habit == SLOW:
-            boxed["repeats"] = "1"
+    for habit in BOXES if client.get("client") == "chromium" else (*BOXES, SLOW):
+        boxed = {**client, "cookies": "warm", "middlebox": habit, "repeats": "1" if habit == SLOW else "3"}
         [cell] = _cells(plan, folder / habit, boxed)
         yield habit, cell
 
 
 def _cells(plan: Path, folder: Path, keys: Mapping[str, str]) -> list[Cell]:
-    summary = folder / "summary.json"
-    if not summary.exists():
-        run(resolve(keys, read_plan_file(plan)), out=folder, say=_say)
-    cells: list[Cell] = json.loads(summary.read_text(encoding="utf-8"))["cells"]
+    wanted = resolve(keys, read_plan_file(plan))
+    results = run(wanted, out=folder, resume=(folder / "plan.toml").exists(), say=_say)
+    cells: list[Cell] = results.summary["cells"]
     return cells
 
 
@@ -73,14 +69,15 @@ def table(cells: Cells) -> Iterator[str]:
     yield "| cookies, or box | loader: TCP, gain | SYN data taken | Chromium: TCP, gain | SYN data taken "
     yield "| simulator: gain | agrees |\n|---|---:|---:|---:|---:|---:|---|\n"
     for name, loader in cells["loader"].items():
-        chromium, simulated = cells["Chromium"][name], cells["simulator"][name]
-        real = (text for cell in (loader, chromium) for text in (_times(cell), _taken(cell)))
+        chromium, simulated = cells["Chromium"].get(name), cells["simulator"][name]
+        real = (text for cell in (loader, chromium) for text in _seen(cell))
         yield f"| `{name}` | {' | '.join(real)} | {_gain(simulated)} | {_agrees(loader, simulated)} |\n"
 
 
-def _times(cell: Cell) -> str:
-    tcp_ms = cell["tcp_ms"]["median"]
-    return f"{words.seconds(tcp_ms)}, {_gain(cell)}"
+def _seen(cell: Cell | None) -> tuple[str, str]:
+    if cell is None:
+        return words.DASH, words.DASH
+    return f"{words.seconds(cell['tcp_ms']['median'])}, {_gain(cell)}", _taken(cell)
 
 
 def _gain(cell: Cell) -> str:
