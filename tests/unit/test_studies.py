@@ -1,5 +1,6 @@
 """What the studies' own parts promise: made-up pages are as they are called, and gain what they must."""
 
+import math
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +11,10 @@ sys.path.append(str(Path(__file__).parents[2] / "scripts"))
 
 from simulated import simulate, study_plan
 from structure_study import BASE, Structure, made, structures
+from what_if_study import PAPER_LINK, effect
+from what_if_study import made as made_in_worlds
 
-from firstflight.pages import LoadedPage
+from firstflight.pages import LoadedPage, load_page
 
 PLAN = str(Path(__file__).parents[2] / "plans" / "structure.toml")
 RTT_MS = 200.0
@@ -44,3 +47,18 @@ def test_fast_open_saves_the_handshakes_in_a_row_and_none_for_a_request_that_doe
     assert saved_rtts(replace(one, hosts=1), keep_alive=False) == pytest.approx(2, abs=0.1)
     assert saved_rtts(replace(BASE, objects=24, depth=24)) == pytest.approx(4, abs=0.1)
     assert saved_rtts(replace(one, request=1_500)) == pytest.approx(0, abs=0.1)
+
+
+def test_every_world_of_the_study_of_what_if_can_be_loaded_in() -> None:
+    [wikipedia] = load_page("wikipedia")
+    plan = str(Path(PLAN).with_name("what-if.toml"))
+    results = made_in_worlds(plan, {"wikipedia": wikipedia}, PAPER_LINK)
+    gains = {
+        (condition, name): effect(worlds, name, 100.0).gains[0]
+        for condition, worlds in results.items()
+        for name in worlds
+    }
+    assert [key for key, gain in gains.items() if not math.isfinite(gain)] == []
+    assert gains["in the clear, warm cookies", "one-time-cookies=6"] == pytest.approx(0, abs=0.001)
+    assert gains["in the clear, cold cookies", "unproven=14600"] > 0.05
+    assert gains["TLS with the post-quantum share", "syn-payload=2,early-data"] > 0.05
