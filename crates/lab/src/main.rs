@@ -23,7 +23,7 @@ fn main() -> ExitCode {
         "load" => in_lab(|realtime| answer(&load(realtime)?)),
         "exec" => return exec(),
         "calibrate" => in_lab(|realtime| answer(&Calibration::from_json(&tethered_job()?)?.run(realtime)?)),
-        "check" => in_lab(|_| answer(&CheckJob::from_json(&tethered_job()?)?.run()?)),
+        "check" => in_lab(|realtime| answer(&CheckJob::from_json(&tethered_job()?)?.run(realtime)?)),
         "check-rows" => answer(&serde_json::json!({ "rows": check::rows().collect::<Vec<_>>() })).map(Some),
         "try-server" => in_lab(|_| {
             check::try_server(&NamedServer::from_json(&tethered_job()?)?)?;

@@ -78,12 +78,12 @@ impl CheckJob {
             .map_err(|error| LabError::new(format!("the job: {error}"), "send one line of JSON"))
     }
 
-    /// Does the row. Call inside a lab, once.
+    /// Does the row. Call inside a lab, once; `realtime` says whether this thread has priority for a relay.
     ///
     /// # Errors
     /// [`LabError`] when the lab or the server cannot be had, or a packet is missing without which there is
     /// nothing to be said.
-    pub fn run(&self) -> Result<RowRecord, LabError> {
+    pub fn run(&self, realtime: bool) -> Result<RowRecord, LabError> {
         let row = rows().find(|row| row.id == self.row);
         let row = row.ok_or_else(|| {
             LabError::new(
@@ -94,10 +94,10 @@ impl CheckJob {
         if self.server.is_some() {
             sandbox::mount_proc();
         }
-        self.run_row(row)
+        self.run_row(row, realtime)
     }
 
-    fn run_row(&self, row: &Row) -> Result<RowRecord, LabError> {
+    fn run_row(&self, row: &Row, realtime: bool) -> Result<RowRecord, LabError> {
         match row.trial {
             Trial::Client { run } => {
                 let mut stage = ClientStage::build()?;
@@ -105,7 +105,7 @@ impl CheckJob {
                 let found = run(&mut stage);
                 self.record(found, &stage.wire, begun)
             }
-            Trial::Pair { habit } => self.run_pair(habit),
+            Trial::Pair { habit } => self.run_pair(habit, realtime),
             Trial::Server { settings, .. } if settings.own && self.server.is_some() => Ok(RowRecord {
                 finding: Finding::not_applicable("It takes a hand in the server, which only ours offers."),
                 packets: Vec::new(),
@@ -121,9 +121,9 @@ impl CheckJob {
         }
     }
 
-    fn run_pair(&self, habit: Option<Habit>) -> Result<RowRecord, LabError> {
+    fn run_pair(&self, habit: Option<Habit>, realtime: bool) -> Result<RowRecord, LabError> {
         let begun = Begun::now()?;
-        let (finding, report) = rows::paths::run(habit)?;
+        let (finding, report) = rows::paths::run(habit, realtime)?;
         let capture = report.capture.unwrap_or_default();
         if let Some(file) = &self.capture {
             capture.write(file)?;
@@ -172,7 +172,7 @@ pub fn try_server(named: &NamedServer) -> Result<(), LabError> {
             named.port,
             stage.said()
         ),
-        "a server that root starts cannot become another user in here: nginx wants `user root;`",
+        program::NO_OTHER_USER,
     ))
 }
 

@@ -15,12 +15,12 @@ use nix::sys::socket::{MsgFlags, SockaddrIn, sendto};
 
 use super::app::App;
 use super::client::{REQUEST, tcp_socket};
-use crate::LabError;
 use crate::net::{self, Offload, Side, Transport, Tun, bring_loopback_up};
 use crate::relay::{Keep, Relay, RelayReport, Wire};
+use crate::{LabError, scheduling};
 
 /// Round trip between the two, ms.
-pub(super) const RTT_MS: f64 = 40.0;
+pub(super) const RTT_MS: f64 = 100.0;
 
 const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 19, 0, 1), 80);
 const PENDING: u32 = 64;
@@ -37,7 +37,7 @@ pub(super) struct PairStage {
 
 impl PairStage {
     /// Sets up both network namespaces and lets the client have a cookie before the middlebox is there.
-    pub(super) fn build(habit: Option<Habit>) -> Result<Self, LabError> {
+    pub(super) fn build(habit: Option<Habit>, realtime: bool) -> Result<Self, LabError> {
         bring_loopback_up(Side::Client)?;
         let client = Tun::open(Side::Client, Offload::None, &Transport::default())?;
         let (servers, app) = start_server()?;
@@ -58,10 +58,12 @@ impl PairStage {
             times: false,
         };
         let mut stage = Self {
-            relay: Relay::start(wire, &path, keep, false)?,
+            relay: Relay::start(wire, &path, keep, realtime)?,
             app,
             kept: Vec::new(),
         };
+        // The relay has inherited its priority; the client must not compete.
+        scheduling::step_back();
         stage.exchange()?;
         stage.relay.shape();
         Ok(stage)
@@ -126,6 +128,7 @@ fn start_server() -> Result<(Tun, App), LabError> {
 }
 
 fn serve() -> Result<(Tun, App), LabError> {
+    scheduling::step_back();
     unshare(CloneFlags::CLONE_NEWNET)
         .map_err(|errno| LabError::system("making the server's network namespace", errno))?;
     net::set_sysctl("tcp_fastopen", "3")?;

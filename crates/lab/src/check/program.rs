@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::kill;
-use nix::unistd::Pid;
+use nix::unistd::{Pid, geteuid};
 use serde::Deserialize;
 
 use crate::{LabError, scheduling};
@@ -16,6 +16,9 @@ use crate::{LabError, scheduling};
 /// How long a server may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// What root's servers stumble over: a user namespace with a single user.
+pub(super) const NO_OTHER_USER: &str = "try the command by itself; in here root cannot become another user, so \
+                                        that nginx wants `user root;`; --port names where it listens";
 /// What is quoted of a program's last words, bytes.
 const LAST_WORDS: usize = 500;
 /// `TCP_LISTEN` as `/proc/net/tcp` has it.
@@ -94,7 +97,11 @@ impl NamedServer {
             };
             return Err(LabError::new(
                 what + &running.said(),
-                "try the command by itself; --port names where it listens",
+                if geteuid().is_root() {
+                    NO_OTHER_USER
+                } else {
+                    "try the command by itself; --port names where it listens"
+                },
             ));
         }
         Ok(())
