@@ -29,7 +29,7 @@ fn main() -> ExitCode {
             check::try_server(&NamedServer::from_json(&tethered_job()?)?)?;
             Ok("{}".to_owned())
         }),
-        "stress" => in_lab(|_| answer(&stress()?)),
+        "stress" => in_lab(|realtime| answer(&stress(realtime)?)),
         "floor" => in_lab(|_| answer(&calibrate::floor(tethered_probes()?)?)),
         "try-namespaces" => in_lab(|_| Ok(String::new())),
         "doctor" => {
@@ -109,11 +109,11 @@ fn exec() -> ExitCode {
     ExitCode::from(code)
 }
 
-fn stress() -> Result<StressRecord, LabError> {
+fn stress(realtime: bool) -> Result<StressRecord, LabError> {
     let job = StressJob::from_json(&tethered_job()?)?;
     // A program's files must not land in the host's shared memory.
     sandbox::mount_scratch()?;
-    job.run()
+    job.run(realtime)
 }
 
 fn tethered_job() -> Result<String, LabError> {

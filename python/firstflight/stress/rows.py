@@ -87,18 +87,18 @@ def _limit(found: Row) -> str:
 
 
 def _processors(record: dict[str, Any]) -> Row:
-    """Processor time per answered request, us; and how busy both processors were, 0 to 1."""
+    """Processor time per answered request, us; how busy both processors were while clients came, 0 to 1."""
     answered = max(record["answered"], 1)
     program, receiving = (1000 * record[name] / answered for name in ("server_cpu_ms", "receive_cpu_ms"))
-    elapsed_ms = record["elapsed_ms"]
+    elapsed_ms, arriving_ms = record["elapsed_ms"], max(record["arriving_ms"], 1.0)
     return {
         "cpu_us": program + receiving,
         "server_cpu_us": program,
         "receive_cpu_us": receiving,
         "flood_cpu_share": record["flood_cpu_ms"] / elapsed_ms,
         "server_cpu_share": (record["server_cpu_ms"] + record["receive_cpu_ms"]) / elapsed_ms,
-        "server_busy": record["core_busy_ms"] / elapsed_ms,
-        "clients_busy": record["clients_core_busy_ms"] / elapsed_ms,
+        **{f"{who}_busy": record[f"{who}_used_ms"] / arriving_ms for who in ("server", "clients")},
+        **{f"{who}_stolen": record[f"{who}_stolen_ms"] / arriving_ms for who in ("server", "clients")},
         "own_core": record["own_core"],
     }
 

@@ -15,6 +15,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::time::TimeSpec;
 use serde::Serialize;
 
+use super::meter::{Busy, Processors};
 use crate::client::connect;
 use crate::relay::Lateness;
 use crate::witness::TcpInfo;
@@ -44,6 +45,10 @@ pub(super) struct Outcome {
     pub(super) sockets: Sockets,
     /// How late clients arrived after they were to.
     pub(super) lateness: Lateness,
+    /// From the first arrival to the last, ns.
+    pub(super) arriving: u64,
+    /// How busy the processors were meanwhile: each one's time in use and time stolen, ns.
+    pub(super) processors: [Busy; 2],
     /// From the first arrival to the last end, ns.
     pub(super) elapsed: u64,
 }
@@ -107,7 +112,7 @@ enum End {
 ///
 /// # Errors
 /// [`LabError`] when the kernel refuses an epoll instance.
-pub(super) fn run(plan: Plan<'_>) -> Result<Outcome, LabError> {
+pub(super) fn run(plan: Plan<'_>, processors: Processors) -> Result<Outcome, LabError> {
     let failed = |errno| LabError::system("epoll", errno);
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(failed)?;
     let mut crowd = Crowd {
@@ -119,8 +124,14 @@ pub(super) fn run(plan: Plan<'_>) -> Result<Outcome, LabError> {
         buffer: vec![0; READ_BYTES],
         outcome: Outcome::default(),
     };
+    let before = processors.busy()?;
     while !crowd.is_over() {
         crowd.let_in();
+        if crowd.arrived == plan.requests && crowd.outcome.arriving == 0 {
+            crowd.outcome.arriving = clock::now() - crowd.began;
+            let after = processors.busy()?;
+            crowd.outcome.processors = [0, 1].map(|which| after[which].since(before[which]));
+        }
         crowd.wait();
         crowd.attend().map_err(failed)?;
         crowd.send_away_late();

@@ -67,12 +67,18 @@ pub struct StressRecord {
     pub server_cpu_ms: f64,
     /// Time that the server's kernel spent on receiving the clients' packets.
     pub receive_cpu_ms: f64,
-    /// Time that the server's processor was not idle, whoever kept it busy.
-    pub core_busy_ms: f64,
+    /// From the first arrival to the last.
+    pub arriving_ms: f64,
+    /// ... the time that the server's processor was not idle, whoever kept it busy.
+    pub server_used_ms: f64,
+    /// ... and that another virtual machine had it.
+    pub server_stolen_ms: f64,
+    /// The same of the clients' processor.
+    pub clients_used_ms: f64,
+    /// The same of the clients' processor.
+    pub clients_stolen_ms: f64,
     /// Time of the clients' thread.
     pub clients_cpu_ms: f64,
-    /// Time that the clients' processor was not idle.
-    pub clients_core_busy_ms: f64,
     /// Whether the server had a processor of its own.
     pub own_core: bool,
     /// How late clients arrived.
@@ -117,11 +123,12 @@ impl StressJob {
 
     /// Builds both namespaces, starts the server, and sends the clients. Call once per process.
     ///
+    /// As in life the kernel's receiving goes before programs: with `realtime` the calling thread has real-time
+    /// priority, which the wire keeps.
+    ///
     /// # Errors
     /// [`LabError`] when the lab cannot be built or the server does not give the object.
-    pub fn run(&self) -> Result<StressRecord, LabError> {
-        // Everybody competes as in life: the kernel's receiving before programs, nobody in real time.
-        scheduling::become_ordinary();
+    pub fn run(&self, realtime: bool) -> Result<StressRecord, LabError> {
         raise_descriptors();
         let processors = Processors::choose()?;
         meter::stay_on(processors.server)?;
@@ -134,9 +141,10 @@ impl StressJob {
         let kernel = Kernel::open()?;
         let jar = CookieJar::default();
         let rtt = Duration::from_secs_f64(self.rtt_ms / 1e3);
-        let wire = Wire::start([&tun, &server.tun], rtt, processors, &jar)?;
+        let wire = Wire::start([&tun, &server.tun], rtt, (processors, realtime), &jar)?;
         let request = format!("GET {TARGET} HTTP/1.0\r\nHost: {}\r\n\r\n", SERVER.ip()).into_bytes();
-        self.rehearse(&mut server, &request)?;
+        scheduling::become_ordinary();
+        self.rehearse(&mut server, &request, processors)?;
         let flood = self
             .flood
             .map(|job| Flood::start(job, &server.tun, SERVER, &request, (&jar, processors)));
@@ -145,12 +153,11 @@ impl StressJob {
             flood: flood.transpose()?,
             kernel,
             server,
-            processors,
         };
         let untouched = witnesses.server.kernel.read()?;
-        clients::run(self.plan(&request, self.warm_up))?;
+        clients::run(self.plan(&request, self.warm_up), processors)?;
         let before = witnesses.hear()?;
-        let outcome = clients::run(self.plan(&request, self.seconds))?;
+        let outcome = clients::run(self.plan(&request, self.seconds), processors)?;
         let after = witnesses.hear()?;
         witnesses.dismiss()?;
         Ok(StressRecord {
@@ -182,7 +189,7 @@ impl StressJob {
     }
 
     /// One client, until it gets the object: the server is up then, and the client's kernel has its cookie.
-    fn rehearse(&self, server: &mut Server, request: &[u8]) -> Result<(), LabError> {
+    fn rehearse(&self, server: &mut Server, request: &[u8], processors: Processors) -> Result<(), LabError> {
         let deadline = clock::now() + STARTING.as_nanos() as u64;
         loop {
             server.check()?;
@@ -191,7 +198,7 @@ impl StressJob {
                 timeout: STARTING,
                 ..self.plan(request, 0.0)
             };
-            let outcome = clients::run(one)?;
+            let outcome = clients::run(one, processors)?;
             match outcome.failures {
                 Failures { wrong: 1.., .. } => {
                     return Err(LabError::new(
@@ -227,6 +234,7 @@ impl StressJob {
         let clients_kernel = growth(&before.clients_kernel, &after.clients_kernel);
         let answered = outcome.latencies.len() as u64;
         let failures = outcome.failures;
+        let [server, clients] = outcome.processors;
         let proof = Proof::examine(
             self.mode == Mode::Tfo,
             tally(0),
@@ -242,9 +250,12 @@ impl StressJob {
             elapsed_ms: ms(outcome.elapsed),
             server_cpu_ms: ms(after.server - before.server),
             receive_cpu_ms: ms(receiving),
-            core_busy_ms: ms(after.busy[0] - before.busy[0]),
+            arriving_ms: ms(outcome.arriving),
+            server_used_ms: ms(server.used),
+            server_stolen_ms: ms(server.stolen),
+            clients_used_ms: ms(clients.used),
+            clients_stolen_ms: ms(clients.stolen),
             clients_cpu_ms: ms(after.clients - before.clients),
-            clients_core_busy_ms: ms(after.busy[1] - before.busy[1]),
             own_core: processors.are_two(),
             arrivals: outcome.lateness.summary(),
             up: tally(0),
@@ -268,7 +279,6 @@ struct Witnesses {
     flood: Option<Flood>,
     kernel: Kernel,
     server: Server,
-    processors: Processors,
 }
 
 /// What they said at one moment.
@@ -276,8 +286,6 @@ struct Heard {
     carried: [Carried; 2],
     server: u64,
     clients: u64,
-    /// The server's processor and the clients'.
-    busy: [u64; 2],
     flood: Sent,
     clients_kernel: KernelCounters,
     server_kernel: KernelCounters,
@@ -290,10 +298,6 @@ impl Witnesses {
             carried: self.wire.carried(),
             server: self.server.tasks.cpu(),
             clients: Tasks::this_thread().cpu(),
-            busy: [
-                meter::busy(self.processors.server)?,
-                meter::busy(self.processors.clients)?,
-            ],
             flood: self.flood.as_ref().map(Flood::sent).unwrap_or_default(),
             clients_kernel: self.kernel.read()?,
             server_kernel: self.server.kernel.read()?,

@@ -15,9 +15,9 @@ const CLOCK_SCHED: libc::pid_t = 2;
 const CLOCK_OF_THREAD: libc::pid_t = 4;
 /// What `/proc/stat` counts in (`USER_HZ`), ns.
 const TICK_NS: u64 = 10_000_000;
-/// Columns of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, and steal, which is not ours.
+/// Columns of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
 const IDLE: [usize; 2] = [3, 4];
-const OWN_COLUMNS: usize = 7;
+const STOLEN: usize = 7;
 
 /// Whose time is taken.
 #[derive(Debug, Clone, Copy)]
@@ -79,6 +79,13 @@ impl Processors {
         })
     }
 
+    /// What their time went to so far, the server's first.
+    pub(super) fn busy(self) -> Result<[Busy; 2], LabError> {
+        let text = fs::read_to_string("/proc/stat")
+            .map_err(|error| LabError::system("reading /proc/stat", error))?;
+        Ok([self.server, self.clients].map(|processor| Busy::of(&text, processor)))
+    }
+
     /// Whether the server has a processor of its own.
     pub(super) fn are_two(self) -> bool {
         self.clients != self.server
@@ -93,24 +100,40 @@ pub(super) fn stay_on(processor: usize) -> Result<(), LabError> {
         .map_err(|errno| LabError::system("choosing a processor", errno))
 }
 
-/// Time that a processor was not idle, whoever kept it busy, interrupts included; to 10 ms, ns.
-pub(super) fn busy(processor: usize) -> Result<u64, LabError> {
-    let text =
-        fs::read_to_string("/proc/stat").map_err(|error| LabError::system("reading /proc/stat", error))?;
-    Ok(busy_in(&text, processor))
+/// What a processor's time went to, to 10 ms, ns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Busy {
+    /// It was not idle, whoever kept it busy, interrupts included.
+    pub(super) used: u64,
+    /// Another virtual machine had it.
+    pub(super) stolen: u64,
 }
 
-fn busy_in(text: &str, processor: usize) -> u64 {
-    let name = format!("cpu{processor}");
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix(&name)?.strip_prefix(' '));
-    let columns = line.unwrap_or_default().split_whitespace().take(OWN_COLUMNS);
-    let ticks = columns.enumerate().filter(|(column, _)| !IDLE.contains(column));
-    ticks
-        .filter_map(|(_, value)| value.parse::<u64>().ok())
-        .sum::<u64>()
-        * TICK_NS
+impl Busy {
+    /// What went there since `earlier`.
+    pub(super) fn since(self, earlier: Self) -> Self {
+        Self {
+            used: self.used.saturating_sub(earlier.used),
+            stolen: self.stolen.saturating_sub(earlier.stolen),
+        }
+    }
+
+    fn of(text: &str, processor: usize) -> Self {
+        let name = format!("cpu{processor}");
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(&name)?.strip_prefix(' '));
+        let columns = line.unwrap_or_default().split_whitespace();
+        let ticks: Vec<u64> = columns.filter_map(|value| value.parse().ok()).collect();
+        let used = ticks
+            .iter()
+            .enumerate()
+            .filter(|(column, _)| *column < STOLEN && !IDLE.contains(column));
+        Self {
+            used: used.map(|(_, count)| count).sum::<u64>() * TICK_NS,
+            stolen: ticks.get(STOLEN).copied().unwrap_or_default() * TICK_NS,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -128,7 +151,11 @@ mod tests {
     #[test]
     fn a_processor_is_busy_but_for_idling_waiting_and_what_is_stolen() {
         let text = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu1 1 2 3 100 100 4 5 100 0 0\ncpu10 7 0 0 0 0 0 0 0 0 0\n";
-        assert_eq!(busy_in(text, 1), 15 * TICK_NS);
-        assert_eq!(busy_in(text, 10), 7 * TICK_NS);
+        let one = Busy {
+            used: 15 * TICK_NS,
+            stolen: 100 * TICK_NS,
+        };
+        assert_eq!(Busy::of(text, 1), one);
+        assert_eq!(Busy::of(text, 10).used, 7 * TICK_NS);
     }
 }

@@ -76,13 +76,11 @@ impl Server {
     /// [`LabError`] when the namespace, a device or the program cannot be had.
     pub(super) fn start(job: &ServerJob, settings: Settings) -> Result<Self, LabError> {
         match job {
-            ServerJob::Builtin {} => builtin(settings),
+            ServerJob::Builtin {} => aside(move || builtin(settings)),
             ServerJob::Program { argv, files } => {
                 write_files(files)?;
                 let argv = argv.clone();
-                std::thread::spawn(move || program(&argv, settings))
-                    .join()
-                    .map_err(|_| LabError::new("the server's thread died", "please report this as a bug"))?
+                aside(move || program(&argv, settings))
             }
         }
     }
@@ -161,7 +159,18 @@ fn page(body_bytes: usize) -> Result<Page, LabError> {
         .map_err(|error| LabError::new(format!("the object: {error}"), "please report this as a bug"))
 }
 
-/// In a thread that this is the last work of.
+/// Starts a server from a thread that is nothing but an ordinary task, whatever priority built the lab around it,
+/// and that may change namespaces.
+fn aside(start: impl FnOnce() -> Result<Server, LabError> + Send + 'static) -> Result<Server, LabError> {
+    let start = || {
+        scheduling::become_ordinary();
+        start()
+    };
+    std::thread::spawn(start)
+        .join()
+        .map_err(|_| LabError::new("the server's thread died", "please report this as a bug"))?
+}
+
 fn program(argv: &[String], settings: Settings) -> Result<Server, LabError> {
     unshare(CloneFlags::CLONE_NEWNET)
         .map_err(|errno| LabError::system("making the server's network namespace", errno))?;
@@ -171,7 +180,6 @@ fn program(argv: &[String], settings: Settings) -> Result<Server, LabError> {
     net::bring_loopback_up(Side::Servers)?;
     let tun = Tun::open(Side::Servers, Offload::Checksums, &Transport::default())?;
     let kernel = Kernel::open()?;
-    scheduling::become_ordinary();
     let [name, arguments @ ..] = argv else {
         return Err(LabError::new(
             "the server is no program",

@@ -108,7 +108,7 @@ impl Wire {
     pub(super) fn start(
         [client, server]: [&Tun; 2],
         rtt: Duration,
-        processors: Processors,
+        (processors, realtime): (Processors, bool),
         jar: &CookieJar,
     ) -> Result<Self, LabError> {
         let stop = Arc::new(AtomicBool::new(false));
@@ -123,7 +123,7 @@ impl Wire {
             let ends = copy(from).and_then(|from| Ok((from, copy(to)?)));
             ends.and_then(|(from, to)| {
                 let mut way = Carrier::new(direction, from, to, rtt / 2, shared, jar);
-                let work = move || way.run(processor, &stop);
+                let work = move || way.run((processor, realtime), &stop);
                 let thread = std::thread::Builder::new().name("wire".to_owned());
                 thread
                     .spawn(work)
@@ -201,10 +201,10 @@ impl Carrier {
         }
     }
 
-    fn run(&mut self, processor: usize, stop: &AtomicBool) {
+    fn run(&mut self, (processor, realtime): (usize, bool), stop: &AtomicBool) {
         // Where it may not choose, the system does.
         let _ = meter::stay_on(processor);
-        scheduling::become_relay(false);
+        scheduling::become_relay(realtime);
         let mut backlog = false;
         while !stop.load(Ordering::Relaxed) {
             self.deliver_due();
