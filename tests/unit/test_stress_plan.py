@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from firstflight.analysis.server_cost import savings
 from firstflight.cli import main
 from firstflight.engines.lab import Lab
 from firstflight.stress import Stress, StressPlan, StressWatch
@@ -91,6 +92,39 @@ def test_a_torn_line_is_measured_again_and_nothing_else(
     again.run(StressWatch())
     assert (len(asked), len(again.rows)) == (5, 4)
     assert journal.read_bytes().count(b"\n") == 4
+
+
+def test_savings_are_of_pairs_in_which_both_modes_kept_up() -> None:
+    def row(mode: str, repeat: int, cpu_us: float, **fields: Any) -> dict[str, Any]:  # noqa: ANN401
+        same = {"server": "builtin", "flood": "none", "qlen": 5, "backlog": 5, "syn_cookies": "on"}
+        return {
+            **same,
+            "rate": 100.0,
+            "repeat": repeat,
+            "mode": mode,
+            "cpu_us": cpu_us,
+            "keeps_up": True,
+            **fields,
+        }
+
+    rows = [
+        *(
+            row(mode, repeat, cpu_us * speed)
+            for repeat, speed in enumerate((1, 2, 4))
+            for mode, cpu_us in (("tcp", 50), ("tfo", 40))
+        ),
+        row("tcp", 3, 50),
+        row("tfo", 3, 500, keeps_up=False),
+        row("tcp", 4, 50, flood="plain"),
+        row("tfo", 4, 500, flood="plain"),
+    ]
+    at_rate, in_all = savings(rows)
+    assert (at_rate["rate"], in_all["rate"], at_rate["pairs"]) == (100, None, 3)
+    assert (
+        at_rate["saved"]
+        == in_all["saved"]
+        == {"median": pytest.approx(0.2), "low": pytest.approx(0.2), "high": pytest.approx(0.2)}
+    )
 
 
 def slow_above(monkeypatch: pytest.MonkeyPatch, capacity: dict[str, float]) -> list[str]:

@@ -72,11 +72,12 @@ def _run(stress: Stress, talk: Talk) -> int:
 
 def _present(rows: list[Row], folder: Path, *, as_json: bool) -> None:
     # Here, since scipy, which reports need, takes a second to import.
+    from firstflight.analysis.server_cost import savings  # noqa: PLC0415
     from firstflight.report.stress import print_stress, write_stress  # noqa: PLC0415
 
     figures = write_stress(folder, rows)
     if as_json:
-        show_json({"folder": str(folder), "measurements": rows})
+        show_json({"folder": str(folder), "savings": savings(rows), "measurements": rows})
         return
     console = data_console()
     print_stress(rows, console)

@@ -13,6 +13,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from firstflight.analysis import words
+from firstflight.analysis.server_cost import savings
 from firstflight.results import write_whole
 from firstflight.stress.rows import Row, by_cell, mostly
 
@@ -64,6 +66,22 @@ def print_stress(rows: Sequence[Row], console: Console) -> None:
     for cell in by_cell(rows):
         table.add_row(*_line(cell))
     console.print(table)
+    if saved := savings(rows):
+        console.print(_savings(saved))
+
+
+def _savings(saved: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left")
+    table.title = "processor time per request that TFO saves, pair by pair"
+    table.add_column("server")
+    for name in ("clients\n/s", "pairs", "saved", "95 %"):
+        table.add_column(name, justify="right")
+    for row in saved:
+        rate = "all" if row["rate"] is None else f"{row['rate']:g}"
+        point, low, high = (row["saved"][key] for key in ("median", "low", "high"))
+        shown = words.percent(point), words.interval(low, high)
+        table.add_row(row["server"], rate, str(row["pairs"]), *shown)
+    return table
 
 
 def _line(cell: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -42,21 +42,21 @@ def latency_by_rate(rows: Rows) -> Spec:
         rows: Without a flood.
     """
     points = [
-        {**_cell(cell), "percentile": label, **_spread(latencies)}
+        {**_cell(cell), "percentile": label, "middle": _shown(latencies)}
         for cell in by_cell(rows)
         for name, label in _PERCENTILES.items()
-        if (latencies := [row[name] for row in cell if row[name] is not None])
+        if _shown(latencies := [row[name] for row in cell])
     ]
     subtitle = [
-        f"{_setting(rows)} From the planned arrival to the last byte, logarithmic.",
-        "Where a line ends, requests of that percentile were never answered.",
+        f"{_setting(rows)} From the planned arrival to the last byte.",
+        "Full: median. Dashed: 99th percentile; where it ends, such requests were never answered.",
     ]
     base = alt.Chart().encode(
         x=_rate(),
         color=_mode(),
-        strokeDash=alt.StrokeDash("percentile:N", sort=None, legend=alt.Legend(symbolType="stroke")),
+        strokeDash=alt.StrokeDash("percentile:N", sort=None, legend=None),
     )
-    y = alt.Y("middle:Q", title="latency (ms)", scale=alt.Scale(type="log"))
+    y = _latency("middle")
     layers = alt.layer(base.mark_line(), base.mark_point(filled=True, size=26, opacity=1)).encode(y=y)
     return _panels(layers, points, title("How long a client waits", subtitle))
 
@@ -85,13 +85,10 @@ def flood_by_kind(rows: Rows) -> Spec:
     served = base.mark_bar().encode(
         y=alt.Y("served:Q", title="clients served (%)", scale=alt.Scale(domain=[0, 100]))
     )
-    latency = alt.Scale(type="log")
     points_of = (("p99", False, 110), ("median", True, 45))
     waits = alt.layer(
         *(
-            base.mark_point(filled=full, size=size, opacity=1).encode(
-                y=alt.Y(f"{name}:Q", title="latency (ms)", scale=latency)
-            )
+            base.mark_point(filled=full, size=size, opacity=1).encode(y=_latency(name))
             for name, full, size in points_of
         )
     )
@@ -127,6 +124,11 @@ def _spread_layers(name: str) -> alt.LayerChart | alt.FacetChart:
 
 def _rate() -> alt.X:
     return alt.X("rate:Q", title="clients per second", axis=alt.Axis(grid=False))
+
+
+def _latency(field: str) -> alt.Y:
+    axis = alt.Axis(values=[step * ten for ten in (1, 10, 100, 1_000) for step in (1, 2, 5)])
+    return alt.Y(f"{field}:Q", title="latency (ms)", scale=alt.Scale(type="log"), axis=axis)
 
 
 def _mode() -> alt.Color:
