@@ -44,9 +44,10 @@ def command(
     folder = out or default_folder()
     stress = Stress(_plan(flags, out, resume=resume), folder, resume=resume)
     stopped = _run(stress, talk)
-    if stress.rows:
-        _present(stress.rows, folder, as_json=as_json)
-    return _end(stress.rows, folder, stopped, talk)
+    rows = stress.rows
+    if rows:
+        _present(rows, folder, as_json=as_json)
+    return _end(rows, folder, stopped, talk)
 
 
 def _plan(flags: Mapping[str, Any], folder: Path | None, *, resume: bool) -> StressPlan:

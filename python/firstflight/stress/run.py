@@ -54,12 +54,11 @@ class Stress:
         write_whole(folder / PLAN, (plan.model_dump_json(indent=2) + "\n").encode())
         described = {**describe_machine(), "servers": versions(plan.server)}
         write_whole(folder / ENVIRONMENT, (json.dumps(described, indent=2) + "\n").encode())
-        self._rows = dict(read_journal(self._journal))
 
     @property
     def rows(self) -> list[Row]:
-        """Every measurement so far."""
-        return list(self._rows.values())
+        """Every measurement so far: those in the journal, whenever a signal came."""
+        return list(dict(read_journal(self._journal)).values())
 
     def run(self, watch: StressWatch) -> None:
         """Makes every measurement that the journal lacks.
@@ -93,12 +92,12 @@ class Stress:
         return [2 * sum(kept) > len(kept) for kept in found.values()]
 
     def _measure(self, wanted: list[Cell], watch: StressWatch) -> None:
-        missing = [cell for cell in wanted if cell.name not in self._rows]
+        made = dict(read_journal(self._journal))
+        missing = [cell for cell in wanted if cell.name not in made]
         watch.planned(len(missing))
         for cell in missing:
             found = row(self._plan, cell, self._ask(cell))
             self._append({"name": cell.name, "row": found})
-            self._rows[cell.name] = found
             watch.measured(found)
 
     def _ask(self, cell: Cell) -> dict[str, Any]:
