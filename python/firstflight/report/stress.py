@@ -16,7 +16,7 @@ from rich.table import Table
 from firstflight.analysis import words
 from firstflight.analysis.server_cost import savings
 from firstflight.results import write_whole
-from firstflight.stress.rows import Row, by_cell, mostly
+from firstflight.stress.rows import Row, by_cell, middle_latency, mostly
 
 CSV = "stress.csv"
 
@@ -72,7 +72,7 @@ def print_stress(rows: Sequence[Row], console: Console) -> None:
 
 def _savings(saved: Sequence[Mapping[str, Any]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left")
-    table.title = "processor time per request that TFO saves, pair by pair"
+    table.title = "processor time that TFO saves"
     table.add_column("server")
     for name in ("clients\n/s", "pairs", "saved", "95 %"):
         table.add_column(name, justify="right")
@@ -91,8 +91,8 @@ def _line(cell: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield from (f"{first['rate']:g}", first["mode"])
     yield f"{100 * _middle(cell, 'answered') / first['requests']:.1f}"
     for name in ("p50_ms", "p99_ms"):
-        latencies = [row[name] for row in cell]
-        yield "never" if None in latencies else f"{median(latencies):.1f}"
+        latency = middle_latency([row[name] for row in cell])
+        yield "never" if latency is None else f"{latency:.1f}"
     yield f"{_middle(cell, 'cpu_us'):.1f}"
     for name in ("server_busy", "clients_busy"):
         yield f"{100 * _middle(cell, name):.0f}"

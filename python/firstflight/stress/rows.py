@@ -80,6 +80,13 @@ def mostly(cell: Sequence[Mapping[str, Any]], column: str) -> bool:
     return 2 * sum(bool(found[column]) for found in cell) > len(cell)
 
 
+def middle_latency(latencies: Sequence[float | None]) -> float | None:
+    """The median over repeats; `None`, which is never, is slower than any."""
+    known = sorted(latency for latency in latencies if latency is not None)
+    middle = len(latencies) // 2
+    return known[middle] if middle < len(known) else None
+
+
 def _limit(found: Row) -> str:
     """What has nothing to spare: the server's processor, the clients', both or neither."""
     busy = (("server", found["server_busy"]), ("clients", found["clients_busy"]))

@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 
 from firstflight.report.figures.theme import MODE_COLORS, Rows, Spec, styled, title
-from firstflight.stress.rows import by_cell, mostly
+from firstflight.stress.rows import by_cell, middle_latency, mostly
 
 _WIDTH, _HEIGHT = 330, 240
 _PERCENTILES = {"p50_ms": "median", "p99_ms": "99th percentile"}
@@ -42,10 +42,10 @@ def latency_by_rate(rows: Rows) -> Spec:
         rows: Without a flood.
     """
     points = [
-        {**_cell(cell), "percentile": label, "middle": _shown(latencies)}
+        {**_cell(cell), "percentile": label, "middle": middle_latency(latencies)}
         for cell in by_cell(rows)
         for name, label in _PERCENTILES.items()
-        if _shown(latencies := [row[name] for row in cell])
+        if middle_latency(latencies := [row[name] for row in cell])
     ]
     subtitle = [
         f"{_setting(rows)} From the planned arrival to the last byte.",
@@ -69,8 +69,8 @@ def flood_by_kind(rows: Rows) -> Spec:
             "flood": _FLOODS[cell[0]["flood"]],
             "panel": _panel(cell[0]),
             "served": 100 * median(row["success"] for row in cell),
-            "median": _shown([row["p50_ms"] for row in cell]),
-            "p99": _shown([row["p99_ms"] for row in cell]),
+            "median": middle_latency([row["p50_ms"] for row in cell]),
+            "p99": middle_latency([row["p99_ms"] for row in cell]),
         }
         for cell in by_cell(rows)
     ]
@@ -146,11 +146,6 @@ def _panel(row: Mapping[str, Any]) -> str:
 
 def _spread(values: Sequence[float]) -> dict[str, float]:
     return {"low": min(values), "middle": median(values), "high": max(values)}
-
-
-def _shown(latencies: Sequence[float | None]) -> float | None:
-    known = [latency for latency in latencies if latency is not None]
-    return median(known) if 2 * len(known) > len(latencies) else None
 
 
 def _setting(rows: Rows) -> str:
