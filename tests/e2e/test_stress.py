@@ -94,18 +94,18 @@ def test_a_full_queue_of_syns_is_answered_with_syn_cookies_or_not_at_all(program
 
 
 def test_ctrl_c_keeps_what_was_measured_and_resume_completes_it(program: Program) -> None:
-    arguments = ("stress", *QUICK, "--repeats", "3", "--out", "out")
+    arguments = ("stress", *QUICK, "--repeats", "2", "--out", "out")
     journal = program.folder / "out" / "stress.jsonl"
     run = program.start(*arguments)
     assert until(
-        lambda: (journal.is_file() and journal.read_bytes().count(b"\n") > 1) or run.poll() is not None
+        lambda: (journal.is_file() and journal.read_bytes().count(b"\n") > 0) or run.poll() is not None
     )
     os.killpg(run.pid, signal.SIGINT)
     out, err = run.communicate(timeout=DEADLINE_S)
     assert run.returncode == 128 + signal.SIGINT
     assert "go on with: firstflight stress --resume --out out" in err
     kept = json.loads(out)["measurements"]
-    assert 2 <= len(kept) < 6
+    assert 1 <= len(kept) < 4
     assert program.processes() == []
 
     ended = program("stress", "--resume", "--out", "out", "--json")
@@ -113,5 +113,5 @@ def test_ctrl_c_keeps_what_was_measured_and_resume_completes_it(program: Program
     rows = json.loads(ended.out)["measurements"]
     assert rows[: len(kept)] == kept
     assert sorted((row["repeat"], row["mode"]) for row in rows) == [
-        (repeat, mode) for repeat in range(3) for mode in ("tcp", "tfo")
+        (repeat, mode) for repeat in range(2) for mode in ("tcp", "tfo")
     ]
