@@ -52,7 +52,8 @@ def plans(draw: st.DrawFn) -> Plan:
         jitter=(jitter := draw(st.floats(0, 1000))),
         reorder=draw(st.booleans()) if jitter else False,
         duplicate=draw(st.floats(0, 1)),
-        queue=draw(queues),
+        queue=(queue := draw(queues)),
+        ecn=draw(st.booleans()) if queue.is_managed else False,
         middlebox=draw(middleboxes) if "tfo" in mode else None,
         mode=mode,
         client=client,
@@ -179,6 +180,13 @@ def test_cookie_states_are_written_shortest() -> None:
     assert resolve({"cookies": "warm:0.50, pool:03,nat"}).cookies == ("warm:0.5", "pool:3", "nat")
 
 
+def test_only_queues_that_are_managed_mark() -> None:
+    assert resolve({"queue": "pie", "ecn": True}).paths()[0].ecn
+    for queue in ["1000p", "unlimited", "50ms"]:
+        with pytest.raises(UsageError, match="ecn: "):
+            resolve({"queue": queue, "ecn": True})
+
+
 def test_bursts_need_losses_that_fit_in_them() -> None:
     burst = resolve({"loss": "0.02", "loss_burst": "5", "loss_in_burst": "0.4"}).paths()[0].burst
     assert burst == Burst(packets=5, loss=0.4)
@@ -197,6 +205,7 @@ BAD = {
     "loss_in_burst": ["0", "1.1", "all", "0.5"],
     "jitter": ["-1", "1001", "some", "nan"],
     "reorder": ["maybe", "true"],
+    "ecn": ["maybe", "true", "yes"],
     "duplicate": ["-0.1", "1.1", "twice", "nan"],
     "queue": ["1000", "0p", "1kB", "64kBit", "-5p", "2000000p", "0ms", "61s", "70000ms", "red"],
     "middlebox": [

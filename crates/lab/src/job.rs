@@ -120,6 +120,8 @@ pub struct RelaySummary {
     pub taken: u64,
     /// Packets sent on twice.
     pub duplicated: u64,
+    /// Packets marked instead of dropped (RFC 3168).
+    pub marked: u64,
     /// Packets a device refused.
     pub refused: u64,
     /// How late packets were delivered.
@@ -145,6 +147,7 @@ impl RelaySummary {
             lost: report.drops.lost,
             taken: report.drops.taken,
             duplicated: report.duplicated,
+            marked: report.marked,
             refused: report.refused,
             late: lateness.late_max_ms > late_bound_ms || report.refused > 0,
             lateness,

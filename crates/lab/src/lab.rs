@@ -96,6 +96,10 @@ impl Lab {
             offload,
             waiting: Waiting::default(),
         })?;
+        if config.path.ecn {
+            net::use_ecn()?;
+            servers.inside(net::use_ecn)?;
+        }
         let wire = Wire {
             client,
             servers: servers_tun,

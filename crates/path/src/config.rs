@@ -31,6 +31,8 @@ pub struct PathConfig {
     pub up_trace: Option<Trace>,
     /// Buffer in front of each link.
     pub queue: Queue,
+    /// Whether CoDel and PIE mark packets of senders that understand it, rather than drop them (RFC 3168).
+    pub ecn: bool,
     /// Probability that a packet is lost on a link, each direction, 0 to 1.
     pub loss: f64,
     /// How losses come in bursts; each packet is lost on its own without.
@@ -65,6 +67,7 @@ impl Default for PathConfig {
             down_trace: None,
             up_trace: None,
             queue: Queue::default(),
+            ecn: false,
             loss: 0.0,
             burst: None,
             jitter_ms: 0.0,
@@ -150,6 +153,10 @@ impl PathConfig {
             if let (Some(rate), Some(_)) = (rate, trace) {
                 return refuse(key, format!("a trace beside {rate} bit/s"), "either".to_owned());
             }
+        }
+        if self.ecn && !matches!(self.queue, Queue::Codel | Queue::Pie) {
+            let allowed = "codel or pie as queue: no other marks".to_owned();
+            return refuse("ecn", "true".to_owned(), allowed);
         }
         if !(0.0..1.0).contains(&self.loss) {
             return refuse("loss", self.loss.to_string(), "0 to less than 1".to_owned());

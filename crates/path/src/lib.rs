@@ -8,7 +8,7 @@
 //! make the next packet late.
 //!
 //! Not modelled: link-layer framing and its overhead (a packet is charged its own bytes, no more),
-//! half-duplex media, cross traffic, ECN.
+//! half-duplex media, cross traffic.
 //!
 //! ```
 //! use firstflight_path::{Direction, Network, PathConfig};
@@ -26,6 +26,7 @@ mod burst;
 mod capacity;
 mod config;
 mod draw;
+mod ecn;
 mod interference;
 mod jitter;
 mod link;
@@ -38,10 +39,11 @@ mod trace;
 pub use burst::Burst;
 pub use config::{PathConfig, PathError, Queue, Topology};
 pub use draw::Draw;
+pub use ecn::Ecn;
 pub use interference::{Action, Header, Kind, Rule, TcpFlags};
 pub use link::Link;
 pub use middlebox::{Habit, Middlebox};
-pub use network::{Direction, Dropped, Drops, Network};
+pub use network::{Arrival, Direction, Dropped, Drops, Network, Packet};
 pub use trace::{Trace, TraceError};
 
 /// Nanoseconds since the caller's epoch.

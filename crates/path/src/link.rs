@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use crate::capacity::Capacity;
-use crate::queue::{Backlog, DropTail, Pie};
+use crate::ecn::Ecn;
+use crate::queue::{Backlog, DropTail, Pie, Verdict};
 use crate::{Nanos, Queue};
 
 /// A FIFO that serialises packets at a fixed rate, or as a trace allows.
@@ -17,6 +18,15 @@ pub struct Link {
     busy_until: Nanos,
     waiting: VecDeque<(Nanos, u32)>,
     waiting_bytes: u64,
+}
+
+/// A packet on its way over a link.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sent {
+    /// When its last bit leaves.
+    pub(crate) departs: Nanos,
+    /// It would have been dropped.
+    pub(crate) is_marked: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -60,13 +70,23 @@ impl Link {
     ///
     /// Calls must not go back in time.
     pub fn transmit(&mut self, now: Nanos, bytes: u32) -> Option<Nanos> {
+        let sent = self.offer(now, bytes, &mut Ecn::NotCapable)?;
+        Some(sent.departs)
+    }
+
+    /// As [`Self::transmit`], of a packet that may be marked instead.
+    pub(crate) fn offer(&mut self, now: Nanos, bytes: u32, ecn: &mut Ecn) -> Option<Sent> {
         if matches!(self.capacity, Capacity::Unlimited) {
-            return Some(now);
+            return Some(Sent {
+                departs: now,
+                is_marked: false,
+            });
         }
         self.forget_departed(now);
-        if !self.admits(now, bytes) {
-            return None;
-        }
+        let is_marked = match self.judge(now, bytes, ecn) {
+            Verdict::Drop => return None,
+            verdict => verdict == Verdict::Mark,
+        };
         let begins = if self.busy_until > now {
             self.busy_until
         } else {
@@ -75,7 +95,10 @@ impl Link {
         self.busy_until = self.capacity.send(begins, bytes);
         self.waiting.push_back((self.busy_until, bytes));
         self.waiting_bytes += u64::from(bytes);
-        Some(self.busy_until)
+        Some(Sent {
+            departs: self.busy_until,
+            is_marked,
+        })
     }
 
     fn forget_departed(&mut self, now: Nanos) {
@@ -88,15 +111,16 @@ impl Link {
         }
     }
 
-    fn admits(&mut self, now: Nanos, bytes: u32) -> bool {
+    fn judge(&mut self, now: Nanos, bytes: u32, ecn: &mut Ecn) -> Verdict {
         let backlog = Backlog {
             packets: self.waiting.len(),
             bytes: self.waiting_bytes,
             wait: self.busy_until.saturating_sub(now),
         };
         match &mut self.discipline {
-            Discipline::DropTail(limit) => limit.admits(backlog, bytes),
-            Discipline::Pie(pie) => pie.admits(now, backlog),
+            Discipline::DropTail(limit) if limit.admits(backlog, bytes) => Verdict::Take,
+            Discipline::DropTail(_) => Verdict::Drop,
+            Discipline::Pie(pie) => pie.judge(now, backlog, ecn),
         }
     }
 }

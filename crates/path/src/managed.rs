@@ -2,6 +2,7 @@
 
 use crate::Nanos;
 use crate::capacity::Capacity;
+use crate::ecn::Mark;
 use crate::queue::Codel;
 
 /// A rate, or a trace, behind CoDel. Whoever owns it lets it take its turns in the order of time.
@@ -19,9 +20,11 @@ pub(crate) struct Turn<T> {
     pub(crate) sent: Option<(Nanos, T)>,
     /// How many packets were dropped.
     pub(crate) dropped: u64,
+    /// How many were marked.
+    pub(crate) marked: u64,
 }
 
-impl<T> ManagedLink<T> {
+impl<T: Mark> ManagedLink<T> {
     pub(crate) fn new(capacity: Capacity) -> Self {
         Self {
             capacity,
@@ -61,6 +64,7 @@ impl<T> ManagedLink<T> {
         Some(Turn {
             sent,
             dropped: popped.dropped,
+            marked: popped.is_marked.into(),
         })
     }
 }

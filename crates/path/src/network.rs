@@ -6,11 +6,12 @@ use std::collections::BinaryHeap;
 use serde::{Deserialize, Serialize};
 
 use crate::burst::Chain;
+use crate::ecn::{Carried, Mark};
 use crate::interference::Interference;
 use crate::jitter::Jitter;
 use crate::managed::ManagedLink;
 use crate::middlebox::Guard;
-use crate::{Action, Header, Link, Nanos, PathConfig, PathError, Queue, Topology};
+use crate::{Action, Ecn, Header, Link, Nanos, PathConfig, PathError, Queue, Topology};
 
 /// What makes a seed another.
 const COPYING: u64 = 0xc0b1_e5c0_b1e5_c0b1;
@@ -40,6 +41,28 @@ pub enum Dropped {
     Lost,
     /// A rule or a middlebox took it.
     Taken,
+}
+
+/// What the path needs to know of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packet {
+    /// Its size.
+    pub bytes: u32,
+    /// Whether a queue may mark it.
+    pub ecn: Ecn,
+}
+
+/// A packet that arrives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrival<P> {
+    /// When it was due.
+    pub at: Nanos,
+    /// Which way it went.
+    pub direction: Direction,
+    /// Whether it was marked on the way.
+    pub is_marked: bool,
+    /// What was sent.
+    pub payload: P,
 }
 
 /// How many packets were not carried, by why.
@@ -74,6 +97,7 @@ pub struct Network<P> {
     /// Dice of its own: with copies the same packets are lost.
     copying: fastrand::Rng,
     duplicated: u64,
+    marked: u64,
     interference: Interference,
     guard: Option<Guard>,
     drops: Drops,
@@ -87,16 +111,22 @@ struct Held<P> {
     delay: Nanos,
     /// The far end, if the delay varies after the link.
     origin: Option<usize>,
-    payload: P,
+    packet: Carried<P>,
+}
+
+impl<P> Mark for Held<P> {
+    fn mark(&mut self) -> bool {
+        self.packet.ecn.mark()
+    }
 }
 
 impl<P> Held<P> {
     /// A packet that has its delay behind it.
-    fn after_delay(payload: P) -> Self {
+    fn after_delay(packet: Carried<P>) -> Self {
         Self {
             delay: 0,
             origin: None,
-            payload,
+            packet,
         }
     }
 }
@@ -108,7 +138,7 @@ struct Event<P> {
     direction: Direction,
     /// The size of a packet that still has to cross the shared link.
     to_link: Option<u32>,
-    payload: P,
+    packet: Carried<P>,
 }
 
 impl<P> PartialEq for Event<P> {
@@ -149,6 +179,7 @@ impl<P: Clone> Network<P> {
             jitter: Jitter::new(config),
             copying: fastrand::Rng::with_seed(config.seed ^ COPYING),
             duplicated: 0,
+            marked: 0,
             interference: Interference::new(&config.interference),
             guard: config
                 .middlebox
@@ -168,7 +199,7 @@ impl<P: Clone> Network<P> {
         action
     }
 
-    /// Sends a packet of `bytes` at `now`; `origin` is the far end's index.
+    /// Sends a packet of `bytes` at `now`, of a sender without ECN; `origin` is the far end's index.
     ///
     /// Returns why it was dropped, if it was. Calls must not go back in time.
     pub fn send(
@@ -179,15 +210,35 @@ impl<P: Clone> Network<P> {
         bytes: u32,
         payload: P,
     ) -> Option<Dropped> {
+        let ecn = Ecn::NotCapable;
+        self.carry(now, direction, origin, Packet { bytes, ecn }, payload)
+    }
+
+    /// As [`Self::send`], of any sender.
+    pub fn carry(
+        &mut self,
+        now: Nanos,
+        direction: Direction,
+        origin: usize,
+        packet: Packet,
+        payload: P,
+    ) -> Option<Dropped> {
+        let bytes = packet.bytes;
+        let ecn = if self.config.ecn {
+            packet.ecn
+        } else {
+            Ecn::NotCapable
+        };
+        let packet = Carried { ecn, payload };
         self.began.get_or_insert(now);
         let delay = self.config.one_way(origin) + self.jitter.draw();
         if self.config.topology == Topology::Access && direction == Direction::Down {
             if !self.uniform {
                 let at = self.jitter.due(now + delay, origin, direction);
-                self.push(at, direction, Some(bytes), payload);
+                self.push(at, direction, Some(bytes), packet);
                 return None;
             }
-            return self.cross_link(now + delay, direction, 0, bytes, Held::after_delay(payload));
+            return self.cross_link(now + delay, direction, 0, bytes, Held::after_delay(packet));
         }
         let link = if self.config.topology == Topology::Star {
             origin
@@ -197,7 +248,7 @@ impl<P: Clone> Network<P> {
         let held = Held {
             delay,
             origin: Some(origin),
-            payload,
+            packet,
         };
         self.cross_link(now, direction, link, bytes, held)
     }
@@ -214,6 +265,12 @@ impl<P: Clone> Network<P> {
 
     /// The next packet that is due at `now`, with the time it was due.
     pub fn deliver(&mut self, now: Nanos) -> Option<(Nanos, Direction, P)> {
+        let arrival = self.arrive(now)?;
+        Some((arrival.at, arrival.direction, arrival.payload))
+    }
+
+    /// As [`Self::deliver`], with whether a queue has marked it.
+    pub fn arrive(&mut self, now: Nanos) -> Option<Arrival<P>> {
         while self.next_event()? <= now {
             if let Some((at, link, direction)) = self.next_turn()
                 && Some(at) == self.next_event()
@@ -223,9 +280,14 @@ impl<P: Clone> Network<P> {
             }
             let Reverse(event) = self.events.pop()?;
             let Some(bytes) = event.to_link else {
-                return Some((event.at, event.direction, event.payload));
+                return Some(Arrival {
+                    at: event.at,
+                    direction: event.direction,
+                    is_marked: event.packet.ecn == Ecn::Marked,
+                    payload: event.packet.payload,
+                });
             };
-            let held = Held::after_delay(event.payload);
+            let held = Held::after_delay(event.packet);
             self.cross_link(event.at, event.direction, 0, bytes, held);
         }
         None
@@ -247,21 +309,29 @@ impl<P: Clone> Network<P> {
         self.duplicated
     }
 
+    /// Packets marked instead of dropped so far.
+    pub fn marked(&self) -> u64 {
+        self.marked
+    }
+
     fn cross_link(
         &mut self,
         now: Nanos,
         direction: Direction,
         link: usize,
         bytes: u32,
-        held: Held<P>,
+        mut held: Held<P>,
     ) -> Option<Dropped> {
         if self.config.queue == Queue::Codel && self.config.rate_bps(direction).is_some() {
             return self.hold(now, direction, link, bytes, held);
         }
-        let Some(departs) = self.link(link, direction).transmit(now, bytes) else {
+        let ecn = &mut held.packet.ecn;
+        let Some(sent) = self.link(link, direction).offer(now, bytes, ecn) else {
             self.drops.full += 1;
             return Some(Dropped::QueueFull);
         };
+        self.marked += u64::from(sent.is_marked);
+        let departs = sent.departs;
         self.depart(departs, direction, link, held)
     }
 
@@ -305,6 +375,7 @@ impl<P: Clone> Network<P> {
             return;
         };
         self.drops.full += turn.dropped;
+        self.marked += turn.marked;
         if let Some((departs, held)) = turn.sent {
             self.depart(departs, direction, link, held);
         }
@@ -328,9 +399,9 @@ impl<P: Clone> Network<P> {
         }
         if self.config.duplicate > 0.0 && self.copying.f64() < self.config.duplicate {
             self.duplicated += 1;
-            self.push(at, direction, None, held.payload.clone());
+            self.push(at, direction, None, held.packet.clone());
         }
-        self.push(at, direction, None, held.payload);
+        self.push(at, direction, None, held.packet);
         None
     }
 
@@ -364,14 +435,14 @@ impl<P: Clone> Network<P> {
         self.managed[index][direction.index()].get_or_insert_with(|| ManagedLink::new(capacity()))
     }
 
-    fn push(&mut self, at: Nanos, direction: Direction, to_link: Option<u32>, payload: P) {
+    fn push(&mut self, at: Nanos, direction: Direction, to_link: Option<u32>, packet: Carried<P>) {
         self.sequence += 1;
         self.events.push(Reverse(Event {
             at,
             sequence: self.sequence,
             direction,
             to_link,
-            payload,
+            packet,
         }));
     }
 }

@@ -1,7 +1,7 @@
 //! Queues under load: how long packets wait, and that the link stays busy.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use firstflight_path::{Direction, Link, Network, PathConfig, Queue};
+use firstflight_path::{Direction, Ecn, Link, Network, Packet, PathConfig, Queue};
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
@@ -10,7 +10,7 @@ const RATE_BPS: u64 = 10_000_000;
 const RTT_MS: f64 = 100.0;
 const PACKET_BYTES: u32 = 1_500;
 
-/// A sender with a window: one more packet each round trip, half as many after a loss, and no other wisdom.
+/// A sender with a window: one more packet each round trip, half as many after a loss or a mark, and no other wisdom.
 #[derive(Debug, Clone)]
 struct Flow {
     next: u64,
@@ -21,8 +21,8 @@ struct Flow {
 }
 
 impl Flow {
-    fn on_ack(&mut self, packet: u64) {
-        if packet > self.expected && packet >= self.recovered {
+    fn on_ack(&mut self, packet: u64, is_marked: bool) {
+        if (packet > self.expected || is_marked) && packet >= self.recovered {
             self.window = (self.window / 2.0).max(2.0);
             self.recovered = self.next;
         }
@@ -37,6 +37,8 @@ struct Load {
     /// Sorted, ms.
     waits: Vec<f64>,
     utilisation: f64,
+    dropped: u64,
+    marked: u64,
 }
 
 impl Load {
@@ -50,11 +52,12 @@ impl Load {
 }
 
 /// Five flows (RFC 8033's light traffic) towards the client for a minute.
-fn load(queue: Queue) -> Load {
+fn load(queue: Queue, ecn: bool) -> Load {
     let mut network = Network::new(&PathConfig {
         rtt_ms: RTT_MS,
         down_bps: Some(RATE_BPS),
         queue,
+        ecn,
         ..PathConfig::default()
     })
     .unwrap();
@@ -70,18 +73,21 @@ fn load(queue: Queue) -> Load {
     }
     let mut waits = Vec::new();
     while let Some(at) = network.next_event().filter(|at| *at < 60 * SECOND) {
-        let Some((at, direction, (flow, packet, sent_at))) = network.deliver(at) else {
+        let Some(arrival) = network.arrive(at) else {
             continue;
         };
-        if direction == Direction::Down {
+        let (at, sent) = (arrival.at, arrival.payload);
+        if arrival.direction == Direction::Down {
             let own = u64::from(PACKET_BYTES) * 8 * SECOND / RATE_BPS;
             if at >= 10 * SECOND {
-                waits.push((at - sent_at - own) as f64 / 1e6 - RTT_MS / 2.0);
+                waits.push((at - sent.at - own) as f64 / 1e6 - RTT_MS / 2.0);
             }
-            network.send(at, Direction::Up, 0, 40, (flow, packet, sent_at));
+            let is_marked = arrival.is_marked;
+            network.send(at, Direction::Up, 0, 40, Sent { is_marked, ..sent });
         } else {
-            flows[flow].on_ack(packet);
-            send(&mut network, at, flow, &mut flows[flow]);
+            let flow = &mut flows[sent.flow];
+            flow.on_ack(sent.packet, sent.is_marked);
+            send(&mut network, at, sent.flow, flow);
         }
     }
     let bits = waits.len() as f64 * f64::from(PACKET_BYTES) * 8.0;
@@ -89,27 +95,90 @@ fn load(queue: Queue) -> Load {
     Load {
         waits,
         utilisation: bits / 50.0 / RATE_BPS as f64,
+        dropped: network.drops().full,
+        marked: network.marked(),
     }
 }
 
-fn send(network: &mut Network<(usize, u64, u64)>, now: u64, number: usize, flow: &mut Flow) {
+/// A packet, and then its acknowledgment.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    flow: usize,
+    packet: u64,
+    at: u64,
+    is_marked: bool,
+}
+
+fn send(network: &mut Network<Sent>, now: u64, number: usize, flow: &mut Flow) {
     while ((flow.next - flow.expected) as f64) < flow.window {
-        network.send(now, Direction::Down, 0, PACKET_BYTES, (number, flow.next, now));
+        let sent = Sent {
+            flow: number,
+            packet: flow.next,
+            at: now,
+            is_marked: false,
+        };
+        let packet = Packet {
+            bytes: PACKET_BYTES,
+            ecn: Ecn::Capable,
+        };
+        network.carry(now, Direction::Down, 0, packet, sent);
         flow.next += 1;
     }
 }
 
 #[test]
 fn under_load_codel_and_pie_hold_their_targets_and_a_long_buffer_fills() {
-    let codel = load(Queue::Codel);
-    assert!((2.5..10.0).contains(&codel.median_ms()), "{}", codel.median_ms());
-    assert!(codel.utilisation > 0.85, "{}", codel.utilisation);
-    let pie = load(Queue::Pie);
-    assert!((10.0..22.5).contains(&pie.mean_ms()), "{}", pie.mean_ms());
-    assert!(pie.utilisation > 0.9, "{}", pie.utilisation);
-    let tail = load(Queue::Packets(1_000));
+    for ecn in [false, true] {
+        let codel = load(Queue::Codel, ecn);
+        assert!((2.5..10.0).contains(&codel.median_ms()), "{}", codel.median_ms());
+        assert!(codel.utilisation > 0.85, "{}", codel.utilisation);
+        let pie = load(Queue::Pie, ecn);
+        assert!((10.0..22.5).contains(&pie.mean_ms()), "{}", pie.mean_ms());
+        assert!(pie.utilisation > 0.9, "{}", pie.utilisation);
+        for managed in [codel, pie] {
+            assert_eq!(managed.dropped == 0, ecn, "{}", managed.dropped);
+            assert_eq!(managed.marked > 0, ecn, "{}", managed.marked);
+        }
+    }
+    let tail = load(Queue::Packets(1_000), false);
     assert!(tail.median_ms() > 200.0, "{}", tail.median_ms());
     assert!(tail.utilisation > 0.99, "{}", tail.utilisation);
+}
+
+#[test]
+fn who_does_not_heed_marks_is_dropped_by_pie_all_the_same() {
+    let config = PathConfig {
+        up_bps: Some(RATE_BPS),
+        queue: Queue::Pie,
+        ecn: true,
+        ..PathConfig::default()
+    };
+    let mut network = Network::new(&config).unwrap();
+    let ecn = Ecn::Capable;
+    for packet in 0..10_000 {
+        // A tenth more than the link carries.
+        let bytes = PACKET_BYTES;
+        network.carry(
+            packet * 12 * MS / 11,
+            Direction::Up,
+            0,
+            Packet { bytes, ecn },
+            packet,
+        );
+    }
+    let share = network.drops().full as f64 / 1e4;
+    assert!(network.marked() > 0 && share > 0.05, "{share}");
+}
+
+#[test]
+fn only_a_managed_queue_may_mark() {
+    let config = |queue| PathConfig {
+        queue,
+        ecn: true,
+        ..PathConfig::default()
+    };
+    assert!(config(Queue::Codel).validate().is_ok());
+    assert_eq!(config(Queue::Unlimited).validate().unwrap_err().key, "ecn");
 }
 
 #[test]

@@ -6,7 +6,9 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use firstflight_loader::{Command, ConnId, Event, LoadRecord, Loader, OriginRtt};
-use firstflight_path::{Action, Direction, Dropped, Drops, Nanos, Network, PathConfig, PathError};
+use firstflight_path::{
+    Action, Direction, Dropped, Drops, Ecn, Nanos, Network, Packet, PathConfig, PathError,
+};
 
 use crate::client::Browser;
 use crate::clock::{JIFFY, MS, Ticks};
@@ -35,6 +37,7 @@ pub(crate) struct Loaded {
     pub(crate) packets: u64,
     pub(crate) drops: Drops,
     pub(crate) duplicated: u64,
+    pub(crate) marked: u64,
     pub(crate) trace: Trace,
 }
 
@@ -92,6 +95,7 @@ fn begin<'a>(page: &'a SimPage, job: &'a Job) -> Result<Load<'a>, PathError> {
         settings: Settings {
             algorithm: job.congestion_control,
             initial_window: job.initial_window,
+            ecn: job.path.ecn,
             ticks: Ticks::new(phase),
             more_syn_segments: job.what_if.more_syn_segments,
         },
@@ -218,10 +222,14 @@ impl Load<'_> {
 
     /// A packet reaches an end.
     fn deliver(&mut self) {
-        let Some((_, direction, number)) = self.network.deliver(self.now) else {
+        let Some(arrival) = self.network.arrive(self.now) else {
             return;
         };
-        let segment = self.segments[number as usize];
+        let (direction, number) = (arrival.direction, arrival.payload);
+        let mut segment = self.segments[number as usize];
+        if arrival.is_marked {
+            segment.ecn = Ecn::Marked;
+        }
         // A copy of it may follow.
         if self.job.path.duplicate == 0.0 {
             self.free.push(number);
@@ -315,9 +323,11 @@ impl Load<'_> {
             Some(slot) => *slot = *segment,
             None => self.segments.push(*segment),
         }
+        let ecn = segment.ecn;
+        let packet = Packet { bytes, ecn };
         let dropped = self
             .network
-            .send(self.now, segment.direction(), origin, bytes, number);
+            .carry(self.now, segment.direction(), origin, packet, number);
         if let Some(dropped) = dropped {
             self.free.push(number);
             self.trace.dropped(self.now, segment, dropped);
@@ -341,6 +351,7 @@ impl Load<'_> {
             packets: self.packets,
             drops: self.network.drops(),
             duplicated: self.network.duplicated(),
+            marked: self.network.marked(),
             trace: self.trace,
         }
     }

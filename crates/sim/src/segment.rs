@@ -1,9 +1,9 @@
 //! What crosses the simulated wire: a segment's header fields and the range of bytes it carries.
 //!
 //! Bytes themselves are never made. Sequence numbers count from the sender's SYN, which is 0; they do not wrap.
-//! Left out: checksums, urgent data, ECN, options that no Linux of today sends by default.
+//! Left out: checksums, urgent data, options that no Linux of today sends by default.
 
-use firstflight_path::{Direction, Header, Nanos, TcpFlags};
+use firstflight_path::{Direction, Ecn, Header, Nanos, TcpFlags};
 
 use crate::cookies::Key;
 
@@ -95,6 +95,12 @@ pub(crate) struct Segment {
     pub(crate) rst: bool,
     /// See `syn`.
     pub(crate) psh: bool,
+    /// ECE: a mark came (RFC 3168).
+    pub(crate) echo: bool,
+    /// CWR: the window came down for one.
+    pub(crate) answer: bool,
+    /// What the IP header says.
+    pub(crate) ecn: Ecn,
     /// First sequence number.
     pub(crate) seq: Seq,
     /// Bytes of data.

@@ -1,6 +1,6 @@
 //! What crossed the wire, segment by segment: for tests and for looking closely.
 
-use firstflight_path::{Dropped, Nanos};
+use firstflight_path::{Dropped, Ecn, Nanos};
 
 use crate::job::Job;
 use crate::load::START;
@@ -52,7 +52,7 @@ impl Trace {
             .map(|(from, to)| format!("{from}-{to}"))
             .collect();
         lines.push(format!(
-            "{at:10.3} {what:7} {} #{} {}{}{}{}{} {}+{} ack {} win {}{}{}",
+            "{at:10.3} {what:7} {} #{} {}{}{}{}{}{}{} {}+{} ack {} win {}{}{}{}",
             if segment.up { "up  " } else { "down" },
             segment.conn,
             flag(segment.syn, "S"),
@@ -60,6 +60,8 @@ impl Trace {
             flag(segment.rst, "R"),
             flag(segment.psh, "P"),
             flag(segment.ack, "."),
+            flag(segment.echo, "E"),
+            flag(segment.answer, "W"),
             segment.seq,
             segment.len,
             segment.ack_no,
@@ -68,6 +70,11 @@ impl Trace {
                 ""
             } else {
                 " tfo"
+            },
+            match segment.ecn {
+                Ecn::NotCapable => "",
+                Ecn::Capable => " ect",
+                Ecn::Marked => " ce",
             },
             if sacks.is_empty() {
                 String::new()

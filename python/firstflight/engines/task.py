@@ -122,6 +122,7 @@ class Path:
     jitter_ms: float = 0.0
     reorder: bool = False
     duplicate: float = 0.0
+    ecn: bool = False
     down_trace: Trace | None = None
     up_trace: Trace | None = None
 
@@ -143,6 +144,7 @@ class Path:
             "jitter_ms": self.jitter_ms,
             "reorder": self.reorder,
             "duplicate": self.duplicate,
+            "ecn": self.ecn,
             "seed": seed,
             **({"middlebox": self.middlebox.to_json()} if self.middlebox else {}),
             **({"burst": self.burst.to_json()} if self.burst else {}),

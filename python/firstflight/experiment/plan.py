@@ -78,6 +78,7 @@ PATH_KEYS = (
     "reorder",
     "duplicate",
     "queue",
+    "ecn",
     "middlebox",
 )
 """What a path is made of: the keys of a path file."""
@@ -178,6 +179,10 @@ class Plan(BaseModel):
         default=Queue(packets=1000),
         description="Queue of each link: at most 1000p, 64kB or 100ms; unlimited; codel; pie.",
         json_schema_extra={"metavar": "QUEUE"},
+    )
+    ecn: Annotated[bool, BeforeValidator(parse_switch)] = Field(
+        default=False,
+        description="Whether TCP uses ECN (RFC 3168): the queues codel and pie mark what they would drop.",
     )
     middlebox: Annotated[
         Middlebox | None,
@@ -376,6 +381,15 @@ class Plan(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _only_managed_queues_mark(self) -> Self:
+        if self.ecn and not self.queue.is_managed:
+            raise BadValueError(
+                f"ecn: the queue {units.write_queue(self.queue)} marks nothing",
+                "add --queue codel or --queue pie, or leave ecn out",
+            )
+        return self
+
+    @model_validator(mode="after")
     def _simulator_can(self) -> Self:
         if self.engine == "simulate" and self.client != "loader":
             raise BadValueError(
@@ -503,7 +517,8 @@ class Plan(BaseModel):
     def paths(self) -> list[Path]:
         """Every path to be measured."""
         burst = None if self.loss_burst == "off" else Burst(self.loss_burst, self.loss_in_burst)
-        wire = (self.queue, self.loss, self.middlebox, burst, self.jitter, self.reorder, self.duplicate)
+        unsteady = (burst, self.jitter, self.reorder, self.duplicate)
+        wire = (self.queue, self.loss, self.middlebox, *unsteady, self.ecn)
         traces = (self.down_trace, self.up_trace)
         return [
             Path(self.topology, rtt_ms, down_bps, up_bps, *wire, *traces)

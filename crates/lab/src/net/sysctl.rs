@@ -47,10 +47,19 @@ fn set_fast_open(bits: u32) -> Result<(), LabError> {
 }
 
 fn set_common() -> Result<(), LabError> {
+    set_sysctl("tcp_ecn", "0")?;
     // Keeps cookies but neither cwnd nor RTT between connections: a warm cookie must not also mean a warm
     // congestion window.
     set_sysctl("tcp_no_metrics_save", "1")?;
     set_sysctl("tcp_fastopen_blackhole_timeout_sec", "0")
+}
+
+/// From now on connections of this namespace use explicit congestion notification (RFC 3168).
+///
+/// # Errors
+/// [`LabError`] naming the setting the kernel refuses.
+pub fn use_ecn() -> Result<(), LabError> {
+    set_sysctl("tcp_ecn", "1")
 }
 
 /// Sets one of `net.ipv4` in the calling thread's network namespace.

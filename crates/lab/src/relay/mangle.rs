@@ -2,13 +2,16 @@
 
 use std::net::Ipv4Addr;
 
-use etherparse::{IpNumber, Ipv4Header, TcpHeader};
-use firstflight_path::Action;
+use etherparse::{IpEcn, IpNumber, Ipv4Header, TcpHeader};
+use firstflight_path::{Action, Ecn};
 
 use super::packet::{EXPERIMENT_FAST_OPEN, OPTION_EXPERIMENT, OPTION_FAST_OPEN};
 
 const OPTION_END: u8 = 0;
 const OPTION_NOTHING: u8 = 1;
+/// The byte of an IPv4 header with the two bits of RFC 3168, and CE.
+const TRAFFIC_CLASS: usize = 1;
+const CONGESTION: u8 = 3;
 const TTL: u8 = 64;
 const NO_WINDOW: u16 = 0;
 
@@ -48,6 +51,26 @@ pub(super) fn readdress(packet: &[u8], from: Ipv4Addr, to: Ipv4Addr) -> Option<V
         .find(|end| **end == from.octets())?;
     *end = to.octets();
     assemble(ip, tcp, payload)
+}
+
+/// Whether the sender of an IPv4 packet understands marks.
+pub(super) fn ecn(packet: &[u8]) -> Ecn {
+    match packet.get(TRAFFIC_CLASS).map(|class| class & CONGESTION) {
+        Some(1 | 2) => Ecn::Capable,
+        Some(CONGESTION) => Ecn::Marked,
+        _ => Ecn::NotCapable,
+    }
+}
+
+/// Marks an IPv4 packet.
+pub(super) fn mark(packet: &mut [u8]) {
+    let Ok((mut header, rest)) = Ipv4Header::from_slice(packet) else {
+        return;
+    };
+    let length = packet.len() - rest.len();
+    header.ecn = IpEcn::CongestionExperienced;
+    header.header_checksum = header.calc_header_checksum();
+    packet[..length].copy_from_slice(&header.to_bytes());
 }
 
 fn parse(packet: &[u8]) -> Option<(Ipv4Header, TcpHeader, &[u8])> {
@@ -148,6 +171,21 @@ mod tests {
     }
 
     #[test]
+    fn a_mark_changes_two_bits_and_the_checksum() {
+        let mut packet = syn(&[], b"GET /");
+        assert_eq!(ecn(&packet), Ecn::NotCapable);
+        packet[TRAFFIC_CLASS] = 0xb8 | 2;
+        let before = packet.clone();
+        assert_eq!(ecn(&packet), Ecn::Capable);
+        mark(&mut packet);
+        assert_eq!(ecn(&packet), Ecn::Marked);
+        assert_eq!(packet[TRAFFIC_CLASS], 0xb8 | 3);
+        assert_eq!(packet[2..10], before[2..10]);
+        assert_eq!(packet[12..], before[12..]);
+        assert_checksums_hold(&packet);
+    }
+
+    #[test]
     fn no_bytes_make_it_panic() {
         let whole = syn(&[34, 10, 1, 2, 3, 4, 5, 6, 7, 8, 1, 1], b"data");
         for length in 0..whole.len() {
@@ -155,6 +193,7 @@ mod tests {
             flipped[length] ^= 0xff;
             for packet in [&whole[..length], &flipped] {
                 let _ = (strip(packet, Action::StripOption), reset(packet));
+                let _ = (ecn(packet), mark(&mut packet.to_vec()));
             }
         }
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use firstflight_path::{Action, Direction, Drops, Header, Network, PathConfig};
+use firstflight_path::{Action, Direction, Drops, Header, Network, Packet, PathConfig};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::time::TimeSpec;
@@ -108,6 +108,8 @@ pub struct RelayReport {
     pub drops: Drops,
     /// Packets that the path sent on twice.
     pub duplicated: u64,
+    /// Packets that a queue marked instead of dropping them.
+    pub marked: u64,
     /// Packets a device refused.
     pub refused: u64,
     /// How the thread was scheduled.
@@ -203,6 +205,7 @@ impl<'a> Loop<'a> {
             lateness: Lateness::default(),
             drops: Drops::default(),
             duplicated: 0,
+            marked: 0,
             refused: 0,
             scheduling,
             cpu: 0,
@@ -230,6 +233,7 @@ impl<'a> Loop<'a> {
         }
         self.report.drops = self.network.drops();
         self.report.duplicated = self.network.duplicated();
+        self.report.marked = self.network.marked();
         self.report.cpu = clock::thread_cpu();
         self.report.wall = clock::now() - self.report.wall;
         self.report
@@ -357,14 +361,20 @@ impl<'a> Loop<'a> {
         let mut copy = self.spare.pop().unwrap_or_default();
         copy.clear();
         copy.extend_from_slice(&self.scratch[..length]);
-        self.network.send(now, direction, origin, bytes, copy);
+        let ecn = mangle::ecn(&copy[VNET_HEADER_BYTES..]);
+        self.network
+            .carry(now, direction, origin, Packet { bytes, ecn }, copy);
     }
 
     fn deliver_due(&mut self) {
-        while let Some((due, direction, packet)) = self.network.deliver(clock::now()) {
+        while let Some(arrival) = self.network.arrive(clock::now()) {
             let now = clock::now();
-            self.report.lateness.record(due, now);
+            self.report.lateness.record(arrival.at, now);
             self.pace.count();
+            let (direction, mut packet) = (arrival.direction, arrival.payload);
+            if arrival.is_marked {
+                mangle::mark(&mut packet[VNET_HEADER_BYTES..]);
+            }
             self.write(direction, Some(&packet));
             if direction == Direction::Down {
                 if let Some(segment) = Segment::parse(&packet[VNET_HEADER_BYTES..]) {

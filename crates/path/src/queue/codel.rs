@@ -1,11 +1,11 @@
-//! CoDel (RFC 8289): drops from the head while every packet of an interval has waited longer than a target.
-//!
-//! Left out: ECN.
+//! CoDel (RFC 8289): drops from the head, or marks it, while every packet of an interval has waited longer than a
+//! target. Where it marks it goes on as Linux does (`codel_dequeue`).
 
 use std::collections::VecDeque;
 
 use super::MANAGED_LIMIT;
 use crate::Nanos;
+use crate::ecn::Mark;
 
 const MS: Nanos = 1_000_000;
 /// The wait that a standing queue may have.
@@ -41,9 +41,11 @@ pub(crate) struct Popped<T> {
     pub(crate) packet: Option<Waiting<T>>,
     /// How many before it were dropped.
     pub(crate) dropped: u64,
+    /// Whether it was marked.
+    pub(crate) is_marked: bool,
 }
 
-impl<T> Codel<T> {
+impl<T: Mark> Codel<T> {
     pub(crate) fn new() -> Self {
         Self {
             packets: VecDeque::new(),
@@ -78,23 +80,40 @@ impl<T> Codel<T> {
     pub(crate) fn pop(&mut self, now: Nanos) -> Popped<T> {
         let (mut packet, mut may_drop) = self.take(now);
         let mut dropped = 0;
+        let mut is_marked = false;
         if !self.is_dropping && may_drop {
-            dropped += 1;
-            (packet, _) = self.take(now);
+            is_marked = marks(&mut packet);
+            if !is_marked {
+                dropped += 1;
+                (packet, _) = self.take(now);
+            }
             self.start_dropping(now);
-            return Popped { packet, dropped };
+            return Popped {
+                packet,
+                dropped,
+                is_marked,
+            };
         }
         self.is_dropping &= may_drop;
         while self.is_dropping && now >= self.drop_next {
-            dropped += 1;
             self.count += 1;
+            is_marked = marks(&mut packet);
+            if is_marked {
+                self.drop_next = control_law(self.drop_next, self.count);
+                break;
+            }
+            dropped += 1;
             (packet, may_drop) = self.take(now);
             self.is_dropping = may_drop;
             if may_drop {
                 self.drop_next = control_law(self.drop_next, self.count);
             }
         }
-        Popped { packet, dropped }
+        Popped {
+            packet,
+            dropped,
+            is_marked,
+        }
     }
 
     /// A rate that held the queue lately is a good one to start with.
@@ -121,6 +140,10 @@ impl<T> Codel<T> {
         let since = *self.first_above.get_or_insert(now + INTERVAL);
         (Some(packet), now >= since)
     }
+}
+
+fn marks<T: Mark>(packet: &mut Option<Waiting<T>>) -> bool {
+    packet.as_mut().is_some_and(|packet| packet.item.mark())
 }
 
 /// Drops come closer together with the square root of their number.

@@ -13,6 +13,15 @@ use crate::Nanos;
 /// Packets that CoDel and PIE hold at most, as Linux's do unless told otherwise.
 const MANAGED_LIMIT: usize = 1_000;
 
+/// What is done to a newcomer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Take,
+    /// It is taken, and marked.
+    Mark,
+    Drop,
+}
+
 /// What stands in front of a link when a packet arrives, the packet being serialised included.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Backlog {

@@ -1,10 +1,11 @@
 //! PIE (RFC 8033): drops newcomers at random, the more the longer packets wait.
 //!
 //! The queue delay is what stands before the link divided by its rate, which is known here and need not be
-//! estimated (section 4.3). Left out: ECN, and switching PIE off while the queue is short (section 5.3).
+//! estimated (section 4.3). Left out: switching PIE off while the queue is short (section 5.3).
 
-use super::{Backlog, MANAGED_LIMIT};
+use super::{Backlog, MANAGED_LIMIT, Verdict};
 use crate::Nanos;
+use crate::ecn::{Ecn, Mark};
 
 const MS: Nanos = 1_000_000;
 /// `QDELAY_REF`, the delay aimed at.
@@ -16,6 +17,8 @@ const MAX_BURST: Nanos = 150 * MS;
 /// Gains in 1/s: of the delay's distance to the target and of its trend.
 const ALPHA: f64 = 0.125;
 const BETA: f64 = 1.25;
+/// `MARK_ECNTH`, the probability above which even those are dropped that could be marked (section 5.1).
+const MOST_MARKED: f64 = 0.1;
 /// Two packets of mean size are never too many.
 const FEW_BYTES: u64 = 2 * 1_500;
 
@@ -43,10 +46,20 @@ impl Pie {
         }
     }
 
-    /// Whether a newcomer at `now` is let in behind `backlog`.
-    pub(crate) fn admits(&mut self, now: Nanos, backlog: Backlog) -> bool {
+    /// What is done to a newcomer at `now` behind `backlog`.
+    pub(crate) fn judge(&mut self, now: Nanos, backlog: Backlog, ecn: &mut Ecn) -> Verdict {
         self.catch_up(now, now + backlog.wait);
-        backlog.packets < MANAGED_LIMIT && !self.drops_early(backlog)
+        if backlog.packets >= MANAGED_LIMIT {
+            return Verdict::Drop;
+        }
+        if !self.acts_early(backlog) {
+            return Verdict::Take;
+        }
+        if self.drop_probability <= MOST_MARKED && ecn.mark() {
+            Verdict::Mark
+        } else {
+            Verdict::Drop
+        }
     }
 
     /// Makes the updates that were due until `now`; the link has been busy since and is until `busy_until`.
@@ -86,7 +99,7 @@ impl Pie {
     }
 
     /// Section 4.1, with the derandomisation of section 5.4.
-    fn drops_early(&mut self, backlog: Backlog) -> bool {
+    fn acts_early(&mut self, backlog: Backlog) -> bool {
         let is_calm = self.last_delay < TARGET / 2 && self.drop_probability < 0.2;
         if self.burst_allowance > 0 || is_calm || backlog.bytes <= FEW_BYTES {
             return false;

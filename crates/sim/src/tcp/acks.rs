@@ -32,6 +32,8 @@ pub(super) struct Ack {
     pub(super) not_dup: bool,
     /// A retransmission was found lost.
     pub(super) lost_resent: bool,
+    /// It tells of a mark.
+    pub(super) echo_of_mark: bool,
     /// The sender's timer must be set anew.
     pub(super) sets_timer: bool,
     /// The timestamp it echoes, ms.
@@ -78,6 +80,7 @@ impl Socket {
             advances: segment.ack_no > self.acked,
             echo: segment.ts_echo,
             not_dup: segment.len > 0 || segment.fin,
+            echo_of_mark: segment.echo && self.congestion.is_understood,
             ..Ack::default()
         };
         if ack.advances {
@@ -116,7 +119,7 @@ impl Socket {
 
     /// `tcp_ack_is_dubious`.
     fn is_dubious(&self, ack: &Ack) -> bool {
-        !ack.not_dup || ack.data_sacked || ack.duplicate || !self.recovery.is_open()
+        !ack.not_dup || ack.data_sacked || ack.duplicate || ack.echo_of_mark || !self.recovery.is_open()
     }
 
     /// `tcp_check_dsack`.

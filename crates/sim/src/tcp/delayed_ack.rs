@@ -82,6 +82,13 @@ impl DelayedAck {
         self.timeout = Some(MIN_DELAY);
     }
 
+    /// The same for two acknowledgments: the sender's window may be small.
+    pub(super) fn hurry(&mut self) {
+        self.quick = self.quick.max(2);
+        self.is_pingpong = false;
+        self.timeout = Some(MIN_DELAY);
+    }
+
     fn add_quick(&mut self, window: u64) {
         let quick = (window / u64::from(2 * self.peer_mss)).clamp(2, u64::from(QUICK)) as u32;
         self.quick = self.quick.max(quick);

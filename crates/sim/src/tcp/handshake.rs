@@ -102,10 +102,13 @@ impl Socket {
     }
 
     fn out_syn(&mut self, now: Nanos, option: FastOpen, data: u32) {
+        let asks = self.settings.ecn && self.handshake_retransmits == 0;
         self.out.push_back(Segment {
             conn: self.conn,
             up: true,
             syn: true,
+            echo: asks,
+            answer: asks,
             len: data,
             window: super::window::INITIAL_WINDOW,
             ts: now / MS,
@@ -146,6 +149,7 @@ impl Socket {
             FastOpen::Cookie(cookie) => Some(cookie),
             _ => None,
         };
+        self.congestion.is_understood = self.settings.ecn && segment.echo;
         self.establish(now);
         let data_end = 1 + Seq::from(self.fast_open.syn_data);
         self.fast_open.accepted = self.fast_open.syn_data > 0 && self.acked == data_end;
@@ -183,6 +187,7 @@ impl Socket {
         let mut socket = Self::new(syn.conn, false, settings);
         socket.state = State::SynReceived;
         socket.ts_recent = syn.ts;
+        socket.agree(syn);
         socket.peer_window_end = 1 + syn.window;
         socket.max_peer_window = syn.window;
         socket.fast_open.option = answer.grants.map_or(FastOpen::Absent, FastOpen::Cookie);
@@ -211,6 +216,7 @@ impl Socket {
             up: false,
             syn: true,
             ack: true,
+            echo: self.congestion.is_understood,
             ack_no: 1 + Seq::from(self.fast_open.syn_data),
             window: super::window::INITIAL_WINDOW,
             ts: now / MS,

@@ -4,7 +4,7 @@
 //! [`Socket::next_timeout`] says when to look again. Behaviour is Linux 6.18's; every file names the kernel's
 //! functions that it follows.
 //!
-//! Left out: urgent data, ECN, keep-alive probes, zero-window probes (applications here read at once), MTU
+//! Left out: urgent data, keep-alive probes, zero-window probes (applications here read at once), MTU
 //! probing, D-SACK reordering metrics, `TIME_WAIT`.
 
 mod acks;
@@ -12,6 +12,7 @@ mod close;
 mod congestion;
 mod cubic;
 mod delayed_ack;
+mod ecn;
 mod handshake;
 mod output;
 mod rack;
@@ -39,6 +40,7 @@ use crate::cookies::Key;
 use crate::segment::{FastOpen, Segment, Seq};
 use congestion::Window;
 use delayed_ack::DelayedAck;
+use ecn::Congestion;
 use rack::Rack;
 use receive::Reassembly;
 use recovery::Recovery;
@@ -60,6 +62,8 @@ pub(crate) struct Settings {
     pub(crate) algorithm: Algorithm,
     /// Initial window, segments.
     pub(crate) initial_window: u32,
+    /// Whether connections use explicit congestion notification.
+    pub(crate) ecn: bool,
     /// The kernel's tick.
     pub(crate) ticks: Ticks,
     /// What if more data may leave with the SYN: segments beside it.
@@ -107,6 +111,7 @@ pub(crate) struct Socket {
     rtt: Rtt,
     rack: Rack,
     recovery: Recovery,
+    congestion: Congestion,
     /// SYNs or SYN-ACKs sent again.
     handshake_retransmits: u32,
     handshake_sent_at: Nanos,
@@ -169,6 +174,7 @@ impl Socket {
             rtt: Rtt::default(),
             rack: Rack::default(),
             recovery: Recovery::default(),
+            congestion: Congestion::default(),
             handshake_retransmits: 0,
             handshake_sent_at: 0,
             timeouts: 0,

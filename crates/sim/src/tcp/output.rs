@@ -159,6 +159,9 @@ impl Socket {
         if segment.len > 0 {
             self.last_sent_at = now;
             self.delayed_ack.on_data_sent(now);
+            if flight.seq >= self.next {
+                self.make_capable(&mut segment);
+            }
         }
         self.transmit(segment);
     }
@@ -167,6 +170,7 @@ impl Socket {
     pub(super) fn transmit(&mut self, mut segment: Segment) {
         segment.window = self.receive_window.advertise(segment.ack_no);
         segment.sacks = self.reassembly.sacks();
+        segment.echo = self.echoes();
         self.last_ack_sent = segment.ack_no;
         self.timers.delayed_ack = None;
         self.delayed_ack.on_ack_sent();

@@ -98,7 +98,7 @@ impl Socket {
         self.mark_losses(now);
         if self.board.in_flight() != before {
             if !self.recovery.is_recovering() {
-                self.enter_recovery();
+                self.enter_recovery(false);
                 self.reduce_window(
                     &Ack {
                         delivered: 1,

@@ -119,7 +119,9 @@ impl Socket {
         match self.reassembly.take((start, segment.end())) {
             Arrival::InOrder { fills } => {
                 self.fin_received |= segment.fin;
+                self.note_answer(segment);
                 self.on_received(now, segment);
+                self.note_mark(segment);
                 if fills || segment.fin {
                     self.delayed_ack.need_now();
                 }
@@ -128,10 +130,12 @@ impl Socket {
                 if segment.fin {
                     self.fin_ahead = Some(segment.end());
                 }
+                self.note_mark(segment);
                 self.delayed_ack.schedule();
                 self.receive_window.on_gap(&self.reassembly);
             }
             Arrival::Duplicate => {
+                self.note_answer(segment);
                 self.delayed_ack.enter_quick(self.receive_window.advertised());
                 self.delayed_ack.need_now();
             }

@@ -11,12 +11,13 @@ use super::timers::Pending;
 use crate::clock::MS;
 use crate::segment::{Range, Seq};
 
-/// `enum tcp_ca_state`, without explicit congestion notification.
+/// `enum tcp_ca_state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Phase {
     #[default]
     Open,
     Disorder,
+    /// `TCP_CA_CWR`.
     Reduced,
     Recovery,
     Loss,
@@ -99,6 +100,9 @@ impl Recovery {
 impl Socket {
     /// An acknowledgment that hints at loss, or any while there is some: `tcp_fastretrans_alert`.
     pub(super) fn on_dubious_ack(&mut self, now: Nanos, ack: &mut Ack) -> Resume {
+        if ack.echo_of_mark {
+            self.recovery.prior_threshold = None;
+        }
         if self.recovery.phase == Phase::Open {
             self.recovery.first_resent = None;
         } else if self.acked >= self.recovery.high {
@@ -126,7 +130,7 @@ impl Socket {
                     if self.board.lost == 0 {
                         return Resume::Nothing;
                     }
-                    self.enter_recovery();
+                    self.enter_recovery(ack.echo_of_mark);
                 }
                 Resume::Lost
             }
@@ -137,21 +141,24 @@ impl Socket {
                 if !(is_over || ack.lost_resent) {
                     return resume;
                 }
-                self.look_for_loss(resume)
+                self.look_for_loss(ack, resume)
             }
             _ => {
                 self.undo_by_duplicates();
                 self.find_losses(now, ack);
-                self.look_for_loss(Resume::Nothing)
+                self.look_for_loss(ack, Resume::Nothing)
             }
         }
     }
 
     /// Enters recovery when something is lost; opens or stays in disorder when not.
-    fn look_for_loss(&mut self, otherwise: Resume) -> Resume {
+    fn look_for_loss(&mut self, ack: &Ack, otherwise: Resume) -> Resume {
         if self.board.lost > 0 {
-            self.enter_recovery();
+            self.enter_recovery(ack.echo_of_mark);
             return Resume::Lost;
+        }
+        if ack.echo_of_mark {
+            self.reduce_for_mark();
         }
         if self.recovery.phase != Phase::Reduced {
             self.keep_open();
@@ -174,12 +181,12 @@ impl Socket {
     }
 
     /// `tcp_enter_recovery`.
-    pub(super) fn enter_recovery(&mut self) {
+    pub(super) fn enter_recovery(&mut self, for_mark: bool) {
         let was_reducing = self.recovery.is_reducing();
         self.recovery.prior_threshold = None;
         self.mark_undo();
         if !was_reducing {
-            self.recovery.prior_threshold = Some(self.window.threshold());
+            self.recovery.prior_threshold = (!for_mark).then(|| self.window.threshold());
             self.start_reduction();
         }
         self.recovery.phase = Phase::Recovery;

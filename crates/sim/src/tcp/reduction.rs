@@ -16,6 +16,7 @@ impl Socket {
         self.recovery.sent = 0;
         self.window.forget_credit();
         self.window.ssthresh = self.window.threshold_after_loss();
+        self.congestion.answers = true;
     }
 
     /// Proportional rate reduction: `tcp_cwnd_reduction`.

@@ -53,6 +53,7 @@ impl Socket {
         self.recovery.phase = Phase::Loss;
         self.recovery.high = self.next;
         self.recovery.probe = None;
+        self.congestion.answers = true;
         self.recovery.is_frto = is_new || self.timeouts > 1;
     }
 

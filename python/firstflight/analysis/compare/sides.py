@@ -118,7 +118,8 @@ def _setup(folder: Path) -> dict[str, str]:
         "client": plan["client"],
         "engine": plan["engine"],
         "path": f"{plan['topology']}, {_link(plan, 'down')} down, {_link(plan, 'up')} up, "
-        f"queue {plan['queue']}, loss {plan['loss']:g}{_unsteady(plan)}, "
+        f"queue {plan['queue']}{' that marks' if plan.get('ecn') else ''}, "
+        f"loss {plan['loss']:g}{_unsteady(plan)}, "
         f"middlebox {plan.get('middlebox', 'off')}",
         "servers": f"{keep_alive}, {_list(plan['cookies'])} cookies, {plan['scheme']}",
         "TCP": f"initial window {plan.get('initial_window', 10)}, {plan.get('congestion_control', 'cubic')}",

@@ -1,0 +1,65 @@
+"""Explicit congestion notification on both clocks: what a queue marks need not be sent again.
+
+CoDel only: PIE drops what slow start brings although it could mark it (RFC 8033, section 5.1).
+"""
+
+from collections.abc import Mapping
+
+import pytest
+from clocks import Fields, emulate_all, simulate
+from scenario import document
+
+from firstflight.engines.lab import Lab
+
+CLOCKS = ("simulated", "emulated")
+MODES = ("tcp", "tfo")
+PAGE = {
+    "format": "firstflight-profile/1",
+    "name": "long",
+    "resources": [document(body_bytes=1_500_000)],
+}
+"""Three seconds of the link."""
+CLOSE = 3
+"""By how many marks the clocks may differ, of ten."""
+
+Key = tuple[str, str, bool]
+
+
+@pytest.fixture(scope="module")
+def loads(lab: Lab) -> Mapping[Key, Fields]:
+    """By clock, mode, and whether the queue marks."""
+    keys = [(mode, ecn) for mode in MODES for ecn in (False, True)]
+    jobs = [(PAGE, job(*key)) for key in keys]
+    by_clock = ([simulate(*load) for load in jobs], emulate_all(lab, jobs))
+    return {
+        (clock, *key): record
+        for clock, records in zip(CLOCKS, by_clock, strict=True)
+        for key, record in zip(keys, records, strict=True)
+    }
+
+
+def job(mode: str, ecn: bool) -> Fields:
+    """What either clock is asked for."""
+    link = {"rtt_ms": 50, "down_bps": 4_000_000, "up_bps": 4_000_000, "queue": "codel", "ecn": ecn}
+    return {"path": {"topology": "access", **link}, "mode": mode, "cookies": "warm", "keep_alive": True}
+
+
+@pytest.mark.parametrize("clock", CLOCKS)
+@pytest.mark.parametrize("mode", MODES)
+def test_a_queue_that_marks_drops_nothing_and_nothing_is_sent_again(
+    clock: str, mode: str, loads: Mapping[Key, Fields]
+) -> None:
+    dropping, marking = (loads[clock, mode, ecn] for ecn in (False, True))
+    for record in (dropping, marking):
+        assert (record["status"], record["proof"]["ok"]) == ("ok", True), record["error"]
+    assert dropping["relay"]["marked"] == marking["relay"]["dropped"] == 0
+    assert min(dropping["relay"]["dropped"], marking["relay"]["marked"]) > 0
+    assert dropping["retransmits"] >= dropping["relay"]["dropped"]
+    assert marking["retransmits"] == 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_both_clocks_come_down_for_marks_alike(mode: str, loads: Mapping[Key, Fields]) -> None:
+    simulated, emulated = (loads[clock, mode, True] for clock in CLOCKS)
+    assert simulated["plt_ms"] == pytest.approx(emulated["plt_ms"], rel=0.1)
+    assert simulated["relay"]["marked"] == pytest.approx(emulated["relay"]["marked"], abs=CLOSE)
