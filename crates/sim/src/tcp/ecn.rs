@@ -12,6 +12,7 @@ use crate::segment::Segment;
 
 /// What both directions of a connection have agreed on, and still have to say.
 #[derive(Debug, Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "the kernel's TCP_ECN_ bits")]
 pub(super) struct Congestion {
     /// Both ends understand it.
     pub(super) is_understood: bool,
