@@ -62,7 +62,7 @@ def main() -> int:
 
 def measure(flags: Sequence[str], seconds: float) -> list[str]:
     """A row's cells."""
-    path = [f"--rtt={RTT_MS:g}", f"--down={RATE_MBPS}mbit", "--up=unlimited", *flags]
+    path = ["--mode=tcp", f"--rtt={RTT_MS:g}", f"--down={RATE_MBPS}mbit", "--up=unlimited", *flags]
     inside = [sys.executable, __file__, "--inside", f"--seconds={seconds:g}"]
     with tempfile.TemporaryDirectory() as folder:
         record = Path(folder) / "record.json"
