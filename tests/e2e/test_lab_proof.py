@@ -82,7 +82,8 @@ def test_ledger_sockets_and_counters_give_the_same_number(loads: Loads) -> None:
         proof, count = record["proof"], len(record["connections"])
         accepted = count if mode == "tfo" else 0
         offers = {"offered": accepted, "accepted": accepted}
-        assert proof["ledger"] == {"connections": count, **offers, "interfered": 0}
+        asked = {"asked": 0, "given": 0}
+        assert proof["ledger"] == {"connections": count, **asked, **offers, "interfered": 0}
         assert proof["tcp_info"] == {"syn_data": accepted}
         assert (proof["counters"]["active"], proof["counters"]["passive"]) == (accepted, accepted)
         assert (proof["counters"]["active_fail"], proof["counters"]["passive_fail"]) == (0, 0)
