@@ -41,6 +41,9 @@ def plans(draw: st.DrawFn) -> Plan:
     down = draw(some(rates))
     client = draw(st.sampled_from(["loader", "chromium"]))
     mode = draw(some(st.sampled_from(["tcp", "tfo"])))
+    middlebox = draw(middleboxes) if "tfo" in mode else None
+    has_option = states.filter(lambda state: state != "cookieless")
+    staged = has_option if middlebox and middlebox.habit.endswith("-option") else states
     return Plan(
         pages=draw(some(names)),
         rtt=draw(some(st.floats(0.01, 10_000).map(lambda rtt_ms: round(rtt_ms, 6)))),
@@ -54,7 +57,7 @@ def plans(draw: st.DrawFn) -> Plan:
         duplicate=draw(st.floats(0, 1)),
         queue=(queue := draw(queues)),
         ecn=draw(st.booleans()) if queue.is_managed else False,
-        middlebox=draw(middleboxes) if "tfo" in mode else None,
+        middlebox=middlebox,
         mode=mode,
         client=client,
         browser=draw(st.sampled_from(["", "/opt/browser"])),
@@ -65,7 +68,7 @@ def plans(draw: st.DrawFn) -> Plan:
         congestion_control=draw(st.sampled_from(["cubic", "reno"])),
         processing=draw(st.floats(0, 10)) if client == "loader" else 1.0,
         keep_alive=draw(st.booleans()),
-        cookies=draw(some(states if "tfo" in mode else st.sampled_from(["warm", "cold"]))),
+        cookies=draw(some(staged if "tfo" in mode else st.sampled_from(["warm", "cold"]))),
         repeats=draw(st.integers(1, 1000)),
         jobs=draw(st.just("auto") | st.integers(1, 64)),
         seed=draw(st.integers(0, 2**53)),
