@@ -12,6 +12,8 @@ SERVERS = 2
 CONNECTIONS = 12
 LOADS = 4
 RTT_MS = 50.0
+ROOM_MS = RTT_MS / 2
+"""Twelve connections take their time on a busy machine; a round trip too many still shows."""
 DEVIATIONS = 4
 
 PAGE = {"format": "firstflight-profile/1", "name": "pool", "resources": chain(CONNECTIONS)}
@@ -33,7 +35,7 @@ def test_each_connection_to_another_server_than_the_last_cookie_s_pays_a_round_t
         ledger = record["proof"]["ledger"]
         assert (ledger["offered"], ledger["given"]) == (CONNECTIONS, CONNECTIONS - ledger["accepted"])
         earliest, latest = Time(CONNECTIONS + ledger["given"]).bounds_ms(RTT_MS)
-        assert earliest <= record["plt_ms"] <= latest
+        assert earliest <= record["plt_ms"] <= latest + ROOM_MS
     share = sum(record["tfo_accepted"] for record in records) / (LOADS * CONNECTIONS)
     deviation = sqrt((1 - 1 / SERVERS) / SERVERS / (LOADS * CONNECTIONS))
     assert abs(share - 1 / SERVERS) < DEVIATIONS * deviation
