@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 RTT_MS = 100.0
@@ -108,8 +109,10 @@ def probe(seconds: float) -> list[float]:
 
 
 def _listen(sock: socket.socket, rtts_ms: list[float]) -> None:
-    while datagram := sock.recv(64):
-        rtts_ms.append((time.monotonic_ns() - int.from_bytes(datagram, "big")) / 1e6)
+    # The last probe's answer may come when the socket is closed.
+    with suppress(OSError):
+        while datagram := sock.recv(64):
+            rtts_ms.append((time.monotonic_ns() - int.from_bytes(datagram, "big")) / 1e6)
 
 
 def _read(received: list[int], number: int) -> None:
