@@ -68,10 +68,7 @@ def parse_rtt(value: object) -> float:
 def parse_loss(value: object) -> float:
     """The share of packets lost."""
     hint = "write the share of packets lost, 0 to 0.5"
-    loss = parse_number(value, "a share of packets", hint)
-    if not 0 <= loss <= 0.5:
-        raise BadValueError(f"{quoted(value)} is out of range", hint)
-    return loss
+    return _between(0, 0.5, value, "a share of packets", hint)
 
 
 def parse_burst(value: object) -> float | str:
@@ -79,10 +76,7 @@ def parse_burst(value: object) -> float | str:
     if value == "off":
         return "off"
     hint = "write a mean number of packets, 1 to 1000, or off"
-    packets = parse_number(value, "a number of packets", hint)
-    if not 1 <= packets <= 1000:
-        raise BadValueError(f"{quoted(value)} is out of range", hint)
-    return packets
+    return _between(1, 1000, value, "a number of packets", hint)
 
 
 def write_burst(packets: float | str) -> float | int | str:
@@ -102,19 +96,13 @@ def parse_loss_in_burst(value: object) -> float:
 def parse_jitter(value: object) -> float:
     """The longest additional delay, ms."""
     hint = "write ms from 0 to 1000, such as 10"
-    jitter_ms = parse_number(value, "a time in ms", hint)
-    if not 0 <= jitter_ms <= 1000:
-        raise BadValueError(f"{quoted(value)} is out of range", hint)
-    return jitter_ms
+    return _between(0, 1000, value, "a time in ms", hint)
 
 
 def parse_duplicate(value: object) -> float:
     """The share of packets that arrive twice."""
     hint = "write a share of packets from 0 to 1, such as 0.01 for 1 %"
-    share = parse_number(value, "a share of packets", hint)
-    if not 0 <= share <= 1:
-        raise BadValueError(f"{quoted(value)} is out of range", hint)
-    return share
+    return _between(0, 1, value, "a share of packets", hint)
 
 
 def parse_width(value: object) -> float | str:
@@ -140,10 +128,7 @@ def write_width(width: float | str) -> str:
 def parse_processing(value: object) -> float:
     """A factor on processing times."""
     hint = "write a factor, 0 to 10, such as 2 for half as fast"
-    factor = parse_number(value, "a factor", hint)
-    if not 0 <= factor <= 10:
-        raise BadValueError(f"{quoted(value)} is out of range", hint)
-    return factor
+    return _between(0, 10, value, "a factor", hint)
 
 
 def parse_jobs(value: object) -> int | str:
@@ -194,3 +179,10 @@ def _page(value: object) -> str:
     raise BadValueError(
         f"{quoted(value)} is not a page", "name an embedded page, an archive, a mirror or a profile"
     )
+
+
+def _between(low: float, high: float, value: object, kind: str, hint: str) -> float:
+    number = parse_number(value, kind, hint)
+    if not low <= number <= high:
+        raise BadValueError(f"{quoted(value)} is out of range", hint)
+    return number
