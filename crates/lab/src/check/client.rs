@@ -72,6 +72,16 @@ pub(super) struct Answer {
     pub(super) fin: bool,
 }
 
+impl Answer {
+    /// None of the data is taken, and `cookie` is the new one.
+    pub(super) fn refusing(cookie: &[u8]) -> Self {
+        Self {
+            options: granted(cookie),
+            ..Self::default()
+        }
+    }
+}
+
 impl ClientStage {
     /// Sets up this network namespace. Fast Open is as the kernel has it by default.
     pub(super) fn build() -> Result<Self, LabError> {

@@ -4,15 +4,11 @@ use std::net::SocketAddrV4;
 
 use etherparse::{IpNumber, Ipv4Header, TcpHeader};
 
-use crate::relay::TcpFlags;
+use crate::relay::{
+    self, EXPERIMENT_FAST_OPEN, OPTION_END, OPTION_EXPERIMENT, OPTION_FAST_OPEN, OPTION_NOTHING, TcpFlags,
+};
 
-/// Fast Open's option, and the experimental one that Linux shares with it (`TCPOPT_FASTOPEN_MAGIC`).
-const FAST_OPEN: u8 = 34;
-const EXPERIMENT: [u8; 2] = [0xf9, 0x89];
-const EXPERIMENTAL: u8 = 254;
 const MAXIMUM_SEGMENT_SIZE: u8 = 2;
-const NOTHING: u8 = 1;
-const END: u8 = 0;
 
 const TTL: u8 = 64;
 const WINDOW: u16 = u16::MAX;
@@ -84,20 +80,21 @@ impl Packet {
 
     /// The cookie in its Fast Open option, `Some` of an empty one where one is asked for.
     pub(super) fn cookie(&self) -> Option<&[u8]> {
-        self.option(FAST_OPEN)
+        self.option(OPTION_FAST_OPEN)
     }
 
     /// The same of the experimental option.
     pub(super) fn experimental_cookie(&self) -> Option<&[u8]> {
-        self.option(EXPERIMENTAL)?.strip_prefix(&EXPERIMENT)
+        self.option(OPTION_EXPERIMENT)?
+            .strip_prefix(&EXPERIMENT_FAST_OPEN)
     }
 
     fn option(&self, wanted: u8) -> Option<&[u8]> {
         let mut rest = self.options.as_slice();
         loop {
             match *rest {
-                [NOTHING, ref others @ ..] => rest = others,
-                [END, ..] | [] | [_] => return None,
+                [OPTION_NOTHING, ref others @ ..] => rest = others,
+                [OPTION_END, ..] | [] | [_] => return None,
                 [kind, length, ..] => {
                     let end = usize::from(length.max(2)).min(rest.len());
                     if kind == wanted {
@@ -111,11 +108,7 @@ impl Packet {
 
     /// Reads an IPv4 packet; `None` if it carries no TCP.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
-        let (ip, rest) = Ipv4Header::from_slice(bytes).ok()?;
-        if ip.protocol != IpNumber::TCP {
-            return None;
-        }
-        let (tcp, payload) = TcpHeader::from_slice(rest).ok()?;
+        let (ip, tcp, payload) = relay::parse(bytes)?;
         Some(Self {
             source: SocketAddrV4::new(ip.source.into(), tcp.source_port),
             destination: SocketAddrV4::new(ip.destination.into(), tcp.destination_port),
@@ -140,15 +133,12 @@ impl Packet {
         (tcp.syn, tcp.ack, tcp.fin, tcp.rst) = (syn, ack, fin, rst);
         tcp.psh = !self.payload.is_empty();
         let mut options = self.options.clone();
-        options.resize(options.len().next_multiple_of(4), NOTHING);
+        options.resize(options.len().next_multiple_of(4), OPTION_NOTHING);
         tcp.set_options_raw(&options).ok()?;
-        let length = (tcp.header_len() + self.payload.len()) as u16;
         let (source, destination) = (self.source.ip().octets(), self.destination.ip().octets());
-        let mut ip = Ipv4Header::new(length, TTL, IpNumber::TCP, source, destination).ok()?;
+        let mut ip = Ipv4Header::new(0, TTL, IpNumber::TCP, source, destination).ok()?;
         ip.dont_fragment = true;
-        ip.header_checksum = ip.calc_header_checksum();
-        tcp.checksum = tcp.calc_checksum_ipv4(&ip, &self.payload).ok()?;
-        Some([&ip.to_bytes()[..], &tcp.to_bytes()[..], &self.payload].concat())
+        relay::assemble(ip, tcp, &self.payload)
     }
 
     /// What it is, in words.
@@ -171,12 +161,17 @@ impl Packet {
 
 /// Fast Open's option with a cookie; an empty one asks for one.
 pub(super) fn fast_open(cookie: &[u8]) -> Vec<u8> {
-    [&[FAST_OPEN, cookie.len() as u8 + 2], cookie].concat()
+    [&[OPTION_FAST_OPEN, cookie.len() as u8 + 2], cookie].concat()
 }
 
 /// The same as the experimental option.
 pub(super) fn experimental_fast_open(cookie: &[u8]) -> Vec<u8> {
-    [&[EXPERIMENTAL, cookie.len() as u8 + 4], &EXPERIMENT[..], cookie].concat()
+    [
+        &[OPTION_EXPERIMENT, cookie.len() as u8 + 4],
+        &EXPERIMENT_FAST_OPEN[..],
+        cookie,
+    ]
+    .concat()
 }
 
 /// The option that announces a maximum segment size.
@@ -199,7 +194,7 @@ mod tests {
     fn what_is_written_is_read_again() {
         for options in [
             vec![],
-            [mss(1_460), fast_open(&[1; 8]), vec![NOTHING; 2]].concat(),
+            [mss(1_460), fast_open(&[1; 8]), vec![OPTION_NOTHING; 2]].concat(),
         ] {
             let packet = syn(&options);
             assert_eq!(Packet::parse(&packet.bytes().unwrap()), Some(packet));

@@ -11,6 +11,7 @@ use nix::sys::signal::kill;
 use nix::unistd::{Pid, geteuid};
 use serde::Deserialize;
 
+use crate::error::last_words;
 use crate::{LabError, scheduling};
 
 /// How long a server may take until it listens.
@@ -112,9 +113,7 @@ impl Running {
     /// The last of what it said, to be put behind a message.
     pub(super) fn said(&self) -> String {
         let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = &words[words.len().saturating_sub(LAST_WORDS)..];
-        let text = String::from_utf8_lossy(last);
-        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = last_words(&words, LAST_WORDS);
         if line.is_empty() {
             line
         } else {

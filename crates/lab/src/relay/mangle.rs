@@ -5,10 +5,8 @@ use std::net::Ipv4Addr;
 use etherparse::{IpEcn, IpNumber, Ipv4Header, TcpHeader};
 use firstflight_path::{Action, Ecn};
 
-use super::packet::{EXPERIMENT_FAST_OPEN, OPTION_EXPERIMENT, OPTION_FAST_OPEN};
+use super::packet::{EXPERIMENT_FAST_OPEN, OPTION_END, OPTION_EXPERIMENT, OPTION_FAST_OPEN, OPTION_NOTHING};
 
-const OPTION_END: u8 = 0;
-const OPTION_NOTHING: u8 = 1;
 /// The byte of an IPv4 header with the two bits of RFC 3168, and CE.
 const TRAFFIC_CLASS: usize = 1;
 const CONGESTION: u8 = 3;
@@ -73,7 +71,8 @@ pub(super) fn mark(packet: &mut [u8]) {
     packet[..length].copy_from_slice(&header.to_bytes());
 }
 
-fn parse(packet: &[u8]) -> Option<(Ipv4Header, TcpHeader, &[u8])> {
+/// Headers and data of a TCP packet; `None` for anything else.
+pub(crate) fn parse(packet: &[u8]) -> Option<(Ipv4Header, TcpHeader, &[u8])> {
     let (ip, rest) = Ipv4Header::from_slice(packet).ok()?;
     if ip.protocol != IpNumber::TCP {
         return None;
@@ -82,7 +81,8 @@ fn parse(packet: &[u8]) -> Option<(Ipv4Header, TcpHeader, &[u8])> {
     Some((ip, tcp, payload))
 }
 
-fn assemble(mut ip: Ipv4Header, mut tcp: TcpHeader, payload: &[u8]) -> Option<Vec<u8>> {
+/// The packet of them, with its length and its checksums; `None` if it would be too long.
+pub(crate) fn assemble(mut ip: Ipv4Header, mut tcp: TcpHeader, payload: &[u8]) -> Option<Vec<u8>> {
     ip.set_payload_len(tcp.header_len() + payload.len()).ok()?;
     ip.header_checksum = ip.calc_header_checksum();
     tcp.checksum = tcp.calc_checksum_ipv4(&ip, payload).ok()?;

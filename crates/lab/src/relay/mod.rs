@@ -18,5 +18,8 @@ pub use lateness::{Lateness, LatenessSummary};
 pub use packet::Segment;
 pub use run::{Keep, Relay, RelayReport, Wire};
 
+pub(crate) use mangle::{assemble, parse};
 pub(crate) use pace::{Pace, Rest};
-pub(crate) use packet::{OPTION_FAST_OPEN, cookie};
+pub(crate) use packet::{
+    EXPERIMENT_FAST_OPEN, OPTION_END, OPTION_EXPERIMENT, OPTION_FAST_OPEN, OPTION_NOTHING, cookie,
+};

@@ -7,9 +7,12 @@ use firstflight_path::TcpFlags;
 
 /// TCP Fast Open option kind (RFC 7413, section 4.1.1).
 pub(crate) const OPTION_FAST_OPEN: u8 = 34;
+/// What ends options and what fills them up (RFC 9293, section 3.2).
+pub(crate) const OPTION_END: u8 = 0;
+pub(crate) const OPTION_NOTHING: u8 = 1;
 /// The experimental option and the number in it by which Linux knows Fast Open there (`TCPOPT_FASTOPEN_MAGIC`).
-pub(super) const OPTION_EXPERIMENT: u8 = 254;
-pub(super) const EXPERIMENT_FAST_OPEN: [u8; 2] = [0xf9, 0x89];
+pub(crate) const OPTION_EXPERIMENT: u8 = 254;
+pub(crate) const EXPERIMENT_FAST_OPEN: [u8; 2] = [0xf9, 0x89];
 
 /// Source and destination of an IPv4 packet; `None` for anything else.
 pub(super) fn endpoints(packet: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr)> {
@@ -73,8 +76,8 @@ impl Segment {
 pub(crate) fn cookie(mut options: &[u8]) -> Option<&[u8]> {
     loop {
         match *options {
-            [1, ref rest @ ..] => options = rest,
-            [0, ..] | [] | [_] => return None,
+            [OPTION_NOTHING, ref rest @ ..] => options = rest,
+            [OPTION_END, ..] | [] | [_] => return None,
             [OPTION_FAST_OPEN, length, ..] => return options.get(2..usize::from(length)),
             [OPTION_EXPERIMENT, length, a, b, ..] if [a, b] == EXPERIMENT_FAST_OPEN => {
                 return options.get(4..usize::from(length));

@@ -6,11 +6,10 @@ use etherparse::PacketBuilder;
 
 use crate::LabError;
 use crate::net::VNET_HEADER_BYTES;
-use crate::relay::OPTION_FAST_OPEN;
+use crate::relay::{OPTION_FAST_OPEN, OPTION_NOTHING};
 
 const TTL: u8 = 64;
 const WINDOW: u16 = 64_240;
-const NOTHING: u8 = 1;
 /// A segment size of 1,460 bytes, selective acknowledgments, a window scale of 7.
 const USUAL_OPTIONS: [u8; 9] = [2, 4, 5, 180, 4, 2, 3, 3, 7];
 
@@ -63,7 +62,7 @@ fn options(fast_open: Option<&[u8]>) -> Vec<u8> {
         options.extend([OPTION_FAST_OPEN, cookie.len() as u8 + 2]);
         options.extend(cookie);
     }
-    options.resize(options.len().next_multiple_of(4), NOTHING);
+    options.resize(options.len().next_multiple_of(4), OPTION_NOTHING);
     options
 }
 

@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use super::kernel::Kernel;
 use super::meter::Tasks;
+use crate::error::last_words;
 use crate::net::{self, AddressPlan, Offload, Side, Transport, Tun};
 use crate::origin::{Answers, Bodies, Headers, Log, Served, Servers, ServersConfig, Waiting};
 use crate::{LabError, scheduling};
@@ -106,12 +107,11 @@ impl Server {
 /// What a program has said last, to be put behind a message.
 pub(super) fn said() -> String {
     let text = fs::read(Path::new(FOLDER).join(SAID)).unwrap_or_default();
-    let end = String::from_utf8_lossy(&text[text.len().saturating_sub(QUOTED)..]).into_owned();
-    let words: Vec<_> = end.split_whitespace().collect();
+    let words = last_words(&text, QUOTED);
     if words.is_empty() {
         String::new()
     } else {
-        format!(" and said: {}", words.join(" "))
+        format!(" and said: {words}")
     }
 }
 

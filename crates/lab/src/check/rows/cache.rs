@@ -105,11 +105,7 @@ fn address(stage: &mut ClientStage) -> Result<Finding, Stop> {
 fn newest(stage: &mut ClientStage) -> Result<Finding, Stop> {
     stage.warm(SERVER)?;
     let call = stage.call(SERVER, REQUEST)?;
-    let refused = Answer {
-        options: granted(&NEW_COOKIE),
-        ..Answer::default()
-    };
-    let answered = stage.answer(&call.syn, &refused)?;
+    let answered = stage.answer(&call.syn, &Answer::refusing(&NEW_COOKIE))?;
     stage.data_of(&call);
     stage.reset(call, &answered)?;
     let call = stage.call(SERVER, REQUEST)?;

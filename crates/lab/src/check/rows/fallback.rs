@@ -2,9 +2,7 @@
 
 use std::io::Read;
 
-use crate::check::client::{
-    Again, Answer, COOKIE, ClientStage, NEW_COOKIE, REQUEST, SERVER, Unreachable, granted,
-};
+use crate::check::client::{Again, Answer, COOKIE, ClientStage, NEW_COOKIE, REQUEST, SERVER, Unreachable};
 use crate::check::row::{Finding, Level, Row, Stop, Trial, yes};
 use crate::check::rows::request::option_of;
 use crate::check::wire::SILENCE;
@@ -193,11 +191,7 @@ fn accepted(stage: &mut ClientStage) -> Result<Finding, Stop> {
 fn resend(stage: &mut ClientStage) -> Result<Finding, Stop> {
     stage.warm(SERVER)?;
     let call = stage.call(SERVER, REQUEST)?;
-    let refused = Answer {
-        options: granted(&NEW_COOKIE),
-        ..Answer::default()
-    };
-    let answered = stage.answer(&call.syn, &refused)?;
+    let answered = stage.answer(&call.syn, &Answer::refusing(&NEW_COOKIE))?;
     let first = stage.first_of(&call)?;
     let info = call.info()?;
     let whole = first.acknowledgment == answered.end() && first.payload == REQUEST;
