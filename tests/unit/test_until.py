@@ -1,15 +1,19 @@
 """`--until`: cells are repeated in whole blocks until their interval is narrow, or a cap is reached."""
 
+import json
 import random
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from engine_double import EngineDouble, pages
+from hypothesis import given
+from hypothesis import strategies as st
 
 from firstflight.analysis import statistics, summarize
 from firstflight.cli import main
 from firstflight.engines.task import PlannedLoad
+from firstflight.errors import UsageError
 from firstflight.experiment.folder import stored_plan
 from firstflight.experiment.plan import FIRST_LOOK, Plan
 from firstflight.experiment.run import Outcome, run_experiment
@@ -141,6 +145,53 @@ def test_the_rounds_of_a_smaller_cap_are_the_first_of_a_larger_one() -> None:
     assert [[load.load_id for load in block.loads] for block in few] == [
         [load.load_id for load in block.loads] for block in many[: len(few)]
     ]
+
+
+@pytest.mark.parametrize(("cap", "larger"), [(11, 13), (13, 30), (15, 29)])
+def test_a_run_that_goes_on_to_a_larger_cap_makes_each_load_once_and_where_it_is_planned(
+    cap: int, larger: int, tmp_path: Path
+) -> None:
+    spread = {"amazon": 0.3, "wikipedia": 0.3}
+    run(tmp_path / "on", noisy(spread), PLAN.model_copy(update={"most_repeats": cap}))
+    engine = noisy(spread)
+    final = PLAN.model_copy(update={"most_repeats": larger})
+    run(tmp_path / "on", engine, final, resume=True)
+    run(tmp_path / "whole", noisy(spread), final)
+    lines = list(Journal(tmp_path / "on" / "journal.jsonl"))
+    assert len({record["load"]["load_id"] for record in lines}) == len(lines)
+    planned = {load.load_id: load for block in Schedule(final, NAMES) for load in block.loads}
+    assert {
+        (record["load"]["load_id"], record["load"]["order"], record["load"]["block"]) for record in lines
+    } == {(load.load_id, load.order, load.block) for load in planned.values()}
+    assert repeats(tmp_path / "on") == repeats(tmp_path / "whole")
+
+
+def test_a_load_that_stands_elsewhere_in_the_plan_is_refused(tmp_path: Path) -> None:
+    run(tmp_path, noisy({"amazon": 0.001, "wikipedia": 0.001}))
+    journal = tmp_path / "journal.jsonl"
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    first, other = (
+        next(
+            line["load"] for line in lines if (line["load"]["page"], line["load"]["mode"]) == ("amazon", mode)
+        )
+        for mode in ("tcp", "tfo")
+    )
+    first["load_id"], other["load_id"] = other["load_id"], first["load_id"]
+    journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(UsageError, match=f"{first['load_id']} at place {first['order']}") as refused:
+        run(tmp_path, noisy({"amazon": 0.001, "wikipedia": 0.001}), resume=True)
+    assert refused.value.hint
+
+
+@given(st.integers(FIRST_LOOK, 120), st.integers(0, 120), st.integers(1, 3))
+def test_block_numbers_do_not_depend_on_the_cap(cap: int, more: int, rtts: int) -> None:
+    plan = resolve({"rtt": ",".join(str(50 * n) for n in range(1, rtts + 1)), "until": "2%"})
+    few, many = (
+        Schedule(plan.model_copy(update={"most_repeats": most}), NAMES[:1]) for most in (cap, cap + more)
+    )
+    assert len(few) <= cap * rtts
+    assert list(few) == many[: len(few)]
+    assert few.rounds == many.rounds[: len(few.rounds)]
 
 
 @pytest.mark.parametrize(

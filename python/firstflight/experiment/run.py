@@ -81,7 +81,7 @@ def run_experiment(
                         calibrated = True
                     watch.starting(due.loads, min(book.tally.settled, due.loads), due.wide)
                     crew.make(book.left(due.blocks), pages, book)
-                _warn_of_wide(rounds, plan, watch)
+                _warn_of_wide(rounds, planned.most_repeats, plan, watch)
         except Interrupted as interrupted:
             stopped_by = interrupted.signal
         return book.tally.outcome(stopped_by, rounds.loads)
@@ -93,14 +93,14 @@ def _calibrate(plan: Plan, crew: Crew, watch: Watch) -> list[Calibration]:
     return crew.calibrate(paths, watch)
 
 
-def _warn_of_wide(rounds: Rounds, plan: Plan, watch: Watch) -> None:
+def _warn_of_wide(rounds: Rounds, repeats: int, plan: Plan, watch: Watch) -> None:
     wide = rounds.too_wide()
     if wide:
         cells = ", ".join(f"{name} ({_width(width)})" for name, width in list(wide.items())[:3])
         more = f" and {len(wide) - 3} more" if len(wide) > 3 else ""
         wanted = write_width(plan.until)
         watch.warn(
-            f"after {plan.most_repeats} repeats intervals are wider than {wanted}: {cells}{more}",
+            f"after {repeats} repeats intervals are wider than {wanted}: {cells}{more}",
             "the report says what makes it noisy; to go on: --resume and a larger --most-repeats",
         )
 
@@ -113,5 +113,5 @@ def _book(plan: Plan, planned: Schedule, folder: Path, watch: Watch) -> Book:
     journal = Journal(folder / JOURNAL)
     tally = Tally(planned)
     for record in journal:
-        tally.note(record)
+        tally.recall(record)
     return Book(journal, tally, watch, planned, plan.keep)

@@ -5,7 +5,8 @@ work on the machine) meets every mode alike. Inside blocks the order is balanced
 repeats as there are modes, every mode stands in every place once.
 
 With `until` the blocks come in rounds, each shuffled for itself: `FIRST_LOOK` repeats of every cell, then a
-quarter more at a time, up to `most_repeats`. Whoever runs them leaves out cells that need no more.
+quarter more at a time. No round is cut short: the last one is the last whole round within `most_repeats`,
+so that a block has the same number under every cap. Cells that need no more are left out of later rounds.
 
 Nothing drifts on a virtual clock: simulated blocks are not shuffled, so that those of a page, which needs to
 be opened for them, stand together.
@@ -90,6 +91,11 @@ class Schedule(Sequence[Block]):
         return len(self.pages) * len(self._settings)
 
     @property
+    def most_repeats(self) -> int:
+        """Repeats of a cell when every round is made: with `until`, `most_repeats` down to a whole round."""
+        return self._repeats
+
+    @property
     def rounds(self) -> list[range]:
         """The numbers of the blocks of each round; all of them in one without `until`."""
         return [range(turn.start * self.pairs, turn.stop * self.pairs) for turn in self._turns]
@@ -109,9 +115,11 @@ class Schedule(Sequence[Block]):
         """The number of the cell of a load, below `cells`."""
         return self.pair(order // self.modes) * self.modes + self._plan.mode.index(mode)
 
-    def page(self, order: int) -> str:
-        """The page of the load at that place in the order."""
-        return self.pages[self.pair(order // self.modes) // len(self._settings)]
+    def load_id(self, order: int) -> str:
+        """The name of the load at that place in the order; `IndexError` where nothing is planned there."""
+        number, place = divmod(range(self.loads)[order], self.modes)
+        unit = self._unit(self._units[number])
+        return _load_id(self._plan, unit, unit.modes[place])
 
     def _shuffled(self, turn: range) -> "array[int]":
         units = array("L", (pair * self._repeats + repeat for pair in range(self.pairs) for repeat in turn))
@@ -143,10 +151,17 @@ def _turns(plan: Plan) -> list[range]:
     if plan.until == "off":
         return [range(plan.repeats)]
     turns = [range(max(plan.repeats, FIRST_LOOK))]
-    while (made := turns[-1].stop) < plan.most_repeats:
+    while True:
+        made = turns[-1].stop
         more = len(plan.mode) * max(1, made // (4 * len(plan.mode)))
-        turns.append(range(made, min(made + more, plan.most_repeats)))
-    return turns
+        if made + more > plan.most_repeats:
+            return turns
+        turns.append(range(made, made + more))
+
+
+def _load_id(plan: Plan, unit: "_Unit", mode: str) -> str:
+    cookies = unit.cookies if len(plan.cookies) > 1 else ""
+    return load_id(unit.page, unit.path, mode, unit.repeat, cookies)
 
 
 class _Unit(NamedTuple):
@@ -178,9 +193,7 @@ def _balanced_orders(modes: Sequence[str], dice: random.Random) -> Iterator[tupl
 def _planned(plan: Plan, unit: _Unit, block: int, place: int) -> PlannedLoad:
     mode = unit.modes[place]
     return PlannedLoad(
-        load_id=load_id(
-            unit.page, unit.path, mode, unit.repeat, unit.cookies if len(plan.cookies) > 1 else ""
-        ),
+        load_id=_load_id(plan, unit, mode),
         block=block,
         order=block * len(unit.modes) + place,
         repeat=unit.repeat,

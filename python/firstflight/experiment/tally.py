@@ -45,15 +45,27 @@ class Tally:
         self._ok_in = array("L", bytes(8 * schedule.cells))
         self._plt_ms = array("d", bytes(8 * schedule.loads))
 
-    def note(self, record: LoadRecord) -> None:
-        """Counts a record; a later one of the same load replaces it.
+    def recall(self, record: LoadRecord) -> None:
+        """Counts a record of an earlier run.
 
         Raises:
-            UsageError: The schedule has no such load.
+            UsageError: The schedule has another load at that place, or none.
         """
+        load_id, order = record["load"]["load_id"], record["load"]["order"]
+        planned = self._schedule.load_id(order) if 0 <= order < self._schedule.loads else "no load"
+        if planned != load_id:
+            raise UsageError(
+                f"resume: the journal has the load {load_id} at place {order}, where this plan has {planned}",
+                "the plan or its pages were changed, or another version of firstflight laid the loads out: "
+                "bring the old ones back, or name another folder with --out",
+            )
+        self.note(record)
+
+    def note(self, record: LoadRecord) -> None:
+        """Counts a record of a planned load; a later one of the same load replaces it."""
         load = record["load"]
         order, ok = load["order"], load["status"] == "ok"
-        cell = self._cell(load["load_id"], order, load["page"], load["mode"])
+        cell = self._schedule.cell(order, load["mode"])
         self._made_in[cell] += not self._attempts[order]
         self._ok_in[cell] += ok - self._ok[order]
         self._attempts[order] = min(255, attempt_of(record))
@@ -92,12 +104,4 @@ class Tally:
             unproved=sum(self._unproved),
             empty_cells=sum(made > 0 and not ok for made, ok in zip(self._made_in, self._ok_in, strict=True)),
             signal=signal,
-        )
-
-    def _cell(self, load_id: str, order: int, page: str, mode: str) -> int:
-        if 0 <= order < self._schedule.loads and self._schedule.page(order) == page:
-            return self._schedule.cell(order, mode)
-        raise UsageError(
-            f"resume: the journal has a load that this plan does not have: {load_id}",
-            "name another folder with --out, or bring the old pages back",
         )
