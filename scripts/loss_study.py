@@ -70,7 +70,7 @@ def read(folder: Path) -> list[Cell]:
     """The cells of a results folder."""
     plan = stored_plan(folder)
     servers = "keep-alive" if plan and plan.keep_alive else "a connection per request"
-    return [Cell(servers, pair) for pair in cell_pairs(list(Journal(journal_path(folder))))]
+    return [Cell(servers, pair) for pair in cell_pairs(Journal(journal_path(folder)))]
 
 
 def table(cells: list[Cell]) -> Iterator[str]:

@@ -86,7 +86,7 @@ def main() -> int:
 
 def read(folder: Path) -> list[Cell]:
     """The cells of a results folder."""
-    pairs = cell_pairs(list(Journal(journal_path(folder))))
+    pairs = cell_pairs(Journal(journal_path(folder)))
     return [Cell(pair, f"{pair.key.client}, {pair.key.engine}d") for pair in pairs]
 
 

@@ -22,7 +22,7 @@ from firstflight.experiment.equipment import Equipment, crew_for
 from firstflight.experiment.folder import default_folder
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.run import run_experiment
-from firstflight.experiment.schedule import load_id
+from firstflight.experiment.schedule import factors, load_id
 from firstflight.experiment.sources import PlanFile, read_plan_file, resolve
 from firstflight.experiment.watch import Watch
 from firstflight.pages import LoadedPage, open_pages, under
@@ -285,15 +285,9 @@ def _load(engine: EngineName, page: LoadedPage, path: Path, mode: Mode, keys: di
         mode=mode,
         seed=plan.seed,
         cookies=_only("cookies", plan.cookies),
-        **{name: getattr(plan, name) for name in _FACTORS},
+        **factors(plan),
     )
     return Load(Equipment.of(plan, FilePath())().load(planned, page))
-
-
-_FACTORS = sorted(
-    PlannedLoad.__dataclass_fields__.keys() & Plan.model_fields.keys() - {"path", "mode", "seed", "cookies"}
-)
-"""What of a plan defines a load beside its page and path."""
 
 
 def _only(key: str, values: tuple[str, ...]) -> str:

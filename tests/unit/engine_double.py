@@ -61,15 +61,7 @@ class EngineDouble:
         if self.stopped.is_set():
             raise EngineStoppedError
         record = load_record(
-            planned.page,
-            planned.path.rtt_ms,
-            planned.mode,
-            planned.block,
-            load_id=planned.load_id,
-            order=planned.order,
-            repeat=planned.repeat,
-            seed=planned.seed,
-            **self._load(planned, number),
+            **{**planned.columns(), **self._load(planned, number)},
         )
         relay = {**record["relay"], **self._relay(planned, number)}
         return {**record, "relay": relay, "broken": self._broken}

@@ -1,10 +1,11 @@
 """Small loads written down by hand, with a page and rows whose critical path anybody can work out."""
 
-from pathlib import Path
+from pathlib import Path as FilePath
 from typing import Any
 
 from synthetic_results import write_journal
 
+from firstflight.engines.task import Path, PlannedLoad, Queue
 from firstflight.pages.model import Page
 from firstflight.results import LoadRecord
 from firstflight.results.profiles import write_profiles
@@ -81,21 +82,17 @@ def load(
 ) -> LoadRecord:
     """A load on a path of 100 ms and no limit of rate."""
     row = {
-        "load_id": "hand-tcp-001",
-        "block": 0,
-        "order": 0,
-        "repeat": 1,
-        "page": "hand",
-        "engine": "emulate",
-        "client": "loader",
-        "mode": "tcp",
-        "cookies": "warm",
-        "topology": "access",
-        "rtt_ms": RTT_MS,
-        "down_mbps": None,
-        "up_mbps": None,
-        "loss": 0.0,
-        "seed": 1,
+        **PlannedLoad(
+            load_id="hand-tcp-001",
+            block=0,
+            order=0,
+            repeat=1,
+            page="hand",
+            path=Path("access", RTT_MS, None, None, Queue(packets=1000), 0.0),
+            mode="tcp",
+            seed=1,
+            scheme="http",
+        ).columns(),
         "started_at": "2026-01-02T03:04:05.678+00:00",
         "plt_ms": plt_ms,
         "first_byte_ms": requests[0]["first_byte_ms"] if requests else None,
@@ -144,7 +141,7 @@ def chain(mode: str, block: int = 0, extra_ms: float = 0.0, **changes: object) -
     return load(second, rows, connections, **{**named, **changes})
 
 
-def results(folder: Path) -> Path:
+def results(folder: FilePath) -> FilePath:
     """A results folder with two blocks of `chain`."""
     write_profiles(
         write_journal(folder, [chain(mode, block) for mode in ("tcp", "tfo") for block in (0, 1)]), [PAGE]

@@ -6,9 +6,10 @@ warm), one RTT to be answered, and then its share of a 4 Mbit/s link. No simulat
 
 import json
 import random
-from pathlib import Path
+from pathlib import Path as FilePath
 from typing import Any
 
+from firstflight.engines.task import Path, PlannedLoad, Queue
 from firstflight.results import Journal, LoadRecord
 
 PAGES = {
@@ -31,21 +32,17 @@ def load_record(
     requests, connections = _requests(page, rtt_ms, mode, block)
     offered = len(connections) if mode == "tfo" else 0
     load = {
-        "load_id": f"{page}-{rtt_ms:03.0f}-{block:02d}-{mode}",
-        "block": block,
-        "order": 2 * block + (mode == "tfo"),
-        "repeat": block,
-        "page": page,
-        "engine": "emulate",
-        "client": "loader",
-        "mode": mode,
-        "cookies": "warm",
-        "topology": "access",
-        "rtt_ms": rtt_ms,
-        "down_mbps": 4.0,
-        "up_mbps": 0.256,
-        "loss": 0.0,
-        "seed": 2**63 + block,
+        **PlannedLoad(
+            load_id=f"{page}-{rtt_ms:03.0f}-{block:02d}-{mode}",
+            block=block,
+            order=2 * block + (mode == "tfo"),
+            repeat=block,
+            page=page,
+            path=Path("access", rtt_ms, 4_000_000, 256_000, Queue(packets=1000), 0.0),
+            mode=mode,
+            seed=2**63 + block,
+            scheme="http",
+        ).columns(),
         "started_at": f"2026-01-02T{3 + block // 60:02d}:{block % 60:02d}:05.678+00:00",
         "plt_ms": max(r["end_ms"] for r in requests),
         "first_byte_ms": requests[0]["first_byte_ms"],
@@ -89,8 +86,11 @@ def failed_record(**changes: object) -> LoadRecord:
 
 
 def write_results(
-    folder: Path, pages: tuple[str, ...] = tuple(PAGES), rtts_ms: tuple[float, ...] = RTTS_MS, blocks: int = 5
-) -> Path:
+    folder: FilePath,
+    pages: tuple[str, ...] = tuple(PAGES),
+    rtts_ms: tuple[float, ...] = RTTS_MS,
+    blocks: int = 5,
+) -> FilePath:
     """A whole results folder with journal, plan and environment."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "plan.toml").write_text(PLAN)
@@ -108,7 +108,7 @@ def write_results(
     return folder
 
 
-def write_journal(folder: Path, records: list[LoadRecord]) -> Path:
+def write_journal(folder: FilePath, records: list[LoadRecord]) -> FilePath:
     """A results folder that holds just these records."""
     folder.mkdir(parents=True, exist_ok=True)
     journal = Journal(folder / "journal.jsonl")

@@ -14,8 +14,12 @@ from firstflight.results.schema import Table
 
 DESIGNED = {
     "loads": """load_id block order repeat page engine client mode cookies topology rtt_ms down_mbps up_mbps
-        loss seed started_at plt_ms first_byte_ms requests failed_requests unmatched_requests connections
-        tfo_offered tfo_accepted bytes_down bytes_up retransmits status error""",
+        loss loss_burst loss_in_burst jitter_ms reorder duplicate down_trace up_trace queue ecn middlebox
+        initial_window congestion_control scheme http post_quantum keep_alive origin_rtt lookups server_time
+        processing determinism browser what_if seed started_at plt_ms
+        first_byte_ms requests failed_requests unmatched_requests connections
+        tfo_offered tfo_accepted bytes_down bytes_up retransmits attempt proved relay_late_ms
+        status error""",
     "requests": """load_id index url origin connection queued_ms connect_start_ms connect_end_ms sent_ms
         first_byte_ms end_ms status mime body_bytes wire_bytes initiator""",
     "connections": """load_id connection origin opened_ms syn_payload_bytes cookie syn_data_acked

@@ -4,11 +4,15 @@ import math
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from synthetic_results import failed_record, load_record, write_journal
 
 sys.path.append(str(Path(__file__).parents[2] / "scripts"))
 
+import loss_study
+import short_rtt_study
 from simulated import simulate, study_plan
 from structure_study import BASE, Structure, made, structures
 from what_if_study import PAPER_LINK, effect
@@ -62,3 +66,12 @@ def test_every_world_of_the_study_of_what_if_can_be_loaded_in() -> None:
     assert gains["in the clear, warm cookies", "one-time-cookies=6"] == pytest.approx(0, abs=0.001)
     assert gains["in the clear, cold cookies", "unproven=14600"] > 0.05
     assert gains["TLS with the post-quantum share", "syn-payload=2,early-data"] > 0.05
+
+
+@pytest.mark.parametrize("study", [loss_study, short_rtt_study], ids=lambda study: study.__name__)
+def test_a_study_counts_no_attempt_that_a_later_one_made_void(study: ModuleType, tmp_path: Path) -> None:
+    late = [load_record(mode=mode, plt_ms=9999.0) for mode in ("tcp", "tfo")]
+    last = [failed_record(mode=mode) for mode in ("tcp", "tfo")]
+    good = [load_record(mode=mode, block=1) for mode in ("tcp", "tfo")]
+    [cell] = study.read(write_journal(tmp_path, [*late, *last, *good]))
+    assert cell.pair.blocks == [1]

@@ -28,7 +28,7 @@ def importable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def made(folder: Path) -> list[str]:
-    return sorted(record["load"]["load_id"] for record in Journal(folder / "journal.jsonl"))
+    return sorted(record["load"]["load_id"] for record in Journal(folder / "journal.jsonl").attempts())
 
 
 def run(folder: Path, engine: TracedEngine, jobs: int = 2, *, resume: bool = False) -> Outcome:

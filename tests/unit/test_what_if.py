@@ -10,7 +10,7 @@ from firstflight.api import run
 from firstflight.engines.what_if import WhatIf
 from firstflight.errors import UsageError
 from firstflight.experiment.sources import PlanFile, resolve
-from firstflight.experiment.what_if import parse_what_if, write_what_if
+from firstflight.experiment.what_if import parse_what_if
 
 SIMULATED = {"engine": "simulate"}
 
@@ -32,7 +32,7 @@ what_ifs = st.builds(
 
 @given(what_ifs)
 def test_what_is_otherwise_written_is_read_back(what_if: WhatIf) -> None:
-    assert parse_what_if(write_what_if(what_if)) == what_if
+    assert parse_what_if(str(what_if)) == what_if
 
 
 def test_a_plan_takes_a_text_or_an_array() -> None:

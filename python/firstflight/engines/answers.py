@@ -77,23 +77,8 @@ def _record(planned: PlannedLoad, started_at: str | None, answer: Mapping[str, A
 
 def _load_row(planned: PlannedLoad, started_at: str | None, answer: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of `loads`: what was planned, then what came of it."""
-    path = planned.path
     return {
-        "load_id": planned.load_id,
-        "block": planned.block,
-        "order": planned.order,
-        "repeat": planned.repeat,
-        "page": planned.page,
-        "engine": planned.engine,
-        "client": planned.client,
-        "mode": planned.mode,
-        "cookies": planned.cookies,
-        "topology": path.topology,
-        "rtt_ms": path.rtt_ms,
-        "down_mbps": _mbps(path.down_bps),
-        "up_mbps": _mbps(path.up_bps),
-        "loss": path.loss,
-        "seed": planned.seed,
+        **planned.columns(),
         "started_at": started_at,
         "plt_ms": answer.get("plt_ms"),
         "first_byte_ms": answer.get("first_byte_ms"),
@@ -121,7 +106,3 @@ def _counts(answer: Mapping[str, Any]) -> dict[str, int | None]:
         "failed_requests": None if rows is None else len(failed_rows),
         "connections": None if connections is None else len(connections),
     }
-
-
-def _mbps(rate_bps: int | None) -> float | None:
-    return None if rate_bps is None else rate_bps / 1e6

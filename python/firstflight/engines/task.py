@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from firstflight.engines.what_if import TODAY, WhatIf
-from firstflight.results.schema import LoadRecord
+from firstflight.results.schema import LOADS, LoadRecord
 
 if TYPE_CHECKING:
     from firstflight.pages import LoadedPage
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 CA_FILE = "/dev/shm/firstflight-ca.pem"
 """Where clients inside a laboratory find whom to trust: a file system of the laboratory's own."""
+
+_BYTES = {"MB": 10**6, "kB": 10**3, "B": 1}
 
 
 class Record(LoadRecord, total=False):
@@ -53,6 +56,18 @@ class Queue:
         """Whether it drops packets before it is full."""
         return self.name in {"codel", "pie"}
 
+    def __str__(self) -> str:
+        """As a plan has it: `1000p`, `64kB`, `100ms` or its name."""
+        if self.name is not None:
+            return self.name
+        if self.packets is not None:
+            return f"{self.packets}p"
+        if self.ms is not None:
+            return f"{self.ms}ms"
+        size = self.bytes or 0
+        unit, factor = next((unit, factor) for unit, factor in _BYTES.items() if size % factor == 0)
+        return f"{size // factor}{unit}"
+
     def to_json(self) -> dict[str, int] | str:
         """The form in which an engine takes it."""
         if self.name is not None:
@@ -77,10 +92,19 @@ class Trace:
     mean_bps: int = field(compare=False)
     lasts_ms: int = field(compare=False)
 
+    @cached_property
+    def sha256(self) -> str:
+        """Of its times, in hexadecimal."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def __str__(self) -> str:
+        """Its file's name and the first digits of its digest: traces with other times never have one name."""
+        return f"{self.name} {self.sha256[:12]}"
+
     def describe(self) -> dict[str, Any]:
         """What identifies it, without its times."""
-        digest = hashlib.sha256(self.text.encode()).hexdigest()
-        return {"name": self.name, "sha256": digest, "mean_bps": self.mean_bps, "lasts_ms": self.lasts_ms}
+        limits = {"mean_bps": self.mean_bps, "lasts_ms": self.lasts_ms}
+        return {"name": self.name, "sha256": self.sha256, **limits}
 
 
 @dataclass(frozen=True)
@@ -89,6 +113,10 @@ class Middlebox:
 
     habit: str
     share: float = 1.0
+
+    def __str__(self) -> str:
+        """As a plan has it: `drop-data`, or with the share of paths `drop-data:0.3`."""
+        return self.habit if self.share == 1 else f"{self.habit}:{self.share!r}"
 
     def to_json(self) -> dict[str, Any]:
         """The form in which an engine takes it."""
@@ -131,6 +159,27 @@ class Path:
         """Its traces, `down_trace` and `up_trace`; the rate beside one is its mean."""
         traces = {"down_trace": self.down_trace, "up_trace": self.up_trace}
         return {way: trace for way, trace in traces.items() if trace}
+
+    def columns(self) -> dict[str, Any]:
+        """What the loads table says of it (`firstflight.results.LOADS`)."""
+        burst, middlebox = self.burst, self.middlebox
+        return {
+            "topology": self.topology,
+            "rtt_ms": self.rtt_ms,
+            "down_mbps": _mbps(self.down_bps),
+            "up_mbps": _mbps(self.up_bps),
+            "down_trace": str(self.down_trace) if self.down_trace else None,
+            "up_trace": str(self.up_trace) if self.up_trace else None,
+            "loss": self.loss,
+            "loss_burst": burst.packets if burst else None,
+            "loss_in_burst": burst.loss if burst else None,
+            "jitter_ms": self.jitter_ms,
+            "reorder": self.reorder,
+            "duplicate": self.duplicate,
+            "queue": str(self.queue),
+            "ecn": self.ecn,
+            "middlebox": str(middlebox) if middlebox else "off",
+        }
 
     def to_json(self, seed: int) -> dict[str, Any]:
         """The form in which an engine takes it; `seed` decides what befalls which packet or origin."""
@@ -181,12 +230,13 @@ class PlannedLoad:
     mode: str
     seed: int
     client: str = "loader"
+    browser: str = ""
     engine: str = "emulate"
     cookies: str = "warm"
     keep_alive: bool = True
     initial_window: int = 10
     congestion_control: str = "cubic"
-    scheme: str = "http"
+    scheme: str = "recorded"
     post_quantum: bool = True
     http: str = "1.1"
     origin_rtt: str = "path"
@@ -200,6 +250,14 @@ class PlannedLoad:
     def transport(self) -> Transport:
         """What every connection has."""
         return Transport(self.initial_window, self.congestion_control)
+
+    def columns(self) -> dict[str, Any]:
+        """What the loads table says of it (`firstflight.results.LOADS`): all but what came of the load."""
+        named = {name: getattr(self, name) for name in _COLUMNS_BY_NAME}
+        return {**named, **self.path.columns(), "what_if": str(self.what_if)}
+
+
+_COLUMNS_BY_NAME = sorted(PlannedLoad.__dataclass_fields__.keys() & LOADS.schema.keys() - {"path", "what_if"})
 
 
 @dataclass(frozen=True)
@@ -220,6 +278,10 @@ class Calibration:
         """For `environment.json`: asked and measured side by side."""
         traces = {way: trace.describe() for way, trace in self.path.traces.items()}
         return {"path": {**self.path.to_json(seed=0), **traces}, "rate_ms": self.rate_ms, **self.measured}
+
+
+def _mbps(rate_bps: int | None) -> float | None:
+    return None if rate_bps is None else rate_bps / 1e6
 
 
 class EngineStoppedError(Exception):

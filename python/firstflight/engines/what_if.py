@@ -26,6 +26,29 @@ class WhatIf:
     syn_payload: int = 1
     early_data: int | None = None
 
+    @property
+    def names(self) -> list[str]:
+        """What is otherwise, as a plan has it: one text each."""
+        found = []
+        if self.negative_cache:
+            found.append("negative-cache" + ("=visit" if self.negative_cache == "visit" else ""))
+        if self.one_time_cookies:
+            found.append(f"one-time-cookies={self.one_time_cookies}")
+        if self.client_cookies:
+            found.append("client-cookies")
+        if self.unproven_bytes is not None:
+            limit = "" if self.unproven_ms is None else f":{self.unproven_ms}"
+            found.append(f"unproven={self.unproven_bytes}{limit}")
+        if self.syn_payload > 1:
+            found.append(f"syn-payload={self.syn_payload}")
+        if self.early_data is not None:
+            found.append(f"early-data={self.early_data}")
+        return found
+
+    def __str__(self) -> str:
+        """As a plan has it: `negative-cache,syn-payload=4`; `off` where nothing is otherwise."""
+        return ",".join(self.names) or "off"
+
     def to_json(self) -> dict[str, Any]:
         """The form in which the simulator takes it."""
         unproven = None

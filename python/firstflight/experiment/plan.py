@@ -40,12 +40,7 @@ from firstflight.experiment.values import (
     write_plain,
     write_width,
 )
-from firstflight.experiment.what_if import (
-    names_of,
-    needs_fast_open,
-    parse_what_if,
-    write_what_if,
-)
+from firstflight.experiment.what_if import needs_fast_open, parse_what_if
 
 PAPER_PAGES = ("amazon", "nytimes", "wsj", "wikipedia")
 """The embedded profiles: the pages of the paper's Table 1."""
@@ -175,10 +170,12 @@ class Plan(BaseModel):
         description="Share of packets that arrive twice, in each direction, 0 to 1.",
         json_schema_extra={"metavar": "SHARE"},
     )
-    queue: Annotated[Queue, BeforeValidator(units.parse_queue), PlainSerializer(units.write_queue)] = Field(
-        default=Queue(packets=1000),
-        description="Queue of each link: at most 1000p, 64kB or 100ms; unlimited; codel; pie.",
-        json_schema_extra={"metavar": "QUEUE"},
+    queue: Annotated[Queue, BeforeValidator(units.parse_queue), PlainSerializer(str, return_type=str)] = (
+        Field(
+            default=Queue(packets=1000),
+            description="Queue of each link: at most 1000p, 64kB or 100ms; unlimited; codel; pie.",
+            json_schema_extra={"metavar": "QUEUE"},
+        )
     )
     ecn: Annotated[bool, BeforeValidator(parse_switch)] = Field(
         default=False,
@@ -286,9 +283,7 @@ class Plan(BaseModel):
         default=False,
         description="Whether servers take no data without a cookie; cookieless is refused then.",
     )
-    what_if: Annotated[
-        WhatIf, BeforeValidator(parse_what_if), PlainSerializer(write_what_if, return_type=str)
-    ] = Field(
+    what_if: Annotated[WhatIf, BeforeValidator(parse_what_if), PlainSerializer(str, return_type=str)] = Field(
         default=TODAY,
         description="Simulated: what is otherwise than in any kernel, as syn-payload=4,early-data; or off.",
         json_schema_extra={"metavar": "WHAT,..."},
@@ -384,7 +379,7 @@ class Plan(BaseModel):
     def _only_managed_queues_mark(self) -> Self:
         if self.ecn and not self.queue.is_managed:
             raise BadValueError(
-                f"ecn: the queue {units.write_queue(self.queue)} marks nothing",
+                f"ecn: the queue {self.queue} marks nothing",
                 "add --queue codel or --queue pie, or leave ecn out",
             )
         return self
@@ -410,7 +405,7 @@ class Plan(BaseModel):
     def _what_if_is_simulated(self) -> Self:
         if self.engine != "simulate" and self.what_if != TODAY:
             raise BadValueError(
-                f"what_if: no kernel does {names_of(self.what_if)[0]}",
+                f"what_if: no kernel does {self.what_if.names[0]}",
                 "add --engine simulate, or leave it out",
             )
         return self

@@ -112,6 +112,6 @@ def _width(width: float | None) -> str:
 def _book(plan: Plan, planned: Schedule, folder: Path, watch: Watch) -> Book:
     journal = Journal(folder / JOURNAL)
     tally = Tally(planned)
-    for record in journal:
+    for record in journal.attempts():
         tally.recall(record)
     return Book(journal, tally, watch, planned, plan.keep)

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 from firstflight.engines.task import Path, PlannedLoad
 from firstflight.experiment.plan import FIRST_LOOK, Plan
@@ -146,6 +146,16 @@ def load_id(page: str, path: Path, mode: str, repeat: int, cookies: str = "") ->
     return f"{_cell(page, path)}{state}-{mode}-{repeat:03d}"
 
 
+def factors(plan: Plan) -> dict[str, Any]:
+    """What of a plan is the same for all of its loads and defines them."""
+    return {name: getattr(plan, name) for name in _FACTORS}
+
+
+_FACTORS = sorted(
+    PlannedLoad.__dataclass_fields__.keys() & Plan.model_fields.keys() - {"path", "mode", "seed", "cookies"}
+)
+
+
 def _turns(plan: Plan) -> list[range]:
     """The repeats of each round, from 0. What is added balances the places of modes by itself."""
     if plan.until == "off":
@@ -201,21 +211,8 @@ def _planned(plan: Plan, unit: _Unit, block: int, place: int) -> PlannedLoad:
         path=unit.path,
         mode=mode,
         seed=_dice(plan.seed, "path", _cell(unit.page, unit.path), unit.repeat).getrandbits(32),
-        client=plan.client,
-        engine=plan.engine,
         cookies=unit.cookies,
-        keep_alive=plan.keep_alive,
-        initial_window=plan.initial_window,
-        congestion_control=plan.congestion_control,
-        scheme=plan.scheme,
-        post_quantum=plan.post_quantum,
-        http=plan.http,
-        origin_rtt=plan.origin_rtt,
-        lookups=plan.lookups,
-        server_time=plan.server_time,
-        processing=plan.processing,
-        determinism=plan.determinism,
-        what_if=plan.what_if,
+        **factors(plan),
     )
 
 

@@ -125,19 +125,6 @@ def parse_queue(value: object) -> Queue:
     return queue
 
 
-def write_queue(queue: Queue) -> str:
-    """The inverse of `parse_queue`."""
-    if queue.name is not None:
-        return queue.name
-    if queue.packets is not None:
-        return f"{queue.packets}p"
-    if queue.ms is not None:
-        return f"{queue.ms}ms"
-    size = queue.bytes or 0
-    unit = next(name for name, factor in _BYTES.items() if size % factor == 0)
-    return f"{size // _BYTES[unit]}{unit.replace('b', 'B')}"
-
-
 def parse_middlebox(value: object) -> Middlebox | None:
     """Reads a middlebox: its habit, and the share of paths that it stands on; `None` is `off`.
 
@@ -158,9 +145,7 @@ def parse_middlebox(value: object) -> Middlebox | None:
 
 def write_middlebox(middlebox: Middlebox | None) -> str:
     """The inverse of `parse_middlebox`."""
-    if middlebox is None:
-        return "off"
-    return middlebox.habit if middlebox.share == 1 else f"{middlebox.habit}:{middlebox.share!r}"
+    return "off" if middlebox is None else str(middlebox)
 
 
 def parse_cookies(value: object) -> str:

@@ -30,33 +30,9 @@ def parse_what_if(value: object) -> WhatIf:
     return WhatIf(**fields)
 
 
-def write_what_if(what_if: WhatIf) -> str:
-    """The inverse of `parse_what_if`."""
-    return ",".join(names_of(what_if)) or "off"
-
-
-def names_of(what_if: WhatIf) -> list[str]:
-    """What is otherwise, one text each."""
-    found = []
-    if what_if.negative_cache:
-        found.append("negative-cache" + ("=visit" if what_if.negative_cache == "visit" else ""))
-    if what_if.one_time_cookies:
-        found.append(f"one-time-cookies={what_if.one_time_cookies}")
-    if what_if.client_cookies:
-        found.append("client-cookies")
-    if what_if.unproven_bytes is not None:
-        limit = "" if what_if.unproven_ms is None else f":{what_if.unproven_ms}"
-        found.append(f"unproven={what_if.unproven_bytes}{limit}")
-    if what_if.syn_payload > 1:
-        found.append(f"syn-payload={what_if.syn_payload}")
-    if what_if.early_data is not None:
-        found.append(f"early-data={what_if.early_data}")
-    return found
-
-
 def needs_fast_open(what_if: WhatIf) -> list[str]:
     """What of it plain TCP never meets."""
-    return [name for name in names_of(what_if) if not name.startswith("early-data")]
+    return [name for name in what_if.names if not name.startswith("early-data")]
 
 
 def _negative_cache(part: str, text: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from firstflight.results.schema import CONNECTIONS, LOADS, REQUESTS, STATUSES, Column, type_name
+from firstflight.results.schema import CONNECTIONS, LOAD_COLUMNS, LOADS, REQUESTS, STATUSES, Column, type_name
 
 
 def check_record(record: object) -> str:
@@ -26,6 +26,11 @@ def check_record(record: object) -> str:
     return next(_problems(record), "")
 
 
+def fits(column: Column, value: object) -> bool:
+    """Whether a decoded JSON value can stand in a column."""
+    return bool(column.null) if value is None else _test(column.dtype)(value)
+
+
 def _problems(record: dict[str, object]) -> Iterator[str]:
     load = record.get("load")
     yield from _row_problems("load", _LOAD_RULES, load)
@@ -38,9 +43,12 @@ def _problems(record: dict[str, object]) -> Iterator[str]:
             continue
         for number, row in enumerate(rows):
             yield from _row_problems(f"{table}[{number}]", rules, row)
-    yield from (
-        f"{key}: expected an object" for key in ("proof", "relay") if not isinstance(record.get(key), dict)
-    )
+    for key in ("proof", "relay"):
+        if not isinstance(record.get(key), dict):
+            yield f"{key}: expected an object"
+    for column, rule in _PLACED_RULES:
+        if (value := column.of(record)) is not None and not rule.fits(value):
+            yield f"{'.'.join(column.place)} is {value!r}, expected {rule.expected}"
 
 
 def _ending_problems(load: dict[str, object]) -> Iterator[str]:
@@ -122,5 +130,7 @@ def _rules(columns: Sequence[Column]) -> list[_Rule]:
     ]
 
 
-_LOAD_RULES = _rules(LOADS.columns)
+_LOAD_RULES = _rules(LOAD_COLUMNS)
+_PLACED = [column for column in LOADS.columns if column.place]
+_PLACED_RULES = list(zip(_PLACED, _rules(_PLACED), strict=True))
 _ROW_RULES = {table.name: _rules(table.columns[1:]) for table in (REQUESTS, CONNECTIONS)}

@@ -20,7 +20,7 @@ it, so `firstflight report DIR` can make it again.
 | `environment.json` | kernel, CPU, client versions, calibration of the path |
 | `traces/` | the links' traces, where the plan names any ([path.md](path.md)) |
 | `pages/` | the profile of every page as it was loaded: what loads are explained with |
-| `journal.jsonl` | one JSON object per load, on disk before the next load starts: `load`, `requests`, `connections`, `proof`, `relay`. A load that was run again has a later line, which counts |
+| `journal.jsonl` | one JSON object per load, on disk before the next load starts: `load`, `requests`, `connections`, `proof`, `relay`. A load that was run again has a later line, which counts. Format `firstflight-journal/2`; of format 1, which names fewer keys of the plan in a load, the tables take the rest from `plan.toml` |
 | `loads.parquet`, `requests.parquet`, `connections.parquet` | the journal as tables, columns below |
 | `summary.json` | medians, improvement with interval, verdict and proof per cell pair; warnings |
 | `observations.txt` | the table in the course's own format, with an honest sign |
@@ -29,7 +29,9 @@ it, so `firstflight report DIR` can make it again.
 | `report.html` | all of it on one page that needs no network, with waterfalls to look into ([report.md](report.md)) |
 | `cells.parquet`, `sweep.json`, `figures/sweep.svg` | of a run with `keep = "loads"`, in place of the four above: medians and improvement per page and path, and how the improvement is distributed ([sweeps.md](sweeps.md)) |
 
-Times are milliseconds, rates Mbit/s, sizes bytes. "null" says when a value is missing.
+Times are milliseconds, rates Mbit/s, sizes bytes. "null" says when a value is missing. `loads` has a column for every key of
+the plan in which two loads can differ, so the tables of several runs can be put together:
+`polars.concat([polars.read_parquet(f"{run}/loads.parquet") for run in runs])`.
 """  # noqa: E501
 
 _SUMMARY = """

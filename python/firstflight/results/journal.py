@@ -10,12 +10,14 @@ import json
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import cast
+from functools import cached_property
+from pathlib import Path, PurePath
+from typing import Any, BinaryIO, cast
 
 from firstflight.errors import UsageError
-from firstflight.results.check import check_record
-from firstflight.results.schema import JOURNAL_FORMAT, LoadRecord
+from firstflight.results.check import check_record, fits
+from firstflight.results.files import plan_keys
+from firstflight.results.schema import EARLIER_FORMATS, JOURNAL_FORMAT, TREATMENT, LoadRecord
 
 _PIECE = 1 << 20
 
@@ -59,7 +61,16 @@ class Journal:
                 ) from error
 
     def __iter__(self) -> Iterator[LoadRecord]:
-        """Every line, in file order and one at a time; of a load that was run again, the earlier ones too.
+        """Every load, in file order and one at a time; of a load that was made again, the last attempt.
+
+        Raises:
+            UsageError: A line is malformed or of another version; names file and line.
+        """
+        last = {record["load"]["load_id"]: place for place, record in self.placed()}
+        return (record for place, record in self.placed() if last[record["load"]["load_id"]] == place)
+
+    def attempts(self) -> Iterator[LoadRecord]:
+        """Every line, in file order and one at a time: those too that a later attempt has made void.
 
         Raises:
             UsageError: A line is malformed or of another version; names file and line.
@@ -67,7 +78,7 @@ class Journal:
         return (record for _, record in self.placed())
 
     def placed(self) -> Iterator[tuple[int, LoadRecord]]:
-        """As iteration, each with the place of its line in the file, bytes."""
+        """As `attempts`, each with the place of its line in the file, bytes."""
         self.torn = False
         place = 0
         for number, line in enumerate(self._lines(), start=1):
@@ -85,11 +96,19 @@ class Journal:
         Raises:
             UsageError: A line is malformed or of another version; names file and line.
         """
-        return list({record["load"]["load_id"]: record for record in self}.values())
+        return list({record["load"]["load_id"]: record for record in self.attempts()}.values())
 
     def finished(self) -> set[str]:
         """Ids of the loads that ended, well or badly. A resumed run repeats none of them."""
-        return {record["load"]["load_id"] for record in self}
+        return {record["load"]["load_id"] for record in self.attempts()}
+
+    def read_again(self, file: BinaryIO, place: int) -> LoadRecord:
+        """The record whose line is there, as `placed` gave it; not checked again."""
+        file.seek(place)
+        record = json.loads(file.readline())
+        if record.pop("format", JOURNAL_FORMAT) in EARLIER_FORMATS:
+            self._complete(record)
+        return cast(LoadRecord, record)
 
     def _lines(self) -> Iterator[bytes]:
         try:
@@ -112,7 +131,9 @@ class Journal:
                 "restore the file from a copy, or delete that line: `--resume` runs the load again",
             ) from error
         found = record.get("format", JOURNAL_FORMAT) if isinstance(record, dict) else None
-        if isinstance(record, dict) and found != JOURNAL_FORMAT:
+        if found in EARLIER_FORMATS:
+            self._complete(record)
+        elif isinstance(record, dict) and found != JOURNAL_FORMAT:
             raise UsageError(
                 f"{where}: journal format is {found!r}, this firstflight reads {JOURNAL_FORMAT!r}",
                 "read it with the version that wrote it (see environment.json), or run the experiment again",
@@ -124,6 +145,23 @@ class Journal:
             )
         record.pop("format", None)
         return cast(LoadRecord, record)
+
+    def _complete(self, record: dict[str, Any]) -> None:
+        """Gives a load of an earlier format the columns that it lacks."""
+        if isinstance(record.get("load"), dict):
+            record["load"] = {**self._planned, **record["load"]}
+
+    @cached_property
+    def _planned(self) -> dict[str, Any]:
+        """The columns that format 1 lacks, from the plan in the folder; null where it does not say."""
+        keys = plan_keys(self.path.parent)
+        if keys.get("loss_burst", "off") == "off":
+            keys["loss_burst"] = keys["loss_in_burst"] = None
+        for trace in ("down_trace", "up_trace"):
+            name = keys.get(trace, "off")
+            keys[trace] = None if name == "off" else PurePath(name).name
+        found = ((column, keys.get(column.key)) for column in TREATMENT if column.since > 1)
+        return {column.name: value if fits(column, value) else None for column, value in found}
 
     def _write(self, lines: bytes) -> None:
         handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)

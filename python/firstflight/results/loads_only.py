@@ -8,21 +8,41 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from firstflight.results.journal import is_json
-from firstflight.results.schema import JOURNAL_FORMAT, LOADS, STATUSES
+from firstflight.results.schema import JOURNAL_FORMAT, LOAD_COLUMNS, LOADS, STATUSES, Column
 
 _PIECE_BYTES = 1 << 26
 _NOTHING_ELSE = b'"requests": [], "connections": []'
 """As `journal.encode` writes it; inside a JSON text its quotes would be escaped."""
 
-_TEXTS = {
-    column.name: pl.String() if column.dtype.is_temporal() else column.dtype for column in LOADS.columns
-}
-_LINE = pl.Schema({"format": pl.String(), "load": pl.Struct(_TEXTS)})
+_TEXTS = {column.name: pl.String() if column.dtype.is_temporal() else column.dtype for column in LOAD_COLUMNS}
+_PLACED = [column for column in LOADS.columns if column.place]
+
+
+def _line() -> pl.Schema:
+    """A journal line: its load, and what of the tables stands elsewhere in it."""
+    found: dict[str, Any] = {"format": pl.String(), "load": pl.Struct(_TEXTS)}
+    parts: dict[str, dict[str, pl.DataType]] = {}
+    for column in _PLACED:
+        if len(column.place) == 1:
+            found[column.place[0]] = column.dtype
+        else:
+            parts.setdefault(column.place[0], {})[column.place[1]] = column.dtype
+    return pl.Schema({**found, **{part: pl.Struct(fields) for part, fields in parts.items()}})
+
+
+def _elsewhere(column: Column) -> pl.Expr:
+    first, *rest = column.place
+    return reduce(lambda found, step: found.struct.field(step), rest, pl.col(first)).alias(column.name)
+
+
+_LINE = _line()
 
 
 def scan_loads(journal: Path, parts: Path) -> pl.LazyFrame | None:
@@ -63,7 +83,9 @@ def _frame(lines: Sequence[bytes]) -> pl.DataFrame | None:
         return None
     try:
         found = pl.read_ndjson(b"".join(lines), schema=_LINE)
-        loads = found.unnest("load").with_columns(_instants(found["load"].struct.field("started_at")))
+        placed = found.select(_elsewhere(column) for column in _PLACED)
+        loads = found.select("format", "load").unnest("load").hstack(placed)
+        loads = loads.with_columns(_instants(loads["started_at"]))
     except (pl.exceptions.PolarsError, ValueError, OverflowError):
         return None
     return loads.select(LOADS.schema.names()) if loads.height == len(lines) and _is_sound(loads) else None

@@ -5,13 +5,17 @@ The Parquet files, the check of journal lines (`check`) and ``docs/results.md`` 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
 import polars as pl
 
-JOURNAL_FORMAT = "firstflight-journal/1"
-"""Format and version of a journal line. A reader refuses any other."""
+JOURNAL_FORMAT = "firstflight-journal/2"
+"""Format and version of a journal line, as it is written."""
+
+EARLIER_FORMATS = ("firstflight-journal/1",)
+"""What is read too: format 1 names fewer keys of the plan in a load. A reader refuses any other."""
 
 STATUSES = ("ok", "failed")
 """How a load can end."""
@@ -20,9 +24,9 @@ STATUSES = ("ok", "failed")
 class LoadRecord(TypedDict):
     """One load as it stands in the journal.
 
-    ``load`` has the columns of `LOADS`; ``requests`` and ``connections`` those of `REQUESTS` and
-    `CONNECTIONS` without ``load_id``. Further keys (a request's ``error``, say) stay in the journal and out
-    of the tables.
+    ``load`` has the columns of `LOADS` but for those that stand elsewhere in the record (`Column.place`);
+    ``requests`` and ``connections`` those of `REQUESTS` and `CONNECTIONS` without ``load_id``.
+    Further keys (a request's ``error``, say) stay in the journal and out of the tables.
     """
 
     load: dict[str, Any]
@@ -42,6 +46,9 @@ class Column:
         unit: Unit for people; empty for names, flags and counts.
         meaning: One line.
         null: When the value is null; empty means never.
+        key: The key of the plan that it is the value of; empty where it is none's.
+        place: Where a load's record has it, if not in its ``load``.
+        since: The first format of the journal that has it.
     """
 
     name: str
@@ -49,6 +56,18 @@ class Column:
     unit: str
     meaning: str
     null: str = ""
+    key: str = ""
+    place: tuple[str, ...] = ()
+    since: int = 1
+
+    def of(self, record: Mapping[str, Any]) -> Any:  # noqa: ANN401
+        """Its value in a load's record; `None` where one of `place` is not there."""
+        if not self.place:
+            return record["load"][self.name]
+        found: Any = record
+        for step in self.place:
+            found = found.get(step) if isinstance(found, Mapping) else None
+        return found
 
 
 @dataclass(frozen=True)
@@ -69,6 +88,14 @@ _TEXT, _COUNT, _MS, _FLAG = pl.String(), pl.Int64(), pl.Float64(), pl.Boolean()
 _LOAD_FAILED = "the load failed"
 _LOAD_ID = Column("load_id", _TEXT, "", "The load this row belongs to")
 _START = "after navigation start"
+_OLDER = "older journal, and its plan does not say"
+
+
+def _asked(key: str, dtype: pl.DataType, meaning: str, **more: str) -> Column:
+    """A key of the plan that format 1 of the journal did not have in its loads; `more` as in `Column`."""
+    null = "; ".join(filter(None, (more.get("null"), _OLDER)))
+    return Column(more.get("name", key), dtype, more.get("unit", ""), meaning, null, key, since=2)
+
 
 LOADS = Table(
     "loads",
@@ -83,17 +110,59 @@ LOADS = Table(
         ),
         Column("order", _COUNT, "", "Place of the load in the order of the run"),
         Column("repeat", _COUNT, "", "Which repeat of its cell this is"),
-        Column("page", _TEXT, "", "Name of the page"),
-        Column("engine", _TEXT, "", "`emulate` or `simulate`"),
-        Column("client", _TEXT, "", "What loaded the page"),
-        Column("mode", _TEXT, "", "Transport treatment: `tcp` or `tfo`"),
-        Column("cookies", _TEXT, "", "Cookie state: `warm`, `cold`, `pool:3`, ... as in the plan"),
-        Column("topology", _TEXT, "", "`access`: one shared link; `star`: a link for every origin"),
-        Column("rtt_ms", _MS, "ms", "Round-trip time asked for"),
-        Column("down_mbps", _MS, "Mbit/s", "Rate towards the client; of a trace its mean", "unlimited"),
-        Column("up_mbps", _MS, "Mbit/s", "Rate towards the servers; of a trace its mean", "unlimited"),
-        Column("loss", _MS, "", "Probability that a packet is lost, 0 to 1"),
-        Column("seed", pl.UInt64(), "", "Seed of everything random in the load"),
+        Column("page", _TEXT, "", "Name of the page", key="pages"),
+        Column("engine", _TEXT, "", "`emulate` or `simulate`", key="engine"),
+        Column("client", _TEXT, "", "What loaded the page", key="client"),
+        Column("mode", _TEXT, "", "Transport treatment: `tcp` or `tfo`", key="mode"),
+        Column(
+            "cookies", _TEXT, "", "Cookie state: `warm`, `cold`, `pool:3`, ... as in the plan", key="cookies"
+        ),
+        Column(
+            "topology",
+            _TEXT,
+            "",
+            "`access`: one shared link; `star`: a link for every origin",
+            key="topology",
+        ),
+        Column("rtt_ms", _MS, "ms", "Round-trip time asked for", key="rtt"),
+        Column(
+            "down_mbps",
+            _MS,
+            "Mbit/s",
+            "Rate towards the client; of a trace its mean",
+            "unlimited",
+            key="down",
+        ),
+        Column(
+            "up_mbps", _MS, "Mbit/s", "Rate towards the servers; of a trace its mean", "unlimited", key="up"
+        ),
+        Column("loss", _MS, "", "Probability that a packet is lost, 0 to 1", key="loss"),
+        _asked("loss_burst", _MS, "Mean length of a burst of losses, packets", null="losses are independent"),
+        _asked("loss_in_burst", _MS, "Probability of a loss in a burst", null="losses are independent"),
+        _asked("jitter", _MS, "Longest additional delay of a packet each way", name="jitter_ms", unit="ms"),
+        _asked("reorder", _FLAG, "A packet may overtake those sent before it"),
+        _asked("duplicate", _MS, "Probability that a packet arrives twice, 0 to 1"),
+        _asked("down_trace", _TEXT, "Trace in place of `down_mbps`: file and digest", null="no trace"),
+        _asked("up_trace", _TEXT, "Trace in place of `up_mbps`: file and digest", null="no trace"),
+        _asked("queue", _TEXT, "Queue of each link: `1000p`, `64kB`, `100ms`, `codel`, ..."),
+        _asked("ecn", _FLAG, "TCP uses ECN, and managed queues mark"),
+        _asked("middlebox", _TEXT, "What gets in Fast Open's way, and on which share of paths; or `off`"),
+        _asked("initial_window", _COUNT, "Initial congestion window, segments"),
+        _asked("congestion_control", _TEXT, "`cubic` or `reno`"),
+        _asked(
+            "scheme", _TEXT, "`recorded`: each URL as recorded; `http`: all in the clear; `https`: all TLS"
+        ),
+        _asked("http", _TEXT, "What the loader speaks over TLS: `1.1` or `2`; browsers negotiate"),
+        _asked("post_quantum", _FLAG, "TLS offers the key share X25519MLKEM768"),
+        _asked("keep_alive", _FLAG, "Servers keep a connection open after a response"),
+        _asked("origin_rtt", _TEXT, "`path`: all origins are as far; `recorded`: some are farther"),
+        _asked("lookups", _FLAG, "The loader waits for the lookup of a host's name"),
+        _asked("server_time", _FLAG, "Servers and the main thread take the time of the recording"),
+        _asked("processing", _MS, "Factor on the loader's own time"),
+        _asked("determinism", _FLAG, "A browser's page has its recording's time and the same random numbers"),
+        _asked("browser", _TEXT, "Program of the browser; empty: the system's"),
+        _asked("what_if", _TEXT, "What is otherwise than in any kernel; or `off`"),
+        Column("seed", pl.UInt64(), "", "Seed of everything random in the load", key="seed"),
         Column(
             "started_at",
             pl.Datetime("us", "UTC"),
@@ -126,11 +195,54 @@ LOADS = Table(
         Column("bytes_down", _COUNT, "bytes", "IP bytes towards the client", _LOAD_FAILED),
         Column("bytes_up", _COUNT, "bytes", "IP bytes towards the servers", _LOAD_FAILED),
         Column("retransmits", _COUNT, "", "Segments sent again, SYNs included", _LOAD_FAILED),
+        Column(
+            "attempt",
+            _COUNT,
+            "",
+            "Which attempt this is, from 1: a load whose relay was late is made again",
+            "journalled without it",
+            place=("attempt",),
+        ),
+        Column(
+            "proved",
+            _FLAG,
+            "",
+            "What the mode promises was seen of every connection",
+            "nothing to prove: the load failed before",
+            place=("proof", "ok"),
+        ),
+        Column(
+            "relay_late_ms",
+            _MS,
+            "ms",
+            "How late the relay sent its latest packet",
+            "the load was simulated, or failed before",
+            place=("relay", "late_max_ms"),
+        ),
         Column("status", _TEXT, "", "`ok` or `failed`"),
         Column("error", _TEXT, "", "Why the load failed", "the load is ok"),
     ),
 )
 """One row per load."""
+
+LOAD_COLUMNS = tuple(column for column in LOADS.columns if not column.place)
+"""Columns that stand in the ``load`` of a record."""
+
+TREATMENT = tuple(c for c in LOADS.columns if c.key and c.key not in ("pages", "mode", "seed"))
+"""Columns in which two loads of one page may differ by the plan: path, transport, servers and client."""
+
+KEYS_WITHOUT_COLUMN = {
+    "path": "a name for other keys",
+    "har": "what is kept of a load",
+    "screenshots": "what is kept of a load",
+    "keep": "what is kept of a load",
+    "require_cookie": "only refuses the cookie state cookieless",
+    "repeats": "how many loads are made",
+    "until": "how many loads are made",
+    "most_repeats": "how many loads are made",
+    "jobs": "how many loads are made at a time",
+}
+"""Keys of a plan that no column holds, and why none is needed."""
 
 REQUESTS = Table(
     "requests",

@@ -6,7 +6,6 @@ does not grow with the run but by 24 bytes per load, for where its line is.
 
 from __future__ import annotations
 
-import json
 import tempfile
 from array import array
 from collections.abc import Iterable, Iterator
@@ -14,7 +13,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -31,8 +30,13 @@ _ROW_GROUP = 100_000
 
 def load_frame(records: Iterable[LoadRecord]) -> pl.DataFrame:
     """The loads table of `records`, a row each."""
-    rows = [{**r["load"], "started_at": _instant(r["load"]["started_at"])} for r in records]
-    return _frame(LOADS, rows)
+    return _frame(LOADS, [load_row(record) for record in records])
+
+
+def load_row(record: LoadRecord) -> dict[str, Any]:
+    """The row of a load in the loads table."""
+    row = {column.name: column.of(record) for column in LOADS.columns}
+    return {**row, "started_at": _instant(row["started_at"])}
 
 
 def request_frame(records: Iterable[LoadRecord]) -> pl.DataFrame:
@@ -109,7 +113,7 @@ def _digest(text: str) -> int:
 def _pieces(journal: Journal) -> Iterator[list[LoadRecord]]:
     places = _places(journal)
     with journal.path.open("rb") as file:
-        yield from _several(_record(file, place) for place in places)
+        yield from _several(journal.read_again(file, place) for place in places)
 
 
 def _ordered_pieces(records: Iterable[LoadRecord]) -> Iterator[list[LoadRecord]]:
@@ -122,12 +126,6 @@ def _ordered_pieces(records: Iterable[LoadRecord]) -> Iterator[list[LoadRecord]]
 def _several(records: Iterator[LoadRecord]) -> Iterator[list[LoadRecord]]:
     while several := list(islice(records, _LOADS_AT_ONCE)):
         yield several
-
-
-def _record(file: BinaryIO, place: int) -> LoadRecord:
-    file.seek(place)
-    record: LoadRecord = json.loads(file.readline())
-    return record
 
 
 def _joined(parts: Path, table: Table) -> pl.LazyFrame:
