@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import dask
+import trustme
 from distributed import Client
 
 DEADLINE_S = 60.0
@@ -37,12 +39,11 @@ class Workers:
 
 
 @contextmanager
-def cluster(folder: Path) -> Iterator[Workers]:
+def cluster(folder: Path, protocol: str = "tcp") -> Iterator[Workers]:
     """A scheduler that has no workers yet; ends with all of them."""
     file = folder / "scheduler.json"
-    scheduler = _dask(
-        "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)
-    )
+    address = ("--protocol", protocol, "--host", "127.0.0.1", "--port", "0")
+    scheduler = _dask("scheduler", *address, "--no-dashboard", "--scheduler-file", str(file))
     workers = Workers(_address(file), folder)
     try:
         yield workers
@@ -52,10 +53,41 @@ def cluster(folder: Path) -> Iterator[Workers]:
             process.wait()
 
 
+@contextmanager
+def tls_cluster(folder: Path) -> Iterator[Workers]:
+    """A cluster that speaks TLS only; both sides show a certificate of one authority, made for it alone."""
+    with dask.config.set(certificates(folder)), cluster(folder, "tls") as workers:
+        yield workers
+
+
+def certificates(folder: Path) -> dict[str, object]:
+    """Dask's configuration for TLS, with a new authority and a certificate of it."""
+    authority = trustme.CA()
+    certificate = authority.issue_cert("127.0.0.1")
+    ca_file, cert, key = (folder / name for name in ("ca.pem", "cert.pem", "key.pem"))
+    authority.cert_pem.write_to_path(ca_file)
+    certificate.cert_chain_pems[0].write_to_path(cert)
+    certificate.private_key_pem.write_to_path(key)
+    pairs = {
+        f"distributed.comm.tls.{role}.{part}": str(file)
+        for role in ("scheduler", "worker", "client")
+        for part, file in (("cert", cert), ("key", key))
+    }
+    return {
+        "distributed.comm.require-encryption": True,
+        "distributed.comm.tls.ca-file": str(ca_file),
+        **pairs,
+    }
+
+
 def _dask(*arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-m", "dask", *arguments],
-        env={**os.environ, "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"},
+        env={
+            **os.environ,
+            "DASK_INTERNAL_INHERIT_CONFIG": dask.config.serialize(dask.config.global_config),
+            "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+        },
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -238,9 +238,9 @@ def run(
     folder = FilePath(out) if out else default_folder()
     equipment = Equipment.of(wanted, folder)
     versions = equipment.versions()
-    with crew_for(wanted, equipment, scheduler) as crew:
+    watch = _Sayer(say)
+    with crew_for(wanted, equipment, scheduler, watch.warn) as crew:
         pages = read_catalogue(wanted.pages, wanted.scheme, say, say)
-        watch = _Sayer(say)
         outcome = run_experiment(wanted, pages, crew, folder, resume=resume, clients=versions, watch=watch)
     if outcome.signal is not None:
         raise ExperimentError(

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import dask
 import pytest
 from engine_double import pages
 from worker_engine import TracedEngine
 
-from dask_cluster import Workers, cluster
+from dask_cluster import Workers, certificates, cluster, tls_cluster
 from firstflight.errors import UsageError
 from firstflight.experiment.cluster import Cluster
 from firstflight.experiment.plan import Plan
@@ -28,8 +29,16 @@ def workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers
         yield found
 
 
-def run(folder: Path, engine: TracedEngine, address: str, *, labs: bool = False) -> Outcome:
-    crew = Cluster(address, engine, labs=labs)
+def run(
+    folder: Path,
+    engine: TracedEngine,
+    address: str,
+    *,
+    labs: bool = False,
+    warnings: list[tuple[str, str]] | None = None,
+) -> Outcome:
+    told = [] if warnings is None else warnings
+    crew = Cluster(address, engine, labs=labs, warn=lambda text, hint: told.append((text, hint)))
     try:
         return run_experiment(PLAN, pages(*NAMES), crew, folder)
     finally:
@@ -87,3 +96,69 @@ def test_a_scheduler_that_does_not_answer_is_refused_before_anything_starts(
         run(tmp_path / "out", TracedEngine(tmp_path / "trace"), address)
     assert "dask scheduler" in refused.value.hint
     assert not (tmp_path / "out").exists()
+
+
+def test_a_cluster_over_tls_makes_each_load_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    warnings: list[tuple[str, str]] = []
+    with tls_cluster(tmp_path) as workers:
+        assert workers.address.startswith("tls://")
+        workers.add(1)
+        engine = TracedEngine(tmp_path / "trace")
+        outcome = run(tmp_path / "out", engine, workers.address, warnings=warnings)
+        assert workers.processes[0].pid in engine.processes()
+    assert outcome == Outcome(planned=len(PLANNED), made=len(PLANNED), unproved=0, empty_cells=0)
+    assert made(tmp_path / "out") == PLANNED
+    assert warnings == []
+
+
+def test_a_scheduler_whose_certificate_is_of_another_authority_is_refused_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("firstflight.experiment.cluster._CONNECT_S", 2)
+    other = tmp_path / "other"
+    other.mkdir()
+    with (
+        tls_cluster(tmp_path) as workers,
+        dask.config.set(certificates(other)),
+        pytest.raises(UsageError, match=r"(?i)certificate.verify.failed") as refused,
+    ):
+        run(tmp_path / "out", TracedEngine(tmp_path / "trace"), workers.address)
+    assert "distributed.comm.tls.ca-file" in refused.value.hint
+
+
+def test_tls_without_certificates_names_the_configuration_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"tls://127\.0\.0\.1:9") as refused:
+        run(tmp_path / "out", TracedEngine(tmp_path / "trace"), "tls://127.0.0.1:9")
+    assert "distributed.comm.tls.ca-file" in refused.value.hint
+
+
+def test_plain_tcp_is_refused_where_the_configuration_requires_encryption(tmp_path: Path) -> None:
+    with (
+        dask.config.set({"distributed.comm.require-encryption": True}),
+        pytest.raises(UsageError, match="encryption required") as refused,
+    ):
+        run(tmp_path / "out", TracedEngine(tmp_path / "trace"), "tcp://127.0.0.1:9")
+    assert "tls://" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("address", "exposed"),
+    [
+        ("tcp://192.0.2.1:9", True),
+        ("192.0.2.1:9", True),
+        ("ws://192.0.2.1:9", True),
+        ("tcp://127.0.0.1:9", False),
+        ("tcp://[::1]:9", False),
+        ("localhost:9", False),
+        ("tls://192.0.2.1:9", False),
+    ],
+)
+def test_plain_tcp_beyond_loopback_is_warned_of_before_anything_is_sent(
+    tmp_path: Path, address: str, exposed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("firstflight.experiment.cluster._CONNECT_S", 0.2)
+    warnings: list[tuple[str, str]] = []
+    with pytest.raises(UsageError):
+        run(tmp_path / "out", TracedEngine(tmp_path / "trace"), address, warnings=warnings)
+    assert [("unpickle" in text, "TLS" in hint) for text, hint in warnings] == [(True, True)] * exposed

@@ -80,7 +80,7 @@ def _measure(plan: Plan, folder: Path, scheduler: str, talk: Talk, *, resume: bo
     equipment = Equipment.of(plan, folder)
     versions = equipment.versions()
     try:
-        with crew_for(plan, equipment, scheduler) as crew:
+        with crew_for(plan, equipment, scheduler, talk.warn) as crew:
             pages = read_catalogue(plan.pages, plan.scheme, talk.note, talk.warn)
             with progress(talk) as watch:
                 return run_experiment(plan, pages, crew, folder, resume=resume, clients=versions, watch=watch)

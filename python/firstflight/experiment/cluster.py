@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
+from ipaddress import ip_address
 from pathlib import Path as FilePath
+from socket import getaddrinfo
 from typing import TYPE_CHECKING, Any, cast
 
 from firstflight.engines.task import Calibration, Path
@@ -41,6 +43,11 @@ LAB = "lab"
 """The resource of a worker that each laboratory takes one of."""
 
 _CONNECT_S = 10
+_START_HINT = "start one with `dask scheduler`, which prints its address, such as tcp://host:8786"
+_TLS_HINT = (
+    "an address tls://HOST:PORT needs distributed.comm.tls.ca-file, .client.cert and .client.key in Dask's "
+    "configuration, of the scheduler's authority: docs/sweeps.md"
+)
 _TASKS_PER_THREAD = 2
 
 
@@ -51,16 +58,17 @@ class Cluster:
         address: Of the Dask scheduler, such as `tcp://host:8786`.
         maker: Makes the engine of each worker.
         labs: Whether loads are made in laboratories.
+        warn: Told what is dangerous about the connection, and what to do about it.
 
     Raises:
         UsageError: `distributed` is not installed, the scheduler cannot be reached, it has no worker that can
             do the work, or a worker has another version of firstflight.
     """
 
-    def __init__(self, address: str, maker: Maker, *, labs: bool) -> None:
+    def __init__(self, address: str, maker: Maker, *, labs: bool, warn: Callable[[str, str], object]) -> None:
         self._maker = pickle.dumps(maker)
         self._labs = labs
-        self._client = _connect(address)
+        self._client = _connect(address, warn)
         try:
             _check_workers(self._client, address, labs=labs)
         except BaseException:
@@ -149,7 +157,7 @@ class _Sent:
         self.future.add_done_callback(lambda _: call(self))
 
 
-def _connect(address: str) -> "Client":
+def _connect(address: str, warn: Callable[[str, str], object]) -> "Client":
     try:
         from distributed import Client  # noqa: PLC0415 (an extra)
     except ModuleNotFoundError as error:
@@ -157,20 +165,48 @@ def _connect(address: str) -> "Client":
             "scheduler: the package distributed is not installed", "pip install 'firstflight[cluster]'"
         ) from error
     try:
+        if _is_exposed(address):
+            warn(
+                f"the connection to {address} is not encrypted, and what arrives on it is unpickled: "
+                "anyone who can reach or alter it can run code here and on every worker",
+                "give the cluster TLS (docs/sweeps.md), or tunnel the connection over ssh",
+            )
         asyncio.run(_knock(address))
         return Client(address, timeout=_CONNECT_S, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        # `distributed` raises TypeError without certificates, RuntimeError where encryption is required.
+        tls = isinstance(cause, TypeError | RuntimeError) or "SSL" in str(cause)
         raise UsageError(
-            f"scheduler: no Dask scheduler answers at {address}",
-            "start one with `dask scheduler`, which prints its address, such as tcp://host:8786",
+            f"scheduler: no Dask scheduler answers at {address}: {cause}", _TLS_HINT if tls else _START_HINT
         ) from error
 
 
-async def _knock(address: str) -> None:
-    """Raises where nobody answers; a `Client` that cannot connect is not rid of without noise."""
-    from distributed.comm.core import connect  # noqa: PLC0415 (an extra)
+def _is_exposed(address: str) -> bool:
+    """Whether the connection leaves this machine in the clear; so does one to a host without an address."""
+    from distributed.comm.addressing import (  # noqa: PLC0415 (an extra)
+        get_address_host,
+        parse_address,
+    )
 
-    comm = await connect(address, timeout=_CONNECT_S)
+    if parse_address(address)[0] in {"tls", "wss", "inproc"}:
+        return False
+    try:
+        found = getaddrinfo(get_address_host(address), None)
+    except OSError:
+        return True
+    return not all(ip_address(str(where[0]).split("%")[0]).is_loopback for *_, where in found)
+
+
+async def _knock(address: str) -> None:
+    """Raises where no scheduler answers; a `Client` that cannot connect is not rid of without noise."""
+    from distributed.comm.core import connect  # noqa: PLC0415 (an extra)
+    from distributed.security import Security  # noqa: PLC0415
+
+    arguments = Security().get_connection_args("client")
+    comm = await connect(address, timeout=_CONNECT_S, **arguments)
     comm.abort()
 
 

@@ -1,7 +1,7 @@
 """What a plan needs to be carried out: its engine with its client, and a crew to use it."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import has_magic
@@ -99,19 +99,22 @@ class Equipment:
 
 
 @contextmanager
-def crew_for(plan: Plan, equipment: Equipment, scheduler: str = "") -> Iterator[Crew]:
+def crew_for(
+    plan: Plan, equipment: Equipment, scheduler: str, warn: Callable[[str, str], object]
+) -> Iterator[Crew]:
     """Who makes the loads of `plan`.
 
     Args:
         plan: What is measured.
         equipment: What it needs.
         scheduler: Address of a Dask scheduler; empty: this machine.
+        warn: Told what is dangerous about a cluster, and what to do about it.
 
     Raises:
         UsageError: The cluster cannot be used.
     """
     if scheduler:
-        cluster = Cluster(scheduler, equipment, labs=plan.engine == "emulate")
+        cluster = Cluster(scheduler, equipment, labs=plan.engine == "emulate", warn=warn)
         try:
             yield cluster
         finally:
