@@ -17,6 +17,9 @@ SITE := target/mkdocs
 # A uv on the PATH, else one of our own beside the Rust build.
 UV := $(or $(shell command -v uv),target/uv/bin/uv)
 OWN_UV := $(filter target/%,$(UV))
+# Building it takes minutes, so `make audit` is a lane of its own that `make lint` does not wait for.
+DENY := target/deny/bin/cargo-deny
+DENY_VERSION := 0.20.2
 
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 CORE := Cargo.toml Cargo.lock $(shell find crates/page crates/path crates/loader crates/sim crates/python -name '*.rs' -o -name Cargo.toml)
@@ -26,7 +29,7 @@ CRATES := --workspace --exclude firstflight-python --locked
 
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: help build run test lint reference docs bench clean system rust
+.PHONY: help build run test lint audit advisories reference docs bench clean system rust
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
@@ -47,7 +50,14 @@ lint: build ## check format, style, types and the stub of the compiled module
 	MYPYPATH=python $(BIN)/python -m mypy.stubtest firstflight._core
 	cargo fmt --all --check
 	cargo clippy --quiet --workspace --locked --all-targets -- -D warnings
-	if [ -f deny.toml ] && command -v cargo-deny >/dev/null; then cargo deny check; fi
+
+audit: $(DENY) ## check licences, sources and bans of the Rust dependencies (builds cargo-deny the first time)
+	$(DENY) --locked check --hide-inclusion-graph licenses bans sources
+	$(DENY) --locked --config deny.toml --manifest-path fuzz/Cargo.toml check --hide-inclusion-graph licenses bans sources
+
+advisories: $(DENY) ## look the Rust dependencies up in the RustSec advisory database (needs github.com)
+	$(DENY) check advisories
+	$(DENY) --config deny.toml --manifest-path fuzz/Cargo.toml check advisories
 
 reference: build ## make the pages anew that are made from the code: commands, plan, results, man page
 	$(BIN)/python -m firstflight.cli.reference >docs/reference/cli.md
@@ -96,9 +106,14 @@ $(SITE)/.synced: requirements-docs.lock $(OWN_UV)
 	$(UV) pip sync --quiet --python $(SITE)/bin/python --require-hashes requirements-docs.lock
 	touch $@
 
-target/uv/bin/uv:
+target/uv/bin/uv: requirements-uv.lock
 	$(PYTHON) -m venv target/uv || { echo "hint: install python3-venv, or uv" >&2; exit 1; }
-	target/uv/bin/pip install --quiet uv
+	target/uv/bin/pip install --quiet --require-hashes --requirement requirements-uv.lock
+	touch $@
+
+$(DENY): Makefile | rust
+	cargo install --quiet --locked --version $(DENY_VERSION) --root target/deny --target-dir target/deny/build cargo-deny
+	touch $@
 
 rust:
 	@command -v cargo >/dev/null || { echo "error: no cargo. hint: install Rust from https://rustup.rs" >&2; exit 1; }
