@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from engine_double import pages
@@ -16,6 +17,7 @@ from firstflight.engines.lab import Lab
 from firstflight.engines.task import EngineStoppedError, PlannedLoad, Queue
 from firstflight.engines.task import Path as EmulatedPath
 from firstflight.errors import LabError
+from firstflight.pages import LoadedPage
 from firstflight.results.check import check_record
 
 Script = Callable[[str], Path]
@@ -113,19 +115,51 @@ def test_stopping_kills_what_is_under_way_and_starts_nothing_more(script: Script
         lab.ask("load", {}, timeout_s=30)
 
 
-def test_a_load_whose_laboratory_died_is_a_failed_load(script: Script) -> None:
-    record = Emulator(script("echo 'out of memory' >&2; exit 1")).load(PLANNED, *pages("wikipedia"))
+def test_a_laboratory_that_died_gives_no_load(script: Script) -> None:
+    with pytest.raises(LabError, match="out of memory"):
+        Emulator(script("echo 'out of memory' >&2; exit 1")).load(PLANNED, *pages("wikipedia"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (
+            '{"status": "ok", "plt_ms": "soon", "proof": {"ok": true}, "requests": [], "connections": []}',
+            "answer is malformed: load: plt_ms is 'soon'",
+        ),
+        ('{"status": "ok", "plt_ms": 5.0, "requests": [], "connections": []}', "is ok without proof"),
+    ],
+)
+def test_a_laboratory_whose_answer_cannot_be_used_gives_no_load(
+    script: Script, answer: str, said: str
+) -> None:
+    with pytest.raises(LabError, match=said):
+        Emulator(script(f"echo '{answer}'")).load(PLANNED, *pages("wikipedia"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        ({"status": "failed", "error": "no answer"}, "no answer"),
+        ({"status": "ok", "plt_ms": "soon"}, "the client's answer is malformed: load: plt_ms is 'soon'"),
+    ],
+)
+def test_what_a_foreign_client_gets_wrong_is_a_failed_load(
+    script: Script, answer: dict[str, object], error: str
+) -> None:
+    class Client:
+        def equip(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
+            return job
+
+        def complete(self, found: dict[str, Any], page: LoadedPage) -> dict[str, Any]:
+            return {**found, **answer}
+
+    ok = '{"status": "ok", "plt_ms": 5.0, "proof": {"ok": true}, "requests": [], "connections": []}'
+    emulator = Emulator(script(f"echo '{ok}'"), {PLANNED.client: Client()})
+    record = emulator.load(PLANNED, *pages("wikipedia"))
     assert check_record(record) == ""
     assert record["load"]["status"] == "failed"
-    assert "out of memory" in record["load"]["error"]
-    assert record["load"]["requests"] is None
-
-
-def test_a_load_with_a_malformed_answer_is_a_failed_load(script: Script) -> None:
-    answer = '{"status": "ok", "plt_ms": "soon", "requests": [], "connections": []}'
-    record = Emulator(script(f"echo '{answer}'")).load(PLANNED, *pages("wikipedia"))
-    assert check_record(record) == ""
-    assert "answer is malformed: load: plt_ms is 'soon'" in record["load"]["error"]
+    assert record["load"]["error"].startswith(error)
 
 
 def test_the_time_limit_grows_with_the_path_and_the_page() -> None:

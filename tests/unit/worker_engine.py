@@ -7,6 +7,7 @@ from pathlib import Path
 from engine_double import EngineDouble
 
 from firstflight.engines.task import PlannedLoad
+from firstflight.errors import LabError
 
 
 @dataclass(frozen=True)
@@ -17,11 +18,13 @@ class TracedEngine:
         trace: Gets a line per load: process and load.
         fatal: Load over which the process kills itself.
         deaths: How often it does.
+        failing: Load whose laboratory always fails.
     """
 
     trace: Path
     fatal: str = ""
     deaths: int = 1
+    failing: str = ""
 
     def __call__(self) -> EngineDouble:
         return EngineDouble(before=self._note)
@@ -31,6 +34,8 @@ class TracedEngine:
             file.write(f"{os.getpid()} {planned.load_id}\n")
         if planned.load_id == self.fatal and self.lines().count(self.fatal) <= self.deaths:
             os.kill(os.getpid(), 9)
+        if planned.load_id == self.failing:
+            raise LabError("the laboratory died", "try: firstflight doctor")
 
     def lines(self) -> list[str]:
         """The loads that were begun, in order."""

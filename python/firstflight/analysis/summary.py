@@ -23,9 +23,9 @@ from firstflight.analysis.statistics import (
     p_value,
     verdict,
 )
-from firstflight.analysis.warnings import find_warnings
+from firstflight.analysis.warnings import find_warnings, without_result
 from firstflight.errors import UsageError
-from firstflight.results import Journal, journal_path, write_whole
+from firstflight.results import Journal, LoadRecord, journal_path, write_whole
 from firstflight.results.files import plan_keys
 
 SUMMARY_FORMAT = "firstflight-summary/1"
@@ -46,33 +46,39 @@ def summarize(folder: Path) -> dict[str, Any]:
     """
     journal = Journal(journal_path(folder))
     pairs = cell_pairs(journal.records())
-    return write_summary(folder, pairs, torn=journal.torn)
+    return write_summary(folder, pairs, torn=journal.torn, failures=journal.instrument_failures)
 
 
-def write_summary(folder: Path, pairs: Sequence[CellPair], *, torn: bool) -> dict[str, Any]:
+def write_summary(
+    folder: Path, pairs: Sequence[CellPair], *, torn: bool, failures: Sequence[LoadRecord] = ()
+) -> dict[str, Any]:
     """As `summarize`, of cell pairs that are at hand already.
 
     Args:
         folder: Where ``summary.json`` goes.
         pairs: From `cell_pairs`.
         torn: Whether the journal ended in a torn line.
+        failures: The journal's instrument failures.
     """
     if not pairs:
         hint = "run the experiment, or go on with `--resume`"
         raise UsageError(f"{folder}: no load has ended yet", hint)
-    summary = summarize_pairs(pairs, torn=torn)
+    summary = summarize_pairs(pairs, torn=torn, failures=failures)
     summary["warnings"] += doubt_of_width(summary["cells"], _until(folder))
     summary["warnings"] += doubt_of_what_if(plan_keys(folder))
     write_whole(folder / "summary.json", (json.dumps(summary, indent=2, ensure_ascii=False) + "\n").encode())
     return summary
 
 
-def summarize_pairs(pairs: Sequence[CellPair], *, torn: bool = False) -> dict[str, Any]:
+def summarize_pairs(
+    pairs: Sequence[CellPair], *, torn: bool = False, failures: Sequence[LoadRecord] = ()
+) -> dict[str, Any]:
     """The summary of cell pairs; the same pairs give the same summary.
 
     Args:
         pairs: From `cell_pairs`.
         torn: Whether the journal ended in a torn line.
+        failures: The journal's instrument failures.
     """
     cells = _adjusted([_cell(pair) for pair in pairs])
     return {
@@ -83,7 +89,11 @@ def summarize_pairs(pairs: Sequence[CellPair], *, torn: bool = False) -> dict[st
             "resamples": RESAMPLES,
         },
         "cells": cells,
-        "warnings": [*find_warnings(pairs, torn=torn), *doubt_of_many(cells)],
+        "instrument_failures": {
+            "attempts": len(failures),
+            "loads_without_result": len(without_result(pairs, failures)),
+        },
+        "warnings": [*find_warnings(pairs, torn=torn, failures=failures), *doubt_of_many(cells)],
     }
 
 

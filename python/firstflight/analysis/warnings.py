@@ -25,14 +25,18 @@ class Warning(TypedDict):
     advice: str
 
 
-def find_warnings(pairs: Sequence[CellPair], *, torn: bool = False) -> list[Warning]:
+def find_warnings(
+    pairs: Sequence[CellPair], *, torn: bool = False, failures: Sequence[LoadRecord] = ()
+) -> list[Warning]:
     """All doubts about the loads of a run, the gravest first.
 
     Args:
         pairs: The cell pairs of the run.
         torn: Whether the journal ended in a torn line.
+        failures: The journal's instrument failures.
     """
     found = [found for check in _CHECKS for found in check(pairs)]
+    found.extend(_instrument_failures(pairs, failures))
     if torn:
         found.append(
             {
@@ -42,6 +46,26 @@ def find_warnings(pairs: Sequence[CellPair], *, torn: bool = False) -> list[Warn
             }
         )
     return found
+
+
+def without_result(pairs: Sequence[CellPair], failures: Sequence[LoadRecord]) -> set[str]:
+    """The loads that have no result: their laboratory failed, and they were not made since."""
+    made = {record["load"]["load_id"] for pair in pairs for record in pair.records()}
+    return {record["load"]["load_id"] for record in failures} - made
+
+
+def _instrument_failures(pairs: Sequence[CellPair], failures: Sequence[LoadRecord]) -> Iterator[Warning]:
+    if failures:
+        reasons = some([str(record["load"]["error"]) for record in failures])
+        missing = len(without_result(pairs, failures))
+        left = f"{plural(missing, 'load')} of the plan {'has' if missing == 1 else 'have'} no result"
+        resume = "make what is missing with `firstflight run --resume`; with `--jobs 1` if memory is short"
+        yield {
+            "kind": "instrument failures",
+            "message": f"the laboratory failed {plural(len(failures), 'time')}, which is no load's result: "
+            f"{left if missing else 'every load was made again'} ({reasons})",
+            "advice": resume if missing else "run `firstflight doctor` if this goes on",
+        }
 
 
 def _proof(pairs: Sequence[CellPair]) -> Iterator[Warning]:

@@ -67,6 +67,9 @@ class _Bar(Watch):
         load = record["load"]
         if settled and self._task is not None:
             self._bar.advance(self._task)
+        if record.get("instrument_failure"):
+            self._talk.warn(f"load {load['load_id']} has no result: {load['error']}")
+            return
         if load["status"] == "failed":
             self._talk.warn(f"load {load['load_id']} failed: {load['error']}")
         if not settled:

@@ -101,6 +101,12 @@ def _end(outcome: Outcome, folder: Path, talk: Talk) -> int:
             f"go on with: firstflight run --resume --out {folder}",
         )
         return 128 + outcome.signal
+    if outcome.left:
+        talk.error(
+            f"without a result, since the laboratory failed: {outcome.left} of "
+            f"{plural(outcome.planned, 'load')}",
+            f"make them: firstflight run --resume --out {folder}",
+        )
     if outcome.unproved:
         talk.error(
             f"without proof of their mode: {plural(outcome.unproved, 'load')}",
@@ -110,4 +116,4 @@ def _end(outcome: Outcome, folder: Path, talk: Talk) -> int:
         talk.error(
             f"without a load that succeeded: {plural(outcome.empty_cells, 'cell')}", "try: firstflight doctor"
         )
-    return 1 if outcome.unproved or outcome.empty_cells else 0
+    return 1 if outcome.left or outcome.unproved or outcome.empty_cells else 0

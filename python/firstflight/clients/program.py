@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 COMMANDS: dict[str, Callable[[str, Page, bool], Command]] = {"curl": curl.command, "wget2": wget2.command}
 """How each of them is called for a page."""
 
+_SIGNALS = 128
+"""The laboratory reports 128 + n for a program that signal n ended."""
+
 
 class Program:
     """One of them; implements `clients.foreign.ForeignClient`.
@@ -38,8 +41,9 @@ class Program:
         return {**job, "client": command.to_json(self._preload)}
 
     def complete(self, answer: dict[str, Any], page: LoadedPage) -> dict[str, Any]:
-        """The laboratory's answer, as it is."""
-        return answer
+        """The laboratory's answer, as it is; of a program that a signal ended the load is made once more."""
+        killed = answer["client"]["exit_code"] > _SIGNALS
+        return {**answer, "broken": True} if killed and answer["status"] == "failed" else answer
 
 
 def find_program(name: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from firstflight.engines.task import Path, PlannedLoad, Record
+from firstflight.errors import LabError
 from firstflight.pages import LoadedPage
 from firstflight.results.check import check_record
 
@@ -42,17 +43,28 @@ def failure(error: str) -> dict[str, Any]:
 def record_of(
     planned: PlannedLoad, started_at: str | None, answer: Mapping[str, Any], *, whose: str
 ) -> Record:
-    """The record of a load; it failed if the answer is malformed.
+    """The record of a load.
 
     Args:
         planned: What was asked for.
         started_at: When it began, ISO 8601 with a time zone; `None` on a virtual clock.
         answer: What the engine said: at least `status`.
-        whose: The engine, as errors name it.
+        whose: The engine or client, as errors name it.
+
+    Raises:
+        LabError: The answer is malformed.
     """
     record = _record(planned, started_at, answer)
     if problem := check_record(record):
-        return _record(planned, started_at, failure(f"the {whose}'s answer is malformed: {problem}"))
+        raise LabError(f"the {whose}'s answer is malformed: {problem}", "please report this as a bug")
+    return record
+
+
+def instrument_failure_of(planned: PlannedLoad, started_at: str, error: LabError) -> Record:
+    """What is journalled where the laboratory gave no record of a load."""
+    record = _record(planned, started_at, failure(error.message))
+    record["instrument_failure"] = True
+    record["hint"] = error.hint
     return record
 
 

@@ -33,6 +33,10 @@ class Record(LoadRecord, total=False):
     """Version and moments of the page, where a browser loaded it."""
     broken: bool
     """The client died or hung."""
+    instrument_failure: bool
+    """The laboratory could not be built, or died: `error` says how. The line is of no load."""
+    hint: str
+    """What can be done about an instrument failure."""
 
 
 @dataclass(frozen=True)
@@ -295,9 +299,10 @@ class Engine(Protocol):
         """Measures an empty path. Raises `LabError` when the laboratory cannot be built."""
 
     def load(self, planned: PlannedLoad, page: LoadedPage) -> Record:
-        """Makes one load. A load that fails is a record with `status` `failed`, never an exception.
+        """Makes one load. A load that the page or the client made fail is a record with `status` `failed`.
 
         Raises:
+            LabError: There is no result: the laboratory could not be built, or died.
             EngineStoppedError: `stop` was called meanwhile.
         """
 

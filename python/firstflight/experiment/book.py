@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from firstflight.engines.task import PlannedLoad, Record
-from firstflight.errors import ExperimentError, UsageError
+from firstflight.errors import ExperimentError, LabError, UsageError
 from firstflight.experiment.attempts import attempt_of, is_settled
 from firstflight.experiment.schedule import Block, Schedule
 from firstflight.experiment.tally import Tally
 from firstflight.experiment.watch import Watch
 from firstflight.results import Journal
-from firstflight.results.journal import encode
+from firstflight.results.journal import encode, is_instrument_failure
+
+MAX_IN_A_ROW = 5
+"""So many instrument failures without a load in between stop the run."""
 
 
 class Made(NamedTuple):
@@ -49,6 +52,7 @@ class Book:
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
+        self._in_a_row = 0
 
     def is_left(self, numbers: Iterable[int]) -> bool:
         """Whether anything of those blocks is missing."""
@@ -75,6 +79,7 @@ class Book:
         """Writes down one attempt.
 
         Raises:
+            LabError: It is the last of `MAX_IN_A_ROW` instrument failures.
             ExperimentError: The journal cannot be written; what was measured is kept.
         """
         self.add_all([made(record, self.keep)])
@@ -86,8 +91,17 @@ class Book:
             self._write([one.line for one in new])
             for one in new:
                 self.tally.note(one.record)
+                self._in_a_row = self._in_a_row + 1 if is_instrument_failure(one.record) else 0
+            in_a_row = self._in_a_row
         for one in new:
             self.watch.made(one.record, settled=is_settled(one.record))
+        if new and in_a_row >= MAX_IN_A_ROW:
+            last = new[-1].record
+            raise LabError(
+                f"{in_a_row} laboratories in a row gave no result, the last one: {last['load']['error']}",
+                f"{last.get('hint') or 'try: firstflight doctor'}; then go on: "
+                f"firstflight run --resume --out {self.journal.path.parent}",
+            )
 
     def _is_new(self, record: Record) -> bool:
         order = record["load"]["order"]

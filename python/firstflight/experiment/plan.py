@@ -302,7 +302,7 @@ class Plan(BaseModel):
     )
     most_repeats: Annotated[int, BeforeValidator(whole("a number of repeats", 1, 100_000))] = Field(
         default=100,
-        description="With until: the most repeats of a cell, however wide its interval is. No round is cut short.",
+        description="With until: the most repeats of a cell, however wide its interval is, in whole rounds.",
         json_schema_extra={"metavar": "N"},
     )
     keep: Annotated[Literal["all", "loads"], BeforeValidator(choice("all", "loads"))] = Field(

@@ -4,6 +4,9 @@ A load whose relay was late beyond the bound is made again, up to `MAX_ATTEMPTS`
 client broke, once. Each attempt is a journal line with its `attempt` number under the same load_id, and the
 last one counts: `loads` holds exactly the planned loads, the journal everything that was made.
 
+An instrument failure (the laboratory could not be built, or died) is a journal line of its own kind, never a
+result: no load is settled by it. `MAX_IN_A_ROW` of them stop the run.
+
 What is held in memory does not grow with the loads but by some bytes for each: blocks are laid out, and
 pages opened, when their turn comes, and records go to the journal.
 """
@@ -57,7 +60,7 @@ def run_experiment(
 
     Raises:
         UsageError: The folder does not fit; nothing was started.
-        LabError: The laboratory cannot be built.
+        LabError: The laboratory cannot be built, or failed `MAX_IN_A_ROW` times without a load in between.
         ExperimentError: The journal cannot be written any more; what was measured is kept.
     """
     watch = watch or Watch()
@@ -81,6 +84,8 @@ def run_experiment(
                         calibrated = True
                     watch.starting(due.loads, min(book.tally.settled, due.loads), due.wide)
                     crew.make(book.left(due.blocks), pages, book)
+                    if book.is_left(due.blocks):
+                        break  # What is due next depends on loads that are still to be made.
                 _warn_of_wide(rounds, planned.most_repeats, plan, watch)
         except Interrupted as interrupted:
             stopped_by = interrupted.signal
@@ -112,6 +117,6 @@ def _width(width: float | None) -> str:
 def _book(plan: Plan, planned: Schedule, folder: Path, watch: Watch) -> Book:
     journal = Journal(folder / JOURNAL)
     tally = Tally(planned)
-    for record in journal.attempts():
+    for record in journal.lines():
         tally.recall(record)
     return Book(journal, tally, watch, planned, plan.keep)

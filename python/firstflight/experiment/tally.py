@@ -7,6 +7,7 @@ from firstflight.errors import UsageError
 from firstflight.experiment.attempts import attempt_of, is_settled
 from firstflight.experiment.schedule import Schedule
 from firstflight.results import LoadRecord
+from firstflight.results.journal import is_instrument_failure
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,8 @@ class Outcome:
         unproved: Of those made, loads whose proof does not hold.
         empty_cells: Cells (all repeats of a page, path and mode) with loads, but none that succeeded.
         signal: The signal that stopped the run; `None` when it came to its end.
+        instrument_failures: Times that a laboratory gave no result, those of earlier runs included.
+        left: Loads that are still to be made.
     """
 
     planned: int
@@ -26,6 +29,8 @@ class Outcome:
     unproved: int
     empty_cells: int
     signal: int | None = None
+    instrument_failures: int = 0
+    left: int = 0
 
 
 class Tally:
@@ -44,6 +49,7 @@ class Tally:
         self._made_in = array("L", bytes(8 * schedule.cells))
         self._ok_in = array("L", bytes(8 * schedule.cells))
         self._plt_ms = array("d", bytes(8 * schedule.loads))
+        self._instrument_failures = 0
 
     def recall(self, record: LoadRecord) -> None:
         """Counts a record of an earlier run.
@@ -62,7 +68,13 @@ class Tally:
         self.note(record)
 
     def note(self, record: LoadRecord) -> None:
-        """Counts a record of a planned load; a later one of the same load replaces it."""
+        """Counts a record of a planned load; a later one of the same load replaces it.
+
+        An instrument failure is counted apart and replaces nothing.
+        """
+        if is_instrument_failure(record):
+            self._instrument_failures += 1
+            return
         load = record["load"]
         order, ok = load["order"], load["status"] == "ok"
         cell = self._schedule.cell(order, load["mode"])
@@ -104,4 +116,6 @@ class Tally:
             unproved=sum(self._unproved),
             empty_cells=sum(made > 0 and not ok for made, ok in zip(self._made_in, self._ok_in, strict=True)),
             signal=signal,
+            instrument_failures=self._instrument_failures,
+            left=max(0, planned - self.settled),
         )

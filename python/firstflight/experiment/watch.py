@@ -16,7 +16,10 @@ class Watch:
         """
 
     def made(self, record: Record, *, settled: bool) -> None:
-        """A load was made; one that is not `settled` had a late relay and is made again."""
+        """A load was made; one that is not `settled` is made again.
+
+        Its relay was late, its client broke, or its laboratory failed.
+        """
 
     def warn(self, message: str, hint: str = "") -> None:
         """Something makes the results doubtful."""

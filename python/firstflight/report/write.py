@@ -43,7 +43,7 @@ def write_report(
         journal = Journal(journal_path(folder))
         records = journal.records()
         pairs = cell_pairs(records)
-        summary = write_summary(folder, pairs, torn=journal.torn)
+        summary = write_summary(folder, pairs, torn=journal.torn, failures=journal.instrument_failures)
         paths = [*write_tables(folder, records), folder / "summary.json"]
         paths.append(write_whole(folder / "observations.txt", observations(summary).encode()))
         explanations = explain(pairs, partial(read_profile, folder)) if len(pairs) <= MOST_EXPLAINED else []

@@ -20,7 +20,7 @@ it, so `firstflight report DIR` can make it again.
 | `environment.json` | kernel, CPU, client versions, calibration of the path |
 | `traces/` | the links' traces, where the plan names any ([path.md](path.md)) |
 | `pages/` | the profile of every page as it was loaded: what loads are explained with |
-| `journal.jsonl` | one JSON object per load, on disk before the next load starts: `load`, `requests`, `connections`, `proof`, `relay`. A load that was run again has a later line, which counts. Format `firstflight-journal/2`; of format 1, which names fewer keys of the plan in a load, the tables take the rest from `plan.toml` |
+| `journal.jsonl` | one JSON object per load, on disk before the next load starts: `load`, `requests`, `connections`, `proof`, `relay`. A load that was run again has a later line, which counts. A line with `instrument_failure` is of no load: the laboratory failed, `error` and `hint` say how. Format `firstflight-journal/2`; of format 1, which names fewer keys of the plan in a load, the tables take the rest from `plan.toml` |
 | `loads.parquet`, `requests.parquet`, `connections.parquet` | the journal as tables, columns below |
 | `summary.json` | medians, improvement with interval, verdict and proof per cell pair; warnings |
 | `observations.txt` | the table in the course's own format, with an honest sign |
@@ -38,7 +38,8 @@ _SUMMARY = """
 ## summary.json
 
 `cells` has one entry per page, path, client and engine, with its `tcp` and `tfo` loads paired by block.
-`warnings` lists all that makes the result doubtful: `kind`, `message`, `advice`.
+`warnings` lists all that makes the result doubtful: `kind`, `message`, `advice`. `instrument_failures` counts how often the
+laboratory gave no result (`attempts`), and the loads that have none yet (`loads_without_result`); they are in no cell.
 
 | key of a cell | meaning |
 |---|---|

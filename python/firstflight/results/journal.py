@@ -33,6 +33,8 @@ class Journal:
         self.path = path
         self.torn = False
         """Whether the last `records` call passed over a torn last line: a load that was cut short."""
+        self.instrument_failures: list[LoadRecord] = []
+        """What the last reading passed over since no load came of it: the laboratory failed."""
         self._lock = threading.Lock()
         self._repaired = False
 
@@ -70,7 +72,7 @@ class Journal:
         return (record for place, record in self.placed() if last[record["load"]["load_id"]] == place)
 
     def attempts(self) -> Iterator[LoadRecord]:
-        """Every line, in file order and one at a time: those too that a later attempt has made void.
+        """Every attempt, in file order and one at a time: those too that a later one has made void.
 
         Raises:
             UsageError: A line is malformed or of another version; names file and line.
@@ -79,6 +81,18 @@ class Journal:
 
     def placed(self) -> Iterator[tuple[int, LoadRecord]]:
         """As `attempts`, each with the place of its line in the file, bytes."""
+        self.instrument_failures = []
+        for place, record in self._placed_lines():
+            if is_instrument_failure(record):
+                self.instrument_failures.append(record)
+            else:
+                yield place, record
+
+    def lines(self) -> Iterator[LoadRecord]:
+        """As `attempts`, with the instrument failures, of which no load came."""
+        return (record for _, record in self._placed_lines())
+
+    def _placed_lines(self) -> Iterator[tuple[int, LoadRecord]]:
         self.torn = False
         place = 0
         for number, line in enumerate(self._lines(), start=1):
@@ -180,6 +194,11 @@ class Journal:
         elif tail:
             os.ftruncate(handle, os.fstat(handle).st_size - len(tail))
         self._repaired = True
+
+
+def is_instrument_failure(record: LoadRecord) -> bool:
+    """Whether no load came of it: the laboratory could not be built, or died."""
+    return record.get("instrument_failure") is True
 
 
 def encode(record: LoadRecord) -> bytes:

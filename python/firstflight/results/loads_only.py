@@ -27,7 +27,11 @@ _PLACED = [column for column in LOADS.columns if column.place]
 
 def _line() -> pl.Schema:
     """A journal line: its load, and what of the tables stands elsewhere in it."""
-    found: dict[str, Any] = {"format": pl.String(), "load": pl.Struct(_TEXTS)}
+    found: dict[str, Any] = {
+        "format": pl.String(),
+        "load": pl.Struct(_TEXTS),
+        "instrument_failure": pl.Boolean(),
+    }
     parts: dict[str, dict[str, pl.DataType]] = {}
     for column in _PLACED:
         if len(column.place) == 1:
@@ -84,11 +88,13 @@ def _frame(lines: Sequence[bytes]) -> pl.DataFrame | None:
     try:
         found = pl.read_ndjson(b"".join(lines), schema=_LINE)
         placed = found.select(_elsewhere(column) for column in _PLACED)
-        loads = found.select("format", "load").unnest("load").hstack(placed)
+        loads = found.select("format", "instrument_failure", "load").unnest("load").hstack(placed)
         loads = loads.with_columns(_instants(loads["started_at"]))
     except (pl.exceptions.PolarsError, ValueError, OverflowError):
         return None
-    return loads.select(LOADS.schema.names()) if loads.height == len(lines) and _is_sound(loads) else None
+    if loads.height != len(lines) or not _is_sound(loads):
+        return None
+    return loads.filter(~pl.col("instrument_failure").fill_null(value=False)).select(LOADS.schema.names())
 
 
 def _instants(texts: pl.Series) -> pl.Series:
