@@ -42,6 +42,22 @@ def test_fast_open_saves_a_round_trip_per_connection_of_a_chain(
     assert min(plts_ms["tfo"]) >= length * rtt_ms
 
 
+@pytest.mark.parametrize("rate_bps", [None, 1_000_000])
+def test_a_path_without_propagation_delay_takes_no_round_trips(
+    rate_bps: int | None, emulator: Emulator
+) -> None:
+    links = chain(5)
+    for mode in ("tcp", "tfo"):
+        near, far = (
+            load(emulator, links, mode, rtt_ms, down_bps=rate_bps, up_bps=rate_bps, keep_alive=False)
+            for rtt_ms in (0.0, 100.0)
+        )
+        assert_ok(near)
+        assert near["load"]["connections"] == 5
+        trips = (2 if mode == "tcp" else 1) * 5
+        assert near["load"]["plt_ms"] < far["load"]["plt_ms"] - 0.9 * trips * 100
+
+
 @pytest.mark.core
 @pytest.mark.parametrize("mode", ["tcp", "tfo"])
 def test_a_reused_connection_costs_no_handshake_in_either_mode(mode: str, emulator: Emulator) -> None:

@@ -10,6 +10,7 @@ from firstflight.errors import UsageError
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.sources import PlanFile, read_plan_file, resolve
 from firstflight.experiment.units import COOKIES, HABITS, parse_queue, parse_rate, write_rate
+from firstflight.experiment.values import parse_rtt
 
 ROOT = Path(__file__).parents[2]
 
@@ -199,7 +200,7 @@ def test_bursts_need_losses_that_fit_in_them() -> None:
 
 
 BAD = {
-    "rtt": ["fast", "-1", "0", "10001", "nan", "inf", "", "20,,30", "20,20", "20;30"],
+    "rtt": ["fast", "-1", "-0.001", "10001", "nan", "inf", "", "20,,30", "20,20", "20;30"],
     "down": ["4", "-4mbit", "4mb/s", "0kbit", "200gbit", "", "4mbit,4000kbit"],
     "up": ["slow", "0.1bit"],
     "topology": ["ring", ""],
@@ -278,6 +279,12 @@ def test_a_toml_value_of_the_wrong_type_is_refused(key: str, value: object) -> N
         resolve({}, PlanFile(values={key: value}))
     assert refused.value.message.startswith(f"{key}: ")
     assert refused.value.hint
+
+
+def test_an_rtt_may_be_zero_and_a_rate_beside_it_unlimited() -> None:
+    [path] = resolve({"rtt": "0", "down": "unlimited", "up": "unlimited"}).paths()
+    assert (path.rtt_ms, path.down_bps, path.up_bps) == (0.0, None, None)
+    assert parse_rtt("0 ms") == parse_rtt(0) == 0.0
 
 
 def test_the_message_for_a_bad_rtt_says_what_it_should_be() -> None:

@@ -52,6 +52,13 @@ def three_rtts(*gains: float) -> list[LoadRecord]:
     return [record for rtt_ms, gain in rtts_ms for record in blocks(1000, 1000 * (1 - gain), rtt_ms=rtt_ms)]
 
 
+def test_an_rtt_of_zero_has_no_round_trips_to_count() -> None:
+    records = [*blocks(100, 99, rtt_ms=0.0), *blocks(1000, 900, rtt_ms=100.0)]
+    text = said(*records, heading=BY_RTT)
+    assert "From 0 to 100 ms" in text
+    assert "that is 1.0 round trips (at 100 ms)" in text
+
+
 def test_every_question_is_answered_for_every_page_with_numbers() -> None:
     pages = asked(*blocks(1000, 900), *blocks(2000, 1900, page="amazon"))
     assert [page.page for page in pages] == ["amazon", "wikipedia", ALL_PAGES]

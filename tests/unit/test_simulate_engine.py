@@ -45,6 +45,17 @@ def test_fast_open_is_faster_and_the_same_seed_gives_the_same_load(page: LoadedP
     assert tfo == again < tcp
 
 
+@pytest.mark.parametrize(
+    "path", [replace(PATH, rtt_ms=0.0), replace(PATH, rtt_ms=0.0, down_bps=None, up_bps=None)]
+)
+def test_a_page_crosses_a_path_without_propagation_delay(path: Path, page: LoadedPage) -> None:
+    for mode in ("tcp", "tfo"):
+        record = Simulator().load(replace(PLANNED, path=path, mode=mode), page)
+        assert record["load"]["status"] == "ok"
+        assert record["proof"]["ok"]
+        assert 0 <= record["load"]["plt_ms"] < Simulator().load(PLANNED, page)["load"]["plt_ms"]
+
+
 def test_losses_follow_the_seed(page: LoadedPage) -> None:
     lossy = replace(PLANNED, path=replace(PATH, loss=0.02))
     simulator = Simulator()

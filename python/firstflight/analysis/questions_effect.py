@@ -124,9 +124,13 @@ def _ends(group: Sequence[Case]) -> str:
 
 def _round_trips(group: Sequence[Case]) -> str:
     saved = _at_each(group, lambda case: f"{number(case.saved_ms)} ms")
-    trips = listed([number(case.saved_ms / case.rtt_ms, 1) for case in group])
+    far = [case for case in group if case.rtt_ms > 0]
+    trips = f"{listed([number(case.saved_ms / case.rtt_ms, 1) for case in far])} round trips"
+    if len(far) < len(group):
+        trips += f" (at {listed([f'{rtt(case.rtt_ms)} ms' for case in far])})"
+    in_trips = f", that is {trips}" if far else ""
     handshakes = ""
     if all(case.explanation and "tcp" in case.explanation.loads for case in group):
         counts = [len(case.explanation.loads["tcp"].path.handshakes) for case in group if case.explanation]
         handshakes = f"; handshakes on the critical path without TFO: {listed(list(map(str, counts)))}"
-    return f"The time saved is {saved}, that is {trips} round trips{handshakes}."
+    return f"The time saved is {saved}{in_trips}{handshakes}."

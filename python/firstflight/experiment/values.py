@@ -53,14 +53,14 @@ def parse_pages(value: object) -> tuple[str, ...]:
 
 
 def parse_rtt(value: object) -> float:
-    """A round-trip time, ms; to the nanosecond."""
+    """A round-trip time, ms; to the nanosecond. 0: the path adds no propagation delay."""
     text = value.strip().removesuffix("ms") if isinstance(value, str) else value
-    hint = "write ms above 0 and up to 10000, such as 20,100,200"
+    hint = "write ms from 0 to 10000, such as 20,100,200"
     try:
         rtt_ms = parse_number(text, "a time in ms", hint)
     except BadValueError:
         raise BadValueError(f"{quoted(value)} is not a time in ms", hint) from None
-    if not 0.01 <= rtt_ms <= MAX_RTT_MS:
+    if not 0 <= rtt_ms <= MAX_RTT_MS:
         raise BadValueError(f"{quoted(value)} is out of range", hint)
     return round(rtt_ms, 6)
 
