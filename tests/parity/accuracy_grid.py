@@ -56,6 +56,7 @@ class Condition:
             seed=1000 * self.number + repeat,
             engine=engine,
             keep_alive=self.keep_alive,
+            scheme="http",
         )
 
 

@@ -146,7 +146,7 @@ def test_a_middlebox_that_would_meet_nothing_is_refused() -> None:
 @pytest.mark.parametrize(
     ("beside", "problem"),
     [
-        ({}, "http: HTTP/2 is spoken over TLS only"),
+        ({"scheme": "http"}, "http: HTTP/2 is spoken over TLS only"),
         ({"scheme": "https", "client": "curl"}, "http: curl negotiates by itself"),
         ({"scheme": "https", "keep_alive": False}, "http: HTTP/2 cannot close after every response"),
     ],

@@ -71,7 +71,7 @@ def test_what_cannot_be_is_refused_with_a_hint(text: str) -> None:
     ("keys", "message"),
     [
         ({"engine": "emulate", "what_if": "syn-payload=2"}, "no kernel does syn-payload=2"),
-        ({"what_if": "early-data"}, "early-data goes with TLS's ClientHello"),
+        ({"what_if": "early-data", "scheme": "http"}, "early-data goes with TLS's ClientHello"),
         ({"what_if": "early-data", "scheme": "https", "http": "2"}, "early-data goes with TLS's ClientHello"),
         ({"what_if": "one-time-cookies", "mode": "tcp"}, "one-time-cookies=1 meets nothing"),
         ({"what_if": "unproven=1000"}, "unproven meets nothing"),

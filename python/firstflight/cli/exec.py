@@ -16,7 +16,7 @@ from firstflight.cli.talk import Talk
 from firstflight.engines.exec import Surroundings, run_inside
 from firstflight.errors import UsageError
 from firstflight.experiment.sources import PlanFile, resolve
-from firstflight.pages import open_pages, under
+from firstflight.pages import clear_warning, open_pages, under, was_cleared
 from firstflight.results import write_whole
 
 _DEFAULTS = {"rtt": "100", "mode": "tfo"}
@@ -55,14 +55,15 @@ def command(
     Its packets cross the path, its TCP connections use TFO as --mode says, and it reaches nothing but the
     pages' servers and the laboratory's own services. Ends as the program ends, with a summary on stderr.
     """
-    surroundings = _surroundings(path_flags, pages or [], capture)
+    talk = Talk(quiet=quiet)
+    surroundings = _surroundings(path_flags, pages or [], capture, talk)
     _check_ports(os.environ.get(_PORTS, ""))
     for file in filter(None, (capture, record)):
         _check_writable(file)
     ledger = run_inside(surroundings, argv)
     if record:
         write_whole(record, json.dumps(ledger, indent=2, ensure_ascii=False).encode() + b"\n")
-    _say(ledger, argv[0], Talk(quiet=quiet))
+    _say(ledger, argv[0], talk)
     return int(ledger["exit_code"])
 
 
@@ -73,7 +74,9 @@ def _say(ledger: Mapping[str, Any], program: str, talk: Talk) -> None:
         say_summary(dict(ledger), Path(program).name, talk)
 
 
-def _surroundings(flags: Mapping[str, Any], pages: list[str], capture: Path | None) -> Surroundings:
+def _surroundings(
+    flags: Mapping[str, Any], pages: list[str], capture: Path | None, talk: Talk
+) -> Surroundings:
     plan = resolve(flags, PlanFile(values=dict(_DEFAULTS)))
     for key in ("rtt", "down", "up", "mode", "cookies"):
         if len(getattr(plan, key)) > 1:
@@ -82,7 +85,10 @@ def _surroundings(flags: Mapping[str, Any], pages: list[str], capture: Path | No
                 f"give it with --{key}, or measure several with firstflight run",
             )
     [(path, cookies)], [mode] = plan.settings(), plan.mode
-    served = [under(plan.scheme, page) for page in open_pages(pages)] if pages else []
+    recorded = open_pages(pages) if pages else []
+    if cleared := [page.page.name for page in recorded if was_cleared(plan.scheme, page)]:
+        talk.warn(clear_warning(cleared))
+    served = [under(plan.scheme, page) for page in recorded]
     return Surroundings(
         path,
         mode,

@@ -39,7 +39,7 @@ class Surroundings:
     cookies: str
     keep_alive: bool
     seed: int
-    scheme: str = "http"
+    scheme: str = "recorded"
     pages: Sequence[LoadedPage] = ()
     capture: FilePath | None = None
     transport: Transport = field(default_factory=Transport)

@@ -16,7 +16,8 @@ from pathlib import Path
 from firstflight.errors import PageInputError, UsageError
 from firstflight.experiment.environment import fingerprint
 from firstflight.experiment.pool import each
-from firstflight.pages import LoadedPage, load_page, under
+from firstflight.pages import LoadedPage, clear_warning, load_page, under, was_cleared
+from firstflight.pages.sources import is_url
 from firstflight.results.profiles import PROFILES
 
 AT_HAND = 128
@@ -132,7 +133,7 @@ def read_catalogue(specs: Sequence[str], scheme: str, note: Say, warn: Say) -> C
         specs: PAGEs, patterns among them.
         scheme: As in the plan.
         note: Told what a reader had to decide.
-        warn: Told which files of a pattern are left out.
+        warn: Told which files of a pattern are left out, and once which pages lose their TLS.
 
     Raises:
         UsageError: A pattern matches nothing that can be read, or two pages have one name.
@@ -151,6 +152,8 @@ def read_catalogue(specs: Sequence[str], scheme: str, note: Say, warn: Say) -> C
         if len(opened) == before:
             raise UsageError(f"pages: nothing that {spec} matches can be read", "see docs/archives.md")
     opened = _told_apart(opened)
+    if cleared := [one.entry.name for one in opened if one.is_cleared]:
+        warn(clear_warning(cleared))
     return Catalogue([one.entry for one in opened], first=[one.page for one in opened if one.page])
 
 
@@ -160,7 +163,7 @@ def matches(spec: str) -> list[str]:
     Raises:
         UsageError: It is one and matches nothing.
     """
-    if not glob.has_magic(spec) or Path(spec.partition("#")[0]).exists():
+    if is_url(spec) or not glob.has_magic(spec) or Path(spec.partition("#")[0]).exists():
         return []
     files = sorted(glob.glob(spec, recursive=True))  # noqa: PTH207 (absolute patterns too)
     if not files:
@@ -178,11 +181,13 @@ class _Opened:
         entry: Where it is.
         page: The page; `None` where it was let go.
         is_matched: Whether its PAGE is a pattern.
+        is_cleared: Whether its TLS was taken away.
     """
 
     entry: Entry
     page: LoadedPage | None
     is_matched: bool = False
+    is_cleared: bool = False
 
 
 def _matched(files: Sequence[str], scheme: str, warn: Say) -> Iterator[_Opened]:
@@ -201,11 +206,12 @@ def _attempt(scheme: str, file: str) -> tuple[list[_Opened], str]:
 
 
 def _pages(scheme: str, spec: str) -> list[_Opened]:
-    pages = [under(scheme, page) for page in load_page(spec)]
-    return [
-        _Opened(Entry(spec, position, page.page.name, fingerprint(page.page), scheme), page)
-        for position, page in enumerate(pages)
-    ]
+    found = []
+    for position, recorded in enumerate(load_page(spec)):
+        page = under(scheme, recorded)
+        entry = Entry(spec, position, page.page.name, fingerprint(page.page), scheme)
+        found.append(_Opened(entry, page, is_cleared=was_cleared(scheme, recorded)))
+    return found
 
 
 def _say_notes(opened: _Opened, note: Say) -> None:

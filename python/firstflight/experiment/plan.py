@@ -236,11 +236,11 @@ class Plan(BaseModel):
         json_schema_extra={"metavar": "emulate|simulate"},
     )
     scheme: Annotated[
-        Literal["http", "recorded", "https"], BeforeValidator(choice("http", "recorded", "https"))
+        Literal["recorded", "http", "https"], BeforeValidator(choice("recorded", "http", "https"))
     ] = Field(
-        default="http",
-        description="http: all in the clear, as in the paper. recorded: as it was. https: all with TLS.",
-        json_schema_extra={"metavar": "http|recorded|https"},
+        default="recorded",
+        description="recorded: each URL as it was. http: all in the clear, as in the paper. https: all TLS.",
+        json_schema_extra={"metavar": "recorded|http|https"},
     )
     post_quantum: Annotated[bool, BeforeValidator(parse_switch)] = Field(
         default=True,
@@ -415,7 +415,7 @@ class Plan(BaseModel):
         if self.what_if.early_data is not None and (self.scheme == "http" or self.http == "2"):
             raise BadValueError(
                 "what_if: early-data goes with TLS's ClientHello, here of HTTP/1.1",
-                "add --scheme https or recorded, without --http 2",
+                "add --scheme recorded or https, without --http 2",
             )
         if "tfo" not in self.mode and (unused := needs_fast_open(self.what_if)):
             raise BadValueError(
@@ -485,7 +485,7 @@ class Plan(BaseModel):
                 f"http: {self.client} negotiates by itself", "use --client loader, or leave it out"
             )
         if self.scheme == "http":
-            raise BadValueError("http: HTTP/2 is spoken over TLS only", "add --scheme https or recorded")
+            raise BadValueError("http: HTTP/2 is spoken over TLS only", "add --scheme recorded or https")
         if not self.keep_alive:
             raise BadValueError("http: HTTP/2 cannot close after every response", "add --keep-alive")
         return self

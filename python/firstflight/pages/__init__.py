@@ -5,7 +5,7 @@ from firstflight.pages.loaded import LoadedPage, strip
 from firstflight.pages.model import FORMAT, Initiator, Kind, Missing, Page, Resource, Via
 from firstflight.pages.pace import paced
 from firstflight.pages.profile import embedded_names
-from firstflight.pages.scheme import under
+from firstflight.pages.scheme import clear_warning, under, was_cleared
 from firstflight.pages.sources import load_page, open_pages
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "PageDescription",
     "Resource",
     "Via",
+    "clear_warning",
     "describe",
     "embedded_names",
     "load_page",
@@ -25,4 +26,5 @@ __all__ = [
     "paced",
     "strip",
     "under",
+    "was_cleared",
 ]

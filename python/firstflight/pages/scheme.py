@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,25 @@ def under(scheme: str, page: LoadedPage) -> LoadedPage:
     _fit(fields["resources"], bodies)
     headers = {index: clear_headers(names) for index, names in page.headers.items()}
     return replace(page, page=Page.from_fields(fields), bodies=bodies, headers=headers, spare=spare)
+
+
+def was_cleared(scheme: str, page: LoadedPage) -> bool:
+    """Whether `under` takes away TLS that the page was recorded with."""
+    urls = [*page.page.origins, *(spare.url for spare in page.spare)]
+    return scheme == "http" and any(url.startswith("https:") for url in urls)
+
+
+def clear_warning(names: Sequence[str]) -> str:
+    """What to say, once a run, of pages whose TLS was taken away.
+
+    Args:
+        names: Of the pages, at least one.
+    """
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return (
+        f"recorded over https and loaded in the clear, as --scheme http asks: {shown}; "
+        "their TLS handshakes are missing, so Fast Open looks better than it is (--scheme recorded has them)"
+    )
 
 
 def _secure(page: LoadedPage) -> LoadedPage:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
+from urllib.parse import urlsplit
 
 from firstflight.errors import PageInputError
 from firstflight.pages.archives.har import open_har
@@ -14,6 +18,7 @@ from firstflight.pages.loaded import LoadedPage
 from firstflight.pages.mirror import open_mirror, start_url
 from firstflight.pages.pages_list import check_url, read_pages_list
 from firstflight.pages.profile import embedded_names, embedded_page, read_profile
+from firstflight.pages.scheme import under
 
 MOST_SYNTHESISED_BYTES = 1 << 29
 """What a page does not hold of its bodies and headers is made in memory, at each load."""
@@ -34,9 +39,15 @@ def open_pages(specs: Sequence[str]) -> list[LoadedPage]:
 
 
 def load_page(spec: str) -> list[LoadedPage]:
-    """Opens one PAGE; see `open_pages`."""
+    """Opens one PAGE; see `open_pages`.
+
+    The embedded pages are in the clear, as the experiments of 2011 and 2013 loaded them: four of their
+    resources were https.
+    """
     if spec in embedded_names():
-        return [LoadedPage(embedded_page(spec))]
+        return [under("http", LoadedPage(embedded_page(spec)))]
+    if is_url(spec):
+        _refuse_url(spec)
     path, _, url = spec.partition("#")
     try:
         return [_makeable(page, spec) for page in _open(Path(path), url, spec)]
@@ -45,6 +56,20 @@ def load_page(spec: str) -> list[LoadedPage]:
         raise PageInputError(
             f"{spec[:80]}: {getattr(error, 'strerror', None) or error}", "check the path"
         ) from None
+
+
+def is_url(spec: str) -> bool:
+    """Whether it names a page of the network, not one that is here."""
+    return bool(re.match(r"https?://", spec, re.IGNORECASE))
+
+
+def _refuse_url(url: str) -> NoReturn:
+    check_url(url, place="pages")
+    archive = f"{urlsplit(url).hostname}.wacz"
+    raise PageInputError(
+        f"{url[:80]}: a page of the network, which is not loaded from there: it has to be recorded first",
+        f"firstflight record {shlex.quote(url)} -o {archive}, then give {archive}",
+    )
 
 
 def _makeable(page: LoadedPage, spec: str) -> LoadedPage:

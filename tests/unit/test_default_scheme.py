@@ -1,0 +1,143 @@
+"""What is loaded over TLS where nothing is said, what is said where TLS is left out, and URLs as pages."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from firstflight.api import load_page, path, simulate
+from firstflight.cli import main
+from firstflight.errors import PageInputError
+from firstflight.experiment.plan import PAPER_PAGES, Plan
+from firstflight.experiment.sources import resolve
+
+PLANS = sorted((Path(__file__).parents[2] / "plans").glob("*.toml"))
+IN_THE_CLEAR = ("paper", "course", "purdue")
+FAST = ["--engine", "simulate", "--rtt", "20", "--repeats", "1", "--quiet"]
+
+
+def har(folder: Path, name: str, scheme: str = "https") -> str:
+    """An archive of one document, recorded over `scheme`."""
+    body = "<title>x</title>"
+    entry = {
+        "startedDateTime": "2026-01-02T03:04:05.000Z",
+        "time": 20,
+        "request": {"method": "GET", "url": f"{scheme}://{name}.test/", "headers": []},
+        "response": {
+            "status": 200,
+            "headers": [{"name": "Content-Type", "value": "text/html"}],
+            "content": {"size": len(body), "mimeType": "text/html", "text": body},
+        },
+        "timings": {"send": 1, "wait": 10, "receive": 1},
+    }
+    file = folder / f"{name}.har"
+    file.write_text(json.dumps({"log": {"version": "1.2", "entries": [entry]}}))
+    return str(file)
+
+
+def loads(folder: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
+
+
+def test_a_page_recorded_over_https_is_loaded_over_https_unless_asked_otherwise(tmp_path: Path) -> None:
+    page = load_page(har(tmp_path, "shop"))
+    default, clear = (simulate(page, path(100), "tcp", **keys) for keys in ({}, {"scheme": "http"}))
+    assert default.requests["url"].to_list() == ["https://shop.test/"]
+    assert clear.requests["url"].to_list() == ["http://shop.test/"]
+    assert default.plt_ms > clear.plt_ms + 95, "a TLS handshake more"
+    assert (default.row["scheme"], clear.row["scheme"]) == ("recorded", "http")
+
+
+def test_a_page_recorded_over_http_stays_in_the_clear(tmp_path: Path) -> None:
+    load = simulate(load_page(har(tmp_path, "old", "http")), path(100), "tcp")
+    assert load.requests["url"].to_list() == ["http://old.test/"]
+
+
+@pytest.mark.parametrize("name", PAPER_PAGES)
+def test_the_embedded_pages_of_2013_were_in_the_clear_and_stay_so(name: str) -> None:
+    page = load_page(name)
+    assert all(origin.startswith("http:") for origin in page.page.origins)
+    default, clear = (simulate(page, path(20), **keys) for keys in ({}, {"scheme": "http"}))
+    assert default.plt_ms == clear.plt_ms
+
+
+@pytest.mark.parametrize("file", PLANS, ids=lambda file: file.stem)
+def test_a_plan_that_comes_with_us_states_its_scheme(file: Path) -> None:
+    stated = tomllib.loads(file.read_text())["scheme"]
+    assert stated == "http" or not file.stem.startswith(IN_THE_CLEAR)
+
+
+def test_the_plan_of_the_paper_is_as_it_was_but_for_its_name() -> None:
+    assert resolve({}).scheme == "recorded" == Plan().scheme
+
+
+@pytest.mark.parametrize(("scheme", "warnings"), [("http", 1), ("recorded", 0), ("", 0)])
+def test_https_in_the_clear_is_one_warning_a_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], scheme: str, warnings: int
+) -> None:
+    pages = [har(tmp_path, name) for name in ("one", "two")]
+    asked = ["--scheme", scheme] if scheme else []
+    assert main(["run", *pages, *FAST, *asked, "--out", str(tmp_path / "out")]) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if "in the clear" in line]
+    assert len(said) == warnings
+    if said:
+        assert said[0].startswith("warning: recorded over https and loaded in the clear")
+        assert "one, two" in said[0] or "one.test, two.test" in said[0]
+    assert len(loads(tmp_path / "out")) == 4
+
+
+def test_pages_of_a_pattern_in_the_clear_are_one_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("one", "two", "three", "four"):
+        har(tmp_path, name)
+    run = ["run", str(tmp_path / "*.har"), *FAST, "--scheme", "http", "--out", str(tmp_path / "out")]
+    assert main(run) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if "in the clear" in line]
+    assert len(said) == 1
+    assert "and 1 more" in said[0]
+
+
+def test_http_on_request_is_no_warning_where_nothing_was_https(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "wikipedia", *FAST, "--scheme", "http", "--out", str(tmp_path / "out")]) == 0
+    assert "in the clear" not in capsys.readouterr().err
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty current folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", [["run"], ["pages"], ["profile", "-o", "x.json"]], ids=lambda c: c[0])
+@pytest.mark.parametrize(
+    ("url", "hint"),
+    [
+        ("https://www.example.org/", "firstflight record https://www.example.org/ -o www.example.org.wacz"),
+        (
+            "https://example.org/search?q=a&p=[1]",
+            "firstflight record 'https://example.org/search?q=a&p=[1]' -o example.org.wacz",
+        ),
+        (
+            "HTTP://example.org:8080/#top",
+            "firstflight record 'HTTP://example.org:8080/#top' -o example.org.wacz",
+        ),
+    ],
+)
+def test_a_url_in_place_of_a_page_is_answered_with_the_command_to_give_first(
+    folder: Path, capsys: pytest.CaptureFixture[str], command: list[str], url: str, hint: str
+) -> None:
+    assert main([*command, url]) == 2
+    shown = capsys.readouterr().err
+    assert f"hint: {hint}, then give" in shown
+    assert "recorded first" in shown
+    assert list(folder.iterdir()) == []
+
+
+def test_what_is_no_possible_url_is_not_said_to_be_recordable() -> None:
+    with pytest.raises(PageInputError, match="is not an http or https URL"):
+        load_page("https://")
