@@ -14,7 +14,10 @@ MODES = ("tcp", "tfo")
 
 
 class CellKey(NamedTuple):
-    """What the loads of a cell pair have in common. Rates are null where the path is unlimited."""
+    """What the loads of a cell pair have in common: page and `firstflight.results.schema.TREATMENT`.
+
+    Rates are null where the path is unlimited; what comes after the engine, where the journal does not say.
+    """
 
     page: str
     rtt_ms: float
@@ -24,6 +27,29 @@ class CellKey(NamedTuple):
     topology: str
     client: str
     engine: str
+    loss_burst: float | None = None
+    loss_in_burst: float | None = None
+    jitter_ms: float | None = None
+    reorder: bool | None = None
+    duplicate: float | None = None
+    down_trace: str | None = None
+    up_trace: str | None = None
+    queue: str | None = None
+    ecn: bool | None = None
+    middlebox: str | None = None
+    initial_window: int | None = None
+    congestion_control: str | None = None
+    scheme: str | None = None
+    http: str | None = None
+    post_quantum: bool | None = None
+    keep_alive: bool | None = None
+    origin_rtt: str | None = None
+    lookups: bool | None = None
+    server_time: bool | None = None
+    processing: float | None = None
+    determinism: bool | None = None
+    browser: str | None = None
+    what_if: str | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +92,11 @@ class CellPair:
     def plt_ms(self, mode: str) -> list[float]:
         """Page load times of `loads`, ms."""
         return [record["load"]["plt_ms"] for record in self.loads(mode)]
+
+    @property
+    def treatment(self) -> dict[str, Any]:
+        """All that decides its numbers, with its URL: what `words.caption` takes."""
+        return {**self.key._asdict(), "cookies": self.cookies, "url": self.url}
 
     @property
     def name(self) -> str:

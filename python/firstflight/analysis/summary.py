@@ -24,6 +24,7 @@ from firstflight.analysis.statistics import (
     verdict,
 )
 from firstflight.analysis.warnings import find_warnings, without_result
+from firstflight.analysis.words import caption
 from firstflight.errors import UsageError
 from firstflight.results import Journal, LoadRecord, journal_path, write_whole
 from firstflight.results.files import plan_keys
@@ -110,9 +111,8 @@ def _cell(pair: CellPair) -> dict[str, Any]:
     paired = (tcp_ms, tfo_ms) if pair.blocks else ([], [])
     found, null = improvement(*paired), null_improvement(paired[0])
     return {
-        **pair.key._asdict(),
-        "cookies": pair.cookies,
-        "url": pair.url,
+        **pair.treatment,
+        "caption": caption(pair.treatment),
         "n": len(pair.blocks),
         **{f"{mode}_loads": _counts(pair, mode) for mode in MODES},
         "tcp_ms": median(tcp_ms),

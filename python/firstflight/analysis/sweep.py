@@ -14,19 +14,22 @@ import polars as pl
 
 from firstflight.analysis.doubts import doubt_of_what_if
 from firstflight.analysis.simulated import caution
+from firstflight.analysis.words import caption
 from firstflight.errors import UsageError
 from firstflight.results import write_tables, write_whole
 from firstflight.results.files import plan_keys
 from firstflight.results.profiles import read_profile
+from firstflight.results.schema import TREATMENT
 
 SWEEP_FORMAT = "firstflight-sweep/1"
 """Format and version of sweep.json."""
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
-_CELL = ("page", "rtt_ms", "down_mbps", "up_mbps", "loss", "topology", "client", "engine", "cookies")
+_FIRST = ("rtt_ms", "down_mbps", "up_mbps", "loss", "topology")
+_BY = (*_FIRST, *(column.name for column in TREATMENT if column.name not in _FIRST))
+_CELL = ("page", *_BY)
 _QUARTERS = 4
-_BY = ("rtt_ms", "down_mbps", "up_mbps", "loss", "topology")
 
 
 def summarize_sweep(folder: Path) -> dict[str, Any]:
@@ -55,6 +58,7 @@ def summarize_sweep(folder: Path) -> dict[str, Any]:
         "failed_loads": counts[1],
         "cells": cells.height,
         "engines": engines,
+        "caption": caption(*cells.select(_BY).unique(maintain_order=True).to_dicts()) if cells.height else "",
         "caution": _caution(engines, folder),
         "all": _distribution(cells),
         "paths": [

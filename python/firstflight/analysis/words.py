@@ -79,11 +79,127 @@ def rates(cell: Mapping[str, Any]) -> str:
     return "/".join("unlimited" if mbps is None else f"{mbps:g}" for mbps in values)
 
 
-def path(cell: Mapping[str, Any]) -> str:
-    """Path, client and engine of a cell: ``Access link 4/0.256 Mbit/s, loader, emulate``."""
+def caption(*cells: Mapping[str, Any]) -> str:
+    """All that decides the numbers of cells beside page and RTT, as every table and figure says it.
+
+    ``Access link 4/0.256 Mbit/s, loader, emulate, scheme http, HTTP/1.1, keep-alive, warm cookies``. What is
+    as by default (queue, windows, ...) is left out; what differs among the cells is named at the end.
+
+    Args:
+        cells: Of a summary, or anything else with the columns of `firstflight.results.TREATMENT`; with `url`,
+            where it is known, to say what a recorded scheme is.
+    """
+    return ", ".join(caption_lines(*cells))
+
+
+def caption_lines(*cells: Mapping[str, Any]) -> list[str]:
+    """`caption` in two lines, for figures: the path; then client, engine, servers and cookies."""
+    parts = [_parts(cell) for cell in cells]
+    same = {name: text for name, text in parts[0].items() if all(other[name] == text for other in parts)}
+    differ = [name for name in parts[0] if name not in same]
+    first = [text for name, text in same.items() if name in _OF_PATH and text]
+    second = [text for name, text in same.items() if name not in _OF_PATH and text]
+    lines = [", ".join(line) for line in (first, second) if line]
+    if differ:
+        lines[-1:] = ["; ".join([*lines[-1:], f"different by row or panel: {listed(differ)}"])]
+    return lines
+
+
+_KEEP_ALIVE = {True: "keep-alive", False: "a connection per request", None: "keep-alive not known"}
+_OF_PATH = ("link", "loss", "jitter", "duplicates", "queue", "middlebox")
+
+
+def _parts(cell: Mapping[str, Any]) -> dict[str, str]:
+    """What a caption says of a cell, by what it is about; empty where it is as by default."""
+    asked = dict(cell)
     link = {"access": "Access link", "star": "Star,"}.get(cell["topology"], cell["topology"])
-    loss = f", loss {100 * cell['loss']:g} %" if cell["loss"] else ""
-    return f"{link} {rates(cell)} Mbit/s{loss}, {cell['client']}, {cell['engine']}, {cell['cookies']} cookies"
+    return {
+        "link": f"{link} {rates(cell)} Mbit/s{_traces(asked)}",
+        "loss": _loss(asked),
+        "jitter": _jitter(asked),
+        "duplicates": f"{100 * asked['duplicate']:g} % twice" if asked.get("duplicate") else "",
+        "queue": _queue(asked),
+        "middlebox": "" if asked.get("middlebox") in (None, "off") else f"middlebox {asked['middlebox']}",
+        "client": asked["client"],
+        "engine": asked["engine"],
+        "scheme": _scheme(asked),
+        "HTTP version": _http(asked),
+        "keep-alive": _KEEP_ALIVE[asked.get("keep_alive")],
+        "cookies": f"{asked['cookies']} cookies",
+        **{name: text if _is_unusual(asked, column) else "" for name, column, text in _unusual(asked)},
+    }
+
+
+def _traces(asked: Mapping[str, Any]) -> str:
+    names = [str(asked[way]) for way in ("down_trace", "up_trace") if asked.get(way)]
+    return f" (trace {listed(names)})" if names else ""
+
+
+def _loss(asked: Mapping[str, Any]) -> str:
+    if not asked["loss"]:
+        return ""
+    burst = asked.get("loss_burst")
+    bursts = f" in bursts of {burst:g} that lose {100 * asked['loss_in_burst']:g} %" if burst else ""
+    return f"loss {100 * asked['loss']:g} %{bursts}"
+
+
+def _jitter(asked: Mapping[str, Any]) -> str:
+    reorders = " that reorders" if asked.get("reorder") else ""
+    return f"jitter {asked['jitter_ms']:g} ms{reorders}" if asked.get("jitter_ms") else ""
+
+
+def _queue(asked: Mapping[str, Any]) -> str:
+    queue = "" if asked.get("queue") in (None, _USUAL["queue"]) else f"queue {asked['queue']}"
+    return f"queue {asked.get('queue')} with ECN" if asked.get("ecn") else queue
+
+
+def _scheme(asked: Mapping[str, Any]) -> str:
+    scheme = asked.get("scheme")
+    if scheme == "recorded" and asked.get("url"):
+        return f"scheme recorded ({str(asked['url']).partition(':')[0]})"
+    return f"scheme {scheme}" if scheme else "scheme not known"
+
+
+def _http(asked: Mapping[str, Any]) -> str:
+    if asked.get("client") != "loader" and asked.get("scheme") != "http":
+        return "HTTP version negotiated"
+    return f"HTTP/{asked['http']}" if asked.get("http") else "HTTP version not known"
+
+
+_USUAL: dict[str, Any] = {
+    "queue": "1000p",
+    "initial_window": 10,
+    "congestion_control": "cubic",
+    "post_quantum": True,
+    "origin_rtt": "path",
+    "lookups": False,
+    "server_time": True,
+    "processing": 1.0,
+    "determinism": True,
+    "browser": "",
+    "what_if": "off",
+}
+"""What a caption does not say."""
+
+
+def _is_unusual(asked: Mapping[str, Any], column: str) -> bool:
+    return asked.get(column) is not None and asked[column] != _USUAL[column]
+
+
+def _unusual(asked: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Name, column and text of what is said only where it is not as usual."""
+    return [
+        ("initial window", "initial_window", f"initial window {asked.get('initial_window')}"),
+        ("congestion control", "congestion_control", str(asked.get("congestion_control"))),
+        ("post-quantum key share", "post_quantum", "no post-quantum key share"),
+        ("distances of origins", "origin_rtt", "origins as far as recorded"),
+        ("lookups", "lookups", "with lookups"),
+        ("server time", "server_time", "servers at once"),
+        ("processing", "processing", f"processing times {asked.get('processing') or 0:g}"),
+        ("determinism", "determinism", "time and random numbers of the page not fixed"),
+        ("browser", "browser", str(asked.get("browser")).rpartition("/")[2]),
+        ("what if", "what_if", f"what if {asked.get('what_if')}"),
+    ]
 
 
 def varying(cells: Sequence[Mapping[str, Any]]) -> list[str]:

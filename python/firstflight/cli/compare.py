@@ -53,6 +53,7 @@ def _document(found: Comparison) -> dict[str, Any]:
     return {
         "a": found.a.name,
         "b": found.b.name,
+        "captions": {"a": found.a.caption, "b": found.b.caption},
         "setup": [dict(zip(("name", "a", "b"), row, strict=True)) for row in found.setup],
         "cells": [_pair(pair) for pair in found.pairs],
         "only_a": found.only_a,

@@ -24,7 +24,7 @@ def print_comparison(found: Comparison, console: Console) -> None:
         found: What came of it.
         console: Where to; its width and colour are honoured.
     """
-    for part in (_setup(found), _cells(found), *_summary(found)):
+    for part in (*_captions(found), _setup(found), _cells(found), *_summary(found)):
         console.print(part)
 
 
@@ -33,6 +33,11 @@ def label(key: Any, value: Any) -> str:  # noqa: ANN401
     if value is None:
         return "unlimited"
     return f"{value:g}{_UNITS.get(key, '')}" if isinstance(value, float) else str(value)
+
+
+def _captions(found: Comparison) -> Iterator[RenderableType]:
+    for side in (found.a, found.b):
+        yield plain(f"{side.name}: {side.caption}")
 
 
 def _setup(found: Comparison) -> Table:

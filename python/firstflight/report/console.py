@@ -38,7 +38,7 @@ def render_summary(summary: Mapping[str, Any]) -> RenderableType:
 def _tables(cells: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:
     settings: dict[str, list[Mapping[str, Any]]] = {}
     for cell in cells:
-        settings.setdefault(words.path(cell), []).append(cell)
+        settings.setdefault(words.caption(cell), []).append(cell)
     for setting, group in settings.items():
         yield _table(setting, group)
         yield Text("")

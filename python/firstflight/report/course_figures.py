@@ -78,7 +78,8 @@ def timing(pair: CellPair, page: str) -> Spec:
             color=color.legend(orient="bottom-right", title=None, fillColor="white", strokeColor="black"),
         )
     )
-    title = f"TFO Timing Breakdown: {words.short_url(page, 60)} at {words.rtt(pair.key.rtt_ms)} ms RTT"
+    heading = f"TFO Timing Breakdown: {words.short_url(page, 60)} at {words.rtt(pair.key.rtt_ms)} ms RTT"
+    title = alt.TitleParams(heading, subtitle=words.caption_lines(pair.treatment))
     spec: Spec = chart.properties(
         width=500, height=370, title=title, background="white", padding=12
     ).to_dict()

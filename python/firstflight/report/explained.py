@@ -28,8 +28,8 @@ def print_explanations(explanations: Sequence[Explanation], console: Console) ->
 
 def heading(found: Explanation) -> str:
     """Page and path."""
-    cell = {**found.pair.key._asdict(), "cookies": found.pair.cookies}
-    return f"{found.page.name} at {words.rtt(found.pair.key.rtt_ms)} ms RTT, {words.path(cell)}"
+    rtt = words.rtt(found.pair.key.rtt_ms)
+    return f"{found.page.name} at {rtt} ms RTT, {words.caption(found.pair.treatment)}"
 
 
 def lines(found: Explanation) -> Iterator[str]:

@@ -116,12 +116,12 @@ def _settings(cells: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str,
     """Cells by path and client, as the page's tables show them."""
     settings: dict[str, list[Mapping[str, Any]]] = {}
     for cell in cells:
-        settings.setdefault(words.path(cell), []).append(cell)
+        settings.setdefault(words.caption(cell), []).append(cell)
     return settings
 
 
 def _path(found: Explanation) -> str:
-    return words.path({**found.pair.key._asdict(), "cookies": found.pair.cookies})
+    return words.caption(found.pair.treatment)
 
 
 def _paper(cells: Sequence[Mapping[str, Any]]) -> dict[tuple[str, float], float]:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from firstflight.analysis import words
 from firstflight.plural import plural
+
+
+def caption_lines(sweep: Mapping[str, Any]) -> list[str]:
+    """What decides the numbers of a sweep, as `firstflight.analysis.words.caption` says it."""
+    return words.caption_lines(*sweep["paths"]) if sweep["paths"] else []
 
 
 def print_sweep(sweep: Mapping[str, Any], console: Console) -> None:
@@ -23,7 +29,8 @@ def print_sweep(sweep: Mapping[str, Any], console: Console) -> None:
     """
     table = Table(box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
     failed = f", {sweep['failed_loads']} failed" if sweep["failed_loads"] else ""
-    table.title = f"improvement by path: {plural(sweep['loads'], 'load')}{failed}"
+    caption = "\n".join(caption_lines(sweep))
+    table.title = escape(f"improvement by path: {plural(sweep['loads'], 'load')}{failed}\n{caption}")
     table.add_column("RTT\nms", justify="right")
     table.add_column("down/up\nMbit/s", justify="right")
     table.add_column("loss\n%", justify="right")
@@ -36,14 +43,16 @@ def print_sweep(sweep: Mapping[str, Any], console: Console) -> None:
     table.add_row("all", "", "", "", *_numbers(sweep["all"]), style="bold")
     console.print(table)
     if sweep["origins"]:
-        console.print(_by_origins(sweep["origins"]))
+        console.print(_by_origins(sweep))
     if sweep["caution"]:
         console.print(f"[yellow]simulated:[/] {sweep['caution']}", highlight=False)
 
 
-def _by_origins(groups: Sequence[Mapping[str, Any]]) -> Table:
+def _by_origins(sweep: Mapping[str, Any]) -> Table:
+    groups = sweep["origins"]
     table = Table(box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
-    table.title = "improvement by origins of the page"
+    caption = "\n".join(caption_lines(sweep))
+    table.title = escape(f"improvement by origins of the page\n{caption}")
     for name in ("origins", "RTT\nms", "cells", *groups[0]["improvement"], "faster in", "slower in"):
         table.add_column(name, justify="right")
     for group in groups:

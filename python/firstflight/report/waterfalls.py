@@ -97,7 +97,9 @@ def _waterfall(
             mode: _mode(loads[mode], {row: n for n, row in enumerate(order)}, mode, why) for mode in MODES
         },
     }
-    return Waterfall(pair.key.page, _heading(cell, words.variant(cell, varying)), _small_print(loads), data)
+    return Waterfall(
+        pair.key.page, _heading(cell, words.variant(cell, varying)), _small_print(cell, loads), data
+    )
 
 
 def _mode(
@@ -137,9 +139,9 @@ def _heading(cell: Mapping[str, Any], variant: str) -> str:
     return f"{where}: {without} without, {with_tfo} with TFO ({effect})"
 
 
-def _small_print(loads: Mapping[str, LoadRecord]) -> str:
+def _small_print(cell: Mapping[str, Any], loads: Mapping[str, LoadRecord]) -> str:
     blocks = " and ".join(f"{words.MODE_NAMES[mode]} block {loads[mode]['load']['block']}" for mode in MODES)
-    return f"Drawn is the load whose PLT is nearest the median of its mode: {blocks}."
+    return f"Drawn is the load whose PLT is nearest the median of its mode: {blocks}. {words.caption(cell)}."
 
 
 def _round(ms: float | None) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from firstflight.results.schema import TABLES, Table, type_name
+from firstflight.results.schema import TABLES, TREATMENT, Table, type_name
 
 _HEAD = """\
 # Results folder
@@ -43,7 +43,8 @@ laboratory gave no result (`attempts`), and the loads that have none yet (`loads
 
 | key of a cell | meaning |
 |---|---|
-| `page`, `rtt_ms`, `down_mbps`, `up_mbps`, `loss`, `topology`, `client`, `engine`, `cookies` | which cell pair; as in `loads` (`cookies` of the `tfo` loads) |
+| KEYS | which cell pair; as in `loads` (`cookies` of the `tfo` loads) |
+| `caption` | the same in words, without page and RTT: what every table and figure says of the cell |
 | `url` | the page's first request; null if no load got that far |
 | `n` | paired blocks: both loads ended ok |
 | `tcp_loads`, `tfo_loads` | `ok` and `failed` loads of each mode |
@@ -65,7 +66,8 @@ nothing is assumed about the shape of the distribution. One block has no interva
 
 def render_docs() -> str:
     """The whole of docs/results.md."""
-    return _HEAD + "".join(map(render_table, TABLES)) + _SUMMARY
+    keys = ", ".join(f"`{name}`" for name in ("page", *(column.name for column in TREATMENT)))
+    return _HEAD + "".join(map(render_table, TABLES)) + _SUMMARY.replace("KEYS", keys)
 
 
 def render_table(table: Table) -> str:

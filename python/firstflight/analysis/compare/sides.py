@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from firstflight.analysis import words
 from firstflight.analysis.summary import summarize
 from firstflight.errors import UsageError
 from firstflight.published import PublishedTable, published_names, published_table
@@ -49,11 +50,13 @@ class Side:
         name: As it was asked for.
         setup: How its loads were made, in words.
         cells: What came of it.
+        caption: All that decides its numbers, as its own tables say it; of a published table, what is known.
     """
 
     name: str
     setup: Mapping[str, str]
     cells: tuple[SideCell, ...]
+    caption: str = ""
 
     def varies(self, dimension: str) -> bool:
         """Whether a dimension has several values on this side."""
@@ -72,12 +75,10 @@ def open_side(name: str) -> Side:
     if not folder.exists():
         tables = ", ".join(published_names())
         raise UsageError(f"{name}: no such results folder or table", f"published tables are {tables}")
-    cells = tuple(
-        _cell(cell) for cell in summarize(folder)["cells"] if cell["improvement"]["point"] is not None
-    )
+    cells = [cell for cell in summarize(folder)["cells"] if cell["improvement"]["point"] is not None]
     if not cells:
         raise UsageError(f"{name}: no cell has both modes", "run it with --mode tcp,tfo")
-    return Side(name, _setup(folder), cells)
+    return Side(name, _setup(folder), tuple(map(_cell, cells)), words.caption(*cells))
 
 
 def _published(table: PublishedTable) -> Side:
@@ -91,7 +92,7 @@ def _published(table: PublishedTable) -> Side:
         )
         for cell in table.cells
     )
-    return Side(table.name, table.facts, cells)
+    return Side(table.name, table.facts, cells, ", ".join(table.facts.values()))
 
 
 def _cell(cell: Mapping[str, Any]) -> SideCell:

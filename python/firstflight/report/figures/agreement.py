@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import Any
 
 import altair as alt
@@ -11,6 +12,8 @@ from firstflight.analysis.compare import Comparison, Pair, SideCell
 from firstflight.report.figures.theme import SOFT, Spec, styled, title
 
 _SIZE = 420
+_WRAPPED = 90
+"""Characters of a line below the title."""
 _ROOM = 3.0
 """Around the points, percentage points."""
 _MANY = 30
@@ -50,6 +53,7 @@ def agreement(found: Comparison) -> Spec:
         f"A point per page and RTT, {len(rows)} of them; on the dashed line both agree. Bars: 95 % intervals",
         f"Rank correlation {words.DASH if rank is None else f'{rank:+.2f}'}; "
         f"same sign in {found.same_sign} of {len(rows)}.",
+        *(line for side in (found.a, found.b) for line in wrap(f"{side.name}: {side.caption}", _WRAPPED)),
     ]
     heading = title("What TFO saves, by two accounts", subtitle)
     return styled(alt.hconcat(chart, title=heading, data=alt.NamedData("cells")), {"cells": rows})

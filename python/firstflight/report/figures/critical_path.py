@@ -95,12 +95,11 @@ def _bar(row: dict[str, Any], found: Explanation, mode: str) -> Iterator[dict[st
 
 
 def _cell(found: Explanation) -> dict[str, Any]:
-    return {**found.pair.key._asdict(), "cookies": found.pair.cookies}
+    return found.pair.treatment
 
 
 def _small_print(explanations: Sequence[Explanation]) -> list[str]:
-    settings = {words.path(_cell(found)) for found in explanations}
     return [
         "Critical path from navigation start to load event, of the load nearest the median of its mode.",
-        f"{settings.pop()}." if len(settings) == 1 else "Paths and clients differ by panel.",
+        *words.caption_lines(*map(_cell, explanations)),
     ]

@@ -66,7 +66,7 @@ def _improvement(cells: Sequence[Cell], against: _Against) -> Spec:
     )
     subtitle = [
         f"Medians over {words.blocks(cells)} per point; bars: 95 % interval. Above 0, TFO is faster.",
-        _setting(cells),
+        *words.caption_lines(*cells),
     ]
     if any(row["source"] == _PAPER for row in data):
         subtitle.append(f"Paper: {PAPER}; 4 Mbit/s down, 256 kbit/s up, the pages and the Chrome of 2011.")
@@ -91,7 +91,7 @@ def plt_by_rtt(cells: Sequence[Cell]) -> Spec:
     )
     subtitle = [
         f"Medians over {words.blocks(cells)} per point; bars: 95 % interval of the median.",
-        _setting(cells),
+        *words.caption_lines(*cells),
     ]
     return _faceted(layers, title("Page load time without and with TFO", subtitle), data)
 
@@ -164,8 +164,3 @@ def _row(
         "source": source,
         **dict(zip(("point", "low", "high"), scaled, strict=True)),
     }
-
-
-def _setting(cells: Sequence[Cell]) -> str:
-    settings = {words.path(cell) for cell in cells}
-    return f"{settings.pop()}." if len(settings) == 1 else "Paths and clients differ by panel."

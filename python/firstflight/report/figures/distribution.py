@@ -93,8 +93,7 @@ def _where(pair: CellPair, mode: str, variant: str) -> dict[str, Any]:
 
 def _small_print(cells: Sequence[Mapping[str, Any]], loads: int) -> list[str]:
     shown = "A dot is a load, a box" if loads <= MOST_DOTS else "A box is"
-    settings = {words.path(cell) for cell in cells}
     return [
         f"{plural(loads, 'load')}. {shown} the middle half, a thin line all, a tick the median.",
-        f"{settings.pop()}." if len(settings) == 1 else "Paths and clients differ by panel.",
+        *words.caption_lines(*cells),
     ]

@@ -31,6 +31,7 @@ def improvement_of_sweep(sweep: Mapping[str, Any]) -> Spec:
         f"{plural(pages, 'page')} on {plural(len(sweep['paths']), 'path')}, {clock}. Above 0, TFO is faster.",
         "Bands: median, half and nine tenths of the pages."
         + (" Right: median and half of the cells by origins." if groups else ""),
+        *words.caption_lines(*sweep["paths"]),
     ]
     heading = title("How much sooner pages load with TFO", subtitle)
     left = _by_rtt(fans)

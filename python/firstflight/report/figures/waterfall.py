@@ -143,5 +143,6 @@ def _small_print(cell: dict[str, Any], loads: dict[str, LoadRecord]) -> list[str
     count = plural(cell["n"], "paired block")
     return [
         f"Medians of {count}; drawn is the load nearest the median of its mode ({blocks}).",
-        f"{words.path(cell)}. {cell['proof']['text']}. Dashed: PLT of the other mode.",
+        *words.caption_lines(cell),
+        f"{cell['proof']['text']}. Dashed: PLT of the other mode.",
     ]
