@@ -80,7 +80,7 @@ def test_a_run_without_proof_has_nothing_to_hand_in(
 def test_a_figure_has_the_originals_words_colours_and_order() -> None:
     (pair,) = cell_pairs(blocks())
     spec = timing(pair, NAME)
-    assert spec["title"] == f"TFO Timing Breakdown: {NAME} at 100 ms RTT"
+    assert spec["title"]["text"] == f"TFO Timing Breakdown: {NAME} at 100 ms RTT"
     encoding = spec["encoding"]
     assert (encoding["x"]["title"], encoding["y"]["title"]) == ("Time (ms)", "Request Index")
     assert encoding["color"]["scale"] == {

@@ -26,7 +26,8 @@ def swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 
 def test_a_sweep_ends_with_the_distribution_of_the_improvement_by_path(swept: str) -> None:
-    rows = [line.split() for line in swept.splitlines() if "4/0.256" in line]
+    caption, *rows = [line.split() for line in swept.splitlines() if "4/0.256" in line]
+    assert caption == ["Access", "link", "4/0.256", "Mbit/s"]
     assert [row[0] for row in rows] == ["20", "100"]
     assert "24 loads" in swept
     assert "cells.parquet" in swept
@@ -69,7 +70,7 @@ def test_report_says_the_same_again(swept: str, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == swept
     assert main(["report", "sweep", "--quiet", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["format"] == "firstflight-sweep/1"
+    assert document["format"] == "firstflight-sweep/2"
     assert [path["rtt_ms"] for path in document["paths"]] == [20.0, 100.0]
     assert 0 < document["all"]["improvement"]["p50"] < 1
 

@@ -29,7 +29,7 @@ from firstflight.errors import UsageError
 from firstflight.results import Journal, LoadRecord, journal_path, write_whole
 from firstflight.results.files import plan_keys
 
-SUMMARY_FORMAT = "firstflight-summary/1"
+SUMMARY_FORMAT = "firstflight-summary/2"
 """Format and version of summary.json."""
 
 

@@ -21,7 +21,7 @@ from firstflight.results.files import plan_keys
 from firstflight.results.profiles import read_profile
 from firstflight.results.schema import TREATMENT
 
-SWEEP_FORMAT = "firstflight-sweep/1"
+SWEEP_FORMAT = "firstflight-sweep/2"
 """Format and version of sweep.json."""
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
