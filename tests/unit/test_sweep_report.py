@@ -11,6 +11,7 @@ from engine_double import EngineDouble
 from firstflight.analysis.sweep import summarize_sweep
 from firstflight.cli import main
 from firstflight.report.figures.sweep import improvement_of_sweep
+from firstflight.results.schema import TREATMENT
 
 SWEEP = ["amazon", "wikipedia", "--rtt", "20,100", "--repeats", "3", "--keep", "loads", "--out", "sweep"]
 
@@ -80,7 +81,8 @@ def test_the_figure_has_a_panel_per_rate_and_the_pages_by_their_origins() -> Non
         return {"n": 9, "improvement": {f"p{n:02d}": middle + n / 1000 for n in (5, 25, 50, 75, 95)}}
 
     rates = ((1.5, 0.25), (None, None))
-    path = {"loss": 0.0, "topology": "access"}
+    asked = {"loss": 0.0, "topology": "access", "client": "loader", "engine": "simulate", "cookies": "warm"}
+    path = {**dict.fromkeys(column.name for column in TREATMENT), **asked}
     paths = [
         {**path, "rtt_ms": rtt, "down_mbps": down, "up_mbps": up, **distribution(rtt / 1000)}
         for rtt in (20.0, 100.0)
