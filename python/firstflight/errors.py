@@ -17,9 +17,9 @@ class FirstflightError(Exception):
     """
 
     def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(_one_line(message))
-        self.message = _one_line(message)
-        self.hint = _one_line(hint)
+        super().__init__(one_line(message))
+        self.message = one_line(message)
+        self.hint = one_line(hint)
 
 
 class UsageError(FirstflightError):
@@ -38,7 +38,7 @@ class LabError(ExperimentError):
     """The laboratory could not be built, or died."""
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     """`text` with everything written out that starts a line, moves a cursor or cannot be encoded.
 
     Messages quote what archives hold: a terminal must not obey it, and a line of ours must stay one.

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
+from rich.text import Text
 
 from firstflight.cli.talk import Talk, data_console, show_json
 from firstflight.engines.check import NOT_JUDGED, Checker, Row, Server
@@ -20,10 +20,10 @@ from firstflight.errors import UsageError
 from firstflight.experiment.interrupt import Interrupted, interruptible
 
 _MARKS = {
-    "holds": "[green]holds[/]",
-    "deviates": "[yellow]deviates[/]",
-    "not applicable": "[dim]not applicable[/]",
-    NOT_JUDGED: "[red]not judged[/]",
+    "holds": Text("holds", "green"),
+    "deviates": Text("deviates", "yellow"),
+    "not applicable": Text("not applicable", "dim"),
+    NOT_JUDGED: Text("not judged", "red"),
 }
 _SUMMARY = {"holds": "hold", "deviates": "deviate"}
 _OURS = {"check.html", "check.json", "captures"}
@@ -154,7 +154,7 @@ def _watched(
     captures: Path | None,
     jobs: int,
 ) -> list[Row]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=talk.console, disable=not talk.shows_progress, transient=True) as bar:
         task = bar.add_task("rows", total=len(rows))
         return checker.check(
@@ -186,7 +186,7 @@ def _show(document: dict[str, Any], out: Path | None) -> None:
         table.add_column(name, no_wrap=name != "seen")
     for row in document["rows"]:
         mark = _MARKS[row["verdict"]]
-        table.add_row(row["id"], row["level"], row["section"] or "-", mark, escape(row["seen"]))
+        table.add_row(row["id"], row["level"], row["section"] or "-", mark, row["seen"])
     console = data_console()
     console.print(table)
     counts = ", ".join(
@@ -195,9 +195,9 @@ def _show(document: dict[str, Any], out: Path | None) -> None:
         if count
     )
     examined = document["server"]["command"] if document["server"] else f"Linux {document['kernel']}"
-    console.print(f"{examined}: {counts}; {document['elapsed_s']:.1f} s", style="bold", markup=False)
+    console.print(f"{examined}: {counts}; {document['elapsed_s']:.1f} s", style="bold")
     if out:
-        console.print(f"report: {out / 'check.html'}", style="bold", markup=False, soft_wrap=True)
+        console.print(f"report: {out / 'check.html'}", style="bold", soft_wrap=True)
 
 
 def _end(rows: list[Row], talk: Talk) -> int:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from firstflight.cli.talk import Talk, data_console, show_json
 from firstflight.clients import installed_clients
@@ -96,8 +97,8 @@ def _table(checks: list[Check]) -> Table:
     for name in ("check", "", "detail"):
         table.add_column(name, no_wrap=name != "detail")
     for check in checks:
-        mark = "[green]ok[/]" if check.ok else "[red]missing[/]" if check.needed else "[yellow]not ok[/]"
-        table.add_row(check.name, mark, check.detail)
+        mark = ("ok", "green") if check.ok else ("missing", "red") if check.needed else ("not ok", "yellow")
+        table.add_row(check.name, Text(*mark), check.detail)
     return table
 
 

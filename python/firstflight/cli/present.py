@@ -45,7 +45,6 @@ def present(folder: Path, talk: Talk, *, as_json: bool, explain: bool = False) -
         f"report:  {folder / 'report.html'}",
         sep="\n",
         style="bold",
-        markup=False,
         soft_wrap=True,
     )
 
@@ -72,7 +71,7 @@ def present_course_zip(folder: Path, name: str, talk: Talk, *, as_json: bool) ->
 
     *_, path = write_course_zip(folder, name, progress=lambda part: talk.note(f"writing {part}"))
     if not as_json:
-        data_console().print(f"course:  {path}", style="bold", markup=False, soft_wrap=True)
+        data_console().print(f"course:  {path}", style="bold", soft_wrap=True)
 
 
 def check_pdf(folder: Path) -> None:
@@ -96,7 +95,7 @@ def present_pdf(folder: Path, browser: Path, talk: Talk, *, as_json: bool) -> No
     talk.note("printing the report")
     path = write_pdf(folder, browser, sandbox=can_be_locked_up())
     if not as_json:
-        data_console().print(f"pdf:     {path}", style="bold", markup=False, soft_wrap=True)
+        data_console().print(f"pdf:     {path}", style="bold", soft_wrap=True)
 
 
 def is_sweep(folder: Path) -> bool:
@@ -119,4 +118,4 @@ def _present_sweep(folder: Path, talk: Talk, *, as_json: bool) -> None:
     console = data_console()
     print_sweep(sweep, console)
     for what, file in (("cells:  ", folder / "cells.parquet"), *(("figure: ", file) for file in figures)):
-        console.print(f"{what} {file}", style="bold", markup=False, soft_wrap=True)
+        console.print(f"{what} {file}", style="bold", soft_wrap=True)

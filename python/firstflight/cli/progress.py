@@ -25,7 +25,7 @@ from firstflight.plural import plural
 def progress(talk: Talk) -> Iterator[Watch]:
     """A watch that shows a bar with rate and time left on a terminal, and says warnings everywhere."""
     with Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         _Rate(),

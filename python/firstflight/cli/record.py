@@ -139,7 +139,7 @@ def _say(made: Visit, talk: Talk) -> None:
     if made.lost:
         talk.warn(f"{made.url}: {plural(len(made.lost), 'request')} could not be had")
     for lost in made.lost[:_SHOWN]:
-        talk.console.print(f"  {lost.reason}: {lost.method} {lost.url[:200]}", markup=False)
+        talk.console.print(f"  {lost.reason}: {lost.method} {lost.url[:200]}")
     if len(made.lost) > _SHOWN:
         talk.console.print(f"  and {len(made.lost) - _SHOWN} more: --json lists them")
 

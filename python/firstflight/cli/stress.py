@@ -83,7 +83,7 @@ def _present(rows: list[Row], folder: Path, *, as_json: bool) -> None:
     console = data_console()
     print_stress(rows, console)
     for what, file in (("rows:   ", folder / "stress.csv"), *(("figure: ", file) for file in figures)):
-        console.print(f"{what} {file}", style="bold", markup=False, soft_wrap=True)
+        console.print(f"{what} {file}", style="bold", soft_wrap=True)
 
 
 def _end(rows: list[Row], folder: Path, stopped: int, talk: Talk) -> int:
@@ -116,7 +116,7 @@ def _without_fast_open(rows: list[Row]) -> list[str]:
 @contextmanager
 def _progress(talk: Talk) -> Iterator[StressWatch]:
     with Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from firstflight.analysis.questions import PageAnswers
-from firstflight.report.visible import visible
+from firstflight.visible import visible
 
 _TITLE = "What TCP Fast Open does to these pages"
 _MARKUP = re.compile(r"([\\`*_\[\]<>#|])")

@@ -9,8 +9,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from firstflight.report.figures import theme
-from firstflight.report.visible import visible_lines
 from firstflight.results import write_whole
+from firstflight.visible import visible_lines
 
 _SIDES = {"client": "Client", "server": "Server", "both": "Client and server together"}
 

@@ -23,8 +23,8 @@ from firstflight.report.figures.phases import PHASE_NAMES
 from firstflight.report.glance import at_a_glance
 from firstflight.report.provenance import read_provenance
 from firstflight.report.script import digest
-from firstflight.report.visible import visible_lines
 from firstflight.report.waterfalls import waterfalls
+from firstflight.visible import visible_lines
 
 _TEMPLATE = "report.html.j2"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from firstflight.report.visible import visible_lines
+from firstflight.visible import visible_lines
 
 
 def plain(content: str, style: str = "") -> Text:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from firstflight.analysis import words
-from firstflight.report.visible import visible, visible_lines
 from firstflight.results.files import PLAN
+from firstflight.visible import visible, visible_lines
 
 
 @dataclass(frozen=True)

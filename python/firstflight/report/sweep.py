@@ -10,9 +10,11 @@ from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from firstflight.analysis import words
 from firstflight.plural import plural
+from firstflight.report.plain import plain
 
 
 def caption_lines(sweep: Mapping[str, Any]) -> list[str]:
@@ -45,7 +47,7 @@ def print_sweep(sweep: Mapping[str, Any], console: Console) -> None:
     if sweep["origins"]:
         console.print(_by_origins(sweep))
     if sweep["caution"]:
-        console.print(f"[yellow]simulated:[/] {sweep['caution']}", highlight=False)
+        console.print(Text("simulated:", "yellow"), plain(sweep["caution"]))
 
 
 def _by_origins(sweep: Mapping[str, Any]) -> Table:

@@ -12,8 +12,8 @@ from typing import Any
 from firstflight.analysis import MODES, CellPair, words
 from firstflight.analysis.explanation import Explanation, median_load
 from firstflight.report.figures.phases import RowKey, moments, row_order, rows
-from firstflight.report.visible import visible
 from firstflight.results import LoadRecord
+from firstflight.visible import visible
 
 LONGEST_URL = 300
 """Characters of a URL that are shown."""

@@ -1,0 +1,88 @@
+"""What archives, servers and clients say reaches the terminal as text: no markup, no controls."""
+
+import json
+from pathlib import Path
+
+import pytest
+from rich.table import Table
+
+from firstflight.cli import main
+from firstflight.cli.progress import progress
+from firstflight.cli.talk import Talk, data_console, show_json
+from firstflight.visible import visible
+
+HOSTILE = "[/b][bold]x[/] \x1b[2J\x9b2J\x07\u202eright\u2066to\u200bleft\x7f\ud800"
+
+
+def assert_harmless(said: str) -> None:
+    """Nothing in it that the eye cannot see, and markup as it was written."""
+    assert "[/b][bold]x[/]" in said
+    assert all(visible(line) == line for line in said.splitlines())
+
+
+@pytest.mark.parametrize("how", ["note", "warn", "error"])
+def test_a_message_is_one_line_of_text(how: str, capsys: pytest.CaptureFixture[str]) -> None:
+    getattr(Talk(), how)(f"{HOSTILE}\nerror: forged\r\u2028")
+    said = capsys.readouterr().err
+    assert_harmless(said)
+    assert len(said.splitlines()) == 1
+
+
+def test_a_hint_is_one_line_of_text(capsys: pytest.CaptureFixture[str]) -> None:
+    Talk().warn("x", f"{HOSTILE}\nerror: forged")
+    said = capsys.readouterr().err
+    assert_harmless(said)
+    assert len(said.splitlines()) == 2
+
+
+def test_a_cell_and_a_title_of_a_table_are_text(capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table(title=HOSTILE)
+    table.add_column(HOSTILE)
+    table.add_row(HOSTILE)
+    data_console().print(table)
+    said = capsys.readouterr().out
+    assert_harmless(said)
+    assert said.count("[/b][bold]x[/]") == 3
+
+
+def test_a_line_of_progress_is_text(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
+    talk = Talk()
+    with progress(talk) as watch:
+        watch.warn(HOSTILE, HOSTILE)
+    assert_harmless(capsys.readouterr().err)
+
+
+def test_json_is_the_same_document_and_harmless(capsys: pytest.CaptureFixture[str]) -> None:
+    show_json({HOSTILE: [f"µs\n{HOSTILE}"]})
+    said = capsys.readouterr().out
+    assert json.loads(said) == {HOSTILE: [f"µs\n{HOSTILE}"]}
+    assert "µs" in said
+    assert_harmless(said)
+
+
+def test_the_table_of_pages_shows_a_url_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = "http://a.example/[/b]x[bold]\x1b[2J\u202e"
+    answer = {
+        "status": 200,
+        "headers": [],
+        "content": {"size": 900, "mimeType": "text/html"},
+        "bodySize": 900,
+    }
+    entries = [{"request": {"method": "GET", "url": url}, "response": answer}]
+    (tmp_path / "x.har").write_text(json.dumps({"log": {"entries": entries}}))
+    assert main(["pages", str(tmp_path / "x.har")]) == 0
+    said = capsys.readouterr().out
+    assert "a.example/[/b]x[bold]%1B[2J%E2%80%AE" in said
+    assert all(visible(line) == line for line in said.splitlines())
+
+
+def test_a_name_given_on_the_command_line_is_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pages", "no[/b]\x1b[2J\nsuch.har"]) == 2
+    said = capsys.readouterr().err
+    assert "no[/b]\\x1b[2J\\nsuch.har" in said
+    assert len(said.splitlines()) == 2
