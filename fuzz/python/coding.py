@@ -20,7 +20,7 @@ def test(data: bytes) -> None:
     names = [CODINGS[flags & 3]] + ([CODINGS[flags >> 2 & 3]] if flags & 16 else [])
     read(data, names)
     for name in names:
-        assert b"".join(decoded([encoded(data, name, len(data))], [name])) == data
+        assert b"".join(decoded([encoded(data, [name], len(data))], [name])) == data
     chunked, encoding = bool(flags & 32), ", ".join(names)
     body = refused_or(lambda: keep(STORE, [data], "x", chunked=chunked, encoding=encoding, scan=True))
     assert body

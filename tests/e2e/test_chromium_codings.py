@@ -19,7 +19,7 @@ SHEET = b"p { background: url(/b.png) }"
 
 def coded(folder: Path, coding: str) -> LoadedPage:
     """A document whose style sheet is in `coding`, and names an image."""
-    sheet = encoded(SHEET, coding, 0)
+    sheet = encoded(SHEET, [coding], 0)
     files = {0: folder / "document.html", 1: folder / "a.css", 2: folder / "b.png"}
     for index, body in enumerate((DOCUMENT, sheet, b"no image")):
         files[index].write_bytes(body)

@@ -212,6 +212,27 @@ def test_what_an_archive_is_called_inside_moves_no_cursor(program: Program) -> N
     assert "archive/\\x1b[2J.warc" in ended.err
 
 
+def profile(url: str) -> str:
+    """A profile of a document at `url`."""
+    document = {"kind": "document", "mime": "text/html", "request_bytes": 300, "header_bytes": 200}
+    resources = [{**document, "url": url, "body_bytes": 100}]
+    return json.dumps({"format": "firstflight-profile/1", "name": "x", "resources": resources})
+
+
+def test_a_profile_makes_curl_touch_no_local_file(program: Program) -> None:
+    installed("curl")
+    secret, stolen = program.folder / "secret", program.folder / "stolen"
+    secret.write_text("secret")
+    lines = ("output = /dev/null", f"url = file://{secret}", f"output = {stolen}", "user-agent = x")
+    url = "\n".join([URL, *lines])
+    (program.folder / "x.json").write_text(profile(url))
+    flags = ("--client", "curl", "--rtt", "10", "--mode", "tcp", "--repeats", "1", "--out", "out")
+    ended = program("run", "x.json", *flags)
+    assert not stolen.exists(), "curl copied a local file"
+    assert ended.code == 2, ended
+    assert "resources[0].url" in ended.err
+
+
 def circle(program: Program) -> None:
     """A page whose frame is redirected in a circle."""
     frame = "<iframe src=/1></iframe>"

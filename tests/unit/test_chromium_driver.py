@@ -84,6 +84,12 @@ def test_only_recorded_hosts_resolve() -> None:
     assert rules.endswith("=MAP * ~NOTFOUND, EXCLUDE a.test, EXCLUDE b.test")
 
 
+@pytest.mark.parametrize("host", ["*", "a.test, MAP * 192.0.2.1", "a.test b.test", "", "a.test\n"])
+def test_no_host_makes_another_resolver_rule(host: str) -> None:
+    with pytest.raises(ValueError, match="no host that a page can name"):
+        flags(replace(JOB, hosts=[host]))
+
+
 def test_the_laboratorys_authority_is_trusted_by_its_key(tmp_path: Path) -> None:
     authority = tmp_path / "ca.pem"
     authority.write_text("SPKI-SHA256: abc+/=\n-----BEGIN CERTIFICATE-----\n")

@@ -53,8 +53,10 @@ def test_a_text_too_long_to_be_scanned_is_served_and_not_read(tmp_path: Path) ->
     assert [r.body_bytes for r in loaded.page.resources if r.kind == "script"] == [MAX_BODY_BYTES]
 
 
-def test_a_blank_before_a_fragment_is_no_part_of_a_url() -> None:
-    assert normal_url("HTTP://A.example/x #y") == "http://a.example/x"
+def test_a_url_is_normalised_once_as_browsers_do_it() -> None:
+    for written in ("HTTP://A.example/x #y", "http://a.example/x%20", " http://a.example:80/x%20\n"):
+        assert normal_url(written) == "http://a.example/x%20"
+    assert normal_url("http://a.example/\ud800") == "http://a.example/%EF%BF%BD"
 
 
 def test_a_comment_without_an_end_is_all_that_follows() -> None:

@@ -1,16 +1,19 @@
 """Archives that lie about their lengths, sizes and places are refused, or served as they are."""
 
+import gzip
 import json
 import os
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from firstflight.clients import curl
 from firstflight.errors import PageInputError, UsageError
 from firstflight.experiment.sources import read_plan_file
-from firstflight.pages import LoadedPage, load_page
+from firstflight.pages import LoadedPage, Page, load_page
 from firstflight.pages.archives.store import BodyStore
 from firstflight.pages.sources import MOST_SYNTHESISED_BYTES
 
@@ -148,3 +151,137 @@ def test_times_that_cannot_be_are_no_times(tmp_path: Path, key: str, number: str
     loaded = opened(tmp_path / "x.har", timed)
     assert all(0 <= r.server_ms < 1e6 for r in loaded.page.resources)
     assert loaded.bodies[0].read_bytes() == BODY
+
+
+@pytest.mark.parametrize(
+    ("written", "stored"),
+    [
+        ("http://a.example/a b\n?c d", "http://a.example/a%20b?c%20d"),
+        ("http://B\u00fccher.example/", "http://xn--bcher-kva.example/"),
+        ('http://a.example/"\\..\\x', "http://a.example/x"),
+    ],
+)
+def test_an_archives_url_is_stored_as_browsers_request_it(tmp_path: Path, written: str, stored: str) -> None:
+    answer = {"status": 200, "headers": [], "content": {"size": 1}, "bodySize": 1}
+    loaded = opened(
+        tmp_path / "x.har", har({"request": {"method": "GET", "url": written}, "response": answer})
+    )
+    assert [resource.url for resource in loaded.page.resources] == [URL, stored]
+
+
+@pytest.mark.parametrize("host", ["*", "a,b", "a..b", "a.example:99999", "a b", "me@a.example"])
+def test_a_request_to_no_host_is_left_out(tmp_path: Path, host: str) -> None:
+    answer = {"status": 200, "headers": [], "content": {"size": 1}, "bodySize": 1}
+    entry = {"request": {"method": "GET", "url": f"http://{host}/"}, "response": answer}
+    loaded = opened(tmp_path / "x.har", har(entry))
+    assert [resource.url for resource in loaded.page.resources] == [URL]
+    assert "left out: requests whose URL or method no browser sends: 1" in loaded.notes
+
+
+def test_the_config_of_curl_has_a_line_per_option() -> None:
+    page = Page.from_json(profile().decode())
+    made = curl.command("curl", page, post_quantum=True)
+    assert made.input == f'url = "{URL}"\noutput = "/dev/null"\n'
+    assert made.argv[made.argv.index("--proto") + 1] == "=http,https"
+    for url in (f"{URL}\nx", f"{URL}\u0085", f"{URL}a b", f"{URL}\u2028", f"{URL}\x1b"):
+        odd = replace(page, resources=(replace(page.resources[0], url=url),))
+        with pytest.raises(ValueError, match="no URL that a page can hold"):
+            curl.command("curl", odd, post_quantum=True)
+
+
+def requests(size: int) -> bytes:
+    """A WARC record of a request with a body of zeros."""
+    block = b"POST / HTTP/1.1\r\nHost: a.example\r\n\r\n" + bytes(size)
+    head = ["WARC/1.0", "WARC-Type: request", f"WARC-Target-URI: {URL}", f"Content-Length: {len(block)}"]
+    return "\r\n".join([*head, "", ""]).encode() + block + b"\r\n\r\n"
+
+
+def coded(codings: int) -> bytes:
+    """A WARC whose body is in so many codings, one upon another."""
+    body = BODY
+    for _ in range(codings):
+        body = gzip.compress(body, mtime=0)
+    return warc(f"Content-Encoding: {', '.join(['gzip'] * codings)}", body=body)
+
+
+@pytest.fixture
+def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("firstflight.pages.archives.budget.MOST_BYTES", 1 << 22)
+    monkeypatch.setattr("firstflight.pages.archives.budget.MOST_MEMBERS", 100)
+
+
+@pytest.mark.usefixtures("small_budget")
+@pytest.mark.parametrize("ending", ["warc.gz", "wacz"])
+def test_records_that_are_left_out_are_counted(tmp_path: Path, ending: str) -> None:
+    data = gzip.compress(warc() + requests(1 << 21))
+    if ending == "wacz":
+        wacz(tmp_path / "x.wacz", "archive/x.warc.gz", data)
+    else:
+        (tmp_path / "x.warc.gz").write_bytes(data)
+    with pytest.raises(PageInputError, match="were unpacked") as caught:
+        load_page(str(tmp_path / f"x.{ending}"))
+    assert caught.value.hint == "split the archive: one page each"
+
+
+@pytest.mark.usefixtures("small_budget")
+def test_texts_that_are_decoded_to_be_searched_are_counted(tmp_path: Path) -> None:
+    swelling = warc("Content-Encoding: gzip", body=gzip.compress(bytes(1 << 20), mtime=0))
+    assert opened(tmp_path / "x.warc", swelling).page.resources
+    with pytest.raises(PageInputError, match="were unpacked"):
+        opened(tmp_path / "x.warc", swelling * 4)
+
+
+@pytest.mark.usefixtures("small_budget")
+def test_a_body_in_millions_of_chunks_is_counted(tmp_path: Path) -> None:
+    with pytest.raises(PageInputError, match="were unpacked"):
+        opened(tmp_path / "x.warc", warc("Transfer-Encoding: chunked", body=b"1\r\nx\r\n" * 20_000))
+
+
+@pytest.mark.usefixtures("small_budget")
+def test_records_are_counted_over_all_files_of_an_archive(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.wacz", "w") as archive:
+        for number in range(6):
+            archive.writestr(f"archive/{number}.warc", warc() * 10)
+    with pytest.raises(PageInputError, match="more than 100 files and records"):
+        load_page(str(tmp_path / "x.wacz"))
+
+
+@pytest.mark.usefixtures("small_budget")
+def test_a_mahimahi_recording_has_so_many_files(tmp_path: Path) -> None:
+    for number in range(101):
+        (tmp_path / f"save.{number}").write_bytes(b"")
+    with pytest.raises(PageInputError, match="more than 100 files and records"):
+        load_page(str(tmp_path))
+
+
+def test_a_body_is_in_at_most_five_codings(tmp_path: Path) -> None:
+    loaded = opened(tmp_path / "x.warc", coded(5))
+    assert dict(loaded.headers[0])["Content-Encoding"].count("gzip") == 5
+    assert loaded.page.missing, "it is searched"
+    for codings in (6, 600):
+        loaded = opened(tmp_path / "x.warc", coded(codings))
+        assert "Content-Encoding" not in dict(loaded.headers[0]), "it is served as it is"
+
+
+def test_a_har_is_encoded_at_most_five_times(tmp_path: Path) -> None:
+    for codings, kept in ((5, True), (6, False), (3_000, False)):
+        headers = [{"name": "Content-Encoding", "value": ", ".join(["br"] * codings)}]
+        loaded = opened(tmp_path / "x.har", har(headers=headers))
+        assert ("Content-Encoding" in dict(loaded.headers.get(0, ()))) == kept
+        assert (loaded.bodies[0].read_bytes() == BODY) != kept
+
+
+def test_the_directory_of_a_wacz_is_bounded_before_it_is_parsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with zipfile.ZipFile(tmp_path / "x.wacz", "w") as archive:
+        archive.writestr("archive/x.warc", warc())
+        for number in range(100):
+            archive.writestr(f"{number:060}", b"")
+    assert load_page(str(tmp_path / "x.wacz"))
+    monkeypatch.setattr("firstflight.pages.archives.wacz._MOST_DIRECTORY", 10_000)
+    parsed: list[zipfile.ZipInfo] = []
+    monkeypatch.setattr(zipfile, "ZipInfo", lambda *arguments: parsed.append(zipfile.ZipInfo(*arguments)))
+    with pytest.raises(PageInputError, match=r"x\.wacz: its directory has \d+ bytes"):
+        load_page(str(tmp_path / "x.wacz"))
+    assert not parsed

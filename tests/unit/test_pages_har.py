@@ -292,3 +292,38 @@ def test_a_har_that_unpacks_to_gigabytes_is_refused_before_it_is_in_memory(tmp_p
             file.write(bytes(1 << 20))
     with pytest.raises(PageInputError, match="more than 128 MiB"):
         load_page(str(path))
+
+
+def two_pages(folder: Path) -> Path:
+    """A HAR of two pages; the second begins with a redirect."""
+    first = [entry("http://a.example/"), entry("http://a.example/i.png", 10.0, "image/png")]
+    moved = entry("http://b.example/", 20.0, "")
+    moved["response"] |= {"status": 302, "redirectURL": "http://b.example/x"}
+    second = [moved, entry("http://b.example/x", 30.0), entry("http://b.example/f.html", 40.0)]
+    entries = [{**e, "pageref": page} for page, of in (("p1", first), ("p2", second)) for e in of]
+    pages = [{"id": name, "startedDateTime": "2020-01-01T00:00:00Z"} for name in ("p1", "p2")]
+    (folder / "x.har").write_text(json.dumps({"log": {"pages": pages, "entries": entries}}))
+    return folder / "x.har"
+
+
+@pytest.mark.parametrize(
+    ("fragment", "document"),
+    [
+        ("", "http://a.example/"),
+        ("#http://a.example", "http://a.example/"),
+        ("#http://b.example/", "http://b.example/"),
+        ("#http://B.example:80/x", "http://b.example/"),
+    ],
+)
+def test_a_page_of_a_har_is_named_by_its_url(tmp_path: Path, fragment: str, document: str) -> None:
+    (loaded,) = load_page(f"{two_pages(tmp_path)}{fragment}")
+    assert loaded.page.url == document
+    assert len(loaded.page.resources) == (2 if "a.example" in document else 3)
+
+
+def test_a_page_that_a_har_does_not_have_is_refused_with_those_that_it_has(tmp_path: Path) -> None:
+    path = two_pages(tmp_path)
+    for url in ("http://c.example/", "http://b.example/f.html", "http://a.example/i.png"):
+        with pytest.raises(PageInputError, match="no page in it begins with") as caught:
+            load_page(f"{path}#{url}")
+        assert caught.value.hint == f"it has '{path}#http://a.example/', '{path}#http://b.example/x'"

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -124,10 +125,62 @@ def test_the_start_page_of_a_bare_directory_is_its_only_index(tmp_path: Path) ->
 
 def test_a_mirror_with_several_starts_asks_which(tmp_path: Path) -> None:
     root = mirror(tmp_path / "m", {"a.example/index.html": "<p>", "b.example/index.html": "<p>"})
-    with pytest.raises(PageInputError, match="2 hosts have an index") as caught:
+    with pytest.raises(PageInputError, match="2 could be meant") as caught:
         open_pages([str(root)])
-    assert "#http://host/path" in caught.value.hint
-    assert "a.example" in caught.value.hint
+    named = re.findall(r"'([^']*)'", caught.value.hint)
+    assert [open_pages([spec])[0].page.url for spec in named] == ["http://a.example/", "http://b.example/"]
+
+
+@pytest.mark.parametrize(
+    ("files", "start"),
+    [
+        ({"www.m.example/news/index.html": "<p>", "b.example/i.png": "x"}, "http://www.m.example/news/"),
+        (
+            {"a.example/x/1.html": "<iframe src=//b.example/f.html>", "b.example/f.html": "<p>"},
+            "http://a.example/x/1.html",
+        ),
+        (
+            {
+                "a.example/x/1.html": "<iframe src='../../b.example/f.html'>",
+                "b.example/f.html": "<a href='http://a.example/x/1.html'>",
+            },
+            "http://a.example/x/1.html",
+        ),
+        (
+            {"a.example/x/1.html": "<a href=2.html>", "a.example/x/2.html": "<p>"},
+            "http://a.example/x/1.html",
+        ),
+        (
+            {"a.example/index.html": "<frame src=http://b.example/>", "b.example/index.html": "<p>"},
+            "http://a.example/",
+        ),
+        (
+            {"a.example/x.html": "<p>", "b.example/index.html": "Geo = {}", "c.example/x.js.html": "//"},
+            "http://a.example/x.html",
+        ),
+        ({"www.m/x.html": "<p>", "b.example/f.html": "<p>"}, "http://www.m/x.html"),
+        (
+            {"a.example/wiki/Page": "<!DOCTYPE html><p>", "a.example/wiki/data": "{}"},
+            "http://a.example/wiki/Page",
+        ),
+        ({"a.example/search@q=x.html": "<p>"}, "http://a.example/search@q=x.html"),
+    ],
+)
+def test_a_mirror_whose_start_page_lies_deeper_is_that_page(
+    tmp_path: Path, files: dict[str, str], start: str
+) -> None:
+    (page,) = open_pages([str(mirror(tmp_path / "m", files))])
+    assert page.page.url == start
+
+
+def test_start_pages_that_could_be_meant_are_listed_ready_to_be_pasted(tmp_path: Path) -> None:
+    root = mirror(tmp_path / "m", {f"a.example/{name} x.html": "<p>" for name in "abcdefg"})
+    with pytest.raises(PageInputError, match="7 could be meant") as caught:
+        open_pages([str(root)])
+    named = re.findall(r"'([^']*)'", caught.value.hint)
+    assert len(named) == 5
+    assert caught.value.hint.endswith("or one of 2 more")
+    assert [open_pages([spec])[0].page.url for spec in named] == [spec.partition("#")[2] for spec in named]
 
 
 def test_a_mirror_without_its_start_page_says_so(tmp_path: Path) -> None:

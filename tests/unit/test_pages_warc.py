@@ -203,6 +203,24 @@ def test_a_wacz_is_the_first_page_that_it_lists(tmp_path: Path) -> None:
     assert [url for url, *_ in found(other)] == ["http://b.example/"]
 
 
+@pytest.mark.parametrize("original_first", [True, False])
+@pytest.mark.parametrize("by_digest", [True, False])
+def test_a_revisit_has_its_body_wherever_the_archive_holds_it(
+    tmp_path: Path, *, original_first: bool, by_digest: bool
+) -> None:
+    digest = {"WARC-Payload-Digest": "sha1:SAME"} if by_digest else {}
+    refers = {} if by_digest else {"WARC-Refers-To-Target-URI": "http://a.example/1"}
+    page = Recorder().answer(DOCUMENT, b"<img src=1><img src=2>")
+    original = Recorder().answer("http://a.example/1", b"same", "image/png", fields=digest)
+    page.answer("http://a.example/2", b"", "image/png", kind="revisit", fields=digest | refers)
+    names = ("1", "2") if original_first else ("2", "1")
+    warcs = dict(zip(names, (original.bytes(), page.bytes()), strict=True))
+    files = {f"archive/{name}.warc.gz": warcs[name] for name in sorted(warcs)}
+    (loaded,) = load_page(str(wacz(tmp_path, files, [{"url": DOCUMENT}])))
+    bodies = {r.url: loaded.bodies[i].read_bytes() for i, r in enumerate(loaded.page.resources)}
+    assert bodies["http://a.example/2"] == bodies["http://a.example/1"] == b"same"
+
+
 @pytest.mark.parametrize("name", ["../evil.warc.gz", "/etc/evil", "archive/../../x.warc"])
 def test_a_wacz_with_a_way_out_is_refused(tmp_path: Path, name: str) -> None:
     path = wacz(tmp_path, {name: b""}, [])

@@ -5,10 +5,10 @@ import handmade_load
 
 from firstflight.analysis import CellPair, cell_pairs, summarize_pairs
 from firstflight.analysis.explanation import explain
-from firstflight.report.visible import visible
 from firstflight.report.waterfalls import LONGEST_URL, Labels, Waterfall, waterfalls
 from firstflight.results import Journal, LoadRecord, journal_path
 from firstflight.results.profiles import read_profile
+from firstflight.visible import visible
 
 
 def made(pairs: list[CellPair], folder: Path) -> tuple[Labels, Waterfall]:

@@ -21,4 +21,4 @@ pub use error::PageError;
 pub use model::{Host, Initiator, Kind, Missing, Origin, Page, Resource, Via};
 pub use parse::{FORMAT, json_schema};
 pub use scheme::Scheme;
-pub use validate::{MAX_BODY_BYTES, MAX_HOSTS, MAX_RESOURCES};
+pub use validate::{MAX_BODY_BYTES, MAX_HOSTS, MAX_RESOURCES, canonical_url};

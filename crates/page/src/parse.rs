@@ -8,14 +8,14 @@ use crate::{Page, PageError};
 pub const FORMAT: &str = "firstflight-profile/1";
 
 impl Page {
-    /// Reads and checks a profile.
+    /// Reads and checks a profile. Its URLs become canonical.
     ///
     /// # Errors
     /// [`PageError`] naming the key where the text is not JSON, not of the profile format, or not a page
     /// that can be loaded.
     pub fn from_json(text: &str) -> Result<Self, PageError> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let page: Self =
+        let mut page: Self =
             serde_path_to_error::deserialize(&mut deserializer).map_err(|error| unreadable(&error))?;
         deserializer.end().map_err(|error| {
             PageError::new(
@@ -25,6 +25,7 @@ impl Page {
             )
         })?;
         page.validate()?;
+        page.canonicalise();
         Ok(page)
     }
 

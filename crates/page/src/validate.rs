@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use url::Url;
+use url::{Host as UrlHost, Url};
 
 use crate::{FORMAT, Origin, Page, PageError, Resource, Via};
 
@@ -42,8 +42,11 @@ impl Page {
             ));
         }
         let name_ok = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if self.name.is_empty() || self.name.len() > MAX_NAME_CHARS || !self.name.chars().all(name_ok) {
-            let hint = format!("use 1 to {MAX_NAME_CHARS} letters, digits and '-_.'");
+        // A name becomes part of file names: '.' and '..' are folders.
+        let is_folder = matches!(self.name.as_str(), "." | "..");
+        let length_ok = (1..=MAX_NAME_CHARS).contains(&self.name.len());
+        if !length_ok || is_folder || !self.name.chars().all(name_ok) {
+            let hint = format!("use 1 to {MAX_NAME_CHARS} letters, digits and '-_.', but not '.' or '..'");
             return Err(PageError::new(
                 "name",
                 format!("'{}' is not a page name", self.name),
@@ -72,8 +75,19 @@ impl Page {
         self.validate_hosts()
     }
 
+    /// Writes every URL of a valid page as browsers request it.
+    pub(crate) fn canonicalise(&mut self) {
+        for resource in &mut self.resources {
+            if let Some(url) = canonical_url(&resource.url, None) {
+                resource.url = url;
+            }
+        }
+    }
+
     fn validate_hosts(&self) -> Result<(), PageError> {
         for (index, host) in self.hosts.iter().enumerate() {
+            check_host(&host.host)
+                .map_err(|(problem, hint)| PageError::new(format!("hosts[{index}].host"), problem, hint))?;
             check_time(host.rtt_ms, || format!("hosts[{index}].rtt_ms"))?;
             check_time(host.lookup_ms, || format!("hosts[{index}].lookup_ms"))?;
         }
@@ -210,8 +224,31 @@ fn check_time(ms: f64, at: impl Fn() -> String) -> Result<(), PageError> {
     ))
 }
 
+/// `text` as browsers write and request it (WHATWG URL Standard), without fragment: trimmed, host in lower case
+/// and Punycode, other characters percent-encoded, no default port. A relative `text` is resolved against
+/// `base`. `None`: no http or https URL.
+///
+/// ```
+/// use firstflight_page::canonical_url;
+///
+/// let canonical = canonical_url(" HTTP://B\u{fc}cher.example:80/a b#c", None);
+/// assert_eq!(canonical.as_deref(), Some("http://xn--bcher-kva.example/a%20b"));
+/// assert_eq!(canonical_url("javascript:alert(1)", None), None);
+/// ```
+pub fn canonical_url(text: &str, base: Option<&str>) -> Option<String> {
+    let base = base.map(Url::parse).transpose().ok()?;
+    let mut url = Url::options().base_url(base.as_ref()).parse(text).ok()?;
+    url.set_fragment(None);
+    matches!(url.scheme(), "http" | "https").then(|| url.into())
+}
+
 fn check_url(text: &str) -> Result<(), (String, String)> {
     let hint = || "use an absolute URL, as 'http://www.example.org/a.css'".to_owned();
+    // `Url::parse` passes over tabs and newlines, and encodes blanks. The text itself goes to other programs.
+    if text.contains(|c: char| c.is_control() || c.is_whitespace()) {
+        let problem = format!("{:?} contains a blank or a control character", shorten(text));
+        return Err((problem, "percent-encode it: a blank is %20".to_owned()));
+    }
     let url = Url::parse(text).map_err(|error| (format!("'{}': {error}", shorten(text)), hint()))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err((format!("'{}' is not http or https", shorten(text)), hint()));
@@ -233,8 +270,10 @@ fn check_url(text: &str) -> Result<(), (String, String)> {
     check_host(url.host_str().unwrap_or_default())
 }
 
-/// RFC 1035 section 2.3.4: 255 octets on the wire, so 253 characters, and 63 per label.
+/// An address, or a name in the characters of host names and `_`, which real hosts have. `Url::parse` takes
+/// more: a `*` would be a wildcard in Chromium's resolver rules.
 fn check_host(host: &str) -> Result<(), (String, String)> {
+    // RFC 1035 section 2.3.4: 255 octets on the wire, so 253 characters, and 63 per label.
     if host.is_empty() || host.len() > 253 || host.split('.').any(|label| label.len() > 63) {
         let problem = format!("host name '{}' has {} characters", shorten(host), host.len());
         return Err((
@@ -242,7 +281,22 @@ fn check_host(host: &str) -> Result<(), (String, String)> {
             "a host name has at most 253 characters, 63 between two dots".to_owned(),
         ));
     }
-    Ok(())
+    let name_ok = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
+    // The root's dot may end a name.
+    let labels_ok = !host
+        .strip_suffix('.')
+        .unwrap_or(host)
+        .split('.')
+        .any(str::is_empty);
+    let is_address = || matches!(UrlHost::parse(host), Ok(UrlHost::Ipv4(_) | UrlHost::Ipv6(_)));
+    if (labels_ok && host.chars().all(name_ok)) || is_address() {
+        return Ok(());
+    }
+    Err((
+        format!("{:?} is not a host name or address", shorten(host)),
+        "use letters in lower case, digits and '-_.'; write other letters in Punycode, as 'xn--bcher-kva'"
+            .to_owned(),
+    ))
 }
 
 fn shorten(text: &str) -> String {

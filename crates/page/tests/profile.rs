@@ -91,6 +91,8 @@ fn what_is_wrong_is_named_and_mended() {
         ("/format", None, ".", "missing field `format`"),
         ("/name", Some(json!("a/b")), "name", "not a page name"),
         ("/name", Some(json!("")), "name", "not a page name"),
+        ("/name", Some(json!(".")), "name", "not a page name"),
+        ("/name", Some(json!("..")), "name", "not a page name"),
         ("/colour", Some(json!(1)), "colour", "unknown field"),
         ("/resources", Some(json!([])), "resources", "1 to 20000"),
         (
@@ -122,6 +124,54 @@ fn what_is_wrong_is_named_and_mended() {
             Some(json!(format!("http://{}.org/", "a".repeat(64)))),
             "resources[0].url",
             "host name",
+        ),
+        (
+            "/resources/0/url",
+            Some(json!("http://example.org/\nurl = file:///etc/passwd")),
+            "resources[0].url",
+            "a blank or a control character",
+        ),
+        (
+            "/resources/0/url",
+            Some(json!("http://exam\tple.org/")),
+            "resources[0].url",
+            "a blank or a control character",
+        ),
+        (
+            "/resources/0/url",
+            Some(json!("http://example.org/a b")),
+            "resources[0].url",
+            "a blank or a control character",
+        ),
+        (
+            "/resources/0/url",
+            Some(json!("http://example.org/a\u{2028}b")),
+            "resources[0].url",
+            "a blank or a control character",
+        ),
+        (
+            "/resources/0/url",
+            Some(json!("http://*/")),
+            "resources[0].url",
+            "\"*\" is not a host name",
+        ),
+        (
+            "/resources/0/url",
+            Some(json!("http://a,b/")),
+            "resources[0].url",
+            "\"a,b\" is not a host name",
+        ),
+        (
+            "/resources/0/url",
+            Some(json!("http://a..b/")),
+            "resources[0].url",
+            "\"a..b\" is not a host name",
+        ),
+        (
+            "/hosts/0/host",
+            Some(json!("a.example\nb.example")),
+            "hosts[0].host",
+            "is not a host name",
         ),
         (
             "/resources/0/kind",
@@ -232,6 +282,28 @@ fn what_is_wrong_is_named_and_mended() {
         assert_eq!(error.at, at, "{pointer} = {value:?}: {error}");
         assert!(error.problem.contains(problem), "{pointer} = {value:?}: {error}");
         assert!(!error.hint.is_empty(), "{pointer}");
+    }
+}
+
+#[test]
+fn a_url_is_stored_as_browsers_request_it() {
+    for (written, stored) in [
+        ("HTTP://Example.org:80", "http://example.org/"),
+        (
+            "http://example.org/a/../b|c\"{d}",
+            "http://example.org/b|c%22%7Bd%7D",
+        ),
+        (
+            "http://b\u{fc}cher.example/\u{e4}?\u{e4}",
+            "http://xn--bcher-kva.example/%C3%A4?%C3%A4",
+        ),
+        ("http://a_b.example./", "http://a_b.example./"),
+        ("http://127.1:8080/", "http://127.0.0.1:8080/"),
+        ("http://[::1]/%20", "http://[::1]/%20"),
+    ] {
+        let page = read(&with("/resources/0/url", Some(json!(written)))).unwrap();
+        assert_eq!(page.url(), stored);
+        assert_eq!(Page::from_json(&page.to_json()).as_ref(), Ok(&page));
     }
 }
 

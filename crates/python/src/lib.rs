@@ -39,6 +39,13 @@ fn check_page(py: Python<'_>, text: &str) -> PyResult<String> {
     Ok(read_page(py, text)?.to_json())
 }
 
+/// `text` as browsers request it, resolved against `base`; `None`: no http or https URL.
+#[pyfunction]
+#[pyo3(signature = (text, base=None))]
+fn canonical_url(text: &str, base: Option<&str>) -> Option<String> {
+    firstflight_page::canonical_url(text, base)
+}
+
 /// The profile `text` with every https URL made http.
 #[pyfunction]
 fn in_the_clear(py: Python<'_>, text: &str) -> PyResult<String> {
@@ -132,6 +139,7 @@ impl Simulator {
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("PageError", module.py().get_type::<PageError>())?;
     module.add_class::<Simulator>()?;
+    module.add_function(wrap_pyfunction!(canonical_url, module)?)?;
     module.add_function(wrap_pyfunction!(check_page, module)?)?;
     module.add_function(wrap_pyfunction!(in_the_clear, module)?)?;
     module.add_function(wrap_pyfunction!(measure_trace, module)?)?;

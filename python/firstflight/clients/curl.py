@@ -8,6 +8,11 @@ _OPTIONS = (
     "--disable",  # nothing of the user's; must stand first
     "--silent",
     "--show-error",
+    # A page is no reason to read a file or to speak another protocol.
+    "--proto",
+    "=http,https",
+    "--proto-redir",
+    "=http,https",
     "--globoff",
     "--path-as-is",
     # It would first wait whether a connection can carry several transfers, as those of HTTP/2 can.
@@ -40,6 +45,8 @@ def command(program: str, page: Page, post_quantum: bool) -> Command:
 
 
 def _entry(url: str) -> str:
-    """One transfer of a config file (curl(1), --config)."""
+    """One transfer of a config file (curl(1), --config), whose options end with their line."""
+    if not url.isascii() or not url.isprintable() or " " in url:
+        raise ValueError(f"{url!r}: no URL that a page can hold")
     escaped = url.replace("\\", "\\\\").replace('"', '\\"')
     return f'url = "{escaped}"\noutput = "/dev/null"\n'

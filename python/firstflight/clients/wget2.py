@@ -35,4 +35,4 @@ def command(program: str, page: Page, post_quantum: bool) -> Command:
         post_quantum: Whether its TLS may offer X25519MLKEM768.
     """
     groups = () if post_quantum else (_CLASSIC,)
-    return Command((program, *_OPTIONS, *groups, page.url), accepts=(0, _SERVER_SAID_ERROR))
+    return Command((program, *_OPTIONS, *groups, "--", page.url), accepts=(0, _SERVER_SAID_ERROR))

@@ -45,11 +45,9 @@ def clear_body(body: bytes, content_encoding: str) -> bytes:
         text = _whole(body, codings)
         if text is None or (clear := clear_text(text)) == text:
             return body
-        for coding in codings:
-            clear = encoded(clear, coding, len(body))
+        return encoded(clear, codings, len(body))
     except CodingError:
         return body
-    return clear
 
 
 def clear_headers(headers: Headers) -> Headers:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urldefrag, urlsplit
+from urllib.parse import urlsplit
 
 from firstflight.pages.archives.bodies import scannable
+from firstflight.pages.archives.urls import normal_url
 from firstflight.pages.fetchlog import FetchLog, Response, Transaction
 from firstflight.pages.mirror_files import MirrorFiles
 from firstflight.pages.model import Kind
@@ -110,27 +111,17 @@ def exchanges_of_log(log: FetchLog, files: MirrorFiles) -> list[Exchange]:
         head = log.transactions[heads[index]].url
         exchanges.append(
             Exchange(
-                url=plain_url(entry.url),
+                url=normal_url(entry.url),
                 start_ms=entry.start_ms,
                 end_ms=entry.end_ms,
                 status=answer.status,
                 mime=answer.mime.lower(),
-                redirect=plain_url(answer.redirect),
+                redirect=normal_url(answer.redirect),
                 file=None if answer.redirect else files.find(head) or files.find(entry.url),
                 charset=answer.charset.lower(),
             )
         )
     return exchanges
-
-
-def plain_url(url: str) -> str:
-    """`url` without fragment and with a path."""
-    try:
-        plain = urldefrag(url).url
-        parts = urlsplit(plain)
-        return plain if parts.path or not parts.netloc else parts._replace(path="/").geturl()
-    except ValueError:
-        return url
 
 
 def _answers(log: FetchLog) -> list[Response]:
@@ -145,8 +136,8 @@ def _answers(log: FetchLog) -> list[Response]:
 def _redirect_target(
     index: int, order: list[int], entries: list[Transaction], answers: list[Response]
 ) -> int | None:
-    target, end = plain_url(answers[index].redirect), entries[index].end_ms
+    target, end = normal_url(answers[index].redirect), entries[index].end_ms
     if not target:
         return None
     later = (other for other in order if entries[other].start_ms >= end - 1)
-    return next((other for other in later if plain_url(entries[other].url) == target), None)
+    return next((other for other in later if normal_url(entries[other].url) == target), None)

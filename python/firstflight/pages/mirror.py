@@ -11,14 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from firstflight.errors import PageInputError
+from firstflight.pages.archives.urls import normal_url
 from firstflight.pages.crawl import crawl
 from firstflight.pages.discovery import discover
-from firstflight.pages.exchanges import Exchange, exchanges_of_log, plain_url
+from firstflight.pages.exchanges import Exchange, exchanges_of_log
 from firstflight.pages.fetchlog import FetchLog, read_fetchlog
 from firstflight.pages.loaded import LoadedPage
 from firstflight.pages.mentions import collect_mentions
 from firstflight.pages.mirror_bodies import MirrorBodies, unspoken_charset
-from firstflight.pages.mirror_files import MirrorFiles, host_folders
+from firstflight.pages.mirror_files import MirrorFiles
+from firstflight.pages.mirror_start import start_hint
 from firstflight.pages.recording import Recording, page_of
 from firstflight.pages.sizes import TYPICAL_HEADER, Sizes, request_sizes
 from firstflight.pages.times import derive_times
@@ -59,28 +61,8 @@ def _read(root: Path, url: str) -> tuple[Recording, MirrorFiles]:
         return _by_log(files, log), files
     path = files.find(url)
     if path is None:
-        raise PageInputError(f"{root}: no file for the start page {shorten(url)}", _start_hint(root))
-    return crawl(files, plain_url(url), path), files
-
-
-def start_url(root: Path) -> tuple[Path, str]:
-    """The mirror directory and start page that a bare directory means: its own `index.html` or the only one.
-
-    Raises:
-        PageInputError: There is no such page, or more than one.
-    """
-    if (root / "index.html").is_file():
-        return root.absolute().parent, f"http://{root.absolute().name.lower()}/"
-    hosts = host_folders(root)
-    starts = [host for host in hosts if (root / host / "index.html").is_file()]
-    own = [host for host in starts if host in (root.name, f"www.{root.name}")]
-    choice = own or starts
-    if len(choice) != 1:
-        problem = (
-            "no host folder has an index.html" if not starts else f"{len(starts)} hosts have an index.html"
-        )
-        raise PageInputError(f"{root}: which page? {problem}", _start_hint(root))
-    return root, f"http://{choice[0].lower()}/"
+        raise PageInputError(f"{root}: no file for the start page {shorten(url)}", start_hint(root))
+    return crawl(files, normal_url(url), path), files
 
 
 def log_name(url: str) -> str:
@@ -140,9 +122,3 @@ def _notes(recording: Recording) -> list[str]:
         ),
     }
     return [f"{text}: {count}" for text, count in counts.items() if count]
-
-
-def _start_hint(root: Path) -> str:
-    hosts = host_folders(root)
-    known = f"; hosts: {', '.join(hosts[:5])}{', …' if len(hosts) > 5 else ''}" if hosts else ""
-    return f"name the start page as '{root}#http://host/path'{known}"

@@ -15,9 +15,10 @@ from urllib.parse import urlsplit
 
 from firstflight.pages.archives.bodies import MOST_TEXT_BYTES
 from firstflight.pages.archives.store import BodyStore
+from firstflight.pages.archives.urls import normal_url, usable_url
 from firstflight.pages.clear import is_text
 from firstflight.pages.crawl import mime_of
-from firstflight.pages.exchanges import Exchange, plain_url
+from firstflight.pages.exchanges import Exchange
 from firstflight.pages.loaded import Spare
 from firstflight.pages.mirror_files import MirrorFiles, host_folders
 
@@ -70,14 +71,14 @@ class MirrorBodies:
         urls = {url: path for url in self._written(files) if (path := files.find(url))} | files.urls()
         urls |= {f"{url}index.html": path for url, path in urls.items() if path.name == "index.html"}
         visited = {_without_chance(url) for url in known}
-        spare = sorted(url for url in urls if "#" not in url and _without_chance(url) not in visited)
+        spare = sorted(url for url in urls if usable_url(url) and _without_chance(url) not in visited)
         return tuple(self._spare(url, urls[url]) for url in spare[:MOST_SPARE])
 
     def _written(self, files: MirrorFiles) -> set[str]:
         """Every absolute URL in a text of the mirror, as HTML, style sheets and scripts write it."""
         small = (file for file in set(files.urls().values()) if file.stat().st_size <= MOST_TEXT_BYTES)
         written = (found for file in small for found in _URL.findall(file.read_bytes()))
-        return {plain_url(url.decode().replace("\\", "").replace("&amp;", "&")) for url in written}
+        return {normal_url(url.decode().replace("\\", "").replace("&amp;", "&")) for url in written}
 
     def _spare(self, url: str, path: Path) -> Spare:
         mime = mimetypes.guess_type(urlsplit(url).path)[0] or mime_of(path, "other")

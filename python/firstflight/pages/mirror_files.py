@@ -11,9 +11,10 @@ import hashlib
 import os
 import re
 from pathlib import Path, PurePosixPath
-from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from firstflight.errors import PageInputError
+from firstflight.pages.archives.urls import absolute_url, normal_url
 
 _HOST_FOLDER = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*([:+]\d{1,5})?", re.IGNORECASE)
 
@@ -80,18 +81,6 @@ class MirrorFiles:
         return _url_of(key) if key in self._files else ""
 
 
-def absolute_url(reference: str, base_url: str) -> str:
-    """The http or https URL that `reference` means in `base_url`, without fragment; '' if it means none."""
-    try:
-        url = urldefrag(urljoin(base_url, _clean(reference))).url
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            return ""
-    except ValueError:
-        return ""
-    return url if parts.path else parts._replace(path="/").geturl()
-
-
 def host_folders(root: Path) -> list[str]:
     """Names of the folders in `root` that can be hosts, sorted."""
     try:
@@ -131,9 +120,9 @@ def _names(target: str, renames: dict[str, str]) -> list[str]:
     plain = [f"{full}?{query}", f"{full}@{query}", f"{full}_{query}"] if query else [full]
     md5 = hashlib.md5(target.encode(), usedforsecurity=False).hexdigest()
     names = [renames.get(target, md5), md5, *(name.lstrip("/") for name in plain)]
-    decoded = [unquote(name) for name in names]
+    names += [unquote(name) for name in names]
     adjusted = [f"{name}.{suffix}" for name in names for suffix in ("html", "css")]
-    return [*names, *decoded, *adjusted, f"{path.strip('/')}/index.html"]
+    return [*names, *adjusted, f"{path.strip('/')}/index.html"]
 
 
 def _url_of(key: str) -> str:
@@ -141,7 +130,7 @@ def _url_of(key: str) -> str:
     if not path or not _HOST_FOLDER.fullmatch(host):
         return ""
     path = path.removesuffix("index.html") if path.split("/")[-1] == "index.html" else path
-    return f"http://{host.lower().replace('+', ':')}/{quote(path, safe='/?=&+,;:@%!$()*~-._')}"
+    return normal_url(f"http://{host.lower().replace('+', ':')}/{quote(path, safe='/?=&+,;:@%!$()*~-._')}")
 
 
 def _clean(reference: str) -> str:

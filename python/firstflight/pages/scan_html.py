@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import Literal
-from urllib.parse import urljoin
 
+from firstflight.pages.archives.urls import absolute_url
 from firstflight.pages.scan_css import scan_css
 
 HtmlKind = Literal["style", "script", "image", "font", "frame", "other"]
@@ -179,7 +179,4 @@ def _decode(latin: str) -> str:
 
 def base_url(scan: HtmlScan, url: str) -> str:
     """What references in the document at `url` are relative to."""
-    try:
-        return urljoin(url, scan.base) if scan.base else url
-    except ValueError:
-        return url
+    return absolute_url(scan.base, url) or url if scan.base else url

@@ -15,7 +15,8 @@ from firstflight.pages.archives.mahimahi import is_mahimahi, open_mahimahi
 from firstflight.pages.archives.wacz import open_wacz
 from firstflight.pages.archives.warc import open_warc
 from firstflight.pages.loaded import LoadedPage
-from firstflight.pages.mirror import open_mirror, start_url
+from firstflight.pages.mirror import open_mirror
+from firstflight.pages.mirror_start import start_url
 from firstflight.pages.pages_list import check_url, read_pages_list
 from firstflight.pages.profile import embedded_names, embedded_page, read_profile
 from firstflight.pages.scheme import under
@@ -29,8 +30,8 @@ def open_pages(specs: Sequence[str]) -> list[LoadedPage]:
 
     Args:
         specs: Embedded names, `.json` profiles, archives (`.har`, `.har.gz`, `.warc`, `.warc.gz`, `.wacz`,
-            Mahimahi recordings), mirror directories, `.pages` lists; a start page in a WARC, WACZ, recording
-            or mirror as `FILE#http://host/path`.
+            Mahimahi recordings), mirror directories, `.pages` lists; a start page in an archive or mirror as
+            `FILE#http://host/path`.
 
     Raises:
         PageInputError: A page cannot be read: names file, key and mend.
@@ -114,7 +115,7 @@ def _open_archive(path: Path, url: str) -> list[LoadedPage]:
     if url:
         check_url(url, place=str(path))
     if name.endswith((".har", ".har.gz")):
-        return [open_har(path)]
+        return [open_har(path, url)]
     if name.endswith((".warc", ".warc.gz")):
         return [open_warc(path, url)]
     return open_wacz(path, url) if name.endswith(".wacz") else []

@@ -1,6 +1,6 @@
 //! Any valid page, for property tests.
 
-use firstflight_page::{FORMAT, Initiator, Kind, Missing, Page, Resource, Via};
+use firstflight_page::{FORMAT, Initiator, Kind, Missing, Page, Resource, Via, canonical_url};
 use proptest::prelude::*;
 
 /// Characters that mean something in HTML, CSS or JavaScript, and some that do not.
@@ -9,7 +9,7 @@ const HOSTILE: &str = "[a-z0-9/&='\"<>()\\\\;!{}`,#%?$@*+ üλ-]{0,24}";
 /// Any page that passes `Page::validate`, with URLs made to break out of the text that quotes them.
 pub(crate) fn any_page() -> impl Strategy<Value = Page> {
     let missing = prop::collection::vec((url(), ".{0,20}"), 0..3);
-    (1_usize..14, "[a-zA-Z0-9._-]{1,20}", ".{0,20}", missing).prop_flat_map(
+    (1_usize..14, "[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,19}", ".{0,20}", missing).prop_flat_map(
         |(count, name, source, missing)| {
             let missing: Vec<Missing> = missing
                 .into_iter()
@@ -61,7 +61,8 @@ fn url() -> impl Strategy<Value = String> {
     text.prop_map(|(scheme, host, path, query)| {
         let path = path.replace(['#', '?'], "");
         let query = query.map_or(String::new(), |query| format!("?{}", query.replace('#', "")));
-        format!("{scheme}://{host}/{path}{query}")
+        let text = format!("{scheme}://{host}/{path}{query}");
+        canonical_url(&text, None).expect("the host is a name")
     })
 }
 

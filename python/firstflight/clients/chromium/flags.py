@@ -48,6 +48,10 @@ _CLASSIC = "--ssl-version-max=tls1.2"
 share is one of TLS 1.2. With False Start (RFC 7918) that handshake takes one round trip, as with TLS 1.3."""
 
 
+_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+")
+"""A name or an address, as `crates/page/src/validate.rs` lets it pass."""
+
+
 def flags(job: DriveJob) -> list[str]:
     """The command line of the browser, without what Playwright adds."""
     tls = _trust(job.authority) if job.post_quantum else [*_trust(job.authority), _CLASSIC]
@@ -81,5 +85,8 @@ def _names(hosts: list[str] | None) -> list[str]:
     """Other names fail at once, in the browser: a resolver could reach out of the laboratory by a socket."""
     if hosts is None:
         return []
+    # The page model has no other hosts. In a rule `*` would stand for every name, and `,` begin another rule.
+    if odd := [host for host in hosts if not _HOST.fullmatch(host)]:
+        raise ValueError(f"{odd[0]!r}: no host that a page can name")
     rules = ", ".join(["MAP * ~NOTFOUND", *(f"EXCLUDE {host}" for host in hosts)])
     return [f"--host-resolver-rules={rules}"]

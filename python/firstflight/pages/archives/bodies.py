@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,13 +43,13 @@ def keep(
         scan: Whether the decoded text is wanted.
     """
     file = store.add(chunks, entry)
-    if chunked and is_chunked(file):
+    if chunked and is_chunked(file, store.budget.counted):
         file = store.add(_dechunked(file), entry)
     codings = codings_of(encoding)
     plain = file if scan and file.stat().st_size <= MOST_TEXT_BYTES else None
     if not codings:
         return Body(file, plain, True)
-    if not _starts(file, codings):
+    if not _starts(file, codings, store.budget.counted):
         return Body(file, plain, False)
     return Body(file, _text(store, file, codings, entry) if scan else None, True)
 
@@ -59,10 +59,10 @@ def scannable(path: Path) -> bytes:
     return path.read_bytes() if path.stat().st_size <= MOST_TEXT_BYTES else b""
 
 
-def is_chunked(path: Path) -> bool:
+def is_chunked(path: Path, counted: Callable[[Iterable[bytes]], Iterator[bytes]] = iter) -> bool:
     """Whether a file is a whole sequence of chunks (RFC 9112 section 7.1), to its last one."""
     try:
-        for _ in _dechunked(path):
+        for _ in counted(_dechunked(path)):
             pass
     except ValueError:
         return False
@@ -85,10 +85,10 @@ def _dechunked(path: Path) -> Iterator[bytes]:
                 raise ValueError("the chunk's end is missing")
 
 
-def _starts(path: Path, codings: list[str]) -> bool:
+def _starts(path: Path, codings: list[str], counted: Callable[[Iterable[bytes]], Iterator[bytes]]) -> bool:
     """Whether the beginning of the body is in `codings`."""
     try:
-        next(decoded(pieces(path), codings), b"")
+        next(decoded(pieces(path), codings, counted), b"")
     except CodingError:
         return False
     return True
@@ -98,7 +98,7 @@ def _text(store: BodyStore, file: Path, codings: list[str], entry: str) -> Path 
     """The decoded body; of one that is damaged farther on, what could be read, as a browser shows it."""
     text = bytearray()
     try:
-        for piece in decoded(pieces(file), codings):
+        for piece in decoded(pieces(file), codings, store.budget.counted):
             text += piece
             if len(text) > MOST_TEXT_BYTES:
                 return None

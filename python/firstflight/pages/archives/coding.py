@@ -10,11 +10,13 @@ from typing import IO, cast
 import brotli  # type: ignore[import-untyped]
 import zstandard
 
+MOST_CODINGS = 5
+"""Of one body; as in curl (`MAX_ENCODE_STACK`). Each costs memory, and time for all that the others give."""
 # Of a piece of input, no more output than this is made at once.
 _PIECE = 65_536
 # Larger bodies are encoded once: trying levels would take longer than it is worth.
 _MOST_TRIED = 1 << 23
-_Feed = Callable[[bytes], Iterator[bytes]]
+_Counted = Callable[[Iterable[bytes]], Iterator[bytes]]
 
 
 class CodingError(ValueError):
@@ -27,23 +29,41 @@ def codings_of(content_encoding: str) -> list[str]:
     return [name for name in names if name not in ("", "identity", "utf-8", "none")]
 
 
-def decoded(chunks: Iterable[bytes], codings: list[str]) -> Iterator[bytes]:
+def decoded(chunks: Iterable[bytes], codings: list[str], counted: _Counted = iter) -> Iterator[bytes]:
     """Undoes `codings`, the last one first, piece by piece.
 
+    Args:
+        chunks: The data.
+        codings: In the order applied.
+        counted: What each coding gives passes through it.
+
     Raises:
-        CodingError: The data does not fit the codings, or one is unknown.
+        CodingError: The data does not fit the codings, one is unknown, or they are more than `MOST_CODINGS`.
     """
+    _check_count(codings)
     for name in reversed(codings):
-        chunks = _decode(chunks, name)
+        chunks = counted(_decode(chunks, name))
     return iter(chunks)
 
 
-def encoded(body: bytes, coding: str, wanted_bytes: int) -> bytes:
-    """`body` in `coding`, at the level that comes closest to `wanted_bytes`.
+def encoded(body: bytes, codings: list[str], wanted_bytes: int) -> bytes:
+    """`body` in `codings`, each at the level that comes closest to `wanted_bytes`.
 
     Raises:
-        CodingError: The coding is unknown.
+        CodingError: A coding is unknown, or they are more than `MOST_CODINGS`.
     """
+    _check_count(codings)
+    for name in codings:
+        body = _encode(body, name, wanted_bytes)
+    return body
+
+
+def _check_count(codings: list[str]) -> None:
+    if len(codings) > MOST_CODINGS:
+        raise CodingError(f"{len(codings)} codings, one upon another")
+
+
+def _encode(body: bytes, coding: str, wanted_bytes: int) -> bytes:
     if coding not in _ENCODERS:
         raise CodingError(f"unknown coding '{coding[:20]}'")
     encode, levels = _ENCODERS[coding]

@@ -1,4 +1,4 @@
-"""HAR files: the first page's requests, with bodies where the HAR holds them."""
+"""HAR files: the requests of one page, with bodies where the HAR holds them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from firstflight.pages.archives.assemble import assemble, check_count
 from firstflight.pages.archives.entry import Entry, Stated
 from firstflight.pages.archives.har_entry import Dropped, read_entry
 from firstflight.pages.archives.har_fields import Node, moment_ms, node, positive
-from firstflight.pages.archives.har_file import entries_of_first_page, read_har
+from firstflight.pages.archives.har_file import entries_of_page, read_har
 from firstflight.pages.archives.recorded_files import RecordedFiles
 from firstflight.pages.archives.store import BodyStore
 from firstflight.pages.archives.timed import discover_timed
@@ -22,14 +22,14 @@ from firstflight.pages.loaded import LoadedPage
 from firstflight.pages.mentions import collect_mentions
 
 
-def open_har(path: Path) -> LoadedPage:
-    """Reads the first page of the HAR at `path`.
+def open_har(path: Path, url: str = "") -> LoadedPage:
+    """Reads the page at `url` from the HAR at `path`; without `url`, the first.
 
     Raises:
         PageInputError: The file is no HAR, or no page can be made of it.
     """
     notes = Counter[str]()
-    entries, on_load_ms = entries_of_har(path, notes)
+    entries, on_load_ms = entries_of_har(path, notes, url)
     return timed_page(entries, on_load_ms, f"HAR {path.name}", notes)
 
 
@@ -58,17 +58,18 @@ def timed_page(
     )
 
 
-def entries_of_har(path: Path, notes: Counter[str]) -> tuple[list[Entry], float | None]:
-    """The first page's entries from its document on, and its load event, ms since it began.
+def entries_of_har(path: Path, notes: Counter[str], url: str = "") -> tuple[list[Entry], float | None]:
+    """A page's entries from its document on, and its load event, ms since it began.
 
     Args:
         path: The HAR.
         notes: Counts what is left out, by reason.
+        url: Where the page begins; without it, the first page.
 
     Raises:
-        PageInputError: The file is no HAR, or has no page.
+        PageInputError: The file is no HAR, or has no such page.
     """
-    page, own, foreign = entries_of_first_page(read_har(path))
+    page, own, foreign = entries_of_page(read_har(path), path, url)
     check_count(len(own), str(path))
     notes["requests of other pages in the file"] += foreign
     entries = _network(_entries(own, _began_ms(page, own), BodyStore(str(path)), notes), notes)

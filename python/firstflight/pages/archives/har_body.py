@@ -43,9 +43,7 @@ def served_body(read: Entry, entry: Node) -> ServedBody | None:
         return None
     names = codings_of(value_of(read.headers, "content-encoding"))
     try:
-        served = body
-        for name in names:
-            served = encoded(served, name, read.body_bytes)
+        served = encoded(body, names, read.body_bytes)
     except CodingError:
         return ServedBody(body, body, without(read.headers, "content-encoding"))
     return ServedBody(body, served, read.headers)

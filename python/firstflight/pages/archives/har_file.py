@@ -8,8 +8,11 @@ import zlib
 from pathlib import Path
 
 from firstflight.errors import PageInputError
+from firstflight.pages.archives.fields import mime_of
 from firstflight.pages.archives.har_fields import Node, node, nodes, text
+from firstflight.pages.archives.urls import normal_url
 
+_DOCUMENTS = ("text/html", "application/xhtml+xml")
 # JSON is read as a whole, and takes several times its size in memory.
 MOST_BYTES = 1 << 27
 
@@ -36,15 +39,38 @@ def read_har(path: Path) -> Node:
     return log
 
 
-def entries_of_first_page(log: Node) -> tuple[Node, list[Node], int]:
-    """The first page that has entries, its entries, and how many entries belong to other pages."""
+def entries_of_page(log: Node, path: Path, url: str) -> tuple[Node, list[Node], int]:
+    """The page at `url`, without `url` the first, its entries, and how many entries belong to other pages.
+
+    Raises:
+        PageInputError: No page of the HAR at `path` begins with `url`.
+    """
     entries, pages = nodes(log, "entries"), nodes(log, "pages")
     used = {text(entry, "pageref") for entry in entries}
     listed = [text(page, "id") for page in pages if text(page, "id") in used]
-    first = listed[0] if listed else text(entries[0], "pageref")
-    own = [entry for entry in entries if text(entry, "pageref") in (first, "")]
-    page = next((page for page in pages if text(page, "id") == first), pages[0] if pages else {})
+    ids = list(dict.fromkeys([*listed, *(text(entry, "pageref") for entry in entries)]))
+    chosen = ids[0]
+    if url:
+        begins = {name: _begins(entries, name) for name in ids}
+        found = [name for name in ids if normal_url(url) in begins[name]]
+        if not found:
+            known = ", ".join(f"'{path}#{urls[-1]}'" for urls in list(begins.values())[:3] if urls)
+            raise PageInputError(f"{path}: no page in it begins with {url[:80]}", f"it has {known}")
+        chosen = found[0]
+    own = [entry for entry in entries if text(entry, "pageref") in (chosen, "")]
+    page = next((page for page in pages if text(page, "id") == chosen), pages[0] if pages else {})
     return page, own, len(entries) - len(own)
+
+
+def _begins(entries: list[Node], page: str) -> list[str]:
+    """The URLs of a page's document and of the redirects before it."""
+    urls = []
+    for entry in entries:
+        if text(entry, "pageref") == page:
+            urls.append(normal_url(text(node(entry, "request"), "url")))
+            if mime_of(text(node(node(entry, "response"), "content"), "mimeType")) in _DOCUMENTS:
+                return urls
+    return urls[:1]
 
 
 def _read(path: Path) -> bytes:

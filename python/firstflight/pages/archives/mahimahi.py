@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urljoin
 
 from firstflight.errors import PageInputError
 from firstflight.pages.archives.answer import Asked, Recorded, entry_of
@@ -20,7 +19,7 @@ from firstflight.pages.archives.protobuf import WireError, fields_of
 from firstflight.pages.archives.start import start_of
 from firstflight.pages.archives.still import still_page
 from firstflight.pages.archives.store import MOST_BODY_BYTES, BodyStore
-from firstflight.pages.archives.urls import normal_url, usable_url
+from firstflight.pages.archives.urls import absolute_url, normal_url, usable_url
 from firstflight.pages.loaded import LoadedPage
 
 _MOST_FILES = 50_000
@@ -68,6 +67,8 @@ def _files(folder: Path) -> list[Path]:
 
 def _entry(path: Path, store: BodyStore, notes: Counter[str]) -> Entry | None:
     exchange = _read(path)
+    store.budget.member()
+    store.budget.spend(len(exchange.response.body))
     method, _, rest = exchange.request.first_line.partition(" ")
     target = rest.rpartition(" ")[0]
     url = _url(exchange, target)
@@ -89,10 +90,7 @@ def _entry(path: Path, store: BodyStore, notes: Counter[str]) -> Entry | None:
 def _url(exchange: _Exchange, target: str) -> str:
     host = value_of(exchange.request.fields, "host")
     base = f"{'https' if exchange.secure else 'http'}://{host}"
-    try:
-        return normal_url(urljoin(base, target) if target.startswith("http") else f"{base}{target}")
-    except ValueError:
-        return ""
+    return absolute_url(target, base) if target.startswith("http") else normal_url(f"{base}{target}")
 
 
 def _read(path: Path) -> _Exchange:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from firstflight.pages.archives.entry import Entry
-from firstflight.pages.mirror_files import absolute_url
+from firstflight.pages.archives.urls import absolute_url
 
 
 class RecordedFiles:

@@ -17,6 +17,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from firstflight.errors import PageInputError
+from firstflight.pages.archives.budget import Budget
 
 KEPT_DAYS = 14
 MOST_BODY_BYTES = 1 << 29
@@ -31,12 +32,16 @@ class BodyStore:
     Args:
         place: The archive, named in errors.
 
+    Attributes:
+        budget: What reading the archive may cost.
+
     Raises:
         PageInputError: The cache cannot be written.
     """
 
     def __init__(self, place: str) -> None:
         self._place = place
+        self.budget = Budget(place)
         self._folder = cache_folder() / "bodies"
         self._spent = 0
         try:

@@ -6,6 +6,7 @@ list names a HAR of the archive, as `firstflight record` writes it, has the init
 
 from __future__ import annotations
 
+import io
 import json
 import zipfile
 from collections import Counter
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 from firstflight.errors import PageInputError
+from firstflight.pages.archives.budget import Budget
 from firstflight.pages.archives.har import timed_page
 from firstflight.pages.archives.store import BodyStore
 from firstflight.pages.archives.urls import normal_url
@@ -22,6 +24,8 @@ from firstflight.pages.loaded import LoadedPage
 
 _MOST_LIST = 1 << 24
 _MOST_MEMBERS = 10_000
+_MOST_DIRECTORY = _MOST_MEMBERS * 512
+"""Bytes; a name of an archive takes about a hundred."""
 _MOST_PAGES = 1_000
 
 
@@ -39,7 +43,8 @@ def open_wacz(path: Path, url: str = "") -> list[LoadedPage]:
 def _read(path: Path, read: Callable[[zipfile.ZipFile], list[LoadedPage]]) -> list[LoadedPage]:
     hint = "copy or record the archive again: it is damaged or no WACZ"
     try:
-        with zipfile.ZipFile(path) as archive:
+        with _Directory(io.FileIO(path)) as file, zipfile.ZipFile(file) as archive:
+            file.is_read = True
             return read(archive)
     except PageInputError:
         raise
@@ -47,9 +52,27 @@ def _read(path: Path, read: Callable[[zipfile.ZipFile], list[LoadedPage]]) -> li
         raise PageInputError(f"{path}: {str(error)[:160] or type(error).__name__}", hint) from None
 
 
+class _Directory(io.BufferedReader):
+    """A zip file whose directory has a largest size.
+
+    `zipfile` takes the directory in one read and makes an object of each name in it, however many they are.
+    """
+
+    is_read = False
+
+    def read(self, size: int | None = -1) -> bytes:
+        if not self.is_read and (size or 0) > _MOST_DIRECTORY:
+            raise PageInputError(
+                f"{self.raw.name}: its directory has {size} bytes, too many for {_MOST_MEMBERS} files",
+                "split the archive",
+            )
+        return super().read(size)
+
+
 def _pages_of(archive: zipfile.ZipFile, path: Path, url: str) -> list[LoadedPage]:
-    listed = _listed(archive)
-    collected = _collected(archive, path, listed)
+    store = BodyStore(str(path))
+    listed = _listed(archive, store.budget)
+    collected = _collected(archive, path, store, listed)
     hars = _hars(archive, str(path), listed, normal_url(url))
     source = f"WACZ {path.name}"
     if not hars:
@@ -58,7 +81,7 @@ def _pages_of(archive: zipfile.ZipFile, path: Path, url: str) -> list[LoadedPage
     pages = []
     for member in hars:
         notes: Counter[str] = Counter()
-        timed: Timed = read_timed(archive, str(path), member, answers, notes)
+        timed: Timed = read_timed(archive, str(path), member, answers, store=store, notes=notes)
         pages.append(timed_page(timed.entries, timed.on_load_ms, source, notes))
     return pages
 
@@ -81,7 +104,7 @@ def _hars(archive: zipfile.ZipFile, place: str, listed: list[object], url: str) 
     return found[:1] if url else list(dict.fromkeys(found))
 
 
-def _collected(archive: zipfile.ZipFile, path: Path, listed: list[object]) -> Collected:
+def _collected(archive: zipfile.ZipFile, path: Path, store: BodyStore, listed: list[object]) -> Collected:
     names = archive.namelist()
     if len(names) > _MOST_MEMBERS:
         raise PageInputError(f"{path}: {len(names)} files in it are too many", "split the archive")
@@ -95,18 +118,20 @@ def _collected(archive: zipfile.ZipFile, path: Path, listed: list[object]) -> Co
         problem = f"{path}: no WACZ: there is no archive/*.warc.gz in it"
         raise PageInputError(problem, "unpack a collection of WACZ files and name one of them")
     collected = Collected(pages=listed_pages(listed))
-    store = BodyStore(str(path))
     for name in warcs:
+        store.budget.member()
         collect(lambda name=name: archive.open(name), f"{path}: {name}", store, collected)  # type: ignore[misc]
-    return collected
+    return collected.whole()
 
 
-def _listed(archive: zipfile.ZipFile) -> list[object]:
+def _listed(archive: zipfile.ZipFile, budget: Budget) -> list[object]:
     """What `pages/pages.jsonl` lists; its first line describes the list itself."""
     if "pages/pages.jsonl" not in archive.namelist():
         return []
     with archive.open("pages/pages.jsonl") as file:
-        lines = file.read(_MOST_LIST).decode("utf-8", errors="replace").splitlines()
+        data = file.read(_MOST_LIST)
+    budget.spend(len(data))
+    lines = data.decode("utf-8", errors="replace").splitlines()
     found: list[object] = []
     for line in lines:
         try:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from firstflight.errors import PageInputError
 from firstflight.pages.archives.assemble import check_count
+from firstflight.pages.archives.budget import Budget
 from firstflight.pages.archives.entry import Entry
 from firstflight.pages.archives.har_entry import Dropped, read_entry
 from firstflight.pages.archives.har_fields import Node, moment_ms, node, nodes, positive, text
@@ -34,7 +35,13 @@ class Timed:
 
 
 def read_timed(
-    archive: zipfile.ZipFile, place: str, member: str, answers: Mapping[str, Entry], notes: Counter[str]
+    archive: zipfile.ZipFile,
+    place: str,
+    member: str,
+    answers: Mapping[str, Entry],
+    *,
+    store: BodyStore,
+    notes: Counter[str],
 ) -> Timed:
     """Reads the HAR `member` of a WACZ.
 
@@ -43,13 +50,14 @@ def read_timed(
         place: The WACZ, named in errors.
         member: The HAR's name in it.
         answers: What the WARC holds, by record.
+        store: That of the archive.
         notes: Counts what is left out, by reason.
 
     Raises:
         PageInputError: The HAR is damaged, too long, or names no answer.
     """
-    log = _log(archive, place, member)
-    pages, store = nodes(log, "pages"), BodyStore(place)
+    log = _log(archive, place, member, store.budget)
+    pages = nodes(log, "pages")
     page: Node = pages[0] if pages else {}
     check_count(len(nodes(log, "entries")), f"{place}: {member}")
     began = moment_ms(page, "startedDateTime") or 0.0
@@ -74,9 +82,10 @@ def _both(answer: Entry, told: Entry) -> Entry:
     return replace(known, body=None, text=None, body_bytes=told.body_bytes)
 
 
-def _log(archive: zipfile.ZipFile, place: str, member: str) -> Node:
+def _log(archive: zipfile.ZipFile, place: str, member: str, budget: Budget) -> Node:
     with archive.open(member) as file:
         data = file.read(MOST_BYTES + 1)
+    budget.spend(len(data))
     try:
         document = json.loads(data) if len(data) <= MOST_BYTES else None
     except (ValueError, RecursionError):

@@ -42,6 +42,9 @@ class Collected:
         ids: `WARC-Record-ID` of each entry.
         pages: Pages that the archive lists.
         notes: What was left out.
+        originals: Answers with a body, by digest and by URL; a later one of a URL takes its place.
+        revisits: Index, digest and URL of each answer whose body is recorded elsewhere, with the original
+            that was known when it came.
     """
 
     entries: list[Entry] = field(default_factory=list)
@@ -49,6 +52,15 @@ class Collected:
     ids: list[str] = field(default_factory=list)
     pages: list[ListedPage] = field(default_factory=list)
     notes: Counter[str] = field(default_factory=Counter)
+    originals: dict[str, Entry] = field(default_factory=dict)
+    revisits: list[tuple[int, str, str, Entry | None]] = field(default_factory=list)
+
+    def whole(self) -> Collected:
+        """Gives revisits their bodies, once all files are read: the original may stand in a later one."""
+        for index, digest, url, known in self.revisits:
+            original = known or self.originals.get(digest) or self.originals.get(url)
+            self.entries[index] = _revisited(self.entries[index], original)
+        return self
 
 
 def open_warc(path: Path, url: str = "") -> LoadedPage:
@@ -60,6 +72,7 @@ def open_warc(path: Path, url: str = "") -> LoadedPage:
     try:
         collected = Collected()
         collect(lambda: path.open("rb"), str(path), BodyStore(str(path)), collected)
+        collected.whole()
     except OSError as error:
         problem = f"{path}: {error.strerror or error}"
         raise PageInputError(problem, "check the path and its permissions") from None
@@ -74,16 +87,15 @@ def collect(opener: Opener, place: str, store: BodyStore, into: Collected) -> No
     """
     requests = _Requests()
     with opener() as file:
-        for record in records(file, place):
+        for record in records(file, place, store.budget):
             if record.type == "request":
                 requests.add(record)
             elif record.type == "warcinfo" and not into.pages:
                 into.pages += _pages_of_info(record)
-    originals: dict[str, Entry] = {}
     with opener() as file:
-        for record in records(file, place):
+        for record in records(file, place, store.budget):
             if record.type in ("response", "resource", "revisit"):
-                _add(record, requests, store, originals, into)
+                _add(record, requests, store, into)
 
 
 def page_of_records(collected: Collected, place: str, source: str, wanted: str) -> LoadedPage:
@@ -143,9 +155,7 @@ class _Requests:
         return waiting.pop(0) if waiting else None
 
 
-def _add(
-    record: Record, requests: _Requests, store: BodyStore, originals: dict[str, Entry], into: Collected
-) -> None:
+def _add(record: Record, requests: _Requests, store: BodyStore, into: Collected) -> None:
     url, asked = normal_url(record.uri), requests.of(record)
     if not url.startswith("http"):
         return
@@ -157,11 +167,12 @@ def _add(
     digest = record.fields.get("warc-payload-digest", "")
     if record.type == "revisit":
         target = normal_url(record.fields.get("warc-refers-to-target-uri", "") or url)
-        entry = _revisited(entry, originals.get(digest) or originals.get(target))
+        known = into.originals.get(digest) or into.originals.get(target)
+        into.revisits.append((len(into.entries), digest, target, known))
     elif entry.body is not None:
         for key in (digest, url):
             if key:
-                originals[key] = entry
+                into.originals[key] = entry
     into.entries.append(entry)
     into.dates.append(record.fields.get("warc-date", ""))
     into.ids.append(record.fields.get("warc-record-id", ""))

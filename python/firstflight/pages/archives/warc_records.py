@@ -20,10 +20,10 @@ from warcio.limitreader import LimitReader  # type: ignore[import-untyped]
 from warcio.recordloader import ArcWarcRecord  # type: ignore[import-untyped]
 
 from firstflight.errors import PageInputError
+from firstflight.pages.archives.budget import Budget
 
 _MOST_LINE = 1 << 18
 _MOST_HEADER = 1 << 20
-_MOST_RECORDS = 200_000
 _PIECE = 1 << 16
 
 
@@ -53,19 +53,23 @@ class Record:
         return self.fields.get("warc-target-uri", "").strip("<>")
 
 
-def records(file: IO[bytes], place: str) -> Iterator[Record]:
-    """Reads the records of `file`, which can be peeked into, gzipped or not; `place` names it in errors.
+def records(file: IO[bytes], place: str, budget: Budget) -> Iterator[Record]:
+    """Reads the records of `file`, gzipped or not.
+
+    Args:
+        file: The WARC.
+        place: Names it in errors.
+        budget: That of the archive; every record counts, read or not.
 
     Raises:
-        PageInputError: It is no WARC, a record is damaged or does not end.
+        PageInputError: It is no WARC, a record is damaged or does not end, or the budget is spent.
     """
     number = 0
     try:
-        source = _Records(_plain(file))
+        source = _Records(_plain(file, budget))
         while (found := source.next()) is not None:
             number += 1
-            if number > _MOST_RECORDS:
-                raise _DamagedError(f"more than {_MOST_RECORDS} records")
+            budget.member()
             yield _record(found, number, f"{place}: record {number}")
     except PageInputError:
         raise
@@ -124,9 +128,10 @@ class _Records(ArchiveIterator):  # type: ignore[misc]
             raise
 
 
-def _plain(file: IO[bytes]) -> IO[bytes]:
-    zipped = cast("io.BufferedReader", file).peek(2)[:2] == b"\x1f\x8b"
-    return cast("IO[bytes]", _Unzipped(fileobj=file)) if zipped else file
+def _plain(file: IO[bytes], budget: Budget) -> IO[bytes]:
+    counted = budget.reader(file)
+    zipped = counted.peek(2)[:2] == b"\x1f\x8b"
+    return cast("IO[bytes]", budget.reader(_Unzipped(fileobj=counted)) if zipped else counted)
 
 
 class _Unzipped(gzip.GzipFile):
@@ -159,5 +164,7 @@ def _pieces(stream: LimitReader, place: str) -> Iterator[bytes]:
             yield data
         if stream.limit:
             raise _DamagedError(f"{stream.limit} bytes of it are missing")
+    except PageInputError:
+        raise
     except Exception as error:  # gzip's, zlib's and the system's
         raise _refusal(place, error) from None
