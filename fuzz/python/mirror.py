@@ -9,7 +9,7 @@ NAMES = ("index.html", "s.css", "j.js")
 
 
 def test(data: bytes) -> None:
-    """Opens a mirror of the parts of `data`, by its log and without it."""
+    """Opens a mirror of the parts of `data`, by its log and without it, its start page named and not."""
     HOST.mkdir(parents=True, exist_ok=True)
     LOGS.mkdir(exist_ok=True)
     *parts, log = (data.split(SEPARATOR) + [b""] * 4)[:4]
@@ -17,6 +17,7 @@ def test(data: bytes) -> None:
         (HOST / name).write_bytes(part)
     path = LOGS / "httpa.example"
     path.unlink(missing_ok=True)
+    opened(str(HOST.parent))
     opened(f"{HOST.parent}#http://a.example/")
     path.write_bytes(log)
     opened(f"{HOST.parent}#http://a.example/")

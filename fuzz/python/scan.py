@@ -5,11 +5,11 @@ from target import main
 
 with atheris.instrument_imports(include=["firstflight"]):
     from firstflight.pages.archives.fields import mime_of, repeatable
-    from firstflight.pages.archives.urls import normal_url, usable_url
+    from firstflight.pages.archives.urls import absolute_url, normal_url, usable_url
     from firstflight.pages.clear import clear_headers, clear_text
-    from firstflight.pages.mirror_files import absolute_url
     from firstflight.pages.scan_css import scan_css
     from firstflight.pages.scan_html import base_url, scan_html
+    from firstflight.record.cdxj import surt
 
 
 def test(data: bytes) -> None:
@@ -35,13 +35,16 @@ def scan_as_html(data: bytes) -> None:
 
 
 def check_fields(text: str) -> None:
-    """What is kept of a header can be sent; a usable URL stays as it is."""
+    """What is kept of a header can be sent; a usable URL stays as it is, and has a key in an index."""
     fields = [(name, value) for name, _, value in (line.partition(":") for line in text.split("\n"))]
     for name, value in clear_headers(tuple(repeatable(fields))):
         assert not any(c in name + value for c in "\r\n\0")
     assert all(" " <= c <= "~" for c in mime_of(text))
     url = normal_url(text)
-    assert not usable_url(url) or normal_url(url) == url
+    if usable_url(url):
+        assert url.isascii() and url.isprintable() and " " not in url
+        assert normal_url(url) == url
+        assert " " not in surt(url)
 
 
 main(test)

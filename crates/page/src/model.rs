@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Page {
     /// Format and version: `firstflight-profile/1`.
     pub format: String,
-    /// Short name, used in tables and file names: letters, digits and `-_.`.
+    /// Short name, used in tables and file names: letters, digits and `-_.`; not `.` or `..`.
     pub name: String,
     /// Where the page comes from: recording, date, tool.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -42,7 +42,7 @@ pub struct Host {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Resource {
-    /// Absolute `http` or `https` URL, without fragment.
+    /// Absolute `http` or `https` URL, without fragment, user, blanks or control characters.
     pub url: String,
     /// Request method.
     #[serde(default = "get", skip_serializing_if = "is_get")]

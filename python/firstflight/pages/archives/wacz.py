@@ -43,7 +43,7 @@ def open_wacz(path: Path, url: str = "") -> list[LoadedPage]:
 def _read(path: Path, read: Callable[[zipfile.ZipFile], list[LoadedPage]]) -> list[LoadedPage]:
     hint = "copy or record the archive again: it is damaged or no WACZ"
     try:
-        with _Directory(io.FileIO(path)) as file, zipfile.ZipFile(file) as archive:
+        with _Directory(path) as file, zipfile.ZipFile(file) as archive:
             file.is_read = True
             return read(archive)
     except PageInputError:
@@ -58,12 +58,15 @@ class _Directory(io.BufferedReader):
     `zipfile` takes the directory in one read and makes an object of each name in it, however many they are.
     """
 
-    is_read = False
+    def __init__(self, path: Path) -> None:
+        super().__init__(io.FileIO(path))
+        self._path = path
+        self.is_read = False
 
     def read(self, size: int | None = -1) -> bytes:
         if not self.is_read and (size or 0) > _MOST_DIRECTORY:
             raise PageInputError(
-                f"{self.raw.name}: its directory has {size} bytes, too many for {_MOST_MEMBERS} files",
+                f"{self._path}: its directory has {size} bytes, too many for {_MOST_MEMBERS} files",
                 "split the archive",
             )
         return super().read(size)

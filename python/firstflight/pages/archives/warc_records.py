@@ -131,7 +131,7 @@ class _Records(ArchiveIterator):  # type: ignore[misc]
 def _plain(file: IO[bytes], budget: Budget) -> IO[bytes]:
     counted = budget.reader(file)
     zipped = counted.peek(2)[:2] == b"\x1f\x8b"
-    return cast("IO[bytes]", budget.reader(_Unzipped(fileobj=counted)) if zipped else counted)
+    return budget.reader(cast("IO[bytes]", _Unzipped(fileobj=counted))) if zipped else counted
 
 
 class _Unzipped(gzip.GzipFile):
