@@ -9,8 +9,13 @@ const HOSTILE: &str = "[a-z0-9/&='\"<>()\\\\;!{}`,#%?$@*+ üλ-]{0,24}";
 /// Any page that passes `Page::validate`, with URLs made to break out of the text that quotes them.
 pub(crate) fn any_page() -> impl Strategy<Value = Page> {
     let missing = prop::collection::vec((url(), ".{0,20}"), 0..3);
-    (1_usize..14, "[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,19}", ".{0,20}", missing).prop_flat_map(
-        |(count, name, source, missing)| {
+    (
+        1_usize..14,
+        "[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,19}",
+        ".{0,20}",
+        missing,
+    )
+        .prop_flat_map(|(count, name, source, missing)| {
             let missing: Vec<Missing> = missing
                 .into_iter()
                 .map(|(url, reason)| Missing { url, reason })
@@ -28,8 +33,7 @@ pub(crate) fn any_page() -> impl Strategy<Value = Page> {
                 page.validate().expect("the strategy makes valid pages");
                 page
             })
-        },
-    )
+        })
 }
 
 /// Makes the initiators valid: what they say is a wish.
