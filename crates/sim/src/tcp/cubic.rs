@@ -199,10 +199,29 @@ impl HyStart {
     }
 }
 
+/// The largest root whose cube is not above `value`, bit by bit: no platform's `cbrt` decides. The kernel's
+/// `cubic_root` is an approximation of it, 0.195 % off on average.
 fn cubic_root(value: u64) -> u64 {
-    let mut root = (value as f64).cbrt() as u64;
-    while root > 0 && root.pow(3) > value {
-        root -= 1;
+    (0..22).rev().fold(0, |root, bit| {
+        let larger = root | 1 << bit;
+        if u128::from(larger).pow(3) <= u128::from(value) {
+            larger
+        } else {
+            root
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cube_root_of_a_cube_is_exact_and_that_of_one_less_is_one_less() {
+        for root in 1..=2_642_245_u64 {
+            assert_eq!(cubic_root(root.pow(3)), root);
+            assert_eq!(cubic_root(root.pow(3) - 1), root - 1);
+        }
+        assert_eq!((cubic_root(0), cubic_root(u64::MAX)), (0, 2_642_245));
     }
-    root
 }
