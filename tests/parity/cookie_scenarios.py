@@ -3,7 +3,7 @@
 from scenario import Scenario, Time, asking, chain, connection, images, opened_fast, refused
 
 SOME = "warm:0.5"
-THE_FIRST = {"seed": 5}
+THE_FIRST = {"seed": 6}
 """With `SOME` the first host is one of those with a cookie, the second is not."""
 
 COOKIE_STATES = [

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use firstflight_loader::{Cookies, TlsOptions};
-use firstflight_path::{Draw, PathConfig};
+use firstflight_path::{PathConfig, Purpose};
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{setsockopt, sockopt};
@@ -163,7 +163,7 @@ impl Lab {
 
     fn is_primed(&self, address: Ipv4Addr) -> bool {
         let host = AddressPlan::index(self.addresses.len(), address);
-        let is_drawn = |share| Draw::Cookie.falls_on(host, share, self.seed);
+        let is_drawn = |share| Purpose::Cookie.falls_on(host, share, self.seed);
         self.cookies.at(is_drawn) != Cookies::Cold
     }
 

@@ -6,10 +6,13 @@
 
 use std::error::Error;
 
-use firstflight_path::{Direction, Network, PathConfig};
+use firstflight_path::{Direction, Ecn, Flow, Network, Packet, PathConfig, Protocol};
 
 /// A datagram of 100 bytes with its IP and UDP headers.
-const BYTES: u32 = 128;
+const PROBE: Packet = Packet {
+    bytes: 128,
+    ecn: Ecn::NotCapable,
+};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -19,19 +22,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let config: PathConfig = serde_json::from_str(path)?;
     let (count, gap): (u64, u64) = (count.parse()?, gap_us.parse::<u64>()? * 1_000);
     let mut network = Network::new(&config)?;
+    let flow = network.open(Protocol::Udp, 0);
     for probe in 0..count {
-        echo(&mut network, probe * gap, gap);
-        network.send(probe * gap, Direction::Up, 0, BYTES, probe);
+        echo(&mut network, flow, probe * gap, gap);
+        network.carry(probe * gap, Direction::Up, flow, PROBE, probe);
     }
-    echo(&mut network, u64::MAX, gap);
+    echo(&mut network, flow, u64::MAX, gap);
     Ok(())
 }
 
 /// Delivers what is due before `now`: at the far end it goes back, here it is printed.
-fn echo(network: &mut Network<u64>, now: u64, gap: u64) {
+fn echo(network: &mut Network<u64>, flow: Flow, now: u64, gap: u64) {
     while let Some((at, direction, probe)) = network.deliver(now) {
         match direction {
-            Direction::Up => drop(network.send(at, Direction::Down, 0, BYTES, probe)),
+            Direction::Up => drop(network.carry(at, Direction::Down, flow, PROBE, probe)),
             Direction::Down => println!("{probe} {}", at - probe * gap),
         }
     }

@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Stream;
+
 /// How losses come in bursts; how many there are is the path's `loss`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,7 +44,7 @@ impl Burst {
 /// The chain of one direction of one link.
 #[derive(Debug, Clone)]
 pub(crate) struct Chain {
-    random: fastrand::Rng,
+    random: Stream,
     is_bad: bool,
     to_bad: f64,
     to_good: f64,
@@ -50,10 +52,9 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    pub(crate) fn new(burst: Burst, loss: f64, seed: u64) -> Self {
-        let mut random = fastrand::Rng::with_seed(seed);
+    pub(crate) fn new(burst: Burst, loss: f64, mut random: Stream) -> Self {
         Self {
-            is_bad: random.f64() < burst.bad_share(loss),
+            is_bad: random.is_below(burst.bad_share(loss)),
             random,
             to_bad: burst.to_bad(loss),
             to_good: 1.0 / burst.packets,
@@ -63,9 +64,9 @@ impl Chain {
 
     /// Whether the next packet is lost.
     pub(crate) fn loses(&mut self) -> bool {
-        let is_lost = self.is_bad && self.random.f64() < self.loss;
+        let is_lost = self.is_bad && self.random.is_below(self.loss);
         let leaves = if self.is_bad { self.to_good } else { self.to_bad };
-        self.is_bad ^= self.random.f64() < leaves;
+        self.is_bad ^= self.random.is_below(leaves);
         is_lost
     }
 }

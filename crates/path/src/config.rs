@@ -44,7 +44,7 @@ pub struct PathConfig {
     pub reorder: bool,
     /// Probability that a packet that has left a link arrives twice, each direction, 0 to 1.
     pub duplicate: f64,
-    /// Seed of the losses, of the jitter, of the copies, and of where middleboxes stand.
+    /// Seed of everything random on the path; see [`Purpose`](crate::Purpose).
     pub seed: u64,
     /// Round-trip times of single origins, ms, by origin index; `rtt_ms` for those that are not listed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -243,6 +243,11 @@ impl PathConfig {
             && self.jitter_ms == 0.0
             && self.duplicate == 0.0
             && !self.may_lose()
+    }
+
+    /// The longest additional delay of a packet.
+    pub(crate) fn longest_jitter(&self) -> Nanos {
+        (self.jitter_ms * 1e6).round() as Nanos
     }
 
     /// Whether all origins are equally far.

@@ -1,5 +1,7 @@
 //! Explicit congestion notification: what a packet says of it, and what a queue says by it (RFC 3168).
 
+use crate::flow::Fate;
+
 /// The two bits of the IP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ecn {
@@ -28,9 +30,10 @@ impl Mark for Ecn {
     }
 }
 
-/// A packet's own, and what it carries.
+/// A packet's own, what chance does to it, and what it carries.
 #[derive(Debug, Clone)]
 pub(crate) struct Carried<P> {
     pub(crate) ecn: Ecn,
+    pub(crate) fate: Fate,
     pub(crate) payload: P,
 }

@@ -25,8 +25,8 @@
 mod burst;
 mod capacity;
 mod config;
-mod draw;
 mod ecn;
+mod flow;
 mod interference;
 mod jitter;
 mod link;
@@ -34,16 +34,18 @@ mod managed;
 mod middlebox;
 mod network;
 mod queue;
+mod random;
 mod trace;
 
 pub use burst::Burst;
 pub use config::{PathConfig, PathError, Queue, Topology};
-pub use draw::Draw;
 pub use ecn::Ecn;
+pub use flow::{Flow, Protocol};
 pub use interference::{Action, Header, Kind, Rule, TcpFlags};
 pub use link::Link;
 pub use middlebox::{Habit, Middlebox};
 pub use network::{Arrival, Direction, Dropped, Drops, Network, Packet};
+pub use random::{Purpose, Stream};
 pub use trace::{Trace, TraceError};
 
 /// Nanoseconds since the caller's epoch.

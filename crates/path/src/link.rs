@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::capacity::Capacity;
 use crate::ecn::Ecn;
 use crate::queue::{Backlog, DropTail, Pie, Verdict};
-use crate::{Nanos, Queue};
+use crate::{Nanos, Purpose, Queue, Stream};
 
 /// A FIFO that serialises packets at a fixed rate, or as a trace allows.
 ///
@@ -36,30 +36,31 @@ enum Discipline {
 }
 
 impl Discipline {
-    fn new(queue: Queue, seed: u64) -> Self {
+    fn new(queue: Queue, random: Stream) -> Self {
         Self::DropTail(match queue {
             Queue::Packets(limit) => DropTail::Packets(limit),
             Queue::Bytes(limit) => DropTail::Bytes(limit),
             Queue::Ms(limit) => DropTail::Wait(u64::from(limit) * 1_000_000),
             Queue::Unlimited | Queue::Codel => DropTail::Unlimited,
-            Queue::Pie => return Self::Pie(Box::new(Pie::new(seed))),
+            Queue::Pie => return Self::Pie(Box::new(Pie::new(random))),
         })
     }
 }
 
 impl Link {
-    /// A link of `rate_bps` bit/s (`None`: unlimited) behind `queue`; `seed` is that of PIE's dice.
+    /// A link of `rate_bps` bit/s (`None`: unlimited) behind `queue`; `seed` is that of PIE's early drops.
     ///
     /// CoDel decides when a packet leaves, which is [`Network`](crate::Network)'s to do: here it drops nothing.
     pub fn new(rate_bps: Option<u64>, queue: Queue, seed: u64) -> Self {
-        Self::of(rate_bps.map_or(Capacity::Unlimited, Capacity::Rate), queue, seed)
+        let capacity = rate_bps.map_or(Capacity::Unlimited, Capacity::Rate);
+        Self::of(capacity, queue, Stream::new(seed, Purpose::Pie, &[]))
     }
 
     /// As [`Self::new`], of any capacity.
-    pub(crate) fn of(capacity: Capacity, queue: Queue, seed: u64) -> Self {
+    pub(crate) fn of(capacity: Capacity, queue: Queue, random: Stream) -> Self {
         Self {
             capacity,
-            discipline: Discipline::new(queue, seed),
+            discipline: Discipline::new(queue, random),
             busy_until: 0,
             waiting: VecDeque::new(),
             waiting_bytes: 0,

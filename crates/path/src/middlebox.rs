@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Action, Draw, Header};
+use crate::{Action, Header, Purpose};
 
 /// A middlebox. As JSON: `{"habit": "strip-option", "share": 0.3}`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -80,7 +80,7 @@ impl Guard {
     }
 
     fn stands_before(&self, origin: usize) -> bool {
-        Draw::Middlebox.falls_on(origin, self.middlebox.share, self.seed)
+        Purpose::Middlebox.falls_on(origin, self.middlebox.share, self.seed)
     }
 
     fn swallow(&mut self, header: &Header) -> Option<Action> {

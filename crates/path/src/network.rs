@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::burst::Chain;
 use crate::ecn::{Carried, Mark};
+use crate::flow::{Fate, Flows};
 use crate::interference::Interference;
 use crate::jitter::Jitter;
 use crate::managed::ManagedLink;
 use crate::middlebox::Guard;
-use crate::{Action, Ecn, Header, Link, Nanos, PathConfig, PathError, Queue, Topology};
-
-/// What makes a seed another.
-const COPYING: u64 = 0xc0b1_e5c0_b1e5_c0b1;
+use crate::{
+    Action, Ecn, Flow, Header, Link, Nanos, PathConfig, PathError, Protocol, Purpose, Queue, Stream, Topology,
+};
 
 /// Which way a packet goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -90,12 +90,10 @@ pub struct Network<P> {
     began: Option<Nanos>,
     events: BinaryHeap<Reverse<Event<P>>>,
     sequence: u64,
-    random: fastrand::Rng,
+    flows: Flows,
     /// By link and direction, with losses in bursts.
     chains: Vec<[Chain; 2]>,
     jitter: Jitter,
-    /// Dice of its own: with copies the same packets are lost.
-    copying: fastrand::Rng,
     duplicated: u64,
     marked: u64,
     interference: Interference,
@@ -174,10 +172,9 @@ impl<P: Clone> Network<P> {
             began: None,
             events: BinaryHeap::new(),
             sequence: 0,
-            random: fastrand::Rng::with_seed(config.seed),
+            flows: Flows::new(config),
             chains: Vec::new(),
             jitter: Jitter::new(config),
-            copying: fastrand::Rng::with_seed(config.seed ^ COPYING),
             duplicated: 0,
             marked: 0,
             interference: Interference::new(&config.interference),
@@ -199,7 +196,18 @@ impl<P: Clone> Network<P> {
         action
     }
 
-    /// Sends a packet of `bytes` at `now`, of a sender without ECN; `origin` is the far end's index.
+    /// The next connection to `origin`, the far end's index. Call it in the order of first packets.
+    pub fn open(&mut self, protocol: Protocol, origin: usize) -> Flow {
+        self.flows.open(protocol, origin)
+    }
+
+    /// What stands for all packets to and from `origin` that belong to no connection.
+    pub fn unconnected(&mut self, origin: usize) -> Flow {
+        self.flows.unconnected(origin)
+    }
+
+    /// Sends a packet of `bytes` at `now` that belongs to no connection, of a sender without ECN; `origin` is the far
+    /// end's index.
     ///
     /// Returns why it was dropped, if it was. Calls must not go back in time.
     pub fn send(
@@ -211,15 +219,19 @@ impl<P: Clone> Network<P> {
         payload: P,
     ) -> Option<Dropped> {
         let ecn = Ecn::NotCapable;
-        self.carry(now, direction, origin, Packet { bytes, ecn }, payload)
+        let flow = self.unconnected(origin);
+        self.carry(now, direction, flow, Packet { bytes, ecn }, payload)
     }
 
-    /// As [`Self::send`], of any sender.
+    /// As [`Self::send`], of a connection and of any sender.
+    ///
+    /// # Panics
+    /// When `flow` is of another network.
     pub fn carry(
         &mut self,
         now: Nanos,
         direction: Direction,
-        origin: usize,
+        flow: Flow,
         packet: Packet,
         payload: P,
     ) -> Option<Dropped> {
@@ -229,9 +241,10 @@ impl<P: Clone> Network<P> {
         } else {
             Ecn::NotCapable
         };
-        let packet = Carried { ecn, payload };
+        let (origin, fate) = self.flows.next_packet(flow, direction);
+        let packet = Carried { ecn, fate, payload };
         self.began.get_or_insert(now);
-        let delay = self.config.one_way(origin) + self.jitter.draw();
+        let delay = self.config.one_way(origin) + fate.extra_delay;
         if self.config.topology == Topology::Access && direction == Direction::Down {
             if !self.uniform {
                 let at = self.jitter.due(now + delay, origin, direction);
@@ -389,7 +402,10 @@ impl<P: Clone> Network<P> {
         link: usize,
         held: Held<P>,
     ) -> Option<Dropped> {
-        if self.config.loss > 0.0 && self.loses(link, direction) {
+        let Fate {
+            is_lost, is_doubled, ..
+        } = held.packet.fate;
+        if is_lost || self.loses(link, direction) {
             self.drops.lost += 1;
             return Some(Dropped::Lost);
         }
@@ -397,7 +413,7 @@ impl<P: Clone> Network<P> {
         if let Some(origin) = held.origin {
             at = self.jitter.due(at, origin, direction);
         }
-        if self.config.duplicate > 0.0 && self.copying.f64() < self.config.duplicate {
+        if is_doubled {
             self.duplicated += 1;
             self.push(at, direction, None, held.packet.clone());
         }
@@ -405,25 +421,39 @@ impl<P: Clone> Network<P> {
         None
     }
 
+    /// Whether a link loses its next packet in a burst.
     fn loses(&mut self, link: usize, direction: Direction) -> bool {
-        let Some(burst) = self.config.burst else {
-            return self.random.f64() < self.config.loss;
+        let Some(burst) = self.config.burst.filter(|_| self.config.loss > 0.0) else {
+            return false;
         };
         while self.chains.len() <= link {
-            let mut chain = || Chain::new(burst, self.config.loss, self.random.u64(..));
-            self.chains.push([chain(), chain()]);
+            let random = |direction| self.stream(Purpose::LossBursts, self.chains.len(), direction);
+            let chain = |direction| Chain::new(burst, self.config.loss, random(direction));
+            let pair = [chain(Direction::Up), chain(Direction::Down)];
+            self.chains.push(pair);
         }
         self.chains[link][direction.index()].loses()
     }
 
     fn link(&mut self, index: usize, direction: Direction) -> &mut Link {
         while self.links.len() <= index {
-            let seed = self.config.seed ^ self.links.len() as u64;
             let began = self.began.unwrap_or_default();
-            let link = |direction| Link::of(self.config.capacity(direction, began), self.config.queue, seed);
-            self.links.push([link(Direction::Up), link(Direction::Down)]);
+            let random = |direction| self.stream(Purpose::Pie, self.links.len(), direction);
+            let capacity = |direction| self.config.capacity(direction, began);
+            let link = |direction| Link::of(capacity(direction), self.config.queue, random(direction));
+            let pair = [link(Direction::Up), link(Direction::Down)];
+            self.links.push(pair);
         }
         &mut self.links[index][direction.index()]
+    }
+
+    /// What is random on one direction of one link.
+    fn stream(&self, purpose: Purpose, link: usize, direction: Direction) -> Stream {
+        Stream::new(
+            self.config.seed,
+            purpose,
+            &[link as u64, direction.index() as u64],
+        )
     }
 
     fn managed(&mut self, index: usize, direction: Direction) -> &mut ManagedLink<Held<P>> {

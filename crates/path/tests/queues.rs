@@ -121,7 +121,8 @@ fn send(network: &mut Network<Sent>, now: u64, number: usize, flow: &mut Flow) {
             bytes: PACKET_BYTES,
             ecn: Ecn::Capable,
         };
-        network.carry(now, Direction::Down, 0, packet, sent);
+        let all = network.unconnected(0);
+        network.carry(now, Direction::Down, all, packet, sent);
         flow.next += 1;
     }
 }
@@ -154,14 +155,14 @@ fn who_does_not_heed_marks_is_dropped_by_pie_all_the_same() {
         ..PathConfig::default()
     };
     let mut network = Network::new(&config).unwrap();
-    let ecn = Ecn::Capable;
+    let (ecn, flow) = (Ecn::Capable, network.unconnected(0));
     for packet in 0..10_000 {
         // A tenth more than the link carries.
         let bytes = PACKET_BYTES;
         network.carry(
             packet * 12 * MS / 11,
             Direction::Up,
-            0,
+            flow,
             Packet { bytes, ecn },
             packet,
         );

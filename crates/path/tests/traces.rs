@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use firstflight_path::{Direction, Network, PathConfig, Queue, Trace, TraceError};
+use firstflight_path::{Direction, Network, PathConfig, Purpose, Queue, Stream, Trace, TraceError};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
@@ -149,13 +149,13 @@ fn promised(trace: &str, seconds: u64) -> Vec<u64> {
 
 /// A made-up mobile link: rates that walk between none and 24 Mbit/s, outages included.
 fn wandering(seconds: u64, seed: u64) -> String {
-    let mut random = fastrand::Rng::with_seed(seed);
+    let mut random = Stream::new(seed, Purpose::Pie, &[]);
     let mut rate: f64 = 0.5;
     let mut lines = Vec::new();
     for ms in 1..=seconds * 1_000 {
-        rate = (rate + (random.f64() - 0.5) * 0.05).clamp(-0.2, 2.0);
+        rate = (rate + (random.next_f64() - 0.5) * 0.05).clamp(-0.2, 2.0);
         let opportunities =
-            rate.floor().max(0.0) as u32 + u32::from(random.f64() < rate.rem_euclid(1.0) && rate > 0.0);
+            rate.floor().max(0.0) as u32 + u32::from(random.next_f64() < rate.rem_euclid(1.0) && rate > 0.0);
         lines.extend((0..opportunities).map(|_| ms.to_string()));
     }
     lines.push((seconds * 1_000).to_string());

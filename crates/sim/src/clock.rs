@@ -1,6 +1,6 @@
 //! Time as the kernel counts it: timers fire on ticks, timestamps count milliseconds.
 
-use firstflight_path::Nanos;
+use firstflight_path::{Nanos, Purpose, Stream};
 
 /// Nanoseconds in a microsecond.
 pub(crate) const US: Nanos = 1_000;
@@ -13,22 +13,31 @@ pub(crate) const JIFFY: Nanos = 4 * MS;
 const LEVEL_BUCKETS: u64 = 64;
 const LEVEL_SHIFT: u32 = 3;
 
-/// A kernel's tick: all timers fire on it, never early.
+/// Levels of the wheel, the coarsest of which has buckets of `1 << 24` ticks.
+const LEVELS: u32 = 9;
+
+/// A kernel's tick and its timer wheel: all timers fire on a tick, never early.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ticks {
-    /// When the first tick of the load falls, below [`JIFFY`].
-    phase: Nanos,
+    /// How long the kernel has ticked at time 0.
+    uptime: Nanos,
 }
 
 impl Ticks {
-    /// A tick that falls somewhere, as the load's seed has it.
-    pub(crate) fn new(phase: Nanos) -> Self {
-        Self { phase: phase % JIFFY }
+    /// A tick and a wheel that stand anywhere when the load begins, as `seed` has it: no load of the lab waits for a tick.
+    pub(crate) fn drawn(seed: u64) -> Self {
+        let round = JIFFY << (LEVEL_SHIFT * (LEVELS - 1));
+        Self::of(Stream::new(seed, Purpose::TimerWheel, &[]).next_below(round))
+    }
+
+    /// Those of a kernel that has ticked so long at time 0.
+    fn of(uptime: Nanos) -> Self {
+        Self { uptime }
     }
 
     /// Ticks so far: the kernel's `jiffies`.
     pub(crate) fn count(self, now: Nanos) -> u64 {
-        (now + JIFFY - self.phase) / JIFFY
+        (now + self.uptime) / JIFFY
     }
 
     /// When a timer fires that is set at `now` to `delay` from then.
@@ -39,11 +48,11 @@ impl Ticks {
         let ticks = delay.div_ceil(JIFFY);
         let expires = self.count(now) + ticks;
         let mut shift = 0;
-        while ticks >= (LEVEL_BUCKETS - 1) << shift && shift < 24 {
+        while ticks >= (LEVEL_BUCKETS - 1) << shift && shift < LEVEL_SHIFT * (LEVELS - 1) {
             shift += LEVEL_SHIFT;
         }
         let fires = ((expires >> shift) + 1) << shift;
-        (fires * JIFFY + self.phase) - JIFFY
+        fires * JIFFY - self.uptime
     }
 }
 
@@ -58,12 +67,12 @@ mod tests {
 
     #[test]
     fn a_timer_fires_on_a_tick_and_never_early() {
-        let ticks = Ticks::new(3 * MS);
+        let ticks = Ticks::of(MS);
         for now in [0, MS, 2_999_999, 3 * MS, 7 * MS, 1_000 * MS] {
             for delay in [1, JIFFY, 40 * MS, 200 * MS, 250 * MS, 1_000 * MS, 3_000 * MS] {
                 let fires = ticks.after(now, delay);
                 assert!(fires >= now + delay, "{now} {delay}");
-                assert_eq!((fires + JIFFY - 3 * MS) % JIFFY, 0);
+                assert_eq!((fires + MS) % JIFFY, 0);
                 let coarseness = if delay <= 248 * MS {
                     2 * JIFFY
                 } else {

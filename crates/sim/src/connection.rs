@@ -1,7 +1,7 @@
 //! One connection: a client and a server, each at its end, and what the wire saw of it.
 
 use firstflight_loader::{ConnId, Cookies, HttpVersion, Mode, OriginId};
-use firstflight_path::Nanos;
+use firstflight_path::{Flow, Nanos};
 
 use crate::channel::Channel;
 use crate::client::{Browser, Client};
@@ -23,8 +23,8 @@ pub(crate) struct Connection {
     /// Of the server that it reaches.
     keys: Keys,
     pub(crate) entry: Entry,
-    /// Its number in the order of first SYNs.
-    pub(crate) number: Option<u32>,
+    /// Its number in the order of first SYNs, and what it is to the path.
+    pub(crate) number: Option<(u32, Flow)>,
     client: Client,
     client_socket: Socket,
     server: Server,

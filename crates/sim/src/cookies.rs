@@ -1,7 +1,7 @@
 //! Who makes cookies and who takes them. A cookie is told by the key that made it.
 
 use firstflight_loader::Cookies;
-use firstflight_path::{Draw, PathConfig};
+use firstflight_path::{PathConfig, Purpose};
 
 use crate::segment::{FastOpen, Segment};
 
@@ -63,7 +63,7 @@ impl Keys {
 
 /// The cookie that the client has for `host` when the load begins, where `server` primed it.
 pub(crate) fn primed(cookies: Cookies, path: &PathConfig, host: usize, server: u32) -> Option<Key> {
-    let is_drawn = |share| Draw::Cookie.falls_on(host, share, path.seed);
+    let is_drawn = |share| Purpose::Cookie.falls_on(host, share, path.seed);
     match cookies.at(is_drawn) {
         Cookies::Cold | Cookies::Moved | Cookies::Cookieless => None,
         Cookies::Pool(_) => Some(server),

@@ -5,13 +5,14 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use firstflight_loader::{Command, ConnId, Event, LoadRecord, Loader, OriginRtt};
+use firstflight_loader::{Command, ConnId, Cookies, Event, LoadRecord, Loader, OriginRtt};
 use firstflight_path::{
-    Action, Direction, Dropped, Drops, Ecn, Nanos, Network, Packet, PathConfig, PathError,
+    Action, Direction, Dropped, Drops, Ecn, Flow, Nanos, Network, Packet, PathConfig, PathError, Protocol,
+    Purpose, Stream,
 };
 
 use crate::client::Browser;
-use crate::clock::{JIFFY, MS, Ticks};
+use crate::clock::{MS, Ticks};
 use crate::connection::Connection;
 use crate::cookies::{Keys, primed};
 use crate::host::Host;
@@ -57,8 +58,6 @@ struct Load<'a> {
     opened: u32,
     timers: BinaryHeap<Reverse<(Nanos, u32)>>,
     hosts: Vec<Host>,
-    /// Which of the servers behind an address a connection reaches.
-    dice: fastrand::Rng,
     packets: u64,
     trace: Trace,
 }
@@ -83,8 +82,6 @@ fn visited(page: &SimPage, job: &Job) -> Result<Vec<Host>, PathError> {
 }
 
 fn begin<'a>(page: &'a SimPage, job: &'a Job) -> Result<Load<'a>, PathError> {
-    let phase = fastrand::Rng::with_seed(job.path.seed).u64(..JIFFY);
-    let mut dice = fastrand::Rng::with_seed(!job.path.seed);
     Ok(Load {
         site: Site {
             page,
@@ -96,7 +93,7 @@ fn begin<'a>(page: &'a SimPage, job: &'a Job) -> Result<Load<'a>, PathError> {
             algorithm: job.congestion_control,
             initial_window: job.initial_window,
             ecn: job.path.ecn,
-            ticks: Ticks::new(phase),
+            ticks: Ticks::drawn(job.path.seed),
             more_syn_segments: job.what_if.more_syn_segments,
         },
         now: START,
@@ -110,19 +107,19 @@ fn begin<'a>(page: &'a SimPage, job: &'a Job) -> Result<Load<'a>, PathError> {
         connections: Vec::new(),
         opened: 0,
         timers: BinaryHeap::new(),
-        hosts: hosts(page, job, &mut dice),
-        dice,
+        hosts: hosts(page, job),
         packets: 0,
         trace: Trace::new(job),
     })
 }
 
 /// Every host, as priming has left it.
-fn hosts(page: &SimPage, job: &Job, dice: &mut fastrand::Rng) -> Vec<Host> {
+fn hosts(page: &SimPage, job: &Job) -> Vec<Host> {
     let what_if = &job.what_if;
     let cookies = what_if.cookies(job.cookies);
     let host = |host| {
-        let cookie = primed(cookies, &job.path, host, dice.u32(..cookies.servers()));
+        let server = one_of(cookies, job, Purpose::PrimingServer, &[host as u64]);
+        let cookie = primed(cookies, &job.path, host, server);
         Host {
             cookie,
             spare_cookies: cookie.and(what_if.one_time_cookies).unwrap_or_default(),
@@ -133,6 +130,14 @@ fn hosts(page: &SimPage, job: &Job, dice: &mut fastrand::Rng) -> Vec<Host> {
         }
     };
     (0..page.farther_ms.len()).map(host).collect()
+}
+
+/// Which of the servers behind an address it is.
+fn one_of(cookies: Cookies, job: &Job, purpose: Purpose, indices: &[u64]) -> u32 {
+    match cookies.servers() {
+        1 => 0,
+        servers => Stream::new(job.path.seed, purpose, indices).next_below(u64::from(servers)) as u32,
+    }
 }
 
 /// The path, with the recorded distances of the hosts if the job asks for them.
@@ -187,10 +192,13 @@ impl Load<'_> {
     }
 
     fn open(&mut self, conn: ConnId, origin: usize) {
-        let host = &mut self.hosts[self.site.page.hosts[origin]];
+        let number = self.site.page.hosts[origin];
+        let host = &mut self.hosts[number];
         let (how, site) = ((self.job, self.settings), (&self.site, origin));
         let cookies = self.job.what_if.cookies(self.job.cookies);
-        let keys = Keys::of(cookies, self.dice.u32(..cookies.servers()));
+        let indices = [number as u64, host.connections];
+        host.connections += 1;
+        let keys = Keys::of(cookies, one_of(cookies, self.job, Purpose::Server, &indices));
         let connection = Connection::open(self.now, conn, how, site, host, keys);
         let is_deferred = connection.is_deferred();
         self.connections.push(connection);
@@ -279,8 +287,11 @@ impl Load<'_> {
         connection.entry.sent(self.now, segment);
         self.packets += 1;
         self.trace.sent(self.now, segment);
-        let opening = *connection.number.get_or_insert(self.opened);
-        self.opened = self.opened.max(opening + 1);
+        let (opening, flow) = *connection.number.get_or_insert_with(|| {
+            let opening = self.opened;
+            self.opened += 1;
+            (opening, self.network.open(Protocol::Tcp, connection.host))
+        });
         let takes_syn_data = connection.entry.is_taken_by(segment);
         let header = segment.header(connection.host, opening, takes_syn_data);
         let action = self.network.meet(&header);
@@ -289,9 +300,8 @@ impl Load<'_> {
             self.trace.dropped(self.now, segment, Dropped::Taken);
         }
         let bytes = segment.packet_bytes();
-        let origin = header.origin;
         match action {
-            None => self.carry(segment, origin, bytes),
+            None => self.carry(segment, flow, bytes),
             Some(Action::Drop) => {}
             Some(Action::StripOption) => {
                 let fast_open = FastOpen::Absent;
@@ -300,24 +310,24 @@ impl Load<'_> {
                         fast_open,
                         ..*segment
                     },
-                    origin,
+                    flow,
                     bytes,
                 );
             }
-            Some(Action::StripData) => self.carry(&Segment { len: 0, ..*segment }, origin, bytes),
+            Some(Action::StripData) => self.carry(&Segment { len: 0, ..*segment }, flow, bytes),
             Some(Action::Reset) => {
                 let reset = segment.reset();
-                self.carry(&reset, origin, reset.packet_bytes());
+                self.carry(&reset, flow, reset.packet_bytes());
             }
             Some(Action::Duplicate) => {
-                self.carry(segment, origin, bytes);
-                self.carry(segment, origin, 0);
+                self.carry(segment, flow, bytes);
+                self.carry(segment, flow, 0);
             }
         }
     }
 
-    /// Puts a segment on the path to or from `origin`, as a packet of `bytes`.
-    fn carry(&mut self, segment: &Segment, origin: usize, bytes: u32) {
+    /// Puts a segment of `flow` on the path, as a packet of `bytes`.
+    fn carry(&mut self, segment: &Segment, flow: Flow, bytes: u32) {
         let number = self.free.pop().unwrap_or(self.segments.len() as u32);
         match self.segments.get_mut(number as usize) {
             Some(slot) => *slot = *segment,
@@ -327,7 +337,7 @@ impl Load<'_> {
         let packet = Packet { bytes, ecn };
         let dropped = self
             .network
-            .carry(self.now, segment.direction(), origin, packet, number);
+            .carry(self.now, segment.direction(), flow, packet, number);
         if let Some(dropped) = dropped {
             self.free.push(number);
             self.trace.dropped(self.now, segment, dropped);

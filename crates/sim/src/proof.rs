@@ -1,7 +1,7 @@
 //! Whether a load used Fast Open as its mode and its cookies promise.
 
 use firstflight_loader::{Cookies, Mode};
-use firstflight_path::Draw;
+use firstflight_path::Purpose;
 use serde::Serialize;
 
 use crate::cookies::FIRST;
@@ -73,7 +73,7 @@ fn contradiction(job: &Job, entry: &Entry, host: usize) -> Option<&'static str> 
             Some("plain TCP, but its SYN has Fast Open's option or data")
         }
         Mode::Tfo if !job.path.may_lose() && job.what_if.leaves_cookies() => {
-            let is_drawn = |share| Draw::Cookie.falls_on(host, share, job.path.seed);
+            let is_drawn = |share| Purpose::Cookie.falls_on(host, share, job.path.seed);
             against(job.what_if.cookies(job.cookies).at(is_drawn), entry)
         }
         _ => None,

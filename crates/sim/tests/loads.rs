@@ -90,6 +90,62 @@ fn the_same_seed_gives_the_same_record_and_another_seed_other_losses() {
     assert_ne!(load(1), load(2));
 }
 
+/// How late each retransmitted first SYN was, ms after the initial timeout, of loads that lost one packet.
+fn late_syns(path: &serde_json::Value) -> Vec<f64> {
+    let page = chain(&[800]);
+    let load = |seed: u64| {
+        let mut path = path.clone();
+        path["seed"] = seed.into();
+        simulate(&page, &job(&path, "tcp", true)).unwrap()
+    };
+    let lost_syn = |record: &Record| record.relay.lost == 1 && record.connections[0].syn_retransmits == 1;
+    let late = |record: Record| plt(&record) - 2.0 * RTT_MS - 1_000.0;
+    (0..4_000).map(load).filter(lost_syn).map(late).collect()
+}
+
+const RTT_MS: f64 = 10.0;
+const TICK_MS: f64 = 4.0;
+
+#[test]
+fn where_the_tick_falls_says_nothing_about_the_loss_of_the_first_syn() {
+    // A SYN is sent again on a tick, so the page load time shows the phase.
+    let loss = 0.1;
+    let phases: Vec<f64> = late_syns(&json!({"rtt_ms": RTT_MS, "loss": loss}))
+        .iter()
+        .map(|late| late.rem_euclid(TICK_MS))
+        .collect();
+    assert!((150..500).contains(&phases.len()), "{}", phases.len());
+    for quarter in 0..4 {
+        let low = f64::from(quarter) * TICK_MS / 4.0;
+        let share = phases
+            .iter()
+            .filter(|phase| (low..low + TICK_MS / 4.0).contains(*phase))
+            .count() as f64
+            / phases.len() as f64;
+        // Five standard errors of a share of a quarter.
+        let error = 5.0 * (0.25 * 0.75 / phases.len() as f64).sqrt();
+        assert!((share - 0.25).abs() < error, "quarter {quarter}: {share}");
+    }
+}
+
+#[test]
+fn the_timer_of_the_first_syn_is_late_by_anything_up_to_a_bucket_of_the_wheel() {
+    // `__calc_wheel_index`: 1 s is 250 ticks, whose level of the wheel has buckets of eight.
+    let bucket = 8.0 * TICK_MS;
+    let late = late_syns(&json!({"rtt_ms": RTT_MS, "loss": 0.1}));
+    assert!(late.iter().all(|late| (0.0..=bucket + TICK_MS).contains(late)));
+    for eighth in 0..8 {
+        let low = f64::from(eighth) * TICK_MS;
+        let share = late
+            .iter()
+            .filter(|late| (low..low + TICK_MS).contains(*late))
+            .count() as f64
+            / late.len() as f64;
+        let error = 5.0 * (0.125 * 0.875 / late.len() as f64).sqrt();
+        assert!((share - 0.125).abs() < error, "{low} ms: {share}");
+    }
+}
+
 #[test]
 fn every_embedded_page_loads_whole_on_every_path() {
     for name in ["amazon", "nytimes", "wikipedia", "wsj"] {

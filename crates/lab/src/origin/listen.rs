@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 
 use firstflight_page::Origin;
+use firstflight_path::{Purpose, Stream};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -83,8 +84,13 @@ pub(super) fn change_key(listener: &TcpListener, keeps_old: bool) -> Result<(), 
 
 /// A key per address: a cookie of one server says nothing to another. It need not be secret in here.
 fn key(address: Ipv4Addr, number: u32) -> [u8; 16] {
-    let mut random = fastrand::Rng::with_seed(u64::from(number) << 32 | u64::from(address.to_bits()));
-    std::array::from_fn(|_| random.u8(..))
+    let mut random = Stream::new(
+        0,
+        Purpose::FastOpenKey,
+        &[number.into(), address.to_bits().into()],
+    );
+    let halves = [random.next_u64(), random.next_u64()].map(u64::to_le_bytes);
+    std::array::from_fn(|byte| halves[byte / 8][byte % 8])
 }
 
 /// The server of one origin.

@@ -1,8 +1,8 @@
 //! Reading a packet as far as the ledger needs it.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 
-use etherparse::{IpNumber, Ipv4HeaderSlice, TcpHeaderSlice};
+use etherparse::{IpNumber, Ipv4HeaderSlice, TcpHeaderSlice, UdpHeaderSlice};
 use firstflight_path::TcpFlags;
 
 /// TCP Fast Open option kind (RFC 7413, section 4.1.1).
@@ -18,6 +18,19 @@ pub(crate) const EXPERIMENT_FAST_OPEN: [u8; 2] = [0xf9, 0x89];
 pub(super) fn endpoints(packet: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr)> {
     let header = Ipv4HeaderSlice::from_slice(packet).ok()?;
     Some((header.source_addr(), header.destination_addr()))
+}
+
+/// Source and destination of a UDP datagram, ports included; `None` for anything else, and for a later fragment.
+pub(super) fn datagram(packet: &[u8]) -> Option<(SocketAddrV4, SocketAddrV4)> {
+    let ip = Ipv4HeaderSlice::from_slice(packet).ok()?;
+    if ip.protocol() != IpNumber::UDP || ip.fragments_offset().value() > 0 {
+        return None;
+    }
+    let udp = UdpHeaderSlice::from_slice(packet.get(ip.slice().len()..)?).ok()?;
+    Some((
+        SocketAddrV4::new(ip.source_addr(), udp.source_port()),
+        SocketAddrV4::new(ip.destination_addr(), udp.destination_port()),
+    ))
 }
 
 /// What a TCP segment says.
@@ -135,13 +148,28 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn no_bytes_make_the_reader_panic() {
+    fn a_datagram_has_ports_and_a_segment_is_none() {
+        let mut packet = Vec::new();
+        let builder = etherparse::PacketBuilder::ipv4([198, 18, 0, 1], [198, 19, 0, 1], 64).udp(5_000, 7);
+        builder.write(&mut packet, b"?").unwrap();
+        let (client, server) = (Ipv4Addr::new(198, 18, 0, 1), Ipv4Addr::new(198, 19, 0, 1));
+        let ends = (SocketAddrV4::new(client, 5_000), SocketAddrV4::new(server, 7));
+        assert_eq!(datagram(&packet), Some(ends));
+        assert_eq!(datagram(&syn(&[], b"")), None);
+        // The offset of a later fragment, where a first one has its ports.
+        packet[7] = 1;
+        assert_eq!(datagram(&packet), None);
+    }
+
+    #[test]
+    fn no_bytes_make_the_readers_panic() {
         let whole = syn(&[34, 10, 1, 2, 3, 4, 5, 6, 7, 8, 1, 1], b"data");
         for length in 0..whole.len() {
-            let _ = Segment::parse(&whole[..length]);
             let mut flipped = whole.clone();
             flipped[length] ^= 0xff;
-            let _ = Segment::parse(&flipped);
+            for packet in [&whole[..length], &flipped] {
+                let _ = (Segment::parse(packet), datagram(packet));
+            }
         }
     }
 }

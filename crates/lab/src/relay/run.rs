@@ -1,14 +1,16 @@
 //! The relay's loop.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
+use std::net::SocketAddrV4;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use firstflight_path::{Action, Direction, Drops, Header, Network, Packet, PathConfig};
+use firstflight_path::{Action, Direction, Drops, Ecn, Flow, Header, Network, Packet, PathConfig, Protocol};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::time::TimeSpec;
@@ -172,14 +174,59 @@ impl Control {
     }
 }
 
+/// A packet of so many bytes whose sender takes no marks: a SYN, or a reset.
+fn plain(bytes: u32) -> Packet {
+    let ecn = Ecn::NotCapable;
+    Packet { bytes, ecn }
+}
+
 /// A packet as a device takes it: its checksums are in it.
 fn wrapped(packet: &[u8]) -> Vec<u8> {
     [&[0; VNET_HEADER_BYTES], packet].concat()
 }
 
+/// The connections that crossed the shaped path, as the path numbers them.
+#[derive(Default)]
+struct Flows {
+    /// By the ledger's number.
+    tcp: Vec<Flow>,
+    /// By client port, server and its port.
+    udp: HashMap<(u16, SocketAddrV4), Flow>,
+}
+
+impl Flows {
+    /// The flow of connection `number` of the ledger, which counts first SYNs.
+    fn of_connection(&mut self, network: &mut Network<Vec<u8>>, number: usize, origin: usize) -> Flow {
+        if self.tcp.len() == number {
+            self.tcp.push(network.open(Protocol::Tcp, origin));
+        }
+        self.tcp[number]
+    }
+
+    /// The flow of a packet that belongs to no connection of the ledger.
+    fn of_other(
+        &mut self,
+        network: &mut Network<Vec<u8>>,
+        direction: Direction,
+        packet: &[u8],
+        origin: usize,
+    ) -> Flow {
+        let Some((source, destination)) = super::packet::datagram(packet) else {
+            return network.unconnected(origin);
+        };
+        let (client, server) = match direction {
+            Direction::Up => (source, destination),
+            Direction::Down => (destination, source),
+        };
+        let open = || network.open(Protocol::Udp, origin);
+        *self.udp.entry((client.port(), server)).or_insert_with(open)
+    }
+}
+
 struct Loop<'a> {
     wire: Wire,
     network: Network<Vec<u8>>,
+    flows: Flows,
     control: &'a Control,
     spare: Vec<Vec<u8>>,
     scratch: Vec<u8>,
@@ -215,6 +262,7 @@ impl<'a> Loop<'a> {
         Self {
             wire,
             network,
+            flows: Flows::default(),
             control,
             spare: Vec::new(),
             scratch,
@@ -305,19 +353,19 @@ impl<'a> Loop<'a> {
             source
         };
         let origin = AddressPlan::index(self.wire.hosts, far_end);
-        let action = self.meet(direction, now, origin, length);
+        let (flow, action) = self.meet(direction, now, origin, length);
         let packet = &self.scratch[VNET_HEADER_BYTES..length];
         if let (Direction::Up, Some(capture)) = (direction, &mut self.report.capture) {
             capture.keep(now, packet);
         }
         let bytes = packet.len() as u32;
         match action {
-            None => self.carry(now, direction, (origin, bytes), length),
+            None => self.carry(now, direction, (flow, bytes), length),
             Some(Action::Drop) => {}
             Some(Action::Duplicate) => {
-                self.carry(now, direction, (origin, bytes), length);
+                self.carry(now, direction, (flow, bytes), length);
                 // The box is behind the client's link, which carries the segment once.
-                self.carry(now, direction, (origin, 0), length);
+                self.carry(now, direction, (flow, 0), length);
             }
             Some(Action::Reset) => {
                 let back = match direction {
@@ -326,24 +374,35 @@ impl<'a> Loop<'a> {
                 };
                 if let Some(reset) = mangle::reset(packet) {
                     let bytes = reset.len() as u32;
-                    self.network.send(now, back, origin, bytes, wrapped(&reset));
+                    self.network.carry(now, back, flow, plain(bytes), wrapped(&reset));
                 }
             }
             Some(action @ (Action::StripOption | Action::StripData)) => {
                 if let Some(stripped) = mangle::strip(packet, action) {
                     self.network
-                        .send(now, direction, origin, bytes, wrapped(&stripped));
+                        .carry(now, direction, flow, plain(bytes), wrapped(&stripped));
                 }
             }
         }
     }
 
-    /// Enters what was read last into the ledger; what is to be done to it.
-    fn meet(&mut self, direction: Direction, now: u64, origin: usize, length: usize) -> Option<Action> {
-        let segment = Segment::parse(&self.scratch[VNET_HEADER_BYTES..length])?;
-        let ledger = &mut self.report.ledger;
-        let connection = ledger.sent(direction, now, &segment)?;
-        let action = self.network.meet(&Header {
+    /// Enters what was read last into the ledger; whose it is, and what is to be done to it.
+    fn meet(
+        &mut self,
+        direction: Direction,
+        now: u64,
+        origin: usize,
+        length: usize,
+    ) -> (Flow, Option<Action>) {
+        let packet = &self.scratch[VNET_HEADER_BYTES..length];
+        let (ledger, network) = (&mut self.report.ledger, &mut self.network);
+        let segment = Segment::parse(packet);
+        let entered = segment.and_then(|segment| Some((ledger.sent(direction, now, &segment)?, segment)));
+        let Some((connection, segment)) = entered else {
+            return (self.flows.of_other(network, direction, packet, origin), None);
+        };
+        let flow = self.flows.of_connection(network, connection, origin);
+        let action = network.meet(&Header {
             direction,
             origin,
             connection: connection as u32,
@@ -351,19 +410,21 @@ impl<'a> Loop<'a> {
             payload_bytes: segment.payload_bytes,
             fast_open: segment.cookie_bytes.is_some(),
             takes_syn_data: ledger.takes_syn_data(connection, &segment),
-        })?;
-        ledger.interfered(connection, action);
-        Some(action)
+        });
+        if let Some(action) = action {
+            ledger.interfered(connection, action);
+        }
+        (flow, action)
     }
 
-    /// Puts what was read last on the path to or from an origin, as a packet of so many bytes.
-    fn carry(&mut self, now: u64, direction: Direction, (origin, bytes): (usize, u32), length: usize) {
+    /// Puts what was read last on the path, as a packet of a flow and of so many bytes.
+    fn carry(&mut self, now: u64, direction: Direction, (flow, bytes): (Flow, u32), length: usize) {
         let mut copy = self.spare.pop().unwrap_or_default();
         copy.clear();
         copy.extend_from_slice(&self.scratch[..length]);
         let ecn = mangle::ecn(&copy[VNET_HEADER_BYTES..]);
         self.network
-            .carry(now, direction, origin, Packet { bytes, ecn }, copy);
+            .carry(now, direction, flow, Packet { bytes, ecn }, copy);
     }
 
     fn deliver_due(&mut self) {

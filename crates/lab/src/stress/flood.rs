@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use firstflight_path::{Purpose, Stream};
 use serde::{Deserialize, Serialize};
 
 use super::flood_packet::{stranger, syn, take_back};
@@ -15,6 +16,9 @@ use super::meter::{self, Processors};
 use super::wire::{CookieJar, lock};
 use crate::net::Tun;
 use crate::{LabError, clock, scheduling};
+
+/// The first port that needs no privileges.
+const FIRST_UNRESERVED: u16 = 1_024;
 
 /// What the SYNs of a flood are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +95,7 @@ impl Flood {
             tun,
             server,
             request: request.to_vec(),
-            random: fastrand::Rng::with_seed(u64::from(job.addresses)),
+            random: Stream::new(0, Purpose::Flood, &[job.addresses.into()]),
             cookies: Vec::new(),
         };
         if job.kind == Kind::Valid {
@@ -133,7 +137,7 @@ struct Attacker {
     tun: File,
     server: SocketAddrV4,
     request: Vec<u8>,
-    random: fastrand::Rng,
+    random: Stream,
     cookies: Vec<(Ipv4Addr, Vec<u8>)>,
 }
 
@@ -145,7 +149,7 @@ impl Attacker {
             lock(jar).extend(some.iter().map(|stranger| (*stranger, None)));
             let asked: Vec<_> = some
                 .iter()
-                .map(|stranger| (self.port_of(*stranger), self.random.u32(..)))
+                .map(|stranger| (self.port_of(*stranger), self.random.next_u64() as u32))
                 .collect();
             for (source, sequence) in &asked {
                 self.send(&syn(*source, self.server, *sequence, Some(&[]), &[])?)?;
@@ -179,36 +183,35 @@ impl Attacker {
     }
 
     fn packet(&mut self, kind: Kind) -> Result<Vec<u8>, LabError> {
-        let anybody = stranger(self.random.u16(..));
+        let anybody = stranger(self.random.next_u64() as u16);
         let (who, cookie) = match kind {
             Kind::Plain => (anybody, None),
             Kind::Forged => (
                 anybody,
                 Some(
-                    std::iter::repeat_with(|| self.random.u8(..))
+                    std::iter::repeat_with(|| self.random.next_u64() as u8)
                         .take(COOKIE_BYTES)
                         .collect(),
                 ),
             ),
             Kind::Valid => {
-                let (who, cookie) = &self.cookies[self.random.usize(..self.cookies.len())];
+                let (who, cookie) = &self.cookies[self.random.next_below(self.cookies.len() as u64) as usize];
                 (*who, Some(cookie.clone()))
             }
         };
+        let (source, sequence) = (self.port_of(who), self.random.next_u64() as u32);
         let data = if cookie.is_some() {
             self.request.as_slice()
         } else {
             &[]
         };
-        let (source, sequence) = (
-            SocketAddrV4::new(who, self.random.u16(1_024..)),
-            self.random.u32(..),
-        );
         syn(source, self.server, sequence, cookie.as_deref(), data)
     }
 
     fn port_of(&mut self, stranger: Ipv4Addr) -> SocketAddrV4 {
-        SocketAddrV4::new(stranger, self.random.u16(1_024..))
+        let unreserved = u64::from(u16::MAX - FIRST_UNRESERVED) + 1;
+        let port = FIRST_UNRESERVED + self.random.next_below(unreserved) as u16;
+        SocketAddrV4::new(stranger, port)
     }
 
     fn send(&self, packet: &[u8]) -> Result<(), LabError> {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::Ipv4Addr;
 
 use firstflight_loader::Cookies;
-use firstflight_path::Draw;
+use firstflight_path::Purpose;
 
 use crate::ledger::{Cookie, Entry};
 use crate::net::AddressPlan;
@@ -66,7 +66,7 @@ impl Promise {
     /// How a connection breaks the promise.
     pub(super) fn broken_by(&self, entry: &Entry, given: &Given) -> Option<&'static str> {
         let host = AddressPlan::index(self.hosts, entry.key.1);
-        let is_drawn = |share| Draw::Cookie.falls_on(host, share, self.seed);
+        let is_drawn = |share| Purpose::Cookie.falls_on(host, share, self.seed);
         let state = self.cookies.at(is_drawn);
         match (state, entry.cookie) {
             (Cookies::Cookieless, Cookie::None) if entry.offered() => outcome(entry, true, false),

@@ -4,8 +4,8 @@
 //! estimated (section 4.3). Left out: switching PIE off while the queue is short (section 5.3).
 
 use super::{Backlog, MANAGED_LIMIT, Verdict};
-use crate::Nanos;
 use crate::ecn::{Ecn, Mark};
+use crate::{Nanos, Stream};
 
 const MS: Nanos = 1_000_000;
 /// `QDELAY_REF`, the delay aimed at.
@@ -25,7 +25,8 @@ const FEW_BYTES: u64 = 2 * 1_500;
 /// The state of one queue.
 #[derive(Debug, Clone)]
 pub(crate) struct Pie {
-    random: fastrand::Rng,
+    /// One number per newcomer, whatever becomes of it.
+    random: Stream,
     drop_probability: f64,
     /// Sum of the probabilities since the last drop: keeps drops apart and from failing to come (section 5.4).
     accumulated: f64,
@@ -35,9 +36,9 @@ pub(crate) struct Pie {
 }
 
 impl Pie {
-    pub(crate) fn new(seed: u64) -> Self {
+    pub(crate) fn new(random: Stream) -> Self {
         Self {
-            random: fastrand::Rng::with_seed(seed),
+            random,
             drop_probability: 0.0,
             accumulated: 0.0,
             last_delay: 0,
@@ -48,11 +49,12 @@ impl Pie {
 
     /// What is done to a newcomer at `now` behind `backlog`.
     pub(crate) fn judge(&mut self, now: Nanos, backlog: Backlog, ecn: &mut Ecn) -> Verdict {
+        let chance = self.random.next_f64();
         self.catch_up(now, now + backlog.wait);
         if backlog.packets >= MANAGED_LIMIT {
             return Verdict::Drop;
         }
-        if !self.acts_early(backlog) {
+        if !self.acts_early(backlog, chance) {
             return Verdict::Take;
         }
         if self.drop_probability <= MOST_MARKED && ecn.mark() {
@@ -99,7 +101,7 @@ impl Pie {
     }
 
     /// Section 4.1, with the derandomisation of section 5.4.
-    fn acts_early(&mut self, backlog: Backlog) -> bool {
+    fn acts_early(&mut self, backlog: Backlog, chance: f64) -> bool {
         let is_calm = self.last_delay < TARGET / 2 && self.drop_probability < 0.2;
         if self.burst_allowance > 0 || is_calm || backlog.bytes <= FEW_BYTES {
             return false;
@@ -108,8 +110,7 @@ impl Pie {
             self.accumulated = 0.0;
         }
         self.accumulated += self.drop_probability;
-        let drops = self.accumulated >= 0.85
-            && (self.accumulated >= 8.5 || self.random.f64() < self.drop_probability);
+        let drops = self.accumulated >= 0.85 && (self.accumulated >= 8.5 || chance < self.drop_probability);
         if drops {
             self.accumulated = 0.0;
         }
