@@ -1,4 +1,3 @@
-import errno
 import json
 import os
 import signal
@@ -9,7 +8,7 @@ from engine_double import EngineDouble, pages
 
 from firstflight.engines.task import Calibration, PlannedLoad
 from firstflight.engines.task import Path as EmulatedPath
-from firstflight.errors import ExperimentError, LabError, UsageError
+from firstflight.errors import LabError, UsageError
 from firstflight.experiment.folder import results_folder, stored_plan
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.run import MAX_ATTEMPTS, Outcome, run_experiment
@@ -175,23 +174,6 @@ def test_a_cell_in_which_every_load_failed_is_counted(tmp_path: Path) -> None:
         return {"status": "failed", "error": "no answer", "plt_ms": None} if bad else {}
 
     assert run(tmp_path, EngineDouble(load=fail)).empty_cells == len(PLAN.paths())
-
-
-def test_a_full_disk_ends_the_run_and_keeps_what_was_measured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(handle: int, content: bytes) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    def fill(planned: PlannedLoad, number: int) -> None:
-        if number == 6:
-            monkeypatch.setattr("firstflight.results.journal._write_all", full)
-
-    with pytest.raises(ExperimentError, match="No space left on device") as failed:
-        run(tmp_path, EngineDouble(before=fill), PLAN.model_copy(update={"jobs": 1}))
-    assert f"firstflight run --resume --out {tmp_path}" in failed.value.hint
-    assert not isinstance(failed.value, UsageError)
-    assert len(journalled(tmp_path)) == 5
 
 
 def test_a_laboratory_that_cannot_be_built_ends_the_run_before_any_load(tmp_path: Path) -> None:

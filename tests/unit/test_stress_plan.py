@@ -8,6 +8,8 @@ import pytest
 from firstflight.analysis.server_cost import savings
 from firstflight.cli import main
 from firstflight.engines.lab import Lab
+from firstflight.errors import UsageError
+from firstflight.results.files import locked
 from firstflight.stress import Stress, StressPlan, StressWatch
 from firstflight.stress.cells import cells
 from firstflight.stress.run import JOURNAL, stored_plan
@@ -180,3 +182,26 @@ def record(latency_ms: float) -> dict[str, Any]:
         "server_kernel_in_all": dict.fromkeys(counters, 0),
         "proof": {"ok": True, "disagreements": []},
     }
+
+
+def test_a_line_without_its_newline_is_kept_and_the_next_one_is_not_glued_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = slow_above(monkeypatch, {"tcp": 1e9, "tfo": 1e9})
+    folder = tmp_path / "out"
+    plan = StressPlan.model_validate({"rates": "100", "repeats": "1"})
+    Stress(plan, folder).run(StressWatch())
+    journal = folder / JOURNAL
+    lines = journal.read_bytes().splitlines()
+    journal.write_bytes(lines[0])
+    again = Stress(plan, folder, resume=True)
+    again.run(StressWatch())
+    assert (len(asked), len(again.rows)) == (3, 2)
+
+
+def test_two_runs_cannot_measure_into_one_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow_above(monkeypatch, {"tcp": 1e9, "tfo": 1e9})
+    plan = StressPlan.model_validate({"rates": "100", "repeats": "1"})
+    first = Stress(plan, tmp_path / "out")
+    with locked(tmp_path / "out"), pytest.raises(UsageError, match="another run is at work"):
+        first.run(StressWatch())

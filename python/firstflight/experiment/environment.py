@@ -13,6 +13,7 @@ from typing import Any
 from firstflight.engines.task import Calibration
 from firstflight.errors import UsageError
 from firstflight.experiment.folder import ENVIRONMENT
+from firstflight.experiment.plan import Plan
 from firstflight.pages import Page
 from firstflight.results import write_whole
 
@@ -72,6 +73,21 @@ def read_environment(folder: Path) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise UsageError(f"{file}: is not a JSON object", "delete it: a run writes it anew")
     return document
+
+
+def changes(before: dict[str, Any], plan: Plan, clients: dict[str, str]) -> list[str]:
+    """What a run that goes on does on another machine or with other programs than the run before it.
+
+    Args:
+        before: What that run wrote, from `read_environment`.
+        plan: What is measured; on a virtual clock only the version of firstflight matters.
+        clients: As for `write_environment`.
+    """
+    now = describe_machine()
+    keys = ["firstflight"] if plan.engine == "simulate" else ["firstflight", "kernel", "cpu", "cores"]
+    pairs = [(key, before.get(key), now[key]) for key in keys]
+    pairs.append((plan.client, before.get("clients", {}).get(plan.client), clients.get(plan.client)))
+    return [f"{key} {old}, now {new}" for key, old, new in pairs if old and new and old != new]
 
 
 def check_pages_unchanged(folder: Path, pages: dict[str, str]) -> None:

@@ -1,7 +1,5 @@
 """The results folder of a run: made, checked, locked; or refused before anything starts."""
 
-import fcntl
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -10,9 +8,9 @@ from pathlib import Path
 from firstflight.errors import UsageError
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.sources import read_plan_file, resolve
-from firstflight.experiment.traces import keep_trace
+from firstflight.experiment.traces import TRACES, keep_trace
 from firstflight.results import write_whole
-from firstflight.results.files import PLAN
+from firstflight.results.files import PLAN, left_before_the_plan, locked
 
 ENVIRONMENT = "environment.json"
 
@@ -41,22 +39,14 @@ def results_folder(folder: Path, plan: Plan, *, resume: bool) -> Iterator[None]:
         UsageError: The folder cannot be written, holds another plan, holds this plan and `resume` is not set,
             is not a results folder, or another run holds it.
     """
+    # Before the lock, so that a folder that is not ours is left as it is; again once no run can change it.
     _check(folder, plan, resume=resume)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
-        raise UsageError(
-            f"out: cannot write to {folder}: {error.strerror}", "name a folder you may write to with --out"
-        ) from error
-    try:
-        _lock(handle, folder)
+    with locked(folder):
+        _check(folder, plan, resume=resume)
         for way, trace in (("down", plan.down_trace), ("up", plan.up_trace)):
             keep_trace(folder, way, trace)
         write_whole(folder / PLAN, plan.to_toml().encode())
         yield
-    finally:
-        os.close(handle)
 
 
 def _check(folder: Path, plan: Plan, *, resume: bool) -> None:
@@ -83,7 +73,7 @@ def _check_fresh(folder: Path, *, resume: bool) -> None:
         raise UsageError(
             f"resume: {folder} holds no experiment", "name the folder of the stopped run with --out"
         )
-    if folder.is_dir() and any(folder.iterdir()):
+    if folder.is_dir() and not left_before_the_plan(folder, [TRACES]):
         raise UsageError(
             f"out: {folder} is not empty and not a results folder", "name a new folder with --out"
         )
@@ -91,14 +81,3 @@ def _check_fresh(folder: Path, *, resume: bool) -> None:
 
 def _differences(stored: Plan, plan: Plan) -> list[str]:
     return [key for key in Plan.model_fields if key != "jobs" and getattr(stored, key) != getattr(plan, key)]
-
-
-def _lock(handle: int, folder: Path) -> None:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise UsageError(
-            f"out: another run is at work in {folder}", "wait for it, or name another --out"
-        ) from error
-    except OSError:
-        return  # A file system without locks (some network mounts): the check is a courtesy, not a need.

@@ -19,7 +19,12 @@ from firstflight.experiment.attempts import MAX_ATTEMPTS
 from firstflight.experiment.book import Book
 from firstflight.experiment.catalogue import Catalogue
 from firstflight.experiment.crew import Crew
-from firstflight.experiment.environment import check_pages_unchanged, write_environment
+from firstflight.experiment.environment import (
+    changes,
+    check_pages_unchanged,
+    read_environment,
+    write_environment,
+)
 from firstflight.experiment.equipment import threads
 from firstflight.experiment.folder import results_folder
 from firstflight.experiment.interrupt import Interrupted, interruptible
@@ -78,6 +83,7 @@ def run_experiment(
                 calibrated = False
                 for due in rounds:
                     if not calibrated and book.is_left(due.blocks):
+                        _warn_of_changes(folder, plan, clients or {}, watch)
                         calibrations = _calibrate(plan, crew, watch)
                         machines = crew.machines()
                         write_environment(folder, clients or {}, pages.fingerprints, calibrations, machines)
@@ -96,6 +102,15 @@ def _calibrate(plan: Plan, crew: Crew, watch: Watch) -> list[Calibration]:
     paths = plan.paths()
     watch.calibrating(len(paths))
     return crew.calibrate(paths, watch)
+
+
+def _warn_of_changes(folder: Path, plan: Plan, clients: dict[str, str], watch: Watch) -> None:
+    if found := changes(read_environment(folder), plan, clients):
+        watch.warn(
+            f"the loads so far were made on another system: {'; '.join(found)}",
+            "loads before and after it are compared as if nothing had changed; "
+            "better begin a new experiment with another --out",
+        )
 
 
 def _warn_of_wide(rounds: Rounds, repeats: int, plan: Plan, watch: Watch) -> None:

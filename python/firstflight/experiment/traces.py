@@ -13,6 +13,9 @@ from firstflight.engines.task import Trace
 from firstflight.experiment.units import BadValueError, quoted
 from firstflight.results import write_whole
 
+TRACES = "traces"
+"""Name of the folder in a results folder."""
+
 _MOST_BYTES = 100_000_000
 _GZIP = b"\x1f\x8b"
 _MOST_NAME = 200
@@ -38,7 +41,7 @@ def parse_trace(value: object) -> Trace | None:
 
 def write_trace(way: str) -> Callable[[Trace | None], str]:
     """Where a results folder keeps the trace of that way, `down` or `up`, as its plan names it."""
-    return lambda trace: f"traces/{way}/{trace.name}.gz" if trace else "off"
+    return lambda trace: f"{TRACES}/{way}/{trace.name}.gz" if trace else "off"
 
 
 def keep_trace(folder: Path, way: str, trace: Trace | None) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-import tempfile
+import secrets
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -17,6 +18,9 @@ JOURNAL = "journal.jsonl"
 
 PLAN = "plan.toml"
 """Name of the plan in a results folder."""
+
+LOCK = ".lock"
+"""Name of the file that the run at work in a results folder holds a lock on."""
 
 
 def journal_path(folder: Path) -> Path:
@@ -72,23 +76,93 @@ def write_whole(path: Path, content: bytes) -> Path:
 
 @contextmanager
 def whole(path: Path) -> Iterator[IO[bytes]]:
-    """A file that is at `path` when the block has ended well, and nowhere if not.
+    """A file that is at `path`, on the disk, when the block has ended well, and nowhere if not.
 
     Raises:
         OSError: The place cannot be written to.
     """
-    handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.absolute().parent)
+    part = path.absolute().with_name(f".{path.name[:40]}.{secrets.token_hex(4)}")
+    # The kernel applies the umask; to read it would change it for all threads.
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
-        Path(name).chmod(0o666 & ~_umask())
-        Path(name).replace(path)
+            file.flush()
+            os.fsync(handle)
+        part.replace(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+@contextmanager
+def appended(path: Path) -> Iterator[int]:
+    """A descriptor to append to a file, which is made if need be.
+
+    What the block wrote is on the disk when it has ended well; if not, the file has its old size: a part of
+    a line is never left for the next one to be glued to.
+
+    Raises:
+        OSError: The file cannot be written to.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    try:
+        size = os.fstat(handle).st_size
+        try:
+            yield handle
+            os.fsync(handle)
+        except BaseException:
+            os.ftruncate(handle, min(size, os.fstat(handle).st_size))
+            raise
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Holds a results folder, which is made if need be, for one run: no other gets it meanwhile.
+
+    The lock goes with the process, however it ends; the file `.lock` stays.
+
+    Raises:
+        UsageError: The folder cannot be written to or locked, or another run holds it.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise UsageError(
+            f"out: cannot write to {folder}: {error.strerror}", "name a folder you may write to with --out"
+        ) from error
+    try:
+        _lock(handle, folder)
+        yield
+    finally:
+        os.close(handle)
+
+
+def left_before_the_plan(folder: Path, others: Collection[str] = ()) -> bool:
+    """Whether a folder holds only what a run that was killed before it had written its plan leaves.
+
+    Args:
+        folder: An existing folder.
+        others: Names of what a run writes before its plan, beside the lock.
+    """
+    names = {entry.name for entry in folder.iterdir()}
+    return not names or (
+        LOCK in names and all(name in {LOCK, *others} or name.startswith(".") for name in names)
+    )
+
+
+def _lock(handle: int, folder: Path) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise UsageError(
+            f"out: another run is at work in {folder}", "wait for it, or name another --out"
+        ) from error
+    except OSError as error:
+        raise UsageError(
+            f"out: {folder} cannot be locked: {error.strerror or error}",
+            "name a folder with --out whose file system has locks, on a disk of this machine",
+        ) from error

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, cast
 
 from firstflight.errors import UsageError
 from firstflight.results.check import check_record, fits
-from firstflight.results.files import plan_keys
+from firstflight.results.files import appended, plan_keys
 from firstflight.results.schema import EARLIER_FORMATS, JOURNAL_FORMAT, TREATMENT, LoadRecord
 
 _PIECE = 1 << 20
@@ -178,22 +178,11 @@ class Journal:
         return {column.name: value if fits(column, value) else None for column, value in found}
 
     def _write(self, lines: bytes) -> None:
-        handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
-        try:
-            if not self._repaired:
-                self._repair(handle)
-            _write_all(handle, lines)
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-    def _repair(self, handle: int) -> None:
-        tail = _tail(handle)
-        if tail and is_json(tail):
-            _write_all(handle, b"\n")
-        elif tail:
-            os.ftruncate(handle, os.fstat(handle).st_size - len(tail))
-        self._repaired = True
+        if not self._repaired:
+            repair(self.path)
+            self._repaired = True
+        with appended(self.path) as handle:
+            write_all(handle, lines)
 
 
 def is_instrument_failure(record: LoadRecord) -> bool:
@@ -211,6 +200,20 @@ def encode(record: LoadRecord) -> bytes:
         raise ValueError(f"cannot be journalled: {problem}")
     line = json.dumps({"format": JOURNAL_FORMAT, **record}, ensure_ascii=False, allow_nan=False)
     return line.encode() + b"\n"
+
+
+def repair(path: Path) -> None:
+    """Ends the last line of a file that a killed run wrote line by line, or removes it if it is torn.
+
+    Raises:
+        OSError: The file cannot be written to.
+    """
+    with appended(path) as handle:
+        tail = _tail(handle)
+        if tail and is_json(tail):
+            write_all(handle, b"\n")
+        elif tail:
+            os.ftruncate(handle, os.fstat(handle).st_size - len(tail))
 
 
 def _tail(handle: int) -> bytes:
@@ -236,7 +239,8 @@ def is_json(text: bytes) -> bool:
     return True
 
 
-def _write_all(handle: int, content: bytes) -> None:
+def write_all(handle: int, content: bytes) -> None:
+    """Writes all of `content`, which one `write` may not."""
     view = memoryview(content)
     while view:
         view = view[os.write(handle, view) :]

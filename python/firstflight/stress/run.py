@@ -1,17 +1,17 @@
 """Measuring cell by cell, into a journal that a stopped run goes on from."""
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from firstflight.engines.lab import Lab
-from firstflight.errors import UsageError
+from firstflight.errors import ExperimentError, UsageError
 from firstflight.experiment.environment import describe_machine
 from firstflight.experiment.folder import ENVIRONMENT
 from firstflight.results import write_whole
-from firstflight.results.journal import is_json
+from firstflight.results.files import appended, left_before_the_plan, locked
+from firstflight.results.journal import is_json, repair, write_all
 from firstflight.stress.cells import Cell, cells, job
 from firstflight.stress.plan import StressPlan
 from firstflight.stress.rows import Row, row
@@ -49,11 +49,14 @@ class Stress:
         check_installed(plan.server)
         self._plan = plan
         self._journal = folder / JOURNAL
-        self._check(folder, resume=resume)
         self._lab = Lab()
-        write_whole(folder / PLAN, (plan.model_dump_json(indent=2) + "\n").encode())
-        described = {**describe_machine(), "servers": versions(plan.server)}
-        write_whole(folder / ENVIRONMENT, (json.dumps(described, indent=2) + "\n").encode())
+        # Before the lock, so that a folder that is not ours is left as it is.
+        self._check(folder, resume=resume)
+        with locked(folder):
+            self._check(folder, resume=resume)
+            write_whole(folder / PLAN, (plan.model_dump_json(indent=2) + "\n").encode())
+            described = {**describe_machine(), "servers": versions(plan.server)}
+            write_whole(folder / ENVIRONMENT, (json.dumps(described, indent=2) + "\n").encode())
 
     @property
     def rows(self) -> list[Row]:
@@ -65,7 +68,12 @@ class Stress:
 
         Raises:
             LabError: The laboratory could not be built, or the server does not serve.
+            UsageError: Another run holds the folder, or it cannot be written to.
         """
+        with locked(self._journal.parent):
+            self._run(watch)
+
+    def _run(self, watch: StressWatch) -> None:
         if self._plan.rates:
             self._measure(list(cells(self._plan, self._plan.rates)), watch)
             return
@@ -106,15 +114,20 @@ class Stress:
         return self._lab.ask("stress", job(plan, cell), timeout_s=limit_s)
 
     def _append(self, line: dict[str, Any]) -> None:
-        with self._journal.open("ab") as file:
-            file.write(json.dumps(line, allow_nan=False).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            repair(self._journal)
+            with appended(self._journal) as handle:
+                write_all(handle, json.dumps(line, allow_nan=False).encode() + b"\n")
+        except OSError as error:
+            raise ExperimentError(
+                f"{self._journal}: cannot be written: {error.strerror or error}",
+                f"free some space, then go on: firstflight stress --resume --out {self._journal.parent}",
+            ) from error
 
     def _check(self, folder: Path, *, resume: bool) -> None:
         stored = folder / PLAN
         if not stored.is_file():
-            if folder.is_dir() and any(folder.iterdir()):
+            if folder.is_dir() and not left_before_the_plan(folder):
                 raise UsageError(f"out: {folder} is not empty", "name a new folder with --out")
             return
         if not resume:
@@ -143,13 +156,11 @@ def stored_plan(folder: Path) -> StressPlan:
 
 
 def read_journal(file: Path) -> Iterator[tuple[str, Row]]:
-    """Every row by the name of its cell. A torn last line, which a kill leaves, is cut off."""
+    """Every row by the name of its cell. A torn last line, which a kill leaves, is passed over."""
     if not file.is_file():
         return
-    content = file.read_bytes()
-    whole, _, torn = content.rpartition(b"\n")
-    if torn and not is_json(torn):
-        os.truncate(file, len(whole) + 1 if whole else 0)
-    for line in whole.splitlines():
+    for line in file.read_bytes().splitlines(keepends=True):
+        if not (line.endswith(b"\n") or is_json(line)):
+            return
         document = json.loads(line)
         yield document["name"], document["row"]

@@ -1,9 +1,10 @@
 """Where bodies of archives are kept while they are served: files in the user's cache, named by their content.
 
-`$XDG_CACHE_HOME/firstflight/bodies/ab/abcd...` (`~/.cache` where that is not set). A body is written beside
-and moved into place, so a file there is always whole, and two runs that open one archive share it. Nothing
-is ever left elsewhere, however the process ends; the folder may be removed whenever no experiment is
-running. Files that no opening has asked for in `KEPT_DAYS` are removed by the next one.
+`$XDG_CACHE_HOME/firstflight/bodies/ab/abcd...` (`~/.cache` where that is not set). A body is written to a
+file of its own and moved into place once it is on the disk, and its size is checked when it is used again. So
+a file there is always whole, and two runs that open one archive share it. Nothing is ever left elsewhere,
+however the process ends; the folder may be removed whenever no experiment is running. Files that no opening
+has asked for in `KEPT_DAYS` are removed by the next one.
 """
 
 from __future__ import annotations
@@ -69,6 +70,8 @@ class BodyStore:
                     for chunk in self._counted(chunks, entry):
                         digest.update(chunk)
                         file.write(chunk)
+                    file.flush()
+                    os.fsync(file.fileno())
                 except BaseException:
                     part.unlink(missing_ok=True)
                     raise
@@ -95,10 +98,11 @@ class BodyStore:
     def _settle(self, part: Path, name: str) -> Path:
         path = self._folder / name[:2] / name
         path.parent.mkdir(exist_ok=True)
-        if path.exists():
+        if path.exists() and path.stat().st_size == part.stat().st_size:
             part.unlink()
             os.utime(path)
         else:
+            # Not there, or cut short by a crash of the system before it was on the disk.
             part.replace(path)
         return path
 

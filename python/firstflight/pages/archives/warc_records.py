@@ -7,9 +7,7 @@ error.
 
 from __future__ import annotations
 
-import contextlib
 import gzip
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, cast
@@ -110,12 +108,21 @@ class _Records(ArchiveIterator):  # type: ignore[misc]
     def next(self) -> ArcWarcRecord | None:
         """The next record, or None at the end of the file."""
         self._lines.header_bytes = 0
-        # warcio reports to stderr what it does not raise; `err_count` says the same.
-        with contextlib.redirect_stderr(io.StringIO()):
-            found = next(self.the_iter, None)
-        if self.err_count:
-            raise _DamagedError("it does not end where its Content-Length says")
-        return found
+        return next(self.the_iter, None)
+
+    def _consume_blanklines(self) -> tuple[bytes | None, int]:
+        """As warcio's; but where it writes to stderr that a record goes on, this raises.
+
+        Threads open pages at the same time: standard error, which they share, is not to be redirected.
+        """
+        empty_bytes = 0
+        while line := self.reader.readline():
+            if line.rstrip():
+                if not empty_bytes:
+                    raise _DamagedError("it does not end where its Content-Length says")
+                return line, empty_bytes
+            empty_bytes += len(line)
+        return None, empty_bytes
 
     def _next_record(self, next_line: str | None) -> ArcWarcRecord:
         """As warcio's; but an end inside a header is not the end of the archive."""
