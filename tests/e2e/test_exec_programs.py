@@ -54,6 +54,26 @@ def test_the_exit_code_is_the_programs(script: str, code: int, program: Program)
     assert run(program, "--", "sh", "-c", script)[0].code == code
 
 
+@pytest.mark.core
+def test_what_is_under_way_when_a_program_ends_is_seen_through_without_waiting_for_the_path(
+    program: Program,
+) -> None:
+    """Beyond the program's, the relay's time is that of priming and of the end: less than the path takes."""
+    rtt_ms, sent = 3000, 5000
+    flags = ("--rtt", str(rtt_ms), "--down", "unlimited", "--up", "unlimited", "--mode", "tcp")
+    send = (
+        "import os, socket; host, port = os.environ['FIRSTFLIGHT_SINK'].split(':'); "
+        f"socket.create_connection((host, int(port))).sendall(bytes({sent}))"
+    )
+    for argv, connections in ((("true",), 0), ((sys.executable, "-c", send), 1)):
+        ended, record = run(program, *flags, "--", *argv)
+        assert ended.code == 0, ended.err
+        assert len(record["connections"]) == connections
+        assert record["bytes_up"] >= connections * sent
+        assert record["relay"]["packets"] >= connections * 6
+        assert record["relay"]["wall_ms"] < record["elapsed_ms"] + rtt_ms / 2
+
+
 def test_a_program_that_is_not_there_or_is_none_ends_as_in_a_shell(program: Program) -> None:
     missing, _ = run(program, "--", "no-such-program")
     assert missing.code == 127

@@ -78,4 +78,10 @@ def test_journal_tables_and_summary_hold_exactly_the_planned_loads(program: Prog
     assert stored["cells"] == summary["cells"]
     environment = json.loads((experiment.folder / "environment.json").read_text())
     [calibration] = environment["calibration"]
+    taken_out_ms = calibration["relay"]["taken_out_ms"]
+    rtt_ms = calibration["path"]["rtt_ms"]
+    assert taken_out_ms == pytest.approx(min(max(calibration["bias_ms"], 0), 1, 0.1 * rtt_ms))
+    journal = (experiment.folder / "journal.jsonl").read_text().splitlines()
+    relays = [record["relay"] for record in map(json.loads, journal) if "relay" in record]
+    assert {relay["taken_out_ms"] for relay in relays} == {taken_out_ms}
     assert calibration["rtt_ms"]["p50"] == pytest.approx(calibration["rtt_ms"]["expected"], abs=1)

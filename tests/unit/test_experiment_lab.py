@@ -1,10 +1,12 @@
 """The conversation with a laboratory, held with small shell scripts in its place."""
 
+import json
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +122,56 @@ def test_a_laboratory_that_died_gives_no_load(script: Script) -> None:
         Emulator(script("echo 'out of memory' >&2; exit 1")).load(PLANNED, *pages("wikipedia"))
 
 
+def test_what_the_relay_adds_to_the_rtt_is_measured_once_per_rtt_and_taken_out_of_every_load(
+    script: Script, tmp_path: Path
+) -> None:
+    """A veth pair takes 0.25 ms, and a path of 100 ms takes 100.75 ms: the relay adds 0.5 ms."""
+    (tmp_path / "floor.json").write_text('{"p50": 0.25}')
+    (tmp_path / "calibrate.json").write_text('{"rtt_ms": {"p50": 100.75, "expected": 100}}')
+    emulator = Emulator(script(f'read job; echo "$1 $job" >> {tmp_path}/jobs; cat {tmp_path}/$1.json'))
+    slower = replace(PATH, down_bps=1_000_000)
+    for path in (PATH, slower, replace(PATH, rtt_ms=0.0)):
+        emulator.calibrate(path)
+    for mode, path in (("tcp", PATH), ("tfo", slower), ("tfo", replace(PATH, rtt_ms=50.0))):
+        with pytest.raises(LabError):
+            emulator.load(replace(PLANNED, mode=mode, path=path), *pages("wikipedia"))
+    asked = [line.split(" ", 1) for line in (tmp_path / "jobs").read_text().splitlines()]
+    jobs = [(command, json.loads(job)) for command, job in asked]
+    assert [command for command, _ in jobs] == ["floor", *4 * ["calibrate"], *3 * ["load"]]
+    taken_out = [job["timing"].get("take_out_ms") for _, job in jobs[1:]]
+    assert taken_out == [None, 0.5, 0.5, 0.0, 0.5, 0.5, 0.0]
+    assert all(job["sparse"] for _, job in jobs[:5])
+
+
+def test_one_laboratory_at_a_time_keeps_processors_awake_and_none_when_the_user_forbids_it(
+    script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait = f"while [ ! -e {tmp_path}/go ]; do sleep 0.01; done"
+    emulator = Emulator(script(f'read job; echo "$job" >> {tmp_path}/jobs; {wait}; exit 1'))
+
+    def load() -> None:
+        with pytest.raises(LabError):
+            emulator.load(PLANNED, *pages("wikipedia"))
+
+    def asked() -> list[bool]:
+        jobs = tmp_path / "jobs"
+        lines = jobs.read_text().splitlines() if jobs.exists() else []
+        return [json.loads(line)["timing"]["keep_awake"] for line in lines]
+
+    both = [threading.Thread(target=load) for _ in range(2)]
+    both[0].start()
+    assert _until(lambda: len(asked()) == 1)
+    both[1].start()
+    assert _until(lambda: len(asked()) == 2)
+    (tmp_path / "go").touch()
+    for one in both:
+        one.join()
+    load()
+    monkeypatch.setenv("FIRSTFLIGHT_KEEP_AWAKE", "0")
+    load()
+    assert asked() == [True, False, True, False]
+
+
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
@@ -168,10 +220,14 @@ def test_the_time_limit_grows_with_the_path_and_the_page() -> None:
     assert time_limit_ms(PATH, 500_000) == 154_000
 
 
-def _wait_for(file: Path, seconds: float = 30) -> bool:
+def _wait_for(file: Path) -> bool:
+    return _until(file.exists)
+
+
+def _until(holds: Callable[[], bool], seconds: float = 30) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        if file.exists():
+        if holds():
             return True
         time.sleep(0.01)
     return False

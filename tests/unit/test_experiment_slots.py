@@ -1,4 +1,7 @@
 import threading
+from pathlib import Path
+
+import pytest
 
 from firstflight.engines.task import Record
 from firstflight.experiment.slots import Slots, cpu_share
@@ -100,3 +103,9 @@ def test_loads_that_keep_cores_busy_get_no_more_slots_than_there_are_cores_for()
         for _ in range(500):
             slots.note(load())
         assert slots.open == slots.most == most
+
+
+def test_niced_tasks_do_not_make_the_cpu_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter(["cpu 100 100 0 100 0 0 0 0 0 0\ncpu0", "cpu 110 190 0 100 0 0 0 0 0 0\ncpu0"])
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: next(times))
+    assert cpu_share()() == pytest.approx(0.1)

@@ -2,7 +2,11 @@
 //!
 //! `cargo bench -p firstflight-lab` runs everything (some minutes, on an idle machine);
 //! `cargo bench -p firstflight-lab -- fidelity capacity` only what is named.
-//! Sections: fidelity, busy, crowd, charge, goodput, capacity, setup.
+//! Sections: fidelity, sparse, busy, crowd, charge, goodput, capacity, setup.
+//!
+//! Round trips are given above those over a veth pair and over two TUN devices with a loop that only hands
+//! packets on, and as a share of the latter's. Both are measured just before, in the same rhythm. "without
+//! priority" is what an ordinary user has: where this runs as root, a laboratory without `CAP_SYS_NICE`.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
@@ -14,14 +18,73 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 const PROBES: usize = 2_000;
+const SPARSE_PROBES: usize = 200;
+
+/// How probes follow each other.
+#[derive(Clone, Copy)]
+enum Rhythm {
+    /// Every 2 ms.
+    Dense,
+    /// One in flight, with pauses of 10 ms.
+    Sparse,
+}
+
+/// What a laboratory is run with.
+#[derive(Clone, Copy)]
+struct Lab {
+    /// Whether it may have real-time priority.
+    priority: bool,
+    /// Whether processors are kept from halting.
+    keeps_awake: bool,
+}
+
+const LABS: [Lab; 4] = [
+    Lab::of(true, true),
+    Lab::of(true, false),
+    Lab::of(false, true),
+    Lab::of(false, false),
+];
+
+impl Lab {
+    const fn of(priority: bool, keeps_awake: bool) -> Self {
+        Self {
+            priority,
+            keeps_awake,
+        }
+    }
+}
+
+impl std::fmt::Display for Lab {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let priority = if self.priority {
+            "with priority"
+        } else {
+            "without priority"
+        };
+        let awake = if self.keeps_awake {
+            "kept awake"
+        } else {
+            "not kept awake"
+        };
+        write!(out, "{priority}, {awake}")
+    }
+}
+
+/// Round trips without a relay, ms: median and 99th percentile.
+#[derive(Clone, Copy)]
+struct Floor {
+    veth: (f64, f64),
+    tun: (f64, f64),
+}
 
 fn main() {
     let asked: Vec<String> = std::env::args()
         .skip(1)
         .filter(|word| !word.starts_with('-'))
         .collect();
-    let sections: [(&str, fn()); 7] = [
+    let sections: [(&str, fn()); 8] = [
         ("fidelity", fidelity),
+        ("sparse", sparse),
         ("busy", busy),
         ("crowd", crowd),
         ("charge", charge),
@@ -41,8 +104,23 @@ fn main() {
 fn fidelity() {
     for bytes in [64, 1_400] {
         for rtt_ms in [2.0, 10.0, 20.0, 100.0, 200.0] {
-            print_error(bytes, rtt_ms, floor(bytes), &probe(bytes, rtt_ms));
+            measure(bytes, rtt_ms, Rhythm::Dense);
         }
+    }
+}
+
+/// The same for packets as a page load begins with: one in flight.
+fn sparse() {
+    for rtt_ms in [2.0, 20.0, 100.0] {
+        measure(64, rtt_ms, Rhythm::Sparse);
+    }
+}
+
+fn measure(bytes: usize, rtt_ms: f64, rhythm: Rhythm) {
+    let floor = floor(bytes, rhythm);
+    for lab in LABS {
+        print!("{lab:32}: ");
+        print_error(bytes, rtt_ms, floor, &probe(bytes, rtt_ms, rhythm, lab));
     }
 }
 
@@ -51,15 +129,16 @@ fn busy() {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     for spinning in [1, cores] {
         println!("{spinning} of {cores} cores busy");
-        while_busy(spinning, || print_error(64, 20.0, floor(64), &probe(64, 20.0)));
+        while_busy(spinning, || measure(64, 20.0, Rhythm::Dense));
     }
 }
 
 /// Sixteen labs at once.
 fn crowd() {
-    let floor = floor(64);
+    let floor = floor(64, Rhythm::Dense);
+    let lab = Lab::of(true, false);
     let labs: Vec<Child> = (0..16)
-        .map(|_| start("calibrate", &probe_job(64, 20.0)))
+        .map(|_| start("calibrate", &probe_job(64, 20.0, Rhythm::Dense, lab), lab))
         .collect();
     let answers: Vec<Value> = labs.into_iter().map(finish).collect();
     for (lab, answer) in answers.iter().enumerate() {
@@ -130,14 +209,18 @@ fn capacity() {
         );
     }
     let path = json!({"rtt_ms": 20.0, "down_bps": 100_000_000, "up_bps": 100_000_000});
-    let job = json!({"path": path, "probes": 0, "probe_bytes": 1_372, "flood_ms": 5_000});
-    let answer = run("calibrate", &job);
-    println!(
-        "100 Mbit/s of 1,400-byte packets over 20 ms: {} packets, {:.3} core, p99 {} ms late",
-        answer["relay"]["packets"],
-        cores(&answer),
-        answer["relay"]["late_p99_ms"]
-    );
+    for lab in LABS {
+        let timing = json!({"keep_awake": lab.keeps_awake});
+        let job =
+            json!({"path": path, "probes": 0, "probe_bytes": 1_372, "flood_ms": 5_000, "timing": timing});
+        let answer = finish(start("calibrate", &job, lab));
+        println!(
+            "{lab:32}: 100 Mbit/s of 1,400-byte packets over 20 ms: {} packets, {:.3} core, p99 {} ms late",
+            answer["relay"]["packets"],
+            cores(&answer),
+            answer["relay"]["late_p99_ms"]
+        );
+    }
 }
 
 /// A lab with 84 origins, up and down: the whole process.
@@ -160,34 +243,58 @@ fn setup() {
     );
 }
 
-fn floor(bytes: usize) -> f64 {
-    let answer = run(
-        "floor",
-        &json!({"probes": PROBES, "probe_bytes": bytes, "probe_gap_ms": 2.0}),
-    );
-    let (p50, p99) = (number(&answer["p50"]), number(&answer["p99"]));
+/// Measures and prints the round trips without a relay.
+fn floor(bytes: usize, rhythm: Rhythm) -> Floor {
+    let over = |wire: &str| {
+        let mut job = probes(bytes, rhythm);
+        job["over"] = wire.into();
+        let answer = run("floor", &job);
+        (number(&answer["p50"]), number(&answer["p99"]))
+    };
+    let floor = Floor {
+        veth: over("veth"),
+        tun: over("tun"),
+    };
     println!(
-        "floor {bytes:5} B         : p50 {p50:.3} ms, p99 {:+.3} ms above it",
-        p99 - p50
+        "floor {bytes:5} B: veth p50 {:.3} ms, p99 {:.3} ms; TUN loop p50 {:.3} ms, p99 {:.3} ms",
+        floor.veth.0, floor.veth.1, floor.tun.0, floor.tun.1
     );
-    p50
+    floor
 }
 
-fn probe_job(bytes: usize, rtt_ms: f64) -> Value {
-    json!({"path": {"rtt_ms": rtt_ms}, "probes": PROBES, "probe_bytes": bytes, "probe_gap_ms": 2.0})
+fn probes(bytes: usize, rhythm: Rhythm) -> Value {
+    match rhythm {
+        Rhythm::Dense => json!({"probes": PROBES, "probe_bytes": bytes, "probe_gap_ms": 2.0}),
+        Rhythm::Sparse => {
+            json!({"probes": SPARSE_PROBES, "probe_bytes": bytes, "probe_gap_ms": 10.0, "sparse": true})
+        }
+    }
 }
 
-fn probe(bytes: usize, rtt_ms: f64) -> Value {
-    run("calibrate", &probe_job(bytes, rtt_ms))
+fn probe_job(bytes: usize, rtt_ms: f64, rhythm: Rhythm, lab: Lab) -> Value {
+    let mut job = probes(bytes, rhythm);
+    job["path"] = json!({"rtt_ms": rtt_ms});
+    job["timing"] = json!({"keep_awake": lab.keeps_awake});
+    job
 }
 
-fn print_error(bytes: usize, rtt_ms: f64, floor: f64, answer: &Value) {
+fn probe(bytes: usize, rtt_ms: f64, rhythm: Rhythm, lab: Lab) -> Value {
+    finish(start("calibrate", &probe_job(bytes, rtt_ms, rhythm, lab), lab))
+}
+
+fn print_error(bytes: usize, rtt_ms: f64, floor: Floor, answer: &Value) {
     let rtt = &answer["rtt_ms"];
-    let error = |quantile: &str| number(&rtt[quantile]) - number(&rtt["expected"]) - floor;
+    let added = |quantile: &str| number(&rtt[quantile]) - number(&rtt["expected"]);
+    let (p50, p99) = (added("p50"), added("p99"));
     println!(
-        "{bytes:5} B at {rtt_ms:5} ms: error above the floor p50 {:+.3} ms, p99 {:+.3} ms; relay late p99 {} ms ({}), {} back",
-        error("p50"),
-        error("p99"),
+        "{bytes:5} B at {rtt_ms:5} ms: error above the floor p50 {:+.3} ms, p99 {:+.3} ms; {:.2} and {:.2} of veth's \
+         own, {:.2} and {:.2} of the TUN loop's; relay late p99 {} ms ({}), {} back",
+        p50 - floor.veth.0,
+        p99 - floor.veth.0,
+        p50 / floor.veth.0,
+        p99 / floor.veth.1,
+        p50 / floor.tun.0,
+        p99 / floor.tun.1,
         answer["relay"]["late_p99_ms"],
         answer["relay"]["scheduling"],
         rtt["received"]
@@ -219,11 +326,16 @@ fn number(value: &Value) -> f64 {
 }
 
 fn run(verb: &str, job: &Value) -> Value {
-    finish(start(verb, job))
+    finish(start(verb, job, Lab::of(true, false)))
 }
 
-fn start(verb: &str, job: &Value) -> Child {
-    let mut lab = Command::new(env!("CARGO_BIN_EXE_firstflight-lab"))
+fn start(verb: &str, job: &Value, lab: Lab) -> Child {
+    let program = env!("CARGO_BIN_EXE_firstflight-lab");
+    let mut command = Command::new(if lab.priority { program } else { "setpriv" });
+    if !lab.priority {
+        command.args(["--bounding-set=-sys_nice", "--inh-caps=-sys_nice", program]);
+    }
+    let mut lab = command
         .arg(verb)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -17,7 +17,7 @@ use crate::exec::{Directory, SETTLING, lines};
 use crate::lab::{Lab, LabConfig};
 use crate::net::{AddressPlan, Transport};
 use crate::origin::{Bodies, Headers, Served};
-use crate::relay::{Keep, RelayReport};
+use crate::relay::{Keep, RelayReport, Timing};
 use crate::scheduling::Scheduling;
 use crate::witness::{Counters, Expectation, Promise};
 
@@ -75,6 +75,9 @@ pub struct Job {
     /// How late a packet may be delivered, ms.
     #[serde(default = "late_bound")]
     pub late_bound_ms: f64,
+    /// What is done for the relay to be in time.
+    #[serde(default)]
+    pub timing: Timing,
     /// Where the packets are kept.
     #[serde(default)]
     pub capture: Option<PathBuf>,
@@ -131,6 +134,10 @@ pub struct RelaySummary {
     pub late: bool,
     /// How the relay's thread was scheduled.
     pub scheduling: Scheduling,
+    /// Processors that were kept from halting.
+    pub kept_awake: usize,
+    /// What was taken out of the path's RTT for what the relay adds to it, ms.
+    pub taken_out_ms: f64,
     /// Processor time it took, ms.
     pub cpu_ms: f64,
     /// How long it ran, ms.
@@ -152,6 +159,8 @@ impl RelaySummary {
             late: lateness.late_max_ms > late_bound_ms || report.refused > 0,
             lateness,
             scheduling: report.scheduling,
+            kept_awake: report.kept_awake,
+            taken_out_ms: report.taken_out_ms,
             cpu_ms: report.cpu as f64 / 1e6,
             wall_ms: report.wall as f64 / 1e6,
         }
@@ -204,6 +213,7 @@ impl Job {
                 packets: self.capture.is_some(),
                 times: matches!(self.client, Client::Command(_)),
             },
+            timing: self.timing,
             realtime,
         })?;
         lab.prepare(&pages)?;

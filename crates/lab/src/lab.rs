@@ -19,7 +19,7 @@ use crate::net::{self, AddressPlan, CLIENT, FORMER, Offload, SERVICES, Side, Tra
 use crate::origin::{
     Answers, Authority, ECHO_PORT, Log, Matching, SINK_PORT, Served, Servers, ServersConfig, Waiting,
 };
-use crate::relay::{Keep, Relay, RelayReport, Wire};
+use crate::relay::{Keep, Relay, RelayReport, Timing, Wire};
 use crate::witness::Counters;
 use crate::{LabError, scheduling};
 
@@ -41,6 +41,8 @@ pub struct LabConfig<'a> {
     pub ca_file: Option<&'a Path>,
     /// What the relay keeps.
     pub keep: Keep,
+    /// What is done for the relay to be in time.
+    pub timing: Timing,
     /// Whether the calling thread has real-time priority for the relay to inherit.
     pub realtime: bool,
 }
@@ -57,6 +59,7 @@ pub struct Lab {
     cookies: Cookies,
     seed: u64,
     transport: Transport,
+    keep: Keep,
     /// How long building took.
     pub setup: Duration,
 }
@@ -107,7 +110,7 @@ impl Lab {
             largest_packet: offload.largest_packet(),
             changes_nat: config.cookies == Cookies::Nat,
         };
-        let relay = Relay::start(wire, config.path, config.keep, config.realtime)?;
+        let relay = Relay::start(wire, config.path, config.keep, config.timing, config.realtime)?;
         // The relay has inherited it; the client must not compete.
         scheduling::step_back();
         Ok(Self {
@@ -120,6 +123,7 @@ impl Lab {
             cookies: config.cookies,
             seed: config.path.seed,
             transport: config.transport.clone(),
+            keep: config.keep,
             setup: started.elapsed(),
         })
     }
@@ -167,9 +171,12 @@ impl Lab {
         self.cookies.at(is_drawn) != Cookies::Cold
     }
 
-    /// Waits until what was sent so far has crossed the shaped path, or `patience` is over: what follows on
-    /// the same links arrives behind it.
+    /// Waits until what was sent so far has crossed the path, or `patience` is over: what follows on the same
+    /// links arrives behind it. What is under way arrives at once, unless the relay keeps moments of packets.
     pub fn settle(&self, patience: Duration) {
+        if !self.keep.packets && !self.keep.times {
+            self.relay.hasten();
+        }
         // Silence means that the path is slower or lossier than that.
         let _ = ask_echo(patience);
     }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::process::ExitCode;
 
-use firstflight_lab::calibrate::{self, Calibration, Probes};
+use firstflight_lab::calibrate::{Calibration, Floor};
 use firstflight_lab::check::{self, CheckJob, NamedServer};
 use firstflight_lab::exec::{ExecJob, Terminal};
 use firstflight_lab::job::{Client, Job, Record};
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
             Ok("{}".to_owned())
         }),
         "stress" => in_lab(|realtime| answer(&stress(realtime)?)),
-        "floor" => in_lab(|_| answer(&calibrate::floor(tethered_probes()?)?)),
+        "floor" => in_lab(|_| answer(&Floor::from_json(&tethered_job()?)?.measure()?)),
         "try-namespaces" => in_lab(|_| Ok(String::new())),
         "doctor" => {
             Ok(answer(&serde_json::json!({ "checks": doctor::examine() })).map(Some)).and_then(|text| text)
@@ -118,11 +118,6 @@ fn stress(realtime: bool) -> Result<StressRecord, LabError> {
 
 fn tethered_job() -> Result<String, LabError> {
     Tether::take(0)?.read_job()
-}
-
-fn tethered_probes() -> Result<Probes, LabError> {
-    serde_json::from_str(&tethered_job()?)
-        .map_err(|error| LabError::new(format!("the probes: {error}"), "send one line of JSON"))
 }
 
 fn answer(document: &impl Serialize) -> Result<String, LabError> {

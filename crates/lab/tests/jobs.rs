@@ -100,6 +100,42 @@ fn a_load_answers_with_one_document_that_holds_its_proof() {
 }
 
 #[test]
+fn sparse_probes_all_come_back_and_say_what_the_relay_did_to_be_in_time() {
+    if !has_labs() {
+        return;
+    }
+    let sparse = json!({"probes": 5, "probe_gap_ms": 1.0, "sparse": true});
+    for over in ["veth", "tun"] {
+        let mut job = sparse.clone();
+        job["over"] = over.into();
+        let (code, answer) = ask("floor", &job.to_string());
+        assert_eq!(
+            (code, &answer["received"]),
+            (Some(0), &json!(5)),
+            "{over}: {answer}"
+        );
+    }
+    let mut job = sparse;
+    job["path"] = json!({"rtt_ms": 20.0});
+    for (timing, taken_out_ms, keeps) in [
+        (json!({}), 0.0, false),
+        (json!({"keep_awake": true, "take_out_ms": 0.5}), 0.5, true),
+        (json!({"take_out_ms": 50.0}), 1.0, false),
+        (json!({"take_out_ms": -50.0}), 0.0, false),
+    ] {
+        job["timing"] = timing;
+        let (code, answer) = ask("calibrate", &job.to_string());
+        let (rtt, relay) = (&answer["rtt_ms"], &answer["relay"]);
+        assert_eq!((code, &rtt["received"]), (Some(0), &json!(5)), "{answer}");
+        assert_eq!(rtt["expected"], 20.0);
+        assert_eq!(relay["taken_out_ms"], taken_out_ms);
+        assert_eq!(relay["kept_awake"].as_u64().unwrap() > 0, keeps);
+        // A probe is never quicker than what is left of the delay.
+        assert!(rtt["min"].as_f64().unwrap() >= 20.0 - taken_out_ms, "{answer}");
+    }
+}
+
+#[test]
 fn an_impossible_job_is_refused_with_what_is_wrong_and_a_hint() {
     if !has_labs() {
         return;

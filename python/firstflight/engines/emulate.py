@@ -2,7 +2,9 @@
 
 import json
 import math
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path as FilePath
@@ -10,7 +12,7 @@ from typing import Any
 
 from firstflight.clients.foreign import ForeignClient
 from firstflight.engines.answers import failure, job_of, record_of
-from firstflight.engines.lab import Lab
+from firstflight.engines.lab import Lab, may_keep_awake
 from firstflight.engines.task import CA_FILE, Calibration, Path, PlannedLoad, Record
 from firstflight.errors import LabError
 from firstflight.pages import LoadedPage, paced
@@ -18,7 +20,12 @@ from firstflight.pages import LoadedPage, paced
 LATE_BOUND_MS = 2.0
 """A load is marked when its relay sent packets later than this after they were due."""
 
-_PROBES = 20
+_SPARSE = {"probes": 11, "probe_gap_ms": 10.0, "sparse": True}
+"""Probes in the rhythm of a page load's first packets: one in flight, and pauses."""
+
+_LONGEST_SPARSE_MS = 500.0
+"""At longer RTTs waiting for each probe would take minutes, and a processor sleeps no deeper."""
+
 _GRACE_S = 30.0
 
 
@@ -35,18 +42,28 @@ class Emulator:
     ) -> None:
         self._lab = Lab(binary)
         self._clients = clients or {}
+        self._keeping_awake = threading.Lock()
+        self._measuring_bias = threading.Lock()
+        self._floor_ms: float | None = None
+        self._bias_ms: dict[float, float] = {0.0: 0.0}
 
     def calibrate(self, path: Path) -> Calibration:
-        """Sends probes over the empty path, then one stream each way where seconds can tell its rate."""
+        """Sends probes over the empty path, then one stream each way where seconds can tell its rate.
+
+        First it measures what the relay adds to the RTT. This calibration and the loads on paths with that
+        RTT take it out of the propagation delay.
+        """
+        bias_ms = self._measure_bias(path.rtt_ms)
         rate_ms = _rate_ms(path)
         job = {
             "path": replace(path, middlebox=None).to_json(seed=0),
-            "probes": _PROBES,
+            **_SPARSE,
+            "sparse": path.rtt_ms <= _LONGEST_SPARSE_MS,
             "rate_ms": rate_ms,
             "late_bound_ms": LATE_BOUND_MS,
         }
-        limit_s = 2 * _GRACE_S + 2 * rate_ms / 1000 + _PROBES * (1 + path.rtt_ms / 1000)
-        return Calibration(path, rate_ms, self._lab.ask("calibrate", job, timeout_s=limit_s))
+        measured = self._ask("calibrate", job, path, _probes_s(path) + 2 * rate_ms / 1000)
+        return Calibration(path, rate_ms, {**measured, "floor_ms": self._floor_ms, "bias_ms": bias_ms})
 
     def examine(self) -> list[dict[str, Any]]:
         """What a laboratory needs of this machine: `name`, `ok`, `detail`, `hint` of every check."""
@@ -67,7 +84,7 @@ class Emulator:
         if client:
             job = client.equip({**job, "ca_file": CA_FILE}, planned, page)
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        answer = _proved(self._lab.ask("load", job, timeout_s=job["timeout_ms"] / 1000 + _GRACE_S))
+        answer = _proved(self._ask("load", job, planned.path, job["timeout_ms"] / 1000))
         if client is None:
             return record_of(planned, started_at, answer, whose="laboratory")
         try:
@@ -79,6 +96,42 @@ class Emulator:
     def stop(self) -> None:
         """Kills the laboratories under way."""
         self._lab.stop()
+
+    def _measure_bias(self, rtt_ms: float) -> float:
+        """What the relay adds to an RTT, ms: sparse probes less those over a veth pair. 0 at an RTT of 0."""
+        with self._measuring_bias:
+            if rtt_ms not in self._bias_ms:
+                probed_ms = min(rtt_ms, _LONGEST_SPARSE_MS)
+                plain = {"path": {"rtt_ms": probed_ms}, **_SPARSE}
+                if self._floor_ms is None:
+                    floor = self._lab.ask("floor", _SPARSE, timeout_s=_GRACE_S)
+                    self._floor_ms = float(floor["p50"])
+                limit_s = 2 * _GRACE_S + probed_ms / 1000 * _SPARSE["probes"]
+                with self._timing() as timing:
+                    found = self._lab.ask("calibrate", {**plain, "timing": timing}, timeout_s=limit_s)
+                self._bias_ms[rtt_ms] = round(found["rtt_ms"]["p50"] - probed_ms - self._floor_ms, 6)
+            return self._bias_ms[rtt_ms]
+
+    def _ask(self, command: str, job: dict[str, Any], path: Path, limit_s: float) -> dict[str, Any]:
+        take_out_ms = self._bias_ms.get(path.rtt_ms, 0.0)
+        with self._timing() as timing:
+            job = {**job, "timing": {**timing, "take_out_ms": take_out_ms}}
+            return self._lab.ask(command, job, timeout_s=limit_s + _GRACE_S)
+
+    @contextmanager
+    def _timing(self) -> Iterator[dict[str, Any]]:
+        """What a laboratory does for its relay. One at a time keeps processors awake: enough for all."""
+        keeps = may_keep_awake() and self._keeping_awake.acquire(blocking=False)
+        try:
+            yield {"keep_awake": keeps}
+        finally:
+            if keeps:
+                self._keeping_awake.release()
+
+
+def _probes_s(path: Path) -> float:
+    """How long the probes of a calibration may take, s."""
+    return _GRACE_S + _SPARSE["probes"] * (1 + path.rtt_ms / 1000)
 
 
 def _rate_ms(path: Path) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from firstflight.engines.emulate import LATE_BOUND_MS
-from firstflight.engines.lab import lab_binary
+from firstflight.engines.lab import lab_binary, may_keep_awake
 from firstflight.engines.preload import preload_library
 from firstflight.engines.task import CA_FILE, Path, Transport
 from firstflight.errors import LabError
@@ -120,6 +120,7 @@ def _job(surroundings: Surroundings, argv: Sequence[str]) -> dict[str, Any]:
         "scheme": surroundings.scheme,
         "ca_file": CA_FILE,
         "late_bound_ms": LATE_BOUND_MS,
+        "timing": {"keep_awake": may_keep_awake()},
         "capture": str(capture.absolute()) if capture else None,
         "program": {"argv": list(argv), "env": {"FIRSTFLIGHT_CA": CA_FILE, "LD_PRELOAD": _preloads()}},
     }

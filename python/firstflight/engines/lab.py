@@ -1,6 +1,7 @@
 """Talks to the laboratory, the program `firstflight-lab`: one process per job, JSON in, JSON out."""
 
 import json
+import os
 import subprocess
 import tempfile
 import threading
@@ -20,6 +21,11 @@ def lab_binary() -> Path:
     if not binary.is_file():
         raise LabError("the laboratory program firstflight-lab is missing", "build it: make")
     return binary
+
+
+def may_keep_awake() -> bool:
+    """Whether laboratories may keep processors from halting; the user may forbid it."""
+    return os.environ.get("FIRSTFLIGHT_KEEP_AWAKE") != "0"
 
 
 class Lab:

@@ -113,9 +113,13 @@ def cpu_share() -> Callable[[], float]:
 
 
 def _cpu_times() -> tuple[int, int]:
-    """Idle and total jiffies of all cores since boot (proc_stat(5))."""
+    """Idle and total jiffies of all cores since boot (proc_stat(5)).
+
+    Niced tasks count as idle: they yield to loads, and among them are those that keep processors awake.
+    """
     try:
         fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     except (OSError, ValueError):
         return 0, 0
-    return fields[3] + fields[4], sum(fields)
+    _, nice, _, idle, waiting, *_ = fields
+    return nice + idle + waiting, sum(fields)

@@ -44,6 +44,8 @@ _MEASURED = (
     ("rtt_ms.expected", "expected"),
     ("rtt_ms.p50", "median"),
     ("rtt_ms.p99", "99 %"),
+    ("bias_ms", "relay adds, ms"),
+    ("relay.taken_out_ms", "taken out"),
     ("down_mbps.asked", "down asked, Mbit/s"),
     ("down_mbps.expected", "expected"),
     ("down_mbps.measured", "measured"),

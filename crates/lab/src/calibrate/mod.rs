@@ -18,9 +18,9 @@ use crate::job::RelaySummary;
 use crate::lab::{Lab, LabConfig};
 use crate::net::{CLIENT, SERVICES, Transport};
 use crate::origin::{Bodies, ECHO_PORT, Headers, SINK_PORT, SOURCE_PORT, Served};
-use crate::relay::Keep;
+use crate::relay::{Keep, Timing};
 
-pub use floor::floor;
+pub use floor::{Floor, Over};
 pub use flow::{Flow, flood, receive, transmit};
 pub use probe::{Probes, RoundTrips};
 
@@ -44,6 +44,9 @@ pub struct Calibration {
     /// How late a packet may be delivered, ms.
     #[serde(default = "bound")]
     pub late_bound_ms: f64,
+    /// What is done for the relay to be in time.
+    #[serde(default)]
+    pub timing: Timing,
 }
 
 fn one() -> usize {
@@ -111,6 +114,7 @@ impl Calibration {
             transport: Transport::default(),
             ca_file: None,
             keep: Keep::default(),
+            timing: self.timing,
             realtime,
         })?;
         lab.shape();

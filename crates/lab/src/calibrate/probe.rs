@@ -25,6 +25,8 @@ pub struct Probes {
     pub probe_bytes: usize,
     /// Time between two, ms.
     pub probe_gap_ms: f64,
+    /// Whether the next one waits for the answer of the last, and the gap after it: one in flight, as a SYN is.
+    pub sparse: bool,
 }
 
 impl Default for Probes {
@@ -33,6 +35,7 @@ impl Default for Probes {
             probes: 100,
             probe_bytes: 64,
             probe_gap_ms: 2.0,
+            sparse: false,
         }
     }
 }
@@ -66,13 +69,17 @@ impl Probes {
         let socket = UdpSocket::bind(from)?;
         socket.connect(echo)?;
         socket.set_read_timeout(Some(PATIENCE + Duration::from_secs_f64(rtt_ms / 1e3)))?;
-        let mut samples = std::thread::scope(|scope| {
-            let receiver = scope.spawn(|| self.receive(&socket));
-            self.transmit(&socket)?;
-            receiver
-                .join()
-                .unwrap_or_else(|_| Err(io::Error::other("the receiving thread died")))
-        })?;
+        let mut samples = if self.sparse {
+            self.take_turns(&socket)?
+        } else {
+            std::thread::scope(|scope| {
+                let receiver = scope.spawn(|| self.receive(&socket));
+                self.transmit(&socket)?;
+                receiver
+                    .join()
+                    .unwrap_or_else(|_| Err(io::Error::other("the receiving thread died")))
+            })?
+        };
         samples.sort_by(f64::total_cmp);
         Ok(RoundTrips::of(&samples))
     }
@@ -80,12 +87,22 @@ impl Probes {
     fn transmit(&self, socket: &UdpSocket) -> io::Result<()> {
         let mut datagram = vec![0; self.probe_bytes.max(STAMP_BYTES)];
         for number in 0..self.probes as u64 {
-            datagram[..8].copy_from_slice(&number.to_be_bytes());
-            datagram[8..16].copy_from_slice(&clock::now().to_be_bytes());
-            socket.send(&datagram)?;
+            send_one(socket, number, &mut datagram)?;
             std::thread::sleep(Duration::from_secs_f64(self.probe_gap_ms / 1e3));
         }
         Ok(())
+    }
+
+    /// Sends each probe after the answer to the last one, or after its time is over.
+    fn take_turns(&self, socket: &UdpSocket) -> io::Result<Vec<f64>> {
+        let mut datagram = vec![0; self.probe_bytes.max(STAMP_BYTES)];
+        let mut samples = Vec::with_capacity(self.probes);
+        for number in 0..self.probes as u64 {
+            send_one(socket, number, &mut datagram)?;
+            samples.extend(answer_to(socket, number, &mut datagram)?);
+            std::thread::sleep(Duration::from_secs_f64(self.probe_gap_ms / 1e3));
+        }
+        Ok(samples)
     }
 
     fn receive(&self, socket: &UdpSocket) -> io::Result<Vec<f64>> {
@@ -93,13 +110,7 @@ impl Probes {
         let mut samples = Vec::with_capacity(self.probes);
         while samples.len() < self.probes {
             match socket.recv(&mut datagram) {
-                Ok(STAMP_BYTES..) => {
-                    let now = clock::now();
-                    let sent = datagram[8..16]
-                        .iter()
-                        .fold(0, |number, byte| number << 8 | u64::from(*byte));
-                    samples.push(now.saturating_sub(sent) as f64 / 1e6);
-                }
+                Ok(STAMP_BYTES..) => samples.push(age_ms(&datagram)),
                 Ok(_) => {}
                 // The rest is lost.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -108,6 +119,35 @@ impl Probes {
         }
         Ok(samples)
     }
+}
+
+fn send_one(socket: &UdpSocket, number: u64, datagram: &mut [u8]) -> io::Result<()> {
+    datagram[..8].copy_from_slice(&number.to_be_bytes());
+    datagram[8..16].copy_from_slice(&clock::now().to_be_bytes());
+    socket.send(datagram).map(drop)
+}
+
+/// The round trip of probe `number`, ms; `None` when it is lost. An answer to an earlier one is passed over.
+fn answer_to(socket: &UdpSocket, number: u64, datagram: &mut [u8]) -> io::Result<Option<f64>> {
+    loop {
+        match socket.recv(datagram) {
+            Ok(STAMP_BYTES..) if word(&datagram[..8]) == number => return Ok(Some(age_ms(datagram))),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// How long ago the probe in `datagram` was sent, ms.
+fn age_ms(datagram: &[u8]) -> f64 {
+    clock::now().saturating_sub(word(&datagram[8..16])) as f64 / 1e6
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 impl RoundTrips {

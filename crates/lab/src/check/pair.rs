@@ -16,7 +16,7 @@ use nix::sys::socket::{MsgFlags, SockaddrIn, sendto};
 use super::app::App;
 use super::client::{REQUEST, tcp_socket};
 use crate::net::{self, Offload, Side, Transport, Tun, bring_loopback_up};
-use crate::relay::{Keep, Relay, RelayReport, Wire};
+use crate::relay::{Keep, Relay, RelayReport, Timing, Wire};
 use crate::{LabError, scheduling};
 
 /// Round trip between the two, ms.
@@ -58,7 +58,7 @@ impl PairStage {
             times: false,
         };
         let mut stage = Self {
-            relay: Relay::start(wire, &path, keep, realtime)?,
+            relay: Relay::start(wire, &path, keep, Timing::default(), realtime)?,
             app,
             kept: Vec::new(),
         };

@@ -15,7 +15,7 @@ use crate::job::RelaySummary;
 use crate::lab::{Lab, LabConfig};
 use crate::net::Transport;
 use crate::origin::{Bodies, Headers, Matching, Served};
-use crate::relay::Keep;
+use crate::relay::{Keep, Timing};
 use crate::witness::Expectation;
 use crate::{LabError, clock};
 
@@ -44,6 +44,9 @@ pub struct ExecJob {
     pub transport: Transport,
     /// How late a packet may be delivered, ms.
     pub late_bound_ms: f64,
+    /// What is done for the relay to be in time.
+    #[serde(default)]
+    pub timing: Timing,
     /// Where the packets are kept.
     #[serde(default)]
     pub capture: Option<PathBuf>,
@@ -127,6 +130,7 @@ impl ExecJob {
                 packets: self.capture.is_some(),
                 times: false,
             },
+            timing: self.timing,
             realtime,
         })?;
         lab.prepare(&pages)?;

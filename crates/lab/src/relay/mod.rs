@@ -16,7 +16,7 @@ pub use firstflight_path::TcpFlags;
 pub use capture::Capture;
 pub use lateness::{Lateness, LatenessSummary};
 pub use packet::Segment;
-pub use run::{Keep, Relay, RelayReport, Wire};
+pub use run::{Keep, Relay, RelayReport, Timing, Wire};
 
 pub(crate) use mangle::{assemble, parse};
 pub(crate) use pace::{Pace, Rest};

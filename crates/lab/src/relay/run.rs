@@ -14,12 +14,13 @@ use firstflight_path::{Action, Direction, Drops, Ecn, Flow, Header, Network, Pac
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::time::TimeSpec;
+use serde::Deserialize;
 
 use super::pace::{Pace, Rest};
 use super::{Capture, Lateness, Segment, mangle};
 use crate::ledger::Ledger;
 use crate::net::{AddressPlan, CLIENT, FORMER, Tun, VNET_HEADER_BYTES};
-use crate::scheduling::{self, Scheduling};
+use crate::scheduling::{self, Awake, Scheduling};
 use crate::{LabError, clock};
 
 /// Packets read from one side before the other side and the departures get their turn.
@@ -27,7 +28,12 @@ const BATCH: usize = 32;
 
 const BYPASS: u8 = 0;
 const SHAPED: u8 = 1;
-const STOPPED: u8 = 2;
+const HASTENED: u8 = 2;
+const STOPPED: u8 = 3;
+
+/// The most of a round trip that is taken out for what the relay adds itself, ms, and as a share of the RTT.
+const MOST_TAKEN_OUT_MS: f64 = 1.0;
+const MOST_TAKEN_OUT_SHARE: f64 = 0.1;
 
 /// What the relay stands between.
 #[derive(Debug)]
@@ -51,6 +57,35 @@ pub struct Keep {
     pub packets: bool,
     /// When each byte of each connection passed.
     pub times: bool,
+}
+
+/// What is done for a relay to be in time.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Timing {
+    /// Whether processors are kept from halting.
+    pub keep_awake: bool,
+    /// What the relay adds to a round trip, ms, as a calibration has measured it: it is taken out of the
+    /// propagation delay, at most 1 ms and 10 % of the RTT.
+    pub take_out_ms: f64,
+}
+
+impl Timing {
+    /// What is taken out of a round trip of `rtt_ms`, ms.
+    pub fn taken_out_ms(self, rtt_ms: f64) -> f64 {
+        let most_ms = MOST_TAKEN_OUT_MS.min(MOST_TAKEN_OUT_SHARE * rtt_ms);
+        self.take_out_ms.min(most_ms).max(0.0)
+    }
+
+    /// The path whose delays the relay makes so that packets find those of `path`.
+    fn corrected(self, path: &PathConfig) -> PathConfig {
+        let corrected = |rtt_ms: f64| rtt_ms - self.taken_out_ms(rtt_ms);
+        PathConfig {
+            rtt_ms: corrected(path.rtt_ms),
+            origin_rtt_ms: path.origin_rtt_ms.iter().copied().map(corrected).collect(),
+            ..path.clone()
+        }
+    }
 }
 
 /// Where a packet comes from, where it goes.
@@ -89,6 +124,8 @@ impl Wire {
 pub struct Relay {
     control: Arc<Control>,
     thread: JoinHandle<RelayReport>,
+    /// Ends with the relay.
+    awake: Option<Awake>,
 }
 
 #[derive(Debug)]
@@ -116,6 +153,10 @@ pub struct RelayReport {
     pub refused: u64,
     /// How the thread was scheduled.
     pub scheduling: Scheduling,
+    /// Processors that were kept from halting.
+    pub kept_awake: usize,
+    /// What was taken out of the path's RTT for what the relay adds to it, ms.
+    pub taken_out_ms: f64,
     /// Processor time it took, ns.
     pub cpu: u64,
     /// How long it ran, ns.
@@ -129,8 +170,14 @@ impl Relay {
     ///
     /// # Errors
     /// [`LabError`] when the path is impossible or the thread cannot be started.
-    pub fn start(wire: Wire, path: &PathConfig, keep: Keep, realtime: bool) -> Result<Self, LabError> {
-        let network = Network::new(path)
+    pub fn start(
+        wire: Wire,
+        path: &PathConfig,
+        keep: Keep,
+        timing: Timing,
+        realtime: bool,
+    ) -> Result<Self, LabError> {
+        let network = Network::new(&timing.corrected(path))
             .map_err(|error| LabError::new(error.to_string(), "correct the path's description"))?;
         let wake = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
             .map_err(|errno| LabError::system("eventfd", errno))?;
@@ -139,19 +186,35 @@ impl Relay {
             wake,
         });
         let theirs = Arc::clone(&control);
+        let awake = timing.keep_awake.then(Awake::keep);
+        let taken_out_ms = timing.taken_out_ms(path.rtt_ms);
         let thread = std::thread::Builder::new()
             .name("relay".to_owned())
             .spawn(move || {
                 let scheduling = scheduling::become_relay(realtime);
-                Loop::new(wire, network, keep, scheduling, &theirs).run()
+                let report = Loop::new(wire, network, keep, scheduling, &theirs).run();
+                RelayReport {
+                    taken_out_ms,
+                    ..report
+                }
             })
             .map_err(|error| LabError::system("starting the relay", error))?;
-        Ok(Self { control, thread })
+        Ok(Self {
+            control,
+            thread,
+            awake,
+        })
     }
 
     /// From now on packets cross the path as described, and are seen.
     pub fn shape(&self) {
         self.control.set(SHAPED);
+    }
+
+    /// From now on packets arrive in their order as soon as the relay has them: the measurement is over, and
+    /// what is under way is only to be seen through.
+    pub fn hasten(&self) {
+        self.control.set(HASTENED);
     }
 
     /// Ends the relay and takes what it saw.
@@ -160,9 +223,14 @@ impl Relay {
     /// [`LabError`] when the relay has died.
     pub fn finish(self) -> Result<RelayReport, LabError> {
         self.control.set(STOPPED);
-        self.thread
+        let report = self
+            .thread
             .join()
-            .map_err(|_| LabError::new("the relay died", "please report this as a bug"))
+            .map_err(|_| LabError::new("the relay died", "please report this as a bug"))?;
+        Ok(RelayReport {
+            kept_awake: self.awake.as_ref().map_or(0, Awake::processors),
+            ..report
+        })
     }
 }
 
@@ -255,6 +323,8 @@ impl<'a> Loop<'a> {
             marked: 0,
             refused: 0,
             scheduling,
+            kept_awake: 0,
+            taken_out_ms: 0.0,
             cpu: 0,
             wall: clock::now(),
         };
@@ -427,8 +497,17 @@ impl<'a> Loop<'a> {
             .carry(now, direction, flow, Packet { bytes, ecn }, copy);
     }
 
+    /// Until when packets are due.
+    fn horizon(&self) -> u64 {
+        if self.control.state.load(Ordering::SeqCst) == HASTENED {
+            u64::MAX
+        } else {
+            clock::now()
+        }
+    }
+
     fn deliver_due(&mut self) {
-        while let Some(arrival) = self.network.arrive(clock::now()) {
+        while let Some(arrival) = self.network.arrive(self.horizon()) {
             let now = clock::now();
             self.report.lateness.record(arrival.at, now);
             self.pace.count();
@@ -455,5 +534,51 @@ impl<'a> Loop<'a> {
         if self.wire.device(direction, End::Far).write(packet).is_err() {
             self.report.refused += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_taken_out_is_bounded_by_a_millisecond_and_a_share_of_the_rtt() {
+        let taken = |take_out_ms, rtt_ms| {
+            let timing = Timing {
+                take_out_ms,
+                ..Timing::default()
+            };
+            timing.taken_out_ms(rtt_ms)
+        };
+        assert_eq!(taken(0.2, 100.0), 0.2);
+        assert_eq!(taken(5.0, 100.0), 1.0);
+        assert_eq!(taken(0.75, 2.0), 0.2);
+        assert_eq!(taken(0.75, 0.0), 0.0);
+        assert_eq!(taken(-0.3, 100.0), 0.0);
+        assert_eq!(taken(f64::NAN, 0.0), 0.0);
+    }
+
+    #[test]
+    fn no_delay_of_a_corrected_path_is_negative_and_nothing_else_of_it_changes() {
+        let path = PathConfig {
+            rtt_ms: 100.0,
+            origin_rtt_ms: vec![0.0, 0.5, 300.0],
+            up_bps: Some(256_000),
+            ..PathConfig::default()
+        };
+        let timing = Timing {
+            keep_awake: false,
+            take_out_ms: 0.75,
+        };
+        let corrected = timing.corrected(&path);
+        assert_eq!(corrected.rtt_ms, 99.25);
+        assert_eq!(corrected.origin_rtt_ms, [0.0, 0.45, 299.25]);
+        let but_for_delays = PathConfig {
+            rtt_ms: path.rtt_ms,
+            origin_rtt_ms: path.origin_rtt_ms.clone(),
+            ..corrected
+        };
+        assert_eq!(but_for_delays, path);
+        assert_eq!(Timing::default().corrected(&path), path);
     }
 }
