@@ -20,26 +20,31 @@ class Experiment:
     Args:
         program: The program and the folder it works in.
         repeats: Loads of each of the two pages in each of the two modes.
+        jobs: Loads at a time.
+        client: What loads the pages.
+        out: Name of the results folder.
     """
 
-    def __init__(self, program: Program, repeats: int) -> None:
+    def __init__(
+        self, program: Program, repeats: int, *, jobs: int = 4, client: str = "loader", out: str = "out"
+    ) -> None:
         self._program = program
-        self._repeats = repeats
-        self.folder = program.folder / "out"
+        self._flags = ("--repeats", str(repeats), "--jobs", str(jobs), "--client", client)
+        self._out = out
+        self.folder = program.folder / out
         for page in PAGES:
             (program.folder / f"{page.page.name}.json").write_text(page.page.to_json())
 
     def start(self, *flags: str) -> subprocess.Popen[str]:
         """Begins the experiment, or goes on with it where it has begun."""
         if (self.folder / "plan.toml").exists():
-            return self._program.start("run", "--resume", "--out", "out", *flags)
+            return self._program.start("run", "--resume", "--out", self._out, *flags)
         pages = [f"{page.page.name}.json" for page in PAGES]
-        plan = (*pages, *PATH, "--repeats", str(self._repeats), "--jobs", "4")
-        return self._program.start("run", *plan, "--out", "out", *flags)
+        return self._program.start("run", *pages, *PATH, *self._flags, "--out", self._out, *flags)
 
     def resume(self) -> Ended:
         """Goes on to the end."""
-        return self._program("run", "--resume", "--out", "out")
+        return self._program("run", "--resume", "--out", self._out)
 
     def planned(self) -> list[str]:
         """The names of the loads that the plan asks for, sorted."""
@@ -55,6 +60,19 @@ class Experiment:
     def records(self) -> list[LoadRecord]:
         """The loads in the journal."""
         return Journal(self.folder / "journal.jsonl").records()
+
+    def instrument_failures(self) -> list[LoadRecord]:
+        """The times that a laboratory gave no result, as the journal has them."""
+        journal = Journal(self.folder / "journal.jsonl")
+        assert journal.records()
+        return journal.instrument_failures
+
+    def plts_ms(self) -> dict[tuple[str, str], list[float]]:
+        """The page load times of the loads that ended ok, by page and mode."""
+        found: dict[tuple[str, str], list[float]] = {}
+        for load in (record["load"] for record in self.records() if record["load"]["status"] == "ok"):
+            found.setdefault((load["page"], load["mode"]), []).append(load["plt_ms"])
+        return found
 
     def lines(self) -> int:
         """How many loads have been written to the journal so far."""

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -81,6 +81,16 @@ class Program:
     def laboratories(self) -> list["Process"]:
         """The processes of this program's laboratories: those outside their namespaces and those inside."""
         return [process for process in self.processes() if process.name == _LABORATORY]
+
+    def clients(self) -> list["Process"]:
+        """The processes of foreign clients in this program's laboratories."""
+        everything = {process.pid: process for process in _everything()}
+        inside = {process.pid for process in self.laboratories()}
+        return [
+            process
+            for process in everything.values()
+            if process.pid not in inside and inside & set(_ancestors(process, everything))
+        ]
 
     def processes(self) -> list["Process"]:
         """Every process that stems from this program, whoever its parent is by now."""
@@ -173,6 +183,13 @@ def _is_laboratory(process: Process | None, everything: dict[int, Process]) -> b
     while process and process.name != _LABORATORY:
         process = everything.get(process.parent)
     return process is not None
+
+
+def _ancestors(process: Process, everything: dict[int, Process]) -> Iterator[int]:
+    parent = everything.get(process.parent)
+    while parent:
+        yield parent.pid
+        parent = everything.get(parent.parent)
 
 
 def _list(folder: Path) -> list[Path]:
