@@ -37,7 +37,7 @@ help: ## list the targets
 build: $(LAB) $(PRELOAD) $(VENV)/.extension ## build everything (the default)
 
 run: build ## do the paper's experiment; ends with the table and where the figures lie
-	$(BIN)/firstflight run --plan plans/paper.toml --repeats 5
+	$(BIN)/firstflight run --plan plans/paper.toml --repeats 10
 
 test: build ## run all tests
 	cargo test --quiet $(CRATES)

@@ -1,10 +1,11 @@
-"""How often intervals hold the truth, where the truth is known: the tables of docs/statistics.md.
+"""How often intervals hold the truth and tables show what is not there: the tables of docs/statistics.md.
 
-    python scripts/interval_coverage.py [ROUNDS]
+    python scripts/interval_coverage.py [EXPERIMENTS]
 
 Blocks are drawn as a noisy machine makes them: a level of its own for each block (0.5 %), on top of it each
-load's noise. The modes do not differ. What holds for no effect holds for any: times of one mode all a
-tenth less move interval and truth alike. Resamples are a tenth of those in use: as good for counting.
+load's noise. The truth is an improvement of 0, or of `TRUTH` where that is said. As both modes have the same
+noise, the log ratio of a block is symmetric about the truth whatever the noise: it is the pseudo-median, the
+median and the mean.
 """
 
 from __future__ import annotations
@@ -12,105 +13,142 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from statistics import median
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from firstflight.analysis import statistics
-from firstflight.analysis.shift import Shift, shift
-from firstflight.analysis.statistics import Improvement, improvement
+from firstflight.analysis.signed_rank import locate_all, p_values
+from firstflight.analysis.statistics import (
+    FASTER,
+    SLOWER,
+    adjusted_p_values,
+    as_improvement,
+    improvement,
+    verdict,
+)
 from firstflight.experiment.schedule import Schedule
 from firstflight.experiment.sources import resolve
 
-Dice = np.random.Generator
-Pair = tuple[list[float], list[float]]
-Draw = Callable[[Dice, int], NDArray[np.float64]]
+Floats = NDArray[Any]
+Draw = Callable[[np.random.Generator, tuple[int, ...]], Floats]
 
 NOISES: dict[str, tuple[Draw, str]] = {
-    "normal, 1 %": (lambda dice, n: np.exp(0.01 * dice.standard_normal(n)), "2%"),
-    "normal, 5 %": (lambda dice, n: np.exp(0.05 * dice.standard_normal(n)), "6%"),
-    "heavy tails (t, 3 degrees), 1 %": (lambda dice, n: np.exp(0.01 * dice.standard_t(3, n)), "2%"),
-    "skewed (exponential), 3 %": (lambda dice, n: 1 + dice.exponential(0.03, n), "4%"),
-    "1 %, one load in ten 10 % later": (
-        lambda dice, n: np.exp(0.01 * dice.standard_normal(n)) * (1 + 0.1 * (dice.random(n) < 0.1)),
+    "normal, 1 %": (lambda rng, size: np.exp(0.01 * rng.standard_normal(size)), "2%"),
+    "normal, 5 %": (lambda rng, size: np.exp(0.05 * rng.standard_normal(size)), "6%"),
+    "heavy tails (t, 3 degrees), 1 %": (lambda rng, size: np.exp(0.01 * rng.standard_t(3, size)), "2%"),
+    "skewed (exponential), 3 %": (lambda rng, size: 1 + rng.exponential(0.03, size), "4%"),
+    "two humps: 0.3 %, every other load 5 % later": (
+        lambda rng, size: np.exp(0.003 * rng.standard_normal(size)) * (1 + 0.05 * (rng.random(size) < 0.5)),
+        "6%",
+    ),
+    "two humps: 1 %, one load in ten 10 % later": (
+        lambda rng, size: np.exp(0.01 * rng.standard_normal(size)) * (1 + 0.1 * (rng.random(size) < 0.1)),
         "2%",
     ),
 }
 """Noise by name, and a width to repeat until."""
 
-BLOCKS = (5, 6, 8, 10, 20, 30)
+TIES: dict[str, tuple[Draw, float]] = {
+    "tied: normal, 1 %, rounded to 0.1 %": (NOISES["normal, 1 %"][0], 0.001),
+    "tied: normal, 1 %, rounded to 0.5 %": (NOISES["normal, 1 %"][0], 0.005),
+    "tied: normal, 1 %, rounded to 1 %": (NOISES["normal, 1 %"][0], 0.01),
+    "tied: two values only, 5 % apart": (lambda rng, size: 1 + 0.05 * (rng.random(size) < 0.5), 0.01),
+}
+"""Noise whose times come out alike, and the grid that they are rounded to, as a share; no level per block."""
+
+BLOCKS = (6, 8, 10, 20, 40)
+CELLS = 12
+TRUTH = 0.1
 
 
-def main(rounds: int) -> None:
-    """Prints both tables."""
-    statistics.RESAMPLES = 999
-    _print("noise", "until", "improvement", "false faster", "false slower", "blocks, median", "at the cap")
+def main(experiments: int) -> None:
+    """Prints the tables."""
+    for truth in (0.0, TRUTH):
+        _print(f"coverage, truth {100 * truth:g} %", *map(str, BLOCKS))
+        _print(*["---"] * (1 + len(BLOCKS)))
+        for name in (*NOISES, *TIES):
+            _print(name, *(_percent(coverage(name, count, experiments, truth)) for count in BLOCKS))
+        sys.stdout.write("\n")
+    _print(f"any verdict in {CELLS} cells without effect", *map(str, BLOCKS))
+    _print(*["---"] * (1 + len(BLOCKS)))
+    for name in (*NOISES, *TIES):
+        _print(name, *(_percent(any_verdict(name, count, experiments)) for count in BLOCKS))
+    sys.stdout.write("\n")
+    _print("noise", "until", "holds the truth", "truth below", "truth above", "blocks, median", "at the cap")
     _print(*["---"] * 7)
     for name in NOISES:
-        _print(*_until(name, rounds // 2))
-    sys.stdout.write("\n")
-    _print("noise", "blocks", "improvement", "false faster", "false slower", "shift")
-    _print(*["---"] * 6)
-    for name in NOISES:
-        for count in BLOCKS:
-            _print(*_fixed(name, count, rounds))
+        _print(*_until(name, experiments // 2))
 
 
-def _fixed(name: str, count: int, rounds: int) -> list[str]:
-    dice = np.random.default_rng(count)
-    pairs = [_blocks(NOISES[name][0], dice, count) for _ in range(rounds)]
+def coverage(name: str, count: int, experiments: int, truth: float = 0.0) -> float:
+    """The share of intervals that hold the truth."""
+    tcp_ms, tfo_ms = blocks(name, np.random.default_rng(count), (experiments, count), truth)
+    _, low, high = locate_all(np.log(tcp_ms) - np.log(tfo_ms))
+    at = -np.log1p(-truth)
+    return float(np.mean((low <= at + 1e-12) & (high >= at - 1e-12)))
+
+
+def any_verdict(name: str, count: int, experiments: int, cells: int = CELLS) -> float:
+    """The share of tables of cells without effect in which a cell is called faster or slower."""
+    rng = np.random.default_rng(1000 + count)
+    tcp_ms, tfo_ms = blocks(name, rng, (experiments * cells, count))
+    log_ratios = np.log(tcp_ms) - np.log(tfo_ms)
+    _, low, high = locate_all(log_ratios)
+    ends = [*zip(map(as_improvement, low), map(as_improvement, high), p_values(log_ratios), strict=True)]
+    wrong = 0
+    for first in range(0, len(ends), cells):
+        table = ends[first : first + cells]
+        wrong += bool({FASTER, SLOWER} & {*verdicts(table, count)})
+    return wrong / experiments
+
+
+def verdicts(table: Sequence[tuple[float | None, float | None, float]], count: int) -> list[str]:
+    """The verdicts of a table of proved cells: of each the ends of its interval and its p value."""
+    raised = adjusted_p_values([p for _, _, p in table])
     return [
-        name,
-        str(count),
-        *_shares([improvement(*pair) for pair in pairs]),
-        _shares([shift(*pair) for pair in pairs])[0],
+        verdict(blocks=count, is_proved=True, is_exact=False, low=a, high=b, p_adjusted=p, family=len(table))
+        for (a, b, _), p in zip(table, raised, strict=True)
     ]
 
 
-def _until(name: str, rounds: int) -> list[str]:
-    draw, width = NOISES[name]
+def blocks(
+    name: str, rng: np.random.Generator, size: tuple[int, ...], truth: float = 0.0
+) -> tuple[Floats, Floats]:
+    """PLT without and with, of as many blocks as `size` says."""
+    if name in TIES:
+        draw, grid = TIES[name]
+        tcp_ms, tfo_ms = (1000 * grid * np.rint(draw(rng, size) / grid) for _ in range(2))
+    else:
+        draw, _ = NOISES[name]
+        level = 1000 * np.exp(rng.normal(0, 0.005, size))
+        tcp_ms, tfo_ms = (level * draw(rng, size) for _ in range(2))
+    return tcp_ms, tfo_ms * (1 - truth)
+
+
+def stopped(tcp_ms: Floats, tfo_ms: Floats, looks: Sequence[int], width: float) -> tuple[float, float, int]:
+    """The interval at the first look at which it is narrow, or at the last, and the blocks seen."""
+    for count in looks:
+        found = improvement(tcp_ms[:count].tolist(), tfo_ms[:count].tolist())
+        low, high = found["low"], found["high"]
+        assert low is not None and high is not None
+        if high - low <= width or count == looks[-1]:
+            return low, high, count
+    raise AssertionError("there is no look")
+
+
+def _until(name: str, experiments: int) -> list[str]:
+    width = NOISES[name][1]
     plan = resolve({"until": width, "pages": ["page"], "rtt": "100"})
     looks = [numbers.stop for numbers in Schedule(plan, ["page"]).rounds]
-    dice = np.random.default_rng(1)
-    found = [_stopped(_blocks(draw, dice, looks[-1]), looks, float(plan.until)) for _ in range(rounds)]
-    counts = [count for _, count in found]
-    capped = sum(count == looks[-1] for count in counts) / rounds
-    return [
-        name,
-        width,
-        *_shares([interval for interval, _ in found]),
-        f"{median(counts):.0f}",
-        _percent(capped),
-    ]
-
-
-def _stopped(pair: Pair, looks: Sequence[int], width: float) -> tuple[Improvement, int]:
-    """The interval at the first look at which it is narrow, or at the last."""
-    for count in looks:
-        found = improvement(pair[0][:count], pair[1][:count])
-        low, high = _ends(found)
-        if high - low <= width:
-            break
-    return found, count
-
-
-def _blocks(draw: Draw, dice: Dice, count: int) -> Pair:
-    level = 1000 * np.exp(dice.normal(0, 0.005, count))
-    return list(level * draw(dice, count)), list(level * draw(dice, count))
-
-
-def _shares(found: Sequence[Improvement | Shift]) -> list[str]:
-    """How often an interval holds 0, lies above it, and below it; dashes where there is none."""
-    if found[0]["low"] is None:
-        return ["-"] * 3
-    above = sum(_ends(one)[0] > 0 for one in found) / len(found)
-    below = sum(_ends(one)[1] < 0 for one in found) / len(found)
-    return [_percent(1 - above - below), _percent(above), _percent(below)]
-
-
-def _ends(found: Improvement | Shift) -> tuple[float, float]:
-    assert found["low"] is not None and found["high"] is not None
-    return found["low"], found["high"]
+    rng = np.random.default_rng(1)
+    found = [stopped(*blocks(name, rng, (looks[-1],)), looks, float(plan.until)) for _ in range(experiments)]
+    above = sum(low > 0 for low, _, _ in found) / experiments
+    below = sum(high < 0 for _, high, _ in found) / experiments
+    counts = [count for _, _, count in found]
+    capped = sum(count == looks[-1] for count in counts) / experiments
+    shares = map(_percent, (1 - above - below, above, below))
+    return [name, width, *shares, f"{median(counts):.0f}", _percent(capped)]
 
 
 def _percent(share: float) -> str:
@@ -123,4 +161,4 @@ def _print(*cells: str) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5000)

@@ -21,12 +21,20 @@ from firstflight.experiment.catalogue import read_catalogue
 from firstflight.experiment.equipment import Equipment, crew_for
 from firstflight.experiment.folder import default_folder
 from firstflight.experiment.plan import Plan
-from firstflight.experiment.run import run_experiment
+from firstflight.experiment.run import Outcome, run_experiment
 from firstflight.experiment.schedule import factors, load_id
 from firstflight.experiment.sources import PlanFile, read_plan_file, resolve
 from firstflight.experiment.watch import Watch
 from firstflight.pages import LoadedPage, open_pages, under
-from firstflight.results import connection_frame, journal_path, request_frame, write_tables
+from firstflight.plural import plural
+from firstflight.results import (
+    Journal,
+    connection_frame,
+    journal_path,
+    load_frame,
+    request_frame,
+    write_tables,
+)
 
 if TYPE_CHECKING:
     import altair as alt
@@ -121,10 +129,14 @@ class Results:
         return _chart(plt_by_rtt(self.summary["cells"]))
 
     def _table(self, name: str) -> pl.LazyFrame:
-        file = self.folder / f"{name}.parquet"
-        if not file.is_file() or file.stat().st_mtime < journal_path(self.folder).stat().st_mtime:
-            write_tables(self.folder)
-        return pl.scan_parquet(file)
+        """The table's file where it is as new as the journal, else the table from the journal."""
+        file, journal = self.folder / f"{name}.parquet", journal_path(self.folder)
+        if file.is_file() and file.stat().st_mtime >= journal.stat().st_mtime:
+            return pl.scan_parquet(file)
+        return _FRAMES[name](Journal(journal).records()).lazy()
+
+
+_FRAMES = {"loads": load_frame, "requests": request_frame, "connections": connection_frame}
 
 
 def load_page(page: str | os.PathLike[str]) -> LoadedPage:
@@ -232,7 +244,8 @@ def run(
 
     Raises:
         UsageError: Something is wrong with the call; nothing was started.
-        ExperimentError: The run failed, or was stopped before its end.
+        ExperimentError: The run failed or was stopped before its end, a load is without proof of its mode,
+            or no load of a cell succeeded; what was measured is kept.
     """
     wanted = _plan(plan, keys)
     folder = FilePath(out) if out else default_folder()
@@ -242,11 +255,22 @@ def run(
     with crew_for(wanted, equipment, scheduler, watch.warn) as crew:
         pages = read_catalogue(wanted.pages, wanted.scheme, say, say)
         outcome = run_experiment(wanted, pages, crew, folder, resume=resume, clients=versions, watch=watch)
+    _check(outcome, folder)
+    write_tables(folder)
+    return Results(folder)
+
+
+def _check(outcome: Outcome, folder: FilePath) -> None:
+    """Raises where `firstflight run` would not exit with 0."""
+    kept = f"what was measured is in {folder}: open_results"
     if outcome.signal is not None:
         raise ExperimentError(
             f"stopped with {outcome.made} of {outcome.planned} loads made", "go on with resume=True"
         )
-    return Results(folder)
+    if outcome.unproved:
+        raise ExperimentError(f"without proof of their mode: {plural(outcome.unproved, 'load')}", kept)
+    if outcome.empty_cells:
+        raise ExperimentError(f"without a load that succeeded: {plural(outcome.empty_cells, 'cell')}", kept)
 
 
 def open_results(folder: str | os.PathLike[str]) -> Results:

@@ -135,3 +135,23 @@ def test_a_folder_that_is_none_of_ours_is_refused(tmp_path: Path) -> None:
 def test_several_pages_are_not_one(shared_data: Path) -> None:
     with pytest.raises(ff.UsageError, match="holds 4 pages"):
         ff.load_page(shared_data / "course" / "Paper.pages")
+
+
+def test_a_run_without_a_load_that_succeeded_raises_as_the_command_exits_with_1(
+    engine: EngineDouble, tmp_path: Path
+) -> None:
+    engine._load = lambda planned, number: {"status": "failed", "error": "no answer", "plt_ms": None}
+    with pytest.raises(ff.ExperimentError, match="without a load that succeeded: 2 cells"):
+        ff.run(pages=["wikipedia"], rtt=[20], repeats=2, out=tmp_path / "out")
+    assert ff.open_results(tmp_path / "out").loads.height == 4
+
+
+def test_a_run_with_loads_that_are_not_proved_raises_as_the_command_exits_with_1(
+    engine: EngineDouble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = engine.load
+    proof = {"ok": False, "disagreements": ["ledger 1, sockets 0"]}
+    monkeypatch.setattr(engine, "load", lambda planned, page: {**made(planned, page), "proof": proof})
+    with pytest.raises(ff.ExperimentError, match="without proof of their mode: 4 loads"):
+        ff.run(pages=["wikipedia"], rtt=[20], repeats=2, out=tmp_path / "out")
+    assert set(ff.open_results(tmp_path / "out").cells["verdict"]) == {"not proved"}

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from synthetic_results import write_results
 
-from firstflight.analysis.compare import Side, SideCell, compare, open_side
+from firstflight.analysis.compare import Pair, Side, SideCell, compare, open_side
+from firstflight.api import open_results
 from firstflight.cli import main
 from firstflight.errors import UsageError
 from firstflight.published import published_names, published_table
@@ -131,3 +132,52 @@ def test_the_table_shows_both_and_the_difference(capsys: pytest.CaptureFixture[s
     assert main(["compare", "purdue-1", "purdue-2"]) == 0
     shown = capsys.readouterr().out
     assert "What differs in the set-up" in shown and "same sign: 12 of 12" in shown
+
+
+def state(folder: Path) -> dict[str, tuple[bytes, int]]:
+    """Bytes and time of every file."""
+    return {
+        str(file.relative_to(folder)): (file.read_bytes(), file.stat().st_mtime_ns)
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    }
+
+
+@pytest.mark.parametrize("stored", [None, b'{"format": "firstflight-summary/1", "cells": []}'])
+def test_comparing_writes_nothing_and_works_on_folders_that_are_read_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], stored: bytes | None
+) -> None:
+    """As an ordinary user the mode refuses a write; as root the comparison of the files would show it."""
+    folders = [write_results(tmp_path / name, blocks=10) for name in ("a", "b")]
+    for folder in folders:
+        if stored:
+            (folder / "summary.json").write_bytes(stored)
+        folder.chmod(0o555)
+    before = [(state(folder), folder.stat().st_mtime_ns) for folder in folders]
+    try:
+        assert main(["compare", *map(str, folders), "--json"]) == 0
+        results = open_results(folders[0])
+        assert len(results.summary["cells"]) == len(json.loads(capsys.readouterr().out)["cells"]) == 12
+        assert results.loads.height == 240
+        assert [(state(folder), folder.stat().st_mtime_ns) for folder in folders] == before
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+
+
+def pair_of(first: SideCell, second: SideCell, others: int = 0) -> Pair:
+    """The first pair of a comparison that has as many others in which nothing differs."""
+    same = [cell(f"q{number}", 20.0, 0.1, 0.02) for number in range(others)]
+    return compare(side("a", first, *same), side("b", second, *same)).pairs[0]
+
+
+def test_a_difference_takes_proof_enough_blocks_and_a_small_adjusted_p() -> None:
+    first, second = (replace(cell("p", 20.0, gain, 0.02), blocks=10) for gain in (0.1, 0.06))
+    assert pair_of(first, second).verdict == "differs"
+    assert pair_of(first, second).p_adjusted == pytest.approx(0.012, abs=0.01)
+    assert pair_of(first, second, others=11).verdict == "no difference shown"
+    assert pair_of(replace(first, is_proved=False), second).verdict == "not proved"
+    few = replace(second, blocks=5, low=None, high=None)
+    assert pair_of(first, few).verdict == "too few repeats"
+    exact = replace(second, blocks=None, low=None, high=None)
+    assert pair_of(first, exact).verdict == "differs"

@@ -114,7 +114,7 @@ def test_the_defaults_are_the_papers_experiment() -> None:
     assert plan.pages == ("amazon", "nytimes", "wsj", "wikipedia")
     assert plan.rtt == (20, 100, 200)
     assert (plan.topology, plan.down, plan.up) == ("access", (4_000_000,), (256_000,))
-    assert (plan.mode, plan.cookies, plan.keep_alive, plan.repeats) == (("tcp", "tfo"), ("warm",), True, 5)
+    assert (plan.mode, plan.cookies, plan.keep_alive, plan.repeats) == (("tcp", "tfo"), ("warm",), True, 10)
 
 
 def test_flags_override_the_keys_of_the_file() -> None:

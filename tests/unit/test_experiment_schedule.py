@@ -27,7 +27,7 @@ def test_another_seed_gives_another_order_of_the_same_loads() -> None:
 
 
 def test_the_first_load_of_a_known_plan_does_not_change_between_versions() -> None:
-    first = loads_of(Schedule(Plan(), PAGES))[0]
+    first = loads_of(Schedule(Plan(repeats=5), PAGES))[0]
     assert (first.load_id, first.seed) == ("amazon-r200-d4-u0.256-access-tfo-001", 3837202150)
 
 
@@ -86,3 +86,13 @@ def test_a_load_id_tells_page_path_mode_and_repeat() -> None:
     assert load_id("wikipedia", path, "tfo", 3) == "wikipedia-r100-d4-u0.256-access-tfo-003"
     unlimited = Path("star", 0.5, None, None, Queue(packets=1000), 0.0)
     assert load_id("wsj", unlimited, "tcp", 12) == "wsj-r0.5-dinf-uinf-star-tcp-012"
+
+
+def test_a_simulated_cell_without_randomness_has_one_block_whatever_the_repeats() -> None:
+    exact = Schedule(Plan(engine="simulate", repeats=5), PAGES)
+    assert (len(exact), exact.loads) == (exact.pairs, 2 * exact.pairs)
+    for drawn in ({"loss": 0.01}, {"cookies": ("pool:3",)}, {"engine": "emulate"}):
+        schedule = Schedule(Plan(**{"engine": "simulate", "repeats": 5, **drawn}), PAGES)
+        assert len(schedule) == 5 * schedule.pairs
+    mixed = Schedule(Plan(engine="simulate", repeats=5, cookies=("warm", "pool:3")), PAGES)
+    assert len(mixed) == mixed.pairs // 2 * 6

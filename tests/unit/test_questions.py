@@ -1,9 +1,8 @@
 """The course's questions are answered from data: each answer has the numbers of the run, and the reason."""
 
-import pytest
 from synthetic_results import PAGES, failed_record, load_record
 
-from firstflight.analysis import cell_pairs, statistics, summarize_pairs
+from firstflight.analysis import cell_pairs, summarize_pairs
 from firstflight.analysis.explanation import explain
 from firstflight.analysis.questions import ALL_PAGES, Evidence, PageAnswers, answers
 from firstflight.pages.profile import embedded_page
@@ -19,13 +18,7 @@ EFFECT, BY_RTT, CONTENT, SURPRISES, SUMMARY, BEST = (
 )
 
 
-@pytest.fixture(autouse=True)
-def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Intervals of blocks that hardly differ need no more."""
-    monkeypatch.setattr(statistics, "RESAMPLES", 99)
-
-
-def blocks(tcp_ms: float, tfo_ms: float, count: int = 6, **changes: object) -> list[LoadRecord]:
+def blocks(tcp_ms: float, tfo_ms: float, count: int = 10, **changes: object) -> list[LoadRecord]:
     """Paired blocks whose PLTs differ by a thousandth from block to block."""
     return [
         load_record(mode=mode, block=block, plt_ms=plt_ms * (1 + block / 1000), **changes)
@@ -79,8 +72,8 @@ def test_every_question_is_answered_for_every_page_with_numbers() -> None:
 def test_an_effect_is_said_with_its_interval_both_medians_and_the_noise() -> None:
     text = said(*blocks(1000, 900), heading=EFFECT)
     assert "At 100 ms RTT the page loads faster with TFO, +10.0 % (95 % interval +10.0 to +10.0)" in text
-    assert "0.902 s with TFO, 1.00 s without, medians of 6 paired blocks" in text
-    assert "a load takes 100 ms less (95 % interval 100 to 100)" in text
+    assert "0.904 s with TFO, 1.00 s without, medians of 10 paired blocks" in text
+    assert "a load takes 100 ms less (95 % interval 100 to 101)" in text
     assert "TCP against TCP from the same blocks prints \N{MINUS SIGN}0.1 %" in text
 
 
@@ -126,7 +119,8 @@ def test_a_regression_is_surprising_and_told_with_what_the_ledger_shows() -> Non
     text = said(*records, heading=SURPRISES, profiles=False)
     assert "slower with TFO, \N{MINUS SIGN}10.0 %" in text
     assert (
-        "4.0 retransmissions a load with TFO, 0.0 without and 6 SYNs with data sent again in 6 loads" in text
+        "4.0 retransmissions a load with TFO, 0.0 without and 10 SYNs with data sent again in 10 loads"
+        in text
     )
 
 
@@ -140,7 +134,7 @@ def test_an_outlier_is_told_with_its_block_and_its_reason() -> None:
     records = blocks(1000, 900)
     records[6]["load"] |= {"plt_ms": 3000.0, "retransmits": 7}
     text = said(*records, heading=SURPRISES, profiles=False)
-    assert "one load without TFO (block 3) takes 3.00 s, far more than the median of 1.00 s" in text
+    assert "one load without TFO (block 3) takes 3.00 s, far more than the median of 1.01 s" in text
     assert "the ledger shows 7 retransmissions (median 0)" in text
 
 
@@ -150,11 +144,11 @@ def test_failed_loads_are_told_with_their_errors() -> None:
 
 
 def test_many_cells_are_corrected_for_where_blocks_allow_it() -> None:
-    assert "Corrected for 3 cells, 3 of them are different from chance" in said(
+    assert "Corrected for the number of cells, 3 of 3 p values are below 5 %" in said(
         *three_rtts(0.02, 0.08, 0.15), heading=SUMMARY
     )
     few = [r for rtt_ms in (20.0, 100.0) for r in blocks(1000, 900, 5, rtt_ms=rtt_ms)]
-    assert "it takes six or more" in said(*few, heading=SUMMARY)
+    assert "the verdict is too few repeats in 2" in said(*few, heading=SUMMARY)
 
 
 def test_the_best_and_the_worst_cell_are_named_over_all_pages() -> None:

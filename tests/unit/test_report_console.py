@@ -17,7 +17,7 @@ def shown(records: list[LoadRecord], *, width: int = 100, force_terminal: bool =
 
 
 def loads(**changes: object) -> list[LoadRecord]:
-    return [load_record(mode=mode, block=n, **changes) for n in range(5) for mode in ("tcp", "tfo")]
+    return [load_record(mode=mode, block=n, **changes) for n in range(10) for mode in ("tcp", "tfo")]
 
 
 def words(text: str) -> str:
@@ -32,9 +32,9 @@ def test_a_row_has_medians_spread_signed_improvement_verdict_and_proof() -> None
         "2.53 s",
         "2.23 s",
         "+11.7 %",
-        "+11.3 to +11.8",
+        "+11.5 to +11.9",
         "faster",
-        "110 of 110",
+        "220 of 220",
     ):
         assert part in found
 
@@ -53,7 +53,7 @@ def test_a_row_has_what_tcp_against_tcp_prints() -> None:
 def test_a_slower_page_has_a_real_minus_sign() -> None:
     records = [
         load_record(mode=m, block=n, plt_ms=p + n)
-        for n in range(5)
+        for n in range(10)
         for m, p in (("tcp", 1000.0), ("tfo", 1031.0))
     ]
     found = shown(records)
@@ -62,27 +62,32 @@ def test_a_slower_page_has_a_real_minus_sign() -> None:
 
 
 def test_the_table_fits_100_columns_and_needs_no_colour() -> None:
-    found = shown([*loads(), failed_record(block=7)])
+    found = shown([*loads(), failed_record(block=10)])
     assert max(map(len, found.splitlines())) <= 100
     assert "\x1b" not in found
 
 
 def test_warnings_stand_below_the_table_each_with_a_hint() -> None:
-    found = words(shown([*loads(), failed_record(block=7)]))
+    found = words(shown([*loads(), failed_record(block=10)]))
     assert found.index("faster") < found.index("warning: failed loads: 1 load failed")
     assert "hint: mend the cause" in found
 
 
 def test_a_result_without_proof_says_so_in_its_row() -> None:
-    found = words(shown(loads(tfo_offered=0, tfo_accepted=0)).split("warning:")[0])
-    assert "not proved 0 of 110" in found
+    found = words(
+        shown([{**record, "connections": []} for record in loads(tfo_offered=0, tfo_accepted=0)]).split(
+            "warning:"
+        )[0]
+    )
+    assert "not proved 0 of 220" in found
     assert "faster" not in found
 
 
 def test_a_single_block_has_no_interval_and_no_verdict() -> None:
     found = words(shown([load_record(mode=mode) for mode in ("tcp", "tfo")]))
     assert "1 paired block per row" in found
-    assert "no difference" in found
+    assert "too few" in found
+    assert "(6 needed)" in found
     assert " to +" not in found
 
 

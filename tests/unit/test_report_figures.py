@@ -113,7 +113,8 @@ def test_a_waterfall_shows_both_modes_on_common_rows() -> None:
 
 def test_the_title_says_page_rtt_both_times_and_the_effect() -> None:
     pattern = (
-        r"en\.wikipedia\.org/wiki/.* at 200 ms RTT: 3\.13 s without, 2\.53 s with TFO \(19\.\d % faster\)"
+        r"en\.wikipedia\.org/wiki/.* at 200 ms RTT: 3\.13 s without, "
+        r"2\.53 s with TFO \(\+19\.\d %, too few repeats\)"
     )
     assert re.fullmatch(pattern, draw(loads("wikipedia"))["title"]["text"])
 

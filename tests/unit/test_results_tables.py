@@ -18,7 +18,7 @@ DESIGNED = {
         initial_window congestion_control scheme http post_quantum keep_alive origin_rtt lookups server_time
         processing determinism browser what_if seed started_at plt_ms
         first_byte_ms requests failed_requests unmatched_requests connections
-        tfo_offered tfo_accepted bytes_down bytes_up retransmits attempt proved relay_late_ms
+        tfo_offered tfo_accepted bytes_down bytes_up retransmits attempt proved relay_late_ms relay_late
         status error""",
     "requests": """load_id index url origin connection queued_ms connect_start_ms connect_end_ms sent_ms
         first_byte_ms end_ms status mime body_bytes wire_bytes initiator""",

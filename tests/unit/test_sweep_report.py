@@ -1,13 +1,16 @@
 """What is said of a run that kept its loads only."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 import vl_convert
 from engine_double import EngineDouble
 
+from firstflight.analysis.statistics import improvement
 from firstflight.analysis.sweep import summarize_sweep
 from firstflight.cli import main
 from firstflight.report.figures.sweep import improvement_of_sweep
@@ -52,7 +55,12 @@ def test_a_cell_has_the_medians_of_its_blocks_and_their_improvement() -> None:
         for mode in ("tcp", "tfo")
     }
     assert (cell["tcp_ms"], cell["tfo_ms"]) == (plt_ms["tcp"], plt_ms["tfo"])
-    assert cell["improvement"] == pytest.approx((plt_ms["tcp"] - plt_ms["tfo"]) / plt_ms["tcp"])
+    columns = (
+        loads.filter(page="amazon", rtt_ms=100.0, mode=mode).sort("block")["plt_ms"] for mode in plt_ms
+    )
+    assert cell["improvement"] == pytest.approx(
+        improvement(*(column.to_list() for column in columns))["point"]
+    )
 
 
 def test_a_failed_load_leaves_its_block_out_and_is_counted() -> None:
@@ -64,6 +72,61 @@ def test_a_failed_load_leaves_its_block_out_and_is_counted() -> None:
     sweep = summarize_sweep(Path("sweep"))
     assert (sweep["loads"], sweep["failed_loads"], sweep["all"]["n"]) == (24, 1, 4)
     assert sorted(pl.read_parquet("sweep/cells.parquet")["n"]) == [2, 3, 3, 3]
+
+
+def with_loads(change: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """The sweep once every record of its journal was changed."""
+    journal = Path("sweep/journal.jsonl")
+    records = [json.loads(line) for line in journal.read_text().splitlines()]
+    for record in records:
+        change(record)
+    journal.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return summarize_sweep(Path("sweep"))
+
+
+def test_three_repeats_are_too_few_for_a_verdict_in_a_sweep_as_anywhere() -> None:
+    sweep = summarize_sweep(Path("sweep"))
+    assert set(pl.read_parquet("sweep/cells.parquet")["verdict"]) == {"too few repeats"}
+    assert (sweep["all"]["faster"], sweep["all"]["slower"], sweep["all"]["too_few_repeats"]) == (0, 0, 1)
+    (warning,) = sweep["warnings"]
+    assert (warning["kind"], "takes 8" in warning["message"]) == ("too few repeats", True)
+
+
+def test_a_pair_without_proof_is_left_out_of_a_sweep_and_said() -> None:
+    def change(record: dict[str, Any]) -> None:
+        if (record["load"]["page"], record["load"]["mode"]) == ("amazon", "tfo"):
+            record["proof"]["ok"] = False
+
+    sweep = with_loads(change)
+    assert sweep["all"]["n"] == 2
+    assert set(pl.read_parquet("sweep/cells.parquet").filter(page="amazon")["verdict"]) == {"not proved"}
+    assert sweep["warnings"][0]["kind"] == "no proof"
+
+
+def test_one_connection_that_did_not_use_tfo_leaves_its_cell_out_of_a_sweep() -> None:
+    def change(record: dict[str, Any]) -> None:
+        if (
+            record["load"]["page"] == "amazon"
+            and record["load"]["tfo_accepted"]
+            and record["load"]["repeat"] == 1
+        ):
+            record["load"]["tfo_accepted"] -= 1
+            record["load"]["retransmits"] = 0
+
+    assert with_loads(change)["all"]["n"] == 2
+
+
+@pytest.mark.parametrize(
+    ("part", "values", "kind"),
+    [
+        ("relay", {"late": True, "late_max_ms": 9.0}, "late relay"),
+        ("load", {"unmatched_requests": 2}, "unmatched requests"),
+        ("load", {"failed_requests": 2}, "failed requests"),
+    ],
+)
+def test_what_makes_loads_doubtful_is_said_of_a_sweep(part: str, values: dict[str, Any], kind: str) -> None:
+    sweep = with_loads(lambda record: record[part].update(values))
+    assert kind in [warning["kind"] for warning in sweep["warnings"]]
 
 
 def test_report_says_the_same_again(swept: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from engine_double import EngineDouble, pages
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firstflight.analysis import statistics, summarize
+from firstflight.analysis import summarize
 from firstflight.cli import main
 from firstflight.engines.task import PlannedLoad
 from firstflight.errors import UsageError
@@ -24,12 +24,6 @@ from firstflight.results import Journal
 
 NAMES = ["amazon", "wikipedia"]
 PLAN = resolve({"rtt": "100", "until": "2%", "most_repeats": "30", "jobs": "2"})
-
-
-@pytest.fixture(autouse=True)
-def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is tested is when a cell stops, not its interval."""
-    monkeypatch.setattr(statistics, "RESAMPLES", 199)
 
 
 class Heard(Watch):

@@ -20,16 +20,21 @@ def test_percentages_have_a_real_sign(fraction: float | None, shown: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("fraction", "shown"),
+    ("fraction", "verdict", "shown"),
     [
-        (0.163, "16.3 % faster"),
-        (-0.031, "3.1 % slower"),
-        (0.0001, "0.0 % different"),
-        (None, "nothing to compare"),
+        (0.163, "faster", "16.3 % faster"),
+        (-0.031, "slower", "3.1 % slower"),
+        (0.163, "too few repeats", "+16.3 %, too few repeats"),
+        (-0.001, "no difference shown", "\N{MINUS SIGN}0.1 %, no difference shown"),
+        (0.163, "exact", "+16.3 %, exact"),
+        (0.163, "not proved", "not proved"),
+        (None, "not compared", "not compared"),
     ],
 )
-def test_an_effect_is_said_in_words(fraction: float | None, shown: str) -> None:
-    assert words.effect(fraction) == shown
+def test_an_effect_is_called_faster_or_slower_only_where_that_is_the_verdict(
+    fraction: float | None, verdict: str, shown: str
+) -> None:
+    assert words.effect({"improvement": {"point": fraction}, "verdict": verdict}) == shown
 
 
 def test_times_for_people_are_in_seconds() -> None:

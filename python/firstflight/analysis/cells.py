@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from firstflight.results import LoadRecord
+from firstflight.results.schema import is_drawn
 
 MODES = ("tcp", "tfo")
 """The two modes that are compared: without and with the treatment."""
@@ -72,6 +73,12 @@ class CellPair:
     def blocks(self) -> list[int]:
         """Blocks in which both loads ended ok, ascending."""
         return sorted(self.ok["tcp"].keys() & self.ok["tfo"].keys())
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing in the loads was drawn by lot, so that there is nothing to infer."""
+        loads = [record["load"] for mode in MODES for record in self.loads(mode)]
+        return bool(loads) and not any(map(is_drawn, loads))
 
     @property
     def url(self) -> str | None:

@@ -33,6 +33,11 @@ class Case:
         return bool(self.cell["n"]) and bool(self.cell["proof"]["ok"])
 
     @property
+    def is_exact(self) -> bool:
+        """Whether nothing in its loads was drawn by lot."""
+        return bool(self.cell["exact"])
+
+    @property
     def rtt_ms(self) -> float:
         """Round-trip time, ms."""
         return float(self.cell["rtt_ms"])
@@ -54,10 +59,11 @@ class Case:
 
     @property
     def improvement(self) -> str:
-        """``+16.3 % (95 % interval +12.0 to +18.4)``."""
+        """``+16.3 % (95 % interval +12.0 to +18.4)``; of a simulation without randomness ``(exact)``."""
         found = self.cell["improvement"]
         known = interval(found["low"], found["high"])
-        return f"{percent(found['point'])} ({f'95 % interval {known}' if known else 'no interval'})"
+        without = "exact" if self.is_exact else "no interval"
+        return f"{percent(found['point'])} ({f'95 % interval {known}' if known else without})"
 
     def is_apart_from(self, other: Case) -> bool:
         """Whether the two intervals of the improvement do not overlap."""
@@ -88,8 +94,10 @@ def cases(
 
 def overlap(one: Case, other: Case) -> str:
     """What the two intervals of the improvement say of the difference."""
+    if one.is_exact and other.is_exact:
+        return "both are exact"
     if None in (one.cell["improvement"]["low"], other.cell["improvement"]["low"]):
-        return "without intervals nobody can tell whether by chance"
+        return "without intervals this may be chance"
     if one.is_apart_from(other):
         return "the two 95 % intervals do not overlap"
     return "the two 95 % intervals overlap"

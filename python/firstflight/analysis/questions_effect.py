@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from firstflight.analysis.cells import MODES
 from firstflight.analysis.questions_case import Case, by_setting, overlap
-from firstflight.analysis.statistics import NO_DIFFERENCE
+from firstflight.analysis.statistics import EXACT, FASTER, SLOWER, TOO_FEW_REPEATS
 from firstflight.analysis.words import listed, number, percent, rtt, seconds
 from firstflight.plural import plural
 
@@ -71,9 +71,15 @@ def _sentence(case: Case) -> str:
 
 
 def _finding(case: Case) -> str:
-    if case.cell["verdict"] == NO_DIFFERENCE:
-        return f"no difference is shown, {case.improvement}"
-    return f"the page loads {case.cell['verdict']} with TFO, {case.improvement}"
+    said = case.cell["verdict"]
+    if said in (FASTER, SLOWER):
+        return f"the page loads {said} with TFO, {case.improvement}"
+    if said == EXACT:
+        return f"the improvement is {case.improvement}"
+    if said == TOO_FEW_REPEATS:
+        needed = case.cell["blocks_needed"]
+        return f"too few repeats for a verdict, which takes {needed}: {case.improvement}"
+    return f"no difference is shown, {case.improvement}"
 
 
 def _shift(case: Case) -> str:
@@ -90,7 +96,7 @@ def _counted(known: Sequence[Case]) -> str:
     low, high = (pick(known, key=lambda case: case.point) for pick in (min, max))
     counts = listed([f"{verdict} in {count}" for verdict, count in verdicts.most_common()])
     return (
-        f"Of {len(known)} cells TFO is {counts}: from {low.improvement} at {low.where} "
+        f"Of {len(known)} cells the verdict is {counts}; improvements: from {low.improvement} at {low.where} "
         f"to {high.improvement} at {high.where}."
     )
 

@@ -6,8 +6,15 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from firstflight.analysis.questions_case import Case, overlap
-from firstflight.analysis.statistics import FALSE_DISCOVERIES, chance_of_sign
-from firstflight.analysis.words import number, percent
+from firstflight.analysis.statistics import (
+    EXACT,
+    FALSE_VERDICTS,
+    FASTER,
+    NO_DIFFERENCE,
+    SLOWER,
+    TOO_FEW_REPEATS,
+)
+from firstflight.analysis.words import listed, number, percent
 from firstflight.plural import plural
 
 
@@ -17,10 +24,13 @@ def in_short(found: Sequence[Case]) -> Iterator[str]:
     if not known:
         yield f"None of {plural(len(found), 'cell')} has a proved result."
         return
-    faster, slower = (sum(case.cell["verdict"] == word for case in known) for word in ("faster", "slower"))
+    counts = [
+        f"{verdict} in {count}"
+        for verdict in (FASTER, SLOWER, NO_DIFFERENCE, TOO_FEW_REPEATS, EXACT)
+        if (count := sum(case.cell["verdict"] == verdict for case in known))
+    ]
     yield (
-        f"In {faster} of {plural(len(known), 'cell')} the page loads faster with TFO, in {slower} slower, in "
-        f"{len(known) - faster - slower} no difference is shown; the median improvement is "
+        f"Of {plural(len(known), 'cell')} the verdict is {listed(counts)}; the median improvement is "
         f"{percent(median(case.point for case in known))}."
     )
     if left_out := len(found) - len(known):
@@ -43,16 +53,15 @@ def best_and_worst(found: Sequence[Case]) -> Iterator[str]:
 
 
 def _adjusted(known: Sequence[Case]) -> Iterator[str]:
-    """What multiple comparisons leave; said only of a table of many cells."""
+    """By which test, and for how many cells it was corrected."""
     values = [case.cell["p_adjusted"] for case in known if case.cell["p_adjusted"] is not None]
-    if len(values) < 2:
-        return
-    test = f"signed-rank test, false discovery rate {100 * FALSE_DISCOVERIES:g} %"
-    if chance_of_sign(max(case.cell["n"] for case in known)) > FALSE_DISCOVERIES:
-        yield f"So few blocks cannot be corrected for {len(values)} cells: it takes six or more ({test})."
-    else:
-        left = sum(value <= FALSE_DISCOVERIES for value in values)
-        yield f"Corrected for {len(values)} cells, {left} of them {_is(left)} different from chance ({test})."
+    if values:
+        worst = f"{100 * FALSE_VERDICTS:g} %"
+        left = sum(value < FALSE_VERDICTS for value in values)
+        yield (
+            f"Corrected for the number of cells, {left} of {len(values)} p values {_is(left)} below {worst} "
+            f"(signed-rank test, Holm's method: the chance of any false one is at most {worst})."
+        )
 
 
 def _name(case: Case, *, several: bool) -> str:

@@ -8,7 +8,7 @@ from statistics import mean, median
 from firstflight.analysis.cells import MODES
 from firstflight.analysis.questions_case import Case, by_setting, overlap
 from firstflight.analysis.questions_effect import falls
-from firstflight.analysis.statistics import outliers
+from firstflight.analysis.statistics import SLOWER, outliers
 from firstflight.analysis.words import (
     COMPONENT_NAMES,
     MODE_NAMES,
@@ -32,7 +32,7 @@ _WORTH_MS = 5.0
 def surprises(found: Sequence[Case]) -> Iterator[str]:
     """Regressions, falls where the RTT grows, savings beside the bound, outliers, failures."""
     said = [
-        *map(_regression, (case for case in found if case.counts and case.cell["verdict"] == "slower")),
+        *map(_regression, (case for case in found if case.counts and _is_regression(case))),
         *_falls(found),
         *_unexplained(found),
         *_outliers(found),
@@ -44,7 +44,13 @@ def surprises(found: Sequence[Case]) -> Iterator[str]:
         yield _nothing(found)
 
 
+def _is_regression(case: Case) -> bool:
+    return case.cell["verdict"] == SLOWER or (case.is_exact and case.point < 0)
+
+
 def _regression(case: Case) -> str:
+    if case.is_exact:
+        return f"At {case.where} the improvement is negative, {case.improvement}{_because(case)}."
     return f"At {case.where} the page loads slower with TFO, {case.improvement}{_because(case)}."
 
 

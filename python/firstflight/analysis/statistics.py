@@ -1,45 +1,45 @@
-"""The statistics of a cell pair: medians over paired blocks, bootstrap intervals, a signed-rank test.
+"""The statistics of a cell pair: medians, the improvement of a typical block, and how sure it is.
 
-Intervals are percentile bootstrap intervals over whole blocks (`scipy.stats.bootstrap`, paired, seeded): the
-two loads of a block ran back to back and are drawn together, so what moved both cancels. Percentile rather
-than BCa, because the jackknife that BCa needs breaks down for a median of a handful of values.
+The two loads of a block ran back to back, so what moves both cancels in their ratio. Improvement, interval
+and p value come from one statistic, the signed ranks of those ratios (`signed_rank`). The p values of a table
+are raised for their number (Holm), so that the chance of any false verdict in it is at most 5 %.
 
-Not modelled: drift within a block, and the narrowness of any bootstrap of few blocks (see `chance_of_sign`).
+Not modelled: drift within a block, and noise that one mode has and the other has not.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import stats  # type: ignore[import-untyped]
 
-CONFIDENCE = 0.95
-"""Level of every interval."""
+from firstflight.analysis.signed_rank import CONFIDENCE, least_p_value, locate
+from firstflight.analysis.signed_rank import p_value as signed_rank_p_value
 
-FALSE_DISCOVERIES = 0.05
-"""Share of chance that is accepted among the cells that adjusted p values call different."""
+FALSE_VERDICTS = 0.05
+"""Chance of any verdict in a table in which nothing differs."""
 
-RESAMPLES = 9999
-"""Bootstrap resamples of an interval."""
+FASTER, SLOWER = "faster", "slower"
+"""The verdicts that there is a difference; `verdict` alone gives them."""
 
-RESAMPLES_OF_MANY, MANY_VALUES = 999, 20_000_000
-"""Fewest resamples, and how many values they may draw in all before there are fewer than `RESAMPLES`: so
-2,000 blocks or more take seconds."""
+NO_DIFFERENCE = "no difference shown"
+"""The verdict where the blocks would have sufficed to show a large difference."""
 
-SEED = 20110612
-"""Seed of the resampling, so that the same journal gives the same summary."""
+TOO_FEW_REPEATS = "too few repeats"
+"""The verdict where so few blocks cannot show any difference in a table of that size."""
 
+EXACT = "exact"
+"""In place of a verdict where a model without randomness gave one load in each mode: nothing is inferred."""
+
+NOT_PROVED, NOT_COMPARED = "not proved", "not compared"
+"""In place of a verdict without proof, and where no block has both loads."""
 
 OUTLIER_SCORE, OUTLIER_SHARE = 5.0, 0.05
 """A load is an outlier beyond so many robust standard deviations and this share of the median."""
-
-
-NO_DIFFERENCE = "no difference shown"
-"""The verdict that is neither `faster` nor `slower`."""
 
 
 class Estimate(TypedDict):
@@ -58,29 +58,76 @@ class Improvement(TypedDict):
     high: float | None
 
 
+class Shift(TypedDict):
+    """A signed saving in ms with its interval; positive means that TFO is faster."""
+
+    point: float | None
+    low: float | None
+    high: float | None
+
+
 def median(values: Sequence[float]) -> Estimate:
-    """The median with its interval.
+    """The median with its interval, from order statistics; six values or more have one.
+
+    The interval inverts the sign test, its ends interpolated between the two levels that enclose 95 %
+    (Hettmansperger and Sheather, Statistics and Probability Letters 4, 1986).
 
     Args:
         values: One per load, ms.
     """
-    if not values:
+    if not len(values):
         return {"median": None, "low": None, "high": None}
-    low, high = _interval((values,), np.median)
-    return {"median": float(np.median(values)), "low": low, "high": high}
+    ascending, count = np.sort(np.asarray(values, float)), len(values)
+    middle, tail = float(np.median(ascending)), (1 - CONFIDENCE) / 2
+    below = int(stats.binom.ppf(tail, count, 0.5))
+    outer, inner = (float(stats.binom.cdf(place, count, 0.5)) for place in (below - 1, below))
+    if below < 1:
+        return {"median": middle, "low": None, "high": None}
+    step = (tail - outer) / (inner - outer)
+    share = (count - below) * step / (below + (count - 2 * below) * step)
+    low, high = (
+        float((1 - share) * ordered[below - 1] + share * ordered[below])
+        for ordered in (ascending, ascending[::-1])
+    )
+    return {"median": middle, "low": low, "high": high}
 
 
 def improvement(tcp_ms: Sequence[float], tfo_ms: Sequence[float]) -> Improvement:
-    """(PLT_tcp - PLT_tfo) / PLT_tcp of the medians, with its interval.
+    """What share of the PLT a typical block saves, with its interval.
+
+    Of the logarithms of PLT_tcp / PLT_tfo the Hodges-Lehmann estimate, as 1 - PLT_tfo / PLT_tcp.
 
     Args:
         tcp_ms: PLT without, one per paired block.
         tfo_ms: PLT with, in the same order of blocks.
     """
-    if not tcp_ms:
+    if not len(tcp_ms):
         return {"point": None, "low": None, "high": None}
-    low, high = _interval((tcp_ms, tfo_ms), ratio_of_medians)
-    return {"point": float(ratio_of_medians(tcp_ms, tfo_ms)), "low": low, "high": high}
+    point, low, high = (as_improvement(value) for value in locate(log_ratios(tcp_ms, tfo_ms)))
+    return {"point": point, "low": low, "high": high}
+
+
+def shift(tcp_ms: Sequence[float], tfo_ms: Sequence[float]) -> Shift:
+    """How many ms a typical block saves, with its interval: the Hodges-Lehmann estimate of PLT_tcp - PLT_tfo.
+
+    Args:
+        tcp_ms: PLT without, one per paired block.
+        tfo_ms: PLT with, in the same order of blocks.
+    """
+    if not len(tcp_ms):
+        return {"point": None, "low": None, "high": None}
+    point, low, high = (_known(value) for value in locate(np.subtract(tcp_ms, tfo_ms)))
+    return {"point": point, "low": low, "high": high}
+
+
+def log_ratios(tcp_ms: Sequence[float], tfo_ms: Sequence[float]) -> NDArray[np.float64]:
+    """The logarithm of PLT_tcp / PLT_tfo of each block: what the inference is about."""
+    return np.asarray(np.log(np.asarray(tcp_ms, float)) - np.log(np.asarray(tfo_ms, float)))
+
+
+def as_improvement(log_ratio: float) -> float | None:
+    """The improvement that a log ratio stands for, a fraction; None for NaN."""
+    return None if math.isnan(log_ratio) else -math.expm1(-log_ratio)
 
 
 def null_improvement(tcp_ms: Sequence[float]) -> Improvement:
@@ -95,7 +142,7 @@ def null_improvement(tcp_ms: Sequence[float]) -> Improvement:
 
 
 def null_halves(tcp_ms: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
-    """Every second block, and the one after each: equal loads, as `tcp` and `tfo` stand beside each other."""
+    """Every second block, and the one after each: equal loads, in place of `tcp` and `tfo`."""
     pairs = len(tcp_ms) // 2
     return tcp_ms[0 : 2 * pairs : 2], tcp_ms[1 : 2 * pairs : 2]
 
@@ -118,38 +165,72 @@ def outliers(values: Sequence[float]) -> list[int]:
 
 
 def p_value(tcp_ms: Sequence[float], tfo_ms: Sequence[float]) -> float | None:
-    """Two-sided Wilcoxon signed-rank test on the paired blocks.
-
-    Returns:
-        The probability of so one-sided a set of differences if the modes were equal; None without blocks.
-    """
-    if not tcp_ms:
-        return None
-    if list(tcp_ms) == list(tfo_ms):
-        return 1.0
-    return float(stats.wilcoxon(tcp_ms, tfo_ms).pvalue)
+    """Two-sided signed-rank test of the improvement; None without blocks."""
+    return signed_rank_p_value(log_ratios(tcp_ms, tfo_ms)) if len(tcp_ms) else None
 
 
 def adjusted_p_values(values: Sequence[float | None]) -> list[float | None]:
-    """P values of many cells, raised so that of those below q at most the share q is expected to be chance.
+    """P values of a table, raised for their number by Holm's method.
 
-    The method of Benjamini and Hochberg (Journal of the Royal Statistical Society B 57, 1995).
+    Calling those below q different is wrong anywhere in the table with a chance of at most q, whatever the
+    other cells are (Holm, Scandinavian Journal of Statistics 6, 1979).
 
     Args:
         values: One per cell; None where there is none.
     """
-    known = [value for value in values if value is not None]
-    raised = iter(stats.false_discovery_control(known)) if known else iter(())
-    return [None if value is None else float(next(raised)) for value in values]
+    places = [place for place, value in enumerate(values) if value is not None]
+    known = np.array([values[place] for place in places], float)
+    order = np.argsort(known, kind="stable")
+    raised = np.maximum.accumulate(known[order] * np.arange(len(known), 0, -1))
+    found: list[float | None] = [None] * len(values)
+    for place, value in zip(order, np.minimum(raised, 1.0), strict=True):
+        found[places[place]] = float(value)
+    return found
 
 
-def verdict(found: Improvement) -> str:
-    """`faster` or `slower` where the interval excludes 0, else `no difference shown`."""
-    if found["low"] is not None and found["low"] > 0:
-        return "faster"
-    if found["high"] is not None and found["high"] < 0:
-        return "slower"
-    return NO_DIFFERENCE
+def verdict(
+    *,
+    blocks: int,
+    is_proved: bool,
+    is_exact: bool,
+    low: float | None,
+    high: float | None,
+    p_adjusted: float | None,
+    family: int,
+) -> str:
+    """The one rule by which a cell is called faster or slower, in runs, sweeps, reports and comparisons.
+
+    It takes proof, an interval clear of 0 and an adjusted p value below `FALSE_VERDICTS`.
+
+    Args:
+        blocks: Paired blocks of the cell.
+        is_proved: Whether its proof holds.
+        is_exact: Whether nothing in its loads was drawn by lot.
+        low: Lower end of the interval of the improvement.
+        high: Upper end.
+        p_adjusted: From `adjusted_p_values`.
+        family: How many tests the table has.
+    """
+    if not is_proved:
+        return NOT_PROVED
+    if not blocks:
+        return NOT_COMPARED
+    if is_exact:
+        return EXACT
+    if low is not None and high is not None and p_adjusted is not None and p_adjusted < FALSE_VERDICTS:
+        if low > 0:
+            return FASTER
+        if high < 0:
+            return SLOWER
+    return TOO_FEW_REPEATS if blocks < blocks_needed(family) else NO_DIFFERENCE
+
+
+def blocks_needed(family: int) -> int:
+    """The fewest blocks with which a cell can have a verdict in a table of so many tests."""
+    blocks = 1
+    while least_p_value(blocks) * max(1, family) >= FALSE_VERDICTS:
+        blocks += 1
+    return blocks
 
 
 def coefficient_of_variation(values: Sequence[float]) -> float | None:
@@ -157,34 +238,5 @@ def coefficient_of_variation(values: Sequence[float]) -> float | None:
     return float(np.std(values, ddof=1) / np.mean(values)) if len(values) > 1 else None
 
 
-def chance_of_sign(blocks: int) -> float:
-    """How often two equal modes would differ in the same direction in every one of so many blocks.
-
-    With few blocks the bootstrap interval ends at the smallest and the largest value seen, so this is about
-    how often it would exclude 0 for no reason.
-    """
-    return math.ldexp(1.0, 1 - blocks)
-
-
-def ratio_of_medians(tcp_ms: ArrayLike, tfo_ms: ArrayLike, axis: int = -1) -> NDArray[np.float64]:
-    """(median tcp - median tfo) / median tcp along an axis."""
-    tcp, tfo = (np.median(np.asarray(values, float), axis=axis) for values in (tcp_ms, tfo_ms))
-    return np.asarray((tcp - tfo) / tcp)
-
-
-def _interval(samples: tuple[Sequence[float], ...], statistic: Any) -> tuple[float | None, float | None]:  # noqa: ANN401
-    if len(samples[0]) < 2:
-        return None, None
-    at_once = max(1, MANY_VALUES // len(samples[0]))
-    found = stats.bootstrap(
-        samples,
-        statistic,
-        paired=True,
-        vectorized=True,
-        n_resamples=min(RESAMPLES, max(RESAMPLES_OF_MANY, at_once)),
-        batch=at_once,
-        confidence_level=CONFIDENCE,
-        method="percentile",
-        rng=np.random.default_rng(SEED),
-    ).confidence_interval
-    return float(found.low), float(found.high)
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value

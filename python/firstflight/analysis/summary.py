@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from firstflight.analysis.cells import MODES, CellPair, cell_pairs
-from firstflight.analysis.doubts import doubt_of_many, doubt_of_what_if, doubt_of_width
 from firstflight.analysis.proof import prove
-from firstflight.analysis.shift import shift
+from firstflight.analysis.signed_rank import CONFIDENCE
 from firstflight.analysis.statistics import (
-    CONFIDENCE,
-    RESAMPLES,
     adjusted_p_values,
+    blocks_needed,
     coefficient_of_variation,
     improvement,
     median,
     null_halves,
     null_improvement,
     p_value,
+    shift,
     verdict,
+)
+from firstflight.analysis.table_warnings import (
+    warn_of_many_cells,
+    warn_of_too_few_repeats,
+    warn_of_what_if,
+    warn_of_width,
 )
 from firstflight.analysis.warnings import find_warnings, without_result
 from firstflight.analysis.words import caption
@@ -30,43 +35,41 @@ from firstflight.results import Journal, LoadRecord, journal_path, write_whole
 from firstflight.results.files import plan_keys
 
 SUMMARY_FORMAT = "firstflight-summary/2"
-"""Format and version of summary.json."""
+"""Format and version of summary.json. In 1 the improvement was that of the medians."""
 
 
 def summarize(folder: Path) -> dict[str, Any]:
-    """Summarise a results folder and write its ``summary.json``.
+    """Summarise a results folder; nothing is written.
 
     Args:
         folder: The results folder; its journal is read, and the width to repeat until in its plan.
 
     Returns:
-        What was written: `cells` (one per cell pair) and `warnings`. docs/results.md names every key.
+        What ``summary.json`` holds: `cells` (one per cell pair) and `warnings`; see docs/results.md.
 
     Raises:
-        UsageError: The folder has no readable journal or no load, or cannot be written to.
+        UsageError: The folder has no readable journal or no load.
     """
     journal = Journal(journal_path(folder))
     pairs = cell_pairs(journal.records())
-    return write_summary(folder, pairs, torn=journal.torn, failures=journal.instrument_failures)
+    return _summary(folder, pairs, torn=journal.torn, failures=journal.instrument_failures)
 
 
 def write_summary(
     folder: Path, pairs: Sequence[CellPair], *, torn: bool, failures: Sequence[LoadRecord] = ()
 ) -> dict[str, Any]:
-    """As `summarize`, of cell pairs that are at hand already.
+    """As `summarize`, of cell pairs that are at hand already, and into ``summary.json``.
 
     Args:
         folder: Where ``summary.json`` goes.
         pairs: From `cell_pairs`.
         torn: Whether the journal ended in a torn line.
         failures: The journal's instrument failures.
+
+    Raises:
+        UsageError: There is no load, or the folder cannot be written to.
     """
-    if not pairs:
-        hint = "run the experiment, or go on with `--resume`"
-        raise UsageError(f"{folder}: no load has ended yet", hint)
-    summary = summarize_pairs(pairs, torn=torn, failures=failures)
-    summary["warnings"] += doubt_of_width(summary["cells"], _until(folder))
-    summary["warnings"] += doubt_of_what_if(plan_keys(folder))
+    summary = _summary(folder, pairs, torn=torn, failures=failures)
     write_whole(folder / "summary.json", (json.dumps(summary, indent=2, ensure_ascii=False) + "\n").encode())
     return summary
 
@@ -81,21 +84,33 @@ def summarize_pairs(
         torn: Whether the journal ended in a torn line.
         failures: The journal's instrument failures.
     """
-    cells = _adjusted([_cell(pair) for pair in pairs])
+    cells = _judged([_cell(pair) for pair in pairs])
     return {
         "format": SUMMARY_FORMAT,
-        "interval": {
-            "confidence": CONFIDENCE,
-            "method": "paired percentile bootstrap",
-            "resamples": RESAMPLES,
-        },
+        "interval": {"confidence": CONFIDENCE, "method": "Hodges-Lehmann, signed rank"},
         "cells": cells,
         "instrument_failures": {
             "attempts": len(failures),
             "loads_without_result": len(without_result(pairs, failures)),
         },
-        "warnings": [*find_warnings(pairs, torn=torn, failures=failures), *doubt_of_many(cells)],
+        "warnings": [
+            *find_warnings(pairs, torn=torn, failures=failures),
+            *warn_of_too_few_repeats(cells),
+            *warn_of_many_cells(cells),
+        ],
     }
+
+
+def _summary(
+    folder: Path, pairs: Sequence[CellPair], *, torn: bool, failures: Sequence[LoadRecord]
+) -> dict[str, Any]:
+    if not pairs:
+        hint = "run the experiment, or go on with `--resume`"
+        raise UsageError(f"{folder}: no load has ended yet", hint)
+    summary = summarize_pairs(pairs, torn=torn, failures=failures)
+    summary["warnings"] += warn_of_width(summary["cells"], _until(folder))
+    summary["warnings"] += warn_of_what_if(plan_keys(folder))
+    return summary
 
 
 def _until(folder: Path) -> float | None:
@@ -109,32 +124,60 @@ def _until(folder: Path) -> float | None:
 def _cell(pair: CellPair) -> dict[str, Any]:
     tcp_ms, tfo_ms = (pair.plt_ms(mode) for mode in MODES)
     paired = (tcp_ms, tfo_ms) if pair.blocks else ([], [])
-    found, null = improvement(*paired), null_improvement(paired[0])
+    tested = ([], []) if pair.is_exact else paired
+    null = null_improvement(tested[0])
     return {
         **pair.treatment,
         "caption": caption(pair.treatment),
         "n": len(pair.blocks),
+        "exact": pair.is_exact,
         **{f"{mode}_loads": _counts(pair, mode) for mode in MODES},
-        "tcp_ms": median(tcp_ms),
-        "tfo_ms": median(tfo_ms),
-        "tcp_cv": coefficient_of_variation(tcp_ms),
-        "tfo_cv": coefficient_of_variation(tfo_ms),
-        "improvement": found,
-        "shift_ms": shift(*paired),
-        "p_value": p_value(*paired),
-        "verdict": verdict(found),
+        "tcp_ms": _median(pair, tcp_ms),
+        "tfo_ms": _median(pair, tfo_ms),
+        "tcp_cv": None if pair.is_exact else coefficient_of_variation(tcp_ms),
+        "tfo_cv": None if pair.is_exact else coefficient_of_variation(tfo_ms),
+        "improvement": _without_interval(improvement(*paired), pair),
+        "shift_ms": _without_interval(shift(*paired), pair),
+        "p_value": p_value(*tested),
         "null_improvement": null["point"],
-        "null_ms": [median(half)["median"] for half in null_halves(paired[0])],
+        "null_ms": [median(half)["median"] for half in null_halves(tested[0])],
         "null_low": null["low"],
         "null_high": null["high"],
         "proof": prove(pair),
     }
 
 
-def _adjusted(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The cells with `p_adjusted`: a table of many cells shows small p values by chance alone."""
-    raised = adjusted_p_values([cell["p_value"] for cell in cells])
-    return [{**cell, "p_adjusted": value} for cell, value in zip(cells, raised, strict=True)]
+def _median(pair: CellPair, values: Sequence[float]) -> Mapping[str, float | None]:
+    return _without_interval(median(values), pair)
+
+
+def _without_interval(found: Mapping[str, Any], pair: CellPair) -> Mapping[str, Any]:
+    """Of a model without randomness all loads are alike: an interval of no width would say nothing."""
+    return {**found, "low": None, "high": None} if pair.is_exact else found
+
+
+def _judged(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The cells with `p_adjusted`, `verdict` and, where blocks are too few for one, `blocks_needed`."""
+    values = [cell["p_value"] for cell in cells]
+    family = sum(value is not None for value in values)
+    needed = blocks_needed(family)
+    return [
+        {
+            **cell,
+            "p_adjusted": raised,
+            "verdict": verdict(
+                blocks=cell["n"],
+                is_proved=cell["proof"]["ok"],
+                is_exact=cell["exact"],
+                low=cell["improvement"]["low"],
+                high=cell["improvement"]["high"],
+                p_adjusted=raised,
+                family=family,
+            ),
+            "blocks_needed": None if cell["p_value"] is None else needed,
+        }
+        for cell, raised in zip(cells, adjusted_p_values(values), strict=True)
+    ]
 
 
 def _counts(pair: CellPair, mode: str) -> dict[str, int]:

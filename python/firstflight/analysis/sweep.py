@@ -1,4 +1,4 @@
-"""What a sweep says: the improvement of every cell, and how it is distributed.
+"""What a sweep says: improvement and verdict of every cell, by the rule of all runs, and their distribution.
 
 Nothing of the run is held but some numbers per block.
 """
@@ -10,19 +10,35 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from firstflight.analysis.doubts import doubt_of_what_if
+from firstflight.analysis.proof import ALWAYS_FAST
+from firstflight.analysis.signed_rank import EXACT_BLOCKS, locate, locate_all, p_value, p_values
 from firstflight.analysis.simulated import caution
+from firstflight.analysis.statistics import (
+    EXACT,
+    FASTER,
+    NOT_PROVED,
+    SLOWER,
+    TOO_FEW_REPEATS,
+    adjusted_p_values,
+    as_improvement,
+    blocks_needed,
+    verdict,
+)
+from firstflight.analysis.table_warnings import warn_of_what_if
+from firstflight.analysis.warnings import Warning
 from firstflight.analysis.words import caption
 from firstflight.errors import UsageError
+from firstflight.plural import plural
 from firstflight.results import write_tables, write_whole
 from firstflight.results.files import plan_keys
 from firstflight.results.profiles import read_profile
-from firstflight.results.schema import TREATMENT
+from firstflight.results.schema import DRAWN_BY, TREATMENT, is_drawn
 
 SWEEP_FORMAT = "firstflight-sweep/2"
-"""Format and version of sweep.json."""
+"""Format and version of sweep.json. In 1 a cell was faster where its point was above 0."""
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -39,8 +55,9 @@ def summarize_sweep(folder: Path) -> dict[str, Any]:
         folder: The results folder; its journal is read.
 
     Returns:
-        What ``sweep.json`` holds: counts, and quantiles of the improvement (fractions) over the cells of all
-        paths, of each path, and of each quarter of the pages by their number of origins at each RTT.
+        What ``sweep.json`` holds: counts, warnings, and over the proved cells of all paths, of each path, and
+        of each quarter of the pages by their number of origins at each RTT: quantiles of the improvement
+        (fractions), and the shares with each verdict and sign.
 
     Raises:
         UsageError: The folder has no readable journal or no load, or cannot be written to.
@@ -60,6 +77,7 @@ def summarize_sweep(folder: Path) -> dict[str, Any]:
         "engines": engines,
         "caption": caption(*cells.select(_BY).unique(maintain_order=True).to_dicts()) if cells.height else "",
         "caution": _caution(engines, folder),
+        "warnings": _warnings(cells, loads),
         "all": _distribution(cells),
         "paths": [
             {**dict(zip(_BY, key, strict=True)), **_distribution(group)}
@@ -74,31 +92,162 @@ def summarize_sweep(folder: Path) -> dict[str, Any]:
 def _caution(engines: list[str], folder: Path) -> str | None:
     if "simulate" not in engines:
         return None
-    return "; ".join([caution(), *(doubt["message"] for doubt in doubt_of_what_if(plan_keys(folder)))])
+    return "; ".join([caution(), *(doubt["message"] for doubt in warn_of_what_if(plan_keys(folder)))])
 
 
 def sweep_cells(loads: pl.LazyFrame) -> pl.DataFrame:
-    """A row per page and path: `n` blocks with an ok load of both modes, their medians, the improvement.
+    """A row per page and path: `n` blocks with an ok load of both modes, what they show, and its verdict.
 
     Args:
         loads: The loads table.
 
     Returns:
-        The keys of a cell, `n`, `tcp_ms`, `tfo_ms`, `improvement` (a fraction, positive: TFO is faster),
-        `tfo_connections`, `tfo_accepted`; ordered by path, then page.
+        The keys of a cell, `n`, medians `tcp_ms` and `tfo_ms`, `tfo_connections`, `tfo_accepted`, `proved`,
+        `exact`, `improvement` (a fraction, positive: TFO is faster) with its interval `low` and `high`,
+        `p_value`, `p_adjusted` and `verdict`; ordered by path, then page.
     """
     ok = loads.filter(pl.col("status") == "ok")
-    counted = pl.col("connections").alias("tfo_connections"), pl.col("tfo_accepted")
-    tfo = ok.filter(pl.col("mode") == "tfo").select(*_CELL, "block", *counted, tfo_ms="plt_ms")
-    tcp = ok.filter(pl.col("mode") == "tcp").select("block", tcp_ms="plt_ms")
-    medians = pl.len().alias("n"), pl.col("tcp_ms", "tfo_ms").median()
+    proved = pl.col("proved").fill_null(value=False)
+    tfo = ok.filter(pl.col("mode") == "tfo").select(
+        *_CELL,
+        *(set(DRAWN_BY) - set(_CELL)),
+        "block",
+        pl.col("connections").alias("tfo_connections"),
+        "tfo_accepted",
+        tfo_ms="plt_ms",
+        tfo_proved=proved & (_without_tfo() == 0),
+    )
+    tcp = ok.filter(pl.col("mode") == "tcp").select(
+        "block", tcp_ms="plt_ms", tcp_proved=proved & (pl.col("tfo_offered").fill_null(0) == 0)
+    )
     cells = (
         tfo.join(tcp, on="block")
+        .sort("block")
         .group_by(_CELL)
-        .agg(*medians, pl.col("tfo_connections", "tfo_accepted").sum())
+        .agg(
+            pl.len().alias("n"),
+            pl.col("tcp_ms", "tfo_ms").median(),
+            pl.col("tfo_connections", "tfo_accepted").sum(),
+            (pl.col("tfo_proved") & pl.col("tcp_proved")).all().alias("proved"),
+            *(pl.col(name).first() for name in DRAWN_BY if name not in _CELL),
+            (pl.col("tcp_ms").log() - pl.col("tfo_ms").log()).alias("log_ratios"),
+        )
+        .sort(*_BY, "page", "client", "engine", "cookies")
+        .collect(engine="streaming")
     )
-    improvement = 1 - pl.col("tfo_ms") / pl.col("tcp_ms")
-    return cells.with_columns(improvement=improvement).sort(*_BY, "page").collect(engine="streaming")
+    exact = [not is_drawn(row) for row in cells.select(DRAWN_BY).iter_rows(named=True)]
+    cells = cells.with_columns(exact=pl.Series(exact, dtype=pl.Boolean))
+    hidden = [name for name in ("log_ratios", *DRAWN_BY) if name not in _CELL]
+    return _judged(cells.with_columns(_inferred(cells))).drop(hidden)
+
+
+def _without_tfo() -> pl.Expr:
+    """As `proof.prove` counts in loads whose rows were not kept; behind a middlebox all are excused."""
+    missing = pl.col("connections") - pl.col("tfo_accepted") - pl.col("retransmits")
+    promised = pl.col("cookies").is_in(ALWAYS_FAST) & (pl.col("middlebox").fill_null("off") == "off")
+    return pl.when(promised).then(missing.clip(0)).otherwise(0).fill_null(1)
+
+
+def _inferred(cells: pl.DataFrame) -> list[pl.Series]:
+    """Improvement, interval and p value of every cell; cells with as many blocks are worked out at once."""
+    found = np.full((4, cells.height), np.nan)
+    counts, exact = cells["n"].to_numpy(), cells["exact"].to_numpy()
+    for count in np.unique(counts):
+        places = np.flatnonzero(counts == count)
+        rows = cells["log_ratios"].gather(places).to_list()
+        if count <= EXACT_BLOCKS:
+            differences = np.array(rows)
+            found[:3, places], found[3, places] = locate_all(differences), p_values(differences)
+        else:
+            found[:3, places] = np.transpose([locate(row) for row in rows])
+            found[3, places] = [p_value(row) for row in rows]
+    found[1:, exact] = np.nan
+    point, low, high, p = found
+    return [
+        pl.Series(name, values, dtype=pl.Float64)
+        for name, values in (
+            ("improvement", [as_improvement(value) for value in point]),
+            ("low", [as_improvement(value) for value in low]),
+            ("high", [as_improvement(value) for value in high]),
+            ("p_value", [None if np.isnan(value) else value for value in p]),
+        )
+    ]
+
+
+def _judged(cells: pl.DataFrame) -> pl.DataFrame:
+    """With adjusted p values and verdicts; the family is all cells of the sweep that are tested."""
+    raised = adjusted_p_values(cells["p_value"].to_list())
+    family = sum(value is not None for value in raised)
+    said = [
+        verdict(blocks=n, is_proved=proved, is_exact=exact, low=low, high=high, p_adjusted=p, family=family)
+        for (n, proved, exact, low, high), p in zip(
+            cells.select("n", "proved", "exact", "low", "high").iter_rows(), raised, strict=True
+        )
+    ]
+    return cells.with_columns(
+        p_adjusted=pl.Series(raised, dtype=pl.Float64), verdict=pl.Series(said, dtype=pl.String)
+    )
+
+
+def _warnings(cells: pl.DataFrame, loads: pl.LazyFrame) -> list[Warning]:
+    """What makes the sweep doubtful, the gravest first."""
+    counted = ("unmatched_requests", "failed_requests")
+    late = pl.col("relay_late").fill_null(value=False)
+    ok = loads.filter(pl.col("status") == "ok")
+    unmatched, failed, late_loads, worst_ms = (
+        ok.select(
+            *((pl.col(name) > 0).sum() for name in counted),
+            late.sum().alias("late"),
+            worst=pl.col("relay_late_ms").max(),
+        )
+        .collect()
+        .row(0)
+    )
+    lost = loads.select((pl.col("status") == "failed").sum()).collect().item()
+    unproved = cells.filter(verdict=NOT_PROVED).height
+    few = cells.filter(verdict=TOO_FEW_REPEATS)
+    needed = blocks_needed(cells["p_value"].count())
+    said: list[tuple[object, str, str, str]] = [
+        (
+            unproved,
+            "no proof",
+            f"not proved that tfo loads used TFO and tcp loads did not: {plural(unproved, 'cell')}, left out",
+            "see proved in cells.parquet and loads.parquet; run `firstflight doctor`",
+        ),
+        (
+            lost,
+            "failed loads",
+            f"{plural(lost, 'load')} failed; their blocks do not count",
+            "see error in loads.parquet",
+        ),
+        (
+            unmatched,
+            "unmatched requests",
+            f"{plural(unmatched, 'load')} asked for something the page was not recorded with",
+            "see unmatched_requests in loads.parquet; record the page again with this client",
+        ),
+        (
+            failed,
+            "failed requests",
+            f"requests of {plural(failed, 'load')} got no complete response",
+            "see failed_requests in loads.parquet; a page that breaks off early looks fast",
+        ),
+        (
+            late_loads,
+            "late relay",
+            f"the relay was late beyond its bound in {plural(late_loads, 'load')} (worst {worst_ms or 0:.1f} ms)",  # noqa: E501
+            "leave the machine alone while it measures, or run fewer labs at once (`--jobs`)",
+        ),
+        (
+            few.height,
+            "too few repeats",
+            f"{plural(few.height, 'cell')} of {cells.height}: in a table of so many a verdict takes {needed}",
+            f"`--repeats {needed}` or more, or fewer cells",
+        ),
+    ]
+    return [
+        {"kind": kind, "message": text, "advice": advice} for is_seen, kind, text, advice in said if is_seen
+    ]
 
 
 def _with_origins(cells: pl.DataFrame, folder: Path) -> pl.DataFrame:
@@ -125,12 +274,16 @@ def _by_origins(cells: pl.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def _distribution(cells: pl.DataFrame) -> dict[str, Any]:
-    """Cells with an improvement, its quantiles, and the shares of cells in which TFO is faster and slower."""
-    values = cells["improvement"]
+    """Of the proved cells: how many, quantiles of the improvement, shares with each verdict and sign."""
+    proved = cells.filter(pl.col("verdict") != NOT_PROVED)
+    values, verdicts = proved["improvement"], proved["verdict"]
     quantiles = {f"p{round(100 * share):02d}": values.quantile(share, "linear") for share in QUANTILES}
+    of = max(1, proved.height)
     return {
-        "n": cells.height,
+        "n": proved.height,
         "improvement": quantiles,
-        "faster": int((values > 0).sum()) / max(1, cells.height),
-        "slower": int((values < 0).sum()) / max(1, cells.height),
+        **{name: int((verdicts == name).sum()) / of for name in (FASTER, SLOWER, EXACT)},
+        "too_few_repeats": int((verdicts == TOO_FEW_REPEATS).sum()) / of,
+        "above_zero": int((values > 0).sum()) / of,
+        "below_zero": int((values < 0).sum()) / of,
     }

@@ -8,13 +8,10 @@ from typing import Any, TypedDict, cast
 from firstflight.analysis.cells import MODES, CellPair
 from firstflight.analysis.proof import prove
 from firstflight.analysis.simulated import ADVICE, caution
-from firstflight.analysis.statistics import chance_of_sign, null_halves, outliers, ratio_of_medians
+from firstflight.analysis.statistics import improvement, null_improvement, outliers
 from firstflight.analysis.words import seconds, some
 from firstflight.plural import plural
 from firstflight.results import LoadRecord
-
-FEW_BLOCKS = 5
-"""Below so many paired blocks the interval is said to be too narrow."""
 
 
 class Warning(TypedDict):
@@ -164,23 +161,6 @@ def _unpaired(pairs: Sequence[CellPair]) -> Iterator[Warning]:
         }
 
 
-def _few_blocks(pairs: Sequence[CellPair]) -> Iterator[Warning]:
-    few = [pair for pair in pairs if 0 < len(pair.blocks) < FEW_BLOCKS]
-    if few:
-        blocks = min(len(pair.blocks) for pair in few)
-        odds = round(1 / chance_of_sign(blocks))
-        doubt = (
-            f"too few: equal modes would show a difference in 1 of {odds} cells"
-            if blocks > 1
-            else "no interval"
-        )
-        yield {
-            "kind": "few blocks",
-            "message": f"{plural(blocks, 'paired block')}, {doubt}: {_where(few)}",
-            "advice": f"`--repeats {FEW_BLOCKS}` or more",
-        }
-
-
 def _noise(pairs: Sequence[CellPair]) -> Iterator[Warning]:
     noisy = [pair for pair in pairs if _is_noise(pair)]
     if noisy:
@@ -216,7 +196,6 @@ _CHECKS = (
     _made_again,
     _unpaired,
     _alone,
-    _few_blocks,
     _outliers,
     _noise,
 )
@@ -233,10 +212,10 @@ def _without_partner(pair: CellPair) -> int:
 
 def _is_noise(pair: CellPair) -> bool:
     tcp_ms, tfo_ms = pair.plt_ms("tcp"), pair.plt_ms("tfo")
-    if len(pair.blocks) < 2:
+    if len(pair.blocks) < 2 or pair.is_exact:
         return False
-    null = float(ratio_of_medians(*null_halves(tcp_ms)))
-    return abs(null) >= abs(float(ratio_of_medians(tcp_ms, tfo_ms)))
+    null, found = null_improvement(tcp_ms)["point"], improvement(tcp_ms, tfo_ms)["point"]
+    return null is not None and found is not None and abs(null) >= abs(found)
 
 
 def _select(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from firstflight.analysis.critical_path_fetch import Component
+from firstflight.analysis.statistics import FASTER, NOT_COMPARED, NOT_PROVED, SLOWER, TOO_FEW_REPEATS
 from firstflight.plural import plural
 
 MINUS = "\N{MINUS SIGN}"
@@ -216,20 +217,25 @@ def variant(cell: Mapping[str, Any], fields: Sequence[str]) -> str:
     )
 
 
-def effect(fraction: float | None) -> str:
-    """An improvement in words, so that no reader has to know the sign's meaning: ``16.3 % faster``."""
-    if fraction is None:
-        return "nothing to compare"
-    text = percent(fraction)
-    word = "slower" if text.startswith(MINUS) else "faster" if text.startswith("+") else "different"
-    return f"{text.lstrip('+' + MINUS)} {word}"
+def effect(cell: Mapping[str, Any]) -> str:
+    """What a cell shows: ``16.3 % faster`` if that is its verdict, else ``+1.2 %, no difference shown``."""
+    found, said = cell["improvement"]["point"], str(cell["verdict"])
+    if said in (NOT_PROVED, NOT_COMPARED):
+        return said
+    if said in (FASTER, SLOWER):
+        return f"{percent(found).lstrip('+' + MINUS)} {said}"
+    return f"{percent(found)}, {said}"
 
 
 def verdict(cell: Mapping[str, Any]) -> str:
-    """A cell's verdict; ``not proved`` without proof, ``not compared`` where no block has both loads."""
-    if not cell["proof"]["ok"]:
-        return "not proved"
-    return str(cell["verdict"]) if cell["n"] else "not compared"
+    """A cell's verdict, with the number of repeats that it would take where there are too few."""
+    said = str(cell["verdict"])
+    return f"{said} ({cell['blocks_needed']} needed)" if said == TOO_FEW_REPEATS else said
+
+
+def verdict_class(cell: Mapping[str, Any]) -> str:
+    """The verdict as a name for styles: ``too-few-repeats``."""
+    return str(cell["verdict"]).replace(" ", "-")
 
 
 def proved(cells: Sequence[Any]) -> list[Any]:
@@ -239,6 +245,8 @@ def proved(cells: Sequence[Any]) -> list[Any]:
 
 def blocks(cells: Sequence[Mapping[str, Any]]) -> str:
     """How many paired blocks the cells stand on: ``5 paired blocks``, ``3 to 5 paired blocks``."""
+    if cells and all(cell["exact"] for cell in cells):
+        return "one exact pair of loads"
     counts = sorted({int(cell["n"]) for cell in cells})
     return (
         plural(counts[0], "paired block")

@@ -73,4 +73,10 @@ def _pair(pair: Pair) -> dict[str, Any]:
         for name, cell in (("a", pair.a), ("b", pair.b))
     }
     difference = {"point": pair.difference, "low": low, "high": high}
-    return {**pair.key, **sides, "difference": difference, "verdict": pair.verdict}
+    return {
+        **pair.key,
+        **sides,
+        "difference": difference,
+        "p_adjusted": pair.p_adjusted,
+        "verdict": pair.verdict,
+    }

@@ -289,7 +289,7 @@ class Plan(BaseModel):
         json_schema_extra={"metavar": "WHAT,..."},
     )
     repeats: Annotated[int, BeforeValidator(whole("a number of repeats", 1, 100_000))] = Field(
-        default=5,
+        default=10,
         description="Loads of each page on each path in each mode.",
         json_schema_extra={"metavar": "N"},
     )

@@ -70,7 +70,11 @@ class Rounds:
 
     def _wide(self, blocks: dict[int, list[int]]) -> set[int]:
         widths = {pair: self._width(numbers) for pair, numbers in blocks.items()}
-        return {pair for pair, width in widths.items() if width is None or width > float(self._until)}
+        return {
+            pair
+            for pair, width in widths.items()
+            if not self._schedule.is_exact(pair) and (width is None or width > float(self._until))
+        }
 
     def _blocks(self) -> dict[int, list[int]]:
         """The blocks of each cell pair that were due so far."""

@@ -9,7 +9,7 @@ quarter more at a time. No round is cut short: the last one is the last whole ro
 so that a block has the same number under every cap. Cells that need no more are left out of later rounds.
 
 Nothing drifts on a virtual clock: simulated blocks are not shuffled, so that those of a page, which needs to
-be opened for them, stand together.
+be opened for them, stand together. A simulated cell in which nothing is drawn by lot has one block.
 """
 
 import hashlib
@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, overload
 
 from firstflight.engines.task import Path, PlannedLoad
 from firstflight.experiment.plan import FIRST_LOOK, Plan
+from firstflight.results.schema import is_drawn
 
 _CELLS_AT_HAND = 4096
 
@@ -52,9 +53,16 @@ class Schedule(Sequence[Block]):
         self._settings = plan.settings()
         self._turns = _turns(plan)
         self._repeats = self._turns[-1].stop
+        self._is_drawn = [
+            is_drawn({**path.columns(), "engine": plan.engine, "cookies": cookies})
+            for path, cookies in self._settings
+        ]
         self._units = array("L")
+        self._rounds: list[range] = []
         for turn in self._turns:
+            begin = len(self._units)
             self._units.extend(self._shuffled(turn))
+            self._rounds.append(range(begin, len(self._units)))
 
     def __len__(self) -> int:
         return len(self._units)
@@ -98,7 +106,11 @@ class Schedule(Sequence[Block]):
     @property
     def rounds(self) -> list[range]:
         """The numbers of the blocks of each round; all of them in one without `until`."""
-        return [range(turn.start * self.pairs, turn.stop * self.pairs) for turn in self._turns]
+        return [blocks for blocks in self._rounds if blocks]
+
+    def is_exact(self, pair: int) -> bool:
+        """Whether nothing of a cell pair is drawn by lot: it has one block, whatever the repeats."""
+        return not self._is_drawn[pair % len(self._settings)]
 
     def pair(self, block: int) -> int:
         """The number of the cell pair of a block, below `pairs`."""
@@ -122,7 +134,15 @@ class Schedule(Sequence[Block]):
         return _load_id(self._plan, unit, unit.modes[place])
 
     def _shuffled(self, turn: range) -> "array[int]":
-        units = array("L", (pair * self._repeats + repeat for pair in range(self.pairs) for repeat in turn))
+        units = array(
+            "L",
+            (
+                pair * self._repeats + repeat
+                for pair in range(self.pairs)
+                for repeat in turn
+                if repeat == 0 or not self.is_exact(pair)
+            ),
+        )
         if self._plan.engine == "emulate":
             _dice(self._plan.seed, "blocks", *([turn.start] if turn.start else [])).shuffle(units)
         return units

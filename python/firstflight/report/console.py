@@ -70,7 +70,7 @@ def _title(setting: str, cells: Sequence[Mapping[str, Any]]) -> Text:
 def _row(cell: Mapping[str, Any]) -> list[Text]:
     found = cell["improvement"]
     verdict = words.verdict(cell)
-    style = _STYLES.get(verdict, "")
+    style = _STYLES.get(cell["verdict"], "")
     plt = (
         f"{words.seconds(cell[mode]['median'])}\n{words.spread(cell[mode])}" for mode in ("tcp_ms", "tfo_ms")
     )

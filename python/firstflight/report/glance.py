@@ -34,7 +34,7 @@ def _verdicts(cells: Sequence[Cell]) -> Iterator[Fact]:
     (verdict, count), *rest = counts.most_common()
     others = ", ".join(f"{plural(count, 'cell')}: {verdict}" for verdict, count in rest)
     yield Fact(
-        "with TFO",
+        "verdict",
         verdict,
         f"{count} of {plural(len(cells), 'cell')}" + (f"; {others}" if others else ""),
     )

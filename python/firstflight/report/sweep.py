@@ -16,6 +16,9 @@ from firstflight.analysis import words
 from firstflight.plural import plural
 from firstflight.report.plain import plain
 
+_SHARES = {"faster": "faster", "slower": "slower", "above 0": "above_zero", "below 0": "below_zero"}
+"""Columns of shares, and their keys: cells with a verdict, and the sign of what was seen, verdict or not."""
+
 
 def caption_lines(sweep: Mapping[str, Any]) -> list[str]:
     """What decides the numbers of a sweep, as `firstflight.analysis.words.caption` says it."""
@@ -37,7 +40,7 @@ def print_sweep(sweep: Mapping[str, Any], console: Console) -> None:
     table.add_column("down/up\nMbit/s", justify="right")
     table.add_column("loss\n%", justify="right")
     table.add_column("topology")
-    for name in ("cells", *(f"{share}" for share in sweep["all"]["improvement"]), "faster in", "slower in"):
+    for name in ("cells", *(f"{share}" for share in sweep["all"]["improvement"]), *_SHARES):
         table.add_column(name, justify="right")
     for path in sweep["paths"]:
         table.add_row(*_path(path), *_numbers(path))
@@ -48,6 +51,9 @@ def print_sweep(sweep: Mapping[str, Any], console: Console) -> None:
         console.print(_by_origins(sweep))
     if sweep["caution"]:
         console.print(Text("simulated:", "yellow"), plain(sweep["caution"]))
+    for warning in sweep["warnings"]:
+        console.print(Text("warning:", "yellow"), plain(f"{warning['kind']}: {warning['message']}"))
+        console.print(plain(f"  hint: {warning['advice']}", "dim"))
 
 
 def _by_origins(sweep: Mapping[str, Any]) -> Table:
@@ -55,7 +61,7 @@ def _by_origins(sweep: Mapping[str, Any]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
     caption = "\n".join(caption_lines(sweep))
     table.title = escape(f"improvement by origins of the page\n{caption}")
-    for name in ("origins", "RTT\nms", "cells", *groups[0]["improvement"], "faster in", "slower in"):
+    for name in ("origins", "RTT\nms", "cells", *groups[0]["improvement"], *_SHARES):
         table.add_column(name, justify="right")
     for group in groups:
         name = f"{group['from']}\N{EN DASH}{group['to']}"
@@ -84,5 +90,5 @@ def _path(path: Mapping[str, Any]) -> list[str]:
 
 def _numbers(found: Mapping[str, Any]) -> list[str]:
     quantiles = [words.percent(value) for value in found["improvement"].values()]
-    shares = [f"{100 * found[name]:.0f} %" for name in ("faster", "slower")]
+    shares = [f"{100 * found[name]:.0f} %" for name in _SHARES.values()]
     return [str(found["n"]), *quantiles, *shares]

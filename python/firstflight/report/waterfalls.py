@@ -135,7 +135,7 @@ def _path(
 def _heading(cell: Mapping[str, Any], variant: str) -> str:
     without, with_tfo = (words.seconds(cell[mode]["median"]) for mode in ("tcp_ms", "tfo_ms"))
     where = f"{cell['page']} at {words.rtt(cell['rtt_ms'])} ms RTT" + (f" ({variant})" if variant else "")
-    effect = words.effect(cell["improvement"]["point"]) if cell["proof"]["ok"] else words.verdict(cell)
+    effect = words.effect(cell)
     return f"{where}: {without} without, {with_tfo} with TFO ({effect})"
 
 

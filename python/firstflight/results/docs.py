@@ -47,20 +47,23 @@ laboratory gave no result (`attempts`), and the loads that have none yet (`loads
 | `caption` | the same in words, without page and RTT: what every table and figure says of the cell |
 | `url` | the page's first request; null if no load got that far |
 | `n` | paired blocks: both loads ended ok |
+| `exact` | whether nothing in the loads was drawn by lot (a simulation without loss, jitter, drawn cookies or middleboxes): one load in each mode, all intervals and p values null |
 | `tcp_loads`, `tfo_loads` | `ok` and `failed` loads of each mode |
-| `tcp_ms`, `tfo_ms` | PLT: `median`, and `low` to `high`, the 95 % bootstrap interval of the median; over the paired blocks, or over all ok loads where none is paired |
+| `tcp_ms`, `tfo_ms` | PLT: `median`, and `low` to `high`, its 95 % interval from order statistics (null below 6 loads); over the paired blocks, or over all ok loads where none is paired |
 | `tcp_cv`, `tfo_cv` | coefficient of variation of the PLT (standard deviation / mean); null below 2 loads |
-| `improvement` | (PLT_tcp - PLT_tfo) / PLT_tcp of the medians, signed (positive: TFO is faster), as a fraction: `point`, and the 95 % interval `low` to `high` |
-| `shift_ms` | PLT_tcp - PLT_tfo by Hodges and Lehmann, ms: `point`, and an exact distribution-free 95 % interval `low`, `high` (null below 6 blocks) |
-| `p_value` | Wilcoxon signed-rank test on the paired blocks, two-sided |
-| `p_adjusted` | `p_value` with the number of cells taken into account (Benjamini and Hochberg's false discovery rate) |
-| `verdict` | `faster` or `slower` where the interval of the improvement excludes 0, else `no difference shown`. Views show `not proved` instead where `proof.ok` is false, `not compared` where `n` is 0 |
-| `null_improvement`, `null_low`, `null_high` | the same statistic on tcp against tcp (every second block against the one before it) with its 95 % interval: how large an "improvement" noise alone makes; null below 2 blocks, the interval below 4 |
+| `improvement` | 1 - PLT_tfo / PLT_tcp of a typical block (Hodges and Lehmann, of the log ratios), signed (positive: TFO is faster), as a fraction: `point`, and the 95 % interval `low` to `high` (null below 6 blocks) |
+| `shift_ms` | PLT_tcp - PLT_tfo of a typical block, ms, by the same method: `point`, `low`, `high` |
+| `p_value` | signed-rank test on the log ratios of the paired blocks, two-sided, exact |
+| `p_adjusted` | `p_value` raised for the number of cells (Holm's method): the chance of any false verdict in the table is at most 5 % |
+| `verdict` | `faster` or `slower` where the proof holds, the interval excludes 0 and `p_adjusted` is below 0.05; `too few repeats` where so few blocks cannot get there in a table of this size; else `no difference shown`. Without a test: `exact`, `not proved`, `not compared` (`n` is 0) |
+| `blocks_needed` | the fewest blocks with which a cell of this table can have a verdict; null where nothing is tested |
+| `null_improvement`, `null_low`, `null_high` | the same statistic on tcp against tcp (every second block against the one before it) with its 95 % interval: how large an "improvement" noise alone makes; null below 2 blocks, the interval below 12 |
 | `null_ms` | the two medians that it compares, ms |
 | `proof` | `tfo_connections`, `tfo_offered`, `tfo_accepted` of the `tfo` loads, `tcp_offered` of the `tcp` loads, `ok`, and `text` for people |
 
-Intervals are percentile bootstrap intervals: whole blocks are drawn again (seeded), so a pair is never split and
-nothing is assumed about the shape of the distribution. One block has no interval: `low` and `high` are null.
+`format` is `firstflight-summary/2`. In format 1 the improvement was that of the medians, its interval a bootstrap's, and the
+verdict looked at the interval alone. No command reads an older `summary.json`: all work from the journal.
+[statistics.md](statistics.md) has the method and what it is worth.
 """  # noqa: E501
 
 

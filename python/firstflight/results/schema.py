@@ -219,6 +219,14 @@ LOADS = Table(
             "the load was simulated, or failed before",
             place=("relay", "late_max_ms"),
         ),
+        Column(
+            "relay_late",
+            _FLAG,
+            "",
+            "Whether the relay was late beyond its bound",
+            "the load failed before",
+            place=("relay", "late"),
+        ),
         Column("status", _TEXT, "", "`ok` or `failed`"),
         Column("error", _TEXT, "", "Why the load failed", "the load is ok"),
     ),
@@ -230,6 +238,29 @@ LOAD_COLUMNS = tuple(column for column in LOADS.columns if not column.place)
 
 TREATMENT = tuple(c for c in LOADS.columns if c.key and c.key not in ("pages", "mode", "seed"))
 """Columns in which two loads of one page may differ by the plan: path, transport, servers and client."""
+
+DRAWN_BY = ("engine", "cookies", "loss", "jitter_ms", "duplicate", "queue", "middlebox")
+"""Columns that say whether anything of a load is drawn by lot."""
+
+
+def is_drawn(load: Mapping[str, Any]) -> bool:
+    """Whether repeats of a load differ by chance: always on a real kernel, else if the path draws lots.
+
+    The alignment of the simulated kernel's timers, which the seed decides, does not count: see
+    docs/statistics.md.
+
+    Args:
+        load: A row of the loads table, or its `DRAWN_BY` columns; one that is null counts as drawn.
+    """
+    steady = {"loss": 0, "jitter_ms": 0, "duplicate": 0}
+    return (
+        load["engine"] != "simulate"
+        or any(load.get(name) != value for name, value in steady.items())
+        or load.get("queue") in ("pie", None)
+        or ":" in (load.get("middlebox") or ":")
+        or load["cookies"].startswith(("warm:", "pool:"))
+    )
+
 
 KEYS_WITHOUT_COLUMN = {
     "path": "a name for other keys",

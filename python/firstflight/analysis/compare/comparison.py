@@ -9,12 +9,20 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scipy import stats  # type: ignore[import-untyped]
 
 from firstflight.analysis.compare.sides import DIMENSIONS, Side, SideCell
+from firstflight.analysis.signed_rank import CONFIDENCE
+from firstflight.analysis.statistics import (
+    FALSE_VERDICTS,
+    NO_DIFFERENCE,
+    NOT_PROVED,
+    TOO_FEW_REPEATS,
+    adjusted_p_values,
+)
 from firstflight.errors import UsageError
 
 _ALWAYS = ("page", "rtt_ms")
@@ -30,11 +38,13 @@ class Pair:
         key: What tells it apart.
         a: On the first side.
         b: On the second.
+        p_adjusted: `p_value` raised for the number of pairs.
     """
 
     key: Mapping[str, Any]
     a: SideCell
     b: SideCell
+    p_adjusted: float | None = None
 
     @property
     def difference(self) -> float:
@@ -43,24 +53,51 @@ class Pair:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Of the difference; None where neither side has one.
+        """Of the difference; None where neither side has one, or a side has too few blocks for one.
 
         The method of variance estimates recovery: each side's distance to its ends, squared and added
         (Zou and Donner, Statistics in Medicine 27, 2008). A side without an interval counts as exact.
         """
         ends = [_ends(cell) for cell in (self.a, self.b)]
-        if all(end is None for end in ends):
+        if all(end is None for end in ends) or self._has_too_few_blocks:
             return None
         (a_low, a_high), (b_low, b_high) = (end or (0.0, 0.0) for end in ends)
         return self.difference - math.hypot(a_low, b_high), self.difference + math.hypot(a_high, b_low)
 
     @property
     def verdict(self) -> str:
-        """Whether the two differ, in words."""
-        if self.interval is None:
+        """Whether the two differ, by the rule of all verdicts: proof, interval and adjusted p value."""
+        if not (self.a.is_proved and self.b.is_proved):
+            return NOT_PROVED
+        if self._has_too_few_blocks:
+            return TOO_FEW_REPEATS
+        if self.interval is None or self.p_adjusted is None:
             return "no interval"
         low, high = self.interval
-        return "differs" if low > 0 or high < 0 else "no difference shown"
+        is_shown = (low > 0 or high < 0) and self.p_adjusted < FALSE_VERDICTS
+        return "differs" if is_shown else NO_DIFFERENCE
+
+    @property
+    def p_value(self) -> float | None:
+        """The level at which the interval would end at 0; None where there is no interval.
+
+        Its distance to 0 is measured in those of the 95 % interval, on the scale of Student's t with as many
+        degrees of freedom as the side with fewer blocks has.
+        """
+        if self.interval is None:
+            return None
+        blocks = [cell.blocks for cell in (self.a, self.b) if cell.blocks and cell.low is not None]
+        student = stats.t(min(blocks) - 1) if blocks else stats.norm
+        low, high = self.interval
+        margin = self.difference - low if self.difference > 0 else high - self.difference
+        if margin == 0:
+            return 0.0 if self.difference else 1.0
+        away = student.ppf(0.5 + CONFIDENCE / 2) * abs(self.difference) / margin
+        return float(2 * student.sf(away))
+
+    @property
+    def _has_too_few_blocks(self) -> bool:
+        return any(cell.blocks is not None and cell.low is None for cell in (self.a, self.b))
 
 
 @dataclass(frozen=True)
@@ -124,6 +161,8 @@ def compare(a: Side, b: Side) -> Comparison:
         raise UsageError(
             f"{a.name} and {b.name} have no page and RTT in common", f"{_pages(a)} here, {_pages(b)} there"
         )
+    raised = adjusted_p_values([pair.p_value for pair in pairs])
+    pairs = [replace(pair, p_adjusted=value) for pair, value in zip(pairs, raised, strict=True)]
     return Comparison(a, b, _setup(a, b), tuple(pairs), len(first) - len(pairs), len(second) - len(pairs))
 
 

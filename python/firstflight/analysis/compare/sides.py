@@ -31,6 +31,8 @@ class SideCell:
         low: Lower end of its interval; None: nobody knows.
         high: Upper end.
         note: What is known to be wrong with it.
+        blocks: Its paired blocks; None: the number is exact, or nothing is known of its spread.
+        is_proved: Whether its proof holds.
     """
 
     key: Mapping[str, Any]
@@ -40,6 +42,8 @@ class SideCell:
     low: float | None = None
     high: float | None = None
     note: str = ""
+    blocks: int | None = None
+    is_proved: bool = True
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ class Side:
 
 
 def open_side(name: str) -> Side:
-    """Opens a results folder, or a published table by its name.
+    """Opens a results folder, or a published table by its name; nothing is written.
 
     Raises:
         UsageError: There is neither.
@@ -105,6 +109,8 @@ def _cell(cell: Mapping[str, Any]) -> SideCell:
         found["low"],
         found["high"],
         "" if cell["proof"]["ok"] else "not proved",
+        blocks=None if cell["exact"] else cell["n"],
+        is_proved=cell["proof"]["ok"],
     )
 
 

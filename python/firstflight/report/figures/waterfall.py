@@ -134,7 +134,7 @@ def _headline(cell: dict[str, Any], variant: str) -> str:
     page = words.short_url(cell["url"] or cell["page"], 60)
     without, with_tfo = (words.seconds(cell[mode]["median"]) for mode in ("tcp_ms", "tfo_ms"))
     where = f"{page} at {words.rtt(cell['rtt_ms'])} ms RTT" + (f" ({variant})" if variant else "")
-    effect = words.effect(cell["improvement"]["point"]) if cell["proof"]["ok"] else words.verdict(cell)
+    effect = words.effect(cell)
     return f"{where}: {without} without, {with_tfo} with TFO ({effect})"
 
 
