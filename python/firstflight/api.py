@@ -229,6 +229,7 @@ def run(
     out: str | os.PathLike[str] | None = None,
     resume: bool = False,
     scheduler: str = "",
+    browser_sandbox: bool = True,
     say: Callable[[str], None] = print,
     **keys: object,
 ) -> Results:
@@ -239,6 +240,7 @@ def run(
         out: The results folder; by default `results/<time>`.
         resume: Whether to complete what the folder holds.
         scheduler: Address of a Dask scheduler; empty: this machine.
+        browser_sandbox: Whether Chromium must have its own sandbox; `False` for pages that you trust.
         say: Told what readers of pages decided, and every warning.
         keys: Keys of a plan (docs/plan.md) that stand over `plan`: `pages=["amazon"]`, `rtt=[20, 100]`.
 
@@ -249,7 +251,7 @@ def run(
     """
     wanted = _plan(plan, keys)
     folder = FilePath(out) if out else default_folder()
-    equipment = Equipment.of(wanted, folder)
+    equipment = Equipment.of(wanted, folder, browser_sandbox=browser_sandbox)
     versions = equipment.versions()
     watch = _Sayer(say)
     with crew_for(wanted, equipment, scheduler, watch.warn) as crew:

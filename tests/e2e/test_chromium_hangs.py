@@ -3,6 +3,7 @@
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small_pages import document, page
@@ -10,8 +11,9 @@ from synth_site import program as installed
 
 from firstflight.clients.chromium.browser import find_browser
 from firstflight.clients.chromium.client import Chromium, Patience
+from firstflight.clients.chromium.job import DriveJob
 from firstflight.engines.emulate import Emulator
-from firstflight.engines.task import Record
+from firstflight.engines.task import PlannedLoad, Record
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.run import Outcome, run_experiment
 from firstflight.experiment.watch import Watch
@@ -22,19 +24,18 @@ PATIENCE = Patience(start_ms=20_000, load_ms=LOAD_MS)
 PLAN = Plan(pages=("slow",), rtt=(20.0,), mode=("tcp",), client="chromium", repeats=1, jobs=1)
 SLOW = page("slow", document(server_ms=2_000.0))
 
-# Becomes the browser; a child of it sends the browser a signal once it is connected to a server of its lab.
+FLAG = "--treacherous"
+# Becomes the browser; with that flag a child of it sends the browser a signal once that is connected.
 TREACHEROUS = """\
     #!{python}
     import os, signal, sys, time
     browser = os.getpid()
-    first = not os.path.exists({mark!r})
-    open({mark!r}, "w").close()
 
     def connected():
         lines = open("/proc/self/net/tcp").read().splitlines()[1:]
         return any(line.split()[2].endswith(":0050") and line.split()[3] == "01" for line in lines)
 
-    if (first or {always}) and os.fork() == 0:
+    if {flag!r} in sys.argv and os.fork() == 0:
         while not connected():
             time.sleep(0.02)
         os.kill(browser, signal.{signal})
@@ -54,18 +55,30 @@ class Witness(Watch):
             self.told.append((record, settled))
 
 
-def treacherous(folder: Path, signal: str, *, always: bool) -> Path:
+class Treacherous(Chromium):
     """A browser that gets `signal` in the middle of its first load, or of every."""
-    browser = str(find_browser(installed("chromium")))
-    values = {"python": sys.executable, "mark": str(folder / "mark"), "browser": browser}
-    program = folder / "browser"
-    program.write_text(textwrap.dedent(TREACHEROUS).format(**values, signal=signal, always=always))
-    program.chmod(0o755)
-    return program
+
+    def __init__(self, folder: Path, signal: str, *, always: bool) -> None:
+        browser = str(find_browser(installed("chromium")))
+        # A client of root is another user.
+        folder.chmod(0o755)
+        program = folder / "browser"
+        values = {"python": sys.executable, "browser": browser, "signal": signal, "flag": FLAG}
+        program.write_text(textwrap.dedent(TREACHEROUS).format(**values))
+        program.chmod(0o755)
+        super().__init__(program, patience=PATIENCE)
+        self._always, self._loads = always, 0
+
+    def _drive(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> DriveJob:
+        drive = super()._drive(job, planned, page)
+        self._loads += 1
+        if self._always or self._loads == 1:
+            drive.flags.append(FLAG)
+        return drive
 
 
-def run(browser: Path, slow: LoadedPage, folder: Path) -> tuple[Outcome, list[tuple[Record, bool]]]:
-    engine = Emulator(clients={"chromium": Chromium(browser, patience=PATIENCE)})
+def run(browser: Chromium, slow: LoadedPage, folder: Path) -> tuple[Outcome, list[tuple[Record, bool]]]:
+    engine = Emulator(clients={"chromium": browser})
     witness = Witness()
     return run_experiment(PLAN, [slow], engine, folder, watch=witness), witness.told
 
@@ -73,7 +86,7 @@ def run(browser: Path, slow: LoadedPage, folder: Path) -> tuple[Outcome, list[tu
 @pytest.mark.usefixtures("emulator")
 @pytest.mark.parametrize("signal", ["SIGSTOP", "SIGSEGV"])
 def test_a_load_whose_browser_stops_or_crashes_is_made_once_more(signal: str, tmp_path: Path) -> None:
-    outcome, told = run(treacherous(tmp_path, signal, always=False), SLOW, tmp_path / "out")
+    outcome, told = run(Treacherous(tmp_path, signal, always=False), SLOW, tmp_path / "out")
     assert [(record["load"]["status"], settled) for record, settled in told] == [
         ("failed", False),
         ("ok", True),
@@ -85,7 +98,7 @@ def test_a_load_whose_browser_stops_or_crashes_is_made_once_more(signal: str, tm
 
 @pytest.mark.usefixtures("emulator")
 def test_a_browser_that_always_stops_fails_the_load_for_good(tmp_path: Path) -> None:
-    outcome, told = run(treacherous(tmp_path, "SIGSTOP", always=True), SLOW, tmp_path / "out")
+    outcome, told = run(Treacherous(tmp_path, "SIGSTOP", always=True), SLOW, tmp_path / "out")
     assert [(record["load"]["status"], settled) for record, settled in told] == [
         ("failed", False),
         ("failed", True),
@@ -100,6 +113,7 @@ def test_a_page_whose_script_never_ends_fails_at_the_loads_limit(tmp_path: Path)
     file = tmp_path / "document.html"
     file.write_bytes(body)
     endless = LoadedPage(page("slow", document(body_bytes=len(body))).page, {0: file})
-    _, told = run(find_browser(installed("chromium")), endless, tmp_path / "out")
+    browser = Chromium(find_browser(installed("chromium")), patience=PATIENCE)
+    _, told = run(browser, endless, tmp_path / "out")
     assert [record["load"]["status"] for record, _ in told] == ["failed", "failed"]
     assert all(f"{LOAD_MS}ms" in str(record["load"]["error"]) for record, _ in told)

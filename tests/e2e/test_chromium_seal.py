@@ -27,6 +27,8 @@ from firstflight.engines.task import PlannedLoad, Record
 from firstflight.pages import LoadedPage, open_pages
 
 STRANGERS = 30
+NET_LOG = "/dev/shm/net.json"
+"""Where the browser may write."""
 ALL_PROTOCOLS = 3
 """ETH_P_ALL (packet(7))."""
 LABORATORY = bytes((198, 18)), bytes((198, 19))
@@ -42,8 +44,13 @@ class Logging(Chromium):
 
     def _drive(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> DriveJob:
         drive = super()._drive(job, planned, page)
-        drive.flags.append(f"--log-net-log={self._log}")
+        drive.flags.append(f"--log-net-log={NET_LOG}")
         return drive
+
+    def equip(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
+        equipped = super().equip(job, planned, page)
+        equipped["client"]["keeps"][NET_LOG] = str(self._log)
+        return equipped
 
 
 class Outside:

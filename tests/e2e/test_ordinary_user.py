@@ -31,6 +31,9 @@ STAGE = f"""
     cp /etc/passwd /mnt/passwd
     echo 'visitor:x:{USER_ID}:{USER_ID}::/mnt/home:/bin/sh' >> /mnt/passwd
     mount --bind /mnt/passwd /etc/passwd
+    mount -t tmpfs -o mode=755 none /run
+    mkdir -p /run/user/{USER_ID}
+    chown {USER_ID}:{USER_ID} /run/user/{USER_ID}
     mount -t tmpfs -o mode=755 none /dev/net
     mknod -m 666 /dev/net/tun c 10 200
     cd /mnt/project
@@ -48,6 +51,7 @@ ARGUMENTS = (
     "--basetemp",
     "/mnt/home/t",
     "tests/e2e",
+    "tests/containment",
 )
 
 

@@ -140,3 +140,11 @@ def test_the_script_of_a_worker_that_has_ended_is_not_waited_for() -> None:
     fetches.note("Target.detachedFromTarget", {"sessionId": "S", "targetId": "W"})
     assert not fetches.under_way
     assert fetches.ended == {"http://a.test/worker.js"}
+
+
+def test_an_answer_with_unknown_keys_is_read_and_one_of_another_type_is_refused() -> None:
+    answer = {**Drive(plt_ms=1.0).to_json(), "surprise": 1}
+    assert Drive.from_json(answer) == Drive(plt_ms=1.0)
+    for hostile in ({**answer, "fetches": [1]}, {**answer, "plt_ms": "fast"}, {"marks": []}):
+        with pytest.raises(ValueError, match="validation error"):
+            Drive.from_json(hostile)

@@ -20,8 +20,10 @@ pub mod sandbox;
 pub mod scheduling;
 pub mod stress;
 pub mod tether;
+pub mod walls;
 pub mod witness;
 
 mod error;
+mod said;
 
 pub use error::LabError;

@@ -11,6 +11,7 @@ use firstflight_lab::job::{Client, Job, Record};
 use firstflight_lab::sandbox::{self, Side};
 use firstflight_lab::stress::{StressJob, StressRecord};
 use firstflight_lab::tether::{self, Tether};
+use firstflight_lab::walls;
 use firstflight_lab::{LabError, doctor};
 use serde::Serialize;
 
@@ -20,7 +21,11 @@ const EXIT_REFUSED: u8 = 2;
 fn main() -> ExitCode {
     let command = std::env::args().nth(1).unwrap_or_default();
     let answer = match command.as_str() {
-        "load" => in_lab(|realtime| answer(&load(realtime)?)),
+        "load" => in_lab_for_clients(|realtime| answer(&load(realtime)?)),
+        "try-browser-sandbox" => in_lab_for_clients(|_| {
+            tethered_job()?;
+            answer(&serde_json::json!({ "sandbox": walls::try_browser_sandbox()? }))
+        }),
         "exec" => return exec(),
         "calibrate" => in_lab(|realtime| answer(&Calibration::from_json(&tethered_job()?)?.run(realtime)?)),
         "check" => in_lab(|realtime| answer(&CheckJob::from_json(&tethered_job()?)?.run(realtime)?)),
@@ -56,7 +61,21 @@ fn main() -> ExitCode {
 
 /// Runs `job` inside a lab; outside, waits for it and leaves with its exit code.
 fn in_lab(job: impl FnOnce(bool) -> Result<String, LabError>) -> Result<Option<String>, LabError> {
-    match sandbox::enter()? {
+    beyond(&sandbox::enter(false)?, job)
+}
+
+/// The same, in a lab whose clients are not root.
+fn in_lab_for_clients(
+    job: impl FnOnce(bool) -> Result<String, LabError>,
+) -> Result<Option<String>, LabError> {
+    beyond(&sandbox::enter(true)?, job)
+}
+
+fn beyond(
+    side: &Side,
+    job: impl FnOnce(bool) -> Result<String, LabError>,
+) -> Result<Option<String>, LabError> {
+    match *side {
         Side::Inside { realtime } => job(realtime).map(Some),
         Side::Outside(code) => std::process::exit(code),
     }
@@ -66,7 +85,7 @@ fn load(realtime: bool) -> Result<Record, LabError> {
     let job = Job::from_json(&tethered_job()?)?;
     let foreign = matches!(job.client, Client::Command(_));
     if foreign {
-        sandbox::mount_proc();
+        sandbox::mount_proc()?;
     }
     // Files for clients must not land in the host's shared memory.
     if foreign || job.ca_file.is_some() {
@@ -83,8 +102,17 @@ fn exec() -> ExitCode {
         eprintln!("usage: firstflight-lab exec JOB-DESCRIPTOR ANSWER-DESCRIPTOR");
         return ExitCode::from(EXIT_REFUSED);
     };
+    // Taken before anything is started, so that the program gets none of them.
+    let (tether, answer) = match (Tether::take(job), tether::take(answer)) {
+        (Ok(tether), Ok(answer)) => (tether, answer),
+        (Err(error), _) | (_, Err(error)) => {
+            eprintln!("{error}");
+            return ExitCode::from(EXIT_REFUSED);
+        }
+    };
     let terminal = Terminal::share();
-    let ran = match sandbox::enter() {
+    let sockets = walls::host_sockets();
+    let ran = match sandbox::enter(false) {
         Ok(Side::Outside(code)) => {
             drop(terminal);
             return ExitCode::from(code as u8);
@@ -92,10 +120,11 @@ fn exec() -> ExitCode {
         Ok(Side::Inside { realtime }) => {
             // The terminal is given back from outside.
             std::mem::forget(terminal);
-            sandbox::mount_proc();
-            Tether::take(job).and_then(Tether::read_job).and_then(|text| {
+            // Where /proc is masked the user's program sees the host's processes by numbers that are not theirs.
+            let _ = sandbox::mount_proc();
+            tether.read_job().and_then(|text| {
                 sandbox::mount_scratch()?;
-                ExecJob::from_json(&text)?.run(realtime)
+                ExecJob::from_json(&text)?.run(realtime, sockets)
             })
         }
         Err(error) => Err(error),
@@ -105,7 +134,7 @@ fn exec() -> ExitCode {
         Err(error) => (serde_json::json!({ "error": error }).to_string(), EXIT_REFUSED),
     };
     // Whoever reads it finds nothing there if it cannot be written, and says so.
-    let _ = tether::take(answer).map(|answer| File::from(answer).write_all(text.as_bytes()));
+    let _ = File::from(answer).write_all(text.as_bytes());
     ExitCode::from(code)
 }
 

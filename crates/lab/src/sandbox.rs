@@ -5,6 +5,7 @@
 //! dies with the outer process (parent death signal) and when standard input closes (see [`crate::tether`]).
 
 use std::fs;
+use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
 use nix::libc;
@@ -13,13 +14,18 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::{ForkResult, fork, getegid, geteuid};
+use nix::unistd::{ForkResult, Pid, fork, getegid, geteuid, getpid, pipe, read, write};
 
 use crate::LabError;
 use crate::scheduling;
 
 /// Where shared memory lives (`shm_overview(7)`).
 const SCRATCH: &str = "/dev/shm";
+/// How much of it there is: a browser's profile, its shared memory, and a HAR fit in several times.
+const SCRATCH_OPTIONS: &str = "mode=1777,size=1g,nr_inodes=200k";
+
+/// A user and a group that own nothing.
+pub const NOBODY: u32 = 65_534;
 
 /// Which side of the wall this process is on.
 pub enum Side {
@@ -34,12 +40,16 @@ pub enum Side {
 
 /// Builds the namespaces and splits into the two sides.
 ///
+/// Who the lab is outside, it is inside. Root has a second user there, [`NOBODY`], for clients. Where root is the only
+/// user that can be had, as in some containers, a lab `for_clients` calls it by that name.
+///
 /// # Errors
 /// [`LabError`] when the kernel or the container's policy refuses a namespace.
-pub fn enter() -> Result<Side, LabError> {
+pub fn enter(for_clients: bool) -> Result<Side, LabError> {
     let (uid, gid) = (geteuid(), getegid());
     // Real-time priority needs a capability of the host's user namespace: take it before leaving that.
     let realtime = scheduling::become_realtime();
+    let clerk = if uid.is_root() { Some(Clerk::hire()?) } else { None };
     let flags = CloneFlags::CLONE_NEWUSER
         | CloneFlags::CLONE_NEWNET
         | CloneFlags::CLONE_NEWNS
@@ -50,9 +60,13 @@ pub fn enter() -> Result<Side, LabError> {
             "run `firstflight doctor`: it says what forbids user namespaces here and how to allow them",
         )
     })?;
-    write_id_map("setgroups", "deny")?;
-    write_id_map("uid_map", &format!("{uid} {uid} 1"))?;
-    write_id_map("gid_map", &format!("{gid} {gid} 1"))?;
+    if !clerk.is_some_and(Clerk::map_two_users) {
+        let renamed = uid.is_root() && for_clients;
+        let inside = |id| if renamed { NOBODY } else { id };
+        write_id_map("setgroups", "deny")?;
+        write_id_map("uid_map", &format!("{} {uid} 1", inside(uid.as_raw())))?;
+        write_id_map("gid_map", &format!("{} {gid} 1", inside(gid.as_raw())))?;
+    }
 
     // SAFETY: the process has one thread here (`enter` is called first thing in `main`), so the child may
     // use the allocator and everything else as its parent could.
@@ -79,11 +93,18 @@ pub fn enter() -> Result<Side, LabError> {
 
 /// Shows the lab's own processes in `/proc`, so that programs inside find themselves there.
 ///
-/// Where the container hides parts of `/proc` the kernel refuses (`fs/namespace.c`, `mnt_already_visible`), and
-/// programs see the host's processes by numbers that are not theirs. Most never look.
-pub fn mount_proc() {
+/// Where the container hides parts of `/proc` the kernel refuses (`fs/namespace.c`, `mnt_already_visible`).
+///
+/// # Errors
+/// [`LabError`] when the kernel refuses.
+pub fn mount_proc() -> Result<(), LabError> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    let _ = mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>);
+    mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>).map_err(|errno| {
+        LabError::new(
+            format!("a client would see the host's processes: mounting /proc: {errno}"),
+            "give the container an unmasked /proc (docker run --security-opt systempaths=unconfined)",
+        )
+    })
 }
 
 /// Gives the lab shared memory of its own, in which clients keep what is to go when the lab goes, however that is.
@@ -92,9 +113,69 @@ pub fn mount_proc() {
 /// [`LabError`] when the kernel refuses, on a system that has shared memory.
 pub fn mount_scratch() -> Result<(), LabError> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-    match mount(Some("tmpfs"), SCRATCH, Some("tmpfs"), flags, Some("mode=1777")) {
+    match mount(
+        Some("tmpfs"),
+        SCRATCH,
+        Some("tmpfs"),
+        flags,
+        Some(SCRATCH_OPTIONS),
+    ) {
         Ok(()) | Err(Errno::ENOENT) => Ok(()),
         Err(errno) => Err(LabError::system("mounting the lab's shared memory", errno)),
+    }
+}
+
+/// Whether the calling process is in a user namespace that has [`NOBODY`].
+pub fn maps_nobody() -> bool {
+    let holds = |line: &str| {
+        let mut numbers = line.split_whitespace().map(str::parse::<u64>);
+        let (Some(Ok(first)), Some(_), Some(Ok(count))) = (numbers.next(), numbers.next(), numbers.next())
+        else {
+            return false;
+        };
+        (first..first + count).contains(&u64::from(NOBODY))
+    };
+    ["uid_map", "gid_map"]
+        .iter()
+        .all(|file| fs::read_to_string(format!("/proc/self/{file}")).is_ok_and(|map| map.lines().any(holds)))
+}
+
+/// A child in the caller's user namespace: to map a second user takes rights there (`user_namespaces(7)`).
+struct Clerk {
+    child: Pid,
+    start: OwnedFd,
+}
+
+impl Clerk {
+    /// Starts it; it waits.
+    fn hire() -> Result<Self, LabError> {
+        let failed = |errno| LabError::system("starting a helper", errno);
+        let lab = getpid();
+        let (reader, start) = pipe().map_err(failed)?;
+        // SAFETY: the process has one thread here, see `enter`.
+        match unsafe { fork() }.map_err(failed)? {
+            ForkResult::Parent { child } => Ok(Self { child, start }),
+            ForkResult::Child => {
+                drop(start);
+                let asked = read(&reader, &mut [0]) == Ok(1);
+                let map = |file: &str, id: u32| {
+                    let lines = format!("{id} {id} 1\n{NOBODY} {NOBODY} 1");
+                    fs::write(format!("/proc/{lab}/{file}"), lines).is_ok()
+                };
+                let written =
+                    asked && map("gid_map", getegid().as_raw()) && map("uid_map", geteuid().as_raw());
+                // SAFETY: it ends this process, which has nothing to tidy up.
+                unsafe { libc::_exit(i32::from(!written)) }
+            }
+        }
+    }
+
+    /// Has it map root and [`NOBODY`] in the namespace that this process is in now; `false` where that is refused.
+    fn map_two_users(self) -> bool {
+        // A helper that has died maps nothing, and its exit code says so.
+        let _ = write(&self.start, b".");
+        drop(self.start);
+        matches!(waitpid(self.child, None), Ok(WaitStatus::Exited(_, 0)))
     }
 }
 

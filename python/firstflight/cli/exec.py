@@ -52,8 +52,10 @@ def command(
 ) -> int:
     """Run a program inside the laboratory.
 
-    Its packets cross the path, its TCP connections use TFO as --mode says, and it reaches nothing but the
-    pages' servers and the laboratory's own services. Ends as the program ends, with a summary on stderr.
+    Its packets cross the path, and its TCP connections use TFO as --mode says. Over the network it reaches
+    the pages' servers and the laboratory's own services, nothing else. Sockets of the host (D-Bus, Docker,
+    X11, agents) are hidden from it; your files, environment and terminal are not. Ends as the program ends,
+    with a summary on stderr.
     """
     talk = Talk(quiet=quiet)
     surroundings = _surroundings(path_flags, pages or [], capture, talk)

@@ -46,6 +46,13 @@ def command(
             "--scheduler", metavar="ADDRESS", help="Make the loads on a Dask cluster [this machine]."
         ),
     ] = "",
+    no_browser_sandbox: Annotated[
+        bool,
+        typer.Option(
+            "--no-browser-sandbox",
+            help="Let Chromium run without its own sandbox. For pages that you trust; no plan can say so.",
+        ),
+    ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Also say what each page load time was spent on.")
     ] = False,
@@ -58,7 +65,8 @@ def command(
     talk = Talk(quiet=quiet)
     folder = out or default_folder()
     wanted = _plan(plan_flags, plan, out, resume=resume)
-    outcome = _measure(wanted, folder, scheduler, talk, resume=resume)
+    equipment = Equipment.of(wanted, folder, browser_sandbox=not no_browser_sandbox)
+    outcome = _measure(wanted, equipment, folder, scheduler, talk, resume=resume)
     if outcome.made:
         present(folder, talk, as_json=as_json, explain=explain)
     return _end(outcome, folder, talk)
@@ -76,8 +84,9 @@ def _plan(flags: Mapping[str, Any], file: Path | None, out: Path | None, *, resu
     return resolve(flags, PlanFile(values=stored.to_keys()))
 
 
-def _measure(plan: Plan, folder: Path, scheduler: str, talk: Talk, *, resume: bool) -> Outcome:
-    equipment = Equipment.of(plan, folder)
+def _measure(
+    plan: Plan, equipment: Equipment, folder: Path, scheduler: str, talk: Talk, *, resume: bool
+) -> Outcome:
     versions = equipment.versions()
     try:
         with crew_for(plan, equipment, scheduler, talk.warn) as crew:

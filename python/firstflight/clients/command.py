@@ -1,5 +1,7 @@
 """What the laboratory is told of a client that is a program of its own."""
 
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,12 +12,14 @@ class Command:
 
     Attributes:
         argv: The program and its arguments.
-        env: What its environment has beyond the caller's.
+        env: What its environment has beyond the few variables that the laboratory hands on.
         input: What it reads from standard input.
         accepts: Exit codes that mean success.
         result: File it leaves a result of its own in, a JSON object, if it does: the laboratory reads
             `started_ns` (navigation start, monotonic clock), `plt_ms`, `first_byte_ms` and `error`, and hands
             on the rest.
+        reads: Files and folders that it needs beyond the system's own and itself.
+        keeps: Files that it leaves in the laboratory's shared memory, and where each is to be kept.
     """
 
     argv: tuple[str, ...]
@@ -23,6 +27,8 @@ class Command:
     input: str = ""
     accepts: tuple[int, ...] = (0,)
     result: str | None = None
+    reads: Sequence[str] = ()
+    keeps: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self, preload: str) -> dict[str, Any]:
         """The form in which the laboratory takes it.
@@ -37,4 +43,11 @@ class Command:
             "input": self.input,
             "accepts": list(self.accepts),
             "result": self.result,
+            "reads": [self.argv[0], preload, *_library_folders(), *self.reads],
+            "keeps": dict(self.keeps),
         }
+
+
+def _library_folders() -> list[str]:
+    """Where the caller's programs find their libraries, apart from the system's places (ld.so(8))."""
+    return [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder]

@@ -32,8 +32,8 @@ class Lab:
     """Runs laboratory jobs, several at once when called from several threads.
 
     A laboratory watches its standard input: when this process dies, however it dies, the pipe closes and
-    the laboratory goes too. It has a process group of its own: a Ctrl-C in the terminal reaches this
-    process only.
+    the laboratory goes too. It has a session of its own, and so no terminal: a Ctrl-C reaches this process
+    only.
 
     Args:
         binary: The laboratory program; by default the one inside the package.
@@ -87,7 +87,7 @@ class Lab:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=stderr,
-                    process_group=0,
+                    start_new_session=True,
                 )
             except OSError as error:
                 raise LabError(

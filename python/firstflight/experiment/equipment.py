@@ -13,8 +13,10 @@ from firstflight.clients.chromium.client import Artifacts, Chromium
 from firstflight.clients.foreign import ForeignClient
 from firstflight.clients.program import COMMANDS, Program, find_program
 from firstflight.engines.emulate import LATE_BOUND_MS, Emulator
+from firstflight.engines.lab import Lab
 from firstflight.engines.preload import preload_library
 from firstflight.engines.task import Engine
+from firstflight.errors import UsageError
 from firstflight.experiment.cluster import Cluster
 from firstflight.experiment.crew import Crew
 from firstflight.experiment.plan import Plan
@@ -25,6 +27,8 @@ from firstflight.experiment.threads import Threads
 
 _CORES_PER_LOAD = {"chromium": 2}
 """Clients that work rather than wait."""
+
+_CHECK_S = 30.0
 
 _FEW = 200
 """Simulated loads that are made before other processes would have started."""
@@ -41,6 +45,7 @@ class Equipment:
         har: Folder for a HAR of each load; `None`: none is kept.
         screenshots: Folder for a picture of each load; `None`: none is kept.
         keep: As in the plan.
+        browser_sandbox: Whether a browser must have its own sandbox. No plan can switch it off.
     """
 
     engine: str
@@ -49,9 +54,10 @@ class Equipment:
     har: Path | None = None
     screenshots: Path | None = None
     keep: str = "all"
+    browser_sandbox: bool = True
 
     @classmethod
-    def of(cls, plan: Plan, folder: Path) -> "Equipment":
+    def of(cls, plan: Plan, folder: Path, *, browser_sandbox: bool = True) -> "Equipment":
         """The equipment of a plan whose results go to `folder`."""
         folder = folder.absolute()
         har, screenshots = folder / "har", folder / "screenshots"
@@ -62,6 +68,7 @@ class Equipment:
             har if plan.har else None,
             screenshots if plan.screenshots else None,
             plan.keep,
+            browser_sandbox,
         )
 
     def __call__(self) -> Engine:
@@ -83,10 +90,33 @@ class Equipment:
         if self.engine == "simulate":
             return {}
         found = client_versions()
-        browser = (
-            {"chromium": browser_version(find_browser(self.browser))} if self.client == "chromium" else {}
-        )
-        return {**found, **browser}
+        if self.client != "chromium":
+            return found
+        without = "" if self.browser_sandbox else " without its sandbox"
+        return {**found, "chromium": browser_version(find_browser(self.browser)) + without}
+
+    def check(self, warn: Callable[[str, str], object]) -> None:
+        """Whether this machine gives the client what it needs.
+
+        Args:
+            warn: Told of what the caller has given up, and what that means.
+
+        Raises:
+            UsageError: A browser cannot have its sandbox, and the caller has not given it up.
+        """
+        if self.engine != "emulate" or self.client != "chromium":
+            return
+        if not self.browser_sandbox:
+            warn(
+                "Chromium runs without its sandbox",
+                "use pages that you trust, or leave out --no-browser-sandbox",
+            )
+        elif not Lab().ask("try-browser-sandbox", timeout_s=_CHECK_S)["sandbox"]:
+            raise UsageError(
+                "client: Chromium cannot have its sandbox here: it is refused namespaces of its own",
+                "allow nested user namespaces, see docs/chromium.md; or, for pages that you trust, "
+                "give the sandbox up: --no-browser-sandbox",
+            )
 
     def _clients(self) -> dict[str, ForeignClient]:
         """The plan's client if it is a program of its own."""
@@ -95,7 +125,8 @@ class Equipment:
         if self.client != "chromium":
             return {}
         artifacts = Artifacts(har=self.har, screenshots=self.screenshots)
-        return {"chromium": Chromium(find_browser(self.browser), artifacts)}
+        browser = find_browser(self.browser)
+        return {"chromium": Chromium(browser, artifacts, sandbox=self.browser_sandbox)}
 
 
 @contextmanager
@@ -108,10 +139,10 @@ def crew_for(
         plan: What is measured.
         equipment: What it needs.
         scheduler: Address of a Dask scheduler; empty: this machine.
-        warn: Told what is dangerous about a cluster, and what to do about it.
+        warn: Told what is dangerous about a cluster or a client, and what to do about it.
 
     Raises:
-        UsageError: The cluster cannot be used.
+        UsageError: The cluster or the client cannot be used.
     """
     if scheduler:
         cluster = Cluster(scheduler, equipment, labs=plan.engine == "emulate", warn=warn)
@@ -120,6 +151,7 @@ def crew_for(
         finally:
             cluster.close()
     elif plan.engine == "emulate":
+        equipment.check(warn)
         yield threads(plan, equipment())
     else:
         jobs = cores() if plan.jobs == "auto" else plan.jobs

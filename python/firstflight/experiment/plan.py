@@ -82,6 +82,10 @@ CookieState = Literal["warm", "cold", "stale", "backup", "moved", "nat", "cookie
 """Or `warm:SHARE`, or `pool:SERVERS`."""
 
 
+FLAGS_ONLY = ("browser",)
+"""What a file may not say: a plan of others would choose a program that runs outside the laboratory."""
+
+
 class Plan(BaseModel):
     """What is measured. Every field is a TOML key and a flag of `firstflight run`: docs/reference/plan.md.
 
@@ -215,7 +219,7 @@ class Plan(BaseModel):
     )
     browser: Annotated[str, BeforeValidator(parse_text)] = Field(
         default="",
-        description="Program of the browser, with the client chromium; empty: the system's.",
+        description="Program of the browser, with the client chromium; empty: the system's. A flag only.",
         json_schema_extra={"metavar": "PATH"},
     )
     har: Annotated[bool, BeforeValidator(parse_switch)] = Field(
@@ -527,9 +531,10 @@ class Plan(BaseModel):
     def measures_the_same_as(self, other: "Plan") -> bool:
         """Whether both lead to the same loads, or to the same and more of them.
 
-        How many are made at a time (`jobs`) does not matter; nor, with `until`, when cells have enough.
+        How many are made at a time (`jobs`) does not matter, nor where the browser lies; nor, with `until`,
+        when cells have enough.
         """
-        free: dict[str, Any] = {"jobs": "auto"}
+        free: dict[str, Any] = {"jobs": "auto", "browser": ""}
         if "off" not in (self.until, other.until):
             free |= {"until": 1.0, "most_repeats": 1}
         return self.model_copy(update=free) == other.model_copy(update=free)
@@ -543,6 +548,8 @@ class Plan(BaseModel):
         """The plan as a TOML document, each key under its description; `keep_trace` writes what it names."""
         document = tomlkit.document()
         for key, value in self._plain().items():
+            if key in FLAGS_ONLY:
+                continue
             document.add(tomlkit.comment(type(self).model_fields[key].description or ""))
             document.add(key, value)
         return tomlkit.dumps(document)

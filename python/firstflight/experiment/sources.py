@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from firstflight.errors import UsageError
-from firstflight.experiment.plan import PATH_KEYS, TRACES, Plan
+from firstflight.experiment.plan import FLAGS_ONLY, PATH_KEYS, TRACES, Plan
 from firstflight.experiment.units import BadValueError
 
 _MOST_CHARACTERS = 1_000_000
@@ -86,6 +86,12 @@ def resolve(flags: Mapping[str, Any], plan_file: PlanFile | None = None) -> Plan
     layers = [*_layers(plan_file or PlanFile()), *_layers(PlanFile(values=dict(flags)))]
     values: dict[str, Any] = {}
     for layer in layers:
+        for key in FLAGS_ONLY:
+            if layer.file and layer.values.get(key):
+                raise UsageError(
+                    f"{layer.place(key)}: a plan cannot name a program to run",
+                    f"leave the key out, and name the program on the command line: --{key} PATH",
+                )
         values = {**_left(values, layer), **layer.values}
     try:
         return Plan.model_validate(values)

@@ -92,7 +92,7 @@ impl CheckJob {
             )
         })?;
         if self.server.is_some() {
-            sandbox::mount_proc();
+            let _ = sandbox::mount_proc();
         }
         self.run_row(row, realtime)
     }
@@ -159,7 +159,7 @@ impl CheckJob {
 /// # Errors
 /// [`LabError`] when it cannot be started, does not listen, or does not answer.
 pub fn try_server(named: &NamedServer) -> Result<(), LabError> {
-    sandbox::mount_proc();
+    let _ = sandbox::mount_proc();
     let mut stage = ServerStage::build(&server::OPEN, Some(named))?;
     let (syn, syn_ack) = stage.open(&[], &[])?;
     stage.ack(&syn, &syn_ack, server::REQUEST)?;

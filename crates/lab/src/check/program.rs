@@ -1,9 +1,8 @@
 //! A server program of the user's, in this network namespace.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,7 +10,7 @@ use nix::sys::signal::kill;
 use nix::unistd::{Pid, geteuid};
 use serde::Deserialize;
 
-use crate::error::last_words;
+use crate::said::Said;
 use crate::{LabError, scheduling};
 
 /// How long a server may take until it listens.
@@ -20,8 +19,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// What root's servers stumble over: a user namespace with a single user.
 pub(super) const NO_OTHER_USER: &str = "try the command by itself; in here root cannot become another user, so \
                                         that nginx wants `user root;`; --port names where it listens";
-/// What is quoted of a program's last words, bytes.
-const LAST_WORDS: usize = 500;
 /// `TCP_LISTEN` as `/proc/net/tcp` has it.
 const LISTENING: &str = "0A";
 
@@ -38,7 +35,7 @@ pub struct NamedServer {
 /// A server that runs. Processes end with the lab.
 #[derive(Debug)]
 pub(super) struct Running {
-    words: Arc<Mutex<Vec<u8>>>,
+    words: Said,
 }
 
 impl NamedServer {
@@ -65,10 +62,10 @@ impl NamedServer {
             .spawn()
             .map_err(|error| cannot_run(program, &error))?;
         let running = Running {
-            words: Arc::default(),
+            words: Said::default(),
         };
-        running.listen_to(child.stdout.take());
-        running.listen_to(child.stderr.take());
+        child.stdout.take().map(|stream| running.words.listen(stream));
+        child.stderr.take().map(|stream| running.words.listen(stream));
         self.wait(program, &mut child, &running)?;
         Ok(running)
     }
@@ -110,28 +107,14 @@ impl NamedServer {
 }
 
 impl Running {
-    /// The last of what it said, to be put behind a message.
+    /// What it said, to be put behind a message.
     pub(super) fn said(&self) -> String {
-        let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
-        let line = last_words(&words, LAST_WORDS);
+        let line = self.words.line();
         if line.is_empty() {
             line
         } else {
             format!("; it said: {line}")
         }
-    }
-
-    /// Keeps what comes, so that no pipe fills up.
-    fn listen_to(&self, stream: Option<impl Read + Send + 'static>) {
-        let words = Arc::clone(&self.words);
-        let Some(mut stream) = stream else { return };
-        thread::spawn(move || {
-            let mut chunk = [0; 4_096];
-            while let Ok(length @ 1..) = stream.read(&mut chunk) {
-                let mut words = words.lock().unwrap_or_else(PoisonError::into_inner);
-                words.extend_from_slice(&chunk[..length]);
-            }
-        });
     }
 }
 

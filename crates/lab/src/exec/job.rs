@@ -16,6 +16,7 @@ use crate::lab::{Lab, LabConfig};
 use crate::net::Transport;
 use crate::origin::{Bodies, Headers, Matching, Served};
 use crate::relay::{Keep, Timing};
+use crate::walls::Walls;
 use crate::witness::Expectation;
 use crate::{LabError, clock};
 
@@ -112,11 +113,12 @@ impl ExecJob {
         Ok(job)
     }
 
-    /// Builds the lab, primes it, runs the program, and hears the witnesses.
+    /// Builds the lab, primes it, runs the program, and hears the witnesses. `sockets` are the host's, see
+    /// [`crate::walls::host_sockets`].
     ///
     /// # Errors
     /// [`LabError`] when the lab cannot be built; a program that fails is a record that says so.
-    pub fn run(&self, realtime: bool) -> Result<ExecRecord, LabError> {
+    pub fn run(&self, realtime: bool, sockets: Vec<PathBuf>) -> Result<ExecRecord, LabError> {
         let pages: Vec<_> = self.pages.iter().map(ServedPage::served).collect();
         let lab = Lab::build(&LabConfig {
             pages: &pages,
@@ -137,7 +139,7 @@ impl ExecJob {
         let before = lab.counters()?;
         lab.shape();
         let started = clock::now();
-        let (ending, error) = self.start_and_wait();
+        let (ending, error) = self.start_and_wait(&Walls::Program(sockets))?;
         lab.settle(SETTLING);
         let counters = lab.counters()?.since(before);
         let directory = Directory::new(pages.iter().map(|served| served.page), &lab.addresses);
@@ -162,13 +164,13 @@ impl ExecJob {
     }
 
     /// Runs the program on the caller's own streams.
-    fn start_and_wait(&self) -> (Ending, Option<String>) {
+    fn start_and_wait(&self, walls: &Walls) -> Result<(Ending, Option<String>), LabError> {
         let streams = Streams {
             input: Stdio::inherit(),
             output: Stdio::inherit(),
             errors: Stdio::inherit(),
         };
-        match self.program.run(streams, None) {
+        Ok(match self.program.run(walls, streams, None)? {
             Ok(ending) => (ending, None),
             Err(error) => {
                 let code = if error.kind() == ErrorKind::NotFound {
@@ -184,7 +186,7 @@ impl ExecJob {
                 };
                 (ending, Some(format!("cannot run {program}: {error}")))
             }
-        }
+        })
     }
 
     /// A program may connect and say nothing, or speak to no page: nothing is promised of every SYN.

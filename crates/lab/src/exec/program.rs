@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::Ipv4Addr;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -16,7 +16,8 @@ use serde::Deserialize;
 
 use crate::net::SERVICES;
 use crate::origin::{ECHO_PORT, SINK_PORT, SOURCE_PORT};
-use crate::scheduling;
+use crate::walls::Walls;
+use crate::{LabError, scheduling};
 
 /// A program with its arguments.
 #[derive(Debug, Clone, Deserialize)]
@@ -55,27 +56,35 @@ impl Program {
     /// Runs it to its end, and reaps whatever dies meanwhile. Whatever it left running is killed.
     ///
     /// # Errors
-    /// The kernel's, when the program cannot be started.
-    pub fn run(&self, streams: Streams, limit: Option<Duration>) -> io::Result<Ending> {
+    /// [`LabError`] when its walls cannot be had; within it, the kernel's error when it cannot be started.
+    pub fn run(
+        &self,
+        walls: &Walls,
+        streams: Streams,
+        limit: Option<Duration>,
+    ) -> Result<io::Result<Ending>, LabError> {
         let started = Instant::now();
         let [program, arguments @ ..] = self.argv.as_slice() else {
-            return Err(io::ErrorKind::NotFound.into());
+            return Ok(Err(io::ErrorKind::NotFound.into()));
         };
         let mut command = Command::new(program);
-        // No proxy can be reached from in here.
-        for variable in PROXIES {
-            command.env_remove(variable);
-        }
+        walls.environment(&mut command);
         // A program is an ordinary task, whatever priority built the lab around it.
         scheduling::become_ordinary();
-        let child = command
+        command
             .args(arguments)
             .envs(services())
             .envs(&self.env)
             .stdin(streams.input)
             .stdout(streams.output)
-            .stderr(streams.errors)
-            .spawn()?;
+            .stderr(streams.errors);
+        let spawned = walls.spawn(&mut command)?;
+        // It holds what the streams' other ends wait for.
+        drop(command);
+        Ok(spawned.and_then(|child| Self::watch(&child, started, limit)))
+    }
+
+    fn watch(child: &Child, started: Instant, limit: Option<Duration>) -> io::Result<Ending> {
         let timed_out = Arc::new(AtomicBool::new(false));
         let watch = limit.map(|limit| end_after(limit, Arc::clone(&timed_out)));
         let code = reap_until(child.id().cast_signed())?;
@@ -88,17 +97,6 @@ impl Program {
         })
     }
 }
-
-/// Variables by which programs are told of a proxy (`curl(1)`); most read either spelling.
-const PROXIES: [&str; 7] = [
-    "http_proxy",
-    "https_proxy",
-    "all_proxy",
-    "ftp_proxy",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "ALL_PROXY",
-];
 
 /// The lab's own services, as `host:port`.
 fn services() -> [(&'static str, String); 3] {

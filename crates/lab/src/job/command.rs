@@ -4,13 +4,16 @@
 //! at the client's end; its page load time runs from the first SYN to the last byte of data, unless the program
 //! measures itself and leaves a result.
 
-use std::fs::{self, File};
-use std::io::{Read, Seek, Write};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 use firstflight_page::Via;
+use nix::libc;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +23,8 @@ use crate::exec::{Directory, Ending, Line, Program, Streams, Traffic};
 use crate::ledger::Progress;
 use crate::origin::{Exchange, Matching};
 use crate::relay::RelayReport;
+use crate::said::Said;
+use crate::walls::Walls;
 use crate::witness::Counters;
 
 /// A program that loads the page.
@@ -30,7 +35,7 @@ pub struct Command {
     argv: Vec<String>,
     /// What its environment has beyond the lab's own.
     #[serde(default)]
-    env: std::collections::BTreeMap<String, String>,
+    env: BTreeMap<String, String>,
     /// What it reads from standard input.
     #[serde(default)]
     input: String,
@@ -40,6 +45,12 @@ pub struct Command {
     /// Where it leaves its own result, a JSON object.
     #[serde(default)]
     result: Option<PathBuf>,
+    /// Files and folders of the host that it reads beyond the system's own.
+    #[serde(default)]
+    reads: Vec<PathBuf>,
+    /// Files that it leaves in the lab's shared memory, and where each is to be kept.
+    #[serde(default)]
+    keeps: BTreeMap<PathBuf, PathBuf>,
 }
 
 fn zero() -> Vec<i32> {
@@ -51,7 +62,7 @@ fn zero() -> Vec<i32> {
 pub struct Report {
     /// Its exit code; 128 + n when signal n killed it.
     pub exit_code: i32,
-    /// The end of what it said, standard output and error together.
+    /// What it said, standard output and error together: the beginning and the end.
     pub said: String,
     /// How long it ran.
     pub elapsed_ms: f64,
@@ -92,8 +103,8 @@ pub(super) struct Seen<'a> {
     pub(super) setup: Duration,
 }
 
-/// How much of what a program says is kept, bytes.
-const SAID_BYTES: u64 = 2_000;
+/// The longest result that is read, bytes: a page of a thousand requests needs one.
+const LONGEST_RESULT: u64 = 256 << 20;
 
 impl Command {
     /// Runs the program to its end, or to the end of its time.
@@ -108,20 +119,28 @@ impl Command {
         let mut input = in_memory().map_err(failed)?;
         input.write_all(self.input.as_bytes()).map_err(failed)?;
         input.rewind().map_err(failed)?;
-        let mut said = in_memory().map_err(failed)?;
+        let (words, output) = io::pipe().map_err(failed)?;
         let streams = Streams {
             input: Stdio::from(input),
-            output: Stdio::from(said.try_clone().map_err(failed)?),
-            errors: Stdio::from(said.try_clone().map_err(failed)?),
+            output: Stdio::from(output.try_clone().map_err(failed)?),
+            errors: Stdio::from(output),
         };
+        let said = Said::default();
+        let listening = said.listen(words);
         let program = Program {
             argv: self.argv.clone(),
             env: self.env.clone(),
         };
-        let ending = program.run(streams, Some(limit)).map_err(failed)?;
+        let walls = Walls::Client(self.reads.clone());
+        let ending = program.run(&walls, streams, Some(limit))?.map_err(failed)?;
+        // The pipe ends with the last process that has it, and all have been killed.
+        let _ = listening.join();
+        for (left, kept) in &self.keeps {
+            keep(left, kept)?;
+        }
         let mut ran = Ran {
             ending,
-            said: tail(&mut said).map_err(failed)?,
+            said: said.line(),
             result: None,
             own: OwnResult::default(),
             problem: None,
@@ -140,19 +159,42 @@ fn in_memory() -> std::io::Result<File> {
     Ok(memfd_create(c"client", MFdFlags::MFD_CLOEXEC)?.into())
 }
 
-fn tail(file: &mut File) -> std::io::Result<String> {
-    let length = file.metadata()?.len();
-    file.seek(std::io::SeekFrom::Start(length.saturating_sub(SAID_BYTES)))?;
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    let text = String::from_utf8_lossy(&bytes);
-    Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
+/// Opens a file that the client left: it may have left a link or a pipe in its place.
+fn open_left(file: &Path) -> io::Result<File> {
+    let mut opening = File::options();
+    opening
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let opened = opening.open(file)?;
+    if !opened.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    Ok(opened)
 }
 
-fn read_result(file: &PathBuf) -> Result<(OwnResult, serde_json::Value), String> {
-    let text = fs::read_to_string(file).map_err(|error| format!("the client left no result: {error}"))?;
+fn read_result(file: &Path) -> Result<(OwnResult, serde_json::Value), String> {
+    let mut text = String::new();
+    open_left(file)
+        .and_then(|file| file.take(LONGEST_RESULT).read_to_string(&mut text))
+        .map_err(|error| format!("the client left no result: {error}"))?;
     let understood = serde_json::from_str(&text).and_then(|own| Ok((own, serde_json::from_str(&text)?)));
     understood.map_err(|error| format!("the client's result is malformed: {error}"))
+}
+
+/// Copies a file that the client left to where it is kept. One that it did not leave is not there either.
+fn keep(left: &Path, kept: &Path) -> Result<(), LabError> {
+    let Ok(mut file) = open_left(left) else {
+        return Ok(());
+    };
+    File::create(kept)
+        .and_then(|mut kept| io::copy(&mut file, &mut kept))
+        .map(drop)
+        .map_err(|error| {
+            LabError::new(
+                format!("{}: {error}", kept.display()),
+                "name a results folder that is yours, on a disk with space left",
+            )
+        })
 }
 
 /// The record of a foreign client's load.

@@ -8,7 +8,8 @@ from pathlib import Path
 from firstflight.clients.versions import PROGRAMS, ask_version
 from firstflight.errors import UsageError
 
-_CLONE_NEWUSER = 0x10000000
+_NAMESPACES = 0x10000000 | 0x20000000 | 0x40000000
+"""CLONE_NEWUSER, CLONE_NEWPID and CLONE_NEWNET: with the first alone the sandbox cannot be built."""
 
 
 def find_browser(named: str = "") -> Path:
@@ -37,10 +38,10 @@ def browser_version(browser: Path) -> str:
 
 
 def can_be_locked_up() -> bool:
-    """Whether Chromium's sandbox works here: it refuses root, and needs a user namespace of its own."""
+    """Whether Chromium's sandbox works for this process: it refuses root, and needs namespaces of its own."""
     if os.geteuid() == 0:
         return False
     child = os.fork()
     if child == 0:
-        os._exit(ctypes.CDLL(None).unshare(_CLONE_NEWUSER) != 0)
+        os._exit(ctypes.CDLL(None).unshare(_NAMESPACES) != 0)
     return os.waitpid(child, 0)[1] == 0

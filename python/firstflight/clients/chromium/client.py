@@ -1,6 +1,7 @@
 """Chromium as the laboratory's client: what it is to run, and what the driver's answer adds."""
 
 import json
+import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from firstflight.clients.chromium.cold import for_cold_cache
 from firstflight.clients.chromium.determinism import recorded_ms
 from firstflight.clients.chromium.job import Drive, DriveJob
 from firstflight.clients.chromium.join import in_the_clear, join
+from firstflight.clients.command import Command
 from firstflight.engines.preload import preload_library
 from firstflight.engines.task import PlannedLoad
 from firstflight.pages import LoadedPage, Page
@@ -48,27 +50,41 @@ class Chromium:
         browser: The browser's program.
         artifacts: What is kept of each load.
         patience: How long a browser may take.
+        sandbox: Whether the browser must have its sandbox; loads fail where it cannot.
     """
 
     def __init__(
-        self, browser: Path, artifacts: Artifacts | None = None, patience: Patience | None = None
+        self,
+        browser: Path,
+        artifacts: Artifacts | None = None,
+        patience: Patience | None = None,
+        *,
+        sandbox: bool = True,
     ) -> None:
         self._browser = browser
         self._patience = patience or Patience()
         self._artifacts = artifacts or Artifacts()
         self._preload = preload_library()
+        self._sandbox = sandbox
 
     def equip(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
         """The laboratory's job, with the driver as its client."""
         result = f"{_SCRATCH}/firstflight-result.json"
         drive = self._drive(job, planned, page)
-        client = {
-            "kind": "command",
-            "argv": [sys.executable, "-P", "-m", _DRIVER, result],
-            "env": {"TMPDIR": _SCRATCH},
-            "input": json.dumps(drive.to_json()),
-            "result": result,
+        kept = {
+            drive.har: _artifact(self._artifacts.har, f"{planned.load_id}.har"),
+            drive.screenshot: _artifact(self._artifacts.screenshots, f"{planned.load_id}.png"),
         }
+        client = Command(
+            (sys.executable, "-P", "-m", _DRIVER, result),
+            env={"TMPDIR": _SCRATCH, **_python_settings()},
+            input=json.dumps(drive.to_json()),
+            result=result,
+            reads=[*_python_folders(), str(self._browser), str(self._browser.resolve().parent)],
+            keeps={left: file for left, file in kept.items() if left and file},
+        ).to_json(self._preload)
+        # The driver talks to its browser, not to servers; it gives the library to the browser.
+        del client["env"]["LD_PRELOAD"]
         timeout_ms = drive.start_ms + drive.timeout_ms + _REST_MS
         job = for_cold_cache(job, page)
         return {**job, "timeout_ms": timeout_ms, "ca_file": drive.authority, "client": client}
@@ -77,7 +93,16 @@ class Chromium:
         """The laboratory's answer with the browser's times in it."""
         if answer.get("result") is None:
             return {**answer, "broken": True}
-        return join(answer, Drive.from_json(answer["result"]), page.page)
+        try:
+            drive = Drive.from_json(answer["result"])
+        except ValueError:
+            return {
+                **answer,
+                "status": "failed",
+                "error": "the browser's driver left no result that can be read",
+                "broken": True,
+            }
+        return join(answer, drive, page.page)
 
     def _drive(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> DriveJob:
         urls = [resource.url for resource in page.page.resources]
@@ -101,9 +126,27 @@ class Chromium:
             authority=f"{_SCRATCH}/firstflight-ca.pem" if secure else None,
             post_quantum=planned.post_quantum,
             clock_ms=recorded_ms(page) if planned.determinism else None,
-            har=_artifact(self._artifacts.har, f"{planned.load_id}.har"),
-            screenshot=_artifact(self._artifacts.screenshots, f"{planned.load_id}.png"),
+            sandbox=self._sandbox,
+            har=f"{_SCRATCH}/firstflight.har" if self._artifacts.har else None,
+            screenshot=f"{_SCRATCH}/firstflight.png" if self._artifacts.screenshots else None,
         )
+
+
+def _python_folders() -> list[str]:
+    """What this Python and the driver's modules are read from."""
+    import playwright  # noqa: PLC0415 (slow to import, and needed for browsers only)
+
+    packages = [Path(__file__).parents[2], *(Path(folder) for folder in playwright.__path__)]
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    named = [os.environ.get("PYTHONPYCACHEPREFIX", ""), *paths]
+    return [sys.prefix, sys.base_prefix, *map(str, packages), *filter(os.path.isabs, named)]
+
+
+def _python_settings() -> dict[str, str]:
+    """How this Python finds its modules. It writes nothing: its folders are there to be read."""
+    names = ("PYTHONPATH", "PYTHONHOME", "PYTHONPYCACHEPREFIX")
+    settings = {name: os.environ[name] for name in names if os.environ.get(name)}
+    return {**settings, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def _artifact(folder: Path | None, name: str) -> str | None:

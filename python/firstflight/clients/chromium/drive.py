@@ -28,6 +28,7 @@ from firstflight.clients.chromium.targets import CODINGS, Targets
 GRACE_S = 5.0
 """How long it may take to say what came of a load, once that has ended or its time is up."""
 
+NO_SANDBOX = "Chromium cannot have its sandbox here"
 _POLL_MS = 20.0
 _FAVICON = "*://*/favicon.ico"
 
@@ -47,8 +48,11 @@ def drive(job: DriveJob, outcome: Drive) -> None:
     """Loads the page once. What goes wrong is in `outcome`, beside all that was known before it did."""
     with tempfile.TemporaryDirectory(prefix="firstflight-", ignore_cleanup_errors=True) as home:
         try:
-            outcome.sandboxed = can_be_locked_up()
-            with _browser(job, Path(home), sandbox=outcome.sandboxed) as context:
+            if job.sandbox and not can_be_locked_up():
+                outcome.error, outcome.broken = NO_SANDBOX, True
+                return
+            outcome.sandboxed = job.sandbox
+            with _browser(job, Path(home)) as context:
                 _load(context, job, outcome)
         except Error as error:
             _fail(outcome, error)
@@ -73,13 +77,13 @@ def _last_resort(result: Path, outcome: Drive, limit_s: float) -> Iterator[None]
 
 
 @contextmanager
-def _browser(job: DriveJob, home: Path, *, sandbox: bool) -> Iterator[BrowserContext]:
+def _browser(job: DriveJob, home: Path) -> Iterator[BrowserContext]:
     write_profile(home / "profile", job)
     with sync_playwright() as playwright:
         context = playwright.chromium.launch_persistent_context(
             home / "profile",
             executable_path=job.browser,
-            chromium_sandbox=sandbox,
+            chromium_sandbox=job.sandbox,
             args=flags(job),
             # The laboratory has a /dev/shm of its own.
             ignore_default_args=["--disable-dev-shm-usage"],

@@ -3,6 +3,8 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pydantic import TypeAdapter
+
 
 @dataclass(frozen=True)
 class DriveJob:
@@ -22,6 +24,7 @@ class DriveJob:
         authority: Certificate of the laboratory's authority; `None`: the page is loaded in the clear.
         post_quantum: Whether TLS offers the key share X25519MLKEM768.
         clock_ms: The time at which the page starts, ms since 1970; `None`: time and chance are the machine's.
+        sandbox: Whether the browser must lock its processes up; where it cannot, the load fails.
         har: File for a HAR of the load, if one is wanted.
         screenshot: File for a picture of the page, if one is wanted.
         flags: Further command-line flags of the browser.
@@ -40,6 +43,7 @@ class DriveJob:
     authority: str | None = None
     post_quantum: bool = True
     clock_ms: float | None = None
+    sandbox: bool = True
     har: str | None = None
     screenshot: str | None = None
     flags: list[str] = field(default_factory=list)
@@ -116,5 +120,12 @@ class Drive:
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> "Drive":
-        """The inverse of `to_json`."""
-        return cls(**{**document, "fetches": [Fetch(**fetch) for fetch in document["fetches"]]})
+        """The inverse of `to_json`. What it does not know is left out: a hostile browser may have written it.
+
+        Raises:
+            ValueError: A value is of another type, or missing.
+        """
+        return _DRIVE.validate_python(document)
+
+
+_DRIVE = TypeAdapter(Drive)
