@@ -120,15 +120,16 @@ def test_failures_with_loads_in_between_do_not_stop_the_run(tmp_path: Path) -> N
 
 
 def test_a_worker_process_treats_a_failed_laboratory_the_same(tmp_path: Path) -> None:
-    plan = PLAN.model_copy(update={"engine": "simulate"})
-    engine = TracedEngine(tmp_path / "trace", failing=PLANNED[2])
+    plan = PLAN.model_copy(update={"engine": "simulate", "loss": 0.01})
+    planned = [load.load_id for block in Schedule(plan, NAMES) for load in block.loads]
+    engine = TracedEngine(tmp_path / "trace", failing=planned[2])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(Path(__file__).parent))
         outcome = run(tmp_path / "out", Processes(engine, 2), plan)
-        assert (outcome.made, outcome.left, outcome.instrument_failures) == (len(PLANNED) - 1, 1, 2)
+        assert (outcome.made, outcome.left, outcome.instrument_failures) == (len(planned) - 1, 1, 2)
         outcome = run(tmp_path / "out", Processes(TracedEngine(tmp_path / "rest"), 2), plan, resume=True)
-    assert (outcome.made, outcome.left) == (len(PLANNED), 0)
-    assert TracedEngine(tmp_path / "rest").lines() == [PLANNED[2]]
+    assert (outcome.made, outcome.left) == (len(planned), 0)
+    assert TracedEngine(tmp_path / "rest").lines() == [planned[2]]
 
 
 def test_the_next_round_waits_for_what_is_missing(tmp_path: Path) -> None:

@@ -31,5 +31,5 @@ def test_simulated_cells_are_medians_of_the_plans_and_measured_ones_of_the_folde
     table = simulated(plan, {"wikipedia": wikipedia})
     assert [rtt_ms for _, rtt_ms in table] == [20, 200]
     assert 0 < table["wikipedia", 20].improvement < table["wikipedia", 200].improvement < 1
-    ours = measured(write_results(tmp_path / "run"), {"wikipedia": wikipedia})
+    ours = measured(write_results(tmp_path / "run", blocks=6), {"wikipedia": wikipedia})
     assert ours and all(cell.low is not None and cell.tcp_ms > 0 for cell in ours.values())
