@@ -18,7 +18,7 @@ from firstflight.analysis import MODES, CellPair, cell_pairs, summarize, summari
 from firstflight.engines.task import Path, PlannedLoad, Record
 from firstflight.errors import ExperimentError, UsageError
 from firstflight.experiment.catalogue import read_catalogue
-from firstflight.experiment.equipment import Equipment, crew_for
+from firstflight.experiment.equipment import Equipment, crew_for, page_check
 from firstflight.experiment.folder import default_folder
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.run import Outcome, run_experiment
@@ -255,7 +255,9 @@ def run(
     versions = equipment.versions()
     watch = _Sayer(say)
     with crew_for(wanted, equipment, scheduler, watch.warn) as crew:
-        pages = read_catalogue(wanted.pages, wanted.scheme, say, say)
+        pages = read_catalogue(
+            wanted.pages, wanted.scheme, say, say, page_check(wanted, equipment, scheduler)
+        )
         outcome = run_experiment(wanted, pages, crew, folder, resume=resume, clients=versions, watch=watch)
     _check(outcome, folder)
     write_tables(folder)

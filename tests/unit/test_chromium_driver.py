@@ -1,6 +1,9 @@
 """How the browser is found and started, and how its events become requests."""
 
+import errno
 import json
+import subprocess
+from bisect import bisect_left
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +12,7 @@ import pytest
 
 from firstflight.clients.chromium.browser import find_browser
 from firstflight.clients.chromium.fetches import Fetches
-from firstflight.clients.chromium.flags import flags, write_profile
+from firstflight.clients.chromium.flags import check_hosts, flags, write_profile
 from firstflight.clients.chromium.job import Drive, DriveJob, Fetch
 from firstflight.errors import UsageError
 
@@ -148,3 +151,22 @@ def test_an_answer_with_unknown_keys_is_read_and_one_of_another_type_is_refused(
     for hostile in ({**answer, "fetches": [1]}, {**answer, "plt_ms": "fast"}, {"marks": []}):
         with pytest.raises(ValueError, match="validation error"):
             Drive.from_json(hostile)
+
+
+def test_hosts_are_refused_exactly_where_linux_refuses_the_argument_that_names_them() -> None:
+    def is_started(hosts: list[str]) -> bool:
+        [rules] = [flag for flag in flags(replace(JOB, hosts=hosts)) if "host-resolver-rules" in flag]
+        try:
+            return subprocess.run(["true", rules], check=False).returncode == 0
+        except OSError as error:
+            assert error.errno == errno.E2BIG
+            return False
+
+    hosts = [f"host{number:04}.example.com" for number in range(6_000)]
+    counts = range(1, len(hosts))
+    most = bisect_left(counts, True, key=lambda count: not is_started(hosts[:count]))
+    assert 4_000 < most < 5_000
+    check_hosts(hosts[:most])
+    with pytest.raises(UsageError, match=f"its {most + 1} hosts take") as refused:
+        check_hosts(hosts[: most + 1])
+    assert "--client loader" in refused.value.hint

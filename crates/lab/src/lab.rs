@@ -21,7 +21,7 @@ use crate::origin::{
 };
 use crate::relay::{Keep, Relay, RelayReport, Timing, Wire};
 use crate::witness::Counters;
-use crate::{LabError, scheduling};
+use crate::{LabError, descriptors, scheduling};
 
 /// What a lab is built for.
 pub struct LabConfig<'a> {
@@ -87,6 +87,8 @@ impl Lab {
         let client = Tun::open(Side::Client, offload, &config.transport)?;
         let answers = Arc::new(Answers::new(config.pages, config.keep_alive)?);
         let log = Arc::new(Log::default());
+        let listeners = answers.origins().count() as u64 * u64::from(config.cookies.servers());
+        descriptors::reserve(listeners)?;
         let authority = authority(config)?;
         let (servers, servers_tun) = Servers::start(ServersConfig {
             answers: Arc::clone(&answers),
@@ -189,8 +191,10 @@ impl Lab {
     /// The Fast Open counters so far, the client's and the servers'.
     ///
     /// # Errors
-    /// [`LabError`] when they cannot be read.
+    /// [`LabError`] when they cannot be read, or the servers had no descriptor left for a connection.
     pub fn counters(&self) -> Result<Counters, LabError> {
+        // First: without descriptors nothing can be read either, and this is the cause.
+        accepted(&self.log)?;
         Ok(Counters::joined(Counters::read()?, self.servers.counters()?))
     }
 
@@ -221,9 +225,22 @@ impl Lab {
     /// Ends the relay and takes what it saw.
     ///
     /// # Errors
-    /// [`LabError`] when the relay has died.
+    /// [`LabError`] when the relay has died, or the servers had no descriptor left for a connection.
     pub fn finish(self) -> Result<RelayReport, LabError> {
-        self.relay.finish()
+        let refused = accepted(&self.log);
+        let report = self.relay.finish()?;
+        refused.map(|()| report)
+    }
+}
+
+/// Whether the servers accepted every connection so far.
+fn accepted(log: &Log) -> Result<(), LabError> {
+    match log.refused() {
+        None => Ok(()),
+        Some(error) => Err(LabError::new(
+            format!("the servers could not accept a connection: {error}"),
+            "open fewer connections at once, or raise the hard limit of file descriptors (`ulimit -Hn`)",
+        )),
     }
 }
 

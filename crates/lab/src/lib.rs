@@ -23,6 +23,7 @@ pub mod tether;
 pub mod walls;
 pub mod witness;
 
+mod descriptors;
 mod error;
 mod said;
 

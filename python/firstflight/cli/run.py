@@ -13,7 +13,7 @@ from firstflight.cli.progress import progress
 from firstflight.cli.talk import Talk
 from firstflight.errors import ExperimentError, LabError, UsageError
 from firstflight.experiment.catalogue import read_catalogue
-from firstflight.experiment.equipment import Equipment, crew_for
+from firstflight.experiment.equipment import Equipment, crew_for, page_check
 from firstflight.experiment.folder import default_folder, stored_plan
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.run import Outcome, run_experiment
@@ -90,7 +90,9 @@ def _measure(
     versions = equipment.versions()
     try:
         with crew_for(plan, equipment, scheduler, talk.warn) as crew:
-            pages = read_catalogue(plan.pages, plan.scheme, talk.note, talk.warn)
+            pages = read_catalogue(
+                plan.pages, plan.scheme, talk.note, talk.warn, page_check(plan, equipment, scheduler)
+            )
             with progress(talk) as watch:
                 return run_experiment(plan, pages, crew, folder, resume=resume, clients=versions, watch=watch)
     except ExperimentError as error:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import subprocess
 import tempfile
 import threading
@@ -10,9 +11,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from firstflight.engines.task import EngineStoppedError
-from firstflight.errors import LabError
+from firstflight.errors import LabError, UsageError
 
 _STDERR_TAIL = 2000
+
+_BEYOND_LISTENERS = 1_024
+"""Descriptors that a laboratory takes beyond its listeners, as in `crates/lab/src/descriptors.rs`."""
 
 
 def lab_binary() -> Path:
@@ -26,6 +30,26 @@ def lab_binary() -> Path:
 def may_keep_awake() -> bool:
     """Whether laboratories may keep processors from halting; the user may forbid it."""
     return os.environ.get("FIRSTFLIGHT_KEEP_AWAKE") != "0"
+
+
+def check_descriptors(origins: int, servers: int) -> None:
+    """Refuses what a laboratory of this process has too few file descriptors for.
+
+    Args:
+        origins: Of the page.
+        servers: Behind each address; each listens with a descriptor of its own.
+
+    Raises:
+        UsageError: The hard limit is too low.
+    """
+    needed = origins * servers + _BEYOND_LISTENERS
+    _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if resource.RLIM_INFINITY != limit < needed:
+        raise UsageError(
+            f"{origins * servers} listeners need {needed} file descriptors, and the hard limit is {limit}",
+            f"as root: ulimit -Hn {needed}; a service: LimitNOFILE={needed}; a container: --ulimit "
+            f"nofile={needed}; or simulate it (--engine simulate), which needs none",
+        )
 
 
 class Lab:

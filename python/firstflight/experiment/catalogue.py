@@ -24,6 +24,11 @@ AT_HAND = 128
 """Most pages that are held open."""
 
 Say = Callable[[str], None]
+Check = Callable[[LoadedPage], None]
+
+
+def _accept(page: LoadedPage) -> None:
+    """Refuses no page."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +131,9 @@ class Catalogue:
         return self._held[name] if name in self._held else self._entries[name].open()
 
 
-def read_catalogue(specs: Sequence[str], scheme: str, note: Say, warn: Say) -> Catalogue:
+def read_catalogue(
+    specs: Sequence[str], scheme: str, note: Say, warn: Say, check: Check = _accept
+) -> Catalogue:
     """Opens every page of `specs` once.
 
     Args:
@@ -134,17 +141,18 @@ def read_catalogue(specs: Sequence[str], scheme: str, note: Say, warn: Say) -> C
         scheme: As in the plan.
         note: Told what a reader had to decide.
         warn: Told which files of a pattern are left out, and once which pages lose their TLS.
+        check: Raises `PageInputError` for a page that the plan cannot load.
 
     Raises:
         UsageError: A pattern matches nothing that can be read, or two pages have one name.
-        PageInputError: A page that is not from a pattern cannot be read.
+        PageInputError: A page that is not from a pattern cannot be read or loaded.
     """
     opened: list[_Opened] = []
     for spec in specs:
         files = matches(spec)
         if files:
             note(f"{spec}: {len(files)} files")
-        pages = _matched(files, scheme, warn) if files else iter(_pages(scheme, spec))
+        pages = _matched(files, scheme, warn, check) if files else iter(_pages(scheme, check, spec))
         before = len(opened)
         for page in pages:
             _say_notes(page, note)
@@ -190,25 +198,26 @@ class _Opened:
     is_cleared: bool = False
 
 
-def _matched(files: Sequence[str], scheme: str, warn: Say) -> Iterator[_Opened]:
-    for pages, problem in each(partial(_attempt, scheme), files):
+def _matched(files: Sequence[str], scheme: str, warn: Say, check: Check) -> Iterator[_Opened]:
+    for pages, problem in each(partial(_attempt, scheme, check), files):
         if problem:
             warn(f"left out: {problem}")
         yield from (replace(page, is_matched=True) for page in pages)
 
 
-def _attempt(scheme: str, file: str) -> tuple[list[_Opened], str]:
+def _attempt(scheme: str, check: Check, file: str) -> tuple[list[_Opened], str]:
     """The pages of a file, or why it cannot be read."""
     try:
-        return _pages(scheme, file), ""
+        return _pages(scheme, check, file), ""
     except PageInputError as error:
         return [], error.message
 
 
-def _pages(scheme: str, spec: str) -> list[_Opened]:
+def _pages(scheme: str, check: Check, spec: str) -> list[_Opened]:
     found = []
     for position, recorded in enumerate(load_page(spec)):
         page = under(scheme, recorded)
+        check(page)
         entry = Entry(spec, position, page.page.name, fingerprint(page.page), scheme)
         found.append(_Opened(entry, page, is_cleared=was_cleared(scheme, recorded)))
     return found

@@ -4,19 +4,21 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from glob import has_magic
 from pathlib import Path
 
 from firstflight.clients import client_versions
 from firstflight.clients.chromium.browser import browser_version, find_browser
-from firstflight.clients.chromium.client import Artifacts, Chromium
+from firstflight.clients.chromium.client import Artifacts, Chromium, hosts_of
+from firstflight.clients.chromium.flags import check_hosts
 from firstflight.clients.foreign import ForeignClient
 from firstflight.clients.program import COMMANDS, Program, find_program
 from firstflight.engines.emulate import LATE_BOUND_MS, Emulator
-from firstflight.engines.lab import Lab
+from firstflight.engines.lab import Lab, check_descriptors
 from firstflight.engines.preload import preload_library
 from firstflight.engines.task import Engine
-from firstflight.errors import UsageError
+from firstflight.errors import PageInputError, UsageError
 from firstflight.experiment.cluster import Cluster
 from firstflight.experiment.crew import Crew
 from firstflight.experiment.plan import Plan
@@ -24,6 +26,7 @@ from firstflight.experiment.pool import cores
 from firstflight.experiment.processes import Processes
 from firstflight.experiment.slots import Slots
 from firstflight.experiment.threads import Threads
+from firstflight.pages import LoadedPage
 
 _CORES_PER_LOAD = {"chromium": 2}
 """Clients that work rather than wait."""
@@ -83,6 +86,24 @@ class Equipment:
 
             return Simulator(self.keep)
         return Emulator(clients=self._clients())
+
+    def check_page(self, servers: int, page: LoadedPage) -> None:
+        """Refuses a page of more origins or hosts than a laboratory here, or the browser, can have.
+
+        Args:
+            servers: Most servers behind an address; 0 where the laboratories are on other machines.
+            page: The page.
+
+        Raises:
+            PageInputError: It has more.
+        """
+        try:
+            if self.engine == "emulate":
+                check_descriptors(len(page.page.origins), servers)
+            if self.client == "chromium":
+                check_hosts(hosts_of(page))
+        except UsageError as error:
+            raise PageInputError(f"{page.page.name}: {error.message}", error.hint) from error
 
     def versions(self) -> dict[str, str]:
         """Versions of the clients that are installed. Raises `UsageError` when the plan's is not."""
@@ -157,6 +178,13 @@ def crew_for(
         jobs = cores() if plan.jobs == "auto" else plan.jobs
         few = _most_loads(plan) <= _FEW
         yield Threads(equipment(), Slots(jobs, LATE_BOUND_MS)) if few else Processes(equipment, jobs)
+
+
+def page_check(plan: Plan, equipment: Equipment, scheduler: str) -> Callable[[LoadedPage], None]:
+    """What refuses a page that `plan` cannot load with `equipment`; it may go to other processes."""
+    pools = [int(state.partition(":")[2]) for state in plan.cookies if state.startswith("pool:")]
+    servers = 0 if scheduler else max([1, *pools])
+    return partial(equipment.check_page, servers)
 
 
 def threads(plan: Plan, engine: Engine) -> Threads:

@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use firstflight_loader::{Command, Config, ConnId, Event, LoadRecord, Loader, Nanos};
 use firstflight_page::Page;
+use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
@@ -120,23 +122,23 @@ struct Driver<'a> {
 impl Driver<'_> {
     fn run(&mut self) -> Result<(), LabError> {
         let mut events = [EpollEvent::empty(); 64];
-        self.obey();
+        self.obey()?;
         while !self.loader.is_done() {
             self.set_timer()?;
             let count = match self.epoll.wait(&mut events, EpollTimeout::NONE) {
                 Ok(count) => count,
-                Err(nix::errno::Errno::EINTR) => continue,
+                Err(Errno::EINTR) => continue,
                 Err(errno) => return Err(LabError::system("epoll_wait", errno)),
             };
             for event in &events[..count] {
                 match event.data() {
                     TIMER => drop(self.timer.wait()),
-                    connection => self.on_ready(connection as u32, event.events()),
+                    connection => self.on_ready(connection as u32, event.events())?,
                 }
-                self.obey();
+                self.obey()?;
             }
             self.loader.handle_timeout(clock::now());
-            self.obey();
+            self.obey()?;
         }
         Ok(())
     }
@@ -155,17 +157,18 @@ impl Driver<'_> {
             .map_err(|errno| LabError::system("timerfd", errno))
     }
 
-    fn obey(&mut self) {
+    fn obey(&mut self) -> Result<(), LabError> {
         while let Some(command) = self.loader.poll() {
             match command {
-                Command::Open { conn, origin } => self.open(conn, origin),
-                Command::Send { conn, request } => self.send(conn, request),
+                Command::Open { conn, origin } => self.open(conn, origin)?,
+                Command::Send { conn, request } => self.send(conn, request)?,
                 Command::Close { conn } => self.close(conn.0),
             }
         }
+        Ok(())
     }
 
-    fn open(&mut self, conn: ConnId, origin: usize) {
+    fn open(&mut self, conn: ConnId, origin: usize) -> Result<(), LabError> {
         let opened = match self.servers[origin] {
             None => Err("the name does not resolve in the lab".to_owned()),
             Some(server) => self
@@ -178,22 +181,23 @@ impl Driver<'_> {
             if connection.writable && connection.is_secure() {
                 connection.flush().map_err(|error| error.to_string())?;
             }
-            // A socket whose SYN still waits for data reports a hang-up: it is watched once it has sent.
-            if !connection.writable || connection.is_secure() {
-                self.watch(conn, &connection).map_err(|errno| errno.to_string())?;
-            }
             Ok(connection)
         });
         match registered {
             Err(error) => self.fail(conn.0, &error),
             Ok(connection) => {
                 let ready = connection.writable && !connection.is_secure();
+                // A socket whose SYN still waits for data reports a hang-up: it is watched once it has sent.
+                if !ready {
+                    watch(&self.epoll, &connection, conn)?;
+                }
                 self.connections.insert(conn.0, connection);
                 if ready {
                     self.loader.handle(clock::now(), Event::Writable(conn));
                 }
             }
         }
+        Ok(())
     }
 
     fn session(&self, origin: usize) -> io::Result<Option<Session>> {
@@ -204,47 +208,44 @@ impl Driver<'_> {
         }
     }
 
-    fn watch(&self, conn: ConnId, connection: &Connection) -> nix::Result<()> {
-        let interest = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLET;
-        self.epoll
-            .add(connection, EpollEvent::new(interest, u64::from(conn.0)))
-    }
-
-    fn send(&mut self, conn: ConnId, request: usize) {
+    fn send(&mut self, conn: ConnId, request: usize) -> Result<(), LabError> {
         let connection = self.connections.get_mut(&conn.0);
         if let Some(http2) = connection.and_then(|connection| connection.http2.as_mut()) {
             if let Err(error) = http2.ask(request, &self.page.resources[request]) {
-                return self.fail(conn.0, &error);
+                self.fail(conn.0, &error);
+                return Ok(());
             }
             let now = clock::now();
             self.loader.handle(now, Event::Stream { conn, request });
             self.loader.handle(now, Event::RequestSent(conn));
-            return self.advance(conn.0);
+            self.advance(conn.0);
+            return Ok(());
         }
         let bytes = self.requests[request].clone();
         let head_only = self.page.resources[request].method == "HEAD";
         self.carried.insert(conn.0, request);
         let Some(connection) = self.connections.get_mut(&conn.0) else {
-            return;
+            return Ok(());
         };
         let sent = connection.send(bytes, head_only);
-        // Already watched: EEXIST says so.
-        let _ = self.watch(conn, &self.connections[&conn.0]);
+        watch(&self.epoll, connection, conn)?;
         match sent {
             Ok(true) => self.loader.handle(clock::now(), Event::RequestSent(conn)),
             Ok(false) => {}
             Err(error) => self.fail(conn.0, &error.to_string()),
         }
+        Ok(())
     }
 
-    fn on_ready(&mut self, id: u32, ready: EpollFlags) {
+    fn on_ready(&mut self, id: u32, ready: EpollFlags) -> Result<(), LabError> {
         let conn = ConnId(id);
         let Some(connection) = self.connections.get_mut(&id) else {
-            return;
+            return Ok(());
         };
         if ready.intersects(EpollFlags::EPOLLOUT | EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP) {
             if let Err(error) = connection.outcome() {
-                return self.fail(id, &error.to_string());
+                self.fail(id, &error.to_string());
+                return Ok(());
             }
             if !connection.writable && !connection.is_secure() {
                 connection.writable = true;
@@ -253,35 +254,43 @@ impl Driver<'_> {
                 match connection.flush() {
                     Ok(true) => self.loader.handle(clock::now(), Event::RequestSent(conn)),
                     Ok(false) => {}
-                    Err(error) => return self.fail(id, &error.to_string()),
+                    Err(error) => {
+                        self.fail(id, &error.to_string());
+                        return Ok(());
+                    }
                 }
             }
         }
         let comes = EpollFlags::EPOLLIN | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR;
         if connection.http2.is_some() || ready.intersects(comes) {
-            self.receive(id);
+            self.receive(id)?;
         }
+        Ok(())
     }
 
     /// Reads until there is nothing left: the epoll instance reports edges.
-    fn receive(&mut self, id: u32) {
+    fn receive(&mut self, id: u32) -> Result<(), LabError> {
         let conn = ConnId(id);
         loop {
             let Some(connection) = self.connections.get_mut(&id) else {
-                return;
+                return Ok(());
             };
             if connection.http2.is_some() {
-                return self.advance(id);
+                self.advance(id);
+                return Ok(());
             }
             let progress = match connection.receive(&mut self.buffer) {
-                Ok(Received::Nothing) => return,
+                Ok(Received::Nothing) => return Ok(()),
                 Ok(Received::Ready) => {
                     self.loader.handle(clock::now(), Event::Writable(conn));
-                    self.obey();
+                    self.obey()?;
                     continue;
                 }
                 Ok(Received::Response(progress)) => progress,
-                Err(error) => return self.fail(id, &error),
+                Err(error) => {
+                    self.fail(id, &error);
+                    return Ok(());
+                }
             };
             let carried = self.carried.get(&id).copied();
             if let (Some(_), Some(resource)) = (&progress.head, carried) {
@@ -291,7 +300,7 @@ impl Driver<'_> {
                 self.carried.remove(&id);
             }
             self.tell(clock::now(), conn, carried, &progress);
-            self.obey();
+            self.obey()?;
         }
     }
 
@@ -372,5 +381,31 @@ impl Driver<'_> {
             sockets: self.sockets,
             wire_bytes: self.wire_bytes,
         }
+    }
+}
+
+/// Asks to be told of a connection's edges. One that is watched already stays so.
+fn watch(epoll: &Epoll, connection: impl AsFd, conn: ConnId) -> Result<(), LabError> {
+    let interest = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLET;
+    match epoll.add(connection, EpollEvent::new(interest, u64::from(conn.0))) {
+        Ok(()) | Err(Errno::EEXIST) => Ok(()),
+        Err(errno) => Err(LabError::system("watching a connection (epoll_ctl)", errno)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_is_watched_once_and_one_that_cannot_be_is_an_error() {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).expect("an epoll instance");
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        watch(&epoll, &socket, ConnId(1)).expect("a socket can be watched");
+        watch(&epoll, &socket, ConnId(1)).expect("one that is watched stays so");
+        // The kernel refuses regular files (EPERM).
+        let file = std::fs::File::open("/proc/self/exe").expect("this program");
+        let error = watch(&epoll, &file, ConnId(2)).expect_err("a file has no edges");
+        assert!(error.message.contains("epoll_ctl"), "{error}");
     }
 }

@@ -90,6 +90,12 @@ impl Tun {
             .map_err(|errno| LabError::system("fcntl", errno))
     }
 
+    /// One end of anything that keeps the borders of what is written to it.
+    #[cfg(test)]
+    pub(crate) fn of(file: File) -> Self {
+        Self { file }
+    }
+
     /// The descriptor packets are read from and written to.
     pub fn file(&self) -> &File {
         &self.file

@@ -100,7 +100,7 @@ impl Answers {
     }
 
     /// Every origin that answers.
-    pub(super) fn origins(&self) -> impl Iterator<Item = &Origin> {
+    pub(crate) fn origins(&self) -> impl Iterator<Item = &Origin> {
         self.by_origin.keys()
     }
 

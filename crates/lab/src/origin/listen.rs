@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
+use std::time::Duration;
 
 use firstflight_page::Origin;
 use firstflight_path::{Purpose, Stream};
@@ -20,7 +21,7 @@ use super::answers::Answers;
 use super::body::Outgoing;
 use super::log::{Answered, Conversation, Log};
 use super::{respond, timer};
-use crate::{LabError, net};
+use crate::{LabError, descriptors, net};
 
 /// How many a listener lets wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +41,9 @@ impl Default for Waiting {
         }
     }
 }
+
+/// How long a listener rests that cannot accept: others may close connections meanwhile.
+const UNTIL_ACCEPTED_AGAIN: Duration = Duration::from_millis(10);
 
 /// HTTP/2 and HTTP/1.1 as TLS names them (RFC 7301, section 6).
 pub(super) const HTTP2: &[u8] = b"h2";
@@ -111,9 +115,22 @@ pub(super) struct Server {
 /// Answers everything that comes to `listener`, for ever.
 pub(super) async fn serve(listener: Arc<TcpListener>, server: Arc<Server>) {
     loop {
-        // An error of accept is one of the connection that went away.
-        if let Ok(accepted) = listener.accept().await {
-            tokio::spawn(talk(accepted, Arc::clone(&server)));
+        let accepted = accept(&listener, &server.log).await;
+        tokio::spawn(talk(accepted, Arc::clone(&server)));
+    }
+}
+
+/// The next connection. Where the process has no descriptor left for it the log notes that, and it waits.
+pub(super) async fn accept(listener: &TcpListener, log: &Log) -> (TcpStream, SocketAddr) {
+    loop {
+        match listener.accept().await {
+            Ok(accepted) => return accepted,
+            Err(error) if descriptors::are_exhausted(&error) => {
+                log.refuse(error);
+                tokio::time::sleep(UNTIL_ACCEPTED_AGAIN).await;
+            }
+            // Any other error is one of a connection that went away.
+            Err(_) => {}
         }
     }
 }

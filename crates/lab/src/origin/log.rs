@@ -4,10 +4,11 @@
 //! this log places each request and response in the byte streams of its connection. *When* those bytes crossed
 //! the wire is in the [ledger](crate::ledger).
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use firstflight_page::Origin;
 use tokio::net::TcpStream;
@@ -19,7 +20,11 @@ use crate::witness::TcpInfo;
 
 /// Every connection the servers accepted, in that order.
 #[derive(Debug, Default)]
-pub struct Log(Mutex<Vec<Arc<Conversation>>>);
+pub struct Log {
+    conversations: Mutex<Vec<Arc<Conversation>>>,
+    /// Why a connection could not be accepted; the first such error.
+    refused: OnceLock<io::Error>,
+}
 
 /// One accepted connection.
 #[derive(Debug)]
@@ -74,13 +79,24 @@ impl Log {
     /// `client` is what `accept` gave: a socket that was reset before does not know its peer any more.
     pub(super) fn accepted(&self, (stream, client): (TcpStream, SocketAddr)) -> (Counted, Arc<Conversation>) {
         let conversation = Arc::new(Conversation::new(&stream, client));
-        lock(&self.0).push(Arc::clone(&conversation));
+        lock(&self.conversations).push(Arc::clone(&conversation));
         (Counted::new(stream, Arc::clone(&conversation)), conversation)
     }
 
     /// Every connection so far, in the order of being accepted.
     pub fn conversations(&self) -> Vec<Arc<Conversation>> {
-        lock(&self.0).clone()
+        lock(&self.conversations).clone()
+    }
+
+    /// Notes that a connection could not be accepted.
+    pub(super) fn refuse(&self, error: io::Error) {
+        // What comes after the first says nothing new.
+        let _ = self.refused.set(error);
+    }
+
+    /// Why a connection could not be accepted; `None` where each was.
+    pub fn refused(&self) -> Option<&io::Error> {
+        self.refused.get()
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UdpSocket};
 
-use super::listen::{Waiting, listen};
+use super::listen::{Waiting, accept, listen};
 use super::log::Log;
 use crate::LabError;
 use crate::net::SERVICES;
@@ -49,24 +49,20 @@ pub(super) async fn start(log: &Arc<Log>) -> Result<[Arc<TcpListener>; 2], LabEr
     let (log, sinks_log) = (Arc::clone(log), Arc::clone(log));
     tokio::spawn(async move {
         loop {
-            if let Ok(accepted) = source.accept().await {
-                let (mut stream, _) = log.accepted(accepted);
-                tokio::spawn(async move {
-                    let chunk = vec![0; CHUNK];
-                    while stream.write_all(&chunk).await.is_ok() {}
-                });
-            }
+            let (mut stream, _) = log.accepted(accept(&source, &log).await);
+            tokio::spawn(async move {
+                let chunk = vec![0; CHUNK];
+                while stream.write_all(&chunk).await.is_ok() {}
+            });
         }
     });
     tokio::spawn(async move {
         loop {
-            if let Ok(accepted) = sink.accept().await {
-                let (mut stream, _) = sinks_log.accepted(accepted);
-                tokio::spawn(async move {
-                    let mut chunk = vec![0; CHUNK];
-                    while matches!(stream.read(&mut chunk).await, Ok(1..)) {}
-                });
-            }
+            let (mut stream, _) = sinks_log.accepted(accept(&sink, &sinks_log).await);
+            tokio::spawn(async move {
+                let mut chunk = vec![0; CHUNK];
+                while matches!(stream.read(&mut chunk).await, Ok(1..)) {}
+            });
         }
     });
     Ok(listeners)

@@ -410,11 +410,12 @@ impl<'a> Loop<'a> {
         };
         // Asked for each packet, after reading it: a SYN sent after `shape` must not cross unseen.
         if self.control.state.load(Ordering::SeqCst) == BYPASS {
-            let readdressed = self
-                .wire
-                .before_shaping(direction, packet)
-                .map(|packet| wrapped(&packet));
-            self.write(direction, readdressed.as_deref());
+            let mut far_end = self.wire.device(direction, End::Far);
+            let written = match self.wire.before_shaping(direction, packet) {
+                Some(readdressed) => far_end.write(&wrapped(&readdressed)),
+                None => far_end.write(&self.scratch[..length]),
+            };
+            self.report.refused += u64::from(written.is_err());
             return;
         }
         let far_end = if direction == Direction::Up {
@@ -515,7 +516,8 @@ impl<'a> Loop<'a> {
             if arrival.is_marked {
                 mangle::mark(&mut packet[VNET_HEADER_BYTES..]);
             }
-            self.write(direction, Some(&packet));
+            let written = self.wire.device(direction, End::Far).write(&packet);
+            self.report.refused += u64::from(written.is_err());
             if direction == Direction::Down {
                 if let Some(segment) = Segment::parse(&packet[VNET_HEADER_BYTES..]) {
                     self.report.ledger.arrived(now, &segment);
@@ -527,19 +529,58 @@ impl<'a> Loop<'a> {
             self.spare.push(packet);
         }
     }
-
-    /// Writes `packet`, or what was read last.
-    fn write(&mut self, direction: Direction, packet: Option<&[u8]>) {
-        let packet = packet.unwrap_or(&self.scratch);
-        if self.wire.device(direction, End::Far).write(packet).is_err() {
-            self.report.refused += 1;
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixDatagram;
+
     use super::*;
+
+    /// A device as the relay sees it, and the kernel's side of it.
+    fn device() -> (Tun, UnixDatagram) {
+        let (ours, kernels) = UnixDatagram::pair().expect("a pair of sockets");
+        ours.set_nonblocking(true).expect("a mode every socket has");
+        kernels
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .expect("a timeout every socket has");
+        (Tun::of(File::from(OwnedFd::from(ours))), kernels)
+    }
+
+    #[test]
+    fn a_packet_that_crosses_before_the_path_is_shaped_keeps_its_length() {
+        let ((client, clients_kernel), (servers, servers_kernel)) = (device(), device());
+        let wire = Wire {
+            client,
+            servers,
+            hosts: 1,
+            largest_packet: 1_500,
+            changes_nat: false,
+        };
+        let path = serde_json::from_str(
+            r#"{"topology":"access","rtt_ms":20,"queue":{"packets":10},"loss":0,"seed":1}"#,
+        );
+        let relay = Relay::start(
+            wire,
+            &path.expect("a path"),
+            Keep::default(),
+            Timing::default(),
+            false,
+        )
+        .expect("a relay");
+        let builder = etherparse::PacketBuilder::ipv4(CLIENT.octets(), [198, 19, 0, 1], 64).udp(1_024, 7);
+        let mut packet = vec![0; VNET_HEADER_BYTES];
+        builder.write(&mut packet, b"?").expect("room in memory");
+        let mut received = [0; 4_096];
+        clients_kernel.send(&packet).expect("a relay that reads");
+        let length = servers_kernel
+            .recv(&mut received)
+            .expect("the packet within ten seconds");
+        relay.finish().expect("a relay that lives");
+        assert_eq!(length, packet.len());
+        assert_eq!(&received[..length], packet);
+    }
 
     #[test]
     fn what_is_taken_out_is_bounded_by_a_millisecond_and_a_share_of_the_rtt() {

@@ -6,7 +6,7 @@ use firstflight_loader::Mode;
 use serde::{Deserialize, Serialize};
 
 use super::clients::{self, Failures, Outcome, Plan, Sockets};
-use super::flood::{Flood, FloodJob, Sent};
+use super::flood::{Flood, FloodJob, Kind, Sent};
 use super::kernel::{Kernel, KernelCounters, growth};
 use super::latency::Percentiles;
 use super::meter::{self, Processors, Tasks};
@@ -17,7 +17,7 @@ use crate::clock::ms;
 use crate::net::{self, Offload, Side, Transport, Tun};
 use crate::origin::Waiting;
 use crate::relay::LatenessSummary;
-use crate::{LabError, clock, scheduling};
+use crate::{LabError, clock, descriptors, scheduling};
 
 /// One measurement.
 #[derive(Debug, Clone, Deserialize)]
@@ -110,6 +110,9 @@ pub struct StressRecord {
 /// How long a server may take until it answers.
 const STARTING: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// Bounds of what a job may ask for: an hour, and more packets than any machine sends.
+const LONGEST_MS: f64 = 3_600_000.0;
+const MOST_PER_SECOND: f64 = 1e8;
 
 impl StressJob {
     /// Reads a job.
@@ -117,8 +120,48 @@ impl StressJob {
     /// # Errors
     /// [`LabError`] naming what is wrong with it.
     pub fn from_json(text: &str) -> Result<Self, LabError> {
-        serde_json::from_str(text)
-            .map_err(|error| LabError::new(format!("the job: {error}"), "send one line of JSON"))
+        let job: Self = serde_json::from_str(text)
+            .map_err(|error| LabError::new(format!("the job: {error}"), "send one line of JSON"))?;
+        job.check()?;
+        Ok(job)
+    }
+
+    /// Refuses numbers that no measurement can have.
+    fn check(&self) -> Result<(), LabError> {
+        let flood_rate = self.flood.map_or(0.0, |flood| flood.rate);
+        for (name, value, least, most) in [
+            ("rate", self.rate, f64::MIN_POSITIVE, MOST_PER_SECOND),
+            ("seconds", self.seconds, 0.0, LONGEST_MS / 1e3),
+            ("warm_up", self.warm_up, 0.0, LONGEST_MS / 1e3),
+            ("timeout_ms", self.timeout_ms, 0.0, LONGEST_MS),
+            ("rtt_ms", self.rtt_ms, 0.0, LONGEST_MS),
+            ("flood.rate", flood_rate, 0.0, MOST_PER_SECOND),
+        ] {
+            if !(least..=most).contains(&value) {
+                let bound = if value > most {
+                    format!("at most {most}")
+                } else if least > 0.0 {
+                    "above 0".to_owned()
+                } else {
+                    "0 or more".to_owned()
+                };
+                return Err(LabError::new(
+                    format!("the job: {name} is {value}"),
+                    format!("give {bound}"),
+                ));
+            }
+        }
+        match self.flood {
+            Some(FloodJob {
+                kind: Kind::Valid,
+                addresses: 0,
+                ..
+            }) => Err(LabError::new(
+                "the job: flood.addresses is 0: a flood with valid cookies needs an address that has one",
+                "give 1 or more",
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Builds both namespaces, starts the server, and sends the clients. Call once per process.
@@ -129,7 +172,8 @@ impl StressJob {
     /// # Errors
     /// [`LabError`] when the lab cannot be built or the server does not give the object.
     pub fn run(&self, realtime: bool) -> Result<StressRecord, LabError> {
-        raise_descriptors();
+        // With fewer than it needs, clients that cannot be opened are counted.
+        descriptors::raise(u64::MAX);
         let processors = Processors::choose()?;
         meter::stay_on(processors.server)?;
         let mut server = Server::start(&self.server, self.settings())?;
@@ -310,11 +354,48 @@ impl Witnesses {
     }
 }
 
-/// As many descriptors as this user may have: a client that waits holds one.
-fn raise_descriptors() {
-    use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // With fewer, clients that cannot be opened are counted.
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(changed: &[(&str, serde_json::Value)]) -> Result<StressJob, LabError> {
+        let mut job = serde_json::json!({
+            "server": {"kind": "builtin"}, "mode": "tcp", "rate": 10.0, "seconds": 1.0, "warm_up": 0.0,
+            "timeout_ms": 1000.0, "rtt_ms": 0.0, "body_bytes": 10, "backlog": 8, "qlen": 8, "syn_cookies": 1,
+            "flood": {"kind": "valid", "rate": 0.0, "addresses": 1},
+        });
+        for (at, value) in changed {
+            *job.pointer_mut(at).expect("a field of the job") = value.clone();
+        }
+        StressJob::from_json(&job.to_string())
+    }
+
+    #[test]
+    fn a_job_without_delay_is_accepted() {
+        job(&[]).expect("a possible job");
+    }
+
+    #[test]
+    fn numbers_that_no_measurement_can_have_are_refused_by_their_names() {
+        for (at, name, value) in [
+            ("/rtt_ms", "rtt_ms", -1.0),
+            ("/rtt_ms", "rtt_ms", 1e300),
+            ("/timeout_ms", "timeout_ms", -1.0),
+            ("/rate", "rate", 0.0),
+            ("/rate", "rate", -5.0),
+            ("/seconds", "seconds", -1.0),
+            ("/warm_up", "warm_up", -1.0),
+            ("/flood/rate", "flood.rate", -1.0),
+        ] {
+            let error = job(&[(at, value.into())]).expect_err(at);
+            assert!(error.message.contains(name), "{error}");
+            assert!(!error.hint.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_flood_with_the_cookies_of_no_address_is_refused() {
+        let error = job(&[("/flood/addresses", 0.into())]).expect_err("no address");
+        assert!(error.message.contains("flood.addresses"), "{error}");
     }
 }

@@ -1,5 +1,6 @@
 //! Processor time: of threads, of programs, of a whole processor; and who runs where.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use nix::libc;
@@ -20,12 +21,40 @@ const IDLE: [usize; 2] = [3, 4];
 const STOLEN: usize = 7;
 
 /// Whose time is taken.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) enum Tasks {
     /// One thread of this process.
     Thread(libc::pid_t),
-    /// A program and all processes it has started and that live. Each costs a system call.
-    Program(libc::pid_t),
+    /// A program and all processes it has started.
+    Program(Program),
+}
+
+/// The processes of a program, each with what its clock showed last.
+#[derive(Debug)]
+pub(super) struct Program {
+    first: libc::pid_t,
+    seen: BTreeMap<libc::pid_t, u64>,
+    /// What the processes that have ended had taken when they were last looked at, ns.
+    ended: u64,
+}
+
+impl Program {
+    /// Looks at every process number that may be the program's; each costs a system call. What a process took
+    /// between the last look at it and its end is not counted.
+    fn cpu(&mut self) -> u64 {
+        let processes = self.first..self.first + MOST_PROCESSES;
+        let found: BTreeMap<_, _> = processes
+            .filter_map(|process| Some((process, read((!process << 3) | CLOCK_SCHED)?)))
+            .collect();
+        for (process, last) in &self.seen {
+            // A clock that went back is that of another process of the same number.
+            if found.get(process).is_none_or(|now| now < last) {
+                self.ended += last;
+            }
+        }
+        self.seen = found;
+        self.ended + self.seen.values().sum::<u64>()
+    }
 }
 
 impl Tasks {
@@ -35,13 +64,20 @@ impl Tasks {
         Self::Thread(unsafe { libc::gettid() })
     }
 
-    /// Processor time taken so far, in user space and in system calls, ns.
-    pub(super) fn cpu(self) -> u64 {
+    /// A program that was just started.
+    pub(super) fn program(first: libc::pid_t) -> Self {
+        Self::Program(Program {
+            first,
+            seen: BTreeMap::new(),
+            ended: 0,
+        })
+    }
+
+    /// Processor time taken so far, in user space and in system calls, ns. It never shrinks.
+    pub(super) fn cpu(&mut self) -> u64 {
         match self {
-            Self::Thread(thread) => read((!thread << 3) | CLOCK_SCHED | CLOCK_OF_THREAD).unwrap_or_default(),
-            Self::Program(first) => (first..first + MOST_PROCESSES)
-                .filter_map(|process| read((!process << 3) | CLOCK_SCHED))
-                .sum(),
+            Self::Thread(thread) => read((!*thread << 3) | CLOCK_SCHED | CLOCK_OF_THREAD).unwrap_or_default(),
+            Self::Program(program) => program.cpu(),
         }
     }
 }
@@ -146,6 +182,27 @@ mod tests {
         let before = clock::thread_cpu();
         let between = Tasks::this_thread().cpu();
         assert!((before..=clock::thread_cpu()).contains(&between));
+    }
+
+    #[test]
+    fn the_time_of_a_program_does_not_shrink_when_a_process_of_it_ends() {
+        let mut first = std::process::Command::new("sh")
+            .args([
+                "-c",
+                "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; exec sleep 60",
+            ])
+            .spawn()
+            .expect("a shell");
+        let mut program = Tasks::program(first.id().cast_signed());
+        let deadline = clock::now() + 30_000_000_000;
+        while program.cpu() < 10_000_000 {
+            assert!(clock::now() < deadline, "the shell takes no processor time");
+            std::thread::yield_now();
+        }
+        let before = program.cpu();
+        first.kill().expect("a process to kill");
+        first.wait().expect("a process to wait for");
+        assert!(program.cpu() >= before);
     }
 
     #[test]

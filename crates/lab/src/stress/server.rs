@@ -207,7 +207,7 @@ fn program(argv: &[String], settings: Settings) -> Result<Server, LabError> {
     Ok(Server {
         tun,
         kernel,
-        tasks: Tasks::Program(child.id().cast_signed()),
+        tasks: Tasks::program(child.id().cast_signed()),
         who: Who::Program(child),
     })
 }

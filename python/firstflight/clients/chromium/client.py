@@ -115,7 +115,7 @@ class Chromium:
             url=urls[0],
             browser=str(self._browser),
             preload=self._preload,
-            hosts=_distinct(part.hostname for part in parts + spare),
+            hosts=hosts_of(page),
             clear_hosts=_distinct(part.hostname for part in parts + spare if part.scheme == "http"),
             favicon=any(part.path.endswith("/favicon.ico") for part in parts),
             # What synthesised bodies ask for, as far as they have room. Of recorded ones scripts decide.
@@ -147,6 +147,12 @@ def _python_settings() -> dict[str, str]:
     names = ("PYTHONPATH", "PYTHONHOME", "PYTHONPYCACHEPREFIX")
     settings = {name: os.environ[name] for name in names if os.environ.get(name)}
     return {**settings, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def hosts_of(page: LoadedPage) -> list[str]:
+    """The hosts that the browser may ask for, each once."""
+    urls = [resource.url for resource in page.page.resources] + [spare.url for spare in page.spare]
+    return _distinct(urlsplit(url).hostname for url in urls)
 
 
 def _artifact(folder: Path | None, name: str) -> str | None:

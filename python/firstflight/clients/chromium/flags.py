@@ -2,9 +2,11 @@
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from firstflight.clients.chromium.job import DriveJob
+from firstflight.errors import UsageError
 
 FEATURES_OFF = (
     # What asks the network on its own account.
@@ -51,6 +53,25 @@ share is one of TLS 1.2. With False Start (RFC 7918) that handshake takes one ro
 _HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+")
 """A name or an address, as `crates/page/src/validate.rs` lets it pass."""
 
+MAX_ARGUMENT_BYTES = 128 * 1024
+"""The longest argument that Linux hands to a program, its end included (`MAX_ARG_STRLEN` in binfmts.h)."""
+
+
+def check_hosts(hosts: Sequence[str]) -> None:
+    """Refuses more hosts than the browser can be told of.
+
+    Raises:
+        UsageError: Their names are too long for one argument.
+    """
+    [rules] = _names(hosts)
+    length = len(rules.encode()) + 1
+    if length > MAX_ARGUMENT_BYTES:
+        raise UsageError(
+            f"its {len(hosts)} hosts take {length} bytes of Chromium's --host-resolver-rules; Linux takes at "
+            f"most {MAX_ARGUMENT_BYTES} in one argument",
+            "use another client (--client loader, curl, wget2), or simulate the page (--engine simulate)",
+        )
+
 
 def flags(job: DriveJob) -> list[str]:
     """The command line of the browser, without what Playwright adds."""
@@ -81,7 +102,7 @@ def _trust(authority: str | None) -> list[str]:
     return [f"--ignore-certificate-errors-spki-list={digest[1]}"] if digest else []
 
 
-def _names(hosts: list[str] | None) -> list[str]:
+def _names(hosts: Sequence[str] | None) -> list[str]:
     """Other names fail at once, in the browser: a resolver could reach out of the laboratory by a socket."""
     if hosts is None:
         return []
