@@ -10,6 +10,7 @@ from small_pages import assert_ok, chain, document, load, load_all, page, planne
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.lab import lab_binary
 from firstflight.engines.task import Record
+from firstflight.errors import LabError
 from firstflight.pages import LoadedPage, open_pages, under
 
 SYN_DATA_BYTES = 1420
@@ -149,17 +150,15 @@ def test_no_load_among_hundreds_lacks_its_proof(emulator: Emulator) -> None:
 
 def test_an_answer_without_proof_never_becomes_a_load_that_is_ok(emulator: Emulator, tmp_path: Path) -> None:
     """A laboratory that says `ok` while its own proof says no is not believed."""
-    record = load(doctored(tmp_path, 's/"proof":{"ok":true/"proof":{"ok":false/'), chain(2), "tfo")
-    assert record["load"]["status"] == "failed"
-    assert "proof" in record["load"]["error"]
+    with pytest.raises(LabError, match="ok without proof"):
+        load(doctored(tmp_path, 's/"proof":{"ok":true/"proof":{"ok":false/'), chain(2), "tfo")
 
 
 def test_an_answer_with_no_proof_at_all_never_becomes_a_load_that_is_ok(
     emulator: Emulator, tmp_path: Path
 ) -> None:
-    record = load(doctored(tmp_path, 's/"proof":{.*}/"proof":{}}/'), chain(2), "tfo")
-    assert record["load"]["status"] == "failed"
-    assert "proof" in record["load"]["error"]
+    with pytest.raises(LabError, match="ok without proof"):
+        load(doctored(tmp_path, 's/"proof":{.*}/"proof":{}}/'), chain(2), "tfo")
 
 
 def test_an_answer_that_is_not_doctored_is_believed(emulator: Emulator, tmp_path: Path) -> None:
