@@ -3,8 +3,6 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pydantic import TypeAdapter
-
 
 @dataclass(frozen=True)
 class DriveJob:
@@ -125,7 +123,7 @@ class Drive:
         Raises:
             ValueError: A value is of another type, or missing.
         """
-        return _DRIVE.validate_python(document)
+        # Here, since the driver imports this module too, in every load, and has no use for it.
+        from pydantic import TypeAdapter  # noqa: PLC0415
 
-
-_DRIVE = TypeAdapter(Drive)
+        return TypeAdapter(cls).validate_python(document)
