@@ -92,6 +92,12 @@ class Program:
             if process.pid not in inside and inside & set(_ancestors(process, everything))
         ]
 
+    def descendants(self) -> list["Process"]:
+        """Every process below this program's, with those that have overwritten their environment."""
+        everything = {process.pid: process for process in _everything()}
+        own = {process.pid for process in self.processes()}
+        return [found for found in everything.values() if own & {found.pid, *_ancestors(found, everything)}]
+
     def processes(self) -> list["Process"]:
         """Every process that stems from this program, whoever its parent is by now."""
         mark = f"{_MARK}={self._mark}".encode()

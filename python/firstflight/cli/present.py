@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 from firstflight.cli.talk import Talk, data_console, show_json
-from firstflight.clients.chromium.browser import can_be_locked_up
 from firstflight.errors import UsageError
 from firstflight.experiment.folder import stored_plan
 
@@ -84,7 +83,7 @@ def check_pdf(folder: Path) -> None:
         raise UsageError(f'{folder}: a run with keep = "loads" has no report to print', "leave --pdf out")
 
 
-def present_pdf(folder: Path, browser: Path, talk: Talk, *, as_json: bool) -> None:
+def present_pdf(folder: Path, browser: Path, talk: Talk, *, sandbox: bool, as_json: bool) -> None:
     """Prints the report to a PDF, and where that lies.
 
     Raises:
@@ -93,7 +92,7 @@ def present_pdf(folder: Path, browser: Path, talk: Talk, *, as_json: bool) -> No
     from firstflight.report.pdf import write_pdf  # noqa: PLC0415
 
     talk.note("printing the report")
-    path = write_pdf(folder, browser, sandbox=can_be_locked_up())
+    path = write_pdf(folder, browser, sandbox=sandbox)
     if not as_json:
         data_console().print(f"pdf:     {path}", style="bold", soft_wrap=True)
 

@@ -12,7 +12,7 @@ import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from firstflight.cli.talk import Talk, show_json
-from firstflight.clients.chromium.browser import find_browser
+from firstflight.clients.chromium.browser import check_sandbox, find_browser
 from firstflight.errors import UsageError
 from firstflight.experiment.interrupt import Interrupted, interruptible
 from firstflight.pages.pages_list import check_url, read_pages_list
@@ -47,6 +47,13 @@ def command(
             help="How often a page is loaded again that lost something.",
         ),
     ] = 1,
+    no_browser_sandbox: Annotated[
+        bool,
+        typer.Option(
+            "--no-browser-sandbox",
+            help="Let Chromium run without its own sandbox. For pages that you trust.",
+        ),
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was recorded as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")] = False,
@@ -58,7 +65,8 @@ def command(
     talk = Talk(quiet=quiet)
     wanted = _wanted(urls)
     _check_out(out, force=force)
-    browsing = Browsing(find_browser(browser), round(timeout * 1000))
+    browsing = Browsing(find_browser(browser), round(timeout * 1000), sandbox=not no_browser_sandbox)
+    check_sandbox(browsing.sandbox, talk.warn)
     with tempfile.TemporaryDirectory(prefix="firstflight-", ignore_cleanup_errors=True) as folder:
         visits, stopped = _visit_all(wanted, browsing, Path(folder), retries, talk)
         try:

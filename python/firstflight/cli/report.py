@@ -7,7 +7,7 @@ import typer
 
 from firstflight.cli.present import check_course_zip, check_pdf, present, present_course_zip, present_pdf
 from firstflight.cli.talk import Talk
-from firstflight.clients.chromium.browser import find_browser
+from firstflight.clients.chromium.browser import check_sandbox, find_browser
 
 
 def command(
@@ -28,6 +28,13 @@ def command(
         str,
         typer.Option("--browser", metavar="PATH", help="The browser that prints [the system's Chromium]."),
     ] = "",
+    no_browser_sandbox: Annotated[
+        bool,
+        typer.Option(
+            "--no-browser-sandbox",
+            help="Let Chromium run without its own sandbox. For reports that you trust.",
+        ),
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")] = False,
 ) -> int:
     """Make table, figures and report anew."""
@@ -37,9 +44,11 @@ def command(
     if pdf:
         check_pdf(folder)
     printer = find_browser(browser) if pdf else None
+    if printer:
+        check_sandbox(not no_browser_sandbox, talk.warn)
     present(folder, talk, as_json=as_json, explain=explain)
     if printer:
-        present_pdf(folder, printer, talk, as_json=as_json)
+        present_pdf(folder, printer, talk, sandbox=not no_browser_sandbox, as_json=as_json)
     if course_zip is not None:
         present_course_zip(folder, course_zip, talk, as_json=as_json)
     return 0

@@ -9,7 +9,7 @@ from glob import has_magic
 from pathlib import Path
 
 from firstflight.clients import client_versions
-from firstflight.clients.chromium.browser import browser_version, find_browser
+from firstflight.clients.chromium.browser import UNSANDBOXED, browser_version, find_browser
 from firstflight.clients.chromium.client import Artifacts, Chromium, hosts_of
 from firstflight.clients.chromium.flags import check_hosts
 from firstflight.clients.foreign import ForeignClient
@@ -128,10 +128,7 @@ class Equipment:
         if self.engine != "emulate" or self.client != "chromium":
             return
         if not self.browser_sandbox:
-            warn(
-                "Chromium runs without its sandbox",
-                "use pages that you trust, or leave out --no-browser-sandbox",
-            )
+            warn(*UNSANDBOXED)
         elif not Lab().ask("try-browser-sandbox", timeout_s=_CHECK_S)["sandbox"]:
             raise UsageError(
                 "client: Chromium cannot have its sandbox here: it is refused namespaces of its own",

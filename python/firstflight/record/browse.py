@@ -39,10 +39,12 @@ class Browsing:
     Attributes:
         browser: The browser's program.
         timeout_ms: How long a page may take.
+        sandbox: Whether the browser must have its own sandbox.
     """
 
     browser: Path
     timeout_ms: int
+    sandbox: bool = True
 
 
 def browse(url: str, browsing: Browsing, folder: Path) -> Drive:
@@ -59,8 +61,9 @@ def browse(url: str, browsing: Browsing, folder: Path) -> Drive:
 
 def _drive(url: str, browsing: Browsing, folder: Path, temporary: str) -> Drive:
     result = folder / "result.json"
+    writable = [str(folder), temporary] if browsing.sandbox else []
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", _DRIVER, str(result)],
+        [sys.executable, "-P", "-m", _DRIVER, str(result), *writable],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -110,6 +113,7 @@ def _job(url: str, browsing: Browsing, folder: Path) -> DriveJob:
         clear_hosts=_laboratory_hosts(),
         timeout_ms=browsing.timeout_ms,
         quiet_ms=QUIET_MS,
+        sandbox=browsing.sandbox,
         authority=_authority(),
         screenshot=str(folder / SCREENSHOT),
         flags=[

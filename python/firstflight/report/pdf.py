@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from playwright.sync_api import Error, Page, sync_playwright
-
+from firstflight.clients.chromium.printer import PRINTED
 from firstflight.errors import UsageError
 from firstflight.results import write_whole
 
-PATIENCE_MS = 120_000
-"""How long drawing and printing may take each."""
-
-_FOOTER = """<div style="font: 7px sans-serif; width: 100%; padding: 0 13mm; text-align: right">
-<span class="pageNumber"></span> / <span class="totalPages"></span></div>"""
+_PRINTER = "firstflight.clients.chromium.printer"
+_LONGEST = 35
+"""Of a folder, bytes: a browser's socket lies up to 70 below it, and its name may have 108 (unix(7))."""
+_SHORT = "/tmp"
 
 
 def write_pdf(folder: Path, browser: Path, *, sandbox: bool) -> Path:
@@ -24,51 +24,27 @@ def write_pdf(folder: Path, browser: Path, *, sandbox: bool) -> Path:
     Args:
         folder: The results folder.
         browser: The Chromium to print with.
-        sandbox: Whether its sandbox works here.
+        sandbox: Whether it must have its own sandbox.
 
     Raises:
         UsageError: The browser cannot print it, or the folder cannot be written to.
     """
-    with tempfile.TemporaryDirectory(prefix="firstflight-", ignore_cleanup_errors=True) as home:
-        try:
-            return write_whole(
-                folder / "report.pdf", _print(folder / "report.html", browser, home, sandbox=sandbox)
-            )
-        except Error as error:
-            reason = error.message.strip().partition("\n")[0]
-            hint = "name another browser: --browser PATH; or open report.html and print it"
-            raise UsageError(
-                f"{folder / 'report.html'}: {browser} cannot print it: {reason}", hint
-            ) from error
-
-
-def _print(file: Path, browser: Path, home: str, *, sandbox: bool) -> bytes:
-    """In a thread of its own: Playwright refuses to wait where an event loop runs, as in a notebook."""
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        return pool.submit(_print_here, file, browser, home, sandbox=sandbox).result()
-
-
-def _print_here(file: Path, browser: Path, home: str, *, sandbox: bool) -> bytes:
-    with sync_playwright() as playwright:
-        context = playwright.chromium.launch_persistent_context(
-            home, executable_path=browser, chromium_sandbox=sandbox, offline=True, accept_downloads=False
+    file = folder / "report.html"
+    parent = None if len(tempfile.gettempdir()) <= _LONGEST else _SHORT
+    with tempfile.TemporaryDirectory(prefix="firstflight-", dir=parent, ignore_cleanup_errors=True) as home:
+        # A process of its own: it may have to give up rights, which a process with threads cannot.
+        words = [str(file.resolve()), home, str(browser), f"{sandbox:d}"]
+        printer = subprocess.run(
+            [sys.executable, "-P", "-m", _PRINTER, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "TMPDIR": home},
+            check=False,
         )
-        try:
-            return _printed(context.pages[0], file)
-        finally:
-            context.close()
-
-
-def _printed(page: Page, file: Path) -> bytes:
-    page.set_default_timeout(PATIENCE_MS)
-    page.goto(file.resolve().as_uri())
-    page.evaluate("window.firstflight?.print()")
-    return page.pdf(
-        prefer_css_page_size=True,
-        print_background=True,
-        display_header_footer=True,
-        header_template="<span></span>",
-        footer_template=_FOOTER,
-        tagged=True,
-        outline=True,
-    )
+        if printer.returncode != 0:
+            said = printer.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+            reason = said[:200] or f"its driver ended with {printer.returncode}"
+            hint = "name another browser: --browser PATH; or open report.html and print it"
+            raise UsageError(f"{file}: {browser} cannot print it: {reason}", hint)
+        return write_whole(folder / "report.pdf", (Path(home) / PRINTED).read_bytes())

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import shutil
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from firstflight.clients.versions import PROGRAMS, ask_version
@@ -10,6 +11,18 @@ from firstflight.errors import UsageError
 
 _NAMESPACES = 0x10000000 | 0x20000000 | 0x40000000
 """CLONE_NEWUSER, CLONE_NEWPID and CLONE_NEWNET: with the first alone the sandbox cannot be built."""
+
+_NEW_USER_AND_MOUNTS = 0x10000000 | 0x00020000
+_NOBODY = 65_534
+_MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
+_SYS_MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE, _RDONLY = 442, -100, 0x8000, 1
+_PR_SET_NO_NEW_PRIVS, _CAPABILITY_VERSION_3 = 38, 0x20080522
+
+
+UNSANDBOXED = (
+    "Chromium runs without its sandbox",
+    "use pages that you trust, or leave out --no-browser-sandbox",
+)
 
 
 def find_browser(named: str = "") -> Path:
@@ -37,11 +50,76 @@ def browser_version(browser: Path) -> str:
     return ask_version(str(browser))
 
 
+def check_sandbox(wanted: bool, warn: Callable[[str, str], object]) -> None:
+    """Whether a browser outside a laboratory can have its sandbox, before it is started.
+
+    Args:
+        wanted: Whether it must; the caller may have given it up.
+        warn: Told when the caller has, and what that means.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    if not wanted:
+        warn(*UNSANDBOXED)
+    elif not can_be_locked_up():
+        raise UsageError(
+            "browser: Chromium cannot have its sandbox here: it is refused namespaces of its own",
+            "allow nested user namespaces, see docs/chromium.md; or, for pages that you trust, "
+            "give the sandbox up: --no-browser-sandbox",
+        )
+
+
 def can_be_locked_up() -> bool:
-    """Whether Chromium's sandbox works for this process: it refuses root, and needs namespaces of its own."""
-    if os.geteuid() == 0:
-        return False
+    """Whether Chromium's sandbox works for this process; for root, for one that `become_ordinary` changed."""
     child = os.fork()
     if child == 0:
-        os._exit(ctypes.CDLL(None).unshare(_NAMESPACES) != 0)
+        ordinary = os.geteuid() != 0 or become_ordinary([])
+        os._exit(not ordinary or ctypes.CDLL(None).unshare(_NAMESPACES) != 0)
     return os.waitpid(child, 0)[1] == 0
+
+
+def become_ordinary(writable: Iterable[Path]) -> bool:
+    """Takes root's rights from this process, which has one thread, and from all that it starts.
+
+    It gets a user namespace where its user is 65534, without capabilities. As it still owns root's files,
+    it sees every file system read-only. The network stays.
+
+    Args:
+        writable: Folders that stay writable, with shared memory.
+
+    Returns:
+        Whether it has happened; if not, this process must not start a browser.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def check(answer: int) -> None:
+        if answer != 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+    def set_attributes(folder: Path, attributes: tuple[int, int], flags: int = 0) -> None:
+        change = (ctypes.c_uint64 * 4)(*attributes)
+        name = os.fsencode(folder)
+        call = ctypes.c_long(_SYS_MOUNT_SETATTR)
+        check(libc.syscall(call, _AT_FDCWD, name, flags, ctypes.byref(change), ctypes.sizeof(change)))
+
+    user, group = os.geteuid(), os.getegid()
+    try:
+        check(libc.unshare(_NEW_USER_AND_MOUNTS))
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"{_NOBODY} {user} 1")
+        Path("/proc/self/gid_map").write_text(f"{_NOBODY} {group} 1")
+        check(libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None))
+        set_attributes(Path("/"), (_RDONLY, 0), _AT_RECURSIVE)
+        for folder in filter(Path.is_dir, [*writable, Path("/dev/shm")]):
+            name = os.fsencode(folder)
+            check(libc.mount(name, name, None, _MS_BIND, None))
+            set_attributes(folder, (0, _RDONLY))
+        # Chromium writes the maps of its own namespaces there.
+        set_attributes(Path("/proc"), (0, _RDONLY))
+        check(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+        none = (ctypes.c_uint32 * 6)()
+        check(libc.capset((ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0), none))
+    except OSError:
+        return False
+    return True

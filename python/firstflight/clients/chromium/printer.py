@@ -1,0 +1,69 @@
+"""Prints a file to a PDF: `python -m firstflight.clients.chromium.printer FILE.html FOLDER BROWSER SANDBOX`.
+
+The PDF is `PRINTED` in FOLDER, which also holds the profile. SANDBOX is 1 or 0: with 1 root's rights are
+given up first, since Chromium refuses root its sandbox. A failure is told in one line on standard error.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from playwright.sync_api import Error, Page, sync_playwright
+
+from firstflight.clients.chromium.browser import become_ordinary
+
+PRINTED = "print.pdf"
+LIMIT_MS = 120_000
+"""How long drawing and printing may take each."""
+
+_FOOTER = """<div style="font: 7px sans-serif; width: 100%; padding: 0 13mm; text-align: right">
+<span class="pageNumber"></span> / <span class="totalPages"></span></div>"""
+
+
+def main(arguments: list[str]) -> int:
+    """Prints, or ends with what is in the way."""
+    file, folder, browser, sandbox = arguments
+    wanted = sandbox == "1"
+    if wanted and os.geteuid() == 0 and not become_ordinary([Path(folder)]):
+        sys.exit("Chromium cannot have its sandbox here")
+    try:
+        content = _print(Path(file), Path(browser), folder, sandbox=wanted)
+    except Error as error:
+        sys.exit(error.message.strip().partition("\n")[0])
+    (Path(folder) / PRINTED).write_bytes(content)
+    return 0
+
+
+def _print(file: Path, browser: Path, folder: str, *, sandbox: bool) -> bytes:
+    with sync_playwright() as playwright:
+        context = playwright.chromium.launch_persistent_context(
+            Path(folder) / "profile",
+            executable_path=browser,
+            chromium_sandbox=sandbox,
+            env={**os.environ, "HOME": folder},
+            offline=True,
+            accept_downloads=False,
+        )
+        try:
+            return _printed(context.pages[0], file)
+        finally:
+            context.close()
+
+
+def _printed(page: Page, file: Path) -> bytes:
+    page.set_default_timeout(LIMIT_MS)
+    page.goto(file.as_uri())
+    page.evaluate("window.firstflight?.print()")
+    return page.pdf(
+        prefer_css_page_size=True,
+        print_background=True,
+        display_header_footer=True,
+        header_template="<span></span>",
+        footer_template=_FOOTER,
+        tagged=True,
+        outline=True,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
