@@ -151,11 +151,14 @@ def test_a_page_with_tls_is_trusted_and_its_client_hello_rides_in_the_syn(mode: 
     assert carried == {mode == "tfo"}
 
 
-def test_a_page_recorded_with_tls_is_loaded_in_the_clear_by_default(browser: Emulator) -> None:
-    recorded = page("cleared", document(url="https://www.nytimes.com/"))
-    record = load(browser, recorded, "tcp", 20.0, client="chromium")
-    assert_ok(record)
-    assert [row["url"] for row in record["requests"]] == ["http://www.nytimes.com/"]
+def test_a_page_recorded_with_tls_is_loaded_as_recorded_or_in_the_clear_where_asked(
+    browser: Emulator,
+) -> None:
+    recorded = page("recorded", document(url="https://www.nytimes.com/"))
+    for scheme, loaded in (("https", recorded), ("http", under("http", recorded))):
+        record = load(browser, loaded, "tcp", 20.0, client="chromium")
+        assert_ok(record)
+        assert [row["url"] for row in record["requests"]] == [f"{scheme}://www.nytimes.com/"]
 
 
 def run(program: Program, *flags: str, page: LoadedPage) -> tuple[list[str], Path]:
