@@ -99,6 +99,8 @@ $(VENV)/.extension: $(VENV)/.synced $(CORE) $(MAN) pyproject.toml | rust
 $(VENV)/.synced: requirements.lock $(OWN_UV)
 	$(UV) venv --quiet --no-project --allow-existing --python '>=3.11' $(VENV)
 	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
+	@# A browser's driver cannot write bytecode where it runs, and would compile Playwright in every load.
+	$(BIN)/python -m compileall -q $(VENV)/lib/python3.*/site-packages/{playwright,greenlet,typing_extensions.py}
 	touch $@
 
 $(SITE)/.synced: requirements-docs.lock $(OWN_UV)

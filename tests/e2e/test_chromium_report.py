@@ -15,7 +15,7 @@ from firstflight.clients.chromium.browser import find_browser
 from firstflight.report.pdf import write_pdf
 
 REQUESTS = 2_000
-EVIL = "</script><script>window.hurt=1</script><svg/onload=window.hurt=1>"
+EVIL = "</script><script>window.hurt=1</script><img/src=''onerror=window.hurt=1>"
 REVERSED = "\u202egnp.\u2066\u200f"
 RUN = "run wikipedia evil.json --rtt 100 --down 100mbit --up 100mbit --engine simulate --repeats 2 --out out"
 
@@ -179,7 +179,7 @@ def test_a_page_that_means_harm_is_shown_and_does_none(report: Page) -> None:
     assert found.locator(".row").count() == REQUESTS
     assert bars(found, "tfo") >= REQUESTS
     found.locator(".row").nth(1).hover()
-    assert "<script>window.hurt" in report.locator(".tip .url").inner_text()
+    assert "%3Cscript%3Ewindow.hurt" in report.locator(".tip .url").inner_text()
     assert not set(report.evaluate("document.body.innerText")) & {"\u202e", "\u2066", "\u200f"}
     assert report.evaluate("[window.hurt, document.querySelectorAll('img').length]") == [None, 0]
 
