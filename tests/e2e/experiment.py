@@ -74,7 +74,6 @@ class Experiment:
             found.setdefault((load["page"], load["mode"]), []).append(load["plt_ms"])
         return found
 
-    def lines(self) -> int:
-        """How many loads have been written to the journal so far."""
-        journal = self.folder / "journal.jsonl"
-        return journal.read_bytes().count(b"\n") if journal.exists() else 0
+    def results(self) -> int:
+        """How many loads have a result so far; one that is made again counts once."""
+        return len(self.made()) if (self.folder / "journal.jsonl").exists() else 0

@@ -21,7 +21,7 @@ def test_emulated_loads_on_two_workers_one_of_which_is_killed_are_made_exactly_o
         workers.add(2, "--resources", "lab=1")
         run = experiment.start("--scheduler", workers.address)
         try:
-            assert until(lambda: experiment.lines() >= 3 or run.poll() is not None)
+            assert until(lambda: experiment.results() >= 3 or run.poll() is not None)
             workers.processes[0].send_signal(signal.SIGKILL)
             _, err = run.communicate(timeout=120)
         finally:

@@ -12,7 +12,7 @@ from program import DEADLINE_S, Program, until
 def test_ctrl_c_ends_a_run_cleanly_and_resume_completes_it(program: Program) -> None:
     experiment = Experiment(program, repeats=8)
     run = experiment.start()
-    assert until(lambda: experiment.lines() >= 5 or run.poll() is not None)
+    assert until(lambda: experiment.results() >= 5 or run.poll() is not None)
     os.killpg(run.pid, signal.SIGINT)
     out, err = run.communicate(timeout=DEADLINE_S)
 
@@ -36,7 +36,7 @@ def test_ctrl_c_ends_a_run_cleanly_and_resume_completes_it(program: Program) -> 
 def test_a_second_signal_while_a_run_ends_does_not_lose_what_was_measured(program: Program) -> None:
     experiment = Experiment(program, repeats=8)
     run = experiment.start()
-    assert until(lambda: experiment.lines() >= 5 or run.poll() is not None)
+    assert until(lambda: experiment.results() >= 5 or run.poll() is not None)
     for _ in range(2):
         os.killpg(run.pid, signal.SIGTERM)
     run.communicate(timeout=DEADLINE_S)
@@ -53,6 +53,6 @@ def test_a_signal_before_the_first_load_ends_a_run_cleanly(program: Program) -> 
     _, err = run.communicate(timeout=DEADLINE_S)
     assert run.returncode == 128 + signal.SIGINT
     assert "hint: go on with: firstflight run --resume --out out" in err
-    assert experiment.lines() == 0
+    assert experiment.results() == 0
     assert "Traceback" not in err
     assert until(lambda: program.processes() == [])
