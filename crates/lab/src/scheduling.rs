@@ -30,6 +30,8 @@ const FIFO_PRIORITY: i32 = 10;
 const LOWEST_NICENESS: i32 = 19;
 /// The shortest slice the kernel grants (`kernel/sched/syscalls.c`, `__setparam_fair`).
 const SLICE_NS: u64 = 100_000;
+/// Turns of a thread that keeps a processor awake before it yields: a few microseconds.
+const SPINS: u32 = 100;
 
 /// Takes `SCHED_FIFO` for the calling thread; `false` where that is not allowed.
 pub fn become_realtime() -> bool {
@@ -71,6 +73,9 @@ pub fn become_relay(realtime: bool) -> Scheduling {
 /// processor that it ran on last. The threads are `SCHED_IDLE`: any other task that wakes up runs at once, and
 /// beside one that always runs such a thread has 3 parts of 1,027. They are niced as well: the kernel counts
 /// their time as `nice` in `/proc/stat`, apart from work.
+///
+/// They yield every few microseconds. Without that, an ordinary task that wakes up may not be eligible under
+/// EEVDF yet and waits for the next tick: round trips of an ordinary user's laboratory were up to 14 ms late.
 #[derive(Debug)]
 pub struct Awake {
     stop: Arc<AtomicBool>,
@@ -106,7 +111,10 @@ fn spin(processor: usize, stop: &AtomicBool, kept: &AtomicUsize) {
     if set_policy(libc::SCHED_IDLE, 0) && pin(processor) {
         kept.fetch_add(1, Ordering::Relaxed);
         while !stop.load(Ordering::Relaxed) {
-            std::hint::spin_loop();
+            for _ in 0..SPINS {
+                std::hint::spin_loop();
+            }
+            std::thread::yield_now();
         }
     }
 }
