@@ -171,19 +171,12 @@ impl Driver<'_> {
     fn open(&mut self, conn: ConnId, origin: usize) -> Result<(), LabError> {
         let opened = match self.servers[origin] {
             None => Err("the name does not resolve in the lab".to_owned()),
-            Some(server) => self
-                .session(origin)
-                .and_then(|session| Connection::open(server, session))
-                .map_err(|error| error.to_string()),
+            Some(server) => match self.connect(server, origin) {
+                Ok(connection) => Ok(connection),
+                Err(error) => Err(of_the_page(&error)?),
+            },
         };
-        let registered = opened.and_then(|mut connection| {
-            // With Fast Open the ClientHello goes into the SYN: nothing has to be asked for first.
-            if connection.writable && connection.is_secure() {
-                connection.flush().map_err(|error| error.to_string())?;
-            }
-            Ok(connection)
-        });
-        match registered {
+        match opened {
             Err(error) => self.fail(conn.0, &error),
             Ok(connection) => {
                 let ready = connection.writable && !connection.is_secure();
@@ -198,6 +191,15 @@ impl Driver<'_> {
             }
         }
         Ok(())
+    }
+
+    fn connect(&self, server: SocketAddrV4, origin: usize) -> io::Result<Connection> {
+        let mut connection = Connection::open(server, self.session(origin)?)?;
+        // With Fast Open the ClientHello goes into the SYN: nothing has to be asked for first.
+        if connection.writable && connection.is_secure() {
+            connection.flush()?;
+        }
+        Ok(connection)
     }
 
     fn session(&self, origin: usize) -> io::Result<Option<Session>> {
@@ -232,7 +234,7 @@ impl Driver<'_> {
         match sent {
             Ok(true) => self.loader.handle(clock::now(), Event::RequestSent(conn)),
             Ok(false) => {}
-            Err(error) => self.fail(conn.0, &error.to_string()),
+            Err(error) => self.fail(conn.0, &of_the_page(&error)?),
         }
         Ok(())
     }
@@ -255,7 +257,7 @@ impl Driver<'_> {
                     Ok(true) => self.loader.handle(clock::now(), Event::RequestSent(conn)),
                     Ok(false) => {}
                     Err(error) => {
-                        self.fail(id, &error.to_string());
+                        self.fail(id, &of_the_page(&error)?);
                         return Ok(());
                     }
                 }
@@ -384,6 +386,19 @@ impl Driver<'_> {
     }
 }
 
+/// What became of a connection, as the page's failure.
+///
+/// # Errors
+/// [`LabError`] where this machine, not the page or the path, is why: it had no descriptor or memory left.
+fn of_the_page(error: &io::Error) -> Result<String, LabError> {
+    match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::EMFILE | Errno::ENFILE | Errno::ENOBUFS | Errno::ENOMEM) => {
+            Err(LabError::system("a socket of the client", error))
+        }
+        _ => Ok(error.to_string()),
+    }
+}
+
 /// Asks to be told of a connection's edges. One that is watched already stays so.
 fn watch(epoll: &Epoll, connection: impl AsFd, conn: ConnId) -> Result<(), LabError> {
     let interest = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLET;
@@ -396,6 +411,16 @@ fn watch(epoll: &Epoll, connection: impl AsFd, conn: ConnId) -> Result<(), LabEr
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_without_descriptors_or_memory_is_no_failure_of_the_page() {
+        for errno in [Errno::EMFILE, Errno::ENFILE, Errno::ENOBUFS, Errno::ENOMEM] {
+            of_the_page(&errno.into()).expect_err("an error of the laboratory");
+        }
+        for errno in [Errno::ECONNREFUSED, Errno::ECONNRESET, Errno::ETIMEDOUT] {
+            of_the_page(&errno.into()).expect("a failure of the page");
+        }
+    }
 
     #[test]
     fn a_connection_is_watched_once_and_one_that_cannot_be_is_an_error() {
