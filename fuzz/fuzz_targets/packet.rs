@@ -4,7 +4,7 @@
 use std::net::Ipv4Addr;
 
 use firstflight_lab::ledger::{Entry, Ledger, Timeline};
-use firstflight_lab::relay::{Segment, TcpFlags};
+use firstflight_lab::packet::{Segment, TcpFlags};
 use firstflight_path::Direction;
 use libfuzzer_sys::fuzz_target;
 
@@ -75,6 +75,7 @@ fn segment(fields: &[u8; FIELDS]) -> Segment {
         },
         payload_bytes,
         cookie_bytes: (kind & 2 != 0).then_some(usize::from(cookie)),
+        cookie: u128::from(cookie),
         packet_bytes: payload_bytes + 40,
     }
 }

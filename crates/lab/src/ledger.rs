@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 use firstflight_path::{Action, Direction};
 use serde::Serialize;
 
-use crate::relay::Segment;
+use crate::packet::Segment;
 
 pub use timeline::{Progress, Timeline};
 

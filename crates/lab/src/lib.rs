@@ -15,6 +15,7 @@ pub mod lab;
 pub mod ledger;
 pub mod net;
 pub mod origin;
+pub mod packet;
 pub mod relay;
 pub mod sandbox;
 pub mod scheduling;

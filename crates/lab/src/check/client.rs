@@ -10,10 +10,11 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, SockaddrIn, connect, sendto, socket};
 
-use super::packet::{self, Packet};
+use super::packet::Packet;
 use super::wire::{SILENCE, SOON, Wire};
 use crate::LabError;
 use crate::net::{Side, bring_loopback_up};
+use crate::packet;
 use crate::witness::TcpInfo;
 
 /// The server that most rows talk to, and another one.

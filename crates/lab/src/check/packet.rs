@@ -4,11 +4,7 @@ use std::net::SocketAddrV4;
 
 use etherparse::{IpNumber, Ipv4Header, TcpHeader};
 
-use crate::relay::{
-    self, EXPERIMENT_FAST_OPEN, OPTION_END, OPTION_EXPERIMENT, OPTION_FAST_OPEN, OPTION_NOTHING, TcpFlags,
-};
-
-const MAXIMUM_SEGMENT_SIZE: u8 = 2;
+use crate::packet::{TcpFlags, TcpOption, assemble, options, padded, parse};
 
 const TTL: u8 = 64;
 const WINDOW: u16 = u16::MAX;
@@ -80,35 +76,21 @@ impl Packet {
 
     /// The cookie in its Fast Open option, `Some` of an empty one where one is asked for.
     pub(super) fn cookie(&self) -> Option<&[u8]> {
-        self.option(OPTION_FAST_OPEN)
+        self.options().find_map(|option| option.cookie())
     }
 
     /// The same of the experimental option.
     pub(super) fn experimental_cookie(&self) -> Option<&[u8]> {
-        self.option(OPTION_EXPERIMENT)?
-            .strip_prefix(&EXPERIMENT_FAST_OPEN)
+        self.options().find_map(|option| option.experimental_cookie())
     }
 
-    fn option(&self, wanted: u8) -> Option<&[u8]> {
-        let mut rest = self.options.as_slice();
-        loop {
-            match *rest {
-                [OPTION_NOTHING, ref others @ ..] => rest = others,
-                [OPTION_END, ..] | [] | [_] => return None,
-                [kind, length, ..] => {
-                    let end = usize::from(length.max(2)).min(rest.len());
-                    if kind == wanted {
-                        return Some(&rest[2..end]);
-                    }
-                    rest = &rest[end..];
-                }
-            }
-        }
+    fn options(&self) -> impl Iterator<Item = TcpOption<'_>> {
+        options(&self.options)
     }
 
     /// Reads an IPv4 packet; `None` if it carries no TCP.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
-        let (ip, tcp, payload) = relay::parse(bytes)?;
+        let (ip, tcp, payload) = parse(bytes)?;
         Some(Self {
             source: SocketAddrV4::new(ip.source.into(), tcp.source_port),
             destination: SocketAddrV4::new(ip.destination.into(), tcp.destination_port),
@@ -132,13 +114,11 @@ impl Packet {
         let TcpFlags { syn, ack, fin, rst } = self.flags;
         (tcp.syn, tcp.ack, tcp.fin, tcp.rst) = (syn, ack, fin, rst);
         tcp.psh = !self.payload.is_empty();
-        let mut options = self.options.clone();
-        options.resize(options.len().next_multiple_of(4), OPTION_NOTHING);
-        tcp.set_options_raw(&options).ok()?;
+        tcp.set_options_raw(&padded(self.options.clone())).ok()?;
         let (source, destination) = (self.source.ip().octets(), self.destination.ip().octets());
         let mut ip = Ipv4Header::new(0, TTL, IpNumber::TCP, source, destination).ok()?;
         ip.dont_fragment = true;
-        relay::assemble(ip, tcp, &self.payload)
+        assemble(ip, tcp, &self.payload)
     }
 
     /// What it is, in words.
@@ -159,31 +139,12 @@ impl Packet {
     }
 }
 
-/// Fast Open's option with a cookie; an empty one asks for one.
-pub(super) fn fast_open(cookie: &[u8]) -> Vec<u8> {
-    [&[OPTION_FAST_OPEN, cookie.len() as u8 + 2], cookie].concat()
-}
-
-/// The same as the experimental option.
-pub(super) fn experimental_fast_open(cookie: &[u8]) -> Vec<u8> {
-    [
-        &[OPTION_EXPERIMENT, cookie.len() as u8 + 4],
-        &EXPERIMENT_FAST_OPEN[..],
-        cookie,
-    ]
-    .concat()
-}
-
-/// The option that announces a maximum segment size.
-pub(super) fn mss(bytes: u16) -> Vec<u8> {
-    [&[MAXIMUM_SEGMENT_SIZE, 4][..], &bytes.to_be_bytes()].concat()
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
+    use crate::packet::{experimental_fast_open, fast_open, mss};
 
     fn syn(options: &[u8]) -> Packet {
         let at = |port| SocketAddrV4::new(Ipv4Addr::new(198, 18, 0, 1), port);
@@ -192,10 +153,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        for options in [
-            vec![],
-            [mss(1_460), fast_open(&[1; 8]), vec![OPTION_NOTHING; 2]].concat(),
-        ] {
+        for options in [vec![], padded([mss(1_460), fast_open(&[1; 8])].concat())] {
             let packet = syn(&options);
             assert_eq!(Packet::parse(&packet.bytes().unwrap()), Some(packet));
         }

@@ -136,7 +136,7 @@ fn serve() -> Result<(Tun, App), LabError> {
     let tun = Tun::open(Side::Servers, Offload::None, &Transport::default())?;
     let failed = |error: io::Error| LabError::system("starting the server", error);
     let listener = TcpListener::bind(SERVER).map_err(failed)?;
-    net::set_tcp_option(&listener, net::TCP_FASTOPEN, &PENDING).map_err(failed)?;
+    net::set_tcp_option(&listener, libc::TCP_FASTOPEN, &PENDING).map_err(failed)?;
     let mut app = App::new(listener);
     app.accept().map_err(failed)?;
     Ok((tun, app))

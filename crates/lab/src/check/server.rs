@@ -3,13 +3,16 @@
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::time::Duration;
 
+use nix::libc;
+
 use super::app::App;
-use super::packet::{self, Packet};
+use super::packet::Packet;
 use super::program::{NamedServer, Running};
 use super::row::Stop;
 use super::wire::{SOON, Wire};
 use crate::LabError;
 use crate::net::{self, Side, bring_loopback_up};
+use crate::packet;
 
 /// The client that most rows are, and one at another address.
 pub(super) const CLIENT: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 9);
@@ -185,7 +188,7 @@ fn own(settings: &Settings) -> Result<App, LabError> {
     let failed = |error: std::io::Error| LabError::system("starting the server", error);
     let listener = TcpListener::bind((ADDRESS, PORT)).map_err(failed)?;
     if let Some(pending) = settings.pending {
-        net::set_tcp_option(&listener, net::TCP_FASTOPEN, &pending).map_err(failed)?;
+        net::set_tcp_option(&listener, libc::TCP_FASTOPEN, &pending).map_err(failed)?;
     }
     let mut app = App::new(listener);
     if settings.accepts {

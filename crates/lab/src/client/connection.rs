@@ -2,15 +2,16 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddrV4, TcpStream};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use nix::libc;
+use nix::errno::Errno;
+use nix::sys::socket::sockopt::TcpFastOpenConnect;
+use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, SockaddrIn, setsockopt, socket};
 
 use super::http::{Progress, Response};
 use super::http2::Http2;
 use super::tls::{Incoming, Session};
 use crate::ledger::ConnectionKey;
-use crate::net;
 use crate::witness::TcpInfo;
 
 /// Starts to connect; `true` when the socket can be written to at once, because the SYN waits for data.
@@ -18,45 +19,16 @@ use crate::witness::TcpInfo;
 /// # Errors
 /// The kernel's, when it refuses at once.
 pub fn connect(address: SocketAddrV4) -> io::Result<(TcpStream, bool)> {
-    // SAFETY: `socket` takes plain numbers; its answer is checked before it is owned.
-    let fd = unsafe {
-        libc::socket(
-            libc::AF_INET,
-            libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC,
-            0,
-        )
-    };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: `fd` was just opened and nobody else owns it.
-    let stream = TcpStream::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let stream = TcpStream::from(socket(AddressFamily::Inet, SockType::Stream, flags, None)?);
     // With the client's sysctl off the kernel answers EOPNOTSUPP and the connection is a plain one: whether
     // the option is granted is the treatment under test.
-    let _ = net::set_tcp_option(&stream, net::TCP_FASTOPEN_CONNECT, &1_i32);
+    let _ = setsockopt(&stream, TcpFastOpenConnect, &true);
     stream.set_nodelay(true)?;
-    let name = libc::sockaddr_in {
-        sin_family: libc::AF_INET as libc::sa_family_t,
-        sin_port: address.port().to_be(),
-        sin_addr: libc::in_addr {
-            s_addr: address.ip().to_bits().to_be(),
-        },
-        sin_zero: [0; 8],
-    };
-    // SAFETY: pointer and length describe `name`, which outlives the call.
-    let answer = unsafe {
-        libc::connect(
-            fd,
-            (&raw const name).cast(),
-            size_of_val(&name) as libc::socklen_t,
-        )
-    };
-    if answer == 0 {
-        return Ok((stream, true));
-    }
-    match io::Error::last_os_error() {
-        error if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok((stream, false)),
-        error => Err(error),
+    match socket::connect(stream.as_raw_fd(), &SockaddrIn::from(address)) {
+        Ok(()) => Ok((stream, true)),
+        Err(Errno::EINPROGRESS) => Ok((stream, false)),
+        Err(errno) => Err(errno.into()),
     }
 }
 
@@ -145,7 +117,7 @@ impl Connection {
                 Ok(()) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
                 // Before the handshake is done, the rest of what is longer than the SYN has to wait.
-                Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => return Ok(false),
+                Err(error) if error.raw_os_error() == Some(Errno::EINPROGRESS as i32) => return Ok(false),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::relay::TcpFlags;
+use crate::packet::TcpFlags;
 
 const CLIENT: (Ipv4Addr, u16) = (Ipv4Addr::new(198, 18, 0, 1), 40_000);
 const SERVER: (Ipv4Addr, u16) = (Ipv4Addr::new(198, 19, 0, 1), 80);

@@ -5,14 +5,7 @@ use std::os::fd::AsRawFd;
 
 use nix::libc;
 
-/// `TCP_FASTOPEN`: how many Fast Open requests may be pending at a listener.
-pub const TCP_FASTOPEN: libc::c_int = libc::TCP_FASTOPEN;
-/// `TCP_FASTOPEN_CONNECT`: the first write goes into the SYN if there is a cookie; if not, one is asked for.
-pub const TCP_FASTOPEN_CONNECT: libc::c_int = 30;
-/// `TCP_FASTOPEN_KEY`: the key of a listener's cookies.
-pub const TCP_FASTOPEN_KEY: libc::c_int = 33;
-
-/// Sets a TCP option to the bytes of `value`.
+/// Sets a TCP option, such as `TCP_FASTOPEN_KEY`, to the bytes of `value`.
 ///
 /// # Errors
 /// The kernel's.

@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use nix::libc;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -64,8 +65,8 @@ pub(super) fn listen(
     socket
         .bind(SocketAddrV4::new(address, port).into())
         .map_err(failed)?;
-    net::set_tcp_option(&socket, net::TCP_FASTOPEN, &waiting.fast_open).map_err(failed)?;
-    net::set_tcp_option(&socket, net::TCP_FASTOPEN_KEY, &key(address, number)).map_err(failed)?;
+    net::set_tcp_option(&socket, libc::TCP_FASTOPEN, &waiting.fast_open).map_err(failed)?;
+    net::set_tcp_option(&socket, libc::TCP_FASTOPEN_KEY, &key(address, number)).map_err(failed)?;
     socket.listen(waiting.backlog).map_err(failed)
 }
 
@@ -75,9 +76,9 @@ pub(super) fn change_key(listener: &TcpListener, keeps_old: bool) -> Result<(), 
         Ok(SocketAddr::V4(address)) => {
             let (old, new) = (key(*address.ip(), 0), key(*address.ip(), 1));
             if keeps_old {
-                net::set_tcp_option(listener, net::TCP_FASTOPEN_KEY, &[new, old])
+                net::set_tcp_option(listener, libc::TCP_FASTOPEN_KEY, &[new, old])
             } else {
-                net::set_tcp_option(listener, net::TCP_FASTOPEN_KEY, &new)
+                net::set_tcp_option(listener, libc::TCP_FASTOPEN_KEY, &new)
             }
         }
         Ok(SocketAddr::V6(_)) => Ok(()),

@@ -2,10 +2,10 @@
 
 use std::net::Ipv4Addr;
 
-use etherparse::{IpEcn, IpNumber, Ipv4Header, TcpHeader};
+use etherparse::{IpEcn, Ipv4Header, TcpHeader};
 use firstflight_path::{Action, Ecn};
 
-use super::packet::{EXPERIMENT_FAST_OPEN, OPTION_END, OPTION_EXPERIMENT, OPTION_FAST_OPEN, OPTION_NOTHING};
+use crate::packet::{assemble, parse, without_fast_open};
 
 /// The byte of an IPv4 header with the two bits of RFC 3168, and CE.
 const TRAFFIC_CLASS: usize = 1;
@@ -71,50 +71,11 @@ pub(super) fn mark(packet: &mut [u8]) {
     packet[..length].copy_from_slice(&header.to_bytes());
 }
 
-/// Headers and data of a TCP packet; `None` for anything else.
-pub(crate) fn parse(packet: &[u8]) -> Option<(Ipv4Header, TcpHeader, &[u8])> {
-    let (ip, rest) = Ipv4Header::from_slice(packet).ok()?;
-    if ip.protocol != IpNumber::TCP {
-        return None;
-    }
-    let (tcp, payload) = TcpHeader::from_slice(rest).ok()?;
-    Some((ip, tcp, payload))
-}
-
-/// The packet of them, with its length and its checksums; `None` if it would be too long.
-pub(crate) fn assemble(mut ip: Ipv4Header, mut tcp: TcpHeader, payload: &[u8]) -> Option<Vec<u8>> {
-    ip.set_payload_len(tcp.header_len() + payload.len()).ok()?;
-    ip.header_checksum = ip.calc_header_checksum();
-    tcp.checksum = tcp.calc_checksum_ipv4(&ip, payload).ok()?;
-    Some([&ip.to_bytes()[..], &tcp.to_bytes()[..], payload].concat())
-}
-
-/// The options with those of Fast Open overwritten, the experimental one too: the length stays.
-fn without_fast_open(options: &[u8]) -> Vec<u8> {
-    let mut options = options.to_vec();
-    let mut at = 0;
-    while let Some(&kind) = options.get(at) {
-        let length = match (kind, options.get(at + 1)) {
-            (OPTION_END, _) | (_, None) => break,
-            (OPTION_NOTHING, _) => 1,
-            (_, Some(length)) => usize::from(*length).max(2),
-        };
-        let end = (at + length).min(options.len());
-        let is_experiment =
-            kind == OPTION_EXPERIMENT && options[at..end].get(2..4) == Some(&EXPERIMENT_FAST_OPEN);
-        if kind == OPTION_FAST_OPEN || is_experiment {
-            options[at..end].fill(OPTION_NOTHING);
-        }
-        at = end;
-    }
-    options
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::relay::Segment;
-    use crate::relay::packet::tests::syn;
+    use crate::packet::Segment;
+    use crate::packet::tests::syn;
 
     fn assert_checksums_hold(packet: &[u8]) {
         let (ip, tcp, payload) = parse(packet).unwrap();

@@ -8,18 +8,10 @@ mod capture;
 mod lateness;
 mod mangle;
 mod pace;
-mod packet;
 mod run;
-
-pub use firstflight_path::TcpFlags;
 
 pub use capture::Capture;
 pub use lateness::{Lateness, LatenessSummary};
-pub use packet::Segment;
 pub use run::{Keep, Relay, RelayReport, Timing, Wire};
 
-pub(crate) use mangle::{assemble, parse};
 pub(crate) use pace::{Pace, Rest};
-pub(crate) use packet::{
-    EXPERIMENT_FAST_OPEN, OPTION_END, OPTION_EXPERIMENT, OPTION_FAST_OPEN, OPTION_NOTHING, cookie,
-};

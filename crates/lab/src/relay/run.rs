@@ -17,9 +17,10 @@ use nix::sys::time::TimeSpec;
 use serde::Deserialize;
 
 use super::pace::{Pace, Rest};
-use super::{Capture, Lateness, Segment, mangle};
+use super::{Capture, Lateness, mangle};
 use crate::ledger::Ledger;
 use crate::net::{AddressPlan, CLIENT, FORMER, Tun, VNET_HEADER_BYTES};
+use crate::packet::{self, Segment};
 use crate::scheduling::{self, Awake, Scheduling};
 use crate::{LabError, clock};
 
@@ -279,7 +280,7 @@ impl Flows {
         packet: &[u8],
         origin: usize,
     ) -> Flow {
-        let Some((source, destination)) = super::packet::datagram(packet) else {
+        let Some((source, destination)) = packet::datagram(packet) else {
             return network.unconnected(origin);
         };
         let (client, server) = match direction {
@@ -405,7 +406,7 @@ impl<'a> Loop<'a> {
         let now = clock::now();
         self.pace.count();
         let packet = &self.scratch[VNET_HEADER_BYTES..length];
-        let Some((source, destination)) = super::packet::endpoints(packet) else {
+        let Some((source, destination)) = packet::endpoints(packet) else {
             return;
         };
         // Asked for each packet, after reading it: a SYN sent after `shape` must not cross unseen.

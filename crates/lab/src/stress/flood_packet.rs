@@ -6,7 +6,7 @@ use etherparse::PacketBuilder;
 
 use crate::LabError;
 use crate::net::VNET_HEADER_BYTES;
-use crate::relay::{OPTION_FAST_OPEN, OPTION_NOTHING};
+use crate::packet;
 
 const TTL: u8 = 64;
 const WINDOW: u16 = 64_240;
@@ -57,13 +57,8 @@ pub(super) fn stranger(number: u16) -> Ipv4Addr {
 }
 
 fn options(fast_open: Option<&[u8]>) -> Vec<u8> {
-    let mut options = USUAL_OPTIONS.to_vec();
-    if let Some(cookie) = fast_open {
-        options.extend([OPTION_FAST_OPEN, cookie.len() as u8 + 2]);
-        options.extend(cookie);
-    }
-    options.resize(options.len().next_multiple_of(4), OPTION_NOTHING);
-    options
+    let fast_open = fast_open.map(packet::fast_open).unwrap_or_default();
+    packet::padded([&USUAL_OPTIONS[..], &fast_open].concat())
 }
 
 fn impossible(error: &dyn std::fmt::Display) -> LabError {
@@ -73,7 +68,7 @@ fn impossible(error: &dyn std::fmt::Display) -> LabError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::relay::Segment;
+    use crate::packet::Segment;
 
     const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 19, 0, 1), 80);
 

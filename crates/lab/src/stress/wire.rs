@@ -14,7 +14,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use etherparse::{Ipv4HeaderSlice, TcpHeaderSlice};
 use firstflight_path::Direction;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
@@ -22,7 +21,8 @@ use serde::Serialize;
 
 use super::meter::{self, Processors};
 use crate::net::{CLIENT, Tun, VNET_HEADER_BYTES};
-use crate::relay::{Lateness, LatenessSummary, Pace, Rest, Segment, cookie};
+use crate::packet::{self, Segment};
+use crate::relay::{Lateness, LatenessSummary, Pace, Rest};
 use crate::{LabError, clock, scheduling};
 
 /// Packets read before the departures get their turn.
@@ -298,11 +298,11 @@ fn keep_cookie(jar: &CookieJar, stranger: Ipv4Addr, packet: &[u8]) {
     let Some(place) = jar.get_mut(&stranger) else {
         return;
     };
-    let options = Ipv4HeaderSlice::from_slice(packet)
-        .ok()
-        .and_then(|ip| TcpHeaderSlice::from_slice(&packet[ip.slice().len()..]).ok());
-    if let Some(found) = options.and_then(|tcp| cookie(tcp.options()).map(<[u8]>::to_vec)) {
-        *place = Some(found);
+    let Some((_, tcp, _)) = packet::parse(packet) else {
+        return;
+    };
+    if let Some(cookie) = packet::options(tcp.options.as_slice()).find_map(|option| option.any_cookie()) {
+        *place = Some(cookie.to_vec());
     }
 }
 

@@ -4,10 +4,10 @@ use std::io::Write;
 use std::net::SocketAddrV4;
 
 use crate::check::client::{Answer, COOKIE, ClientStage, NEW_COOKIE, OTHER, REQUEST, SERVER, granted};
-use crate::check::packet::{fast_open, mss};
 use crate::check::row::{Finding, Level, Row, Stop, Trial, yes};
 use crate::check::rows::request::option_of;
 use crate::check::wire::SILENCE;
+use crate::packet::{fast_open, mss};
 
 pub(super) const ROWS: &[Row] = &[
     Row {

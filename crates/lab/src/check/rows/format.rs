@@ -1,10 +1,10 @@
 //! The option on the wire (RFC 7413, section 4.1.1).
 
 use crate::check::client::{ClientStage, MSS, REQUEST, SERVER, granted};
-use crate::check::packet::{fast_open, mss};
 use crate::check::row::{Finding, Level, Row, Stop, Trial};
 use crate::check::server::{self, OPEN, ServerStage};
 use crate::check::wire::SOON;
+use crate::packet::{fast_open, mss};
 
 pub(super) const ROWS: &[Row] = &[
     Row {

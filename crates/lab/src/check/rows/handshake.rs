@@ -5,9 +5,10 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use crate::check::client::{Answer, COOKIE, Call, ClientStage, REQUEST, SERVER};
-use crate::check::packet::{Packet, mss};
+use crate::check::packet::Packet;
 use crate::check::row::{Finding, Level, Row, Stop, Trial, yes};
 use crate::check::wire::SOON;
+use crate::packet::mss;
 
 pub(super) const ROWS: &[Row] = &[
     Row {

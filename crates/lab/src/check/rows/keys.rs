@@ -1,10 +1,12 @@
 //! What a cookie is worth: addresses, keys and their rotation (RFC 7413, section 4.1.2).
 
-use crate::check::packet::fast_open;
+use nix::libc;
+
 use crate::check::row::{Finding, Level, Row, Stop, Trial, yes};
 use crate::check::server::{CLIENT, OPEN, REQUEST, STRANGER, ServerStage, Settings};
 use crate::check::wire::SOON;
 use crate::net;
+use crate::packet::fast_open;
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -113,7 +115,7 @@ fn other_machine(stage: &mut ServerStage) -> Result<Finding, Stop> {
 fn per_socket(stage: &mut ServerStage) -> Result<Finding, Stop> {
     let before = stage.cookie()?;
     let listener = stage.own()?.listener();
-    let set = listener.map(|listener| net::set_tcp_option(listener, net::TCP_FASTOPEN_KEY, &[7_u8; 16]));
+    let set = listener.map(|listener| net::set_tcp_option(listener, libc::TCP_FASTOPEN_KEY, &[7_u8; 16]));
     if let Some(Err(error)) = set {
         return Ok(Finding::judged(
             false,

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::check::packet::fast_open;
 use crate::check::row::{Finding, Level, Row, Stop, Trial, yes};
 use crate::check::server::{OPEN, REQUEST, ServerStage, Settings};
 use crate::check::wire::{SILENCE, SOON};
+use crate::packet::fast_open;
 use crate::witness::Counters;
 
 pub(super) const ROWS: &[Row] = &[

@@ -2,7 +2,7 @@ use firstflight_path::Direction;
 
 use super::*;
 use crate::ledger::Ledger;
-use crate::relay::{Segment, TcpFlags};
+use crate::packet::{Segment, TcpFlags};
 
 const HOST: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 1);
 const OLD: u128 = 0x01d;

@@ -5,7 +5,7 @@ use firstflight_path::{Action, Direction};
 
 use super::*;
 use crate::ledger::Ledger;
-use crate::relay::{Segment, TcpFlags};
+use crate::packet::{Segment, TcpFlags};
 
 /// What one connection did on the wire.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,0 +1,290 @@
+//! IPv4 packets: how the relay, the ledger, the checks and the floods read and write them.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::ops::Range;
+
+use etherparse::{IpNumber, Ipv4Header, Ipv4HeaderSlice, TcpHeader, TcpHeaderSlice, UdpHeaderSlice};
+pub use firstflight_path::TcpFlags;
+
+/// Kinds of TCP options: the end of the list and padding (RFC 9293, section 3.2), the maximum segment size, Fast
+/// Open (RFC 7413, section 4.1.1), and the shared experimental option (RFC 6994).
+const END: u8 = 0;
+const PADDING: u8 = 1;
+const MAXIMUM_SEGMENT_SIZE: u8 = 2;
+const FAST_OPEN: u8 = 34;
+const EXPERIMENT: u8 = 254;
+/// The experiment's identifier for Fast Open in Linux (`TCPOPT_FASTOPEN_MAGIC`).
+const FAST_OPEN_EXPERIMENT: [u8; 2] = [0xf9, 0x89];
+
+/// One TCP option.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TcpOption<'a> {
+    /// Where it stands among the options, bytes.
+    pub(crate) span: Range<usize>,
+    kind: u8,
+    data: &'a [u8],
+}
+
+impl<'a> TcpOption<'a> {
+    /// The cookie of a Fast Open option, empty where it asks for one; `None` for any other option.
+    pub(crate) fn cookie(&self) -> Option<&'a [u8]> {
+        (self.kind == FAST_OPEN).then_some(self.data)
+    }
+
+    /// The same for Fast Open's experimental option.
+    pub(crate) fn experimental_cookie(&self) -> Option<&'a [u8]> {
+        let experiment = (self.kind == EXPERIMENT).then_some(self.data)?;
+        experiment.strip_prefix(&FAST_OPEN_EXPERIMENT)
+    }
+
+    /// The cookie of either.
+    pub(crate) fn any_cookie(&self) -> Option<&'a [u8]> {
+        self.cookie().or_else(|| self.experimental_cookie())
+    }
+}
+
+/// Walks TCP options, without padding. Like Linux (`tcp_parse_options`) it stops at an option that is cut off.
+pub(crate) fn options(bytes: &[u8]) -> impl Iterator<Item = TcpOption<'_>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        loop {
+            match *bytes.get(at..)? {
+                [PADDING, ..] => at += 1,
+                [END, ..] | [] | [_] => return None,
+                [kind, length, ..] => {
+                    let span = at..at + usize::from(length);
+                    let data = bytes.get(at + 2..span.end)?;
+                    at = span.end;
+                    return Some(TcpOption { span, kind, data });
+                }
+            }
+        }
+    })
+}
+
+/// A Fast Open option with a cookie; an empty one asks for one.
+pub(crate) fn fast_open(cookie: &[u8]) -> Vec<u8> {
+    [&[FAST_OPEN, cookie.len() as u8 + 2], cookie].concat()
+}
+
+/// The same as the experimental option.
+pub(crate) fn experimental_fast_open(cookie: &[u8]) -> Vec<u8> {
+    let head = [EXPERIMENT, cookie.len() as u8 + 4];
+    [&head[..], &FAST_OPEN_EXPERIMENT, cookie].concat()
+}
+
+/// The option that announces a maximum segment size.
+pub(crate) fn mss(bytes: u16) -> Vec<u8> {
+    [&[MAXIMUM_SEGMENT_SIZE, 4][..], &bytes.to_be_bytes()].concat()
+}
+
+/// Options padded to the multiple of four bytes that a TCP header has.
+pub(crate) fn padded(mut options: Vec<u8>) -> Vec<u8> {
+    options.resize(options.len().next_multiple_of(4), PADDING);
+    options
+}
+
+/// Overwrites the Fast Open options, the experimental one too, with padding: the length stays.
+pub(crate) fn without_fast_open(bytes: &[u8]) -> Vec<u8> {
+    let mut rest = bytes.to_vec();
+    for option in options(bytes).filter(|option| option.any_cookie().is_some()) {
+        rest[option.span].fill(PADDING);
+    }
+    rest
+}
+
+/// Headers and data of a TCP packet; `None` for anything else.
+pub(crate) fn parse(packet: &[u8]) -> Option<(Ipv4Header, TcpHeader, &[u8])> {
+    let (ip, rest) = Ipv4Header::from_slice(packet).ok()?;
+    if ip.protocol != IpNumber::TCP {
+        return None;
+    }
+    let (tcp, payload) = TcpHeader::from_slice(rest).ok()?;
+    Some((ip, tcp, payload))
+}
+
+/// The packet of these headers and data, with its length and checksums; `None` if it would be too long.
+pub(crate) fn assemble(mut ip: Ipv4Header, mut tcp: TcpHeader, payload: &[u8]) -> Option<Vec<u8>> {
+    ip.set_payload_len(tcp.header_len() + payload.len()).ok()?;
+    ip.header_checksum = ip.calc_header_checksum();
+    tcp.checksum = tcp.calc_checksum_ipv4(&ip, payload).ok()?;
+    Some([&ip.to_bytes()[..], &tcp.to_bytes()[..], payload].concat())
+}
+
+/// Source and destination of an IPv4 packet; `None` for anything else.
+pub(crate) fn endpoints(packet: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr)> {
+    let header = Ipv4HeaderSlice::from_slice(packet).ok()?;
+    Some((header.source_addr(), header.destination_addr()))
+}
+
+/// Source and destination of a UDP datagram, ports included; `None` for anything else, and for a later fragment.
+pub(crate) fn datagram(packet: &[u8]) -> Option<(SocketAddrV4, SocketAddrV4)> {
+    let ip = Ipv4HeaderSlice::from_slice(packet).ok()?;
+    if ip.protocol() != IpNumber::UDP || ip.fragments_offset().value() > 0 {
+        return None;
+    }
+    let udp = UdpHeaderSlice::from_slice(packet.get(ip.slice().len()..)?).ok()?;
+    Some((
+        SocketAddrV4::new(ip.source_addr(), udp.source_port()),
+        SocketAddrV4::new(ip.destination_addr(), udp.destination_port()),
+    ))
+}
+
+/// What a TCP segment says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segment {
+    /// Sender.
+    pub source: (Ipv4Addr, u16),
+    /// Receiver.
+    pub destination: (Ipv4Addr, u16),
+    /// Sequence number.
+    pub sequence: u32,
+    /// Acknowledgment number.
+    pub acknowledgment: u32,
+    /// Flags.
+    pub flags: TcpFlags,
+    /// Payload, bytes.
+    pub payload_bytes: u32,
+    /// Length of the Fast Open option's cookie: `Some(0)` asks for one.
+    pub cookie_bytes: Option<usize>,
+    /// That cookie as a number; 0 without one.
+    pub cookie: u128,
+    /// The whole IP packet, bytes.
+    pub packet_bytes: u32,
+}
+
+impl Segment {
+    /// Reads an IPv4 packet; `None` if it carries no TCP or is malformed.
+    pub fn parse(packet: &[u8]) -> Option<Self> {
+        let ip = Ipv4HeaderSlice::from_slice(packet).ok()?;
+        if ip.protocol() != IpNumber::TCP {
+            return None;
+        }
+        let tcp = TcpHeaderSlice::from_slice(packet.get(ip.slice().len()..)?).ok()?;
+        let headers = ip.slice().len() + tcp.slice().len();
+        let mut options = options(if tcp.syn() { tcp.options() } else { &[] });
+        let cookie = options.find_map(|option| option.any_cookie());
+        Some(Self {
+            source: (ip.source_addr(), tcp.source_port()),
+            destination: (ip.destination_addr(), tcp.destination_port()),
+            sequence: tcp.sequence_number(),
+            acknowledgment: tcp.acknowledgment_number(),
+            flags: TcpFlags {
+                syn: tcp.syn(),
+                ack: tcp.ack(),
+                fin: tcp.fin(),
+                rst: tcp.rst(),
+            },
+            payload_bytes: packet.len().checked_sub(headers)? as u32,
+            cookie_bytes: cookie.map(<[u8]>::len),
+            cookie: cookie.map_or(0, number),
+            packet_bytes: packet.len() as u32,
+        })
+    }
+}
+
+/// A cookie has at most 16 bytes (RFC 7413, section 4.1.1).
+fn number(cookie: &[u8]) -> u128 {
+    cookie
+        .iter()
+        .fold(0, |number, byte| number << 8 | u128::from(*byte))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A SYN from the client.
+    pub(crate) fn syn(options: &[u8], payload: &[u8]) -> Vec<u8> {
+        let builder = etherparse::PacketBuilder::ipv4([198, 18, 0, 1], [198, 19, 0, 1], 64)
+            .tcp(40_000, 80, 1_000, 65_535)
+            .syn()
+            .options_raw(options)
+            .unwrap();
+        let mut packet = Vec::new();
+        builder.write(&mut packet, payload).unwrap();
+        packet
+    }
+
+    #[test]
+    fn options_are_walked_up_to_the_end_or_one_that_is_cut_off() {
+        let walked =
+            |bytes: &[u8]| -> Vec<_> { options(bytes).map(|found| (found.kind, found.span)).collect() };
+        let segment_size = [2, 4, 5, 180];
+        assert_eq!(
+            walked(&[&[1, 1], &segment_size[..], &[34, 2]].concat()),
+            [(2, 2..6), (34, 6..8)]
+        );
+        assert_eq!(walked(&[&segment_size[..], &[0, 0, 34, 2]].concat()), [(2, 0..4)]);
+        for cut_off in [&[34][..], &[34, 0, 1, 1], &[34, 1, 1, 1], &[34, 10, 1, 2]] {
+            assert_eq!(walked(&[&segment_size[..], cut_off].concat()), [(2, 0..4)]);
+        }
+    }
+
+    #[test]
+    fn both_fast_open_options_are_known_and_no_other_experiment() {
+        let cookies = |bytes: &[u8]| -> Vec<_> {
+            options(bytes)
+                .map(|found| {
+                    (
+                        found.cookie().map(<[u8]>::to_vec),
+                        found.experimental_cookie().map(<[u8]>::to_vec),
+                    )
+                })
+                .collect()
+        };
+        let both = [fast_open(&[]), experimental_fast_open(&[7; 4])].concat();
+        assert_eq!(cookies(&both), [(Some(vec![]), None), (None, Some(vec![7; 4]))]);
+        assert_eq!(cookies(&[254, 4, 1, 2]), [(None, None)]);
+    }
+
+    #[test]
+    fn a_syn_with_a_cookie_and_data_is_read_whole() {
+        let cookie = [1, 1, 34, 10, 1, 2, 3, 4, 5, 6, 7, 8];
+        let segment = Segment::parse(&syn(&cookie, b"GET /")).unwrap();
+        assert_eq!(
+            (segment.cookie_bytes, segment.cookie),
+            (Some(8), 0x0102_0304_0506_0708)
+        );
+        assert_eq!(segment.payload_bytes, 5);
+        assert!(segment.flags.syn && !segment.flags.ack);
+    }
+
+    #[test]
+    fn an_empty_option_asks_for_a_cookie_and_no_option_does_not() {
+        assert_eq!(
+            Segment::parse(&syn(&[34, 2, 1, 1], b"")).unwrap().cookie_bytes,
+            Some(0)
+        );
+        assert_eq!(
+            Segment::parse(&syn(&[2, 4, 5, 180], b"")).unwrap().cookie_bytes,
+            None
+        );
+    }
+
+    #[test]
+    fn a_datagram_has_ports_and_a_segment_is_none() {
+        let mut packet = Vec::new();
+        let builder = etherparse::PacketBuilder::ipv4([198, 18, 0, 1], [198, 19, 0, 1], 64).udp(5_000, 7);
+        builder.write(&mut packet, b"?").unwrap();
+        let (client, server) = (Ipv4Addr::new(198, 18, 0, 1), Ipv4Addr::new(198, 19, 0, 1));
+        let ends = (SocketAddrV4::new(client, 5_000), SocketAddrV4::new(server, 7));
+        assert_eq!(datagram(&packet), Some(ends));
+        assert_eq!(datagram(&syn(&[], b"")), None);
+        // The offset of a later fragment, where a first one has its ports.
+        packet[7] = 1;
+        assert_eq!(datagram(&packet), None);
+    }
+
+    #[test]
+    fn no_bytes_make_the_readers_panic() {
+        let whole = syn(&[34, 10, 1, 2, 3, 4, 5, 6, 7, 8, 1, 1], b"data");
+        for length in 0..whole.len() {
+            let mut flipped = whole.clone();
+            flipped[length] ^= 0xff;
+            for packet in [&whole[..length], &flipped] {
+                let _ = (Segment::parse(packet), datagram(packet));
+            }
+        }
+    }
+}
