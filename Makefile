@@ -43,9 +43,10 @@ test: build ## run all tests
 	cargo test --quiet $(CRATES)
 	tests/run $(BIN)/python
 
-lint: build ## check format, style, types and the stub of the compiled module
+lint: build ## check format, style, words, types and the stub of the compiled module
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
+	$(BIN)/python scripts/prose.py
 	$(BIN)/mypy
 	MYPYPATH=python $(BIN)/python -m mypy.stubtest firstflight._core
 	cargo fmt --all --check
@@ -59,10 +60,11 @@ advisories: $(DENY) ## look the Rust dependencies up in the RustSec advisory dat
 	$(DENY) check advisories
 	$(DENY) --config deny.toml --manifest-path fuzz/Cargo.toml check advisories
 
-reference: build ## make the pages anew that are made from the code: commands, plan, results, man page
+reference: build ## write the pages again that are made from the code: commands, plan, Python, results, man page
 	$(BIN)/python -m firstflight.cli.reference >docs/reference/cli.md
 	$(BIN)/python -m firstflight.experiment.reference >docs/reference/plan.md
 	$(BIN)/python -m firstflight.experiment.reference --schema >docs/reference/plan.schema.json
+	$(BIN)/python scripts/api_reference.py >docs/reference/python.md
 	$(BIN)/python -m firstflight.results.docs >docs/results.md
 	$(BIN)/python -m firstflight.cli.man >$(MAN)
 

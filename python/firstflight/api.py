@@ -176,8 +176,8 @@ def path(
         topology: `access`: one link for all. `star`: a link per origin, symmetric.
         loss: Share of packets lost in each direction.
         queue: Queue in front of each link, such as `1000p`, `64kB`, `100ms` or `codel`.
-        middlebox: What gets in TFO's way, such as `drop-data` or `strip-option:0.3`.
-        down_trace: File in Mahimahi's format that says when the link delivers, in place of `down`.
+        middlebox: A middlebox, such as `drop-data` or `strip-option:0.3`.
+        down_trace: File in Mahimahi's format with the link's delivery times, in place of `down`.
         up_trace: As `down_trace`, in place of `up`.
 
     Raises:
@@ -241,8 +241,8 @@ def run(
         resume: Whether to complete what the folder holds.
         scheduler: Address of a Dask scheduler; empty: this machine.
         browser_sandbox: Whether Chromium must have its own sandbox; `False` for pages that you trust.
-        say: Told what readers of pages decided, and every warning.
-        keys: Keys of a plan (docs/plan.md) that stand over `plan`: `pages=["amazon"]`, `rtt=[20, 100]`.
+        say: Called with the notes of page readers and every warning.
+        keys: Keys of a plan (docs/plan.md) that override `plan`: `pages=["amazon"]`, `rtt=[20, 100]`.
 
     Raises:
         UsageError: Something is wrong with the call; nothing was started.

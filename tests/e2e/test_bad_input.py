@@ -156,7 +156,7 @@ def test_a_disk_that_fills_up_loses_nothing_and_the_run_can_go_on(program: Progr
 
 
 def loads(journal: Path) -> dict[str, LoadRecord]:
-    """The loads in a journal by name; no name stands there twice."""
+    """The loads in a journal by name; no name is given twice."""
     records = Journal(journal).records()
     by_name = {record["load"]["load_id"]: record for record in records}
     assert len(by_name) == len(records)

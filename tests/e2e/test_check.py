@@ -137,7 +137,7 @@ def test_a_server_without_fast_open_does_not_pass(program: Program) -> None:
     ("arguments", "code", "message"),
     [
         (("R99",), 2, "R99: there is no such row"),
-        (("--port", "80"), 2, "port: of which server?"),
+        (("--port", "80"), 2, "--port requires --server"),
         (("--server", "sleep 1", "--port", "70000"), 2, "port: 70000 is no port"),
         (("--server", "no-such-server"), 2, "server: cannot find no-such-server"),
         (("--server", "'"), 2, 'server: "\'": No closing quotation'),

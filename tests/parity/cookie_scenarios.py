@@ -47,7 +47,7 @@ COOKIE_STATES = [
         connections=[asking(new_cookie=True), opened_fast(new_cookie=False)],
     ),
     Scenario(
-        name="behind a NAT with another address the client sends its cookie in vain, once",
+        name="behind a NAT with another address the client sends its cookie without effect, once",
         source="RFC 7413, 7.1; tcp_fastopen_cookie_gen_check",
         mode="tfo",
         cookies="nat",

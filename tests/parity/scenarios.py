@@ -289,8 +289,8 @@ DOWN = [*HANDSHAKE, *DOCUMENT, *IN_VAIN, 1252]
 
 QUEUES = [
     Scenario(
-        name="a queue that outlasts the timeout learnt from the handshake makes the server send in vain, "
-        "which delays the next answer by as much",
+        name="a queue that outlasts the timeout learnt from the handshake makes the server retransmit "
+        "needlessly, which delays the next answer by as much",
         source="RFC 8985, 7.2; RFC 6298, 2.3; RFC 3522",
         mode="tcp",
         path={"rtt_ms": 20, "down_bps": 64_000, "up_bps": 256_000},

@@ -22,7 +22,7 @@ UNSTEADY = [
         connections=[plain(syn_retransmits=2)],
     ),
     Scenario(
-        name="jitter that keeps the order costs its time and makes nobody send again",
+        name="jitter that keeps the order costs its time and causes no retransmission",
         source="RFC 9293, 3.8.1",
         mode="tcp",
         resources=[TRAIN],

@@ -79,7 +79,7 @@ def test_the_worst_cell_comes_first() -> None:
     ("predicted", "problem"),
     [
         (cells((1.0, 1.0)).drop("tfo_ms"), "predicted: no column tfo_ms"),
-        (pl.concat([cells((1.0, 1.0))] * 2), "predicted: a cell stands there twice"),
+        (pl.concat([cells((1.0, 1.0))] * 2), "predicted: a cell is given twice"),
         (cells((1.0, 1.0)).with_columns(page=pl.lit("other")), "no cell in common"),
     ],
 )

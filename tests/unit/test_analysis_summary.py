@@ -280,7 +280,7 @@ def test_a_difference_that_many_cells_may_show_by_chance_is_said() -> None:
 
     found = summary(*cell("amazon", 0), *cell("wsj", 3), *cell("nytimes", 3))
     weak = next(warning for warning in found["warnings"] if warning["kind"] == "many cells")
-    assert weak["message"] == "among 3 cells so small a difference may be chance: nytimes 100 ms, wsj 100 ms"
+    assert weak["message"] == "among 3 cells such a difference may be random: nytimes 100 ms, wsj 100 ms"
     assert {c["page"]: c["verdict"] for c in found["cells"]}["wsj"] == "no difference shown"
 
 

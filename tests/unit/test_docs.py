@@ -1,6 +1,7 @@
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema
@@ -17,6 +18,9 @@ from firstflight.experiment.plan import Plan
 from firstflight.experiment.reference import plan_schema
 from firstflight.experiment.reference import render_reference as render_plan
 from firstflight.experiment.sources import resolve
+
+sys.path.append(str(ROOT / "scripts"))
+from api_reference import render as render_api
 
 MAN = ROOT / "wheel/data/share/man/man1/firstflight.1"
 WRITTEN = [page for page in documents() if page.parent != GENERATED]
@@ -69,6 +73,16 @@ def test_every_page_is_in_the_navigation_of_the_site() -> None:
     assert pages - set(navigation) == set()
 
 
+def test_every_file_that_the_map_for_contributors_names_exists() -> None:
+    rows = [line for line in (ROOT / "CONTRIBUTING.md").read_text().splitlines() if line.startswith("| ")]
+    folders = [name for row in rows for name in re.findall(r"`((?:crates|python)/[^`]+)`", row)]
+    files = [name for row in rows for name in re.findall(r"`([\w/]+\.(?:py|rs))`", row)]
+    assert len(folders) > 20
+    assert len(files) > 5
+    assert [name for name in folders if not (ROOT / name).exists()] == []
+    assert [name for name in files if not any(ROOT.glob(f"*/**/{name}"))] == []
+
+
 def test_every_target_of_make_that_is_shown_or_mentioned_exists() -> None:
     makefile = (ROOT / "Makefile").read_text()
     for page in documents():
@@ -81,6 +95,7 @@ def test_every_target_of_make_that_is_shown_or_mentioned_exists() -> None:
     [
         (GENERATED / "cli.md", render_reference()),
         (GENERATED / "plan.md", render_plan()),
+        (GENERATED / "python.md", render_api()),
         (GENERATED / "plan.schema.json", json.dumps(plan_schema(), indent=2) + "\n"),
         (MAN, render_man()),
     ],

@@ -72,7 +72,7 @@ def test_a_refusal_is_an_error_with_its_hint(script: Script) -> None:
     [
         (
             "echo 'panicked at relay.rs:7' >&2; exit 101",
-            "ended with code 101 .* said: panicked at relay.rs:7",
+            "ended with code 101 .* printed: panicked at relay.rs:7",
         ),
         ("kill -9 $$", "was killed by signal 9"),
         ("echo '{\"plt_ms\": 12'", "gave no answer"),

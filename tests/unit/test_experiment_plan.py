@@ -139,7 +139,7 @@ def test_a_program_takes_its_own_time() -> None:
 
 
 def test_a_middlebox_that_would_meet_nothing_is_refused() -> None:
-    with pytest.raises(UsageError, match="middlebox: strip-data meets nothing where no load uses Fast Open"):
+    with pytest.raises(UsageError, match="middlebox: strip-data has no effect where no load uses Fast Open"):
         resolve({"mode": "tcp", "middlebox": "strip-data"})
     assert resolve({"mode": "tcp", "middlebox": "duplicate-syn"}).middlebox == Middlebox("duplicate-syn")
 
@@ -163,7 +163,7 @@ def test_every_rate_down_meets_every_rate_up_on_an_access_link() -> None:
 
 
 def test_a_cookie_state_without_fast_open_is_refused() -> None:
-    with pytest.raises(UsageError, match="cookies: stale is no state of loads without Fast Open"):
+    with pytest.raises(UsageError, match="cookies: stale has no effect where no load uses Fast Open"):
         resolve({"cookies": "cold,stale", "mode": "tcp"})
 
 
@@ -171,7 +171,7 @@ def test_a_cookie_state_without_fast_open_is_refused() -> None:
     ("keys", "problem"),
     [
         ({"require_cookie": True}, "cookies: cookieless cannot be where servers require a cookie"),
-        ({"middlebox": "strip-option"}, "middlebox: strip-option meets nothing where SYNs have no option"),
+        ({"middlebox": "strip-option"}, "middlebox: strip-option has no effect where SYNs have no option"),
     ],
 )
 def test_cookieless_is_refused_where_it_cannot_be(keys: dict[str, object], problem: str) -> None:

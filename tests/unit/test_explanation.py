@@ -105,7 +105,7 @@ def test_a_report_has_the_figure_and_a_sentence_per_cell(tmp_path: Path) -> None
     paths = [path.name for path in write_report(results(tmp_path / "r"))]
     assert {"critical-path.svg", "critical-path.png"} <= set(paths)
     html = re.sub(r"\s+", " ", (tmp_path / "r" / "report.html").read_text())
-    assert "Why: what the time was spent on" in html
+    assert "Why: where the time went" in html
     assert "TFO could save 200 ms at most" in html
 
 

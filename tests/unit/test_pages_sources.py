@@ -77,7 +77,7 @@ def test_a_list_with_junk_names_the_line(tmp_path: Path, text: bytes, message: s
 def test_a_list_without_its_mirror_says_so(tmp_path: Path) -> None:
     path = tmp_path / "my.pages"
     path.write_text("http://a.example/\n")
-    with pytest.raises(PageInputError, match="no directory my beside it"):
+    with pytest.raises(PageInputError, match="no directory my in the same folder"):
         load_page(str(path))
 
 

@@ -66,7 +66,7 @@ BAD = {
     'down = "4mbit"\npages = "amazon"': ("line 2, pages: not a key of a path", "keys are rtt"),
     'path = "cable"': ("line 1, path: not a key of a path", "keys are rtt"),
     'rtt = 4\ndown = "quick"': ('line 2, down: "quick" is not a rate', "write a rate"),
-    "rtt": ("is not TOML", "mend that line"),
+    "rtt": ("is not TOML", "fix that line"),
 }
 
 

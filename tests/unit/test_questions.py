@@ -74,12 +74,12 @@ def test_an_effect_is_said_with_its_interval_both_medians_and_the_noise() -> Non
     assert "At 100 ms RTT the page loads faster with TFO, +10.0 % (95 % interval +10.0 to +10.0)" in text
     assert "0.904 s with TFO, 1.00 s without, medians of 10 paired blocks" in text
     assert "a load takes 100 ms less (95 % interval 100 to 101)" in text
-    assert "TCP against TCP from the same blocks prints \N{MINUS SIGN}0.1 %" in text
+    assert "TCP against TCP from the same blocks shows \N{MINUS SIGN}0.1 %" in text
 
 
 def test_what_is_not_proved_or_not_paired_is_said_to_be_so() -> None:
     unproved = said(*blocks(1000, 900, tfo_offered=0, tfo_accepted=0), heading=EFFECT)
-    assert "no result is given, for want of proof: 0 of " in unproved
+    assert "no result is given, without proof: 0 of " in unproved
     failed = [load_record(mode="tcp"), failed_record(mode="tfo")]
     assert "1 of 1 loads without TFO ended ok and 0 of 1 with it" in said(*failed, heading=EFFECT)
     assert said(*failed, heading=BEST) == "No cell has a proved result."

@@ -70,7 +70,7 @@ def test_the_table_fits_100_columns_and_needs_no_colour() -> None:
 def test_warnings_stand_below_the_table_each_with_a_hint() -> None:
     found = words(shown([*loads(), failed_record(block=10)]))
     assert found.index("faster") < found.index("warning: failed loads: 1 load failed")
-    assert "hint: mend the cause" in found
+    assert "hint: fix the cause" in found
 
 
 def test_a_result_without_proof_says_so_in_its_row() -> None:

@@ -31,7 +31,7 @@ from firstflight.stress.run import JOURNAL, stored_plan
         (("--server", ""), "server"),
         (("--server", "python3 -m http.server", "--qlen", "5"), "qlen cannot be set for a command"),
         (("--flood", "plain"), "rates: auto"),
-        (("--resume",), "resume: of which measurements?"),
+        (("--resume",), "--resume requires --out DIR"),
         (("--resume", "--out", "nowhere"), "nowhere holds no measurements"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

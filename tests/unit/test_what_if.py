@@ -70,12 +70,12 @@ def test_what_cannot_be_is_refused_with_a_hint(text: str) -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"engine": "emulate", "what_if": "syn-payload=2"}, "no kernel does syn-payload=2"),
+        ({"engine": "emulate", "what_if": "syn-payload=2"}, "no kernel implements syn-payload=2"),
         ({"what_if": "early-data", "scheme": "http"}, "early-data goes with TLS's ClientHello"),
         ({"what_if": "early-data", "scheme": "https", "http": "2"}, "early-data goes with TLS's ClientHello"),
-        ({"what_if": "one-time-cookies", "mode": "tcp"}, "one-time-cookies=1 meets nothing"),
-        ({"what_if": "unproven=1000"}, "unproven meets nothing"),
-        ({"what_if": "client-cookies", "cookies": "stale"}, "client-cookies meets nothing"),
+        ({"what_if": "one-time-cookies", "mode": "tcp"}, "one-time-cookies=1 has no effect"),
+        ({"what_if": "unproven=1000"}, "unproven has no effect"),
+        ({"what_if": "client-cookies", "cookies": "stale"}, "client-cookies has no effect"),
     ],
 )
 def test_what_would_make_no_difference_is_refused(keys: dict[str, str], message: str) -> None:

@@ -82,7 +82,7 @@ def accuracy(
             and it is larger than this many percentage points.
 
     Raises:
-        ValueError: A column is missing, a cell stands there twice, or the two have no cell in common.
+        ValueError: A column is missing, a cell is given twice, or the two have no cell in common.
     """
     cells = compare(predicted, measured, on=on)
     measured_ms, predicted_ms = (_both_modes(cells, side) for side in ("", "_predicted"))
@@ -144,7 +144,7 @@ def _check(side: str, frame: pl.DataFrame, on: Sequence[str]) -> None:
     if missing := [name for name in (*on, "tcp_ms", "tfo_ms") if name not in frame.columns]:
         raise ValueError(f"{side}: no column {', '.join(missing)}")
     if frame.select(on).is_duplicated().any():
-        raise ValueError(f"{side}: a cell stands there twice; name more columns with `on`")
+        raise ValueError(f"{side}: a cell is given twice; name more columns with `on`")
 
 
 def _both_modes(cells: pl.DataFrame, suffix: str) -> NDArray[np.float64]:

@@ -97,7 +97,7 @@ def overlap(one: Case, other: Case) -> str:
     if one.is_exact and other.is_exact:
         return "both are exact"
     if None in (one.cell["improvement"]["low"], other.cell["improvement"]["low"]):
-        return "without intervals this may be chance"
+        return "without intervals this may be random"
     if one.is_apart_from(other):
         return "the two 95 % intervals do not overlap"
     return "the two 95 % intervals overlap"

@@ -27,7 +27,7 @@ def effect(found: Sequence[Case]) -> Iterator[str]:
     nulls = [case.cell["null_improvement"] for case in known if case.cell["null_improvement"] is not None]
     if nulls:
         ends = list(dict.fromkeys((percent(min(nulls)), percent(max(nulls)))))
-        yield f"TCP against TCP from the same blocks prints {' to '.join(ends)}: so much is noise alone."
+        yield f"TCP against TCP from the same blocks shows {' to '.join(ends)}: this is noise alone."
 
 
 def by_rtt(found: Sequence[Case]) -> Iterator[str]:
@@ -64,7 +64,7 @@ def _sentence(case: Case) -> str:
             "with it, none of them in the same block."
         )
     if not case.counts:
-        return f"At {case.where} no result is given, for want of proof: {cell['proof']['text']}."
+        return f"At {case.where} no result is given, without proof: {cell['proof']['text']}."
     medians = f"{seconds(cell['tfo_ms']['median'])} with TFO, {seconds(cell['tcp_ms']['median'])} without"
     blocks = plural(cell["n"], "paired block")
     return f"At {case.where} {_finding(case)}: {medians}, medians of {blocks}{_shift(case)}."

@@ -223,7 +223,7 @@ def _warnings(cells: pl.DataFrame, loads: pl.LazyFrame) -> list[Warning]:
         (
             unmatched,
             "unmatched requests",
-            f"{plural(unmatched, 'load')} asked for something the page was not recorded with",
+            f"{plural(unmatched, 'load')} requested something that is not in the recording",
             "see unmatched_requests in loads.parquet; record the page again with this client",
         ),
         (

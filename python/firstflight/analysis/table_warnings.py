@@ -47,7 +47,7 @@ def warn_of_many_cells(cells: Sequence[Mapping[str, Any]]) -> list[Warning]:
     return [
         {
             "kind": "many cells",
-            "message": f"among {plural(family, 'cell')} so small a difference may be chance: {_where(weak)}",
+            "message": f"among {plural(family, 'cell')} such a difference may be random: {_where(weak)}",
             "advice": "no verdict, though the interval excludes 0; more repeats would tell (see p_adjusted)",
         }
     ]

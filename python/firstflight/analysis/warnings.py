@@ -87,7 +87,7 @@ def _failed_loads(pairs: Sequence[CellPair]) -> Iterator[Warning]:
         yield {
             "kind": "failed loads",
             "message": f"{loads} failed and {be} in no median: {_where(cells)} ({reasons})",
-            "advice": "mend the cause and run again; failures that hit one mode more often are a result too",
+            "advice": "fix the cause and run again; failures that hit one mode more often are a result too",
         }
 
 
@@ -134,7 +134,7 @@ def _alone(pairs: Sequence[CellPair]) -> Iterator[Warning]:
         yield {
             "kind": "blocks without a pair",
             "message": f"{loads} ended ok, the other mode of the block did not: not counted, {_where(cells)}",
-            "advice": "go on with `--resume`; where loads failed, mend the cause and run again",
+            "advice": "go on with `--resume`; where loads failed, fix the cause and run again",
         }
 
 
@@ -183,7 +183,7 @@ _CHECKS = (
     _requests(
         "unmatched_requests",
         "unmatched requests",
-        "asked for something the page was not recorded with",
+        "requested something that is not in the recording",
         "see the failed rows in requests; record the page again with this client",
     ),
     _requests(

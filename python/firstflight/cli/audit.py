@@ -24,7 +24,7 @@ def command(
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> int:
-    """Reprint a published run honestly, and say what is wrong with it."""
+    """Check the arithmetic and the design of a published run."""
     # Here, since scipy takes a second to import, which no other command should wait for.
     from firstflight.analysis.audit import audit, audit_table  # noqa: PLC0415
     from firstflight.report.audit import print_audit  # noqa: PLC0415

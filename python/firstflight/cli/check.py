@@ -41,7 +41,7 @@ def command(
         typer.Option(
             "--server",
             metavar="'COMMAND ...'",
-            help="A server program (HTTP) to examine instead of this kernel, started anew for each row.",
+            help="A server program (HTTP) to examine instead of this kernel, restarted for each row.",
         ),
     ] = None,
     port: Annotated[
@@ -96,7 +96,7 @@ def _server(command: str | None, port: int | None) -> Server | None:
         raise UsageError(f"port: {port} is no port", "use 1 to 65535")
     if command is None:
         if port is not None:
-            raise UsageError("port: of which server?", "name its command with --server")
+            raise UsageError("--port requires --server", "name its command with --server")
         return None
     try:
         argv = shlex.split(command)

@@ -31,9 +31,9 @@ class Check:
 
 
 def command(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False) -> int:
-    """Check whether this machine can do it.
+    """Check this machine.
 
-    What firstflight needs, which clients there are, and how true an emulated path is.
+    What firstflight needs, which clients are installed, and how accurate an emulated path is.
     """
     checks = [*_lab_checks(), *_client_checks()]
     healthy = all(check.ok for check in checks if check.needed)

@@ -40,7 +40,7 @@ def _lines(record: dict[str, Any], program: str) -> Iterator[str]:
     )
     yield (
         f"bytes: {record['bytes_down']:,} down, {record['bytes_up']:,} up; "
-        f"segments sent again: {record['retransmits']}"
+        f"segments retransmitted: {record['retransmits']}"
     )
     if record["requests"]:
         yield f"requests answered from the pages: {record['requests']}"
@@ -58,6 +58,6 @@ def _say_unmatched(record: dict[str, Any], talk: Talk) -> None:
     names = record["unmatched"][:_NAMED]
     more = f", and {unmatched - len(names)} more" if unmatched > len(names) else ""
     talk.warn(
-        f"no page has what was asked for {unmatched} times: {', '.join(names)}{more}",
-        "name the page that has it with --pages; firstflight pages shows what a page is made of",
+        f"no page has these URLs, requested {unmatched} times: {', '.join(names)}{more}",
+        "name the page that has it with --pages; firstflight pages shows what a page consists of",
     )

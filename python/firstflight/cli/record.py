@@ -44,7 +44,7 @@ def command(
             metavar="N",
             min=0,
             max=20,
-            help="How often a page is loaded again that lost something.",
+            help="How often to repeat a page that failed or lost something.",
         ),
     ] = 1,
     no_browser_sandbox: Annotated[
@@ -60,7 +60,7 @@ def command(
 ) -> int:
     """Record pages with Chromium.
 
-    A WACZ with bodies and header fields as they came over the wire, who asked for what, and when: a PAGE.
+    A WACZ with bodies and header fields as on the wire, initiators and times. It is a PAGE for every command.
     """
     talk = Talk(quiet=quiet)
     wanted = _wanted(urls)

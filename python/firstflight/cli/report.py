@@ -15,7 +15,7 @@ def command(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON document.")] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Also say what each page load time was spent on.")
+        bool, typer.Option("--explain", help="Also print where the time of each page load went.")
     ] = False,
     course_zip: Annotated[
         str | None,
@@ -37,7 +37,7 @@ def command(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")] = False,
 ) -> int:
-    """Make table, figures and report anew."""
+    """Write table, figures and report of a results folder again."""
     talk = Talk(quiet=quiet)
     if course_zip is not None:
         check_course_zip(folder, course_zip)

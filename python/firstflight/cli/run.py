@@ -50,11 +50,11 @@ def command(
         bool,
         typer.Option(
             "--no-browser-sandbox",
-            help="Let Chromium run without its own sandbox. For pages that you trust; no plan can say so.",
+            help="Let Chromium run without its own sandbox. For pages that you trust; a plan cannot set it.",
         ),
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Also say what each page load time was spent on.")
+        bool, typer.Option("--explain", help="Also print where the time of each page load went.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")] = False,
 ) -> int:
@@ -75,7 +75,7 @@ def command(
 def _plan(flags: Mapping[str, Any], file: Path | None, out: Path | None, *, resume: bool) -> Plan:
     """Flags over `--plan`; with `--resume` and no `--plan`, over the plan that the folder holds."""
     if resume and out is None:
-        raise UsageError("resume: of which experiment?", "name its results folder with --out")
+        raise UsageError("--resume requires --out DIR", "name its results folder with --out")
     if file:
         return resolve(flags, read_plan_file(file))
     stored = stored_plan(out) if resume and out else None

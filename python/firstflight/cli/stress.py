@@ -37,8 +37,8 @@ def command(
 ) -> int:
     """Measure what clients cost a server, with and without TFO.
 
-    Clients come at a constant rate, each to fetch one small object over HTTP/1.0, up to what the server can
-    bear; with --flood while SYNs flood it. Everything in the laboratory, with real kernels and sockets.
+    Clients arrive at a constant rate, and each fetches one small object over HTTP/1.0, up to the server's
+    limit; with --flood while SYNs flood it. Everything runs in the laboratory, with real kernels and sockets.
     """
     talk = Talk(quiet=quiet)
     folder = out or default_folder()
@@ -52,7 +52,7 @@ def command(
 
 def _plan(flags: Mapping[str, Any], folder: Path | None, *, resume: bool) -> StressPlan:
     if resume and folder is None:
-        raise UsageError("resume: of which measurements?", "name their folder with --out")
+        raise UsageError("--resume requires --out DIR", "name their folder with --out")
     stored = stored_plan(folder).model_dump() if resume and folder else {}
     try:
         return StressPlan.model_validate({**stored, **flags})

@@ -154,7 +154,7 @@ def _answer(command: str, returncode: int, output: bytes, stderr: str) -> dict[s
         case _, {"error": {"message": str(message), "hint": str(hint)}}:
             raise LabError(message, hint)
     ended = f"was killed by signal {-returncode}" if returncode < 0 else f"ended with code {returncode}"
-    said = f" and said: {stderr}" if stderr else ""
+    said = f" and printed: {stderr}" if stderr else ""
     raise LabError(f"the laboratory ({command}) {ended} and gave no answer{said}", "try: firstflight doctor")
 
 

@@ -160,7 +160,7 @@ class Path:
 
     @property
     def traces(self) -> dict[str, Trace]:
-        """Its traces, `down_trace` and `up_trace`; the rate beside one is its mean."""
+        """Its traces, `down_trace` and `up_trace`; the rate of such a link is the trace's mean."""
         traces = {"down_trace": self.down_trace, "up_trace": self.up_trace}
         return {way: trace for way, trace in traces.items() if trace}
 

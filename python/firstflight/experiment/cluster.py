@@ -162,7 +162,8 @@ def _connect(address: str, warn: Callable[[str, str], object]) -> "Client":
         from distributed import Client  # noqa: PLC0415 (an extra)
     except ModuleNotFoundError as error:
         raise UsageError(
-            "scheduler: the package distributed is not installed", "pip install 'firstflight[cluster]'"
+            "scheduler: the package distributed is not installed",
+            "install it, or build the environment with: make",
         ) from error
     try:
         if _is_exposed(address):

@@ -69,9 +69,9 @@ def read_environment(folder: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise UsageError(f"{file}: cannot be read: {error}", "delete it: a run writes it anew") from error
+        raise UsageError(f"{file}: cannot be read: {error}", "delete it: a run writes it again") from error
     if not isinstance(document, dict):
-        raise UsageError(f"{file}: is not a JSON object", "delete it: a run writes it anew")
+        raise UsageError(f"{file}: is not a JSON object", "delete it: a run writes it again")
     return document
 
 
@@ -92,7 +92,7 @@ def changes(before: dict[str, Any], plan: Plan, clients: dict[str, str]) -> list
 
 def check_pages_unchanged(folder: Path, pages: dict[str, str]) -> None:
     """Raises `UsageError` when the pages are not what the folder's loads were made with."""
-    hint = "bring the old pages back, or begin a new experiment with another --out"
+    hint = "restore the old pages, or start a new experiment with another --out"
     before = read_environment(folder).get("pages", {})
     for name, known in before.items():
         if pages.get(name) != known:

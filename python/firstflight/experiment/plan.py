@@ -104,7 +104,7 @@ class Plan(BaseModel):
     )
     path: Annotated[str, BeforeValidator(parse_text)] = Field(
         default="",
-        description="Path to start from, which other keys stand over: a preset, or a TOML file of path keys.",
+        description="Path to start from, a preset or a TOML file of path keys; other keys override it.",
         json_schema_extra={"metavar": "NAME|FILE.toml"},
     )
     rtt: Annotated[tuple[float, ...], each(parse_rtt), write_each(write_plain)] = Field(
@@ -126,7 +126,7 @@ class Plan(BaseModel):
         Trace | None, BeforeValidator(parse_trace), PlainSerializer(write_trace("down"), return_type=str)
     ] = Field(
         default=None,
-        description="In place of down: file in Mahimahi's format that says when the link delivers; or off.",
+        description="In place of down: trace of the link, a file in Mahimahi's format; or off.",
         json_schema_extra={"metavar": "FILE"},
     )
     up_trace: Annotated[
@@ -191,8 +191,8 @@ class Plan(BaseModel):
         PlainSerializer(units.write_middlebox, return_type=str),
     ] = Field(
         default=None,
-        description="What gets in Fast Open's way, and on which share of paths, as drop-data:0.3; or off.",
-        json_schema_extra={"metavar": "HABIT[:SHARE]"},
+        description="Middlebox, and the share of paths that have it, such as drop-data:0.3; or off.",
+        json_schema_extra={"metavar": "TYPE[:SHARE]"},
     )
     initial_window: Annotated[int, BeforeValidator(whole("a number of segments", 1, 1_000))] = Field(
         default=10,
@@ -232,7 +232,7 @@ class Plan(BaseModel):
     )
     determinism: Annotated[bool, BeforeValidator(parse_switch)] = Field(
         default=True,
-        description="Whether a browser's pages have their recording's time and the same chance in each load.",
+        description="Whether a browser's pages get the recording's time and fixed random numbers.",
     )
     engine: Annotated[Literal["emulate", "simulate"], BeforeValidator(choice("emulate", "simulate"))] = Field(
         default="emulate",
@@ -257,7 +257,7 @@ class Plan(BaseModel):
     )
     origin_rtt: Annotated[Literal["path", "recorded"], BeforeValidator(choice("path", "recorded"))] = Field(
         default="path",
-        description="path: all origins are as far. recorded: the farther ones by as much as recorded.",
+        description="path: all origins have the path's RTT. recorded: farther hosts have more, as recorded.",
         json_schema_extra={"metavar": "path|recorded"},
     )
     lookups: Annotated[bool, BeforeValidator(parse_switch)] = Field(
@@ -289,7 +289,7 @@ class Plan(BaseModel):
     )
     what_if: Annotated[WhatIf, BeforeValidator(parse_what_if), PlainSerializer(str, return_type=str)] = Field(
         default=TODAY,
-        description="Simulated: what is otherwise than in any kernel, as syn-payload=4,early-data; or off.",
+        description="Simulated: variants that no kernel has, such as syn-payload=4,early-data; or off.",
         json_schema_extra={"metavar": "WHAT,..."},
     )
     repeats: Annotated[int, BeforeValidator(whole("a number of repeats", 1, 100_000))] = Field(
@@ -300,7 +300,7 @@ class Plan(BaseModel):
     until: Annotated[float | Literal["off"], BeforeValidator(parse_width), PlainSerializer(write_width)] = (
         Field(
             default="off",
-            description="Repeat each cell until the interval of its improvement is so narrow, as 2%; or off.",
+            description="Repeat until the improvement's interval is this narrow in each cell, as 2%; or off.",
             json_schema_extra={"metavar": "WIDTH"},
         )
     )
@@ -316,12 +316,12 @@ class Plan(BaseModel):
     )
     jobs: Annotated[int | Literal["auto"], BeforeValidator(parse_jobs)] = Field(
         default="auto",
-        description="Loads at a time. auto: as many as leave the relay on time and the CPU some air.",
+        description="Loads at a time. auto: as many as keep the relay on time without overloading the CPU.",
         json_schema_extra={"metavar": "auto|N"},
     )
     seed: Annotated[int, BeforeValidator(whole("a seed", 0, 2**53))] = Field(
         default=1,
-        description="Seed of the order of loads, of packet loss, of jitter and of where middleboxes stand.",
+        description="Seed of the order of loads, packet loss, jitter, middleboxes and drawn cookies.",
         json_schema_extra={"metavar": "N"},
     )
 
@@ -376,7 +376,7 @@ class Plan(BaseModel):
     @model_validator(mode="after")
     def _only_jitter_reorders(self) -> Self:
         if self.reorder and not self.jitter:
-            raise BadValueError("reorder: without jitter nothing overtakes", "add --jitter, or leave it out")
+            raise BadValueError("reorder: has no effect without jitter", "add --jitter, or leave it out")
         return self
 
     @model_validator(mode="after")
@@ -400,7 +400,7 @@ class Plan(BaseModel):
     def _middlebox_has_something_to_meet(self) -> Self:
         if self.middlebox and "tfo" not in self.mode and self.middlebox.habit != "duplicate-syn":
             raise BadValueError(
-                f"middlebox: {self.middlebox.habit} meets nothing where no load uses Fast Open",
+                f"middlebox: {self.middlebox.habit} has no effect where no load uses Fast Open",
                 "add --mode tcp,tfo, or leave it out",
             )
         return self
@@ -409,7 +409,7 @@ class Plan(BaseModel):
     def _what_if_is_simulated(self) -> Self:
         if self.engine != "simulate" and self.what_if != TODAY:
             raise BadValueError(
-                f"what_if: no kernel does {self.what_if.names[0]}",
+                f"what_if: no kernel implements {self.what_if.names[0]}",
                 "add --engine simulate, or leave it out",
             )
         return self
@@ -423,18 +423,18 @@ class Plan(BaseModel):
             )
         if "tfo" not in self.mode and (unused := needs_fast_open(self.what_if)):
             raise BadValueError(
-                f"what_if: {unused[0]} meets nothing where no load uses Fast Open",
+                f"what_if: {unused[0]} has no effect where no load uses Fast Open",
                 "add --mode tcp,tfo, or leave it out",
             )
         if self.what_if.client_cookies and not {"moved", "nat"} & {*self.cookies}:
             raise BadValueError(
-                "what_if: client-cookies meets nothing where the client keeps its address",
+                "what_if: client-cookies has no effect while the client keeps its address",
                 "add --cookies moved",
             )
         is_proven = {*self.cookies} <= {"warm", "backup", "cookieless"} and not self.what_if.one_time_cookies
         if is_proven and self.what_if.unproven_bytes is not None:
             raise BadValueError(
-                "what_if: unproven meets nothing where every SYN has a good cookie", "add --cookies cold"
+                "what_if: unproven has no effect where every SYN has a valid cookie", "add --cookies cold"
             )
         return self
 
@@ -443,7 +443,7 @@ class Plan(BaseModel):
         idle = [state for state in self.cookies if state not in {"warm", "cold"}]
         if idle and "tfo" not in self.mode:
             raise BadValueError(
-                f"cookies: {idle[0]} is no state of loads without Fast Open",
+                f"cookies: {idle[0]} has no effect where no load uses Fast Open",
                 "add --mode tcp,tfo, or leave it out",
             )
         return self
@@ -459,7 +459,7 @@ class Plan(BaseModel):
             )
         if self.middlebox and self.middlebox.habit in {"drop-option", "strip-option"}:
             raise BadValueError(
-                f"middlebox: {self.middlebox.habit} meets nothing where SYNs have no option",
+                f"middlebox: {self.middlebox.habit} has no effect where SYNs have no option",
                 "measure cookieless without it",
             )
         return self

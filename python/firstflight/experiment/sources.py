@@ -69,7 +69,7 @@ def read_plan_file(file: FilePath, kind: str = "plan") -> PlanFile:
         raise UsageError(f"{kind}: {file} is not UTF-8 text", hint) from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(
-            f"{kind}: {file} is not TOML: {error}", f"mend that line; docs/{kind}.md has an example"
+            f"{kind}: {file} is not TOML: {error}", f"fix that line; docs/{kind}.md has an example"
         ) from error
 
 

@@ -135,7 +135,7 @@ def parse_middlebox(value: object) -> Middlebox | None:
         return value if isinstance(value, Middlebox) else None
     habit, colon, share = str(value).strip().partition(":")
     if habit not in HABITS:
-        raise BadValueError(f"{quoted(value)} is no middlebox", f"use off, {', '.join(HABITS)}")
+        raise BadValueError(f"{quoted(value)} is not a middlebox", f"use off, {', '.join(HABITS)}")
     hint = f"write the share of paths behind it, above 0 and up to 1, such as {habit}:0.3"
     number = parse_number(share, "a share of paths", hint) if colon else 1.0
     if not 0 < number <= 1:
@@ -171,7 +171,7 @@ def parse_cookies(value: object) -> str:
             return f"pool:{servers}"
         raise BadValueError(f"{quoted(value)} is out of range", f"{hint}; one server alone is warm")
     allowed = f"{', '.join(COOKIES)}, warm:SHARE or pool:SERVERS"
-    raise BadValueError(f"{quoted(value)} is no cookie state", f"use {allowed}")
+    raise BadValueError(f"{quoted(value)} is not a cookie state", f"use {allowed}")
 
 
 def quoted(value: object) -> str:

@@ -167,7 +167,7 @@ def _distinct(values: Iterable[Any]) -> tuple[Any, ...]:
     for position, value in enumerate(seen):
         if value in seen[:position]:
             raise BadValueError(
-                f"{quoted(value)} stands there twice",
+                f"{quoted(value)} is given twice",
                 "give each value once; use repeats for more loads",
             )
     return seen

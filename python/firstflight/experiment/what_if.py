@@ -22,10 +22,10 @@ def parse_what_if(value: object) -> WhatIf:
     for part in parts:
         name, _, text = part.partition("=")
         if name not in _PARSERS:
-            raise BadValueError(f"{quoted(part)} is nothing that could be otherwise", f"use off, {_NAMES}")
+            raise BadValueError(f"{quoted(part)} is not a --what-if variant", f"use off, {_NAMES}")
         found = _PARSERS[name](part, text)
         if fields.keys() & found.keys():
-            raise BadValueError(f"{quoted(name)} stands there twice", "give each once")
+            raise BadValueError(f"{quoted(name)} is given twice", "give each once")
         fields |= found
     return WhatIf(**fields)
 
@@ -38,7 +38,7 @@ def needs_fast_open(what_if: WhatIf) -> list[str]:
 def _negative_cache(part: str, text: str) -> dict[str, Any]:
     if text not in ("", "load", "visit"):
         hint = "write negative-cache, or negative-cache=visit for what an earlier visit taught"
-        raise BadValueError(f"{quoted(part)} is not what a client remembers", hint)
+        raise BadValueError(f"{quoted(part)} is not a kind of negative-cache", hint)
     return {"negative_cache": text or "load"}
 
 

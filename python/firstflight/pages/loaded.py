@@ -31,7 +31,7 @@ class LoadedPage:
         headers: Fields of each response that the server repeats, as recorded, by the resource's index.
             Without those of the connection and of the framing, except `Transfer-Encoding: chunked`;
             `Content-Encoding` only where `bodies` has the body in that coding.
-        spare: Answers beside the page, for clients that decide themselves what they ask for.
+        spare: Answers in addition to the page, for clients that decide themselves what they request.
     """
 
     page: Page

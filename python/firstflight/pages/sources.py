@@ -81,7 +81,7 @@ def _makeable(page: LoadedPage, spec: str) -> LoadedPage:
     if made > MOST_SYNTHESISED_BYTES:
         raise PageInputError(
             f"{spec[:80]}: {page.page.name}: {made >> 20} MiB of bodies and headers are not in it",
-            f"at most {MOST_SYNTHESISED_BYTES >> 20} MiB are made up: record the page with its bodies",
+            f"at most {MOST_SYNTHESISED_BYTES >> 20} MiB are synthesised: record the page with its bodies",
         )
     return page
 
@@ -139,6 +139,6 @@ def _open_list(path: Path) -> list[LoadedPage]:
     urls = read_pages_list(path)
     mirror = path.absolute().with_suffix("")
     if not mirror.is_dir():
-        problem = f"{path}: the pages have not been recorded: no directory {mirror.name} beside it"
+        problem = f"{path}: the pages have not been recorded: no directory {mirror.name} in the same folder"
         raise PageInputError(problem, "record them, or name a profile or a mirror directory")
     return [open_mirror(mirror, url) for url in urls]

@@ -70,7 +70,7 @@ def savings(found: Explanation) -> str:
     hidden = sum(handshake.inside_wait for handshake in handshakes)
     inside = f", {hidden} of them while it waited for a connection" if hidden else ""
     bound = (
-        f"If nothing else moved, TFO could save {found.could_save_ms:.0f} ms at most: the path waited for "
+        f"If nothing else changed, TFO could save {found.could_save_ms:.0f} ms at most: the path waited for "
         f"{plural(len(handshakes), 'handshake')}{inside}"
     )
     if found.saved_ms is None:
@@ -81,7 +81,7 @@ def savings(found: Explanation) -> str:
 def _beyond(saved_ms: float, could_save_ms: float) -> str:
     if saved_ms <= could_save_ms + _LEAST_MS:
         return ""
-    return ", more: what left sooner also met shorter queues, or the path became another"
+    return ", more: requests that left sooner found shorter queues, or the critical path changed"
 
 
 def _count(path: CriticalPath) -> str:

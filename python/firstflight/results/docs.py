@@ -19,14 +19,14 @@ it, so `firstflight report DIR` can make it again.
 | `plan.toml` | the plan as run, every default written out |
 | `environment.json` | kernel, CPU, client versions, calibration of the path |
 | `traces/` | the links' traces, where the plan names any ([path.md](path.md)) |
-| `pages/` | the profile of every page as it was loaded: what loads are explained with |
+| `pages/` | the profile of every page as it was loaded; explanations use it |
 | `journal.jsonl` | one JSON object per load, on disk before the next load starts: `load`, `requests`, `connections`, `proof`, `relay`. A load that was run again has a later line, which counts. A line with `instrument_failure` is of no load: the laboratory failed, `error` and `hint` say how. Format `firstflight-journal/2`; of format 1, which names fewer keys of the plan in a load, the tables take the rest from `plan.toml` |
 | `loads.parquet`, `requests.parquet`, `connections.parquet` | the journal as tables, columns below |
 | `summary.json` | medians, improvement with interval, verdict and proof per cell pair; warnings |
-| `observations.txt` | the table in the course's own format, with an honest sign |
+| `observations.txt` | the table in the course's own format, with correct signs |
 | `analysis.md` | the course's questions, answered for each page from this run ([course.md](course.md)) |
 | `figures/` | waterfalls, curves, distributions and critical paths, each as SVG and PNG |
-| `report.html` | all of it on one page that needs no network, with waterfalls to look into ([report.md](report.md)) |
+| `report.html` | everything on one page that needs no network, with interactive waterfalls ([report.md](report.md)) |
 | `cells.parquet`, `sweep.json`, `figures/sweep.svg` | of a run with `keep = "loads"`, in place of the four above: medians and improvement per page and path, and how the improvement is distributed ([sweeps.md](sweeps.md)) |
 
 Times are milliseconds, rates Mbit/s, sizes bytes. "null" says when a value is missing. `loads` has a column for every key of
@@ -38,7 +38,7 @@ _SUMMARY = """
 ## summary.json
 
 `cells` has one entry per page, path, client and engine, with its `tcp` and `tfo` loads paired by block.
-`warnings` lists all that makes the result doubtful: `kind`, `message`, `advice`. `instrument_failures` counts how often the
+`warnings` lists everything that limits the result: `kind`, `message`, `advice`. `instrument_failures` counts how often the
 laboratory gave no result (`attempts`), and the loads that have none yet (`loads_without_result`); they are in no cell.
 
 | key of a cell | meaning |
@@ -47,7 +47,7 @@ laboratory gave no result (`attempts`), and the loads that have none yet (`loads
 | `caption` | the same in words, without page and RTT: what every table and figure says of the cell |
 | `url` | the page's first request; null if no load got that far |
 | `n` | paired blocks: both loads ended ok |
-| `exact` | whether nothing in the loads was drawn by lot (a simulation without loss, jitter, drawn cookies or middleboxes): one load in each mode, all intervals and p values null |
+| `exact` | whether nothing in the loads was random (a simulation without loss, jitter, drawn cookies or middleboxes): one load in each mode, all intervals and p values null |
 | `tcp_loads`, `tfo_loads` | `ok` and `failed` loads of each mode |
 | `tcp_ms`, `tfo_ms` | PLT: `median`, and `low` to `high`, its 95 % interval from order statistics (null below 6 loads); over the paired blocks, or over all ok loads where none is paired |
 | `tcp_cv`, `tfo_cv` | coefficient of variation of the PLT (standard deviation / mean); null below 2 loads |
@@ -57,13 +57,13 @@ laboratory gave no result (`attempts`), and the loads that have none yet (`loads
 | `p_adjusted` | `p_value` raised for the number of cells (Holm's method): the chance of any false verdict in the table is at most 5 % |
 | `verdict` | `faster` or `slower` where the proof holds, the interval excludes 0 and `p_adjusted` is below 0.05; `too few repeats` where so few blocks cannot get there in a table of this size; else `no difference shown`. Without a test: `exact`, `not proved`, `not compared` (`n` is 0) |
 | `blocks_needed` | the fewest blocks with which a cell of this table can have a verdict; null where nothing is tested |
-| `null_improvement`, `null_low`, `null_high` | the same statistic on tcp against tcp (every second block against the one before it) with its 95 % interval: how large an "improvement" noise alone makes; null below 2 blocks, the interval below 12 |
+| `null_improvement`, `null_low`, `null_high` | the same statistic on tcp against tcp (every second block against the one before it) with its 95 % interval: how large an "improvement" noise alone shows; null below 2 blocks, the interval below 12 |
 | `null_ms` | the two medians that it compares, ms |
 | `proof` | `tfo_connections`, `tfo_offered`, `tfo_accepted` of the `tfo` loads, `tcp_offered` of the `tcp` loads, `ok`, and `text` for people |
 
 `format` is `firstflight-summary/2`. In format 1 the improvement was that of the medians, its interval a bootstrap's, and the
 verdict looked at the interval alone. No command reads an older `summary.json`: all work from the journal.
-[statistics.md](statistics.md) has the method and what it is worth.
+[statistics.md](statistics.md) describes and tests the method.
 """  # noqa: E501
 
 

@@ -35,7 +35,7 @@ def read_profile(folder: Path, name: str) -> Page | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        hint = "delete it: `firstflight run --resume` writes it anew"
+        hint = "delete it: `firstflight run --resume` writes it again"
         raise UsageError(f"{file}: cannot be read: {error}", hint) from error
     page = Page.from_json(content, place=str(file))
     plan = plan_keys(folder)

@@ -124,7 +124,7 @@ LOADS = Table(
             "`access`: one shared link; `star`: a link for every origin",
             key="topology",
         ),
-        Column("rtt_ms", _MS, "ms", "Round-trip time asked for", key="rtt"),
+        Column("rtt_ms", _MS, "ms", "Requested round-trip time", key="rtt"),
         Column(
             "down_mbps",
             _MS,
@@ -146,7 +146,7 @@ LOADS = Table(
         _asked("up_trace", _TEXT, "Trace in place of `up_mbps`: file and digest", null="no trace"),
         _asked("queue", _TEXT, "Queue of each link: `1000p`, `64kB`, `100ms`, `codel`, ..."),
         _asked("ecn", _FLAG, "TCP uses ECN, and managed queues mark"),
-        _asked("middlebox", _TEXT, "What gets in Fast Open's way, and on which share of paths; or `off`"),
+        _asked("middlebox", _TEXT, "Middlebox, and the share of paths that have it; or `off`"),
         _asked("initial_window", _COUNT, "Initial congestion window, segments"),
         _asked("congestion_control", _TEXT, "`cubic` or `reno`"),
         _asked(
@@ -155,13 +155,13 @@ LOADS = Table(
         _asked("http", _TEXT, "What the loader speaks over TLS: `1.1` or `2`; browsers negotiate"),
         _asked("post_quantum", _FLAG, "TLS offers the key share X25519MLKEM768"),
         _asked("keep_alive", _FLAG, "Servers keep a connection open after a response"),
-        _asked("origin_rtt", _TEXT, "`path`: all origins are as far; `recorded`: some are farther"),
+        _asked("origin_rtt", _TEXT, "`path`: all origins have the path's RTT; `recorded`: some have more"),
         _asked("lookups", _FLAG, "The loader waits for the lookup of a host's name"),
         _asked("server_time", _FLAG, "Servers and the main thread take the time of the recording"),
         _asked("processing", _MS, "Factor on the loader's own time"),
         _asked("determinism", _FLAG, "A browser's page has its recording's time and the same random numbers"),
         _asked("browser", _TEXT, "Program of the browser; empty: the system's"),
-        _asked("what_if", _TEXT, "What is otherwise than in any kernel; or `off`"),
+        _asked("what_if", _TEXT, "Protocol variants that no kernel has; or `off`"),
         Column("seed", pl.UInt64(), "", "Seed of everything random in the load", key="seed"),
         Column(
             "started_at",
@@ -180,7 +180,7 @@ LOADS = Table(
             "unmatched_requests",
             _COUNT,
             "",
-            "Requests for something the page was not recorded with",
+            "Requests for something that is not in the recording",
             _LOAD_FAILED,
         ),
         Column("connections", _COUNT, "", "TCP connections opened", _LOAD_FAILED),
@@ -194,12 +194,12 @@ LOADS = Table(
         Column("tfo_accepted", _COUNT, "", "Connections whose SYN-ACK acknowledged that data", _LOAD_FAILED),
         Column("bytes_down", _COUNT, "bytes", "IP bytes towards the client", _LOAD_FAILED),
         Column("bytes_up", _COUNT, "bytes", "IP bytes towards the servers", _LOAD_FAILED),
-        Column("retransmits", _COUNT, "", "Segments sent again, SYNs included", _LOAD_FAILED),
+        Column("retransmits", _COUNT, "", "Retransmitted segments, SYNs included", _LOAD_FAILED),
         Column(
             "attempt",
             _COUNT,
             "",
-            "Which attempt this is, from 1: a load whose relay was late is made again",
+            "Which attempt this is, from 1: a load whose relay was late is repeated",
             "journalled without it",
             place=("attempt",),
         ),
@@ -207,7 +207,7 @@ LOADS = Table(
             "proved",
             _FLAG,
             "",
-            "What the mode promises was seen of every connection",
+            "Every connection showed what the mode promises",
             "nothing to prove: the load failed before",
             place=("proof", "ok"),
         ),
@@ -296,9 +296,7 @@ REQUESTS = Table(
         Column("mime", _TEXT, "", "MIME type of the response", "no response"),
         Column("body_bytes", _COUNT, "bytes", "Body as encoded", "no response"),
         Column("wire_bytes", _COUNT, "bytes", "Status line, header fields and body", "no response"),
-        Column(
-            "initiator", _COUNT, "", "Index of the resource that asked for it", "the document, or not known"
-        ),
+        Column("initiator", _COUNT, "", "Index of its initiator", "the document, or not known"),
     ),
 )
 """One row per request."""

@@ -101,7 +101,7 @@ class StressPlan(BaseModel):
     )
     warm_up: Seconds = Field(
         default=0.5,
-        description="How long clients (and a flood) come before it, s.",
+        description="How long clients (and a flood) run before it, s.",
         json_schema_extra={"metavar": "S"},
     )
     repeats: Annotated[int, BeforeValidator(whole("a number of repeats", 1, 1_000))] = Field(

@@ -60,7 +60,7 @@ def encoded(body: bytes, codings: list[str], wanted_bytes: int) -> bytes:
 
 def _check_count(codings: list[str]) -> None:
     if len(codings) > MOST_CODINGS:
-        raise CodingError(f"{len(codings)} codings, one upon another")
+        raise CodingError(f"{len(codings)} nested codings")
 
 
 def _encode(body: bytes, coding: str, wanted_bytes: int) -> bytes:

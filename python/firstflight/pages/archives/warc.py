@@ -161,7 +161,7 @@ def _add(record: Record, requests: _Requests, store: BodyStore, into: Collected)
         return
     recorded = _recorded(record, url)
     if recorded is None or not usable_url(url) or (asked is not None and not _is_method(asked.method)):
-        into.notes["answers whose URL, method or status no browser meets"] += 1
+        into.notes["answers whose URL, method or status browsers do not use"] += 1
         return
     entry = entry_of(recorded, asked, store)
     digest = record.fields.get("warc-payload-digest", "")

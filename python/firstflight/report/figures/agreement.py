@@ -55,7 +55,7 @@ def agreement(found: Comparison) -> Spec:
         f"same sign in {found.same_sign} of {len(rows)}.",
         *(line for side in (found.a, found.b) for line in wrap(f"{side.name}: {side.caption}", _WRAPPED)),
     ]
-    heading = title("What TFO saves, by two accounts", subtitle)
+    heading = title("What TFO saves: two results compared", subtitle)
     return styled(alt.hconcat(chart, title=heading, data=alt.NamedData("cells")), {"cells": rows})
 
 

@@ -42,7 +42,7 @@ def plt_distribution(pairs: Sequence[CellPair], cells: Sequence[Mapping[str, Any
         alt.Facet("panel:N", title=None, sort=None),
         columns=min(_COLUMNS, len({box["panel"] for box in boxes})),
         data=alt.NamedData("loads"),
-        title=title("Every load beside the median without TFO", _small_print(cells, len(dots))),
+        title=title("Every load relative to the median without TFO", _small_print(cells, len(dots))),
     )
     data = [*boxes, *(dots if len(dots) <= MOST_DOTS else [])]
     return styled(chart.resolve_axis(x="independent", y="independent"), {"loads": data})

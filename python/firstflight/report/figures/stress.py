@@ -98,7 +98,7 @@ def flood_by_kind(rows: Rows) -> Spec:
         chart.properties(width=_WIDTH, height=150).facet(facet, columns=1, data=data)
         for chart in (served, waits)
     ]
-    chart = alt.hconcat(*columns).properties(title=title("What floods of SYNs leave for clients", subtitle))
+    chart = alt.hconcat(*columns).properties(title=title("Clients served during floods of SYNs", subtitle))
     return styled(chart, {"points": points})
 
 

@@ -63,7 +63,7 @@ pub(super) const ROWS: &[Row] = &[
         id: "short-cookie",
         level: Level::Linux,
         section: "",
-        behaviour: "A cookie that is too short is not kept; the segment size beside it is.",
+        behaviour: "A cookie that is too short is not kept; the segment size announced with it is.",
         done: "A good cookie; a SYN-ACK with a cookie of 2 bytes and a segment size of 800; then 3,000 \
             bytes to send.",
         trial: Trial::Client { run: short },

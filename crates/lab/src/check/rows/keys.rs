@@ -36,8 +36,8 @@ pub(super) const ROWS: &[Row] = &[
         id: "R18-keys",
         level: Level::Advice,
         section: "4.1.2",
-        behaviour: "Servers behind one address should share their key: else Fast Open falls back, and \
-            nobody notices.",
+        behaviour: "Servers behind one address should share their key: else Fast Open falls back, \
+            unnoticed.",
         done: "A cookie; another key without backup, as if another machine answered; then a SYN with data.",
         trial: Trial::Server {
             settings: OPEN,
