@@ -73,6 +73,17 @@ def test_every_page_is_in_the_navigation_of_the_site() -> None:
     assert pages - set(navigation) == set()
 
 
+def test_numbers_on_the_front_pages_are_those_of_the_study() -> None:
+    table = (ROOT / "docs/studies/paper.md").read_text().split("| wikipedia | 20 ms")[1].splitlines()
+    cells = [cell.strip() for cell in table[1].split("|")]
+    numbers = re.findall(r"[\d.]+", " ".join([cells[4], cells[5], cells[7]]))
+    assert cells[2] == "100 ms"
+    assert len(numbers) == 7
+    for page in ("README.md", "docs/index.md"):
+        shown = re.findall(r"[\d.]+", (ROOT / page).read_text())
+        assert [number for number in numbers if number not in shown] == [], page
+
+
 def test_every_file_that_the_map_for_contributors_names_exists() -> None:
     rows = [line for line in (ROOT / "CONTRIBUTING.md").read_text().splitlines() if line.startswith("| ")]
     folders = [name for row in rows for name in re.findall(r"`((?:crates|python)/[^`]+)`", row)]
@@ -80,7 +91,8 @@ def test_every_file_that_the_map_for_contributors_names_exists() -> None:
     assert len(folders) > 20
     assert len(files) > 5
     assert [name for name in folders if not (ROOT / name).exists()] == []
-    assert [name for name in files if not any(ROOT.glob(f"*/**/{name}"))] == []
+    sources = [str(path) for folder in ("crates", "python") for path in (ROOT / folder).rglob("*.*")]
+    assert [name for name in files if not any(path.endswith(f"/{name}") for path in sources)] == []
 
 
 def test_every_target_of_make_that_is_shown_or_mentioned_exists() -> None:
