@@ -3,7 +3,7 @@
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import firstflight
 
@@ -58,13 +58,13 @@ def _members(found: type) -> Iterator[str]:
         yield f"| `{shown}` | {_linked(text.splitlines()[0])} |\n"
 
 
-def _parameters(function: object) -> list[str]:
-    parameters = inspect.signature(function).parameters.values()  # type: ignore[arg-type]
+def _parameters(function: Callable[..., object]) -> list[str]:
+    parameters = inspect.signature(function).parameters.values()
     return [str(p.replace(annotation=p.empty)) for p in parameters if p.name not in ("self", "cls")]
 
 
-def _call(name: str, function: object) -> str:
-    signature = inspect.signature(function)  # type: ignore[arg-type]
+def _call(name: str, function: Callable[..., object]) -> str:
+    signature = inspect.signature(function)
     parts = [_parameter(p) for p in signature.parameters.values()]
     keywords = [i for i, p in enumerate(signature.parameters.values()) if p.kind is p.KEYWORD_ONLY]
     if keywords:

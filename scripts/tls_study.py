@@ -79,7 +79,7 @@ def improvements(cells: dict[str, list[Cell]]) -> Iterator[str]:
 
 def reasons(runs: Runs) -> Iterator[str]:
     """Medians over the loads of a cell, without and with TFO: what the improvement is made of."""
-    yield "| client | page | RTT, ms | variant | first byte, ms | segments sent again | bytes up, kB |\n"
+    yield "| client | page | RTT, ms | variant | first byte, ms | retransmitted segments | bytes up, kB |\n"
     yield "|---|---|---:|---|---|---|---|\n"
     for variant, folders in runs.items():
         for folder in folders:

@@ -150,7 +150,7 @@ def _centre(gains: list[float]) -> str:
 
 def costs(results: Results) -> Iterator[str]:
     """A row per world: bytes, connections, segments sent again and SYNs whose data was taken."""
-    yield "| | | bytes up | bytes down | connections a page | sent again a page | data taken in SYNs |\n"
+    yield "| | | bytes up | bytes down | connections a page | retransmissions a page | data taken in SYNs |\n"
     yield "|---|---|---:|---:|---|---|---|\n"
     for condition, name in _others(results):
         found = effect(results[condition], name, _SHOWN_RTT_MS)
