@@ -75,7 +75,7 @@ def _call(name: str, function: Callable[..., object]) -> str:
 
 
 def _parameter(parameter: inspect.Parameter) -> str:
-    stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+    stars = "**" if parameter.kind is parameter.VAR_KEYWORD else ""
     default = "" if parameter.default is parameter.empty else f" = {_default(parameter.default)}"
     return f"{stars}{parameter.name}: {parameter.annotation}{default}"
 

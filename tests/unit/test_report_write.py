@@ -141,7 +141,7 @@ def test_a_missing_or_broken_environment_is_said_not_hidden(tmp_path: Path, cont
     write_report(tmp_path, figures=False)
     text = page_of(tmp_path).text
     assert re.search(r"environment\.json\s*(missing|cannot be read|1, 2)", text)
-    assert "None was recorded" in text
+    assert "No calibration was recorded" in text
     assert "# plan.toml: No such file" in text
 
 
