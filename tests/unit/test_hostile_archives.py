@@ -3,7 +3,10 @@
 import gzip
 import json
 import os
+import tracemalloc
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -109,16 +112,45 @@ def test_a_name_in_a_wacz_moves_no_cursor(tmp_path: Path) -> None:
     assert "archive/\\x1b[2J\\n.warc" in caught.value.message
 
 
-def test_a_body_that_swells_in_a_zip_leaves_nothing_behind(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+SWELLING = 1 << 24
+"""Bytes in memory of what swells."""
+
+
+@pytest.mark.parametrize("ending", ["warc.gz", "wacz"])
+def test_a_body_that_swells_is_refused_in_little_memory_and_leaves_nothing_behind(
+    ending: str, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("firstflight.pages.archives.store.MOST_BODY_BYTES", 1 << 20)
     BodyStore("x")
     before = set(cache.rglob("*"))
-    wacz(tmp_path / "x.wacz", "archive/x.warc", warc(body=bytes(1 << 24)))
-    with pytest.raises(PageInputError, match="the body has more than 1 MiB"):
-        load_page(str(tmp_path / "x.wacz"))
+    if ending == "wacz":
+        wacz(tmp_path / "x.wacz", "archive/x.warc", warc(body=bytes(SWELLING)))
+    else:
+        (tmp_path / "x.warc.gz").write_bytes(gzip.compress(warc(body=bytes(SWELLING))))
+    with in_little_memory(), pytest.raises(PageInputError, match="the body has more than 1 MiB"):
+        load_page(str(tmp_path / f"x.{ending}"))
     assert set(cache.rglob("*")) == before
+
+
+@pytest.mark.parametrize("ending", ["warc.gz", "wacz"])
+def test_zeros_without_end_are_no_warc_and_take_little_memory(ending: str, tmp_path: Path) -> None:
+    if ending == "wacz":
+        wacz(tmp_path / "x.wacz", "archive/x.warc", bytes(SWELLING))
+    else:
+        (tmp_path / "x.warc.gz").write_bytes(gzip.compress(bytes(SWELLING)))
+    with in_little_memory(), pytest.raises(PageInputError, match=r"x\.warc"):
+        load_page(str(tmp_path / f"x.{ending}"))
+
+
+@contextmanager
+def in_little_memory() -> Iterator[None]:
+    """What runs in this context holds at most a quarter of what swells at a time."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < SWELLING / 4
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("ending", ["har", "har.gz", "warc", "warc.gz", "wacz", "json", "pages"])
