@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 from pathlib import Path as FilePath
 from typing import TypeVar
@@ -87,8 +88,9 @@ def fits(requests: int, wire_bytes: int) -> bool:
     return SMALLEST <= requests <= LARGEST and wire_bytes <= HEAVIEST_BYTES
 
 
+@cache
 def open_page(name: str, corpus: FilePath) -> LoadedPage:
-    """A page of the grid as both clocks load it: in the clear."""
+    """A page of the grid as both clocks load it: in the clear. Opened once."""
     (recorded,) = load_page(name if name in PAPER_PAGES else str(corpus / name))
     fields = json.loads(_core.in_the_clear(recorded.page.to_json()))
     return replace(recorded, page=Page.from_fields(fields))
