@@ -1,11 +1,13 @@
 """Settings for all tests.
 
 Property tests do not depend on how busy the machine is, nor, in CI, on chance. Ctrl-C works even when the
-tests were started in the background, where a shell has interrupts ignored, children included.
+tests were started in the background, where a shell has interrupts ignored, children included. Bytecode stays
+beside the sources whatever the environment says: else each of hundreds of processes compiles them anew.
 """
 
 import os
 import signal
+import sys
 
 from hypothesis import HealthCheck, settings
 
@@ -15,3 +17,7 @@ settings.register_profile(
 settings.load_profile("firstflight")
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"):
+    os.environ.pop(name, None)
+sys.dont_write_bytecode = False

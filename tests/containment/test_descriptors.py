@@ -12,7 +12,7 @@ print(*sorted(int(name) for name in os.listdir("/proc/self/fd") if os.path.exist
 """
 
 
-@pytest.mark.core
+@pytest.mark.ordinary_user
 def test_the_users_program_gets_the_standard_streams_and_nothing_else(program: Program) -> None:
     ended = program("exec", "--quiet", "--rtt", "2", "--", sys.executable, "-c", LIST)
     assert ended.out.split() == ["0", "1", "2"], ended.err

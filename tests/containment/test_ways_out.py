@@ -21,6 +21,8 @@ KEPT_BY_EXEC = {
 NEVER_OPEN = {"descriptors"}
 """What no caller leaves open: its own test opens it."""
 
+pytestmark = pytest.mark.ordinary_user
+
 
 @pytest.fixture(scope="module")
 def found(emulator: object, host_with_ways_in: Host) -> Mapping[str, Probed]:
@@ -28,31 +30,26 @@ def found(emulator: object, host_with_ways_in: Host) -> Mapping[str, Probed]:
     return {place: probed(place, host_with_ways_in) for place in ("client", "exec", "outside")}
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("way", sorted(WAYS.keys() - NEVER_OPEN))
 def test_the_way_is_open_outside(way: str, found: Mapping[str, Probed]) -> None:
     assert found["outside"].ways[way]
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("way", WAYS)
 def test_the_way_is_closed_to_a_client(way: str, found: Mapping[str, Probed]) -> None:
     assert found["client"].ways[way] == ""
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("way", sorted(WAYS.keys() - KEPT_BY_EXEC))
 def test_the_way_is_closed_to_the_users_program(way: str, found: Mapping[str, Probed]) -> None:
     assert found["exec"].ways[way] == ""
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("way", sorted(KEPT_BY_EXEC))
 def test_the_users_program_keeps_what_exec_promises(way: str, found: Mapping[str, Probed]) -> None:
     assert found["exec"].ways[way]
 
 
-@pytest.mark.core
 def test_a_client_has_no_rights_and_can_get_none(found: Mapping[str, Probed]) -> None:
     status = found["client"].status
     assert "0" not in status["Uid"].split()
@@ -62,19 +59,16 @@ def test_a_client_has_no_rights_and_can_get_none(found: Mapping[str, Probed]) ->
     assert status["NoNewPrivs"] == "1"
 
 
-@pytest.mark.core
 def test_a_client_of_root_is_in_none_of_roots_groups(found: Mapping[str, Probed]) -> None:
     if found["outside"].status["Uid"].split()[0] == "0":
         assert found["client"].status["Groups"].split() == []
 
 
-@pytest.mark.core
 def test_a_client_leads_a_session_of_its_own(found: Mapping[str, Probed]) -> None:
     status = found["client"].status
     assert status["session"] == status["pid"]
 
 
-@pytest.mark.core
 def test_the_users_program_cannot_take_the_covers_away(found: Mapping[str, Probed]) -> None:
     sys_ptrace, sys_admin = 1 << 19, 1 << 21
     assert int(found["exec"].status["CapBnd"], 16) & (sys_ptrace | sys_admin) == 0

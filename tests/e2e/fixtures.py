@@ -29,13 +29,7 @@ def lab(emulator: Emulator) -> Lab:
     return Lab()
 
 
-@pytest.fixture(scope="session")
-def bytecode(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where Python keeps what it compiled."""
-    return tmp_path_factory.mktemp("bytecode")
-
-
 @pytest.fixture
-def program(emulator: Emulator, tmp_path: Path, bytecode: Path) -> Program:
+def program(emulator: Emulator, tmp_path: Path) -> Program:
     """The program `firstflight`, in an empty folder with an empty home."""
-    return Program(tmp_path, bytecode)
+    return Program(tmp_path)

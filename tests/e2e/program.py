@@ -33,14 +33,12 @@ class Program:
 
     Args:
         parent: Where these folders are made.
-        bytecode: Where Python keeps what it compiled, so that not every call compiles it again.
 
     Attributes:
         folder: The working folder.
     """
 
-    def __init__(self, parent: Path, bytecode: Path) -> None:
-        self._bytecode = bytecode
+    def __init__(self, parent: Path) -> None:
         self.folder = parent / "work"
         self._elsewhere = [parent / "home", parent / "tmp"]
         for folder in (self.folder, *self._elsewhere):
@@ -68,8 +66,6 @@ class Program:
                 "HOME": str(home),
                 "TMPDIR": str(temporary),
                 "NO_COLOR": "1",
-                "PYTHONPYCACHEPREFIX": str(self._bytecode),
-                "PYTHONDONTWRITEBYTECODE": "",
             },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

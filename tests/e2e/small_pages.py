@@ -10,9 +10,6 @@ from firstflight.pages import LoadedPage, Page
 
 Fields = dict[str, Any]
 
-ATTEMPTS = 3
-"""How often a load is made while its relay is late: as often as an experiment does."""
-
 
 def document(**fields: Any) -> Fields:  # noqa: ANN401
     """The first resource of a page; `fields` override."""
@@ -71,9 +68,9 @@ def planned(page: LoadedPage, mode: str, rtt_ms: float = 20.0, **fields: Any) ->
     return PlannedLoad(page=page.page.name, path=Path(rtt_ms=rtt_ms, **path), mode=mode, **place)
 
 
-def load(emulator: Emulator, page: LoadedPage, mode: str, rtt_ms: float = 20.0, **fields: Any) -> Record:  # noqa: ANN401
-    """Loads a page once; again while the relay is late."""
-    return make(emulator, (page, planned(page, mode, rtt_ms, **fields)))
+def load(engine: Engine, page: LoadedPage, mode: str, rtt_ms: float = 20.0, **fields: Any) -> Record:  # noqa: ANN401
+    """Loads a page once."""
+    return engine.load(planned(page, mode, rtt_ms, **fields), page)
 
 
 def load_all(
@@ -81,16 +78,13 @@ def load_all(
 ) -> list[Record]:
     """Makes loads side by side, each in a laboratory of its own."""
     with ThreadPoolExecutor(at_a_time) as pool:
-        return list(pool.map(lambda load: make(emulator, load), loads))
+        return list(pool.map(lambda load: emulator.load(load[1], load[0]), loads))
 
 
-def make(engine: Engine, load: tuple[LoadedPage, PlannedLoad]) -> Record:
-    """Makes one load; again while its relay is late."""
-    for _ in range(ATTEMPTS):
-        record = engine.load(load[1], load[0])
-        if not record["relay"].get("late"):
-            break
-    return record
+def quickest_ms(records: Sequence[Record]) -> list[float]:
+    """Of every request of a page, the shortest time to its first byte, ms: a busy machine only adds to it."""
+    waits = ([row["first_byte_ms"] - row["queued_ms"] for row in record["requests"]] for record in records)
+    return [min(times) for times in zip(*waits, strict=True)]
 
 
 def assert_ok(record: Record) -> None:

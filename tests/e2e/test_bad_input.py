@@ -1,12 +1,14 @@
 """Bad input is refused before anything starts: exit 2, one clear message, one hint."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from program import Ended, Program
 from small_pages import chain, document
 
+from firstflight.cli import main
 from firstflight.experiment.plan import Plan
 from firstflight.results import Journal, LoadRecord
 
@@ -19,8 +21,26 @@ def program(program: Program) -> Program:
     return program
 
 
-def assert_refused(ended: Ended, program: Program, says: str) -> None:
-    """Exit 2 with one error that names the thing and one hint, and nothing was started or written."""
+@pytest.fixture
+def call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Ended]:
+    """Calls `firstflight` within this process, in an empty folder with a page in it and an empty home."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "chain.json").write_text(chain(2).page.to_json())
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+
+    def call(*arguments: str) -> Ended:
+        code = main(list(arguments))
+        said = capsys.readouterr()
+        return Ended(code, said.out, said.err)
+
+    return call
+
+
+def assert_refused(ended: Ended, says: str, folder: Path = Path()) -> None:
+    """Exit 2 with one error that names the thing and one hint, and no results."""
     assert ended.code == 2, ended
     error, hint = ended.err.strip().splitlines()
     assert error.startswith("error: ")
@@ -28,10 +48,8 @@ def assert_refused(ended: Ended, program: Program, says: str) -> None:
     assert hint.startswith("hint: ")
     assert len(hint) > len("hint: ")
     assert ended.out == ""
-    assert program.processes() == []
-    assert program.files_elsewhere() == []
-    assert not (program.folder / "out").exists()
-    assert not (program.folder / "results").exists()
+    assert not (folder / "out").exists()
+    assert not (folder / "results").exists()
 
 
 @pytest.mark.parametrize(
@@ -50,49 +68,54 @@ def assert_refused(ended: Ended, program: Program, says: str) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_wrong_flag_is_refused(arguments: tuple[str, ...], says: str, program: Program) -> None:
+def test_a_wrong_flag_is_refused(arguments: tuple[str, ...], says: str, call: Callable[..., Ended]) -> None:
     resumes = arguments == ("--resume",)
     out = () if resumes else ("--out", "out")
-    assert_refused(program("run", "chain.json", *arguments, *out), program, says)
+    assert_refused(call("run", "chain.json", *arguments, *out), says)
 
 
-def test_an_unknown_page_is_refused(program: Program) -> None:
-    ended = program("run", "geocities", "--out", "out")
-    assert_refused(ended, program, "geocities")
+def test_nothing_was_started_and_nothing_written_elsewhere(program: Program) -> None:
+    assert_refused(program("run", "chain.json", "--rtt", "-1", "--out", "out"), '"-1"', program.folder)
+    assert program.processes() == []
+    assert program.files_elsewhere() == []
+
+
+def test_an_unknown_page_is_refused(call: Callable[..., Ended]) -> None:
+    ended = call("run", "geocities", "--out", "out")
+    assert_refused(ended, "geocities")
     assert "wikipedia" in ended.err, "the pages that there are"
 
 
 @pytest.mark.parametrize("keep", [0, 1, 100, -3])
-def test_a_truncated_profile_is_refused(keep: int, program: Program) -> None:
-    whole = (program.folder / "chain.json").read_text()
-    (program.folder / "cut.json").write_text(whole[:keep])
-    assert_refused(program("run", "cut.json", "--out", "out"), program, "cut.json")
+def test_a_truncated_profile_is_refused(keep: int, call: Callable[..., Ended]) -> None:
+    whole = Path("chain.json").read_text()
+    Path("cut.json").write_text(whole[:keep])
+    assert_refused(call("run", "cut.json", "--out", "out"), "cut.json")
 
 
-def test_a_profile_with_an_impossible_host_is_refused(program: Program) -> None:
-    page = json.loads((program.folder / "chain.json").read_text())
+def test_a_profile_with_an_impossible_host_is_refused(call: Callable[..., Ended]) -> None:
+    page = json.loads(Path("chain.json").read_text())
     page["resources"][1]["url"] = f"http://{'a' * 300}.test/"
-    (program.folder / "long.json").write_text(json.dumps(page))
-    ended = program("run", "long.json", "--out", "out")
-    assert_refused(ended, program, "resources[1].url")
+    Path("long.json").write_text(json.dumps(page))
+    ended = call("run", "long.json", "--out", "out")
+    assert_refused(ended, "resources[1].url")
     assert "characters" in ended.err
 
 
-def test_a_profile_with_a_key_nobody_knows_is_refused(program: Program) -> None:
+def test_a_profile_with_an_unknown_key_is_refused(call: Callable[..., Ended]) -> None:
     page = {"format": "firstflight-profile/1", "name": "odd", "resources": [document(colour="red")]}
-    (program.folder / "odd.json").write_text(json.dumps(page))
-    assert_refused(program("run", "odd.json", "--out", "out"), program, "colour")
+    Path("odd.json").write_text(json.dumps(page))
+    assert_refused(call("run", "odd.json", "--out", "out"), "colour")
 
 
-def test_a_mirror_without_its_start_page_is_refused(program: Program) -> None:
-    (program.folder / "mirror" / "www.example.test").mkdir(parents=True)
-    (program.folder / "mirror" / "www.example.test" / "style.css").write_text("p { color: red }")
-    ended = program("run", "mirror#http://www.example.test/", "--out", "out")
-    assert_refused(ended, program, "mirror")
-    assert_refused(program("run", "mirror", "--out", "out"), program, "mirror")
+def test_a_mirror_without_its_start_page_is_refused(call: Callable[..., Ended]) -> None:
+    folder = Path("mirror") / "www.example.test"
+    folder.mkdir(parents=True)
+    (folder / "style.css").write_text("p { color: red }")
+    assert_refused(call("run", "mirror#http://www.example.test/", "--out", "out"), "mirror")
+    assert_refused(call("run", "mirror", "--out", "out"), "mirror")
 
 
-@pytest.mark.core
 def test_a_results_folder_with_another_plan_is_refused_and_left_alone(program: Program) -> None:
     (program.folder / "out").mkdir()
     plan = Plan(pages=["chain.json"], rtt=[10], down=["90kbit"], up=["90kbit"], repeats=1)
@@ -111,21 +134,19 @@ def test_a_results_folder_with_another_plan_is_refused_and_left_alone(program: P
 def test_a_folder_that_is_no_results_folder_is_refused_and_left_alone(program: Program) -> None:
     (program.folder / "photos").mkdir()
     (program.folder / "photos" / "cat.png").write_bytes(b"meow")
-    assert_refused(program("run", *SMALL, "--out", "photos"), program, "photos")
+    assert_refused(program("run", *SMALL, "--out", "photos"), "photos", program.folder)
     assert contents(program.folder / "photos") == {"cat.png": b"meow"}
 
 
-@pytest.mark.core
+@pytest.mark.ordinary_user
 def test_a_read_only_folder_is_refused(program: Program) -> None:
     """Root may write where the mode forbids it, but not where the mount does."""
     readonly = program.folder / "readonly"
     readonly.mkdir()
-    ended = program("run", *SMALL, "--out", "readonly", wrap=mounted(f"-o bind,ro {readonly} {readonly}"))
-    assert_refused(ended, program, "readonly")
-    ended = program(
-        "run", *SMALL, "--out", "readonly/deep", wrap=mounted(f"-o bind,ro {readonly} {readonly}")
-    )
-    assert_refused(ended, program, "readonly")
+    mount = f"-o bind,ro {readonly} {readonly}"
+    for out in ("readonly", "readonly/deep"):
+        ended = program("run", *SMALL, "--out", out, wrap=mounted(mount))
+        assert_refused(ended, "readonly", program.folder)
     assert list(readonly.iterdir()) == []
 
 

@@ -32,11 +32,9 @@ RULES = ("R1-grant", "R1-cookie-client", "R10-limit", "R12-invalid", "R14-early"
 
 
 @pytest.fixture(scope="module")
-def checked(
-    emulator: Emulator, tmp_path_factory: pytest.TempPathFactory, bytecode: Path
-) -> tuple[Ended, Path]:
+def checked(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory) -> tuple[Ended, Path]:
     """One check of this kernel, which all tests read."""
-    program = Program(tmp_path_factory.mktemp("check"), bytecode)
+    program = Program(tmp_path_factory.mktemp("check"))
     return program("check", "--out", "kernel"), program.folder / "kernel"
 
 
@@ -71,7 +69,7 @@ def test_linux_takes_no_note_of_lost_data_and_does_the_rest(checked: tuple[Ended
     assert {verdicts[name] for name in kept} == {"holds"}
 
 
-@pytest.mark.core
+@pytest.mark.ordinary_user
 def test_rows_can_be_named_and_come_as_json(program: Program) -> None:
     ended = program("check", "R2-request", "R14", "R19-drop-data", "--json")
     assert ended.code == 0, ended.err
@@ -116,7 +114,7 @@ def check_nginx(program: Program, fast_open: str) -> dict[str, dict[str, Any]]:
     return rows_of(program.folder / "nginx")
 
 
-@pytest.mark.core
+@pytest.mark.ordinary_user
 def test_nginx_does_fast_open_when_it_is_told_to(program: Program) -> None:
     rows = check_nginx(program, "fastopen=5")
     servers = {name: row["verdict"] for name, row in rows.items() if row["side"] == "server"}
@@ -154,7 +152,6 @@ def test_a_wrong_call_says_what_to_mend(
     assert "hint:" in ended.err
 
 
-@pytest.mark.core
 def test_ctrl_c_ends_it_and_leaves_nothing_behind(program: Program) -> None:
     process = program.start("check", "R6")
     assert until(program.laboratories)

@@ -33,9 +33,8 @@ def coded(folder: Path, coding: str) -> LoadedPage:
     return LoadedPage(page(f"coded-{coding}", *resources).page, files, headers=headers)
 
 
-@pytest.mark.core
 @pytest.mark.usefixtures("emulator")
-@pytest.mark.parametrize("coding", ["gzip", "br", "zstd"])
+@pytest.mark.parametrize("coding", ["gzip", pytest.param("br", marks=pytest.mark.ordinary_user), "zstd"])
 def test_a_style_sheet_is_decoded_in_the_clear(coding: str, tmp_path: Path) -> None:
     browser = Emulator(clients={"chromium": Chromium(find_browser(installed("chromium")))})
     record = load(browser, under("http", coded(tmp_path, coding)), "tfo", client="chromium")

@@ -36,9 +36,9 @@ def evil() -> str:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, bytecode: Path) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of an honest page and of one that means harm."""
-    program = Program(tmp_path_factory.mktemp("report"), bytecode)
+    program = Program(tmp_path_factory.mktemp("report"))
     (program.folder / "evil.json").write_text(evil())
     ended = program(*RUN.split())
     assert ended.code == 0, ended.err

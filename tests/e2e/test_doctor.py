@@ -6,7 +6,7 @@ import pytest
 from program import Program, until
 
 
-@pytest.mark.core
+@pytest.mark.ordinary_user
 def test_doctor_finds_everything_that_the_laboratory_needs(program: Program) -> None:
     ended = program("doctor", "--json")
     document = json.loads(ended.out)

@@ -27,9 +27,10 @@ def run(program: Program, *arguments: str, wrap: tuple[str, ...] = ()) -> tuple[
     return ended, json.loads(file.read_text()) if file.exists() else {}
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("mode", ["tcp", "tfo"])
-@pytest.mark.parametrize("name", FETCHES)
+@pytest.mark.parametrize(
+    "name", [pytest.param("curl", marks=pytest.mark.ordinary_user), "wget2", "python3", "bash"]
+)
 def test_a_program_uses_fast_open_when_the_mode_says_so_and_only_then(
     name: str, mode: str, program: Program
 ) -> None:
@@ -45,7 +46,6 @@ def test_a_program_uses_fast_open_when_the_mode_says_so_and_only_then(
     assert f"data in the SYN: {int(used)} offered, {int(used)} accepted" in ended.err
 
 
-@pytest.mark.core
 @pytest.mark.parametrize(
     ("script", "code"),
     [("exit 0", 0), ("exit 7", 7), ("exit 2", 2), ("kill -TERM $$", 143), ("kill -KILL $$", 137)],
@@ -54,7 +54,6 @@ def test_the_exit_code_is_the_programs(script: str, code: int, program: Program)
     assert run(program, "--", "sh", "-c", script)[0].code == code
 
 
-@pytest.mark.core
 def test_what_is_under_way_when_a_program_ends_is_seen_through_without_waiting_for_the_path(
     program: Program,
 ) -> None:
@@ -82,7 +81,7 @@ def test_a_program_that_is_not_there_or_is_none_ends_as_in_a_shell(program: Prog
     assert run(program, "--", "/etc/hosts")[0].code == 126
 
 
-@pytest.mark.core
+@pytest.mark.ordinary_user
 def test_streams_arguments_and_folder_are_the_callers(program: Program) -> None:
     pipe = ("sh", "-c", 'echo from the caller | "$@"', "sh")
     ended, _ = run(program, "--", "sh", "-c", 'cat; pwd; echo "$1" >&2', "sh", "a  b", wrap=pipe)
@@ -94,7 +93,7 @@ def test_flags_behind_the_program_are_the_programs(program: Program) -> None:
     assert program("exec", "--quiet", "sh", "-c", "exit 4").code == 4
 
 
-@pytest.mark.core
+@pytest.mark.ordinary_user
 def test_the_echo_service_answers_after_the_round_trip_asked_for(program: Program) -> None:
     script = """
 import os, socket, time
@@ -133,7 +132,7 @@ sink.sendall(bytes(20_000))
     assert [row["origin"] for row in record["connections"]] == ["198.19.255.254:19", "198.19.255.254:9"]
 
 
-@pytest.mark.core
+@pytest.mark.ordinary_user
 def test_nothing_outside_can_be_named_or_reached(program: Program) -> None:
     before = host.state()
     script = """
@@ -170,7 +169,7 @@ def test_several_pages_are_served_at_once(program: Program) -> None:
     assert (record["requests"], record["unmatched_requests"]) == (2, 0)
 
 
-@pytest.mark.core
+@pytest.mark.ordinary_user
 def test_what_a_program_leaves_running_ends_with_it(program: Program) -> None:
     ended, _ = run(program, "--", "sh", "-c", "sleep 1000 & (sleep 1000 &) ; setsid sleep 1000 & exit 3")
     assert ended.code == 3
@@ -214,7 +213,7 @@ for _ in range(200):
     assert (ended.code, len(record["connections"]), record["proof"]["disagreements"]) == (0, 200, [])
 
 
-@pytest.mark.core
+@pytest.mark.ordinary_user
 def test_killed_at_once_it_leaves_nothing_behind(program: Program) -> None:
     process = program.start("exec", "--", "sleep", "1000")
     assert until(lambda: any(entry.name == "sleep" for entry in program.processes()))

@@ -18,7 +18,7 @@ def at_a_terminal(program: Program, script: list[tuple[str, str]], *arguments: s
     return program(*arguments, wrap=typist)
 
 
-@pytest.mark.core
+@pytest.mark.ordinary_user
 def test_ctrl_c_ends_the_program_and_the_ledger_is_summed_up(program: Program) -> None:
     typed = [("", "hello\n"), ("hello\r\nhello\r\n", CTRL_C)]
     ended = at_a_terminal(program, typed, "exec", "--", "cat")
@@ -35,7 +35,6 @@ def test_a_program_that_minds_ctrl_c_itself_goes_on(program: Program) -> None:
     assert "caught" in ended.out
 
 
-@pytest.mark.core
 def test_an_interactive_shell_has_job_control(program: Program) -> None:
     typed = [
         (PROMPT, "echo $((6 * 7))\n"),

@@ -39,7 +39,7 @@ def round_trips(record: Record) -> float:
     return record["load"]["first_byte_ms"] / RTT_MS
 
 
-@pytest.mark.core
+@pytest.mark.ordinary_user
 @pytest.mark.parametrize("mode", ["tcp", "tfo"])
 def test_a_secure_page_loads_with_proof(mode: str, emulator: Emulator) -> None:
     record = load(emulator, secure(10, server_ms=5.0), mode, scheme="recorded")
@@ -57,6 +57,7 @@ def test_a_syn_carries_as_much_of_the_client_hello_as_fits(emulator: Emulator) -
     assert all(200 < row["syn_payload_bytes"] < 600 for row in classic["connections"])
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("post_quantum", [True, False])
 def test_without_fast_open_a_secure_document_takes_three_round_trips(
     post_quantum: bool, emulator: Emulator
@@ -67,12 +68,14 @@ def test_without_fast_open_a_secure_document_takes_three_round_trips(
     assert 3 <= round_trips(record) < 3.5
 
 
+@pytest.mark.timing
 def test_fast_open_saves_one_if_the_client_hello_fits(emulator: Emulator) -> None:
     record = fetch(emulator, "tfo", post_quantum=False)
     assert_ok(record)
     assert 2 <= round_trips(record) < 2.5
 
 
+@pytest.mark.timing
 def test_fast_open_saves_none_if_it_does_not(emulator: Emulator) -> None:
     """The server cannot answer half a ClientHello, and the rest waits for the handshake."""
     record = fetch(emulator, "tfo", post_quantum=True)
@@ -80,6 +83,7 @@ def test_fast_open_saves_none_if_it_does_not(emulator: Emulator) -> None:
     assert 3 <= round_trips(record) < 3.5
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize(("mode", "trips"), [("tcp", 2), ("tfo", 1)])
 def test_in_the_clear_a_secure_page_is_an_ordinary_one(mode: str, trips: int, emulator: Emulator) -> None:
     record = load(emulator, secure(), mode, RTT_MS, scheme="http")
@@ -88,6 +92,7 @@ def test_in_the_clear_a_secure_page_is_an_ordinary_one(mode: str, trips: int, em
     assert trips <= round_trips(record) < trips + 0.5
 
 
+@pytest.mark.timing
 def test_the_server_time_is_kept_under_tls(emulator: Emulator) -> None:
     quick, slow = (
         load(emulator, secure(server_ms=ms), "tcp", RTT_MS, scheme="recorded") for ms in (0.0, 150.0)

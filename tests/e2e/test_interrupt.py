@@ -3,14 +3,12 @@
 import os
 import signal
 
-import pytest
 from experiment import Experiment
 from program import DEADLINE_S, Program, until
 
 
-@pytest.mark.core
 def test_ctrl_c_ends_a_run_cleanly_and_resume_completes_it(program: Program) -> None:
-    experiment = Experiment(program, repeats=8)
+    experiment = Experiment(program, repeats=4)
     run = experiment.start()
     assert until(lambda: experiment.results() >= 5 or run.poll() is not None)
     os.killpg(run.pid, signal.SIGINT)
@@ -34,7 +32,7 @@ def test_ctrl_c_ends_a_run_cleanly_and_resume_completes_it(program: Program) -> 
 
 
 def test_a_second_signal_while_a_run_ends_does_not_lose_what_was_measured(program: Program) -> None:
-    experiment = Experiment(program, repeats=8)
+    experiment = Experiment(program, repeats=4)
     run = experiment.start()
     assert until(lambda: experiment.results() >= 5 or run.poll() is not None)
     for _ in range(2):

@@ -42,11 +42,8 @@ def test_parallel_laboratories_make_the_same_loads_as_one_at_a_time(
         "status",
     )
     assert [[load[key] for key in same] for load in one] == [[load[key] for key in same] for load in four]
-    for alone, beside in zip(one, four, strict=True):
-        assert beside["plt_ms"] == pytest.approx(alone["plt_ms"], rel=0.25)
 
 
-@pytest.mark.core
 def test_journal_tables_and_summary_hold_exactly_the_planned_loads(program: Program) -> None:
     experiment = Experiment(program, repeats=REPEATS)
     run = experiment.start("--json", "--quiet")

@@ -30,7 +30,7 @@ def job(page: LoadedPage, mode: str, **fields: Any) -> dict[str, Any]:  # noqa: 
     }
 
 
-@pytest.mark.core
+@pytest.mark.ordinary_user
 def test_a_cold_load_asks_every_server_for_a_cookie_and_sends_no_data_with_it(emulator: Emulator) -> None:
     record = load(emulator, chain(5), "tfo", cookies="cold")
     assert_ok(record)
@@ -95,8 +95,7 @@ def test_a_queue_that_overflows_costs_time_and_not_the_proof(mode: str, emulator
 
 @pytest.mark.parametrize("discipline", ["codel", "pie"])
 def test_a_managed_queue_drops_and_the_page_loads(discipline: str, emulator: Emulator) -> None:
-    [wsj] = open_pages(["wsj"])
-    record = load(emulator, wsj, "tfo", queue=Queue(name=discipline), **ACCESS)
+    record = load(emulator, fan(12, body_bytes=60_000), "tfo", queue=Queue(name=discipline), **ACCESS)
     assert_ok(record)
     assert record["relay"]["dropped"] > 0
 
@@ -120,7 +119,6 @@ def test_without_keep_alive_every_request_has_a_connection_of_its_own(mode: str,
     assert all(connection["closed_ms"] is not None for connection in record["connections"])
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("mode", ["tcp", "tfo"])
 def test_a_star_gives_the_same_proof(mode: str, emulator: Emulator) -> None:
     record = load(
@@ -187,7 +185,7 @@ def test_a_load_that_takes_too_long_is_ended(lab: Lab) -> None:
     assert sum(request["error"] is not None for request in answer["requests"]) == 3
 
 
-@pytest.mark.core
+@pytest.mark.ordinary_user
 @pytest.mark.parametrize("mode", ["tcp", "tfo"])
 def test_a_capture_shows_what_the_ledger_says(mode: str, lab: Lab, tmp_path: Path) -> None:
     file = tmp_path / "load.pcapng"

@@ -1,45 +1,34 @@
 """The lab against arithmetic: what a page load must take, and what Fast Open must save of it."""
 
 from itertools import product
-from statistics import median
 
 import pytest
-from small_pages import assert_ok, chain, document, fan, load, load_all, page, planned
+from small_pages import assert_ok, chain, document, fan, load, load_all, page, planned, quickest_ms
 
 from firstflight.engines.emulate import Emulator
 
-REPEATS = {1: 9, 5: 5, 20: 3}
-"""Loads per mode by length of the chain: a short one is more easily disturbed, and soon repeated."""
-ROUNDS = 3
-"""How often a chain is measured at most: what else runs on the machine only ever adds to a load's time."""
-AT_A_TIME = 6
+LOADS = 3
+ROOM_MS = 10.0
+"""What sockets, relay and server may add to the quickest of so many answers."""
+
+pytestmark = pytest.mark.timing
 
 
-def measure(emulator: Emulator, length: int, rtt_ms: float, plts_ms: dict[str, list[float]]) -> None:
-    """Adds a round of measurements to `plts_ms`, by mode."""
-    links = chain(length)
-    modes = ["tcp", "tfo"] * REPEATS[length]
-    loads = [(links, planned(links, mode, rtt_ms, keep_alive=False)) for mode in modes]
-    for mode, record in zip(modes, load_all(emulator, loads, AT_A_TIME), strict=True):
-        assert_ok(record)
-        assert record["load"]["connections"] == length
-        plts_ms[mode].append(record["load"]["plt_ms"])
-
-
-@pytest.mark.parametrize(("length", "rtt_ms"), list(product(REPEATS, [20.0, 100.0, 200.0])))
+@pytest.mark.parametrize(("length", "rtt_ms"), list(product([1, 5, 20], [20.0, 100.0])))
 def test_fast_open_saves_a_round_trip_per_connection_of_a_chain(
     length: int, rtt_ms: float, emulator: Emulator
 ) -> None:
-    plts_ms: dict[str, list[float]] = {"tcp": [], "tfo": []}
-    for _ in range(ROUNDS):
-        measure(emulator, length, rtt_ms, plts_ms)
-        saved_ms = median(plts_ms["tcp"]) - median(plts_ms["tfo"])
-        if saved_ms == pytest.approx(length * rtt_ms, rel=0.03):
-            break
-    assert saved_ms == pytest.approx(length * rtt_ms, rel=0.03)
-    # Two round trips per connection with TCP and one with Fast Open; never less.
-    assert min(plts_ms["tcp"]) >= 2 * length * rtt_ms
-    assert min(plts_ms["tfo"]) >= length * rtt_ms
+    """Two round trips per connection with TCP and one with Fast Open; never less, and no link takes more."""
+    links = chain(length)
+    for mode, trips in (("tcp", 2), ("tfo", 1)):
+        loads = [(links, planned(links, mode, rtt_ms, keep_alive=False))] * LOADS
+        records = load_all(emulator, loads, at_a_time=LOADS)
+        for record in records:
+            assert_ok(record)
+            assert record["load"]["connections"] == length
+            assert record["load"]["plt_ms"] >= trips * length * rtt_ms
+        assert all(trips * rtt_ms <= wait < trips * rtt_ms + ROOM_MS for wait in quickest_ms(records))
+        assert min(record["load"]["plt_ms"] for record in records) < length * (trips * rtt_ms + ROOM_MS)
 
 
 @pytest.mark.parametrize("rate_bps", [None, 1_000_000])
@@ -58,14 +47,13 @@ def test_a_path_without_propagation_delay_takes_no_round_trips(
         assert near["load"]["plt_ms"] < far["load"]["plt_ms"] - 0.9 * trips * 100
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("mode", ["tcp", "tfo"])
 def test_a_reused_connection_costs_no_handshake_in_either_mode(mode: str, emulator: Emulator) -> None:
     record = load(emulator, chain(5, hosts=1), mode, 100.0)
     assert_ok(record)
     assert record["load"]["connections"] == 1
     round_trips = 5 + (mode == "tcp")
-    assert record["load"]["plt_ms"] == pytest.approx(round_trips * 100, rel=0.1)
+    assert round_trips * 100 <= record["load"]["plt_ms"] < (round_trips + 0.5) * 100
 
 
 @pytest.mark.parametrize("topology", ["access", "star"])

@@ -51,7 +51,7 @@ def read(process: Process, file: str) -> str:
         return ""
 
 
-@pytest.mark.core
+@pytest.mark.ordinary_user
 def test_a_lab_has_names_interfaces_routes_and_namespaces_of_its_own(program: Program) -> None:
     before = host.state()
     with running(program) as lab:
@@ -70,7 +70,6 @@ def test_a_lab_has_names_interfaces_routes_and_namespaces_of_its_own(program: Pr
     assert host.state() == before
 
 
-@pytest.mark.core
 def test_a_run_that_ends_leaves_the_host_as_it_was(program: Program) -> None:
     experiment = Experiment(program, repeats=3)
     before = host.state()
@@ -91,7 +90,7 @@ def test_a_run_that_ends_leaves_the_host_as_it_was(program: Program) -> None:
     assert host.state() == before
 
 
-@pytest.mark.core
+@pytest.mark.ordinary_user
 @pytest.mark.parametrize("mode", ["tcp", "tfo"])
 def test_a_foreign_program_and_a_certificate_leave_the_host_as_it_was(mode: str, program: Program) -> None:
     before = host.state()

@@ -1,16 +1,20 @@
 """Distances and lookups of a recording, replayed where the plan asks for them."""
 
 import pytest
-from small_pages import assert_ok, document, load
+from small_pages import assert_ok, document, load, load_all, planned, quickest_ms
 
 from firstflight.engines.emulate import Emulator
 from firstflight.pages import LoadedPage, Page
 
 RTT_MS = 40.0
+LOADS = 3
 HOSTS = [
     {"host": "o0.test", "rtt_ms": 30.0, "lookup_ms": 50.0},
     {"host": "o1.test", "rtt_ms": 30.0 + 2 * RTT_MS},
 ]
+
+
+pytestmark = pytest.mark.timing
 
 
 def recorded(**fields: float) -> LoadedPage:
@@ -22,10 +26,12 @@ def recorded(**fields: float) -> LoadedPage:
 
 
 def waits(emulator: Emulator, **fields: object) -> list[float]:
-    """From each request's beginning to the first byte of its answer, ms."""
-    record = load(emulator, recorded(), "tcp", RTT_MS, **fields)
-    assert_ok(record)
-    return [request["first_byte_ms"] - request["queued_ms"] for request in record["requests"]]
+    """From each request's beginning to the first byte of its answer in the quickest of some loads, ms."""
+    page = recorded()
+    records = load_all(emulator, [(page, planned(page, "tcp", RTT_MS, **fields))] * LOADS, at_a_time=LOADS)
+    for record in records:
+        assert_ok(record)
+    return quickest_ms(records)
 
 
 def test_all_origins_are_as_far_unless_the_plan_says_otherwise(emulator: Emulator) -> None:

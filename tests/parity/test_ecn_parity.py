@@ -11,6 +11,8 @@ from scenario import document
 
 from firstflight.engines.lab import Lab
 
+pytestmark = pytest.mark.timing
+
 CLOCKS = ("simulated", "emulated")
 MODES = ("tcp", "tfo")
 PAGE = {

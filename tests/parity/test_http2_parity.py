@@ -11,6 +11,8 @@ from firstflight import _core
 from firstflight.engines.lab import Lab
 from firstflight.pages import open_pages, under
 
+pytestmark = pytest.mark.timing
+
 PATH = {"rtt_ms": 100, "down_bps": 10_000_000, "up_bps": 10_000_000, "queue": {"packets": 1000}}
 PAGES = ("wikipedia", "nytimes")
 MODES = ("tcp", "tfo")
@@ -38,7 +40,7 @@ def loads() -> dict[tuple[str, str], tuple[Answer, Answer]]:
         return emulated, json.loads(_core.Simulator(texts[name]).load(json.dumps(job)))
 
     cells = list(product(PAGES, MODES))
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(len(cells)) as pool:
         return dict(zip(cells, pool.map(load, cells), strict=True))
 
 

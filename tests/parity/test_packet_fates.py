@@ -9,8 +9,10 @@ from scenario import INITIAL_RTO, chain
 
 from firstflight.engines.lab import Lab
 
+pytestmark = pytest.mark.timing
+
 CONNECTIONS = 6
-LOADS = 12
+LOADS = 8
 RTT_MS = 50.0
 LOSSES = (0.01, 0.02)
 MODES = ("tcp", "tfo")

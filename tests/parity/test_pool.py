@@ -8,6 +8,8 @@ from scenario import Time, chain
 
 from firstflight.engines.lab import Lab
 
+pytestmark = pytest.mark.timing
+
 SERVERS = 2
 CONNECTIONS = 12
 LOADS = 4

@@ -11,6 +11,8 @@ from scenarios import SCENARIOS
 
 from firstflight.engines.lab import Lab
 
+pytestmark = pytest.mark.timing
+
 CLOCKS = ("simulated", "emulated")
 
 Records = Mapping[tuple[str, str], Fields]

@@ -10,6 +10,8 @@ from clocks import Fields, emulate_all, simulate
 from firstflight.engines.lab import Lab
 from firstflight.pages import open_pages, under
 
+pytestmark = pytest.mark.timing
+
 PATH = {"rtt_ms": 100, "down_bps": 4_000_000, "up_bps": 4_000_000, "queue": {"packets": 1000}}
 """Nothing is sent twice here: how long a handshake takes is what shows."""
 OFFERS: dict[str, Fields] = {

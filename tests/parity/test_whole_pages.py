@@ -11,6 +11,8 @@ from clocks import Fields, emulate_all, simulate
 from firstflight.engines.lab import Lab
 from firstflight.pages import open_pages, under
 
+pytestmark = pytest.mark.timing
+
 PAGES = ("amazon", "nytimes", "wikipedia", "wsj")
 MODES = ("tcp", "tfo")
 QUEUE = {"packets": 1000}

@@ -2,6 +2,7 @@ import json
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import jsonschema
@@ -26,10 +27,16 @@ MAN = ROOT / "wheel/data/share/man/man1/firstflight.1"
 WRITTEN = [page for page in documents() if page.parent != GENERATED]
 
 
-def parse(arguments: list[str]) -> None:
-    """Parses a call as the program does, the values of a plan's keys too, and runs nothing."""
+@cache
+def command_group() -> TyperGroup:
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)
+    return group
+
+
+def parse(arguments: list[str]) -> None:
+    """Parses a call as the program does, the values of a plan's keys too, and runs nothing."""
+    group = command_group()
     context = typer.Context(group, info_name="firstflight")
     if arguments[0].startswith("-"):
         assert arguments[0] in {name for option in program().options for name in option.names}
@@ -91,7 +98,7 @@ def test_every_file_that_the_map_for_contributors_names_exists() -> None:
     assert len(folders) > 20
     assert len(files) > 5
     assert [name for name in folders if not (ROOT / name).exists()] == []
-    sources = [str(path) for folder in ("crates", "python") for path in (ROOT / folder).rglob("*.*")]
+    sources = [str(path) for folder in ("crates", "python", "tests") for path in (ROOT / folder).rglob("*.*")]
     assert [name for name in files if not any(path.endswith(f"/{name}") for path in sources)] == []
 
 

@@ -1,4 +1,4 @@
-"""The same without root: where the tests run as root, those marked `core` run once more as an ordinary user.
+"""The same without root: where the tests run as root, an ordinary user runs those marked so again.
 
 That user exists only inside a mount namespace of the test, so that the machine keeps its accounts and
 devices. In there, /mnt holds what the user may otherwise not reach (the checkout, the environment and the
@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from program import unavailable
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[1]
 USER_ID = 54_321
 STAGE = f"""
     set -e
@@ -44,10 +44,11 @@ STAGE = f"""
 ARGUMENTS = (
     "-q",
     "--no-header",
+    "--durations=10",
     "-p",
     "no:cacheprovider",
     "-m",
-    "core",
+    "ordinary_user",
     "--basetemp",
     "/mnt/home/t",
     "tests/e2e",
@@ -76,11 +77,9 @@ def as_user(*arguments: str) -> list[str]:
         f"PYTHONPATH=/mnt/project/python:{inside}",
         # Its own libpython: the path in the program leads where the user may not look.
         "LD_LIBRARY_PATH=/mnt/python/lib",
-        "PYTHONPYCACHEPREFIX=/mnt/home/bytecode",
-        "PYTHONDONTWRITEBYTECODE=",
         "HOME=/mnt/home",
         "TMPDIR=/mnt/home",
-        "FIRSTFLIGHT_TEST_AGAIN=1",
+        "FIRSTFLIGHT_TEST_KILLS=3",
     ]
     folders = [str(PROJECT), sys.prefix, sys.base_prefix]
     stage = ["unshare", "--mount", "--propagation", "private", "sh", "-c", STAGE, "sh", *folders]
