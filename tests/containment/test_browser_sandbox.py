@@ -18,10 +18,11 @@ NO_NESTING = (*ONLY_ROOT, "sh", "-c", 'echo 1 > /proc/sys/user/max_user_namespac
 
 
 def run(program: Program, *flags: str, wrap: tuple[str, ...] = ()) -> Ended:
-    """One load of a small page in Chromium."""
+    """One load of a small page in Chromium, on a path whose rate would take too long to calibrate."""
     (program.folder / "one.json").write_text(page("one", document()).page.to_json())
-    plan = ("--client", "chromium", "--rtt", "20", "--mode", "tcp", "--repeats", "1", "--out", "out")
-    return program("run", "one.json", *plan, *flags, wrap=wrap)
+    path = ("--rtt", "20", "--down", "90kbit", "--up", "90kbit")
+    plan = ("--client", "chromium", "--mode", "tcp", "--repeats", "1", "--out", "out")
+    return program("run", "one.json", *path, *plan, *flags, wrap=wrap)
 
 
 def sandboxed(program: Program) -> bool:

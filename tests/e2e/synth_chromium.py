@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -28,13 +30,12 @@ os.execv(sys.argv[3], sys.argv[3:])
 
 
 class Chromium:
-    """A browser for which every host is a port of 127.0.0.1."""
+    """A browser that loads one page after another, each with an empty cache and a proxy of its own."""
 
-    def __init__(self, port: int, profile: Path) -> None:
+    def __init__(self, profile: Path) -> None:
         to_browser, self._out = os.pipe()
         self._in, from_browser = os.pipe()
-        hosts = f"--host-resolver-rules=MAP * 127.0.0.1:{port}"
-        command = [program("chromium"), *FLAGS, hosts, f"--user-data-dir={profile}"]
+        command = [program("chromium"), *FLAGS, f"--user-data-dir={profile}"]
         wired = [sys.executable, "-c", WIRED, str(to_browser), str(from_browser), *command]
         quiet = subprocess.DEVNULL
         self._temporary = tempfile.TemporaryDirectory(prefix="ff-", ignore_cleanup_errors=True)
@@ -65,16 +66,23 @@ class Chromium:
         os.close(self._out)
         self._temporary.cleanup()
 
-    def load(self, url: str) -> None:
-        """Opens `url` and returns after its load event."""
-        target = self._call("Target.createTarget", {"url": "about:blank"})["targetId"]
-        attached = self._call("Target.attachToTarget", {"targetId": target, "flatten": True})
-        self._session = attached["sessionId"]
-        self._call("Page.enable", {})
-        self._loaded = False
-        self._call("Page.navigate", {"url": url})
-        while not self._loaded:
-            self._receive()
+    @contextmanager
+    def loaded(self, url: str, port: int) -> Iterator[None]:
+        """Opens `url` through a proxy on `port` of 127.0.0.1; the context begins after its load event."""
+        proxy = {"proxyServer": f"http://127.0.0.1:{port}"}
+        context = self._call("Target.createBrowserContext", proxy)
+        target = self._call("Target.createTarget", {"url": "about:blank", **context})
+        attached = self._call("Target.attachToTarget", {**target, "flatten": True})
+        self._session, self._loaded = attached["sessionId"], False
+        try:
+            self._call("Page.enable", {})
+            self._call("Page.navigate", {"url": url})
+            while not self._loaded:
+                self._receive()
+            yield
+        finally:
+            self._session = None
+            self._call("Target.disposeBrowserContext", context)
 
     def evaluate(self, expression: str) -> Any:  # noqa: ANN401
         """The value of a JavaScript expression in the page, awaited if it is a promise."""
@@ -103,5 +111,6 @@ class Chromium:
             self._buffer += chunk
         text, _, self._buffer = self._buffer.partition(b"\0")
         message: dict[str, Any] = json.loads(text)
-        self._loaded |= message.get("method") == "Page.loadEventFired"
+        if message.get("sessionId") == self._session:
+            self._loaded |= message.get("method") == "Page.loadEventFired"
         return message

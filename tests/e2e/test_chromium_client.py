@@ -52,7 +52,7 @@ def test_a_page_with_answers_that_a_cold_cache_cannot_use_asks_for_the_same_in_e
     [recorded] = (under("http", page) for page in open_pages(["nytimes"]))
     expected = Counter(resource.url for resource in recorded.page.resources)
     assert 304 in {resource.status for resource in recorded.page.resources}
-    for mode in (*MODES, *MODES):
+    for mode in MODES:
         record = load(browser, recorded, mode, 20.0, client="chromium")
         asked = Counter(row["url"] for row in record["requests"])
         assert (asked - expected, expected - asked) == (Counter(), Counter()), record["load"]
@@ -163,8 +163,10 @@ def test_a_page_recorded_with_tls_is_loaded_as_recorded_or_in_the_clear_where_as
 
 def run(program: Program, *flags: str, page: LoadedPage) -> tuple[list[str], Path]:
     (program.folder / "page.json").write_text(page.page.to_json())
-    arguments = ["run", "page.json", "--client", "chromium", "--rtt", "20", "--mode", "tcp", "--repeats", "1"]
-    return [*arguments, "--out", "out", *flags], program.folder / "out"
+    # A rate that would take too long to calibrate.
+    path = ("--rtt", "20", "--down", "90kbit", "--up", "90kbit")
+    plan = ("--client", "chromium", "--mode", "tcp", "--repeats", "1", "--out", "out")
+    return ["run", "page.json", *path, *plan, *flags], program.folder / "out"
 
 
 def test_a_har_and_a_picture_are_kept_of_each_load_if_asked_for(program: Program) -> None:
@@ -192,8 +194,9 @@ def test_a_load_whose_browser_is_killed_is_made_once_more(program: Program) -> N
     finally:
         process.kill()
     lines = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
-    assert [line["load"]["status"] for line in lines if not line["relay"].get("late")] == ["failed", "ok"]
-    assert [line.get("broken", False) for line in lines[:2]] == [True, False]
+    # What broke is made once more; after that, a load may be made again because its relay was late.
+    assert [line.get("broken", False) for line in lines] == [True, *[False] * (len(lines) - 1)]
+    assert (lines[0]["load"]["status"], lines[-1]["load"]["status"]) == ("failed", "ok")
     assert lines[0]["load"]["error"] in said and "the client broke (attempt 1), once more" in said
     assert process.returncode == 0
 

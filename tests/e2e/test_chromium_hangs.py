@@ -20,7 +20,7 @@ from firstflight.experiment.watch import Watch
 from firstflight.pages import LoadedPage
 
 LOAD_MS = 6_000
-PATIENCE = Patience(start_ms=20_000, load_ms=LOAD_MS)
+PATIENCE = Patience(start_ms=8_000, load_ms=LOAD_MS)
 PLAN = Plan(pages=("slow",), rtt=(20.0,), mode=("tcp",), client="chromium", repeats=1, jobs=1)
 SLOW = page("slow", document(server_ms=2_000.0))
 
@@ -45,13 +45,13 @@ TREACHEROUS = """\
 
 
 class Witness(Watch):
-    """Remembers what it is told."""
+    """Remembers loads that broke and loads that are made no more, not those made again for a late relay."""
 
     def __init__(self) -> None:
         self.told: list[tuple[Record, bool]] = []
 
     def made(self, record: Record, *, settled: bool) -> None:
-        if not record["relay"].get("late"):
+        if settled or record.get("broken"):
             self.told.append((record, settled))
 
 
@@ -84,9 +84,8 @@ def run(browser: Chromium, slow: LoadedPage, folder: Path) -> tuple[Outcome, lis
 
 
 @pytest.mark.usefixtures("emulator")
-@pytest.mark.parametrize("signal", ["SIGSTOP", "SIGSEGV"])
-def test_a_load_whose_browser_stops_or_crashes_is_made_once_more(signal: str, tmp_path: Path) -> None:
-    outcome, told = run(Treacherous(tmp_path, signal, always=False), SLOW, tmp_path / "out")
+def test_a_load_whose_browser_crashes_is_made_once_more(tmp_path: Path) -> None:
+    outcome, told = run(Treacherous(tmp_path, "SIGSEGV", always=False), SLOW, tmp_path / "out")
     assert [(record["load"]["status"], settled) for record, settled in told] == [
         ("failed", False),
         ("ok", True),
@@ -103,7 +102,8 @@ def test_a_browser_that_always_stops_fails_the_load_for_good(tmp_path: Path) -> 
         ("failed", False),
         ("failed", True),
     ]
-    assert all("hung" in str(record["load"]["error"]) for record, _ in told)
+    for record, _ in told:
+        assert "hung" in str(record["load"]["error"]), record["load"]
     assert outcome.empty_cells == 1
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,18 +12,23 @@ from synth_site import PAPER, Profile, Site, embedded
 IMAGES = ["image/png", "image/gif", "image/jpeg", "image/webp", "image/svg+xml", "image/x-icon", "image/avif"]
 
 
-@contextmanager
-def browsed(site: Site, tmp_path: Path) -> Iterator[Chromium]:
-    """A browser with the page loaded."""
-    with site.served() as port, Chromium(port, tmp_path / "profile") as browser:
-        browser.load(site.page["resources"][0]["url"])
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    with Chromium(tmp_path_factory.mktemp("profile")) as browser:
         yield browser
 
 
-def asked_for(page: Profile, tmp_path: Path) -> tuple[Site, set[str]]:
+@contextmanager
+def loaded(browser: Chromium, site: Site) -> Iterator[None]:
+    """The page is open in the browser."""
+    with site.served() as port, browser.loaded(site.page["resources"][0]["url"], port):
+        yield
+
+
+def asked_for(page: Profile, browser: Chromium) -> tuple[Site, set[str]]:
     """The page's site after Chromium asked for all of it, and what Chromium asked for more than once."""
     site = Site(page)
-    with browsed(site, tmp_path):
+    with loaded(browser, site):
         site.wait_for(site.expected)
     # A browser that has no copy of a resource cannot use a 304: it may ask again.
     usable = {resource["url"] for resource in site.page["resources"] if resource.get("status") != 304}
@@ -32,21 +36,21 @@ def asked_for(page: Profile, tmp_path: Path) -> tuple[Site, set[str]]:
 
 
 @pytest.mark.parametrize("mime", ["text/html", "application/xhtml+xml"])
-def test_every_way_of_discovery_is_followed_once(mime: str, tmp_path: Path) -> None:
-    site, twice = asked_for(everything(mime), tmp_path)
+def test_every_way_of_discovery_is_followed_once(mime: str, browser: Chromium) -> None:
+    site, twice = asked_for(everything(mime), browser)
     assert site.asked.keys() == site.expected == site.answers.keys()
     assert not twice
 
 
-def test_bodies_without_room_lose_nothing(tmp_path: Path) -> None:
-    site, twice = asked_for(without_room(), tmp_path)
+def test_bodies_without_room_lose_nothing(browser: Chromium) -> None:
+    site, twice = asked_for(without_room(), browser)
     assert site.asked.keys() == site.expected == site.answers.keys()
     assert not twice
 
 
 @pytest.mark.parametrize("name", PAPER)
-def test_the_pages_of_the_paper_are_asked_for_as_recorded(name: str, tmp_path: Path) -> None:
-    site, twice = asked_for(embedded(name), tmp_path)
+def test_the_pages_of_the_paper_are_asked_for_as_recorded(name: str, browser: Chromium) -> None:
+    site, twice = asked_for(embedded(name), browser)
     assert site.asked.keys() == site.expected == site.answers.keys()
     assert not twice
 
@@ -74,12 +78,12 @@ BLOCKING: list[tuple[str, str, str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("via", "kind", "mime", "keys"), BLOCKING)
 def test_the_load_event_waits_for_what_blocks_it(
-    via: str, kind: str, mime: str, keys: dict[str, Any], tmp_path: Path
+    via: str, kind: str, mime: str, keys: dict[str, Any], browser: Chromium
 ) -> None:
     made = Maker()
     by = made.add(f"{ROOT}a.css", "style", "text/css", 0, "parser", at_byte=500) if via == "style" else 0
     made.add(f"{CDN}slow", kind, mime, by, via, server_ms=300.0, **keys)
-    with browsed(Site(made.page()), tmp_path) as browser:
+    with loaded(browser, Site(made.page())):
         timing = browser.evaluate(TIMING % f"{CDN}slow")
     assert timing["ended"] and timing["load"] >= timing["ended"][0] >= 300
 
@@ -88,28 +92,28 @@ def test_the_load_event_waits_for_what_blocks_it(
 @pytest.mark.parametrize(
     ("kind", "mime"), [("style", "text/css"), ("image", "image/png"), ("xhr", "text/xml")]
 )
-def test_the_load_event_does_not_wait_for_the_rest(via: str, kind: str, mime: str, tmp_path: Path) -> None:
+def test_the_load_event_does_not_wait_for_the_rest(via: str, kind: str, mime: str, browser: Chromium) -> None:
     made = Maker()
     made.add(f"{CDN}slow", kind, mime, 0, via, blocks_load=False)
     site = Site(made.page())
     released = site.hold(f"{CDN}slow")
-    with browsed(site, tmp_path):  # which returns after the load event, with the answer still held
+    with loaded(browser, site):  # which returns after the load event, with the answer still held
         site.wait_for({f"{CDN}slow"})
         released.set()
 
 
-def test_a_script_works_as_long_as_it_did(tmp_path: Path) -> None:
+def test_a_script_works_as_long_as_it_did(browser: Chromium) -> None:
     made = Maker()
     script = made.add(f"{ROOT}a.js", "script", "text/javascript", 0, "parser", at_byte=500, cpu_ms=120.0)
     made.add(f"{ROOT}b.png", "image", "image/png", script, "script")
     starts = """["a.js", "b.png"].map(name => performance.getEntriesByName(location.href + name)[0])
         .map(entry => name => entry[name]).map((of, at) => of(at ? "startTime" : "responseEnd"))"""
-    with browsed(Site(made.page()), tmp_path) as browser:
+    with loaded(browser, Site(made.page())):
         script_ended, image_asked = browser.evaluate(starts)
     assert image_asked - script_ended >= 120
 
 
-def test_chromium_decodes_every_image(tmp_path: Path) -> None:
+def test_chromium_decodes_every_image(browser: Chromium) -> None:
     made = Maker(body_bytes=60_000)
     urls = []
     for mime in IMAGES:
@@ -120,6 +124,6 @@ def test_chromium_decodes_every_image(tmp_path: Path) -> None:
         urls.append(f"{ROOT}{mime}/{body_bytes}")
         made.add(urls[-1], "image", mime, 0, "parser", at_byte=100, body_bytes=body_bytes)
     broken = "[...document.images].filter(image => !image.naturalWidth).map(image => image.src)"
-    with browsed(Site(made.page()), tmp_path) as browser:
+    with loaded(browser, Site(made.page())):
         assert browser.evaluate("document.images.length") == len(urls)
         assert browser.evaluate(broken) == []
