@@ -14,6 +14,7 @@ from program import Program, unavailable, until
 from recorded import Recording, record
 from synth_site import program as installed
 
+from firstflight.engines.emulate import Emulator
 from firstflight.pages import LoadedPage, load_page
 
 pytestmark = pytest.mark.usefixtures("emulator")
@@ -28,18 +29,16 @@ new Worker('/worker.js');
 """
 
 
-@pytest.fixture(params=["http", "recorded"])
+@pytest.fixture(scope="module", params=["http", "recorded"])
 def scheme(request: pytest.FixtureRequest) -> str:
     """HTTP/1.1 in the clear, HTTP/2 over TLS."""
     return str(request.param)
 
 
-@pytest.fixture
-def site(tmp_path: Path, scheme: str) -> Archive:
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, scheme: str) -> Archive:
     """Codings, chunks, redirects, statuses, a POST, a large body, a worker, a frame of another site."""
-    folder = tmp_path / "site"
-    folder.mkdir()
-    site = Archive(folder)
+    site = Archive(tmp_path_factory.mktemp("site"))
     html, script, style = ("text/html", "text/javascript", "text/css")
     document = (
         b"<!doctype html><link rel=stylesheet href=/s.css><script src=/s.js></script>"
@@ -74,6 +73,19 @@ def site(tmp_path: Path, scheme: str) -> Archive:
     return site
 
 
+@pytest.fixture(scope="module")
+def start(scheme: str) -> str:
+    return "https://a.test/" if scheme == "recorded" else "http://a.test/"
+
+
+@pytest.fixture(scope="module")
+def recording(
+    emulator: Emulator, tmp_path_factory: pytest.TempPathFactory, site: Archive, start: str, scheme: str
+) -> Recording:
+    """The site as it was recorded; `emulator` sees to it that a laboratory can be built."""
+    return record([site.page()], [start], tmp_path_factory.mktemp("recording") / "x.wacz", scheme)
+
+
 def again(first: Recording, urls: list[str], scheme: str = "http") -> Recording:
     """The recording, replayed and recorded."""
     return record(load_page(str(first.file)), urls, first.file.with_name("again.wacz"), scheme)
@@ -85,9 +97,7 @@ def assert_all_told(loaded: LoadedPage) -> None:
     assert all(initiator and not initiator.inferred for initiator in initiators[1:])
 
 
-def test_what_was_served_is_what_is_recorded(site: Archive, tmp_path: Path, scheme: str) -> None:
-    start = "https://a.test/" if scheme == "recorded" else "http://a.test/"
-    recording = record([site.page()], [start], tmp_path / "x.wacz", scheme)
+def test_what_was_served_is_what_is_recorded(site: Archive, recording: Recording, start: str) -> None:
     assert (recording.ledger["exit_code"], recording.ledger["unmatched_requests"]) == (0, 0)
     [said] = recording.said["pages"]
     assert (said["requests"], said["lost"], said["problem"]) == (len(site.resources), [], None)
@@ -101,14 +111,12 @@ def test_what_was_served_is_what_is_recorded(site: Archive, tmp_path: Path, sche
     assert {a.url.partition(":")[0] for a in recording.answers()} == {start.partition(":")[0]}
 
 
-def test_a_recording_of_a_recording_is_the_same(site: Archive, tmp_path: Path, scheme: str) -> None:
-    start = ["https://a.test/" if scheme == "recorded" else "http://a.test/"]
-    first = record([site.page()], start, tmp_path / "x.wacz", scheme)
-    second = again(first, start, scheme)
+def test_a_recording_of_a_recording_is_the_same(recording: Recording, start: str, scheme: str) -> None:
+    second = again(recording, [start], scheme)
     assert second.ledger["unmatched_requests"] == 0
-    assert second.gist() == first.gist()
-    for recording in (first, second):
-        [loaded] = load_page(str(recording.file))
+    assert second.gist() == recording.gist()
+    for made in (recording, second):
+        [loaded] = load_page(str(made.file))
         assert_all_told(loaded)
         assert next(r for r in loaded.page.resources if r.url.endswith("/old")).body_bytes == len(b"moved")
 

@@ -1,6 +1,7 @@
 """What docs/studies/tls.md stands on: how long a ClientHello is, and which round trip that costs."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,18 +36,20 @@ class Captured(Chromium):
         return super().equip({**job, "capture": str(self._file)}, planned, page)
 
 
-@pytest.fixture
-def capture(tmp_path: Path) -> Path:
-    return tmp_path / "load.pcapng"
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the captures are."""
+    return tmp_path_factory.mktemp("captures")
 
 
-@pytest.fixture
-def fetch(emulator: Emulator, capture: Path) -> Fetch:
-    """Loads a document over TLS in the browser; `emulator` sees to it that a laboratory can be built."""
-    browser = Captured(find_browser(installed("chromium")), capture)
-    engine = Emulator(clients={"chromium": browser})
+@pytest.fixture(scope="module")
+def fetch(emulator: Emulator, folder: Path) -> Fetch:
+    """Loads a document over TLS in the browser, once of each kind; `emulator` sees to it that it can."""
 
+    @cache
     def fetch(mode: str, *, post_quantum: bool) -> Record:
+        browser = Captured(find_browser(installed("chromium")), capture(folder, mode, post_quantum))
+        engine = Emulator(clients={"chromium": browser})
         secure = page("secure", document(url="https://o0.test/"))
         fields = {"client": "chromium", "scheme": "recorded", "post_quantum": post_quantum}
         record = load(engine, secure, mode, RTT_MS, **fields)
@@ -54,6 +57,10 @@ def fetch(emulator: Emulator, capture: Path) -> Fetch:
         return record
 
     return fetch
+
+
+def capture(folder: Path, mode: str, post_quantum: bool) -> Path:
+    return folder / f"{mode}-{post_quantum}.pcapng"
 
 
 def hello_bytes(capture: Path) -> tuple[int, int]:
@@ -67,15 +74,15 @@ def round_trips(record: Record) -> float:
     return record["load"]["first_byte_ms"] / RTT_MS
 
 
-def test_the_browsers_client_hello_is_longer_than_a_syn(fetch: Fetch, capture: Path) -> None:
+def test_the_browsers_client_hello_is_longer_than_a_syn(fetch: Fetch, folder: Path) -> None:
     fetch("tfo", post_quantum=True)
-    length, carried = hello_bytes(capture)
+    length, carried = hello_bytes(capture(folder, "tfo", True))
     assert carried == SYN_DATA_BYTES < length
 
 
-def test_without_the_post_quantum_share_it_fits(fetch: Fetch, capture: Path) -> None:
+def test_without_the_post_quantum_share_it_fits(fetch: Fetch, folder: Path) -> None:
     fetch("tfo", post_quantum=False)
-    length, carried = hello_bytes(capture)
+    length, carried = hello_bytes(capture(folder, "tfo", False))
     assert length == carried < SYN_DATA_BYTES / 2
 
 
