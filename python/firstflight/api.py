@@ -27,14 +27,8 @@ from firstflight.experiment.sources import PlanFile, read_plan_file, resolve
 from firstflight.experiment.watch import Watch
 from firstflight.pages import LoadedPage, open_pages, under
 from firstflight.plural import plural
-from firstflight.results import (
-    Journal,
-    connection_frame,
-    journal_path,
-    load_frame,
-    request_frame,
-    write_tables,
-)
+from firstflight.results import Journal, journal_path
+from firstflight.results.tables import connection_frame, load_frame, request_frame, write_tables
 
 if TYPE_CHECKING:
     import altair as alt

@@ -19,7 +19,8 @@ from firstflight.experiment.processes import Processes
 from firstflight.experiment.run import run_experiment
 from firstflight.experiment.schedule import Schedule
 from firstflight.pages import open_pages
-from firstflight.results import Journal, write_tables
+from firstflight.results import Journal
+from firstflight.results.tables import write_tables
 
 PLAN = ("amazon", "wikipedia", "--engine", "simulate", "--rtt", "20,100", "--loss", "0.01")
 WITHOUT_NAMESPACES = (

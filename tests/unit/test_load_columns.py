@@ -11,8 +11,10 @@ from synthetic_results import failed_record, load_record, write_journal
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.schedule import Schedule
 from firstflight.experiment.sources import resolve
-from firstflight.results import LOADS, Journal, write_tables
+from firstflight.results import LOADS, Journal
+from firstflight.results.polars_schema import polars_schema
 from firstflight.results.schema import KEYS_WITHOUT_COLUMN, TREATMENT
+from firstflight.results.tables import write_tables
 
 NEW = [column.name for column in TREATMENT if column.since > 1]
 
@@ -81,7 +83,7 @@ def test_loads_of_plans_that_differ_in_a_key_differ_in_its_column(key: str) -> N
 
 def test_a_load_has_every_column_that_the_plan_decides() -> None:
     decided = {column.name for column in LOADS.columns if column.key}
-    assert decided <= row({}).keys() <= set(LOADS.schema.names())
+    assert decided <= row({}).keys() <= set(LOADS.names)
 
 
 def test_two_traces_of_one_name_are_told_apart(tmp_path: Path) -> None:
@@ -136,7 +138,7 @@ def test_a_folder_of_journal_format_1_says_what_its_plan_said(tmp_path: Path, ke
         several = [{**one, "requests": [], "connections": []} for one in several]  # type: ignore[misc]
     folder = as_format_1(write_journal(tmp_path, several))
     loads = pl.read_parquet(write_tables(folder)[0])
-    assert loads.schema == LOADS.schema
+    assert loads.schema == polars_schema(LOADS)
     names = ("scheme", "keep_alive", "queue", "loss_burst", "loss_in_burst", "jitter_ms", "initial_window")
     assert loads.select(names).unique().rows() == [("https", False, "50p", None, None, 0.0, 3)]
     assert loads["down_trace"].to_list() == ["mobile.down"] * 2

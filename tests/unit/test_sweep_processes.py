@@ -14,7 +14,8 @@ from firstflight.experiment.plan import Plan
 from firstflight.experiment.processes import Processes
 from firstflight.experiment.run import Outcome, run_experiment
 from firstflight.experiment.schedule import Schedule
-from firstflight.results import Journal, write_tables
+from firstflight.results import Journal
+from firstflight.results.tables import write_tables
 
 NAMES = ["amazon", "wikipedia"]
 PLAN = Plan(pages=("amazon", "wikipedia"), rtt=(20.0, 100.0), repeats=40, keep="loads")

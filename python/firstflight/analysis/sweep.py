@@ -32,10 +32,11 @@ from firstflight.analysis.warnings import Warning
 from firstflight.analysis.words import caption
 from firstflight.errors import UsageError
 from firstflight.plural import plural
-from firstflight.results import write_tables, write_whole
+from firstflight.results import write_whole
 from firstflight.results.files import plan_keys
 from firstflight.results.profiles import read_profile
 from firstflight.results.schema import DRAWN_BY, TREATMENT, is_drawn
+from firstflight.results.tables import write_tables
 
 SWEEP_FORMAT = "firstflight-sweep/2"
 """Format and version of sweep.json. In 1 a cell was faster where its point was above 0."""

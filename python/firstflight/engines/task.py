@@ -261,7 +261,7 @@ class PlannedLoad:
         return {**named, **self.path.columns(), "what_if": str(self.what_if)}
 
 
-_COLUMNS_BY_NAME = sorted(PlannedLoad.__dataclass_fields__.keys() & LOADS.schema.keys() - {"path", "what_if"})
+_COLUMNS_BY_NAME = sorted(PlannedLoad.__dataclass_fields__.keys() & {*LOADS.names} - {"path", "what_if"})
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,8 @@
-"""What a run leaves behind: the journal, and the tables made from it."""
+"""What a run leaves behind: the journal, and the columns of the tables that `tables` makes from it."""
 
 from firstflight.results.files import journal_path, write_whole
 from firstflight.results.journal import Journal
 from firstflight.results.schema import CONNECTIONS, LOADS, REQUESTS, TABLES, LoadRecord
-from firstflight.results.tables import connection_frame, load_frame, request_frame, write_tables
 
 __all__ = [
     "CONNECTIONS",
@@ -12,10 +11,6 @@ __all__ = [
     "TABLES",
     "Journal",
     "LoadRecord",
-    "connection_frame",
     "journal_path",
-    "load_frame",
-    "request_frame",
-    "write_tables",
     "write_whole",
 ]

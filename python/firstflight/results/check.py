@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-import polars as pl
-
-from firstflight.results.schema import CONNECTIONS, LOAD_COLUMNS, LOADS, REQUESTS, STATUSES, Column, type_name
+from firstflight.results.schema import CONNECTIONS, LOAD_COLUMNS, LOADS, REQUESTS, STATUSES, Column, Type
 
 
 def check_record(record: object) -> str:
@@ -28,7 +26,7 @@ def check_record(record: object) -> str:
 
 def fits(column: Column, value: object) -> bool:
     """Whether a decoded JSON value can stand in a column."""
-    return bool(column.null) if value is None else _test(column.dtype)(value)
+    return bool(column.null) if value is None else _FITS[column.type](value)
 
 
 def _problems(record: dict[str, object]) -> Iterator[str]:
@@ -82,20 +80,6 @@ def _row_problems(where: str, rules: Sequence[_Rule], row: object) -> Iterator[s
             yield f"{where}: {name} is {value!r}, expected {expected}"
 
 
-def _test(dtype: pl.DataType) -> Callable[[Any], bool]:
-    """Says whether a decoded JSON value, not null, can stand in a column."""
-    if dtype.is_temporal():
-        return _is_instant
-    if dtype == pl.Boolean:
-        return lambda value: isinstance(value, bool)
-    if dtype == pl.String:
-        return _is_unicode
-    if dtype == pl.Float64:
-        return _is_number
-    low, high = (0, 2**64) if dtype == pl.UInt64 else (-(2**63), 2**63)
-    return lambda value: type(value) is int and low <= value < high
-
-
 def _is_number(value: object) -> bool:
     if type(value) is float:
         return math.isfinite(value)
@@ -123,11 +107,23 @@ def _is_unicode(text: object) -> bool:
     return True
 
 
+def _is_whole(low: int, high: int) -> Callable[[object], bool]:
+    return lambda value: type(value) is int and low <= value < high
+
+
+_FITS: dict[Type, Callable[[Any], bool]] = {
+    "text": _is_unicode,
+    "integer": _is_whole(-(2**63), 2**63),
+    "unsigned integer": _is_whole(0, 2**64),
+    "number": _is_number,
+    "true or false": lambda value: isinstance(value, bool),
+    "time with offset": _is_instant,
+}
+"""Whether a decoded JSON value, not null, can stand in a column of a type."""
+
+
 def _rules(columns: Sequence[Column]) -> list[_Rule]:
-    return [
-        _Rule(column.name, bool(column.null), _test(column.dtype), type_name(column.dtype))
-        for column in columns
-    ]
+    return [_Rule(column.name, bool(column.null), _FITS[column.type], column.type) for column in columns]
 
 
 _LOAD_RULES = _rules(LOAD_COLUMNS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from firstflight.results.schema import TABLES, TREATMENT, Table, type_name
+from firstflight.results.schema import TABLES, TREATMENT, Table
 
 _HEAD = """\
 # Results folder
@@ -77,9 +77,7 @@ def render_table(table: Table) -> str:
     """One table of columns, as Markdown with its heading."""
     head = f"\n## {table.name}\n\n{table.meaning}\n\n"
     names = "| column | type | unit | meaning | null |\n|---|---|---|---|---|\n"
-    rows = (
-        f"| `{c.name}` | {type_name(c.dtype)} | {c.unit} | {c.meaning} | {c.null} |\n" for c in table.columns
-    )
+    rows = (f"| `{c.name}` | {c.type} | {c.unit} | {c.meaning} | {c.null} |\n" for c in table.columns)
     return head + names + "".join(rows)
 
 

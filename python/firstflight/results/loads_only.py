@@ -15,13 +15,14 @@ from typing import Any
 import polars as pl
 
 from firstflight.results.journal import is_json
+from firstflight.results.polars_schema import POLARS_TYPES, polars_schema
 from firstflight.results.schema import JOURNAL_FORMAT, LOAD_COLUMNS, LOADS, STATUSES, Column
 
 _PIECE_BYTES = 1 << 26
 _NOTHING_ELSE = b'"requests": [], "connections": []'
 """As `journal.encode` writes it; inside a JSON text its quotes would be escaped."""
 
-_TEXTS = {column.name: pl.String() if column.dtype.is_temporal() else column.dtype for column in LOAD_COLUMNS}
+_JSON_TYPES = {**POLARS_TYPES, "time with offset": pl.String()}
 _PLACED = [column for column in LOADS.columns if column.place]
 
 
@@ -29,15 +30,15 @@ def _line() -> pl.Schema:
     """A journal line: its load, and what of the tables stands elsewhere in it."""
     found: dict[str, Any] = {
         "format": pl.String(),
-        "load": pl.Struct(_TEXTS),
+        "load": pl.Struct({column.name: _JSON_TYPES[column.type] for column in LOAD_COLUMNS}),
         "instrument_failure": pl.Boolean(),
     }
     parts: dict[str, dict[str, pl.DataType]] = {}
     for column in _PLACED:
         if len(column.place) == 1:
-            found[column.place[0]] = column.dtype
+            found[column.place[0]] = POLARS_TYPES[column.type]
         else:
-            parts.setdefault(column.place[0], {})[column.place[1]] = column.dtype
+            parts.setdefault(column.place[0], {})[column.place[1]] = POLARS_TYPES[column.type]
     return pl.Schema({**found, **{part: pl.Struct(fields) for part, fields in parts.items()}})
 
 
@@ -94,17 +95,17 @@ def _frame(lines: Sequence[bytes]) -> pl.DataFrame | None:
         return None
     if loads.height != len(lines) or not _is_sound(loads):
         return None
-    return loads.filter(~pl.col("instrument_failure").fill_null(value=False)).select(LOADS.schema.names())
+    return loads.filter(~pl.col("instrument_failure").fill_null(value=False)).select(LOADS.names)
 
 
 def _instants(texts: pl.Series) -> pl.Series:
     instants = [text and datetime.fromisoformat(text).astimezone(UTC) for text in texts]
-    return pl.Series("started_at", instants, dtype=LOADS.schema["started_at"])
+    return pl.Series("started_at", instants, dtype=polars_schema(LOADS)["started_at"])
 
 
 def _is_sound(loads: pl.DataFrame) -> bool:
     """As `check.check_record` has it."""
-    floats = [column.name for column in LOADS.columns if column.dtype == pl.Float64]
+    floats = [column.name for column in LOADS.columns if column.type == "number"]
     is_ok = pl.col("status") == "ok"
     sound = [
         pl.col("format").fill_null(JOURNAL_FORMAT) == JOURNAL_FORMAT,

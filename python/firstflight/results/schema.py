@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypedDict
-
-import polars as pl
+from typing import Any, Literal, TypedDict
 
 JOURNAL_FORMAT = "firstflight-journal/2"
 """Format and version of a journal line, as it is written."""
@@ -19,6 +17,9 @@ EARLIER_FORMATS = ("firstflight-journal/1",)
 
 STATUSES = ("ok", "failed")
 """How a load can end."""
+
+Type = Literal["text", "integer", "unsigned integer", "number", "true or false", "time with offset"]
+"""What a column holds, in the words of messages and docs. Integers have 64 bits."""
 
 
 class LoadRecord(TypedDict):
@@ -42,7 +43,7 @@ class Column:
 
     Args:
         name: Column name; a quantity carries its unit.
-        dtype: polars type.
+        type: What it holds.
         unit: Unit for people; empty for names, flags and counts.
         meaning: One line.
         null: When the value is null; empty means never.
@@ -52,7 +53,7 @@ class Column:
     """
 
     name: str
-    dtype: pl.DataType
+    type: Type
     unit: str
     meaning: str
     null: str = ""
@@ -79,22 +80,25 @@ class Table:
     columns: tuple[Column, ...]
 
     @property
-    def schema(self) -> pl.Schema:
-        """The polars schema, in column order."""
-        return pl.Schema({column.name: column.dtype for column in self.columns})
+    def names(self) -> list[str]:
+        """Names of its columns, in order."""
+        return [column.name for column in self.columns]
 
 
-_TEXT, _COUNT, _MS, _FLAG = pl.String(), pl.Int64(), pl.Float64(), pl.Boolean()
+_TEXT: Type = "text"
+_COUNT: Type = "integer"
+_MS: Type = "number"
+_FLAG: Type = "true or false"
 _LOAD_FAILED = "the load failed"
 _LOAD_ID = Column("load_id", _TEXT, "", "The load this row belongs to")
 _START = "after navigation start"
 _OLDER = "older journal, and its plan does not say"
 
 
-def _asked(key: str, dtype: pl.DataType, meaning: str, **more: str) -> Column:
+def _asked(key: str, column_type: Type, meaning: str, **more: str) -> Column:
     """A key of the plan that format 1 of the journal did not have in its loads; `more` as in `Column`."""
     null = "; ".join(filter(None, (more.get("null"), _OLDER)))
-    return Column(more.get("name", key), dtype, more.get("unit", ""), meaning, null, key, since=2)
+    return Column(more.get("name", key), column_type, more.get("unit", ""), meaning, null, key, since=2)
 
 
 LOADS = Table(
@@ -162,10 +166,10 @@ LOADS = Table(
         _asked("determinism", _FLAG, "A browser's page has its recording's time and the same random numbers"),
         _asked("browser", _TEXT, "Program of the browser; empty: the system's"),
         _asked("what_if", _TEXT, "Protocol variants that no kernel has; or `off`"),
-        Column("seed", pl.UInt64(), "", "Seed of everything random in the load", key="seed"),
+        Column("seed", "unsigned integer", "", "Seed of everything random in the load", key="seed"),
         Column(
             "started_at",
-            pl.Datetime("us", "UTC"),
+            "time with offset",
             "",
             "When the load began (ISO 8601 with offset in the journal)",
             "the load was simulated: a virtual clock has no date",
@@ -322,10 +326,3 @@ CONNECTIONS = Table(
 
 TABLES = (LOADS, REQUESTS, CONNECTIONS)
 """All results tables."""
-
-
-def type_name(dtype: pl.DataType) -> str:
-    """The word for a column type in messages and docs."""
-    names = {"String": "text", "Boolean": "true or false", "Float64": "number"}
-    name = str(dtype.base_type())
-    return names.get(name, "time with offset" if dtype.is_temporal() else "integer")

@@ -22,6 +22,7 @@ from firstflight.errors import UsageError
 from firstflight.results.files import journal_path
 from firstflight.results.journal import Journal
 from firstflight.results.loads_only import scan_loads
+from firstflight.results.polars_schema import polars_schema
 from firstflight.results.schema import CONNECTIONS, LOADS, REQUESTS, LoadRecord, Table
 
 _LOADS_AT_ONCE = 256
@@ -130,7 +131,7 @@ def _several(records: Iterator[LoadRecord]) -> Iterator[list[LoadRecord]]:
 
 def _joined(parts: Path, table: Table) -> pl.LazyFrame:
     files = sorted(parts.glob(f"{table.name}-*.parquet"))
-    return pl.scan_parquet(files) if files else pl.LazyFrame(schema=table.schema)
+    return pl.scan_parquet(files) if files else pl.LazyFrame(schema=polars_schema(table))
 
 
 def _sink(rows: pl.LazyFrame, parts: Path, folder: Path, table: Table) -> Path:
@@ -150,7 +151,7 @@ def _rows_of(table: Table, records: Iterable[LoadRecord], key: str) -> pl.DataFr
 
 def _frame(table: Table, rows: list[dict[str, Any]]) -> pl.DataFrame:
     columns = {column.name: [row[column.name] for row in rows] for column in table.columns}
-    return pl.DataFrame(columns, schema=table.schema, strict=False)
+    return pl.DataFrame(columns, schema=polars_schema(table), strict=False)
 
 
 def _instant(text: str | None) -> datetime | None:
