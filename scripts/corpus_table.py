@@ -16,7 +16,7 @@ from pathlib import Path
 
 from firstflight.errors import PageInputError
 from firstflight.pages import LoadedPage, load_page
-from firstflight.pages.archives.mahimahi import is_mahimahi
+from firstflight.pages.sources import is_mahimahi
 
 _ARCHIVES = (".har", ".har.gz", ".warc", ".warc.gz", ".wacz")
 

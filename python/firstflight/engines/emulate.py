@@ -12,13 +12,10 @@ from typing import Any
 
 from firstflight.clients.foreign import ForeignClient
 from firstflight.engines.answers import failure, job_of, record_of
-from firstflight.engines.lab import Lab, may_keep_awake
+from firstflight.engines.lab import LATE_BOUND_MS, Lab, may_keep_awake
 from firstflight.engines.task import CA_FILE, Calibration, Path, PlannedLoad, Record
 from firstflight.errors import LabError
 from firstflight.pages import LoadedPage, paced
-
-LATE_BOUND_MS = 2.0
-"""A load is marked when its relay sent packets later than this after they were due."""
 
 _SPARSE = {"probes": 11, "probe_gap_ms": 10.0, "sparse": True}
 """Probes in the rhythm of a page load's first packets: one in flight, and pauses."""

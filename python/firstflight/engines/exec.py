@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
-from firstflight.engines.emulate import LATE_BOUND_MS
-from firstflight.engines.lab import lab_binary, may_keep_awake
+from firstflight.engines.lab import LATE_BOUND_MS, lab_binary, may_keep_awake
 from firstflight.engines.preload import preload_library
 from firstflight.engines.task import CA_FILE, Path, Transport
 from firstflight.errors import LabError

@@ -13,6 +13,9 @@ from typing import IO, Any
 from firstflight.engines.task import EngineStoppedError
 from firstflight.errors import LabError, UsageError
 
+LATE_BOUND_MS = 2.0
+"""A load is marked when its relay sent packets later than this after they were due."""
+
 _STDERR_TAIL = 2000
 
 _BEYOND_LISTENERS = 1_024

@@ -14,8 +14,8 @@ from firstflight.clients.chromium.client import Artifacts, Chromium, hosts_of
 from firstflight.clients.chromium.flags import check_hosts
 from firstflight.clients.foreign import ForeignClient
 from firstflight.clients.program import COMMANDS, Program, find_program
-from firstflight.engines.emulate import LATE_BOUND_MS, Emulator
-from firstflight.engines.lab import Lab, check_descriptors
+from firstflight.engines.emulate import Emulator
+from firstflight.engines.lab import LATE_BOUND_MS, Lab, check_descriptors
 from firstflight.engines.preload import preload_library
 from firstflight.engines.task import Engine
 from firstflight.errors import PageInputError, UsageError

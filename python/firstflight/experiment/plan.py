@@ -3,7 +3,6 @@
 from itertools import product
 from typing import Annotated, Any, Literal, Self
 
-import tomlkit
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -546,6 +545,8 @@ class Plan(BaseModel):
 
     def to_toml(self) -> str:
         """The plan as a TOML document, each key under its description; `keep_trace` writes what it names."""
+        import tomlkit  # noqa: PLC0415 (most commands write no plan)
+
         document = tomlkit.document()
         for key, value in self._plain().items():
             if key in FLAGS_ONLY:

@@ -20,7 +20,8 @@ from firstflight.pages.loaded import LoadedPage
 from firstflight.pages.mentions import collect_mentions
 from firstflight.pages.mirror_bodies import MirrorBodies, unspoken_charset
 from firstflight.pages.mirror_files import MirrorFiles
-from firstflight.pages.mirror_start import start_hint
+from firstflight.pages.mirror_start import start_hint, start_url
+from firstflight.pages.pages_list import shorten
 from firstflight.pages.recording import Recording, page_of
 from firstflight.pages.sizes import TYPICAL_HEADER, Sizes, request_sizes
 from firstflight.pages.times import derive_times
@@ -28,12 +29,16 @@ from firstflight.pages.times import derive_times
 _NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-def open_mirror(root: Path, url: str) -> LoadedPage:
+def open_mirror(root: Path, url: str = "") -> LoadedPage:
     """Reads the page at `url` from the mirror directory `root`, with its bodies as served: not encoded.
+
+    Without `url`, the page that `mirror_start.start_url` finds.
 
     Raises:
         PageInputError: The mirror has no such page, or its log is damaged.
     """
+    if not url:
+        root, url = start_url(root)
     try:
         recording, files = _read(root, url)
         exchanges = [_as_served(e, logged=recording.log is not None) for e in recording.exchanges]
@@ -74,11 +79,6 @@ def page_name(url: str) -> str:
     """A short name for the page at `url`: host and path in the letters that names may have."""
     plain = _NAME.sub("-", re.sub(r"^https?://", "", url)).strip("-")
     return plain[:100].rstrip("-") or "page"
-
-
-def shorten(text: str) -> str:
-    """`text` for an error message: at most 80 characters."""
-    return text if len(text) <= 80 else text[:80] + "…"
 
 
 def _as_served(exchange: Exchange, *, logged: bool) -> Exchange:

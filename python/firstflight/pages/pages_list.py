@@ -6,7 +6,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from firstflight.errors import PageInputError
-from firstflight.pages.mirror import shorten
 from firstflight.pages.text_file import read_text
 
 MOST_BYTES = 1_000_000
@@ -46,3 +45,8 @@ def check_url(url: str, *, place: str) -> None:
     if len(host) > 253 or any(len(label) > 63 for label in host.split(".")):
         problem = f"{place}: host name '{shorten(host)}' has {len(host)} characters"
         raise PageInputError(problem, "a host name has at most 253 characters, 63 between two dots")
+
+
+def shorten(text: str) -> str:
+    """`text` for an error message: at most 80 characters."""
+    return text if len(text) <= 80 else text[:80] + "…"

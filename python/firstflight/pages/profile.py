@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import resources
 from pathlib import Path
 
 from firstflight.pages.model import Page
@@ -18,7 +17,7 @@ def embedded_names() -> list[str]:
 
 def embedded_page(name: str) -> Page:
     """The embedded profile `name`."""
-    file = resources.files("firstflight.pages") / "embedded" / f"{name}.json"
+    file = Path(__file__).parent / "embedded" / f"{name}.json"
     return Page.from_json(file.read_text(encoding="utf-8"), place=f"embedded page {name}")
 
 

@@ -5,24 +5,30 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 from urllib.parse import urlsplit
 
 from firstflight.errors import PageInputError
-from firstflight.pages.archives.har import open_har
-from firstflight.pages.archives.mahimahi import is_mahimahi, open_mahimahi
-from firstflight.pages.archives.wacz import open_wacz
-from firstflight.pages.archives.warc import open_warc
 from firstflight.pages.loaded import LoadedPage
-from firstflight.pages.mirror import open_mirror
-from firstflight.pages.mirror_start import start_url
 from firstflight.pages.pages_list import check_url, read_pages_list
 from firstflight.pages.profile import embedded_names, embedded_page, read_profile
 from firstflight.pages.scheme import under
 
 MOST_SYNTHESISED_BYTES = 1 << 29
 """What a page does not hold of its bodies and headers is made in memory, at each load."""
+
+_MIRROR = "firstflight.pages.mirror:open_mirror"
+_MAHIMAHI = "firstflight.pages.archives.mahimahi:open_mahimahi"
+_ARCHIVES = {
+    ".har": "firstflight.pages.archives.har:open_har",
+    ".har.gz": "firstflight.pages.archives.har:open_har",
+    ".warc": "firstflight.pages.archives.warc:open_warc",
+    ".warc.gz": "firstflight.pages.archives.warc:open_warc",
+    ".wacz": "firstflight.pages.archives.wacz:open_wacz",
+}
+"""What reads a file, by the end of its name. A reader is imported when there is a page for it to read."""
 
 
 def open_pages(specs: Sequence[str]) -> list[LoadedPage]:
@@ -62,6 +68,11 @@ def load_page(spec: str) -> list[LoadedPage]:
 def is_url(spec: str) -> bool:
     """Whether it names a page of the network, not one that is here."""
     return bool(re.match(r"https?://", spec, re.IGNORECASE))
+
+
+def is_mahimahi(folder: Path) -> bool:
+    """Whether a directory is a Mahimahi recording."""
+    return next(folder.glob("save.*"), None) is not None
 
 
 def _refuse_url(url: str) -> NoReturn:
@@ -111,28 +122,21 @@ def _open(path: Path, url: str, spec: str) -> list[LoadedPage]:
 
 def _open_archive(path: Path, url: str) -> list[LoadedPage]:
     """The pages in an archive; none if the file's name is no archive's."""
-    name = path.name.lower()
     if url:
         check_url(url, place=str(path))
-    if name.endswith((".har", ".har.gz")):
-        return [open_har(path, url)]
-    if name.endswith((".warc", ".warc.gz")):
-        return [open_warc(path, url)]
-    return open_wacz(path, url) if name.endswith(".wacz") else []
+    reader = next((reader for end, reader in _ARCHIVES.items() if path.name.lower().endswith(end)), None)
+    return _read(reader, path, url) if reader else []
 
 
 def _open_directory(path: Path, url: str) -> list[LoadedPage]:
-    if is_mahimahi(path):
-        if url:
-            check_url(url, place=str(path))
-        return [open_mahimahi(path.absolute(), url)]
-    listed = path.absolute().with_name(f"{path.absolute().name}.pages")
     if url:
         check_url(url, place=str(path))
-        return [open_mirror(path.absolute(), url)]
-    if listed.is_file():
+    if is_mahimahi(path):
+        return _read(_MAHIMAHI, path.absolute(), url)
+    listed = path.absolute().with_name(f"{path.absolute().name}.pages")
+    if listed.is_file() and not url:
         return _open_list(listed)
-    return [open_mirror(*start_url(path.absolute()))]
+    return _read(_MIRROR, path.absolute(), url)
 
 
 def _open_list(path: Path) -> list[LoadedPage]:
@@ -141,4 +145,10 @@ def _open_list(path: Path) -> list[LoadedPage]:
     if not mirror.is_dir():
         problem = f"{path}: the pages have not been recorded: no directory {mirror.name} in the same folder"
         raise PageInputError(problem, "record them, or name a profile or a mirror directory")
-    return [open_mirror(mirror, url) for url in urls]
+    return [page for url in urls for page in _read(_MIRROR, mirror, url)]
+
+
+def _read(reader: str, path: Path, url: str) -> list[LoadedPage]:
+    module, _, function = reader.partition(":")
+    found: LoadedPage | list[LoadedPage] = getattr(import_module(module), function)(path, url)
+    return found if isinstance(found, list) else [found]

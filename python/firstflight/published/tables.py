@@ -8,8 +8,9 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
+_TABLES = Path(__file__).parent / "tables"
 _FACTS = "# "
 
 
@@ -58,8 +59,7 @@ class PublishedTable:
 
 def published_names() -> list[str]:
     """Names of all tables."""
-    folder = files(__package__).joinpath("tables")
-    return sorted(file.name.removesuffix(".csv") for file in folder.iterdir() if file.name.endswith(".csv"))
+    return sorted(file.stem for file in _TABLES.glob("*.csv"))
 
 
 @cache
@@ -69,7 +69,7 @@ def published_table(name: str) -> PublishedTable:
     Args:
         name: One of `published_names`.
     """
-    lines = files(__package__).joinpath("tables", f"{name}.csv").read_text("utf-8").splitlines()
+    lines = (_TABLES / f"{name}.csv").read_text("utf-8").splitlines()
     facts = dict(line.removeprefix(_FACTS).split(": ", 1) for line in lines if line.startswith(_FACTS))
     rows = csv.DictReader(line for line in lines if not line.startswith(_FACTS))
     return PublishedTable(name, facts, tuple(_cell(row) for row in rows))

@@ -40,11 +40,6 @@ class _Exchange:
     response: _Message = field(default_factory=_Message)
 
 
-def is_mahimahi(folder: Path) -> bool:
-    """Whether a directory is a Mahimahi recording."""
-    return next(folder.glob("save.*"), None) is not None
-
-
 def open_mahimahi(folder: Path, url: str = "") -> LoadedPage:
     """Reads the page at `url` from a recording; without `url`, the one whose requests are most.
 
