@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats  # type: ignore[import-untyped]
 
 Floats = NDArray[np.float64]
 
@@ -56,7 +56,7 @@ def locate(differences: ArrayLike) -> Located:
         return Located(*(float(ends[0]) for ends in locate_all(values[None, :])))
     ascending = np.sort(values)
     means = _means(len(ascending))
-    outside = int(stats.norm.ppf(_TAIL, means / 2, _deviation(len(ascending))))
+    outside = int(NormalDist(means / 2, _deviation(len(ascending))).inv_cdf(_TAIL))
     point = (_mean_of_two(ascending, (means - 1) // 2) + _mean_of_two(ascending, means // 2)) / 2
     low, high = (_mean_of_two(ascending, place) for place in (outside, means - 1 - outside))
     return Located(point, low, high)
@@ -97,13 +97,13 @@ def p_value(differences: ArrayLike) -> float:
     values = values[values != 0]
     if not len(values):
         return 1.0
-    doubled = np.rint(2 * stats.rankdata(np.abs(values))).astype(int)
+    doubled = _doubled_ranks(np.abs(values))
     statistic = int(doubled[values > 0].sum())
     total = int(doubled.sum())
     if len(values) > EXACT_BLOCKS:
         deviation = math.sqrt(float(np.square(doubled / 2).sum()) / 4)
         away = abs(statistic / 2 - total / 4) / deviation
-        return float(2 * stats.norm.sf(away))
+        return math.erfc(away / math.sqrt(2))
     below = _cumulated(tuple(np.sort(doubled)))
     return min(1.0, 2 * float(below[min(statistic, total - statistic)]))
 
@@ -131,6 +131,13 @@ def p_values(differences: Floats) -> Floats:
 def least_p_value(blocks: int) -> float:
     """The smallest p value of so many blocks: of differences that all have the same sign."""
     return math.ldexp(1.0, 1 - blocks) if blocks else 1.0
+
+
+def _doubled_ranks(sizes: Floats) -> NDArray[np.int64]:
+    """Twice the rank of each, from 1; equal ones share the mean of their ranks."""
+    ordered = np.sort(sizes)
+    below, up_to = (np.searchsorted(ordered, sizes, side) for side in ("left", "right"))
+    return np.asarray(below + up_to + 1)
 
 
 def _interpolated(ordered: Floats, place: int, share: float) -> Floats:

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats  # type: ignore[import-untyped]
 
 from firstflight.analysis.signed_rank import CONFIDENCE, least_p_value, locate
 from firstflight.analysis.signed_rank import p_value as signed_rank_p_value
@@ -79,10 +79,11 @@ def median(values: Sequence[float]) -> Estimate:
         return {"median": None, "low": None, "high": None}
     ascending, count = np.sort(np.asarray(values, float)), len(values)
     middle, tail = float(np.median(ascending)), (1 - CONFIDENCE) / 2
-    below = int(stats.binom.ppf(tail, count, 0.5))
-    outer, inner = (float(stats.binom.cdf(place, count, 0.5)) for place in (below - 1, below))
+    up_to = _fair_coins(count)
+    below = int(np.searchsorted(up_to, tail))
     if below < 1:
         return {"median": middle, "low": None, "high": None}
+    outer, inner = float(up_to[below - 1]), float(up_to[below])
     step = (tail - outer) / (inner - outer)
     share = (count - below) * step / (below + (count - 2 * below) * step)
     low, high = (
@@ -236,6 +237,15 @@ def blocks_needed(family: int) -> int:
 def coefficient_of_variation(values: Sequence[float]) -> float | None:
     """Sample standard deviation over mean; None below two values."""
     return float(np.std(values, ddof=1) / np.mean(values)) if len(values) > 1 else None
+
+
+@lru_cache(64)
+def _fair_coins(count: int) -> NDArray[np.float64]:
+    """The chance that at most 0, 1, 2, ... of so many fair coins, up to half of them, show heads."""
+    middle = count // 2
+    fewer = np.arange(middle, 0, -1)
+    shares = np.cumprod(np.append(1.0, fewer / (count - fewer + 1)))
+    return np.cumsum(math.comb(count, middle) / 2**count * shares[::-1])
 
 
 def _known(value: float) -> float | None:

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from scipy import stats  # type: ignore[import-untyped]
-
 from firstflight.analysis.compare.sides import DIMENSIONS, Side, SideCell
 from firstflight.analysis.signed_rank import CONFIDENCE
 from firstflight.analysis.statistics import (
@@ -87,6 +85,8 @@ class Pair:
         if self.interval is None:
             return None
         blocks = [cell.blocks for cell in (self.a, self.b) if cell.blocks and cell.low is not None]
+        from scipy import stats  # type: ignore[import-untyped]  # noqa: PLC0415 (takes a second)
+
         student = stats.t(min(blocks) - 1) if blocks else stats.norm
         low, high = self.interval
         margin = self.difference - low if self.difference > 0 else high - self.difference
@@ -203,4 +203,6 @@ def _spearman(values: list[tuple[float, float]]) -> float | None:
     first, second = zip(*values, strict=True)
     if len(values) < _FEW or len(set(first)) == 1 or len(set(second)) == 1:
         return None
+    from scipy import stats  # noqa: PLC0415
+
     return float(stats.spearmanr(first, second).statistic)
