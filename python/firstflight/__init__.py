@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from firstflight.experiment.plan import Plan
     from firstflight.pages import LoadedPage, Page
 
+    __version__: str
+
 __all__ = [
     "ExperimentError",
     "FirstflightError",
@@ -33,6 +35,7 @@ __all__ = [
     "Plan",
     "Results",
     "UsageError",
+    "__version__",
     "emulate",
     "load_page",
     "open_results",
@@ -55,6 +58,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     """Imports a public name when it is first used: the program must not wait for what a notebook needs."""
+    if name == "__version__":
+        return import_module("importlib.metadata").version("firstflight")
     if name not in __all__:
         raise AttributeError(f"module 'firstflight' has no attribute {name!r}")
     return getattr(import_module(_HOMES.get(name, "firstflight.api")), name)

@@ -197,7 +197,7 @@ def test_a_load_whose_browser_is_killed_is_made_once_more(program: Program) -> N
     # What broke is made once more; after that, a load may be made again because its relay was late.
     assert [line.get("broken", False) for line in lines] == [True, *[False] * (len(lines) - 1)]
     assert (lines[0]["load"]["status"], lines[-1]["load"]["status"]) == ("failed", "ok")
-    assert lines[0]["load"]["error"] in said and "the client broke (attempt 1), once more" in said
+    assert lines[0]["load"]["error"] in said and "loads made again: 1, since the client broke" in said
     assert process.returncode == 0
 
 
@@ -238,4 +238,4 @@ def test_a_program_that_is_no_browser_fails_the_load_and_is_reported(program: Pr
     assert ended.code == 1
     lines = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
     assert [(line["load"]["status"], line["attempt"]) for line in lines] == [("failed", 1), ("failed", 2)]
-    assert "once more" in ended.err
+    assert "loads made again: 1, since the client broke" in ended.err

@@ -13,8 +13,9 @@ from firstflight.analysis import cell_pairs, words
 from firstflight.analysis.cells import CellKey
 from firstflight.analysis.sweep import summarize_sweep
 from firstflight.cli import main
-from firstflight.report import print_summary, write_report
+from firstflight.report.console import print_summary
 from firstflight.report.sweep import draw_sweep, print_sweep
+from firstflight.report.write import read_measured, write_report
 from firstflight.results.schema import TREATMENT
 
 SAID = (
@@ -70,7 +71,7 @@ OTHERWISE: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = write_results(tmp_path_factory.mktemp("results") / "x", ("wikipedia",), (20.0, 100.0), 3)
-    write_report(folder)
+    write_report(read_measured(folder))
     return folder
 
 

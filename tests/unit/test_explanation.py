@@ -12,9 +12,9 @@ from synthetic_results import write_journal
 from firstflight.analysis import cell_pairs
 from firstflight.analysis.explanation import Explanation, explain, explain_folder, median_load
 from firstflight.pages.model import Page
-from firstflight.report import print_explanations, write_report
-from firstflight.report.explained import lines
+from firstflight.report.explained import lines, print_explanations
 from firstflight.report.figures.critical_path import critical_paths
+from firstflight.report.write import read_measured, write_report
 from firstflight.results import LoadRecord
 from firstflight.results.profiles import read_profile, write_profiles
 
@@ -102,7 +102,7 @@ def test_the_figure_has_a_bar_per_mode_whose_parts_are_the_path_s() -> None:
 
 
 def test_a_report_has_the_figure_and_a_sentence_per_cell(tmp_path: Path) -> None:
-    paths = [path.name for path in write_report(results(tmp_path / "r"))]
+    paths = [path.name for path in write_report(read_measured(results(tmp_path / "r")))]
     assert {"critical-path.svg", "critical-path.png"} <= set(paths)
     html = re.sub(r"\s+", " ", (tmp_path / "r" / "report.html").read_text())
     assert "Why: where the time went" in html
@@ -112,7 +112,7 @@ def test_a_report_has_the_figure_and_a_sentence_per_cell(tmp_path: Path) -> None
 def test_a_folder_of_an_earlier_version_is_reported_without_explanation(tmp_path: Path) -> None:
     folder = write_journal(tmp_path / "old", [chain("tcp"), chain("tfo")])
     assert explain_folder(folder) == []
-    assert "critical-path.svg" not in [path.name for path in write_report(folder)]
+    assert "critical-path.svg" not in [path.name for path in write_report(read_measured(folder))]
 
 
 def test_profiles_are_read_back_as_they_were_written(tmp_path: Path) -> None:

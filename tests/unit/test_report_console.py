@@ -4,7 +4,7 @@ from rich.console import Console
 from synthetic_results import failed_record, load_record
 
 from firstflight.analysis import cell_pairs, summarize_pairs
-from firstflight.report import print_summary
+from firstflight.report.console import print_summary
 from firstflight.results import LoadRecord
 
 

@@ -12,10 +12,10 @@ from synthetic_results import PAGES, RTTS_MS, load_record
 from firstflight.analysis import cell_pairs, summarize_pairs
 from firstflight.analysis.words import MODE_NAMES
 from firstflight.published import published_table
-from firstflight.report.figures import distribution, draw_figures
+from firstflight.report.figures import distribution
 from firstflight.report.figures.curves import improvement_by_rate, improvement_by_rtt, plt_by_rtt
 from firstflight.report.figures.distribution import plt_distribution
-from firstflight.report.figures.draw import waterfall_name
+from firstflight.report.figures.draw import draw_figures, waterfall_name
 from firstflight.report.figures.panel import axis, panel
 from firstflight.report.figures.phases import phases, row_order, rows
 from firstflight.report.figures.waterfall import LABELLED_ROWS, median_load, waterfall

@@ -8,8 +8,8 @@ import pytest
 from synthetic_results import failed_record, load_record, write_journal, write_results
 
 from firstflight.errors import UsageError
-from firstflight.report import write_report
 from firstflight.report.script import digest
+from firstflight.report.write import read_measured, write_report
 
 MADE = """loads.parquet requests.parquet connections.parquet summary.json observations.txt analysis.md
     figures/improvement-by-rtt.svg figures/improvement-by-rtt.png
@@ -37,7 +37,7 @@ class Tags(HTMLParser):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = write_results(tmp_path_factory.mktemp("run") / "my-run", ("wikipedia",), (200.0,), blocks=2)
-    write_report(folder)
+    write_report(read_measured(folder))
     return folder
 
 
@@ -48,7 +48,7 @@ def page_of(folder: Path) -> Tags:
 def test_everything_of_the_design_is_made_from_the_folder_alone(tmp_path: Path) -> None:
     write_results(tmp_path, ("wikipedia",), (200.0,), blocks=2)
     told: list[str] = []
-    paths = write_report(tmp_path, progress=told.append)
+    paths = write_report(read_measured(tmp_path), progress=told.append)
     assert [str(path.relative_to(tmp_path)) for path in paths] == MADE.split()
     assert all(path.stat().st_size for path in paths)
     assert told[0] == "tables"
@@ -61,9 +61,9 @@ def test_a_second_report_is_the_same_but_for_the_hour(folder: Path) -> None:
         return [(folder / name).read_bytes() for name in MADE.split()[:6]]
 
     before = numbers()
-    write_report(folder, figures=False)
+    write_report(read_measured(folder), figures=False)
     assert numbers() == before
-    write_report(folder)
+    write_report(read_measured(folder))
 
 
 def test_the_page_needs_no_network_and_runs_no_script_but_its_own(folder: Path) -> None:
@@ -108,7 +108,7 @@ def test_the_page_has_figures_result_calibration_environment_and_how_to_reproduc
 
 def test_without_figures_the_page_has_the_numbers(tmp_path: Path) -> None:
     write_results(tmp_path, ("wikipedia",), (200.0,), blocks=2)
-    paths = write_report(tmp_path, figures=False)
+    paths = write_report(read_measured(tmp_path), figures=False)
     assert not (tmp_path / "figures").exists()
     assert paths[-1].name == "report.html"
     assert not {"svg", "script"} & {tag for tag, _ in page_of(tmp_path).tags}
@@ -124,7 +124,7 @@ def test_a_hostile_page_is_escaped_everywhere(tmp_path: Path) -> None:
     write_journal(tmp_path, [*records, failed])
     (tmp_path / "plan.toml").write_text(evil)
     (tmp_path / "environment.json").write_text(json.dumps({evil: [evil], "calibration": [{evil: evil}]}))
-    write_report(tmp_path)
+    write_report(read_measured(tmp_path))
     page = page_of(tmp_path)
     assert "img" not in {tag for tag, _ in page.tags}
     assert [tag for tag, _ in page.tags].count("script") == 4
@@ -138,7 +138,7 @@ def test_a_missing_or_broken_environment_is_said_not_hidden(tmp_path: Path, cont
     write_journal(tmp_path, [load_record(mode=mode) for mode in ("tcp", "tfo")])
     if content is not None:
         (tmp_path / "environment.json").write_text(content)
-    write_report(tmp_path, figures=False)
+    write_report(read_measured(tmp_path), figures=False)
     text = page_of(tmp_path).text
     assert re.search(r"environment\.json\s*(missing|cannot be read|1, 2)", text)
     assert "No calibration was recorded" in text
@@ -147,7 +147,7 @@ def test_a_missing_or_broken_environment_is_said_not_hidden(tmp_path: Path, cont
 
 def test_a_run_whose_loads_all_failed_has_a_report(tmp_path: Path) -> None:
     write_journal(tmp_path, [failed_record(mode=mode) for mode in ("tcp", "tfo")])
-    paths = write_report(tmp_path)
+    paths = write_report(read_measured(tmp_path))
     assert [path.suffix for path in paths] == [*[".parquet"] * 3, ".json", ".txt", ".md", ".html"]
     assert (tmp_path / "observations.txt").read_text() == ""
     assert "2 loads failed" in page_of(tmp_path).text
@@ -155,7 +155,7 @@ def test_a_run_whose_loads_all_failed_has_a_report(tmp_path: Path) -> None:
 
 def test_a_folder_without_journal_is_refused_and_left_alone(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"holds no journal\.jsonl"):
-        write_report(tmp_path)
+        write_report(read_measured(tmp_path))
     assert not list(tmp_path.iterdir())
 
 
@@ -163,5 +163,5 @@ def test_a_folder_that_cannot_take_figures_is_refused_with_a_hint(tmp_path: Path
     write_results(tmp_path, ("wikipedia",), (200.0,), blocks=2)
     (tmp_path / "figures").touch()
     with pytest.raises(UsageError, match="cannot be written") as caught:
-        write_report(tmp_path)
+        write_report(read_measured(tmp_path))
     assert caught.value.hint

@@ -1,14 +1,17 @@
 """What archives, servers and clients say reaches the terminal as text: no markup, no controls."""
 
 import json
+import re
 from pathlib import Path
+from threading import Event
 
 import pytest
 from rich.table import Table
 
 from firstflight.cli import main
+from firstflight.cli.console import data_console
 from firstflight.cli.progress import progress
-from firstflight.cli.talk import Talk, data_console, show_json
+from firstflight.cli.talk import Talk, show_json
 from firstflight.visible import visible
 
 HOSTILE = "[/b][bold]x[/] \x1b[2J\x9b2J\x07\u202eright\u2066to\u200bleft\x7f\ud800"
@@ -52,9 +55,42 @@ def test_a_line_of_progress_is_text(
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "dumb")
     talk = Talk()
-    with progress(talk) as watch:
-        watch.warn(HOSTILE, HOSTILE)
+    with progress(talk) as shown:
+        shown.begin(HOSTILE, 2)
+        shown.remark(HOSTILE)
+        talk.warn(HOSTILE, HOSTILE)
+        shown.advance()
     assert_harmless(capsys.readouterr().err)
+
+
+def test_without_a_terminal_progress_is_a_line_from_time_to_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    remarked = Event()
+
+    class Listener(Talk):
+        def note(self, text: str) -> None:
+            said.append(text)
+            if text.endswith("made again"):
+                remarked.set()
+
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.setattr("firstflight.cli.progress.EVERY_S", 0.001)
+    with progress(Listener()) as shown:
+        shown.begin("loads", 10, done=4)
+        shown.advance()
+        shown.remark("1 made again")
+        assert remarked.wait(60)
+    assert re.fullmatch(r"loads: 5 of 10, \S+/s, \d+ s left, 1 made again", said[-1])
+
+
+def test_a_quiet_call_shows_no_progress(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with progress(Talk(quiet=True)) as shown:
+        shown.begin("loads", 10)
+        shown.advance()
+    assert capsys.readouterr().err == ""
 
 
 def test_json_is_the_same_document_and_harmless(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,37 +1,73 @@
-"""The program `firstflight`: its commands, and what becomes of errors."""
+"""The program `firstflight`: its commands, each imported when it is called, and what becomes of errors."""
+
+from __future__ import annotations
 
 import sys
-from importlib.metadata import version
-from typing import Annotated
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from firstflight.cli import audit, check, compare, doctor, pages, profile, record, report, run, stress
-from firstflight.cli import exec as exec_command
+import firstflight
 from firstflight.cli.talk import Talk
 from firstflight.errors import FirstflightError, UsageError
 
+if TYPE_CHECKING:
+    from typer._click import Command, Context
+
 _FAILED, _WRONG_CALL = 1, 2
+
+COMMANDS = {
+    "run": "Load pages with and without TFO and compare.",
+    "pages": "Show what pages are made of.",
+    "profile": "Strip a page of its content.",
+    "record": "Record pages with Chromium.",
+    "report": "Make table, figures and report anew.",
+    "compare": "Compare two results cell by cell, the set-up first.",
+    "audit": "Reprint a published run honestly, and say what is wrong with it.",
+    "exec": "Run a program inside the laboratory.",
+    "check": "Check RFC 7413, rule by rule, on the wire.",
+    "stress": "Measure what clients cost a server, with and without TFO.",
+    "doctor": "Check whether this machine can do it.",
+}
+"""What `firstflight --help` says of each. `firstflight.cli.NAME.command` is the command."""
+
+_HELP = {"help_option_names": ["-h", "--help"]}
+_OWN_SETTINGS = {"exec": {**_HELP, "allow_interspersed_args": False}}
+
+
+def load_command(name: str) -> Command:
+    """Imports one of `COMMANDS`, with all that it takes."""
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    module = import_module(f"firstflight.cli.{name}")
+    alone.command(name, context_settings=_OWN_SETTINGS.get(name, _HELP))(module.command)
+    return typer.main.get_command(alone)
+
+
+class _Commands(TyperGroup):
+    """Knows each command's name and summary, and imports the one that is called."""
+
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, load_command(name) if name and found else None, rest
+
+
+def _not_called() -> None:
+    """Stands for a command until it is called."""
+
 
 app = typer.Typer(
     name="firstflight",
+    cls=_Commands,
     help="How much sooner does this page load, on this path, with TCP Fast Open? With proof.",
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=_HELP,
 )
-app.command("run")(run.command)
-app.command("pages")(pages.command)
-app.command("profile")(profile.command)
-app.command("record")(record.command)
-app.command("report")(report.command)
-app.command("compare")(compare.command)
-app.command("audit")(audit.command)
-app.command("exec", context_settings={"allow_interspersed_args": False})(exec_command.command)
-app.command("check")(check.command)
-app.command("stress")(stress.command)
-app.command("doctor")(doctor.command)
+for _name, _summary in COMMANDS.items():
+    app.command(_name, help=_summary)(_not_called)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -65,7 +101,7 @@ def _explain(error: TyperException) -> tuple[str, str]:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        sys.stdout.write(f"firstflight {version('firstflight')}\n")
+        sys.stdout.write(f"firstflight {firstflight.__version__}\n")
         raise typer.Exit
 
 

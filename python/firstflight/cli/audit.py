@@ -1,18 +1,16 @@
 """`firstflight audit`: what a published run hides."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from firstflight.cli.talk import data_console, show_json
-
-if TYPE_CHECKING:
-    from firstflight.analysis.audit import Audit, CourseCell, Finding, PrintedCell
+from firstflight.analysis.audit import Audit, CourseCell, Finding, PrintedCell, audit, audit_table
+from firstflight.cli.console import data_console
+from firstflight.cli.talk import show_json
+from firstflight.report.audit import print_audit
 
 
 def command(
@@ -25,10 +23,6 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> int:
     """Check the arithmetic and the design of a published run."""
-    # Here, since scipy takes a second to import, which no other command should wait for.
-    from firstflight.analysis.audit import audit, audit_table  # noqa: PLC0415
-    from firstflight.report.audit import print_audit  # noqa: PLC0415
-
     found = audit_table(Path("stdin"), sys.stdin.read()) if path == "-" else audit(Path(path))
     if as_json:
         show_json(_document(found))

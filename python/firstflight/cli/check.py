@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from firstflight.cli.talk import Talk, data_console, show_json
+from firstflight.cli.console import data_console
+from firstflight.cli.progress import progress
+from firstflight.cli.talk import Talk, show_json
 from firstflight.engines.check import NOT_JUDGED, Checker, Row, Server
 from firstflight.errors import UsageError
 from firstflight.experiment.interrupt import Interrupted, interruptible
@@ -154,11 +155,10 @@ def _watched(
     captures: Path | None,
     jobs: int,
 ) -> list[Row]:
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=talk.console, disable=not talk.shows_progress, transient=True) as bar:
-        task = bar.add_task("rows", total=len(rows))
+    with progress(talk) as shown:
+        shown.begin("rows", len(rows))
         return checker.check(
-            rows, server=server, captures=captures, jobs=jobs, done=lambda _: bar.advance(task)
+            rows, server=server, captures=captures, jobs=jobs, done=lambda _: shown.advance()
         )
 
 

@@ -1,18 +1,16 @@
 """`firstflight compare`: two results, or a result and a published table."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from firstflight.analysis.compare import Comparison, Pair, compare, open_side
 from firstflight.cli.completion import complete_side
-from firstflight.cli.talk import data_console, show_json
-
-if TYPE_CHECKING:
-    from firstflight.analysis.compare import Comparison, Pair
+from firstflight.cli.console import data_console
+from firstflight.cli.talk import show_json
+from firstflight.report.compare import print_comparison
 
 
 def command(
@@ -31,9 +29,6 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> int:
     """Compare two results cell by cell, the set-up first."""
-    # Here, since scipy takes a second to import, which no other command should wait for.
-    from firstflight.analysis.compare import compare, open_side  # noqa: PLC0415
-
     found = compare(open_side(a), open_side(b))
     if figure:
         from firstflight.report.figures.agreement import agreement  # noqa: PLC0415
@@ -43,8 +38,6 @@ def command(
     if as_json:
         show_json(_document(found))
         return 0
-    from firstflight.report.compare import print_comparison  # noqa: PLC0415
-
     print_comparison(found, data_console())
     return 0
 

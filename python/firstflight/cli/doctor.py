@@ -8,7 +8,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from firstflight.cli.talk import Talk, data_console, show_json
+from firstflight.cli.console import data_console
+from firstflight.cli.talk import Talk, show_json
 from firstflight.clients import installed_clients
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.task import Path, Queue

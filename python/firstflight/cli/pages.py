@@ -7,9 +7,9 @@ import typer
 from rich.table import Table
 
 from firstflight.cli.completion import complete_page
-from firstflight.cli.talk import Talk, data_console, show_json
-from firstflight.experiment.plan import PAPER_PAGES
-from firstflight.pages import LoadedPage, open_pages
+from firstflight.cli.console import data_console
+from firstflight.cli.talk import Talk, show_json
+from firstflight.pages import LoadedPage, embedded_names, open_pages
 
 
 def command(
@@ -20,7 +20,7 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> int:
     """Show what pages are made of."""
-    pages = open_pages(specs or PAPER_PAGES)
+    pages = open_pages(specs or embedded_names())
     if as_json:
         show_json([_entry(page) for page in pages])
         return 0

@@ -1,15 +1,16 @@
 """The flags of a plan, made from the plan model: same names, same values, same words."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
-from typing import Annotated
+from typing import Annotated, Literal, get_args, get_origin
 
 import typer
 from pydantic import BaseModel
 
-from firstflight.cli.completion import complete_page, key_completer
+from firstflight.cli.completion import complete_page
 from firstflight.experiment.plan import PATH_KEYS, Plan
+from firstflight.experiment.sources import presets
 
 LAB_KEYS = (
     "path",
@@ -108,3 +109,25 @@ def default_text(key: str, model: type[BaseModel] = Plan) -> str:
     if isinstance(value, list):
         return ",".join(str(part) for part in value)
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def key_completer(key: str, model: type[BaseModel] = Plan) -> Callable[[str], list[str]] | None:
+    """Offers the words of a plan key, in a list after each comma; `None` if any text will do."""
+    words = tuple(presets()) if key == "path" else _words(model.model_fields[key].annotation)
+    return _completer(words) if words else None
+
+
+def _completer(words: Iterable[str]) -> Callable[[str], list[str]]:
+    def complete(incomplete: str) -> list[str]:
+        before, comma, _ = incomplete.rpartition(",")
+        fresh = [word for word in words if word not in before.split(",")]
+        return [f"{before}{comma}{word}" for word in fresh]
+
+    return complete
+
+
+def _words(annotation: object) -> tuple[str, ...]:
+    """Every word of a `Literal`, within lists and unions too."""
+    if get_origin(annotation) is Literal:
+        return tuple(word for word in get_args(annotation) if isinstance(word, str))
+    return tuple(word for part in get_args(annotation) for word in _words(part))

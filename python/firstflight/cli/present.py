@@ -1,15 +1,16 @@
-"""Shows what a results folder says: tables, figures and report into the folder, the table to stdout."""
+"""Shows what a results folder says: the table to stdout, then tables, figures and report into the folder."""
 
-import json
 from pathlib import Path
 
-from firstflight.cli.talk import Talk, data_console, show_json
+from firstflight.cli.console import data_console
+from firstflight.cli.progress import progress
+from firstflight.cli.talk import Talk, show_json
 from firstflight.errors import UsageError
 from firstflight.experiment.folder import stored_plan
 
 
 def present(folder: Path, talk: Talk, *, as_json: bool, explain: bool = False) -> None:
-    """Writes tables, figures and report, then prints the summary and where the figures lie.
+    """Prints the summary; then writes tables, figures and report, and prints where they lie.
 
     Args:
         folder: The results folder.
@@ -25,20 +26,24 @@ def present(folder: Path, talk: Talk, *, as_json: bool, explain: bool = False) -
             )
         _present_sweep(folder, talk, as_json=as_json)
         return
-    # Here, since scipy and altair take a second or two to import, which no other command should wait for.
-    from firstflight.analysis.explanation import explain_folder  # noqa: PLC0415
-    from firstflight.report import print_explanations, print_summary, write_report  # noqa: PLC0415
+    # Here, since numpy and polars take half a second to import, which no --help should wait for.
+    from firstflight.report.console import print_summary  # noqa: PLC0415
+    from firstflight.report.explained import print_explanations  # noqa: PLC0415
+    from firstflight.report.write import read_measured, write_report  # noqa: PLC0415
 
-    write_report(folder, progress=lambda part: talk.note(f"writing {part}"))
-    summary = json.loads((folder / "summary.json").read_bytes())
-    explanations = explain_folder(folder) if explain else []
+    measured, console = read_measured(folder), data_console()
+    explanations = measured.explanations if explain else []
     if as_json:
         explained = {"explanations": [found.to_json() for found in explanations]} if explain else {}
-        show_json({"folder": str(folder), **summary, **explained})
+        show_json({"folder": str(folder), **measured.summary, **explained})
+    else:
+        print_summary(measured.summary, console)
+        print_explanations(explanations, console)
+    with progress(talk) as shown:
+        shown.begin("report")
+        write_report(measured, progress=shown.remark)
+    if as_json:
         return
-    console = data_console()
-    print_summary(summary, console)
-    print_explanations(explanations, console)
     console.print(
         f"figures: {folder / 'figures'}",
         f"report:  {folder / 'report.html'}",
@@ -68,7 +73,9 @@ def present_course_zip(folder: Path, name: str, talk: Talk, *, as_json: bool) ->
     """Writes the archive for the course, and prints where it lies."""
     from firstflight.report.course_zip import write_course_zip  # noqa: PLC0415
 
-    *_, path = write_course_zip(folder, name, progress=lambda part: talk.note(f"writing {part}"))
+    with progress(talk) as shown:
+        shown.begin("archive for the course")
+        *_, path = write_course_zip(folder, name, progress=shown.remark)
     if not as_json:
         data_console().print(f"course:  {path}", style="bold", soft_wrap=True)
 
@@ -91,8 +98,9 @@ def present_pdf(folder: Path, browser: Path, talk: Talk, *, sandbox: bool, as_js
     """
     from firstflight.report.pdf import write_pdf  # noqa: PLC0415
 
-    talk.note("printing the report")
-    path = write_pdf(folder, browser, sandbox=sandbox)
+    with progress(talk) as shown:
+        shown.begin("printing the report")
+        path = write_pdf(folder, browser, sandbox=sandbox)
     if not as_json:
         data_console().print(f"pdf:     {path}", style="bold", soft_wrap=True)
 
@@ -107,14 +115,18 @@ def _present_sweep(folder: Path, talk: Talk, *, as_json: bool) -> None:
     from firstflight.analysis.sweep import summarize_sweep  # noqa: PLC0415
     from firstflight.report.sweep import draw_sweep, print_sweep  # noqa: PLC0415
 
-    talk.note("writing tables")
-    sweep = summarize_sweep(folder)
-    talk.note("writing figure")
-    figures = draw_sweep(folder, sweep)
+    with progress(talk) as shown:
+        shown.begin("tables")
+        sweep = summarize_sweep(folder)
+    console = data_console()
     if as_json:
         show_json({"folder": str(folder), **sweep})
+    else:
+        print_sweep(sweep, console)
+    with progress(talk) as shown:
+        shown.begin("figure")
+        figures = draw_sweep(folder, sweep)
+    if as_json:
         return
-    console = data_console()
-    print_sweep(sweep, console)
     for what, file in (("cells:  ", folder / "cells.parquet"), *(("figure: ", file) for file in figures)):
         console.print(f"{what} {file}", style="bold", soft_wrap=True)

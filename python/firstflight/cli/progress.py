@@ -1,80 +1,89 @@
-"""The progress of a run, on a terminal only."""
+"""How far a command is: a bar on a terminal, elsewhere a line every ten seconds, with --quiet nothing."""
 
+from __future__ import annotations
+
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
-from rich.text import Text
+from threading import Event, Thread
 
 from firstflight.cli.talk import Talk
-from firstflight.engines.task import Record
-from firstflight.experiment.watch import Watch
-from firstflight.plural import plural
+
+EVERY_S = 10.0
+"""Time between two lines where there is no terminal."""
+
+
+class Progress:
+    """What is being done and how much of it; shows nothing. Any thread may call it."""
+
+    def begin(self, what: str, total: int | None = None, done: int = 0) -> None:
+        """Something else is done from now on.
+
+        Args:
+            what: In a word or two, such as `loads`.
+            total: How many there are to do; `None`: not counted.
+            done: How many are done already.
+        """
+
+    def advance(self) -> None:
+        """One more is done."""
+
+    def remark(self, text: str) -> None:
+        """What else to show of what is being done; replaces what was remarked before."""
 
 
 @contextmanager
-def progress(talk: Talk) -> Iterator[Watch]:
-    """A watch that shows a bar with rate and time left on a terminal, and says warnings everywhere."""
-    with Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        _Rate(),
-        TimeRemainingColumn(),
-        console=talk.console,
-        disable=not talk.shows_progress,
-        transient=True,
-        speed_estimate_period=300,
-    ) as bar:
-        yield _Bar(talk, bar)
+def progress(talk: Talk) -> Iterator[Progress]:
+    """Shows progress while the block runs. What `talk` says meanwhile stands above a bar."""
+    if talk.quiet:
+        yield Progress()
+    elif talk.has_terminal:
+        from firstflight.cli.bar import bar  # noqa: PLC0415 (rich, which only a terminal needs)
+
+        with bar() as shown:
+            yield shown
+    else:
+        lines = _Lines(talk)
+        thread = Thread(target=lines.repeat, daemon=True)
+        thread.start()
+        try:
+            yield lines
+        finally:
+            lines.ended.set()
+            thread.join()
 
 
-class _Rate(ProgressColumn):
-    """How many a second."""
-
-    def render(self, task: Task) -> Text:
-        return Text("" if task.speed is None else f"{task.speed:.3g}/s")
-
-
-class _Bar(Watch):
-    def __init__(self, talk: Talk, bar: Progress) -> None:
+class _Lines(Progress):
+    def __init__(self, talk: Talk) -> None:
+        self.ended = Event()
         self._talk = talk
-        self._bar = bar
-        self._task: TaskID | None = None
+        self._begun_s = time.monotonic()
+        self._what, self._remark = "", ""
+        self._total: int | None = None
+        self._done = self._before = 0
 
-    def calibrating(self, paths: int) -> None:
-        self._bar.add_task(f"calibrating {plural(paths, 'path')}", total=None)
+    def begin(self, what: str, total: int | None = None, done: int = 0) -> None:
+        self._begun_s = time.monotonic()
+        self._what, self._remark, self._total = what, "", total
+        self._done = self._before = done
 
-    def starting(self, planned: int, made: int, wide: int) -> None:
-        for task in self._bar.task_ids:
-            self._bar.remove_task(task)
-        self._task = self._bar.add_task("loads", total=planned, completed=made)
-        cells = f"{plural(wide, 'cell')} still too wide: " if wide else ""
-        self._talk.note(
-            f"{cells}{plural(planned, 'load')} planned" + (f", {made} made already" if made else "")
-        )
+    def advance(self) -> None:
+        self._done += 1
 
-    def made(self, record: Record, *, settled: bool) -> None:
-        load = record["load"]
-        if settled and self._task is not None:
-            self._bar.advance(self._task)
-        if record.get("instrument_failure"):
-            self._talk.warn(f"load {load['load_id']} has no result: {load['error']}")
-            return
-        if load["status"] == "failed":
-            self._talk.warn(f"load {load['load_id']} failed: {load['error']}")
-        if not settled:
-            why = "the client broke" if record.get("broken") else "the relay was late"
-            self._talk.note(f"load {load['load_id']}: {why} (attempt {record['attempt']}), once more")
+    def remark(self, text: str) -> None:
+        self._remark = text
 
-    def warn(self, message: str, hint: str = "") -> None:
-        self._talk.warn(message, hint)
+    def repeat(self) -> None:
+        """Says how far it is, every `EVERY_S`, until `ended` is set."""
+        while not self.ended.wait(EVERY_S):
+            if self._what:
+                self._talk.note(self._line())
+
+    def _line(self) -> str:
+        passed_s = time.monotonic() - self._begun_s
+        remark = f", {self._remark}" if self._remark else ""
+        if self._total is None:
+            return f"{self._what}: {passed_s:.0f} s{remark}"
+        made, left = self._done - self._before, self._total - self._done
+        pace = f", {made / passed_s:.3g}/s, {left * passed_s / made:.0f} s left" if made else ""
+        return f"{self._what}: {self._done} of {self._total}{pace}{remark}"

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from firstflight.cli.progress import progress
 from firstflight.cli.talk import Talk, show_json
 from firstflight.clients.chromium.browser import check_sandbox, find_browser
 from firstflight.errors import UsageError
@@ -107,16 +107,14 @@ def _visit_all(
 ) -> tuple[list[Visit], int | None]:
     """All pages, or those before a signal, and the signal."""
     visits: list[Visit] = []
-    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
-    with Progress(*columns, console=talk.console, disable=not talk.shows_progress, transient=True) as bar:
-        task = bar.add_task("")
+    with progress(talk) as shown:
         try:
             with interruptible():
                 for number, url in enumerate(urls, start=1):
 
                     def starting(attempt: int, number: int = number, url: str = url) -> None:
                         again = f", attempt {attempt}" if attempt > 1 else ""
-                        bar.update(task, description=f"page {number} of {len(urls)}{again}: {url[:100]}")
+                        shown.begin(f"page {number} of {len(urls)}{again}: {url[:100]}")
 
                     made = visit(url, browsing, folder / f"{number}", retries=retries, starting=starting)
                     visits.append(made)
@@ -147,9 +145,9 @@ def _say(made: Visit, talk: Talk) -> None:
     if made.lost:
         talk.warn(f"{made.url}: {plural(len(made.lost), 'request')} could not be had")
     for lost in made.lost[:_SHOWN]:
-        talk.console.print(f"  {lost.reason}: {lost.method} {lost.url[:200]}")
+        talk.say(f"  {lost.reason}: {lost.method} {lost.url[:200]}")
     if len(made.lost) > _SHOWN:
-        talk.console.print(f"  and {len(made.lost) - _SHOWN} more: --json lists them")
+        talk.say(f"  and {len(made.lost) - _SHOWN} more: --json lists them")
 
 
 def _described(made: Visit) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-from firstflight.cli.app import app
+from firstflight.cli.app import COMMANDS, app, load_command
 
 EXIT_CODES = (
     ("0", "done"),
@@ -64,10 +64,11 @@ def program() -> Described:
 
 def commands() -> tuple[Described, ...]:
     """Every command, in the order of `firstflight --help`."""
-    group, context = _group()
+    _, context = _group()
+    loaded = ((name, load_command(name)) for name in COMMANDS)
     return tuple(
         _describe(command, typer.Context(command, parent=context, info_name=name))
-        for name, command in group.commands.items()
+        for name, command in loaded
         if isinstance(command, TyperCommand)
     )
 

@@ -1,6 +1,7 @@
 """`firstflight run`: an experiment, from pages to table and figures."""
 
 import signal
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,8 +10,9 @@ import typer
 
 from firstflight.cli.plan_flags import with_plan_flags
 from firstflight.cli.present import present
-from firstflight.cli.progress import progress
+from firstflight.cli.progress import Progress, progress
 from firstflight.cli.talk import Talk
+from firstflight.engines.task import Record
 from firstflight.errors import ExperimentError, LabError, UsageError
 from firstflight.experiment.catalogue import read_catalogue
 from firstflight.experiment.equipment import Equipment, crew_for, page_check
@@ -18,6 +20,7 @@ from firstflight.experiment.folder import default_folder, stored_plan
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.run import Outcome, run_experiment
 from firstflight.experiment.sources import PlanFile, read_plan_file, resolve
+from firstflight.experiment.watch import Watch
 from firstflight.plural import plural
 from firstflight.results.files import JOURNAL
 
@@ -93,8 +96,13 @@ def _measure(
             pages = read_catalogue(
                 plan.pages, plan.scheme, talk.note, talk.warn, page_check(plan, equipment, scheduler)
             )
-            with progress(talk) as watch:
-                return run_experiment(plan, pages, crew, folder, resume=resume, clients=versions, watch=watch)
+            with progress(talk) as shown:
+                watch = _Loads(talk, shown)
+                outcome = run_experiment(
+                    plan, pages, crew, folder, resume=resume, clients=versions, watch=watch
+                )
+            watch.say_made_again()
+            return outcome
     except ExperimentError as error:
         if (folder / JOURNAL).is_file():
             talk.note(f"what was measured is in {folder}; make its report with: firstflight report {folder}")
@@ -128,3 +136,43 @@ def _end(outcome: Outcome, folder: Path, talk: Talk) -> int:
             f"without a load that succeeded: {plural(outcome.empty_cells, 'cell')}", "try: firstflight doctor"
         )
     return 1 if outcome.left or outcome.unproved or outcome.empty_cells else 0
+
+
+class _Loads(Watch):
+    """Shows how many loads are made, and counts those that had to be made again."""
+
+    def __init__(self, talk: Talk, shown: Progress) -> None:
+        self._talk = talk
+        self._shown = shown
+        self._again: Counter[str] = Counter()
+
+    def calibrating(self, paths: int) -> None:
+        self._shown.begin(f"calibrating {plural(paths, 'path')}")
+
+    def starting(self, planned: int, made: int, wide: int) -> None:
+        self._shown.begin("loads", planned, made)
+        cells = f"{plural(wide, 'cell')} still too wide: " if wide else ""
+        self._talk.note(
+            f"{cells}{plural(planned, 'load')} planned" + (f", {made} made already" if made else "")
+        )
+
+    def made(self, record: Record, *, settled: bool) -> None:
+        load = record["load"]
+        if settled:
+            self._shown.advance()
+        if record.get("instrument_failure"):
+            self._talk.warn(f"load {load['load_id']} has no result: {load['error']}")
+            return
+        if load["status"] == "failed":
+            self._talk.warn(f"load {load['load_id']} failed: {load['error']}")
+        if not settled:
+            self._again["the client broke" if record.get("broken") else "the relay was late"] += 1
+            self._shown.remark(f"{self._again.total()} made again")
+
+    def warn(self, message: str, hint: str = "") -> None:
+        self._talk.warn(message, hint)
+
+    def say_made_again(self) -> None:
+        """Says how often loads were made again, and why."""
+        for why, count in self._again.items():
+            self._talk.note(f"loads made again: {count}, since {why}")

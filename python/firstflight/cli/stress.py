@@ -1,17 +1,17 @@
 """`firstflight stress`: what clients cost a server, and what floods of SYNs do to them."""
 
 import signal
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from firstflight.cli.console import data_console
 from firstflight.cli.plan_flags import with_flags_of
-from firstflight.cli.talk import Talk, data_console, show_json
+from firstflight.cli.progress import Progress, progress
+from firstflight.cli.talk import Talk, show_json
 from firstflight.errors import UsageError
 from firstflight.experiment.folder import default_folder
 from firstflight.experiment.interrupt import Interrupted, interruptible
@@ -64,8 +64,8 @@ def _plan(flags: Mapping[str, Any], folder: Path | None, *, resume: bool) -> Str
 def _run(stress: Stress, talk: Talk) -> int:
     """Measures; the signal that stopped it, or 0."""
     try:
-        with interruptible(), _progress(talk) as watch:
-            stress.run(watch)
+        with interruptible(), progress(talk) as shown:
+            stress.run(_Watch(shown))
     except Interrupted as interrupted:
         return interrupted.signal
     return 0
@@ -113,34 +113,19 @@ def _without_fast_open(rows: list[Row]) -> list[str]:
     return [server for server in dict.fromkeys(row["server"] for row in tried) if server not in worked]
 
 
-@contextmanager
-def _progress(talk: Talk) -> Iterator[StressWatch]:
-    with Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=talk.console,
-        disable=not talk.shows_progress,
-        transient=True,
-    ) as bar:
-        yield _Bar(talk, bar)
-
-
-class _Bar(StressWatch):
-    def __init__(self, talk: Talk, bar: Progress) -> None:
-        self._talk = talk
-        self._bar = bar
-        self._task = bar.add_task("measurements", total=0)
-        self._total = 0
+class _Watch(StressWatch):
+    def __init__(self, shown: Progress) -> None:
+        self._shown = shown
+        self._planned = self._measured = 0
 
     def planned(self, measurements: int) -> None:
-        self._total += measurements
-        self._bar.update(self._task, total=self._total)
+        self._planned += measurements
+        self._shown.begin("measurements", self._planned, self._measured)
 
     def measured(self, found: Row) -> None:
-        self._bar.advance(self._task)
-        self._talk.note(
+        self._measured += 1
+        self._shown.advance()
+        self._shown.remark(
             f"{found['server']} {found['mode']} {found['rate']:g}/s, flood {found['flood']}: "
             f"{100 * found['success']:.1f} % served"
         )

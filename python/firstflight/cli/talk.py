@@ -1,23 +1,19 @@
 """What the program says: data on stdout, talk on stderr. Colour only on terminals, and not with NO_COLOR.
 
-URLs, names and messages come from archives, servers and programs. Everything that is printed passes through
-`_Terminal` or `show_json`, so a string is text there: no markup, and no character that moves the cursor,
-hides or reverses text.
+URLs, names and messages come from archives, servers and programs. What is said passes through `one_line`, and
+JSON through `show_json`: no character moves the cursor, hides or reverses text. Tables and progress bars are
+`console`'s.
 """
 
 import json
+import os
 import sys
-from collections.abc import Iterator
-
-from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderHook
-from rich.segment import Segment
-from rich.text import Text
 
 from firstflight.errors import FirstflightError, one_line
 from firstflight.visible import without_invisible
 
-_WIDE = 160
-"""Width of a table that goes to a file or a pipe, characters."""
+_YELLOW, _BOLD_RED, _CYAN = "33", "1;31", "36"
+_NO_COLOUR_TERMINALS = ("dumb", "unknown")
 
 
 class Talk:
@@ -28,66 +24,49 @@ class Talk:
     """
 
     def __init__(self, *, quiet: bool = False) -> None:
-        self.console: Console = _Terminal(stderr=True, soft_wrap=True)
         self.quiet = quiet
 
     @property
-    def shows_progress(self) -> bool:
-        """Whether somebody is watching who wants to see progress."""
-        return self.console.is_terminal and not self.quiet
+    def has_terminal(self) -> bool:
+        """Whether stderr is a terminal, or the user says so (force-color.org)."""
+        forced = os.environ.get("FORCE_COLOR")
+        return sys.stderr.isatty() if forced is None else forced != ""
 
     def note(self, text: str) -> None:
         """Says something that may be left out."""
         if not self.quiet:
-            self.console.print(one_line(text))
+            self.say(text)
 
     def warn(self, text: str, hint: str = "") -> None:
         """Says what makes a result doubtful, and what to do about it."""
-        self._say(Text("warning:", "yellow"), text, hint)
+        self._labelled("warning:", _YELLOW, text, hint)
 
     def error(self, text: str, hint: str = "") -> None:
-        """Says what went wrong, and the mend."""
-        self._say(Text("error:", "bold red"), text, hint)
+        """Says what went wrong, and the fix."""
+        self._labelled("error:", _BOLD_RED, text, hint)
 
     def failure(self, error: FirstflightError) -> None:
         """Says an exception of ours."""
         self.error(error.message, error.hint)
 
-    def _say(self, label: Text, text: str, hint: str) -> None:
-        self.console.print(label, one_line(text))
+    def say(self, text: str) -> None:
+        """Says something that is never left out."""
+        _write(one_line(text))
+
+    def _labelled(self, label: str, colour: str, text: str, hint: str) -> None:
+        _write(f"{self._coloured(label, colour)} {one_line(text)}")
         if hint:
-            self.console.print(Text("hint:", "cyan"), one_line(hint))
+            _write(f"{self._coloured('hint:', _CYAN)} {one_line(hint)}")
+
+    def _coloured(self, label: str, colour: str) -> str:
+        plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "") in _NO_COLOUR_TERMINALS
+        return label if plain or not self.has_terminal else f"\x1b[{colour}m{label}\x1b[0m"
 
 
-class _Terminal(Console):
-    """A console for which every string is text."""
-
-    def __init__(self, *, stderr: bool = False, soft_wrap: bool = False, width: int | None = None) -> None:
-        super().__init__(
-            stderr=stderr, soft_wrap=soft_wrap, width=width, highlight=False, markup=False, emoji=False
-        )
-        self.push_render_hook(_AllVisible())
-
-
-class _AllVisible(RenderHook):
-    """Comes between what is printed and what is written, also of tables and progress."""
-
-    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        return [_Visible(renderable) for renderable in renderables]
-
-
-class _Visible:
-    def __init__(self, content: RenderableType) -> None:
-        self._content = content
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        for segment in console.render(self._content, options):
-            yield segment if segment.control else segment._replace(text=without_invisible(segment.text))
-
-
-def data_console() -> Console:
-    """Where tables go: stdout, as wide as the terminal, or wide enough for a pipe."""
-    return _Terminal(width=None if sys.stdout.isatty() else _WIDE)
+def _write(line: str) -> None:
+    """In one piece: several threads may speak. A progress bar that is shown moves below the line."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
 
 
 def show_json(document: object) -> None:
