@@ -12,6 +12,7 @@ PROGRAMS := chromium wget2 curl man nginx
 LAB := python/firstflight/_bin/firstflight-lab
 PRELOAD := python/firstflight/_bin/libfirstflight_preload.so
 MAN := wheel/data/share/man/man1/firstflight.1
+VEGA := python/firstflight/report/templates/vega.js
 SITE := target/mkdocs
 
 # A uv on the PATH, else one of our own beside the Rust build.
@@ -36,7 +37,7 @@ help: ## list the targets
 
 build: $(LAB) $(PRELOAD) $(VENV)/.extension ## build everything (the default)
 
-run: build ## do the paper's experiment; ends with the table and where the figures lie
+run: build ## do the paper's experiment; ends with the table and where the report lies
 	$(BIN)/firstflight run --plan plans/paper.toml --repeats 10
 
 test: build ## run all tests
@@ -60,13 +61,14 @@ advisories: $(DENY) ## look the Rust dependencies up in the RustSec advisory dat
 	$(DENY) check advisories
 	$(DENY) --config deny.toml --manifest-path fuzz/Cargo.toml check advisories
 
-reference: build ## write the pages again that are made from the code: commands, plan, Python, results, man page
+reference: build ## write again what is made from the code: pages of commands, plan, Python and results, man page, Vega
 	$(BIN)/python -m firstflight.cli.reference >docs/reference/cli.md
 	$(BIN)/python -m firstflight.experiment.reference >docs/reference/plan.md
 	$(BIN)/python -m firstflight.experiment.reference --schema >docs/reference/plan.schema.json
 	$(BIN)/python scripts/api_reference.py >docs/reference/python.md
 	$(BIN)/python -m firstflight.results.docs >docs/results.md
 	$(BIN)/python -m firstflight.cli.man >$(MAN)
+	$(BIN)/python -m firstflight.report.script >$(VEGA)
 
 docs: $(SITE)/.synced ## build the documentation as a site that needs no network: site/index.html
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --quiet --strict

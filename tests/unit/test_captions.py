@@ -11,11 +11,12 @@ from synthetic_results import load_record, write_journal, write_results
 
 from firstflight.analysis import cell_pairs, words
 from firstflight.analysis.cells import CellKey
+from firstflight.analysis.measured import read_measured
 from firstflight.analysis.sweep import summarize_sweep
 from firstflight.cli import main
 from firstflight.report.console import print_summary
 from firstflight.report.sweep import draw_sweep, print_sweep
-from firstflight.report.write import read_measured, write_report
+from firstflight.report.write import write_figures, write_report
 from firstflight.results.schema import TREATMENT
 
 SAID = (
@@ -71,7 +72,9 @@ OTHERWISE: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = write_results(tmp_path_factory.mktemp("results") / "x", ("wikipedia",), (20.0, 100.0), 3)
-    write_report(read_measured(folder))
+    measured = read_measured(folder)
+    write_report(measured)
+    write_figures(measured, ["svg"])
     return folder
 
 

@@ -31,16 +31,33 @@ def use(engine: EngineDouble, monkeypatch: pytest.MonkeyPatch) -> EngineDouble:
     return engine
 
 
-def test_a_run_ends_with_the_table_and_where_the_figures_lie(
+def test_a_run_ends_with_the_table_and_where_the_report_lies(
     engine: EngineDouble, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", *SMALL, "--out", "here"]) == 0
     shown = capsys.readouterr()
     assert "wikipedia" in shown.out
-    assert shown.out.rstrip().endswith("figures: here/figures\nreport:  here/report.html")
+    assert shown.out.rstrip().endswith("report:  here/report.html")
     assert "4 loads planned" in shown.err
-    assert list(Path("here/figures").iterdir())
+    assert not Path("here/figures").exists()
     assert Path("here/loads.parquet").exists()
+
+
+def test_figures_are_drawn_in_the_forms_that_are_asked_for(
+    engine: EngineDouble, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", *SMALL, "--out", "here", "--figures", "svg,pdf"]) == 0
+    assert capsys.readouterr().out.rstrip().endswith("figures: here/figures\nreport:  here/report.html")
+    assert {file.suffix for file in Path("here/figures").iterdir()} == {".svg", ".pdf"}
+    assert all(file.read_bytes().startswith(b"%PDF") for file in Path("here/figures").glob("*.pdf"))
+
+
+def test_a_form_that_no_figure_has_is_refused_before_anything_starts(
+    engine: EngineDouble, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", *SMALL, "--out", "here", "--figures", "svg,gif"]) == 2
+    assert 'figures: "gif" is no form of a figure\nhint: use svg, png, pdf, or off' in capsys.readouterr().err
+    assert not Path("here").exists()
 
 
 def test_the_results_go_into_a_folder_of_their_own_by_default(engine: EngineDouble) -> None:

@@ -9,6 +9,7 @@ from engine_double import EngineDouble, pages
 from worker_engine import TracedEngine
 
 from firstflight.analysis import summarize
+from firstflight.analysis.measured import read_measured
 from firstflight.cli import main
 from firstflight.clients.program import Program
 from firstflight.engines.task import PlannedLoad, Record
@@ -19,7 +20,7 @@ from firstflight.experiment.processes import Processes
 from firstflight.experiment.run import Outcome, run_experiment
 from firstflight.experiment.schedule import Schedule
 from firstflight.experiment.watch import Watch
-from firstflight.report.write import read_measured, write_report
+from firstflight.report.write import write_report
 from firstflight.results import Journal
 from firstflight.results.tables import write_tables
 
@@ -162,7 +163,7 @@ def test_failures_are_in_no_table_and_no_cell_and_are_counted_apart(tmp_path: Pa
 
 def test_the_report_says_how_often_the_laboratory_failed(tmp_path: Path) -> None:
     run(tmp_path, failing(lambda planned, number: number == 3))
-    write_report(read_measured(tmp_path), figures=False)
+    write_report(read_measured(tmp_path))
     assert "the laboratory failed 1 time" in (tmp_path / "report.html").read_text()
     assert json.loads((tmp_path / "summary.json").read_text())["instrument_failures"]["attempts"] == 1
 

@@ -10,6 +10,7 @@ import vl_convert
 from synthetic_results import PAGES, RTTS_MS, load_record
 
 from firstflight.analysis import cell_pairs, summarize_pairs
+from firstflight.analysis.questions import Evidence
 from firstflight.analysis.words import MODE_NAMES
 from firstflight.published import published_table
 from firstflight.report.figures import distribution
@@ -203,7 +204,7 @@ def test_every_figure_is_valid_vega_lite() -> None:
 def test_figures_are_drawn_as_svg_and_png(tmp_path: Path) -> None:
     pairs = cell_pairs(loads("wikipedia"))
     told: list[str] = []
-    paths = draw_figures(tmp_path, pairs, summarize_pairs(pairs), told.append)
+    paths = draw_figures(tmp_path, Evidence(pairs, summarize_pairs(pairs)), progress=told.append)
     names = ("improvement-by-rtt", "plt-by-rtt", "plt-distribution", "waterfall-wikipedia-200ms")
     assert [path.name for path in paths] == [f"{name}.{end}" for name in names for end in ("svg", "png")]
     assert told == [f"figure {name}" for name in names]
@@ -214,12 +215,14 @@ def test_without_proof_no_effect_is_drawn_or_said(tmp_path: Path) -> None:
     pairs = cell_pairs(loads("wikipedia", tfo_offered=0, tfo_accepted=0))
     summary = summarize_pairs(pairs)
     assert waterfall(pairs[0], summary["cells"][0])["title"]["text"].endswith("(not proved)")
-    assert "improvement-by-rtt.svg" not in [path.name for path in draw_figures(tmp_path, pairs, summary)]
+    assert "improvement-by-rtt.svg" not in [
+        path.name for path in draw_figures(tmp_path, Evidence(pairs, summary))
+    ]
 
 
 def test_without_a_pair_only_the_load_times_are_drawn(tmp_path: Path) -> None:
     pairs = cell_pairs([load_record(mode="tcp", block=n) for n in range(2)])
-    paths = draw_figures(tmp_path, pairs, summarize_pairs(pairs))
+    paths = draw_figures(tmp_path, Evidence(pairs, summarize_pairs(pairs)))
     assert [path.name for path in paths] == ["plt-by-rtt.svg", "plt-by-rtt.png"]
 
 

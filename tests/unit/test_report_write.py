@@ -7,15 +7,16 @@ import polars as pl
 import pytest
 from synthetic_results import failed_record, load_record, write_journal, write_results
 
+from firstflight.analysis.measured import read_measured
 from firstflight.errors import UsageError
-from firstflight.report.script import digest
-from firstflight.report.write import read_measured, write_report
+from firstflight.report import script as script_module
+from firstflight.report.glance import compared
+from firstflight.report.script import bundle_vega, digest
+from firstflight.report.write import write_figures, write_report
 
-MADE = """loads.parquet requests.parquet connections.parquet summary.json observations.txt analysis.md
-    figures/improvement-by-rtt.svg figures/improvement-by-rtt.png
-    figures/plt-by-rtt.svg figures/plt-by-rtt.png
-    figures/plt-distribution.svg figures/plt-distribution.png
-    figures/waterfall-wikipedia-200ms.svg figures/waterfall-wikipedia-200ms.png report.html"""
+MADE = (
+    "loads.parquet requests.parquet connections.parquet summary.json observations.txt analysis.md report.html"
+)
 
 
 class Tags(HTMLParser):
@@ -47,12 +48,9 @@ def page_of(folder: Path) -> Tags:
 
 def test_everything_of_the_design_is_made_from_the_folder_alone(tmp_path: Path) -> None:
     write_results(tmp_path, ("wikipedia",), (200.0,), blocks=2)
-    told: list[str] = []
-    paths = write_report(read_measured(tmp_path), progress=told.append)
+    paths = write_report(read_measured(tmp_path))
     assert [str(path.relative_to(tmp_path)) for path in paths] == MADE.split()
     assert all(path.stat().st_size for path in paths)
-    assert told[0] == "tables"
-    assert told[-1] == "page"
     assert pl.read_parquet(tmp_path / "loads.parquet").height == 4
 
 
@@ -61,7 +59,7 @@ def test_a_second_report_is_the_same_but_for_the_hour(folder: Path) -> None:
         return [(folder / name).read_bytes() for name in MADE.split()[:6]]
 
     before = numbers()
-    write_report(read_measured(folder), figures=False)
+    write_report(read_measured(folder))
     assert numbers() == before
     write_report(read_measured(folder))
 
@@ -89,7 +87,7 @@ def test_every_link_of_the_page_leads_to_a_part_of_it(folder: Path) -> None:
 
 def test_the_page_has_figures_result_calibration_environment_and_how_to_reproduce(folder: Path) -> None:
     page = page_of(folder)
-    assert [tag for tag, _ in page.tags].count("svg") == 3
+    assert [tag for tag, _ in page.tags].count("figure") == 3
     assert [attrs.get("class") for tag, attrs in page.tags].count("waterfall") == 1
     for part in (
         "my-run",
@@ -106,12 +104,22 @@ def test_the_page_has_figures_result_calibration_environment_and_how_to_reproduc
     assert "firstflight run --plan plan.toml" in page.text
 
 
-def test_without_figures_the_page_has_the_numbers(tmp_path: Path) -> None:
-    write_results(tmp_path, ("wikipedia",), (200.0,), blocks=2)
-    paths = write_report(read_measured(tmp_path), figures=False)
-    assert not (tmp_path / "figures").exists()
-    assert paths[-1].name == "report.html"
-    assert not {"svg", "script"} & {tag for tag, _ in page_of(tmp_path).tags}
+def test_a_page_says_what_was_compared(folder: Path) -> None:
+    assert "firstflight: wikipedia at 200 ms RTT, without and with TFO" in page_of(folder).text
+
+
+def test_many_pages_and_rtts_are_counted_in_the_title() -> None:
+    none, some = {"ok": 0, "failed": 0}, {"ok": 1, "failed": 0}
+    cells = [
+        {"page": f"p{page}", "rtt_ms": float(rtt_ms), "tcp_loads": none, "tfo_loads": some}
+        for page in range(6)
+        for rtt_ms in (20, 50, 100, 150, 200, 400)
+    ]
+    assert compared(cells) == "6 pages at 20 to 400 ms RTT, with TFO"
+
+
+def test_the_bundled_vega_is_that_of_vl_convert() -> None:
+    assert (Path(script_module.__file__).parent / "templates/vega.js").read_text() == bundle_vega()
 
 
 def test_a_hostile_page_is_escaped_everywhere(tmp_path: Path) -> None:
@@ -127,10 +135,9 @@ def test_a_hostile_page_is_escaped_everywhere(tmp_path: Path) -> None:
     write_report(read_measured(tmp_path))
     page = page_of(tmp_path)
     assert "img" not in {tag for tag, _ in page.tags}
-    assert [tag for tag, _ in page.tags].count("script") == 4
+    assert [tag for tag, _ in page.tags].count("script") == 7
     assert evil in page.text
     assert "\u202e" not in page.text
-    assert {path.parent for path in tmp_path.rglob("waterfall*")} == {tmp_path / "figures"}
 
 
 @pytest.mark.parametrize("content", [None, "{not json", "[1, 2]"])
@@ -138,7 +145,7 @@ def test_a_missing_or_broken_environment_is_said_not_hidden(tmp_path: Path, cont
     write_journal(tmp_path, [load_record(mode=mode) for mode in ("tcp", "tfo")])
     if content is not None:
         (tmp_path / "environment.json").write_text(content)
-    write_report(read_measured(tmp_path), figures=False)
+    write_report(read_measured(tmp_path))
     text = page_of(tmp_path).text
     assert re.search(r"environment\.json\s*(missing|cannot be read|1, 2)", text)
     assert "No calibration was recorded" in text
@@ -163,5 +170,5 @@ def test_a_folder_that_cannot_take_figures_is_refused_with_a_hint(tmp_path: Path
     write_results(tmp_path, ("wikipedia",), (200.0,), blocks=2)
     (tmp_path / "figures").touch()
     with pytest.raises(UsageError, match="cannot be written") as caught:
-        write_report(read_measured(tmp_path))
+        write_figures(read_measured(tmp_path), ["svg"])
     assert caught.value.hint

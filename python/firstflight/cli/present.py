@@ -1,5 +1,6 @@
 """Shows what a results folder says: the table to stdout, then tables, figures and report into the folder."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from firstflight.cli.console import data_console
@@ -8,15 +9,34 @@ from firstflight.cli.talk import Talk, show_json
 from firstflight.errors import UsageError
 from firstflight.experiment.folder import stored_plan
 
+FORMS = ("svg", "png", "pdf")
+"""What a figure may be drawn as."""
 
-def present(folder: Path, talk: Talk, *, as_json: bool, explain: bool = False) -> None:
-    """Prints the summary; then writes tables, figures and report, and prints where they lie.
+
+def figure_forms(text: str) -> tuple[str, ...]:
+    """The value of `--figures`: forms with commas; `off` is none.
+
+    Raises:
+        UsageError: One of them is no form.
+    """
+    words = () if text == "off" else tuple(dict.fromkeys(word.strip() for word in text.split(",")))
+    for word in words:
+        if word not in FORMS:
+            raise UsageError(f'figures: "{word}" is no form of a figure', f"use {', '.join(FORMS)}, or off")
+    return words
+
+
+def present(
+    folder: Path, talk: Talk, *, as_json: bool, explain: bool = False, forms: Sequence[str] = ()
+) -> None:
+    """Prints the summary; then writes tables, report and figures, and prints where they lie.
 
     Args:
         folder: The results folder.
         talk: Is told what is being written.
         as_json: Prints one JSON document instead of the table.
         explain: Also shows what each page load time was spent on.
+        forms: As what the figures are drawn, of `FORMS`; the report has its own.
     """
     if is_sweep(folder):
         if explain:
@@ -26,10 +46,10 @@ def present(folder: Path, talk: Talk, *, as_json: bool, explain: bool = False) -
             )
         _present_sweep(folder, talk, as_json=as_json)
         return
-    # Here, since numpy and polars take half a second to import, which no --help should wait for.
+    # Here, since numpy takes a while to import, which no --help should wait for.
+    from firstflight.analysis.measured import read_measured  # noqa: PLC0415
     from firstflight.report.console import print_summary  # noqa: PLC0415
     from firstflight.report.explained import print_explanations  # noqa: PLC0415
-    from firstflight.report.write import read_measured, write_report  # noqa: PLC0415
 
     measured, console = read_measured(folder), data_console()
     explanations = measured.explanations if explain else []
@@ -39,18 +59,19 @@ def present(folder: Path, talk: Talk, *, as_json: bool, explain: bool = False) -
     else:
         print_summary(measured.summary, console)
         print_explanations(explanations, console)
+    # Here, since the table does not wait for polars.
+    from firstflight.report.write import write_figures, write_report  # noqa: PLC0415
+
     with progress(talk) as shown:
         shown.begin("report")
-        write_report(measured, progress=shown.remark)
+        write_report(measured)
+        if forms:
+            shown.begin("figures")
+            write_figures(measured, forms, shown.remark)
     if as_json:
         return
-    console.print(
-        f"figures: {folder / 'figures'}",
-        f"report:  {folder / 'report.html'}",
-        sep="\n",
-        style="bold",
-        soft_wrap=True,
-    )
+    figures = [f"figures: {folder / 'figures'}"] if forms else []
+    console.print(*figures, f"report:  {folder / 'report.html'}", sep="\n", style="bold", soft_wrap=True)
 
 
 def check_course_zip(folder: Path, name: str) -> None:

@@ -5,7 +5,14 @@ from typing import Annotated
 
 import typer
 
-from firstflight.cli.present import check_course_zip, check_pdf, present, present_course_zip, present_pdf
+from firstflight.cli.present import (
+    check_course_zip,
+    check_pdf,
+    figure_forms,
+    present,
+    present_course_zip,
+    present_pdf,
+)
 from firstflight.cli.talk import Talk
 from firstflight.clients.chromium.browser import check_sandbox, find_browser
 
@@ -17,6 +24,10 @@ def command(
     explain: Annotated[
         bool, typer.Option("--explain", help="Also print where the time of each page load went.")
     ] = False,
+    figures: Annotated[
+        str,
+        typer.Option("--figures", metavar="FORM,...", help="Draw the figures as svg, png, pdf; or off."),
+    ] = "svg,png",
     course_zip: Annotated[
         str | None,
         typer.Option("--course-zip", metavar="NAME", help="Also make NAME_p3.zip, to be handed in."),
@@ -39,6 +50,7 @@ def command(
 ) -> int:
     """Write table, figures and report of a results folder again."""
     talk = Talk(quiet=quiet)
+    forms = figure_forms(figures)
     if course_zip is not None:
         check_course_zip(folder, course_zip)
     if pdf:
@@ -46,7 +58,7 @@ def command(
     printer = find_browser(browser) if pdf else None
     if printer:
         check_sandbox(not no_browser_sandbox, talk.warn)
-    present(folder, talk, as_json=as_json, explain=explain)
+    present(folder, talk, as_json=as_json, explain=explain, forms=forms)
     if printer:
         present_pdf(folder, printer, talk, sandbox=not no_browser_sandbox, as_json=as_json)
     if course_zip is not None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from firstflight.cli.plan_flags import with_plan_flags
-from firstflight.cli.present import present
+from firstflight.cli.present import figure_forms, present
 from firstflight.cli.progress import Progress, progress
 from firstflight.cli.talk import Talk
 from firstflight.engines.task import Record
@@ -59,6 +59,15 @@ def command(
     explain: Annotated[
         bool, typer.Option("--explain", help="Also print where the time of each page load went.")
     ] = False,
+    figures: Annotated[
+        str,
+        typer.Option(
+            "--figures",
+            metavar="FORM,...",
+            help="Also draw the figures as files: svg, png, pdf [the report alone has them].",
+            show_default=False,
+        ),
+    ] = "off",
     quiet: Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")] = False,
 ) -> int:
     """Load pages with and without TFO and compare.
@@ -67,11 +76,12 @@ def command(
     """
     talk = Talk(quiet=quiet)
     folder = out or default_folder()
+    forms = figure_forms(figures)
     wanted = _plan(plan_flags, plan, out, resume=resume)
     equipment = Equipment.of(wanted, folder, browser_sandbox=not no_browser_sandbox)
     outcome = _measure(wanted, equipment, folder, scheduler, talk, resume=resume)
     if outcome.made:
-        present(folder, talk, as_json=as_json, explain=explain)
+        present(folder, talk, as_json=as_json, explain=explain, forms=forms)
     return _end(outcome, folder, talk)
 
 

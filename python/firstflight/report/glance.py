@@ -11,6 +11,9 @@ from firstflight.plural import plural
 
 Cell = Mapping[str, Any]
 
+_MOST_NAMED = 5
+"""More pages, or RTTs, than these are not named one by one."""
+
 
 class Fact(NamedTuple):
     """One fact: its name, its value, and what goes with it in small print."""
@@ -27,6 +30,21 @@ def at_a_glance(cells: Sequence[Cell]) -> list[Fact]:
         cells: All cells of the summary.
     """
     return [*_verdicts(cells), *_range(words.proved([cell for cell in cells if cell["n"]])), _proof(cells)]
+
+
+def compared(cells: Sequence[Cell]) -> str:
+    """What a run compared, in a line: pages, RTTs and modes.
+
+    Args:
+        cells: All cells of the summary.
+    """
+    pages = list(dict.fromkeys(cell["page"] for cell in cells))
+    rtts = [words.rtt(rtt_ms) for rtt_ms in sorted({cell["rtt_ms"] for cell in cells})]
+    where = words.listed(pages) if len(pages) <= _MOST_NAMED else plural(len(pages), "page")
+    far = words.listed(rtts) if len(rtts) <= _MOST_NAMED else f"{rtts[0]} to {rtts[-1]}"
+    modes = [mode for mode in words.MODE_NAMES if any(sum(cell[f"{mode}_loads"].values()) for cell in cells)]
+    how = words.MODE_NAMES[modes[0]] if len(modes) == 1 else "without and with TFO"
+    return f"{where} at {far} ms RTT, {how}"
 
 
 def _verdicts(cells: Sequence[Cell]) -> Iterator[Fact]:

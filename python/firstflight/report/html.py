@@ -2,67 +2,67 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+import firstflight
 from firstflight.analysis import words
 from firstflight.analysis.explanation import Explanation
 from firstflight.analysis.questions import Evidence, answers
 from firstflight.published import PAPER, published_table
 from firstflight.report.explained import heading, lines
 from firstflight.report.figures import theme
+from firstflight.report.figures.overviews import CRITICAL_PATH, overviews
 from firstflight.report.figures.panel import axis, panel
 from firstflight.report.figures.phases import PHASE_NAMES
-from firstflight.report.glance import at_a_glance
+from firstflight.report.glance import at_a_glance, compared
 from firstflight.report.provenance import read_provenance
-from firstflight.report.script import digest
+from firstflight.report.script import digest, script
 from firstflight.report.waterfalls import waterfalls
 from firstflight.visible import visible_lines
 
 _TEMPLATE = "report.html.j2"
 
 
-def render_html(folder: Path, evidence: Evidence, figures: Sequence[Path], script: str = "") -> str:
+def render_html(folder: Path, evidence: Evidence) -> str:
     """The page.
 
     Args:
         folder: The results folder; ``plan.toml`` and ``environment.json`` are shown as they are.
         evidence: The cell pairs, their summary, and the explanations of those that can be explained.
-        figures: SVG files to put in, in order.
-        script: From `firstflight.report.script`; without it the page has no waterfalls.
     """
     cells, explanations = evidence.summary["cells"], evidence.explanations
-    labels, drawn = waterfalls(evidence.pairs, cells, explanations) if script else ({}, [])
+    labels, drawn = waterfalls(evidence.pairs, cells, explanations)
+    figures = dict(overviews(evidence))
+    code = script() if figures or drawn else ""
     return (
         _environment()
         .get_template(_TEMPLATE)
         .render(
+            compared=compared(cells),
             name=folder.resolve().name,
             made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-            version=_version(),
+            version=firstflight.__version__,
             cells=cells,
             facts=at_a_glance(cells),
             sections=_sections(waterfalls=bool(drawn), explained=bool(explanations)),
             settings=_settings(cells),
             paper=_paper(cells),
             warnings=evidence.summary["warnings"],
-            figures=[
-                (path.stem, _inline(path)) for path in figures if not path.name.startswith("waterfall-")
-            ],
+            critical_path=figures.pop(CRITICAL_PATH, None),
+            figures=figures,
             answers=answers(evidence),
             explained=[(found, list(lines(found))) for found in explanations],
             labels=labels,
             waterfalls=drawn,
             drawing=_drawing() if drawn else None,
-            script=Markup(script),
-            script_digest=digest(script),
+            script=Markup(code),
+            script_digest=digest(code),
             provenance=read_provenance(folder),
         )
     )
@@ -129,16 +129,3 @@ def _paper(cells: Sequence[Mapping[str, Any]]) -> dict[tuple[str, float], float]
     known = {(cell["page"], cell["rtt_ms"]) for cell in cells}
     printed = {(cell.page, cell.rtt_ms): cell.improvement for cell in published_table("paper").cells}
     return {key: improvement for key, improvement in printed.items() if key in known}
-
-
-def _inline(svg: Path) -> Markup:
-    """A figure of ours as markup. What came from outside (URLs, names) was escaped when the SVG was made."""
-    content = svg.read_text("utf-8")
-    return Markup(re.sub(r"^\s*(<\?xml.*?\?>\s*)?(<!DOCTYPE.*?>\s*)?", "", content))
-
-
-def _version() -> str:
-    try:
-        return version("firstflight")
-    except PackageNotFoundError:
-        return "(not installed)"

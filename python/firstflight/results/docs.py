@@ -25,7 +25,7 @@ it, so `firstflight report DIR` can make it again.
 | `summary.json` | medians, improvement with interval, verdict and proof per cell pair; warnings |
 | `observations.txt` | the table in the course's own format, with correct signs |
 | `analysis.md` | the course's questions, answered for each page from this run ([course.md](course.md)) |
-| `figures/` | waterfalls, curves, distributions and critical paths, each as SVG and PNG |
+| `figures/` | waterfalls, curves, distributions and critical paths as files; drawn by `firstflight report DIR`, or `run --figures` |
 | `report.html` | everything on one page that needs no network, with interactive waterfalls ([report.md](report.md)) |
 | `cells.parquet`, `sweep.json`, `figures/sweep.svg` | of a run with `keep = "loads"`, in place of the four above: medians and improvement per page and path, and how the improvement is distributed ([sweeps.md](sweeps.md)) |
 

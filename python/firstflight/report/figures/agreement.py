@@ -56,7 +56,10 @@ def agreement(found: Comparison) -> Spec:
         *(line for side in (found.a, found.b) for line in wrap(f"{side.name}: {side.caption}", _WRAPPED)),
     ]
     heading = title("What TFO saves: two results compared", subtitle)
-    return styled(alt.hconcat(chart, title=heading, data=alt.NamedData("cells")), {"cells": rows})
+    return styled(
+        alt.hconcat(chart, title=heading, data=alt.NamedData("cells")).to_dict(validate=False),
+        {"cells": rows},
+    )
 
 
 def _names(pair: Pair) -> dict[str, Any]:

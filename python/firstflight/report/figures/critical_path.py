@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import altair as alt
-
 from firstflight.analysis import MODES, words
 from firstflight.analysis.critical_path import COMPONENTS
 from firstflight.analysis.explanation import Explanation
-from firstflight.report.figures.theme import COMPONENT_COLORS, INK, Spec, styled, title
+from firstflight.report.figures.theme import (
+    COMPONENT_COLORS,
+    INK,
+    Spec,
+    colours,
+    faceted,
+    field,
+    layer,
+    named,
+    title,
+)
 
 _COLUMNS = 2
 _WIDTH, _PAIR_HEIGHT = 400, 42
@@ -27,43 +35,49 @@ def critical_paths(explanations: Sequence[Explanation]) -> Spec:
         name for name in COMPONENTS if any(row["component"] == words.COMPONENT_NAMES[name] for row in data)
     ]
     longest_s = max(row["total"] for row in data)
-    layers = alt.layer(_bars(shown, longest_s), _labels(longest_s))
-    panels = len({row["panel"] for row in data})
     rtts = len({row["rtt"] for row in data})
-    chart = layers.properties(width=_WIDTH, height=_PAIR_HEIGHT * rtts).facet(
-        alt.Facet("panel:N", title=None, sort=None),
-        columns=min(_COLUMNS, panels),
-        data=alt.NamedData("cells"),
-        title=title("What the page load time was spent on", _small_print(explanations)),
+    return faceted(
+        [_bars(shown, longest_s), _labels(longest_s)],
+        data,
+        title("What the page load time was spent on", _small_print(explanations)),
+        columns=_COLUMNS,
+        size={"width": _WIDTH, "height": _PAIR_HEIGHT * rtts},
+        axes="xy",
     )
-    return styled(chart.resolve_axis(x="independent", y="independent"), {"cells": data})
 
 
-def _bars(shown: Sequence[Any], longest_s: float) -> alt.Chart:
-    names = [words.COMPONENT_NAMES[name] for name in shown]
-    colors = [COMPONENT_COLORS[name] for name in shown]
-    x = alt.X("seconds:Q", title="time on the critical path (s)", stack="zero")
-    x = x.scale(domain=[0, longest_s * 1.22], nice=False).axis(tickCount=6, grid=True)
-    color = alt.Color("component:N", sort=None, legend=alt.Legend(columns=5))
-    color = color.scale(domain=names, range=colors)
-    bars: alt.Chart = alt.Chart().mark_bar(height={"band": 0.86})
-    return bars.encode(x=x, y=_rtt(), yOffset=_mode(), color=color, order=alt.Order("order:Q"))
+def _bars(shown: Sequence[Any], longest_s: float) -> Spec:
+    scale = colours(
+        [words.COMPONENT_NAMES[name] for name in shown], [COMPONENT_COLORS[name] for name in shown]
+    )
+    axis = {"tickCount": 6, "grid": True}
+    x = field(
+        "seconds", title="time on the critical path (s)", stack="zero", scale=_seconds(longest_s), axis=axis
+    )
+    color = named("component", legend={"columns": 5}, scale=scale)
+    return layer("bar", {"x": x, **_place(), "color": color, "order": field("order")}, height={"band": 0.86})
 
 
-def _labels(longest_s: float) -> alt.Chart:
-    x = alt.X("total:Q").scale(domain=[0, longest_s * 1.22], nice=False)
-    labels: alt.Chart = alt.Chart().transform_filter("isValid(datum.label)")
-    labels = labels.mark_text(align="left", dx=4, color=INK, fontSize=10.5)
-    return labels.encode(x=x, y=_rtt(), yOffset=_mode(), text="label:N")
+def _labels(longest_s: float) -> Spec:
+    encoding = {
+        "x": field("total", scale=_seconds(longest_s)),
+        **_place(),
+        "text": {"field": "label", "type": "nominal"},
+    }
+    look = {"align": "left", "dx": 4, "color": INK, "fontSize": 10.5}
+    return layer("text", encoding, "isValid(datum.label)", **look)
 
 
-def _rtt() -> alt.Y:
-    axis = alt.Axis(ticks=False, domain=False, grid=False, labelFontSize=11, labelPadding=6)
-    return alt.Y("rtt:N", title="RTT", sort=None, axis=axis).scale(paddingInner=0.22, paddingOuter=0.1)
+def _seconds(longest_s: float) -> Spec:
+    return {"domain": [0, longest_s * 1.22], "nice": False}
 
 
-def _mode() -> alt.YOffset:
-    return alt.YOffset("mode:N", sort=None).scale(domain=[words.MODE_NAMES[mode] for mode in MODES])
+def _place() -> Spec:
+    """The row of a bar: its RTT, and within it the mode."""
+    axis = {"ticks": False, "domain": False, "grid": False, "labelFontSize": 11, "labelPadding": 6}
+    padding = {"paddingInner": 0.22, "paddingOuter": 0.1}
+    modes = {"domain": [words.MODE_NAMES[mode] for mode in MODES]}
+    return {"y": named("rtt", title="RTT", axis=axis, scale=padding), "yOffset": named("mode", scale=modes)}
 
 
 def _rows(explanations: Sequence[Explanation]) -> Iterator[dict[str, Any]]:

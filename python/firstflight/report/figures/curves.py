@@ -6,14 +6,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import altair as alt
-
 from firstflight.analysis import words
 from firstflight.published import PAPER, published_table
-from firstflight.report.figures.theme import INK, MODE_COLORS, SOFT, Rows, Spec, styled, title
+from firstflight.report.figures.theme import (
+    INK,
+    MODE_COLORS,
+    SOFT,
+    Rows,
+    Spec,
+    colours,
+    faceted,
+    field,
+    layer,
+    named,
+    title,
+)
 
 _COLUMNS = 4
-_WIDTH, _HEIGHT = 200, 230
+_SIZE = {"width": 200, "height": 230}
 _MEASURED, _PAPER = "measured", "the paper, Table 1"
 _SOURCES = (_MEASURED, _PAPER)
 
@@ -53,17 +63,17 @@ def improvement_by_rate(cells: Sequence[Cell]) -> Spec:
 
 def _improvement(cells: Sequence[Cell], against: _Against) -> Spec:
     data = _improvements(cells, against)
-    color = alt.Color("source:N", sort=None).scale(domain=list(_SOURCES), range=[MODE_COLORS["tfo"], SOFT])
-    fill = alt.Fill("source:N", sort=None).scale(domain=list(_SOURCES), range=[MODE_COLORS["tfo"], "white"])
-    base = alt.Chart().encode(x=_x(data, against), color=color)
-    y = alt.Y("point:Q", title="improvement of the PLT (%)", axis=alt.Axis(grid=True)).scale(nice=True)
-    layers = alt.layer(
-        alt.Chart().mark_rule(color=INK, strokeWidth=1).encode(y=alt.datum(0)),
-        base.transform_filter(f"datum.source == '{_PAPER}'").mark_line(strokeDash=[4, 3]).encode(y=y),
-        base.transform_filter(f"datum.source == '{_MEASURED}'").mark_line().encode(y=y),
-        _interval(base),
-        base.mark_point(size=60, strokeWidth=1.6, opacity=1).encode(y=y, fill=fill),
-    )
+    color = named("source", scale=colours(_SOURCES, [MODE_COLORS["tfo"], SOFT]))
+    fill = named("source", scale=colours(_SOURCES, [MODE_COLORS["tfo"], "white"]))
+    y = field("point", title="improvement of the PLT (%)", axis={"grid": True}, scale={"nice": True})
+    point = {"x": _x(data, against), "y": y, "color": color}
+    layers = [
+        layer("rule", {"y": {"datum": 0}}, color=INK, strokeWidth=1),
+        layer("line", point, f"datum.source == '{_PAPER}'", strokeDash=[4, 3]),
+        layer("line", point, f"datum.source == '{_MEASURED}'"),
+        _interval(point),
+        layer("point", {**point, "fill": fill}, size=60, strokeWidth=1.6, opacity=1),
+    ]
     subtitle = [
         f"Medians over {words.blocks(cells)} per point; bars: 95 % interval. Above 0, TFO is faster.",
         *words.caption_lines(*cells),
@@ -81,14 +91,14 @@ def plt_by_rtt(cells: Sequence[Cell]) -> Spec:
     """
     data = _medians(cells)
     names = list(words.MODE_NAMES.values())
-    color = alt.Color("source:N", sort=None).scale(domain=names, range=list(MODE_COLORS.values()))
-    base = alt.Chart().encode(x=_x(data, _RTT), color=color)
-    y = alt.Y("point:Q", title="page load time (s)").scale(zero=True, nice=True)
-    layers = alt.layer(
-        base.mark_line().encode(y=y),
-        _interval(base),
-        base.mark_point(size=50, filled=True, opacity=1).encode(y=y),
-    )
+    color = named("source", scale=colours(names, [*MODE_COLORS.values()]))
+    y = field("point", title="page load time (s)", scale={"zero": True, "nice": True})
+    point = {"x": _x(data, _RTT), "y": y, "color": color}
+    layers = [
+        layer("line", point),
+        _interval(point),
+        layer("point", point, size=50, filled=True, opacity=1),
+    ]
     subtitle = [
         f"Medians over {words.blocks(cells)} per point; bars: 95 % interval of the median.",
         *words.caption_lines(*cells),
@@ -96,25 +106,21 @@ def plt_by_rtt(cells: Sequence[Cell]) -> Spec:
     return _faceted(layers, title("Page load time without and with TFO", subtitle), data)
 
 
-def _faceted(layers: alt.LayerChart | alt.FacetChart, heading: alt.TitleParams, data: Rows) -> Spec:
-    """A panel per page. The layers hold no data of their own: only so does each panel get its part."""
-    panels = len({row["panel"] for row in data})
-    layers = layers.properties(width=_WIDTH, height=_HEIGHT)
-    facet = alt.Facet("panel:N", title=None, sort=None)
-    chart = layers.facet(facet, columns=min(_COLUMNS, panels), data=alt.NamedData("cells"), title=heading)
-    return styled(chart.resolve_axis(x="independent"), {"cells": data})
+def _faceted(layers: Sequence[Spec], heading: Spec, data: Rows) -> Spec:
+    """A panel per page."""
+    return faceted(layers, data, heading, columns=_COLUMNS, size=_SIZE, axes="x")
 
 
-def _x(data: Rows, against: _Against) -> alt.X:
+def _x(data: Rows, against: _Against) -> Spec:
     values = sorted({float(row["at"]) for row in data})
-    scale = alt.Scale(domain=[0, (values[-1] or 1) * 1.06], nice=False)
-    axis = alt.Axis(values=values, labelOverlap=True, grid=False, format="~f")
-    return alt.X("at:Q", title=against.title, scale=scale, axis=axis)
+    scale = {"domain": [0, (values[-1] or 1) * 1.06], "nice": False}
+    axis = {"values": values, "labelOverlap": True, "grid": False, "format": "~f"}
+    return field("at", title=against.title, scale=scale, axis=axis)
 
 
-def _interval(base: alt.Chart) -> alt.Chart:
-    rules: alt.Chart = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2.2)
-    return rules.encode(y="low:Q", y2="high:Q")
+def _interval(point: Mapping[str, object]) -> Spec:
+    ends = {**point, "y": field("low"), "y2": {"field": "high"}}
+    return layer("rule", ends, "isValid(datum.low)", strokeWidth=2.2)
 
 
 def _improvements(cells: Sequence[Cell], against: _Against) -> Rows:

@@ -9,12 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import altair as alt
 import numpy as np
 
 from firstflight.analysis import MODES, CellPair, words
 from firstflight.plural import plural
-from firstflight.report.figures.theme import INK, MODE_COLORS, Spec, styled, title
+from firstflight.report.figures.theme import (
+    INK,
+    MODE_COLORS,
+    Spec,
+    colours,
+    faceted,
+    field,
+    layer,
+    named,
+    title,
+)
 
 MOST_DOTS = 3000
 """With more loads than this, only their quartiles and ends are drawn."""
@@ -36,34 +45,34 @@ def plt_distribution(pairs: Sequence[CellPair], cells: Sequence[Mapping[str, Any
     ]
     dots = [dot for pair, variant in known for dot in _dots(pair, variant)]
     boxes = [box for pair, variant in known for box in _boxes(pair, variant)]
-    layers = alt.layer(*_marks(with_dots=len(dots) <= MOST_DOTS))
     rows = len({box["row"] for box in boxes})
-    chart = layers.properties(width=_WIDTH, height=_ROW_HEIGHT * rows).facet(
-        alt.Facet("panel:N", title=None, sort=None),
-        columns=min(_COLUMNS, len({box["panel"] for box in boxes})),
-        data=alt.NamedData("loads"),
-        title=title("Every load relative to the median without TFO", _small_print(cells, len(dots))),
+    return faceted(
+        [*_marks(with_dots=len(dots) <= MOST_DOTS)],
+        [*boxes, *(dots if len(dots) <= MOST_DOTS else [])],
+        title("Every load relative to the median without TFO", _small_print(cells, len(dots))),
+        columns=_COLUMNS,
+        size={"width": _WIDTH, "height": _ROW_HEIGHT * rows},
+        axes="xy",
     )
-    data = [*boxes, *(dots if len(dots) <= MOST_DOTS else [])]
-    return styled(chart.resolve_axis(x="independent", y="independent"), {"loads": data})
 
 
-def _marks(*, with_dots: bool) -> Iterator[alt.Chart]:
+def _marks(*, with_dots: bool) -> Iterator[Spec]:
     names = [words.MODE_NAMES[mode] for mode in MODES]
-    axis = alt.Axis(ticks=False, domain=False, grid=False, labelFontSize=11, labelPadding=6)
-    y = alt.Y("row:N", title=None, sort=None, axis=axis)
-    color = alt.Color("mode:N", sort=None, legend=alt.Legend(symbolOpacity=1)).scale(
-        domain=names, range=list(MODE_COLORS.values())
-    )
-    x = alt.X("low:Q", title="PLT against the median without TFO (%)").axis(grid=True, tickCount=7)
-    base = alt.Chart().encode(x=x, y=y, color=color)
-    boxes = base.transform_filter("isValid(datum.quarter)")
-    yield alt.Chart().mark_rule(color=INK, strokeWidth=1).encode(x=alt.datum(0))
-    yield boxes.mark_rule(strokeWidth=1).encode(x2="high:Q")
-    yield boxes.mark_bar(height={"band": 0.55}, opacity=0.4).encode(x="quarter:Q", x2="three_quarters:Q")
+    axis = {"ticks": False, "domain": False, "grid": False, "labelFontSize": 11, "labelPadding": 6}
+    scale, legend = colours(names, [*MODE_COLORS.values()]), {"symbolOpacity": 1}
+    title_of_x = "PLT against the median without TFO (%)"
+    base = {
+        "x": field("low", title=title_of_x, axis={"grid": True, "tickCount": 7}),
+        "y": named("row", title=None, axis=axis),
+        "color": named("mode", scale=scale, legend=legend),
+    }
+    box, half = "isValid(datum.quarter)", {"x": field("quarter"), "x2": {"field": "three_quarters"}}
+    yield layer("rule", {"x": {"datum": 0}}, color=INK, strokeWidth=1)
+    yield layer("rule", {**base, "x2": {"field": "high"}}, box, strokeWidth=1)
+    yield layer("bar", {**base, **half}, box, height={"band": 0.55}, opacity=0.4)
     if with_dots:
-        yield base.transform_filter("isValid(datum.plt)").mark_circle(size=22, opacity=0.6)
-    yield boxes.mark_tick(thickness=2, height={"band": 0.8}).encode(x="median:Q")
+        yield layer("circle", base, "isValid(datum.plt)", size=22, opacity=0.6)
+    yield layer("tick", {**base, "x": field("median")}, box, thickness=2, height={"band": 0.8})
 
 
 def _dots(pair: CellPair, variant: str) -> Iterator[dict[str, Any]]:

@@ -23,6 +23,14 @@ def png(drawn: bytes) -> bytes:
     return elsewhere("svg_to_png", drawn, scale=PNG_SCALE)
 
 
+def pdf(drawn: bytes) -> bytes:
+    """An SVG as PDF, so that the two are the same."""
+    return elsewhere("svg_to_pdf", drawn)
+
+
+OF_SVG: dict[str, Callable[[bytes], bytes]] = {"svg": lambda drawn: drawn, "png": png, "pdf": pdf}
+"""Makers of each form of a figure of a run, from its SVG."""
+
 FORMS: dict[str, Callable[[Spec], bytes]] = {
     ".svg": svg,
     ".png": lambda spec: png(svg(spec)),

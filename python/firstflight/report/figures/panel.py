@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import altair as alt
-
-from firstflight.report.figures.theme import FONT, Spec
+from firstflight.report.figures.theme import FONT, SCHEMA, Spec, field, layer
 
 DATASETS = ("rects", "links", "lines", "crosses")
 """Phases and the critical path; its way from row to row; load events; requests that broke off."""
@@ -17,51 +15,59 @@ DATASETS = ("rects", "links", "lines", "crosses")
 _INK, _SOFT, _GRID = "var(--ink)", "var(--soft)", "var(--line)"
 """Colours of the page's style sheet, so that a panel is light or dark as the page is."""
 
+_LOOK = {"clip": True, "aria": False}
 _LABEL = "format(datum.value, '~f') + ' s'"
 
 
 def panel() -> Spec:
     """The bars. Signals: `from_s`, `to_s` (what is seen of the time), `row_count`."""
-    rects, links, lines, crosses = (alt.Chart(alt.NamedData(name)) for name in DATASETS)
-    x, y = _time(alt.Axis(labels=False, ticks=False, domain=False, title=None, tickCount=6)), _rows()
-    fill, stroke = alt.Fill("fill:N", scale=None), alt.Stroke("fill:N", scale=None)
-    dash: Any = {"field": "dash", "type": "nominal", "scale": None}
+    x = _time({"labels": False, "ticks": False, "domain": False, "title": None, "tickCount": 6})
+    y, bottom = _rows(), {"field": "bottom"}
+    fill, dash = _as_it_is("fill"), _as_it_is("dash")
+    opacity = field("opacity", scale=None)
+    rects = {"x": x, "x2": {"field": "end"}, "y": y, "y2": bottom, "fill": fill, "opacity": opacity}
+    cross = {"shape": "cross", "angle": 45, "filled": True, "opacity": 1}
     layers = (
-        rects.mark_rect(clip=True, aria=False).encode(
-            x=x, x2="end:Q", y=y, y2="bottom:Q", fill=fill, opacity=alt.Opacity("opacity:Q", scale=None)
-        ),
-        links.mark_rule(clip=True, aria=False, color=_INK).encode(x=x, y=y, y2="bottom:Q"),
-        lines.mark_rule(clip=True, aria=False, strokeWidth=1.5).encode(x=x, stroke=stroke, strokeDash=dash),
-        crosses.mark_point(clip=True, aria=False, shape="cross", angle=45, filled=True, opacity=1).encode(
-            x=x, y=y, fill=fill
-        ),
+        _of("rects", layer("rect", rects, **_LOOK)),
+        _of("links", layer("rule", {"x": x, "y": y, "y2": bottom}, color=_INK, **_LOOK)),
+        _of("lines", layer("rule", {"x": x, "stroke": fill, "strokeDash": dash}, strokeWidth=1.5, **_LOOK)),
+        _of("crosses", layer("point", {"x": x, "y": y, "fill": fill}, **cross, **_LOOK)),
     )
-    return _document(alt.layer(*layers), {name: [] for name in DATASETS}, {})
+    return _document({"layer": layers}, {name: [] for name in DATASETS}, {})
 
 
 def axis() -> Spec:
     """The axis above the bars, which stays in sight while they scroll."""
-    x = _time(alt.Axis(orient="top", title=None, tickCount=6, grid=False, labelFlush=True, labelExpr=_LABEL))
-    nothing = alt.Chart(alt.NamedData("nothing")).mark_point(aria=False).encode(x=x)
-    return _document(alt.layer(nothing), {"nothing": []}, {"top": 22})
+    look = {"orient": "top", "title": None, "tickCount": 6, "grid": False, "labelFlush": True}
+    nothing = layer("point", {"x": _time({**look, "labelExpr": _LABEL})}, aria=False)
+    return _document({"layer": [_of("nothing", nothing)]}, {"nothing": []}, {"top": 22})
 
 
-def _time(look: alt.Axis) -> alt.X:
-    scale: Any = {"domain": [{"expr": "from_s"}, {"expr": "to_s"}], "nice": False, "zero": False}
-    return alt.X("start:Q", axis=look, scale=scale)
+def _of(name: str, marks: Spec) -> Spec:
+    return {"data": {"name": name}, **marks}
 
 
-def _rows() -> alt.Y:
-    scale: Any = {"domain": [0, {"expr": "row_count"}], "nice": False, "reverse": True}
-    return alt.Y("top:Q", axis=None, scale=scale)
+def _as_it_is(name: str) -> Spec:
+    """A channel whose values are in the data: colours, dashes."""
+    return {"field": name, "type": "nominal", "scale": None}
 
 
-def _document(
-    chart: alt.LayerChart | alt.FacetChart, data: dict[str, list[Any]], padding: dict[str, int]
-) -> Spec:
+def _time(look: Spec) -> Spec:
+    scale = {"domain": [{"expr": "from_s"}, {"expr": "to_s"}], "nice": False, "zero": False}
+    return field("start", axis=look, scale=scale)
+
+
+def _rows() -> Spec:
+    return field(
+        "top", axis=None, scale={"domain": [0, {"expr": "row_count"}], "nice": False, "reverse": True}
+    )
+
+
+def _document(figure: Spec, data: dict[str, list[Any]], padding: dict[str, int]) -> Spec:
     sides = dict.fromkeys(("left", "right", "top", "bottom"), 0)
     return {
-        **chart.to_dict(validate=False),
+        "$schema": SCHEMA,
+        **figure,
         "params": [
             {"name": "from_s", "value": 0},
             {"name": "to_s", "value": 1},

@@ -99,17 +99,15 @@ def flood_by_kind(rows: Rows) -> Spec:
         for chart in (served, waits)
     ]
     chart = alt.hconcat(*columns).properties(title=title("Clients served during floods of SYNs", subtitle))
-    return styled(chart, {"points": points})
+    return styled(chart.to_dict(validate=False), {"points": points})
 
 
-def _panels(
-    layers: alt.LayerChart | alt.FacetChart, points: list[dict[str, Any]], heading: alt.TitleParams
-) -> Spec:
+def _panels(layers: alt.LayerChart | alt.FacetChart, points: list[dict[str, Any]], heading: Spec) -> Spec:
     facet = alt.Facet("server:N", title=None, sort=None)
     chart = layers.properties(width=_WIDTH, height=_HEIGHT).facet(
         facet, columns=2, data=alt.NamedData("points"), title=heading
     )
-    return styled(chart, {"points": points})
+    return styled(chart.to_dict(validate=False), {"points": points})
 
 
 def _spread_layers(name: str) -> alt.LayerChart | alt.FacetChart:

@@ -36,8 +36,8 @@ def improvement_of_sweep(sweep: Mapping[str, Any]) -> Spec:
     heading = title("How much sooner pages load with TFO", subtitle)
     left = _by_rtt(fans)
     chart = alt.hconcat(left, _by_origins(groups)) if groups else alt.hconcat(left)
-    chart = chart.properties(title=heading, spacing=36)
-    return styled(chart.resolve_scale(y="shared", color="independent"), {"fans": fans, "groups": groups})
+    chart = chart.properties(title=heading, spacing=36).resolve_scale(y="shared", color="independent")
+    return styled(chart.to_dict(validate=False), {"fans": fans, "groups": groups})
 
 
 def _by_rtt(fans: Rows) -> alt.FacetChart:

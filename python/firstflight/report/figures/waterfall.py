@@ -45,7 +45,7 @@ def waterfall(pair: CellPair, cell: dict[str, Any], variant: str = "") -> Spec:
     panels = [_panel(mode, names, plt_ms, end_ms) for mode in MODES]
     chart = alt.hconcat(*panels, spacing=24, title=title(_headline(cell, variant), _small_print(cell, loads)))
     data = {name: rows for mode in MODES for name, rows in _data(mode, loads[mode], names, plt_ms).items()}
-    return styled(chart, data)
+    return styled(chart.to_dict(validate=False), data)
 
 
 def _data(mode: str, load: LoadRecord, names: dict[RowKey, str], plt_ms: dict[str, float]) -> dict[str, Rows]:

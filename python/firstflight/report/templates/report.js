@@ -1,5 +1,5 @@
-// What the report does when it is looked at: waterfalls are drawn once they come into sight, figures say what
-// the mouse points at, and before printing all is opened and drawn to fit the paper.
+// What the report does when it is looked at: figures are drawn, waterfalls once they come into sight; figures say
+// what the mouse points at, and before printing all is opened and drawn to fit the paper.
 
 const PAPER_PX = 900;
 const LARGEST_PRINTED_ROW_PX = 12;
@@ -64,10 +64,17 @@ function shortUrl(url) {
   return [host ?? url, steps.length > 1 ? `/…/${steps.at(-1)}` : `/${steps.join("")}`];
 }
 
-async function embedded(place, spec, width) {
+async function embedded(place, spec) {
   const options = { ast: true, actions: false, renderer: "svg", tooltip: false, defaultStyle: false, mode: "vega-lite" };
-  const { view } = await vegaEmbed(place, { ...spec, width, height: 1 }, options);
+  const { view } = await vegaEmbed(place, spec, options);
   return view;
+}
+
+async function drawFigure(figure) {
+  const place = element("div");
+  figure.append(place);
+  await embedded(place, parsed(figure.querySelector("script")));
+  figure.dataset.drawn = "yes";
 }
 
 const tip = element("div", { className: "tip", hidden: true });
@@ -105,7 +112,7 @@ let printing = null;
 // Opens and draws everything to fit the paper, once.
 function print() {
   document.documentElement.classList.add("printing");
-  printing ??= Promise.all([...document.querySelectorAll("details")].map(printed));
+  printing ??= Promise.all([...figures, ...[...document.querySelectorAll("details")].map(printed)]);
   return printing;
 }
 
@@ -122,7 +129,8 @@ function unprint() {
   }
 }
 
-const drawing = parsed(document.getElementById("drawing"));
+const drawing = document.getElementById("drawing") && parsed(document.getElementById("drawing"));
+const figures = [...document.querySelectorAll("figure")].map(drawFigure);
 document.body.append(tip);
 
 const sight = new IntersectionObserver((entries) => {

@@ -128,7 +128,7 @@ class Waterfall {
       const plt = element("strong", { textContent: modes[mode] });
       const place = element("div");
       this.heads[mode].replaceChildren(plt, ` PLT ${seconds(this.modes[mode].plt)}`, place);
-      const drawn = await Promise.all([embedded(this.panels[mode], panel, width), embedded(place, axis, width)]);
+      const drawn = await Promise.all([embedded(this.panels[mode], { ...panel, width, height: 1 }), embedded(place, { ...axis, width, height: 1 })]);
       this.views[mode] = drawn;
     }
     const [bars, ticks] = this.views[mode];
