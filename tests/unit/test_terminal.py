@@ -10,7 +10,6 @@ from rich.table import Table
 
 from firstflight.cli import main
 from firstflight.cli.console import data_console
-from firstflight.cli.progress import progress
 from firstflight.cli.talk import Talk, show_json
 from firstflight.visible import visible
 
@@ -55,7 +54,7 @@ def test_a_line_of_progress_is_text(
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "dumb")
     talk = Talk()
-    with progress(talk) as shown:
+    with talk.progress() as shown:
         shown.begin(HOSTILE, 2)
         shown.remark(HOSTILE)
         talk.warn(HOSTILE, HOSTILE)
@@ -75,7 +74,7 @@ def test_without_a_terminal_progress_is_a_line_from_time_to_time(monkeypatch: py
 
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     monkeypatch.setattr("firstflight.cli.progress.EVERY_S", 0.001)
-    with progress(Listener()) as shown:
+    with Listener().progress() as shown:
         shown.begin("loads", 10, done=4)
         shown.advance()
         shown.remark("1 made again")
@@ -87,7 +86,7 @@ def test_a_quiet_call_shows_no_progress(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with progress(Talk(quiet=True)) as shown:
+    with Talk(quiet=True).progress() as shown:
         shown.begin("loads", 10)
         shown.advance()
     assert capsys.readouterr().err == ""

@@ -14,7 +14,6 @@ from rich.table import Table
 from rich.text import Text
 
 from firstflight.cli.console import data_console
-from firstflight.cli.progress import progress
 from firstflight.cli.talk import Talk, show_json
 from firstflight.engines.check import NOT_JUDGED, Checker, Row, Server
 from firstflight.errors import UsageError
@@ -155,7 +154,7 @@ def _watched(
     captures: Path | None,
     jobs: int,
 ) -> list[Row]:
-    with progress(talk) as shown:
+    with talk.progress() as shown:
         shown.begin("rows", len(rows))
         return checker.check(
             rows, server=server, captures=captures, jobs=jobs, done=lambda _: shown.advance()

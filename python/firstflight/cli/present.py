@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from firstflight.cli.console import data_console
-from firstflight.cli.progress import progress
 from firstflight.cli.talk import Talk, show_json
 from firstflight.errors import UsageError
 from firstflight.experiment.folder import stored_plan
@@ -62,7 +61,7 @@ def present(
     # Here, since the table does not wait for polars.
     from firstflight.report.write import write_figures, write_report  # noqa: PLC0415
 
-    with progress(talk) as shown:
+    with talk.progress() as shown:
         shown.begin("report")
         write_report(measured)
         if forms:
@@ -94,7 +93,7 @@ def present_course_zip(folder: Path, name: str, talk: Talk, *, as_json: bool) ->
     """Writes the archive for the course, and prints where it lies."""
     from firstflight.report.course_zip import write_course_zip  # noqa: PLC0415
 
-    with progress(talk) as shown:
+    with talk.progress() as shown:
         shown.begin("archive for the course")
         *_, path = write_course_zip(folder, name, progress=shown.remark)
     if not as_json:
@@ -119,7 +118,7 @@ def present_pdf(folder: Path, browser: Path, talk: Talk, *, sandbox: bool, as_js
     """
     from firstflight.report.pdf import write_pdf  # noqa: PLC0415
 
-    with progress(talk) as shown:
+    with talk.progress() as shown:
         shown.begin("printing the report")
         path = write_pdf(folder, browser, sandbox=sandbox)
     if not as_json:
@@ -136,7 +135,7 @@ def _present_sweep(folder: Path, talk: Talk, *, as_json: bool) -> None:
     from firstflight.analysis.sweep import summarize_sweep  # noqa: PLC0415
     from firstflight.report.sweep import draw_sweep, print_sweep  # noqa: PLC0415
 
-    with progress(talk) as shown:
+    with talk.progress() as shown:
         shown.begin("tables")
         sweep = summarize_sweep(folder)
     console = data_console()
@@ -144,7 +143,7 @@ def _present_sweep(folder: Path, talk: Talk, *, as_json: bool) -> None:
         show_json({"folder": str(folder), **sweep})
     else:
         print_sweep(sweep, console)
-    with progress(talk) as shown:
+    with talk.progress() as shown:
         shown.begin("figure")
         figures = draw_sweep(folder, sweep)
     if as_json:

@@ -1,13 +1,11 @@
-"""How far a command is: a bar on a terminal, elsewhere a line every ten seconds, with --quiet nothing."""
+"""How far a command is, as a line every ten seconds; on a terminal `bar` shows it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
-
-from firstflight.cli.talk import Talk
 
 EVERY_S = 10.0
 """Time between two lines where there is no terminal."""
@@ -33,30 +31,26 @@ class Progress:
 
 
 @contextmanager
-def progress(talk: Talk) -> Iterator[Progress]:
-    """Shows progress while the block runs. What `talk` says meanwhile stands above a bar."""
-    if talk.quiet:
-        yield Progress()
-    elif talk.has_terminal:
-        from firstflight.cli.bar import bar  # noqa: PLC0415 (rich, which only a terminal needs)
+def lines(say: Callable[[str], object]) -> Iterator[Progress]:
+    """Shows progress where there is no terminal.
 
-        with bar() as shown:
-            yield shown
-    else:
-        lines = _Lines(talk)
-        thread = Thread(target=lines.repeat, daemon=True)
-        thread.start()
-        try:
-            yield lines
-        finally:
-            lines.ended.set()
-            thread.join()
+    Args:
+        say: Told how far it is, every `EVERY_S`.
+    """
+    shown = _Lines(say)
+    thread = Thread(target=shown.repeat, daemon=True)
+    thread.start()
+    try:
+        yield shown
+    finally:
+        shown.ended.set()
+        thread.join()
 
 
 class _Lines(Progress):
-    def __init__(self, talk: Talk) -> None:
+    def __init__(self, say: Callable[[str], object]) -> None:
         self.ended = Event()
-        self._talk = talk
+        self._say = say
         self._begun_s = time.monotonic()
         self._what, self._remark = "", ""
         self._total: int | None = None
@@ -77,7 +71,7 @@ class _Lines(Progress):
         """Says how far it is, every `EVERY_S`, until `ended` is set."""
         while not self.ended.wait(EVERY_S):
             if self._what:
-                self._talk.note(self._line())
+                self._say(self._line())
 
     def _line(self) -> str:
         passed_s = time.monotonic() - self._begun_s

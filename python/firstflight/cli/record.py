@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import typer
 
-from firstflight.cli.progress import progress
 from firstflight.cli.talk import Talk, show_json
 from firstflight.clients.chromium.browser import check_sandbox, find_browser
 from firstflight.errors import UsageError
@@ -107,7 +106,7 @@ def _visit_all(
 ) -> tuple[list[Visit], int | None]:
     """All pages, or those before a signal, and the signal."""
     visits: list[Visit] = []
-    with progress(talk) as shown:
+    with talk.progress() as shown:
         try:
             with interruptible():
                 for number, url in enumerate(urls, start=1):

@@ -10,7 +10,7 @@ import typer
 
 from firstflight.cli.plan_flags import with_plan_flags
 from firstflight.cli.present import figure_forms, present
-from firstflight.cli.progress import Progress, progress
+from firstflight.cli.progress import Progress
 from firstflight.cli.talk import Talk
 from firstflight.engines.task import Record
 from firstflight.errors import ExperimentError, LabError, UsageError
@@ -106,7 +106,7 @@ def _measure(
             pages = read_catalogue(
                 plan.pages, plan.scheme, talk.note, talk.warn, page_check(plan, equipment, scheduler)
             )
-            with progress(talk) as shown:
+            with talk.progress() as shown:
                 watch = _Loads(talk, shown)
                 outcome = run_experiment(
                     plan, pages, crew, folder, resume=resume, clients=versions, watch=watch

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from firstflight.cli.console import data_console
 from firstflight.cli.plan_flags import with_flags_of
-from firstflight.cli.progress import Progress, progress
+from firstflight.cli.progress import Progress
 from firstflight.cli.talk import Talk, show_json
 from firstflight.errors import UsageError
 from firstflight.experiment.folder import default_folder
@@ -64,7 +64,7 @@ def _plan(flags: Mapping[str, Any], folder: Path | None, *, resume: bool) -> Str
 def _run(stress: Stress, talk: Talk) -> int:
     """Measures; the signal that stopped it, or 0."""
     try:
-        with interruptible(), progress(talk) as shown:
+        with interruptible(), talk.progress() as shown:
             stress.run(_Watch(shown))
     except Interrupted as interrupted:
         return interrupted.signal

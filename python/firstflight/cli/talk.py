@@ -8,7 +8,10 @@ JSON through `show_json`: no character moves the cursor, hides or reverses text.
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+from firstflight.cli.progress import Progress, lines
 from firstflight.errors import FirstflightError, one_line
 from firstflight.visible import without_invisible
 
@@ -52,6 +55,20 @@ class Talk:
     def say(self, text: str) -> None:
         """Says something that is never left out."""
         _write(one_line(text))
+
+    @contextmanager
+    def progress(self) -> Iterator[Progress]:
+        """Shows how far it is while the block runs: as a bar, or without a terminal in lines."""
+        if self.quiet:
+            yield Progress()
+        elif self.has_terminal:
+            from firstflight.cli.bar import bar  # noqa: PLC0415 (rich, which only a terminal needs)
+
+            with bar() as shown:
+                yield shown
+        else:
+            with lines(self.note) as shown:
+                yield shown
 
     def _labelled(self, label: str, colour: str, text: str, hint: str) -> None:
         _write(f"{self._coloured(label, colour)} {one_line(text)}")
