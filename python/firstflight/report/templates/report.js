@@ -73,7 +73,7 @@ async function embedded(place, spec) {
 async function drawFigure(figure) {
   const place = element("div");
   figure.append(place);
-  await embedded(place, parsed(figure.querySelector("script")));
+  await embedded(place, { ...parsed(figure.querySelector("script")), background: "transparent" });
   figure.dataset.drawn = "yes";
 }
 
