@@ -2,8 +2,8 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from functools import wraps
-from typing import Annotated, Literal, get_args, get_origin
+from functools import cache, wraps
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 from pydantic import BaseModel
@@ -105,22 +105,29 @@ def _help(key: str, default: str = "", model: type[BaseModel] = Plan) -> str:
 
 def default_text(key: str, model: type[BaseModel] = Plan) -> str:
     """The default of a plan key as a flag takes it."""
-    value = model().model_dump(mode="json")[key]
+    value = _defaults(model)[key]
     if isinstance(value, list):
         return ",".join(str(part) for part in value)
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
+@cache
+def _defaults(model: type[BaseModel]) -> dict[str, Any]:
+    return model().model_dump(mode="json")
+
+
 def key_completer(key: str, model: type[BaseModel] = Plan) -> Callable[[str], list[str]] | None:
     """Offers the words of a plan key, in a list after each comma; `None` if any text will do."""
-    words = tuple(presets()) if key == "path" else _words(model.model_fields[key].annotation)
-    return _completer(words) if words else None
+    if key == "path":
+        return _completer(presets)
+    words = _words(model.model_fields[key].annotation)
+    return _completer(lambda: words) if words else None
 
 
-def _completer(words: Iterable[str]) -> Callable[[str], list[str]]:
+def _completer(words: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
     def complete(incomplete: str) -> list[str]:
         before, comma, _ = incomplete.rpartition(",")
-        fresh = [word for word in words if word not in before.split(",")]
+        fresh = [word for word in words() if word not in before.split(",")]
         return [f"{before}{comma}{word}" for word in fresh]
 
     return complete

@@ -76,12 +76,14 @@ def _present(rows: list[Row], folder: Path, *, as_json: bool) -> None:
     from firstflight.analysis.server_cost import savings  # noqa: PLC0415
     from firstflight.report.stress import print_stress, write_stress  # noqa: PLC0415
 
-    figures = write_stress(folder, rows)
+    console = data_console()
     if as_json:
         show_json({"folder": str(folder), "savings": savings(rows), "measurements": rows})
+    else:
+        print_stress(rows, console)
+    figures = write_stress(folder, rows)
+    if as_json:
         return
-    console = data_console()
-    print_stress(rows, console)
     for what, file in (("rows:   ", folder / "stress.csv"), *(("figure: ", file) for file in figures)):
         console.print(f"{what} {file}", style="bold", soft_wrap=True)
 
