@@ -10,7 +10,7 @@ from rich.console import Console
 from synthetic_results import write_journal
 
 from firstflight.analysis import cell_pairs
-from firstflight.analysis.explanation import Explanation, explain, explain_folder, median_load
+from firstflight.analysis.explanation import Explanation, explain, median_load
 from firstflight.analysis.measured import read_measured
 from firstflight.pages.model import Page
 from firstflight.report.explained import lines, print_explanations
@@ -114,8 +114,9 @@ def test_a_report_has_the_figure_and_a_sentence_per_cell(tmp_path: Path) -> None
 
 def test_a_folder_of_an_earlier_version_is_reported_without_explanation(tmp_path: Path) -> None:
     folder = write_journal(tmp_path / "old", [chain("tcp"), chain("tfo")])
-    assert explain_folder(folder) == []
-    assert "critical-path" not in dict(overviews(read_measured(folder).evidence))
+    measured = read_measured(folder)
+    assert measured.explanations == []
+    assert "critical-path" not in dict(overviews(measured.evidence))
 
 
 def test_profiles_are_read_back_as_they_were_written(tmp_path: Path) -> None:

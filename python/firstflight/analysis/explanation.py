@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from firstflight.analysis.cells import MODES, CellPair, cell_pairs
+from firstflight.analysis.cells import MODES, CellPair
 from firstflight.analysis.critical_path import CriticalPath, critical_path
 from firstflight.analysis.critical_path_load import times
 from firstflight.pages.model import Page
-from firstflight.results import Journal, LoadRecord, journal_path
-from firstflight.results.profiles import read_profile
+from firstflight.results import LoadRecord
 
 
 @dataclass(frozen=True)
@@ -83,16 +80,6 @@ def explain(pairs: Sequence[CellPair], page_of: Callable[[str], Page | None]) ->
                 Explanation(pair, page, {m: _explained(load, page) for m, load in stand_ins.items()})
             )
     return found
-
-
-def explain_folder(folder: Path) -> list[Explanation]:
-    """Explains the cell pairs of a results folder.
-
-    Raises:
-        UsageError: The folder has no readable journal, or a page's profile cannot be read.
-    """
-    pairs = cell_pairs(Journal(journal_path(folder)).records())
-    return explain(pairs, partial(read_profile, folder))
 
 
 def median_load(loads: Sequence[LoadRecord]) -> LoadRecord:

@@ -64,7 +64,7 @@ def _labels(longest_s: float) -> Spec:
         **_place(),
         "text": {"field": "label", "type": "nominal"},
     }
-    look = {"align": "left", "dx": 4, "color": INK, "fontSize": 10.5}
+    look: Spec = {"align": "left", "dx": 4, "color": INK, "fontSize": 10.5}
     return layer("text", encoding, "isValid(datum.label)", **look)
 
 

@@ -15,7 +15,7 @@ DATASETS = ("rects", "links", "lines", "crosses")
 _INK, _SOFT, _GRID = "var(--ink)", "var(--soft)", "var(--line)"
 """Colours of the page's style sheet, so that a panel is light or dark as the page is."""
 
-_LOOK = {"clip": True, "aria": False}
+_LOOK: Spec = {"clip": True, "aria": False}
 _LABEL = "format(datum.value, '~f') + ' s'"
 
 
@@ -26,7 +26,7 @@ def panel() -> Spec:
     fill, dash = _as_it_is("fill"), _as_it_is("dash")
     opacity = field("opacity", scale=None)
     rects = {"x": x, "x2": {"field": "end"}, "y": y, "y2": bottom, "fill": fill, "opacity": opacity}
-    cross = {"shape": "cross", "angle": 45, "filled": True, "opacity": 1}
+    cross: Spec = {"shape": "cross", "angle": 45, "filled": True, "opacity": 1}
     layers = (
         _of("rects", layer("rect", rects, **_LOOK)),
         _of("links", layer("rule", {"x": x, "y": y, "y2": bottom}, color=_INK, **_LOOK)),
