@@ -102,9 +102,8 @@ $(VENV)/.extension: $(VENV)/.synced $(CORE) $(MAN) pyproject.toml | rust
 
 $(VENV)/.synced: requirements.lock $(OWN_UV)
 	$(UV) venv --quiet --no-project --allow-existing --python '>=3.11' $(VENV)
-	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
-	@# A browser's driver cannot write bytecode where it runs, and would compile Playwright in every load.
-	$(BIN)/python -m compileall -q $(VENV)/lib/python3.*/site-packages/{playwright,greenlet,typing_extensions.py}
+	@# Where Python may not write bytecode, as in a container, or a browser's driver, every start would compile.
+	$(UV) pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes requirements.lock
 	touch $@
 
 $(SITE)/.synced: requirements-docs.lock $(OWN_UV)
