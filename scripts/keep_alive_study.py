@@ -126,7 +126,7 @@ def figure(table: Table) -> Spec:
         data=alt.NamedData("cells"),
         title=heading,
     )
-    return styled(chart.resolve_axis(x="independent"), {"cells": data})
+    return styled(chart.resolve_axis(x="independent").to_dict(validate=False), {"cells": data})
 
 
 def _told(pair: Pair, rtt_ms: float) -> str:

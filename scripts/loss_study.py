@@ -107,7 +107,7 @@ def figure(cells: list[Cell]) -> Spec:
         data=alt.NamedData("loads"),
         title=heading,
     )
-    return styled(chart, {"loads": data})
+    return styled(chart.to_dict(validate=False), {"loads": data})
 
 
 def _steps(cell: Cell) -> Iterator[dict[str, Any]]:

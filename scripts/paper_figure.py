@@ -43,7 +43,7 @@ def figure(tables: Mapping[str, tuple[Table | None, Table]]) -> Spec:
     )
     facet = alt.Facet("panel:N", title=None, sort=None)
     chart = layers.facet(facet, columns=4, data=alt.NamedData("cells"), title=heading)
-    return styled(chart.resolve_axis(x="independent"), {"cells": data})
+    return styled(chart.resolve_axis(x="independent").to_dict(validate=False), {"cells": data})
 
 
 def _point(name: str, key: tuple[str, float], table: Table) -> dict[str, Any]:

@@ -126,7 +126,7 @@ def figure(cells: list[Cell]) -> Spec:
     chart = layers.facet(
         alt.Facet("page:N", title=None, sort=None), columns=2, data=alt.NamedData("cells"), title=heading
     )
-    return styled(chart.resolve_axis(x="independent"), {"cells": data})
+    return styled(chart.resolve_axis(x="independent").to_dict(validate=False), {"cells": data})
 
 
 def _point(cell: Cell) -> dict[str, Any]:

@@ -207,7 +207,10 @@ def figure(table: Table) -> Spec:
     )
     facet = alt.Facet("panel:N", title=None, sort=list(NAMES.values()))
     chart = layers.facet(facet, columns=3, data=alt.NamedData("cells"), title=heading)
-    return styled(chart.resolve_scale(x="independent").resolve_axis(x="independent"), {"cells": data})
+    return styled(
+        chart.resolve_scale(x="independent").resolve_axis(x="independent").to_dict(validate=False),
+        {"cells": data},
+    )
 
 
 if __name__ == "__main__":

@@ -117,7 +117,7 @@ def figure(cells: dict[str, list[Cell]]) -> Spec:
     heading = title("What TLS leaves of Fast Open's gain", [_setting(cells)])
     facet = alt.Facet("panel:N", title=None, sort=None)
     chart = layers.facet(facet, columns=2, data=alt.NamedData("cells"), title=heading)
-    return styled(chart.resolve_axis(x="independent"), {"cells": data})
+    return styled(chart.resolve_axis(x="independent").to_dict(validate=False), {"cells": data})
 
 
 def _cells(folder: Path) -> list[Cell]:

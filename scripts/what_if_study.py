@@ -217,7 +217,10 @@ def figure(results: Results) -> Spec:
     )
     facet = alt.Facet("panel:N", title=None, sort=[condition.name for condition in CONDITIONS])
     chart = layers.facet(facet, columns=2, data=alt.NamedData("cells"), title=heading)
-    return styled(chart.resolve_scale(y="independent").resolve_axis(x="independent"), {"cells": data})
+    return styled(
+        chart.resolve_scale(y="independent").resolve_axis(x="independent").to_dict(validate=False),
+        {"cells": data},
+    )
 
 
 def _percents(worlds: Worlds, name: str) -> dict[str, Any]:
