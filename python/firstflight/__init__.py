@@ -35,7 +35,6 @@ __all__ = [
     "Plan",
     "Results",
     "UsageError",
-    "__version__",
     "emulate",
     "load_page",
     "open_results",

@@ -89,7 +89,7 @@ def test_as_data_the_parts_of_each_request_add_up_to_the_plt() -> None:
 
 
 def bars(spec: dict[str, Any]) -> dict[tuple[str, str], float]:
-    return {(row["mode"], row["component"]): row["seconds"] for row in spec["datasets"]["cells"]}
+    return {(row["mode"], row["component"]): row["seconds"] for row in spec["datasets"]["rows"]}
 
 
 def test_the_figure_has_a_bar_per_mode_whose_parts_are_the_path_s() -> None:

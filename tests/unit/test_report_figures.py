@@ -146,7 +146,7 @@ def test_a_hostile_url_stays_text() -> None:
 
 def test_improvement_stands_beside_the_paper_s() -> None:
     cells = summarize_pairs(cell_pairs(loads("amazon", "wsj", rtts_ms=RTTS_MS)))["cells"]
-    rows = improvement_by_rtt(cells)["datasets"]["cells"]
+    rows = improvement_by_rtt(cells)["datasets"]["rows"]
     paper = {(r["panel"], r["at"]): r["point"] for r in rows if "paper" in r["source"]}
     assert len(paper) == 6
     assert paper["amazon", 200.0] == pytest.approx(10.7, abs=0.1)
@@ -156,13 +156,13 @@ def test_improvement_stands_beside_the_paper_s() -> None:
 
 def test_a_page_the_paper_does_not_have_stands_alone() -> None:
     cells = summarize_pairs(cell_pairs(loads("mine")))["cells"]
-    assert [r["source"] for r in improvement_by_rtt(cells)["datasets"]["cells"]] == ["measured"]
+    assert [r["source"] for r in improvement_by_rtt(cells)["datasets"]["rows"]] == ["measured"]
 
 
 def test_variants_of_a_cell_get_a_panel_each() -> None:
     records = [*loads("wsj"), *loads("wsj", topology="star", load_id="x")]
     cells = summarize_pairs(cell_pairs(_numbered(records)))["cells"]
-    assert {r["panel"] for r in plt_by_rtt(cells)["datasets"]["cells"]} == {"wsj (access)", "wsj (star)"}
+    assert {r["panel"] for r in plt_by_rtt(cells)["datasets"]["rows"]} == {"wsj (access)", "wsj (star)"}
 
 
 def test_improvement_by_rate_has_a_panel_per_page_and_rtt() -> None:
@@ -170,7 +170,7 @@ def test_improvement_by_rate_has_a_panel_per_page_and_rtt() -> None:
         record for rate in (4.0, 10.0) for record in loads("wsj", rtts_ms=(20.0, 100.0), down_mbps=rate)
     ]
     cells = summarize_pairs(cell_pairs(_numbered(records)))["cells"]
-    rows = improvement_by_rate(cells)["datasets"]["cells"]
+    rows = improvement_by_rate(cells)["datasets"]["rows"]
     assert {(r["panel"], r["at"]) for r in rows} == {
         (f"wsj ({rtt} ms)", rate) for rtt in (20, 100) for rate in (4.0, 10.0)
     }
@@ -181,7 +181,7 @@ def test_every_load_is_a_dot_beside_the_median_without_tfo_while_they_are_few(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pairs = cell_pairs(loads("wikipedia", blocks=5))
-    rows = plt_distribution(pairs, summarize_pairs(pairs)["cells"])["datasets"]["loads"]
+    rows = plt_distribution(pairs, summarize_pairs(pairs)["cells"])["datasets"]["rows"]
     dots = {
         mode: [r["low"] for r in rows if "plt" in r and r["mode"] == mode] for mode in MODE_NAMES.values()
     }
@@ -189,7 +189,7 @@ def test_every_load_is_a_dot_beside_the_median_without_tfo_while_they_are_few(
     assert len(dots["with TFO"]) == 5
     assert max(dots["with TFO"]) < -10
     monkeypatch.setattr(distribution, "MOST_DOTS", 9)
-    rows = plt_distribution(pairs, summarize_pairs(pairs)["cells"])["datasets"]["loads"]
+    rows = plt_distribution(pairs, summarize_pairs(pairs)["cells"])["datasets"]["rows"]
     assert [r["mode"] for r in rows] == list(MODE_NAMES.values())
 
 
