@@ -71,7 +71,7 @@ def _improvement(cells: Sequence[Cell], against: _Against) -> Spec:
         layer("rule", {"y": {"datum": 0}}, color=INK, strokeWidth=1),
         layer("line", point, f"datum.source == '{_PAPER}'", strokeDash=[4, 3]),
         layer("line", point, f"datum.source == '{_MEASURED}'"),
-        _interval(point),
+        *_intervals(point, data),
         layer("point", {**point, "fill": fill}, size=60, strokeWidth=1.6, opacity=1),
     ]
     subtitle = [
@@ -96,7 +96,7 @@ def plt_by_rtt(cells: Sequence[Cell]) -> Spec:
     point = {"x": _x(data, _RTT), "y": y, "color": color}
     layers = [
         layer("line", point),
-        _interval(point),
+        *_intervals(point, data),
         layer("point", point, size=50, filled=True, opacity=1),
     ]
     subtitle = [
@@ -118,9 +118,11 @@ def _x(data: Rows, against: _Against) -> Spec:
     return field("at", title=against.title, scale=scale, axis=axis)
 
 
-def _interval(point: Mapping[str, object]) -> Spec:
+def _intervals(point: Mapping[str, object], data: Rows) -> list[Spec]:
+    """A bar per interval; no layer where there are none, of which Vega would warn."""
     ends = {**point, "y": field("low"), "y2": {"field": "high"}}
-    return layer("rule", ends, "isValid(datum.low)", strokeWidth=2.2)
+    drawn = layer("rule", ends, "isValid(datum.low)", strokeWidth=2.2)
+    return [drawn] if any(row["low"] is not None for row in data) else []
 
 
 def _improvements(cells: Sequence[Cell], against: _Against) -> Rows:
