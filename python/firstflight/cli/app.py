@@ -24,13 +24,13 @@ COMMANDS = {
     "pages": "Show what pages are made of.",
     "profile": "Strip a page of its content.",
     "record": "Record pages with Chromium.",
-    "report": "Make table, figures and report anew.",
+    "report": "Write table, figures and report of a results folder again.",
     "compare": "Compare two results cell by cell, the set-up first.",
-    "audit": "Reprint a published run honestly, and say what is wrong with it.",
+    "audit": "Check the arithmetic and the design of a published run.",
     "exec": "Run a program inside the laboratory.",
     "check": "Check RFC 7413, rule by rule, on the wire.",
     "stress": "Measure what clients cost a server, with and without TFO.",
-    "doctor": "Check whether this machine can do it.",
+    "doctor": "Check this machine.",
 }
 """What `firstflight --help` says of each. `firstflight.cli.NAME.command` is the command."""
 
