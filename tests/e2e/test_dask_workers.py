@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -63,6 +64,7 @@ def _watch(run: subprocess.Popen[str], worker: int, seen: list[int]) -> None:
         children = Path(f"/proc/{worker}/task").glob("*/children")
         pids = [pid for file in children for pid in _read(file).split()]
         seen.append(sum(_read(Path(f"/proc/{pid}/comm")) == "firstflight-lab\n" for pid in pids))
+        time.sleep(0.02)
 
 
 def _read(file: Path) -> str:
