@@ -156,7 +156,7 @@ def test_what_no_page_has_is_a_warning_that_names_it(program: Program) -> None:
         program, "--pages", "wikipedia", "--", "curl", "-s", "-o", "/dev/null", f"{DOCUMENT}/nowhere"
     )
     assert record["unmatched"] == [f"{DOCUMENT}/nowhere"]
-    assert f"warning: no page has these URLs, requested 1 times: {DOCUMENT}/nowhere" in ended.err
+    assert f"warning: 1 request that no page answers: {DOCUMENT}/nowhere" in ended.err
     assert "hint: name the page that has it with --pages" in ended.err
 
 

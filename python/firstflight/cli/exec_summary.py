@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from firstflight.cli.talk import Talk
+from firstflight.plural import plural
 
 _NAMED = 5
 """Unmatched requests that are named; the record has them all."""
@@ -58,6 +59,6 @@ def _say_unmatched(record: dict[str, Any], talk: Talk) -> None:
     names = record["unmatched"][:_NAMED]
     more = f", and {unmatched - len(names)} more" if unmatched > len(names) else ""
     talk.warn(
-        f"no page has these URLs, requested {unmatched} times: {', '.join(names)}{more}",
+        f"{plural(unmatched, 'request')} that no page answers: {', '.join(names)}{more}",
         "name the page that has it with --pages; firstflight pages shows what a page consists of",
     )
