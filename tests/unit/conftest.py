@@ -3,8 +3,11 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+
+MEMORY = "/dev/shm"
 
 
 @pytest.fixture(scope="session")
@@ -20,12 +23,12 @@ def shared_data() -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The user's cache, for the time of the tests an empty folder."""
-    folder = tmp_path_factory.mktemp("cache")
+def cache() -> Iterator[Path]:
+    """The user's cache, for the time of the tests an empty folder; in memory, since bodies are synced."""
     before = os.environ.get("XDG_CACHE_HOME")
-    os.environ["XDG_CACHE_HOME"] = str(folder)
-    yield folder
+    with TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else None) as folder:
+        os.environ["XDG_CACHE_HOME"] = folder
+        yield Path(folder)
     os.environ.pop("XDG_CACHE_HOME")
     if before is not None:
         os.environ["XDG_CACHE_HOME"] = before

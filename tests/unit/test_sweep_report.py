@@ -1,7 +1,10 @@
 """What is said of a run that kept its loads only."""
 
 import json
+import shutil
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +22,24 @@ from firstflight.results.schema import TREATMENT
 SWEEP = ["amazon", "wikipedia", "--rtt", "20,100", "--repeats", "3", "--keep", "loads", "--out", "sweep"]
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder of a sweep, and what it printed."""
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as printed:
+        patch.chdir(folder)
+        patch.setattr("firstflight.experiment.equipment.client_versions", dict)
+        patch.setattr("firstflight.experiment.equipment.Emulator", lambda **clients: EngineDouble())
+        assert main(["run", *SWEEP, "--quiet"]) == 0
+    return folder / "sweep", printed.getvalue()
+
+
 @pytest.fixture(autouse=True)
-def swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
-    """A sweep in the folder `sweep`; what it printed."""
+def swept(made: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A sweep in the folder `sweep` that a test may change; what it printed."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("firstflight.experiment.equipment.client_versions", dict)
-    monkeypatch.setattr("firstflight.experiment.equipment.Emulator", lambda **clients: EngineDouble())
-    assert main(["run", *SWEEP, "--quiet"]) == 0
-    return capsys.readouterr().out
+    shutil.copytree(made[0], tmp_path / "sweep")
+    return made[1]
 
 
 def test_a_sweep_ends_with_the_distribution_of_the_improvement_by_path(swept: str) -> None:
