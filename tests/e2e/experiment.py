@@ -74,6 +74,11 @@ class Experiment:
             found.setdefault((load["page"], load["mode"]), []).append(load["plt_ms"])
         return found
 
+    def journal_bytes(self) -> int:
+        """How long the journal is so far."""
+        journal = self.folder / "journal.jsonl"
+        return journal.stat().st_size if journal.exists() else 0
+
     def results(self) -> int:
         """How many loads have a result so far; one that is made again counts once."""
         return len(self.made()) if (self.folder / "journal.jsonl").exists() else 0

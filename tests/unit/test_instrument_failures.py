@@ -12,8 +12,10 @@ from firstflight.analysis import summarize
 from firstflight.analysis.measured import read_measured
 from firstflight.cli import main
 from firstflight.clients.program import Program
-from firstflight.engines.task import PlannedLoad, Record
+from firstflight.engines.task import Calibration, PlannedLoad, Record
+from firstflight.engines.task import Path as PathModel
 from firstflight.errors import LabError
+from firstflight.experiment.calibrate import calibrate
 from firstflight.experiment.crew import Crew
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.processes import Processes
@@ -36,8 +38,13 @@ class Heard(Watch):
     def __init__(self) -> None:
         self.records: list[tuple[Record, bool]] = []
 
+        self.warnings: list[str] = []
+
     def made(self, record: Record, *, settled: bool) -> None:
         self.records.append((record, settled))
+
+    def warn(self, message: str, hint: str = "") -> None:
+        self.warnings.append(message)
 
 
 def failing(fails: Callable[[PlannedLoad, int], bool], **options: object) -> EngineDouble:
@@ -200,3 +207,25 @@ def test_a_client_that_a_signal_ended_has_broken(code: int, is_broken: bool) -> 
     }
     complete = Program("curl", "curl", "").complete(answer, *pages("wikipedia"))
     assert complete.get("broken", False) is is_broken
+
+
+@pytest.mark.parametrize(("failing", "measured"), [(1, 2), (2, 2)])
+def test_a_path_is_measured_once_more_when_its_laboratory_fails(failing: int, measured: int) -> None:
+    paths: list[PathModel] = []
+
+    class Dying(EngineDouble):
+        def calibrate(self, path: PathModel) -> Calibration:
+            paths.append(path)
+            if len(paths) <= failing:
+                raise LabError("the laboratory (calibrate) was killed by signal 9", "dmesg says why")
+            return super().calibrate(path)
+
+    watch = Heard()
+    path = Plan().paths()[0]
+    if failing < 2:
+        assert [found.path for found in calibrate(Dying(), [path], watch)] == [path]
+    else:
+        with pytest.raises(LabError):
+            calibrate(Dying(), [path], watch)
+    assert paths == measured * [path]
+    assert "measured again: the laboratory (calibrate) was killed" in watch.warnings[0]

@@ -1,10 +1,12 @@
 """Measures every path before the experiment and says where it is not what was asked for."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from firstflight.engines.task import Calibration, Engine, Path
+from firstflight.errors import LabError
 from firstflight.experiment.units import write_rate
 from firstflight.experiment.watch import Watch
 
@@ -21,17 +23,30 @@ def calibrate(engine: Engine, paths: Sequence[Path], watch: Watch) -> list[Calib
     """Measures every path, one at a time, and warns of those that are off.
 
     Raises:
-        LabError: The laboratory cannot be built.
+        LabError: The laboratory cannot be built, or failed twice.
     """
     with ThreadPoolExecutor(_AT_A_TIME, thread_name_prefix="calibrate") as pool:
         try:
-            calibrations = list(pool.map(engine.calibrate, paths))
+            calibrations = list(pool.map(lambda path: twice(partial(engine.calibrate, path), watch), paths))
         except BaseException:
             engine.stop()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     warn_of(calibrations, watch)
     return calibrations
+
+
+def twice(measure: Callable[[], Calibration], watch: Watch) -> Calibration:
+    """Measures a path, and once more where the laboratory fails, as a load is made again.
+
+    Raises:
+        LabError: It failed twice.
+    """
+    try:
+        return measure()
+    except LabError as error:
+        watch.warn(f"the laboratory failed, the path is measured again: {error.message}", error.hint)
+        return measure()
 
 
 def warn_of(calibrations: Iterable[Calibration], watch: Watch) -> None:

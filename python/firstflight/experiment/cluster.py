@@ -10,6 +10,7 @@ import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from ipaddress import ip_address
 from pathlib import Path as FilePath
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 from firstflight.engines.task import Calibration, Path
 from firstflight.errors import ExperimentError, FirstflightError, UsageError
 from firstflight.experiment.book import Book
-from firstflight.experiment.calibrate import warn_of
+from firstflight.experiment.calibrate import twice, warn_of
 from firstflight.experiment.catalogue import Catalogue, Entry
 from firstflight.experiment.environment import describe_machine
 from firstflight.experiment.errand import (
@@ -83,13 +84,18 @@ class Cluster:
         """Measures the empty paths, each on some worker.
 
         Raises:
-            LabError: A laboratory cannot be built there.
+            LabError: A laboratory cannot be built there, or failed twice.
         """
-        futures = [self._submit(_calibrate, self._maker, path) for path in paths]
+        futures = {path: self._submit(_calibrate, self._maker, path) for path in paths}
+
+        def measure(path: Path) -> Calibration:
+            future = futures.pop(path, None) or self._submit(_calibrate, self._maker, path)
+            return cast(Calibration, _result(future))
+
         try:
-            calibrations = [cast(Calibration, _result(future)) for future in futures]
+            calibrations = [twice(partial(measure, path), watch) for path in paths]
         except BaseException:
-            self._client.cancel(futures)
+            self._client.cancel([*futures.values()])
             raise
         warn_of(calibrations, watch)
         return calibrations
