@@ -77,7 +77,7 @@ def table(cells: Cells) -> Iterator[str]:
 def _seen(cell: Cell | None) -> tuple[str, str]:
     if cell is None:
         return words.DASH, words.DASH
-    return f"{words.seconds(cell['tcp_ms']['median'])}, {_gain(cell)}", _taken(cell)
+    return f"{words.seconds(cell['baseline_ms']['median'])}, {_gain(cell)}", _taken(cell)
 
 
 def _gain(cell: Cell) -> str:
@@ -85,10 +85,10 @@ def _gain(cell: Cell) -> str:
 
 
 def _taken(cell: Cell) -> str:
-    proof = cell["proof"]
+    proof, seen = cell["proof"], cell["proof"]["treatment"]
     if not cell["n"]:
         return words.DASH
-    text = f"{proof['tfo_accepted']} of {proof['tfo_connections']}"
+    text = f"{seen['accepted']} of {seen['connections']}"
     return text if proof["ok"] else f"{text}, not proved"
 
 
@@ -96,7 +96,8 @@ def _agrees(loader: Cell, simulated: Cell) -> str:
     """Whether the simulator is as near to the loader as docs/accuracy.md asks it to be."""
     if not (loader["n"] and simulated["n"]):
         return "yes" if loader["n"] == simulated["n"] else "no"
-    errors = [abs(simulated[mode]["median"] / loader[mode]["median"] - 1) for mode in ("tcp_ms", "tfo_ms")]
+    sides = ("baseline_ms", "treatment_ms")
+    errors = [abs(simulated[name]["median"] / loader[name]["median"] - 1) for name in sides]
     points = abs(simulated["improvement"]["point"] - loader["improvement"]["point"])
     if max(errors) <= PLT_GATE and points <= GAIN_GATE:
         return "yes"

@@ -20,7 +20,7 @@ import altair as alt
 import vl_convert
 
 from firstflight.analysis import words
-from firstflight.analysis.cells import MODES, CellPair, cell_pairs
+from firstflight.analysis.cells import SIDES, CellPair, cell_pairs
 from firstflight.experiment.folder import stored_plan
 from firstflight.report.figures.theme import Spec, styled, title
 from firstflight.results import Journal, write_whole
@@ -43,13 +43,13 @@ class Cell:
         """Which clock."""
         return ENGINES[self.pair.key.engine]
 
-    def quartiles_s(self, mode: str) -> list[float]:
+    def quartiles_s(self, side: str) -> list[float]:
         """Lower quartile, median and upper quartile of the PLT."""
-        return [ms / 1000 for ms in statistics.quantiles(self.pair.plt_ms(mode), n=4, method="inclusive")]
+        return [ms / 1000 for ms in statistics.quantiles(self.pair.plt_ms(side), n=4, method="inclusive")]
 
     def slower_share(self) -> float:
         """Of all pairs of a load without and one with Fast Open, the share in which the latter is slower."""
-        tcp, tfo = (self.pair.plt_ms(mode) for mode in MODES)
+        tcp, tfo = (self.pair.plt_ms(side) for side in SIDES)
         return sum(b > a for a in tcp for b in tfo) / (len(tcp) * len(tfo))
 
 
@@ -78,11 +78,11 @@ def table(cells: list[Cell]) -> Iterator[str]:
     yield "| servers | page | clock | pairs | without TFO, s | with TFO, s "
     yield "| median | upper quartile | slower |\n|---|---|---|---:|---|---|---:|---:|---:|\n"
     for cell in cells:
-        tcp, tfo = (cell.quartiles_s(mode) for mode in MODES)
+        tcp, tfo = (cell.quartiles_s(side) for side in SIDES)
         quartiles = [", ".join(f"{value:.2f}" for value in values) for values in (tcp, tfo)]
         gains = [words.percent((before - after) / before) for before, after in zip(tcp, tfo, strict=True)]
         slower = f"{100 * cell.slower_share():.0f} %"
-        columns = (cell.servers, cell.pair.key.page, cell.engine, str(len(cell.pair.plt_ms("tfo"))))
+        columns = (cell.servers, cell.pair.key.page, cell.engine, str(len(cell.pair.plt_ms("treatment"))))
         yield f"| {' | '.join((*columns, *quartiles, *gains[1:], slower))} |\n"
 
 
@@ -111,14 +111,14 @@ def figure(cells: list[Cell]) -> Spec:
 
 
 def _steps(cell: Cell) -> Iterator[dict[str, Any]]:
-    for mode in MODES:
-        times = sorted(cell.pair.plt_ms(mode))
+    for side in SIDES:
+        times = sorted(cell.pair.plt_ms(side))
         for index, ms in enumerate(times):
             yield {
                 "servers": cell.servers,
                 "page": cell.pair.key.page,
                 "engine": cell.engine,
-                "mode": words.MODE_NAMES[mode],
+                "mode": cell.pair.phrases[side],
                 "plt": ms / 1000,
                 "share": (index + 0.5) / len(times),
             }

@@ -40,7 +40,7 @@ def _table(side: Side, names: Mapping[str, str]) -> Table:
     """The cells of a side, its pages under `names`; those that have none are left out."""
     return {
         (names[cell.key["page"]], cell.key["rtt_ms"]): Cell(
-            cell.tcp_ms, cell.improvement, cell.low, cell.high
+            cell.baseline_ms, cell.improvement, cell.low, cell.high
         )
         for cell in side.cells
         if cell.key["page"] in names

@@ -40,12 +40,13 @@ class Cell:
     @property
     def tcp_ms(self) -> float:
         """Median load time without Fast Open."""
-        return statistics.median(self.pair.plt_ms("tcp"))
+        return statistics.median(self.pair.plt_ms("baseline"))
 
     @property
     def saved_ms(self) -> list[float]:
         """What Fast Open saved in each pair."""
-        return [tcp - tfo for tcp, tfo in zip(self.pair.plt_ms("tcp"), self.pair.plt_ms("tfo"), strict=True)]
+        sides = (self.pair.plt_ms("baseline"), self.pair.plt_ms("treatment"))
+        return [tcp - tfo for tcp, tfo in zip(*sides, strict=True)]
 
     @property
     def median_ms(self) -> float:

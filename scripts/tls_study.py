@@ -18,7 +18,7 @@ import altair as alt
 import polars as pl
 import vl_convert
 
-from firstflight.analysis import words
+from firstflight.analysis import SIDES, words
 from firstflight.report.figures.theme import INK, SOFT, Spec, styled, title
 from firstflight.results import write_whole
 
@@ -131,7 +131,7 @@ def _key(cell: Cell) -> tuple[str, str, float]:
 
 def _told(cell: Cell) -> str:
     point, low, high = (cell["improvement"][name] for name in ("point", "low", "high"))
-    medians = " → ".join(words.seconds(cell[f"{mode}_ms"]["median"]) for mode in _MODES)
+    medians = " → ".join(words.seconds(cell[f"{side}_ms"]["median"]) for side in SIDES)
     return f"{medians}, {words.percent(point)} ({words.interval(low, high)})"
 
 

@@ -24,7 +24,7 @@ from firstflight.analysis.statistics import median
 from firstflight.experiment.catalogue import read_catalogue
 from firstflight.experiment.plan import PAPER_PAGES
 from firstflight.pages import LoadedPage, load_page, under
-from firstflight.report.figures.theme import INK, MODE_COLORS, Spec, styled, title
+from firstflight.report.figures.theme import INK, SIDE_COLORS, Spec, styled, title
 
 TODAY = "today"
 PAPER_LINK = {"down": "4mbit", "up": "256kbit"}
@@ -77,7 +77,7 @@ def main() -> int:
     parser.add_argument("--figure", type=Path)
     options = parser.parse_args()
     paper = made(options.plan, {name: load_page(name)[0] for name in PAPER_PAGES}, PAPER_LINK, _PAPER_DRAWS)
-    catalogue = read_catalogue(study_plan(options.plan).pages, "recorded", _quiet, _say)
+    catalogue = read_catalogue(study_plan(options.plan).pages, ["recorded"], _quiet, _say)
     corpus = made(options.plan, {page.page.name: page for page in catalogue}, {})
     sys.stdout.writelines(by_page(paper))
     sys.stdout.write(f"\n{len(catalogue.names)} pages.\n\n")
@@ -199,7 +199,7 @@ def figure(results: Results) -> Spec:
     ]
     y = alt.Y("world:N", title=None, sort=None, axis=alt.Axis(labelLimit=0, grid=False, ticks=False))
     base = alt.Chart().encode(y=y)
-    color = MODE_COLORS["tfo"]
+    color = SIDE_COLORS["treatment"]
     scale = alt.Scale(domain=[-25, 50], clamp=True)
     x = alt.X("p05:Q", title="sooner than with TFO of today (%)", scale=scale)
     layers = alt.layer(

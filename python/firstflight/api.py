@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from firstflight.analysis import MODES, CellPair, cell_pairs, summarize, summarize_pairs
+from firstflight.analysis import SIDES, CellPair, cell_pairs, summarize, summarize_pairs
 from firstflight.engines.task import Path, PlannedLoad, Record
 from firstflight.errors import ExperimentError, UsageError
 from firstflight.experiment.catalogue import read_catalogue
@@ -25,15 +25,17 @@ from firstflight.experiment.run import Outcome, run_experiment
 from firstflight.experiment.schedule import factors, load_id
 from firstflight.experiment.sources import PlanFile, read_plan_file, resolve
 from firstflight.experiment.watch import Watch
+from firstflight.model.treatment import FAST_OPEN, ModeName
 from firstflight.pages import LoadedPage, open_pages, under
 from firstflight.plural import plural
 from firstflight.results import Journal, journal_path
+from firstflight.results.schema import TREATMENT
 from firstflight.results.tables import connection_frame, load_frame, request_frame, write_tables
 
 if TYPE_CHECKING:
     import altair as alt
 
-Mode = Literal["tcp", "tfo"]
+Mode = ModeName
 EngineName = Literal["emulate", "simulate"]
 
 
@@ -107,7 +109,10 @@ class Results:
 
     @property
     def cells(self) -> pl.DataFrame:
-        """A row per pair of cells: medians in ms, improvement and its interval as fractions, verdict."""
+        """A row per pair of cells: medians in ms, improvement and its interval as fractions, verdict.
+
+        `baseline_ms` and `treatment_ms` are the medians; `baseline` and `treatment` name the two.
+        """
         return pl.DataFrame([_cell_row(cell) for cell in self.summary["cells"]], infer_schema_length=None)
 
     def improvement_by_rtt(self) -> alt.TopLevelMixin:
@@ -117,7 +122,7 @@ class Results:
         return _chart(improvement_by_rtt([cell for cell in self.summary["cells"] if cell["n"]]))
 
     def plt_by_rtt(self) -> alt.TopLevelMixin:
-        """The median PLT against the RTT, a panel per page and a line per mode."""
+        """The median PLT against the RTT, a panel per page and a line per treatment."""
         from firstflight.report.figures.curves import plt_by_rtt  # noqa: PLC0415
 
         return _chart(plt_by_rtt(self.summary["cells"]))
@@ -184,13 +189,13 @@ def path(
     return found
 
 
-def emulate(page: LoadedPage, path: Path, mode: Mode = "tfo", **keys: object) -> Load:
+def emulate(page: LoadedPage, path: Path, mode: Mode = FAST_OPEN, **keys: object) -> Load:
     """Loads a page once with the real kernel over an emulated path; takes as long as the load.
 
     Args:
         page: From `load_page`.
         path: From `path`.
-        mode: `tcp` or `tfo`.
+        mode: Mode of transport, as in a plan.
         keys: Other keys of a plan, such as `client="chromium"`, `cookies="cold"`, `seed=2`.
 
     Raises:
@@ -200,20 +205,20 @@ def emulate(page: LoadedPage, path: Path, mode: Mode = "tfo", **keys: object) ->
     return _load("emulate", page, path, mode, keys)
 
 
-def simulate(page: LoadedPage, path: Path, mode: Mode = "tfo", **keys: object) -> Load:
+def simulate(page: LoadedPage, path: Path, mode: Mode = FAST_OPEN, **keys: object) -> Load:
     """Loads a page once on a virtual clock; docs/simulator.md says how far to trust it. As `emulate`."""
     return _load("simulate", page, path, mode, keys)
 
 
-def waterfall(tcp: Load, tfo: Load) -> alt.TopLevelMixin:
-    """Every request of a page without and with TFO, side by side.
+def waterfall(baseline: Load, treatment: Load) -> alt.TopLevelMixin:
+    """Every request of two loads of a page, side by side: in two modes, or otherwise different.
 
     Raises:
-        UsageError: The loads are not of the same page and path, one in each mode, both ok.
+        UsageError: The loads are not of the same page, path and engine, or not both ok.
     """
     from firstflight.report.figures.waterfall import waterfall as draw  # noqa: PLC0415
 
-    pair = _pair(tcp, tfo)
+    pair = _pair(baseline, treatment)
     return _chart(draw(pair, summarize_pairs([pair])["cells"][0]))
 
 
@@ -240,8 +245,8 @@ def run(
 
     Raises:
         UsageError: Something is wrong with the call; nothing was started.
-        ExperimentError: The run failed or was stopped before its end, a load is without proof of its mode,
-            or no load of a cell succeeded; what was measured is kept.
+        ExperimentError: The run failed or was stopped before its end, a load is without proof of its
+            treatment, or no load of a cell succeeded; what was measured is kept.
     """
     wanted = _plan(plan, keys)
     folder = FilePath(out) if out else default_folder()
@@ -250,7 +255,7 @@ def run(
     watch = _Sayer(say)
     with crew_for(wanted, equipment, scheduler, watch.warn) as crew:
         pages = read_catalogue(
-            wanted.pages, wanted.scheme, say, say, page_check(wanted, equipment, scheduler)
+            wanted.pages, wanted.schemes, say, say, page_check(wanted, equipment, scheduler)
         )
         outcome = run_experiment(wanted, pages, crew, folder, resume=resume, clients=versions, watch=watch)
     _check(outcome, folder)
@@ -304,7 +309,6 @@ def _load(engine: EngineName, page: LoadedPage, path: Path, mode: Mode, keys: di
         repeat=1,
         page=page.page.name,
         path=path,
-        mode=mode,
         seed=plan.seed,
         cookies=_only("cookies", plan.cookies),
         **factors(plan),
@@ -318,20 +322,37 @@ def _only(key: str, values: tuple[str, ...]) -> str:
     return values[0]
 
 
-def _pair(tcp: Load, tfo: Load) -> CellPair:
-    pairs = cell_pairs([tcp.record, tfo.record])
-    if len(pairs) == 1 and all(pairs[0].ok[mode] for mode in MODES) and pairs[0].blocks:
+def _pair(baseline: Load, treatment: Load) -> CellPair:
+    names = _names(baseline.row, treatment.row)
+    records = [
+        _named(load.record, name, names[0]) for load, name in zip((baseline, treatment), names, strict=True)
+    ]
+    pairs = cell_pairs(records)
+    if len(pairs) == 1 and all(pairs[0].ok[side] for side in SIDES) and pairs[0].blocks:
         return pairs[0]
     raise UsageError(
         "waterfall: the two loads cannot be compared",
-        "give a tcp load and a tfo load of the same page, path and engine, both ok",
+        "give two different loads of the same page, path and engine, both ok, the baseline first",
     )
 
 
+def _names(*rows: dict[str, Any]) -> list[str]:
+    """What tells two loads apart: their modes, or the keys of a plan in which they differ."""
+    if rows[0]["mode"] != rows[1]["mode"]:
+        return [row["mode"] for row in rows]
+    differ = [c.name for c in TREATMENT if rows[0][c.name] != rows[1][c.name]]
+    names = [" ".join(f"{name}={row[name]}" for name in differ) for row in rows]
+    return names if differ else ["one", "one"]
+
+
+def _named(record: Record, treatment: str, baseline: str) -> Record:
+    return {**record, "load": {**record["load"], "treatment": treatment, "baseline": baseline}}
+
+
 def _cell_row(cell: dict[str, Any]) -> dict[str, Any]:
-    """A cell of the summary, flat: `tcp_ms` is the median, `improvement` the point."""
+    """A cell of the summary, flat: `baseline_ms` is the median, `improvement` the point."""
     plain = {name: value for name, value in cell.items() if not isinstance(value, dict)}
-    medians = {mode: cell[mode]["median"] for mode in ("tcp_ms", "tfo_ms")}
+    medians = {name: cell[name]["median"] for name in ("baseline_ms", "treatment_ms")}
     found = cell["improvement"]
     change = {"improvement": found["point"], "low": found["low"], "high": found["high"]}
     return {**plain, **medians, **change, "proved": cell["proof"]["ok"]}

@@ -85,13 +85,13 @@ def drawn(found: Locator) -> Locator:
     return found
 
 
-def bars(found: Locator, mode: str) -> int:
-    return drawn(found).locator(f".panel.{mode} .mark-rect path").count()
+def bars(found: Locator, side: str) -> int:
+    return drawn(found).locator(f".panel.{side} .mark-rect path").count()
 
 
 def ticks(found: Locator) -> list[str]:
     """What stands at the axis of the panel with TFO."""
-    return sorted(drawn(found).locator(".head.tfo text").all_text_contents())
+    return sorted(drawn(found).locator(".head.treatment text").all_text_contents())
 
 
 def colours(report: Page) -> list[str]:
@@ -115,11 +115,11 @@ def test_pointing_at_a_row_shows_its_times_in_both_modes(report: Page) -> None:
 
 def test_filtering_by_origin_leaves_its_requests_alone(report: Page) -> None:
     found = waterfall(report, "wikipedia")
-    before, rows = bars(found, "tcp"), found.locator(".row").count()
+    before, rows = bars(found, "baseline"), found.locator(".row").count()
     origin = found.get_by_role("combobox", name="Origin")
     origin.select_option(index=1)
     name = origin.input_value()
-    assert 0 < bars(found, "tcp") < before
+    assert 0 < bars(found, "baseline") < before
     assert 0 < found.locator(".row").count() < rows
     assert all(f". {name}/" in str(row.get_attribute("aria-label")) for row in found.locator(".row").all())
     origin.select_option("")
@@ -128,8 +128,8 @@ def test_filtering_by_origin_leaves_its_requests_alone(report: Page) -> None:
 
 def test_connections_have_colours_and_the_critical_path_is_marked(report: Page) -> None:
     found = waterfall(report, "wikipedia")
-    fills = found.locator(".panel.tcp .mark-rect path")
-    marked = found.locator(".panel.tcp .mark-rect path[fill='var(--ink)']").count()
+    fills = found.locator(".panel.baseline .mark-rect path")
+    marked = found.locator(".panel.baseline .mark-rect path[fill='var(--ink)']").count()
     assert marked > 2
     assert found.locator(".row.critical").count() > 1
     found.get_by_role("combobox", name="Colour by").select_option("connection")
@@ -145,7 +145,7 @@ def test_connections_have_colours_and_the_critical_path_is_marked(report: Page) 
 def test_dragging_zooms_both_panels_and_a_button_shows_the_whole_again(report: Page) -> None:
     found = waterfall(report, "wikipedia")
     whole = ticks(found)
-    box = found.locator(".panel.tcp").bounding_box()
+    box = found.locator(".panel.baseline").bounding_box()
     assert box
     report.mouse.move(box["x"] + 20, box["y"] + 40)
     report.mouse.down()
@@ -177,7 +177,7 @@ def test_the_keyboard_chooses_rows_and_zooms(report: Page) -> None:
 def test_a_page_that_means_harm_is_shown_and_does_none(report: Page) -> None:
     found = waterfall(report, "evil")
     assert found.locator(".row").count() == REQUESTS
-    assert bars(found, "tfo") >= REQUESTS
+    assert bars(found, "treatment") >= REQUESTS
     found.locator(".row").nth(1).hover()
     assert "%3Cscript%3Ewindow.hurt" in report.locator(".tip .url").inner_text()
     assert not set(report.evaluate("document.body.innerText")) & {"\u202e", "\u2066", "\u200f"}

@@ -135,6 +135,7 @@ def chain(mode: str, block: int = 0, extra_ms: float = 0.0, **changes: object) -
     named = {
         "load_id": f"hand-{mode}-{block}",
         "mode": mode,
+        "treatment": mode,
         "block": block,
         "order": 2 * block + (mode == "tfo"),
     }

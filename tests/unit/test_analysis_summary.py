@@ -39,10 +39,11 @@ def test_a_summary_has_one_cell_per_page_and_rtt_in_a_fixed_order(tmp_path: Path
 
 def test_a_cell_has_the_keys_of_the_design() -> None:
     (cell,) = summary(*ten_blocks())["cells"]
-    designed = """page rtt_ms down_mbps up_mbps topology client engine n tcp_ms tfo_ms improvement p_value
+    designed = """page rtt_ms down_mbps up_mbps topology client engine baseline
+        treatment differs n baseline_ms treatment_ms improvement p_value
         verdict null_improvement proof"""
     assert set(designed.split()) <= set(cell)
-    assert set(cell["tcp_ms"]) == {"median", "low", "high"}
+    assert set(cell["baseline_ms"]) == {"median", "low", "high"}
     assert set(cell["improvement"]) == {"point", "low", "high"}
     assert cell["n"] == 10
     assert cell["url"] == PAGES["wikipedia"][0]
@@ -51,7 +52,7 @@ def test_a_cell_has_the_keys_of_the_design() -> None:
 def test_every_key_of_a_cell_is_in_the_docs() -> None:
     (cell,) = summary(*ten_blocks())["cells"]
     docs = (Path(__file__).parents[2] / "docs" / "results.md").read_text().split("## summary.json")[1]
-    keys = [*cell, *cell["proof"], *cell["tcp_ms"], *cell["improvement"]]
+    keys = [*cell, *cell["proof"], *cell["proof"]["baseline"], *cell["baseline_ms"], *cell["improvement"]]
     assert [key for key in keys if f"`{key}`" not in docs] == []
 
 
@@ -60,10 +61,13 @@ def test_the_proof_adds_up_the_connections_of_all_loads() -> None:
     connections = sum(r["load"]["connections"] for r in records if r["load"]["mode"] == "tfo")
     (cell,) = summary(*records)["cells"]
     assert cell["proof"] == {
-        "tfo_connections": connections,
-        "tfo_offered": connections,
-        "tfo_accepted": connections,
-        "tcp_offered": 0,
+        "baseline": {"connections": connections, "offered": 0, "accepted": 0, "leaked": 0},
+        "treatment": {
+            "connections": connections,
+            "offered": connections,
+            "accepted": connections,
+            "leaked": 0,
+        },
         "ok": True,
         "text": f"{connections} of {connections} connections carried data in the SYN",
     }
@@ -78,9 +82,9 @@ def test_only_blocks_with_two_ok_loads_count() -> None:
     ]
     (cell,) = summary(*records)["cells"]
     assert cell["n"] == 10
-    assert cell["tcp_ms"] == summary(*ten_blocks())["cells"][0]["tcp_ms"]
-    assert cell["tcp_loads"] == {"ok": 11, "failed": 0}
-    assert cell["tfo_loads"] == {"ok": 10, "failed": 1}
+    assert cell["baseline_ms"] == summary(*ten_blocks())["cells"][0]["baseline_ms"]
+    assert cell["baseline_loads"] == {"ok": 11, "failed": 0}
+    assert cell["treatment_loads"] == {"ok": 10, "failed": 1}
 
 
 def test_a_failed_load_is_said_with_its_reason() -> None:
@@ -227,8 +231,8 @@ def test_one_mode_alone_has_a_median_and_a_warning_but_no_improvement() -> None:
     found = summary(*(load_record(mode="tcp", block=n) for n in range(5)))
     (cell,) = found["cells"]
     assert cell["n"] == 0
-    assert cell["tcp_ms"]["median"] is not None
-    assert cell["tfo_ms"]["median"] is None
+    assert cell["baseline_ms"]["median"] is not None
+    assert cell["treatment_ms"]["median"] is None
     assert cell["improvement"]["point"] is None
     assert cell["verdict"] == "not compared"
     assert "nothing to compare" in kinds(found)
@@ -256,7 +260,7 @@ def test_attempts_that_do_not_count_are_said() -> None:
 def test_a_load_whose_partner_did_not_end_ok_is_said_not_to_count() -> None:
     found = summary(*ten_blocks(), load_record(mode="tcp", block=10))
     assert kinds(found) == ["blocks without a pair"]
-    assert "1 load ended ok, the other mode" in found["warnings"][0]["message"]
+    assert "1 load ended ok, the other load" in found["warnings"][0]["message"]
 
 
 def test_an_outlier_counts_and_is_said() -> None:
@@ -326,7 +330,7 @@ def test_tcp_loads_stand_beside_the_cookie_state_of_their_block() -> None:
         for mode in ("tcp", "tfo")
     ]
     cells = summary(*loads)["cells"]
-    assert [(cell["cookies"], cell["n"], cell["tcp_loads"]["ok"]) for cell in cells] == [
+    assert [(cell["cookies"], cell["n"], cell["baseline_loads"]["ok"]) for cell in cells] == [
         ("cold", 5, 5),
         ("warm", 5, 5),
     ]
@@ -346,7 +350,7 @@ def test_a_simulated_cell_without_randomness_is_exact_and_has_no_inference(count
         None,
         None,
     )
-    for estimate in ("tcp_ms", "tfo_ms", "improvement", "shift_ms"):
+    for estimate in ("baseline_ms", "treatment_ms", "improvement", "shift_ms"):
         assert (cell[estimate]["low"], cell[estimate]["high"]) == (None, None)
     assert cell["null_low"] is None
     assert kinds(found) == ["simulated"]

@@ -28,7 +28,7 @@ SAID = (
     "keep-alive",
     "warm cookies",
 )
-CELL = cell_pairs([load_record()])[0].treatment
+CELL = cell_pairs([load_record()])[0].setting
 
 OTHERWISE: dict[str, tuple[dict[str, Any], str]] = {
     "engine": ({"engine": "simulate"}, "simulate"),

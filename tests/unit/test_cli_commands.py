@@ -42,6 +42,8 @@ def test_the_help_of_run_has_a_flag_with_its_default_for_every_plan_key(capsys: 
     assert main(["run", "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     for key, field in Plan.model_fields.items():
+        if key == "treatment":
+            continue  # Tables stand in files only.
         assert str(field.description) in shown
         if key != "pages":
             assert f"--{key.replace('_', '-')} " in shown

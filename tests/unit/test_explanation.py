@@ -35,7 +35,7 @@ def shown(found: list[Explanation]) -> str:
 def test_the_bound_and_what_was_measured_stand_side_by_side() -> None:
     (found,) = explained(chain("tcp"), chain("tfo"))
     assert (found.could_save_ms, found.saved_ms) == (pytest.approx(200), pytest.approx(200))
-    assert found.loads["tfo"].path.could_save_ms == 0
+    assert found.loads["treatment"].path.could_save_ms == 0
 
 
 def test_the_words_name_every_part_the_requests_and_the_savings() -> None:
@@ -59,7 +59,7 @@ def test_a_control_character_in_a_url_does_not_reach_the_terminal() -> None:
 
 def test_a_mode_without_loads_and_a_page_that_is_not_known_are_left_out() -> None:
     (found,) = explained(chain("tcp"))
-    assert set(found.loads) == {"tcp"}
+    assert set(found.loads) == {"baseline"}
     assert found.saved_ms is None
     assert list(lines(found))[-1].endswith("2 handshakes.")
     assert explained(chain("tcp"), of=None) == []
@@ -72,24 +72,24 @@ def test_the_load_nearest_the_median_stands_for_its_mode() -> None:
     records = [chain("tcp", block, extra_ms) for block, extra_ms in enumerate((90.0, 0.0, 30.0))]
     assert median_load(records)["load"]["block"] == 2
     (found,) = explained(*records)
-    assert found.loads["tcp"].load_id == "hand-tcp-2"
+    assert found.loads["baseline"].load_id == "hand-tcp-2"
 
 
 def test_as_data_the_parts_of_each_request_add_up_to_the_plt() -> None:
     (found,) = explained(chain("tcp"), chain("tfo"))
     data = json.loads(json.dumps(found.to_json(), allow_nan=False))
-    for mode in ("tcp", "tfo"):
-        parts = [ms for of in data[mode]["path"] for ms in of["spent_ms"].values()]
+    for side in ("baseline", "treatment"):
+        parts = [ms for of in data[side]["path"] for ms in of["spent_ms"].values()]
         assert (
             sum(parts)
-            == pytest.approx(data[mode]["plt_ms"])
-            == pytest.approx(sum(data[mode]["spent_ms"].values()))
+            == pytest.approx(data[side]["plt_ms"])
+            == pytest.approx(sum(data[side]["spent_ms"].values()))
         )
-    assert [of["url"] for of in data["tcp"]["path"]] == ["http://a.example/0", "http://a.example/1"]
+    assert [of["url"] for of in data["baseline"]["path"]] == ["http://a.example/0", "http://a.example/1"]
 
 
 def bars(spec: dict[str, Any]) -> dict[tuple[str, str], float]:
-    return {(row["mode"], row["component"]): row["seconds"] for row in spec["datasets"]["rows"]}
+    return {(row["side"], row["component"]): row["seconds"] for row in spec["datasets"]["rows"]}
 
 
 def test_the_figure_has_a_bar_per_mode_whose_parts_are_the_path_s() -> None:

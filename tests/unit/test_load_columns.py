@@ -8,15 +8,17 @@ import polars as pl
 import pytest
 from synthetic_results import failed_record, load_record, write_journal
 
+from firstflight.analysis import summarize
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.schedule import Schedule
 from firstflight.experiment.sources import resolve
 from firstflight.results import LOADS, Journal
 from firstflight.results.polars_schema import polars_schema
-from firstflight.results.schema import KEYS_WITHOUT_COLUMN, TREATMENT
+from firstflight.results.schema import KEYS_WITHOUT_COLUMN
 from firstflight.results.tables import write_tables
 
-NEW = [column.name for column in TREATMENT if column.since > 1]
+NEW = [column.name for column in LOADS.columns if column.since > 1]
+NEWER = [column.name for column in LOADS.columns if column.since > 2]
 
 OTHERWISE: dict[str, dict[str, Any]] = {
     "pages": {"pages": "wsj"},
@@ -38,6 +40,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "initial_window": {"initial_window": 3},
     "congestion_control": {"congestion_control": "reno"},
     "mode": {"mode": "tcp"},
+    "treatment": {"mode": None, "compare": "initial_window=10,32"},
     "client": {"client": "chromium"},
     "browser": {"browser": "/opt/browser"},
     "determinism": {"determinism": False},
@@ -59,7 +62,8 @@ OTHERWISE: dict[str, dict[str, Any]] = {
 
 def row(keys: dict[str, Any]) -> dict[str, Any]:
     """The columns of the last load of a plan of one page."""
-    plan = resolve({"pages": "amazon", "rtt": 100, "mode": "tfo", "repeats": 1, **keys})
+    wanted = {"pages": "amazon", "rtt": 100, "mode": "tfo", "repeats": 1, **keys}
+    plan = resolve({key: value for key, value in wanted.items() if value is not None})
     *_, block = Schedule(plan, plan.pages)
     return block.loads[-1].columns()
 
@@ -118,11 +122,16 @@ def test_attempt_proof_and_lateness_are_columns(tmp_path: Path, keep: str) -> No
 
 def as_format_1(folder: Path) -> Path:
     """The folder with its journal as format 1 has it."""
+    return as_format(1, NEW, folder)
+
+
+def as_format(number: int, lacking: list[str], folder: Path) -> Path:
+    """The folder with its journal as that format has it, which lacks some columns."""
     journal = folder / "journal.jsonl"
     lines = [json.loads(line) for line in journal.read_text().splitlines()]
     for line in lines:
-        line["format"] = "firstflight-journal/1"
-        line["load"] = {name: value for name, value in line["load"].items() if name not in NEW}
+        line["format"] = f"firstflight-journal/{number}"
+        line["load"] = {name: value for name, value in line["load"].items() if name not in lacking}
     journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return folder
 
@@ -146,6 +155,19 @@ def test_a_folder_of_journal_format_1_says_what_its_plan_said(tmp_path: Path, ke
     assert pl.concat(
         [loads, pl.read_parquet(write_tables(write_journal(tmp_path / "new", several))[0])]
     ).height
+
+
+def test_loads_of_journal_format_2_have_their_mode_as_their_treatment(tmp_path: Path) -> None:
+    records = [load_record(mode=mode, block=block) for block in range(3) for mode in ("tfo", "tcp")]
+    new = summarize(write_journal(tmp_path / "new", records))
+    folder = as_format(2, NEWER, write_journal(tmp_path / "old", records))
+    assert [(r["load"]["treatment"], r["load"]["baseline"]) for r in Journal(folder / "journal.jsonl")] == [
+        ("tfo", "tcp"),
+        ("tcp", "tcp"),
+    ] * 3
+    assert summarize(folder) == new
+    tables = [pl.read_parquet(write_tables(place)[0]) for place in (folder, tmp_path / "new")]
+    assert tables[0].equals(tables[1])
 
 
 def test_a_folder_of_journal_format_1_without_a_plan_is_read(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from synthetic_results import PAGES, RTTS_MS, load_record
 
 from firstflight.analysis import cell_pairs, summarize_pairs
 from firstflight.analysis.questions import Evidence
-from firstflight.analysis.words import MODE_NAMES
 from firstflight.published import published_table
 from firstflight.report.figures import distribution
 from firstflight.report.figures.curves import improvement_by_rate, improvement_by_rtt, plt_by_rtt
@@ -107,14 +106,14 @@ def test_a_waterfall_shows_both_modes_on_common_rows() -> None:
     spec = draw(loads("wikipedia"))
     assert [panel["title"]["text"] for panel in spec["hconcat"]] == ["without TFO", "with TFO"]
     data = spec["datasets"]
-    assert {r["row"] for r in data["tcp phases"]} == {r["row"] for r in data["tfo phases"]}
-    assert sum(r["phase"] == "connect" and r["end"] - r["start"] > 0.1 for r in data["tcp phases"]) == 22
-    assert not any(r["phase"] == "connect" and r["end"] - r["start"] > 0.1 for r in data["tfo phases"])
+    assert {r["row"] for r in data["baseline phases"]} == {r["row"] for r in data["treatment phases"]}
+    assert sum(r["phase"] == "connect" and r["end"] - r["start"] > 0.1 for r in data["baseline phases"]) == 22
+    assert not any(r["phase"] == "connect" and r["end"] - r["start"] > 0.1 for r in data["treatment phases"])
 
 
 def test_the_title_says_page_rtt_both_times_and_the_effect() -> None:
     pattern = (
-        r"en\.wikipedia\.org/wiki/.* at 200 ms RTT: 3\.13 s without, "
+        r"en\.wikipedia\.org/wiki/.* at 200 ms RTT: 3\.13 s without TFO, "
         r"2\.53 s with TFO \(\+19\.\d %, too few repeats\)"
     )
     assert re.fullmatch(pattern, draw(loads("wikipedia"))["title"]["text"])
@@ -131,7 +130,7 @@ def test_a_failed_request_is_marked() -> None:
     records = loads("wikipedia")
     for record in records:
         record["requests"][3] |= {"end_ms": None, "first_byte_ms": None, "status": None}
-    (broken,) = draw(records)["datasets"]["tcp broken"]
+    (broken,) = draw(records)["datasets"]["baseline broken"]
     assert broken["start"] > 0
 
 
@@ -183,14 +182,15 @@ def test_every_load_is_a_dot_beside_the_median_without_tfo_while_they_are_few(
     pairs = cell_pairs(loads("wikipedia", blocks=5))
     rows = plt_distribution(pairs, summarize_pairs(pairs)["cells"])["datasets"]["rows"]
     dots = {
-        mode: [r["low"] for r in rows if "plt" in r and r["mode"] == mode] for mode in MODE_NAMES.values()
+        side: [r["low"] for r in rows if "plt" in r and r["side"] == side]
+        for side in ("without TFO", "with TFO")
     }
     assert sorted(dots["without TFO"])[2] == pytest.approx(0)
     assert len(dots["with TFO"]) == 5
     assert max(dots["with TFO"]) < -10
     monkeypatch.setattr(distribution, "MOST_DOTS", 9)
     rows = plt_distribution(pairs, summarize_pairs(pairs)["cells"])["datasets"]["rows"]
-    assert [r["mode"] for r in rows] == list(MODE_NAMES.values())
+    assert [r["side"] for r in rows] == ["without TFO", "with TFO"]
 
 
 def test_every_figure_is_valid_vega_lite() -> None:

@@ -110,8 +110,15 @@ def test_a_page_says_what_was_compared(folder: Path) -> None:
 
 def test_many_pages_and_rtts_are_counted_in_the_title() -> None:
     none, some = {"ok": 0, "failed": 0}, {"ok": 1, "failed": 0}
+    sides = {"baseline": "tcp", "treatment": "tfo"}
     cells = [
-        {"page": f"p{page}", "rtt_ms": float(rtt_ms), "tcp_loads": none, "tfo_loads": some}
+        {
+            "page": f"p{page}",
+            "rtt_ms": float(rtt_ms),
+            **sides,
+            "baseline_loads": none,
+            "treatment_loads": some,
+        }
         for page in range(6)
         for rtt_ms in (20, 50, 100, 150, 200, 400)
     ]

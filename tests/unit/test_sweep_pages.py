@@ -28,7 +28,7 @@ class Heard:
         self.warnings: list[str] = []
 
     def read(self, *specs: str) -> Catalogue:
-        return read_catalogue(specs, "recorded", lambda note: None, self.warnings.append)
+        return read_catalogue(specs, ["recorded"], lambda note: None, self.warnings.append)
 
 
 def test_a_pattern_gives_the_files_it_matches_in_the_order_of_their_names(

@@ -67,7 +67,7 @@ def test_a_cell_has_the_medians_of_its_blocks_and_their_improvement() -> None:
         mode: loads.filter(page="amazon", rtt_ms=100.0, mode=mode)["plt_ms"].median()
         for mode in ("tcp", "tfo")
     }
-    assert (cell["tcp_ms"], cell["tfo_ms"]) == (plt_ms["tcp"], plt_ms["tfo"])
+    assert (cell["baseline_ms"], cell["treatment_ms"]) == (plt_ms["tcp"], plt_ms["tfo"])
     columns = (
         loads.filter(page="amazon", rtt_ms=100.0, mode=mode).sort("block")["plt_ms"] for mode in plt_ms
     )
@@ -147,7 +147,7 @@ def test_report_says_the_same_again(swept: str, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == swept
     assert main(["report", "sweep", "--quiet", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["format"] == "firstflight-sweep/2"
+    assert document["format"] == "firstflight-sweep/3"
     assert [path["rtt_ms"] for path in document["paths"]] == [20.0, 100.0]
     assert 0 < document["all"]["improvement"]["p50"] < 1
 
@@ -158,7 +158,8 @@ def test_the_figure_has_a_panel_per_rate_and_the_pages_by_their_origins() -> Non
 
     rates = ((1.5, 0.25), (None, None))
     asked = {"loss": 0.0, "topology": "access", "client": "loader", "engine": "simulate", "cookies": "warm"}
-    path = {**dict.fromkeys(column.name for column in TREATMENT), **asked}
+    sides = {"baseline": "tcp", "treatment": "tfo"}
+    path = {**dict.fromkeys(column.name for column in TREATMENT), **asked, **sides}
     paths = [
         {**path, "rtt_ms": rtt, "down_mbps": down, "up_mbps": up, **distribution(rtt / 1000)}
         for rtt in (20.0, 100.0)

@@ -194,7 +194,7 @@ def test_block_numbers_do_not_depend_on_the_cap(cap: int, more: int, rtts: int) 
         (["--until", "0"], 'until: "0" is out of range'),
         (["--until", "x"], 'until: "x" is not a width in percent, nor off'),
         (["--until", "-2%"], 'until: "-2%" is out of range'),
-        (["--until", "2%", "--mode", "tcp"], "until: needs both modes to compare"),
+        (["--until", "2%", "--mode", "tcp"], "until: needs two treatments to compare"),
         (
             ["--until", "2%", "--most-repeats", "3"],
             "most_repeats: 3 is less than the 10 before the first look",

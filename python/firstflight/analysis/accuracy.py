@@ -14,6 +14,8 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats  # type: ignore[import-untyped]
 
+from firstflight.analysis.words import is_of_modes
+
 CELL = ("page", "rtt_ms", "down_mbps", "up_mbps", "loss", "topology", "cookies")
 """Columns that name a cell, unless others are asked for."""
 
@@ -48,7 +50,9 @@ class Accuracy:
 
 
 def cell_frame(summary: Mapping[str, Any]) -> pl.DataFrame:
-    """The cells of a summary as `accuracy` takes them; those without a paired block are left out.
+    """The cells of a summary as `accuracy` takes them.
+
+    Those without a paired block are left out, and those that compare other than modes.
 
     Args:
         summary: As `firstflight.analysis.summarize` gives it.
@@ -56,13 +60,13 @@ def cell_frame(summary: Mapping[str, Any]) -> pl.DataFrame:
     rows = [
         {
             **{name: cell[name] for name in CELL},
-            "tcp_ms": cell["tcp_ms"]["median"],
-            "tfo_ms": cell["tfo_ms"]["median"],
+            "tcp_ms": cell["baseline_ms"]["median"],
+            "tfo_ms": cell["treatment_ms"]["median"],
             "improvement_low": cell["improvement"]["low"],
             "improvement_high": cell["improvement"]["high"],
         }
         for cell in summary["cells"]
-        if cell["n"]
+        if cell["n"] and is_of_modes(cell)
     ]
     types = dict.fromkeys(("down_mbps", "up_mbps", "improvement_low", "improvement_high"), pl.Float64())
     return pl.DataFrame(rows, schema_overrides=types)

@@ -1,21 +1,23 @@
-"""Loads into cell pairs: the `tcp` and `tfo` loads that differ in nothing else, matched by block."""
+"""Loads into cell pairs: those of the baseline and of one treatment on a page and path, matched by block."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from firstflight.model.treatment import MODES, PLAIN, phrase
 from firstflight.results import LoadRecord
 from firstflight.results.schema import is_drawn
 
-MODES = ("tcp", "tfo")
-"""The two modes that are compared: without and with the treatment."""
+SIDES = ("baseline", "treatment")
+"""The two sides of a comparison: without and with what is compared."""
 
 
 class CellKey(NamedTuple):
-    """What the loads of a cell pair have in common: page and `firstflight.results.schema.TREATMENT`.
+    """What the loads of a treatment have in common: page and `firstflight.results.schema.TREATMENT`.
 
     Rates are null where the path is unlimited; what comes after the engine, where the journal does not say.
     """
@@ -53,42 +55,74 @@ class CellKey(NamedTuple):
     what_if: str | None = None
 
 
+_PLACE = ("page", "rtt_ms", "down_mbps", "up_mbps", "topology", "engine", "down_trace", "up_trace")
+"""What no treatment changes: the loads of a block have it in common."""
+
+
 @dataclass(frozen=True)
 class CellPair:
-    """The loads of one page on one path by one client, in both modes.
+    """The loads of one page on one path under the baseline and under one treatment.
 
     Args:
-        key: What they have in common.
-        cookies: Cookie state of the `tfo` loads; of the `tcp` loads where there is none.
-        ok: Mode -> block -> the load that ended ok.
-        failed: Mode -> the loads that did not.
+        key: What the loads of the treatment have in common; of the baseline where there is none.
+        cookies: Their cookie state.
+        baseline: Name of the baseline.
+        treatment: Name of the treatment; empty where the baseline is compared with nothing.
+        ok: Side -> block -> the load that ended ok.
+        failed: Side -> the loads that did not.
     """
 
     key: CellKey
     cookies: str
-    ok: dict[str, dict[int, LoadRecord]] = field(default_factory=lambda: {mode: {} for mode in MODES})
-    failed: dict[str, list[LoadRecord]] = field(default_factory=lambda: {mode: [] for mode in MODES})
+    baseline: str = PLAIN
+    treatment: str = ""
+    ok: dict[str, dict[int, LoadRecord]] = field(default_factory=lambda: {side: {} for side in SIDES})
+    failed: dict[str, list[LoadRecord]] = field(default_factory=lambda: {side: [] for side in SIDES})
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Side -> the name of its treatment."""
+        return dict(zip(SIDES, (self.baseline, self.treatment), strict=True))
+
+    @property
+    def phrases(self) -> dict[str, str]:
+        """Side -> how sentences name it: ``without TFO``, ``with initial_window=32``."""
+        return {side: phrase(name) for side, name in self.names.items()}
 
     @property
     def blocks(self) -> list[int]:
         """Blocks in which both loads ended ok, ascending."""
-        return sorted(self.ok["tcp"].keys() & self.ok["tfo"].keys())
+        return sorted(self.ok["baseline"].keys() & self.ok["treatment"].keys())
 
     @property
     def is_exact(self) -> bool:
         """Whether nothing in the loads was drawn by lot, so that there is nothing to infer."""
-        loads = [record["load"] for mode in MODES for record in self.loads(mode)]
+        loads = [record["load"] for side in SIDES for record in self.loads(side)]
         return bool(loads) and not any(map(is_drawn, loads))
 
     @property
     def url(self) -> str | None:
         """URL of the page: the first request of any load."""
-        requests = (r for mode in MODES for record in self.loads(mode) for r in record["requests"])
+        requests = (r for side in SIDES for record in self.loads(side) for r in record["requests"])
         return next((str(request["url"]) for request in requests if request["index"] == 0), None)
 
-    def loads(self, mode: str) -> list[LoadRecord]:
+    @property
+    def differs(self) -> dict[str, tuple[Any, Any]]:
+        """The columns of the loads table in which the two sides differ, with the value of each.
+
+        A cookie state is none of a side whose connections carry nothing in their SYN.
+        """
+        loads = [next((r["load"] for r in self._of(side)), None) for side in SIDES]
+        if None in loads:
+            return {}
+        pairs = {name: tuple(load[name] for load in loads if load) for name in _DIFFER}
+        if not all(_uses_cookies(load) for load in loads if load):
+            pairs.pop("cookies")
+        return {name: (one, other) for name, (one, other) in pairs.items() if one != other}
+
+    def loads(self, side: str) -> list[LoadRecord]:
         """The loads that count: the paired ones, or all ok ones where no block has both. In block order."""
-        by_block = self.ok[mode]
+        by_block = self.ok[side]
         return [by_block[block] for block in self.blocks or sorted(by_block)]
 
     def records(self) -> list[LoadRecord]:
@@ -96,61 +130,118 @@ class CellPair:
         ok = (record for by_block in self.ok.values() for record in by_block.values())
         return [*ok, *(record for failed in self.failed.values() for record in failed)]
 
-    def plt_ms(self, mode: str) -> list[float]:
+    def plt_ms(self, side: str) -> list[float]:
         """Page load times of `loads`, ms."""
-        return [record["load"]["plt_ms"] for record in self.loads(mode)]
+        return [record["load"]["plt_ms"] for record in self.loads(side)]
 
     @property
-    def treatment(self) -> dict[str, Any]:
+    def setting(self) -> dict[str, Any]:
         """All that decides its numbers, with its URL: what `words.caption` takes."""
-        return {**self.key._asdict(), "cookies": self.cookies, "url": self.url}
+        known = {**self.key._asdict(), "cookies": self.cookies, "url": self.url}
+        return {**known, **self.names, "differs": {name: list(both) for name, both in self.differs.items()}}
 
     @property
     def name(self) -> str:
-        """The cell in a message: page and RTT."""
-        return f"{self.key.page} {self.key.rtt_ms:g} ms"
+        """The cell in a message: page and RTT, and of a treatment that is no mode its name."""
+        return cell_name({"page": self.key.page, "rtt_ms": self.key.rtt_ms, **self.names})
+
+    def _of(self, side: str) -> Iterator[LoadRecord]:
+        yield from self.ok[side].values()
+        yield from self.failed[side]
+
+
+_DIFFER = ("mode", "cookies", *CellKey._fields[len(("page",)) :])
+
+
+class _Pair(NamedTuple):
+    """What tells a cell pair from others."""
+
+    key: CellKey
+    cookies: str
+    baseline: str
+    treatment: str
+
+
+def cell_name(cell: Mapping[str, Any]) -> str:
+    """A cell of a summary, or a cell pair, in a message."""
+    name = f"{cell['page']} {cell['rtt_ms']:g} ms"
+    return name if cell["treatment"] in ("", *MODES) else f"{name} {cell['treatment']}"
 
 
 def cell_pairs(records: Iterable[LoadRecord]) -> list[CellPair]:
-    """Group loads into cell pairs, ordered by page, RTT and the rest of the key.
+    """Group loads into cell pairs, ordered by page, RTT the rest of the key, and the treatment.
 
-    The cookie state belongs to the `tfo` loads: each state makes a pair of its own, and the `tcp` loads,
-    which know no cookies, stand beside those of their block, or beside every one of them.
+    Each load of a treatment stands beside the baseline's of its block; loads of the baseline alone in their
+    block beside every treatment of their page and path.
     """
     records = list(records)
-    states = _cookie_states(records, lambda load: load["block"]), _cookie_states(records, lambda _: None)
-    pairs: dict[tuple[CellKey, str], CellPair] = {}
+    in_block, anywhere = _treated(records)
+    pairs: dict[_Pair, CellPair] = {}
     for record in records:
-        load = record["load"]
-        key = CellKey(*(load[name] for name in CellKey._fields))
-        beside = states[0].get((key, load["block"])) or states[1].get((key, None)) or [load["cookies"]]
-        for cookies in [load["cookies"]] if load["mode"] == "tfo" else beside:
-            pair = pairs.setdefault((key, cookies), CellPair(key, cookies))
-            _add(pair, record)
+        for found in _pairs_of(record["load"], in_block, anywhere):
+            side = "treatment" if record["load"]["treatment"] == found.treatment else "baseline"
+            _add(pairs.setdefault(found, CellPair(*found)), side, record)
     return sorted(pairs.values(), key=_order)
 
 
-def _cookie_states(
-    records: list[LoadRecord], part: Callable[[dict[str, Any]], object]
-) -> dict[tuple[CellKey, object], list[str]]:
-    """The cookie states of the `tfo` loads, by what they have in common and the part of the run."""
-    states: dict[tuple[CellKey, object], list[str]] = {}
-    for load in (record["load"] for record in records if record["load"]["mode"] == "tfo"):
-        found = states.setdefault((CellKey(*(load[name] for name in CellKey._fields)), part(load)), [])
-        if load["cookies"] not in found:
-            found.append(load["cookies"])
-    return states
+_Places = dict[tuple[object, ...], dict[_Pair, None]]
+"""Cell pairs by what their loads have in common."""
 
 
-def _add(pair: CellPair, record: LoadRecord) -> None:
+def _treated(records: list[LoadRecord]) -> tuple[_Places, _Places]:
+    """The cell pairs of the treatments: by place and block, and by place alone."""
+    in_block: _Places = {}
+    anywhere: _Places = {}
+    for load in (record["load"] for record in records):
+        if load["treatment"] != load["baseline"]:
+            found = _Pair(_key(load), load["cookies"], load["baseline"], load["treatment"])
+            in_block.setdefault((*_place(load), load["block"]), {})[found] = None
+            anywhere.setdefault(_place(load), {})[found] = None
+    return in_block, anywhere
+
+
+def _pairs_of(load: Mapping[str, Any], in_block: _Places, anywhere: _Places) -> list[_Pair]:
+    """The cell pairs that a load belongs to."""
+    own = _Pair(_key(load), load["cookies"], load["baseline"], load["treatment"])
+    if load["treatment"] != load["baseline"]:
+        return [own]
+    beside = in_block.get((*_place(load), load["block"])) or anywhere.get(_place(load)) or {}
+    found: list[_Pair] = []
+    for name in dict.fromkeys(pair.treatment for pair in beside):
+        of_name = [pair for pair in beside if pair.treatment == name]
+        # Of one treatment under several keys (several runs put together) the one that shares the baseline's.
+        found += [pair for pair in of_name if pair.key == own.key] or of_name
+    return found or [own._replace(treatment="")]
+
+
+def _key(load: Mapping[str, Any]) -> CellKey:
+    return CellKey(*(load[name] for name in CellKey._fields))
+
+
+def _place(load: Mapping[str, Any]) -> tuple[object, ...]:
+    return (*(load[name] for name in _PLACE), load["baseline"])
+
+
+def _uses_cookies(load: Mapping[str, Any]) -> bool:
+    return load["mode"] not in MODES or MODES[load["mode"]].fast_open
+
+
+def _add(pair: CellPair, side: str, record: LoadRecord) -> None:
     load = record["load"]
     if load["status"] == "ok":
-        pair.ok.setdefault(load["mode"], {})[load["block"]] = record
+        pair.ok[side][load["block"]] = record
     else:
-        pair.failed.setdefault(load["mode"], []).append(record)
+        pair.failed[side].append(record)
 
 
 def _order(pair: CellPair) -> tuple[Any, ...]:
     key = pair.key
     rates = (math.inf if rate is None else rate for rate in (key.down_mbps, key.up_mbps))
-    return (key.page, key.rtt_ms, *rates, key.loss, key.topology, key.client, key.engine, pair.cookies)
+    place = (key.page, key.rtt_ms, *rates, key.loss, key.topology, key.client, key.engine, pair.cookies)
+    return (*place, *(_natural(name) for name in (pair.treatment, pair.baseline)))
+
+
+def _natural(name: str) -> list[tuple[float, str]]:
+    """Sorts names by the numbers in them: ``http=1.1``, ``initial_window=4`` before ``initial_window=32``."""
+    parts = re.split(r"(\d+(?:\.\d+)?)", name)
+    return [(float(part), "") if place % 2 else (-1.0, part) for place, part in enumerate(parts)]

@@ -1,6 +1,6 @@
-"""Why a page took as long as it did, per cell pair: critical paths of both modes, and what TFO could save.
+"""Why a page took as long as it did, per cell pair: critical paths of both sides, and what TFO could save.
 
-Each mode is explained by the load whose PLT is nearest the median of its mode: a path belongs to one load.
+Each side is explained by the load whose PLT is nearest the median of the side: a path belongs to one load.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from firstflight.analysis.cells import MODES, CellPair
+from firstflight.analysis.cells import SIDES, CellPair
 from firstflight.analysis.critical_path import CriticalPath, critical_path
 from firstflight.analysis.critical_path_load import times
+from firstflight.analysis.proof import uses_fast_open
 from firstflight.pages.model import Page
 from firstflight.results import LoadRecord
 
@@ -33,7 +34,7 @@ class Explanation:
     Attributes:
         pair: Which.
         page: The page as it was loaded.
-        loads: Mode -> the load that stands for it; without a mode that no load of ended ok.
+        loads: Side -> the load that stands for it; without a side that no load of ended ok.
     """
 
     pair: CellPair
@@ -42,24 +43,39 @@ class Explanation:
 
     @property
     def could_save_ms(self) -> float | None:
-        """The time that the `tcp` load's path waited for handshakes: what TFO could save at most."""
-        return self.loads["tcp"].path.could_save_ms if "tcp" in self.loads else None
+        """The time that the baseline's path waited for handshakes: what TFO could save of it at most."""
+        return self.loads["baseline"].path.could_save_ms if "baseline" in self.loads else None
 
     @property
     def saved_ms(self) -> float | None:
-        """The difference of the medians, signed; positive: TFO is faster."""
-        tcp_ms, tfo_ms = (self.pair.plt_ms(mode) for mode in MODES)
-        return float(np.median(tcp_ms) - np.median(tfo_ms)) if tcp_ms and tfo_ms else None
+        """The difference of the medians, signed; positive: the treatment is faster."""
+        baseline_ms, treatment_ms = (self.pair.plt_ms(side) for side in SIDES)
+        if not baseline_ms or not treatment_ms:
+            return None
+        return float(np.median(baseline_ms) - np.median(treatment_ms))
 
     def to_json(self) -> dict[str, Any]:
         """The explanation as data; `docs/explain.md` names every key."""
         return {
             **self.pair.key._asdict(),
             "cookies": self.pair.cookies,
-            **{mode: _load(self.loads[mode], self.page) if mode in self.loads else None for mode in MODES},
+            **{side: self._side(side) for side in SIDES},
             "could_save_ms": self.could_save_ms,
             "saved_ms": self.saved_ms,
         }
+
+    def _side(self, side: str) -> dict[str, Any] | None:
+        if side not in self.loads:
+            return None
+        return {"name": self.pair.names[side], **_load(self.loads[side], self.page)}
+
+    @property
+    def bounds_the_saving(self) -> bool:
+        """Whether the handshakes of the baseline are what the treatment, or Fast Open, would save of it."""
+        treated = self.pair.loads("treatment")
+        return not uses_fast_open(self.pair, "baseline") and (
+            not treated or uses_fast_open(self.pair, "treatment")
+        )
 
 
 def explain(pairs: Sequence[CellPair], page_of: Callable[[str], Page | None]) -> list[Explanation]:
@@ -73,11 +89,11 @@ def explain(pairs: Sequence[CellPair], page_of: Callable[[str], Page | None]) ->
     found = []
     for pair in pairs:
         page = pages[pair.key.page]
-        loads = {mode: [load for load in pair.loads(mode) if _is_known(load)] for mode in MODES}
+        loads = {side: [load for load in pair.loads(side) if _is_known(load)] for side in SIDES}
         if page is not None and any(loads.values()):
-            stand_ins = {mode: median_load(of_mode) for mode, of_mode in loads.items() if of_mode}
+            stand_ins = {side: median_load(of_side) for side, of_side in loads.items() if of_side}
             found.append(
-                Explanation(pair, page, {m: _explained(load, page) for m, load in stand_ins.items()})
+                Explanation(pair, page, {side: _explained(load, page) for side, load in stand_ins.items()})
             )
     return found
 

@@ -1,11 +1,12 @@
-"""The proof of a cell pair: did the `tfo` loads use TFO, and the `tcp` loads not?"""
+"""The proof of a cell pair: did the loads of both sides do what their treatments promise on the wire?"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from firstflight.analysis.cells import CellPair
+from firstflight.analysis.cells import SIDES, CellPair
+from firstflight.model.treatment import MODES
 from firstflight.plural import plural
 from firstflight.results import LoadRecord
 
@@ -13,13 +14,23 @@ ALWAYS_FAST = {"warm", "backup", "cookieless"}
 """Cookie states in which every SYN's data is taken."""
 
 
-class Proof(TypedDict):
-    """Connections of all loads that count, and whether every load's own proof held."""
+class Seen(TypedDict):
+    """Connections of one side's loads that count.
 
-    tfo_connections: int
-    tfo_offered: int
-    tfo_accepted: int
-    tcp_offered: int
+    All; with data in the SYN; with that data accepted; with such data though the mode has none.
+    """
+
+    connections: int
+    offered: int
+    accepted: int
+    leaked: int
+
+
+class Proof(TypedDict):
+    """What was seen of both sides, and whether every load's own proof held."""
+
+    baseline: Seen
+    treatment: Seen
     ok: bool
     text: str
 
@@ -27,47 +38,48 @@ class Proof(TypedDict):
 def prove(pair: CellPair) -> Proof:
     """Add up the proofs of a pair's loads.
 
-    ``ok`` needs every load's ledger, TCP_INFO and counters to agree, no TFO in a `tcp` load, and, where every
-    SYN's data is taken, accepted SYN data on every connection of the `tfo` loads. Excused are connections
-    whose SYN was sent again, with whose segments the path interfered, or that were never answered.
+    ``ok`` needs every load's own proof (ledger, TCP_INFO and counters agree, and it kept what its treatment
+    promises), no data in a SYN where the mode is without Fast Open, and, where every SYN's data is taken,
+    accepted SYN data on every connection of a mode with it. Excused are connections whose SYN was sent again,
+    with whose segments the path interfered, or that were never answered.
     """
-    columns = ("connections", "tfo_offered", "tfo_accepted")
-    connections, offered, accepted = (_total(pair, "tfo", column) for column in columns)
-    tcp_offered = _total(pair, "tcp", "tfo_offered")
-    agreed = all(record["proof"].get("ok") is True for mode in ("tcp", "tfo") for record in pair.loads(mode))
-    interfered = _interfered(pair)
-    is_always_fast = pair.cookies in ALWAYS_FAST
-    broken = sum(map(_without_tfo, pair.loads("tfo"))) if is_always_fast else 0
+    seen = {side: _seen(pair, side) for side in SIDES}
+    agreed = all(record["proof"].get("ok") is True for side in SIDES for record in pair.loads(side))
+    broken = sum(_without_tfo(record) for side in SIDES for record in pair.loads(side))
     return {
-        "tfo_connections": connections,
-        "tfo_offered": offered,
-        "tfo_accepted": accepted,
-        "tcp_offered": tcp_offered,
-        "ok": agreed and broken == 0 and tcp_offered == 0,
-        "text": _text(pair, connections, offered, accepted, tcp_offered) + _met(interfered) + _broken(broken),
+        "baseline": seen["baseline"],
+        "treatment": seen["treatment"],
+        "ok": agreed and broken == 0 and not any(side["leaked"] for side in seen.values()),
+        "text": "; ".join(_texts(pair, seen, broken)),
     }
 
 
-def _total(pair: CellPair, mode: str, column: str) -> int:
-    return sum(record["load"][column] or 0 for record in pair.loads(mode))
+def uses_fast_open(pair: CellPair, side: str) -> bool:
+    """Whether any load of a side is of a mode with Fast Open."""
+    return any(_is_fast_open(record["load"]) for record in pair.loads(side))
 
 
-def _interfered(pair: CellPair) -> int:
-    """Connections of the `tfo` loads to whose segments the path did something on purpose."""
-    ledgers = (record["proof"].get("ledger", {}) for record in pair.loads("tfo"))
-    return sum(ledger.get("interfered", 0) for ledger in ledgers)
+def _is_fast_open(load: Mapping[str, Any]) -> bool:
+    return MODES[load["mode"]].fast_open if load["mode"] in MODES else True
 
 
-def _met(interfered: int) -> str:
-    return f"; the path interfered with {interfered}" if interfered else ""
+def _seen(pair: CellPair, side: str) -> Seen:
+    loads = [record["load"] for record in pair.loads(side)]
+    connections, offered, accepted = (
+        sum(load[column] or 0 for load in loads) for column in ("connections", "tfo_offered", "tfo_accepted")
+    )
+    leaked = sum(load["tfo_offered"] or 0 for load in loads if not _is_fast_open(load))
+    return {"connections": connections, "offered": offered, "accepted": accepted, "leaked": leaked}
 
 
 def _without_tfo(record: LoadRecord) -> int:
-    """Connections of a load that had no reason to go without TFO, and did.
+    """Connections of a load that had no reason to go without the Fast Open of its mode, and did.
 
     A load whose rows were not kept has counts only: as many as segments were sent again are excused.
     """
     load, rows = record["load"], record["connections"]
+    if not _is_fast_open(load) or load["cookies"] not in ALWAYS_FAST:
+        return 0
     without = int(load["connections"] or 0) - int(load["tfo_accepted"] or 0)
     if rows:
         excused = sum(map(_is_excused, rows))
@@ -83,16 +95,30 @@ def _is_excused(row: Mapping[str, Any]) -> bool:
     return bool(took_part) and not row["syn_data_acked"]
 
 
-def _broken(count: int) -> str:
-    return f"; {plural(count, 'connection')} went without TFO for no reason" if count else ""
+def _texts(pair: CellPair, seen: Mapping[str, Seen], broken: int) -> list[str]:
+    fast = [side for side in SIDES if uses_fast_open(pair, side)]
+    texts = [_carried(seen[side]) + (f" {pair.phrases[side]}" if len(fast) > 1 else "") for side in fast]
+    if not fast and any(pair.loads(side) for side in SIDES):
+        connections = sum(seen[side]["connections"] for side in SIDES)
+        leaked = sum(side["leaked"] for side in seen.values())
+        texts = [f"{leaked or 'none'} of {connections} connections carried data in the SYN"]
+    if not pair.loads("treatment"):
+        texts = [f"no {pair.treatment} load" if pair.treatment else "nothing to compare with"]
+    texts += [
+        f"so did {seen[side]['leaked']} of the {pair.names[side]} loads"
+        for side in SIDES
+        if seen[side]["leaked"] and fast
+    ]
+    interfered = sum(
+        record["proof"].get("ledger", {}).get("interfered", 0) for side in fast for record in pair.loads(side)
+    )
+    if interfered:
+        texts.append(f"the path interfered with {interfered}")
+    if broken:
+        texts.append(f"{plural(broken, 'connection')} went without TFO for no reason")
+    return texts
 
 
-def _text(pair: CellPair, connections: int, offered: int, accepted: int, tcp_offered: int) -> str:
-    if not pair.loads("tfo"):
-        return "no tfo load"
-    text = f"{offered} of {connections} connections carried data in the SYN"
-    if accepted != offered:
-        text += f", {accepted} accepted"
-    if tcp_offered:
-        text += f"; so did {tcp_offered} of the tcp loads"
-    return text
+def _carried(seen: Seen) -> str:
+    text = f"{seen['offered']} of {seen['connections']} connections carried data in the SYN"
+    return text if seen["accepted"] == seen["offered"] else f"{text}, {seen['accepted']} accepted"

@@ -17,12 +17,13 @@ from firstflight.analysis.questions_content import content
 from firstflight.analysis.questions_effect import by_rtt, effect
 from firstflight.analysis.questions_summary import best_and_worst, in_short
 from firstflight.analysis.questions_surprises import surprises
+from firstflight.analysis.words import is_of_modes
 
 ALL_PAGES = "All pages"
 """Stands for a page in the last answers of a run with several."""
 
 _QUESTIONS: dict[str, Callable[[Sequence[Case]], Iterator[str]]] = {
-    "What TFO does to the load time": effect,
+    "What {treatment} does to the load time": effect,
     "How the RTT changes it": by_rtt,
     "Does the content lend itself to it?": content,
     "What is surprising": surprises,
@@ -84,4 +85,5 @@ def _answers(page: str, of_page: Sequence[Case]) -> PageAnswers:
 def _sections(
     of_page: Sequence[Case], questions: Mapping[str, Callable[[Sequence[Case]], Iterator[str]]]
 ) -> list[tuple[str, list[str]]]:
-    return [(heading, list(answer(of_page))) for heading, answer in questions.items()]
+    name = "TFO" if all(is_of_modes(case.cell) for case in of_page) else "the treatment"
+    return [(heading.format(treatment=name), list(answer(of_page))) for heading, answer in questions.items()]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from firstflight.analysis.cells import CellPair
+from firstflight.analysis.cells import SIDES, CellPair
 from firstflight.analysis.explanation import Explanation
 from firstflight.analysis.words import interval, percent, rates, rtt, varying
 
@@ -50,7 +50,19 @@ class Case:
     @property
     def saved_ms(self) -> float:
         """The difference of the medians, signed, ms."""
-        return float(self.cell["tcp_ms"]["median"] - self.cell["tfo_ms"]["median"])
+        return float(self.cell["baseline_ms"]["median"] - self.cell["treatment_ms"]["median"])
+
+    @property
+    def phrases(self) -> tuple[str, str]:
+        """How sentences name baseline and treatment: ``without TFO``, ``with TFO``."""
+        baseline, treatment = (self.pair.phrases[side] for side in SIDES)
+        return baseline, treatment
+
+    @property
+    def bound_ms(self) -> float | None:
+        """What Fast Open could save at most; None where that is not known, or not what is compared."""
+        found = self.explanation
+        return found.could_save_ms if found and found.bounds_the_saving else None
 
     @property
     def where(self) -> str:
@@ -119,4 +131,5 @@ def _setting(cell: Mapping[str, Any], fields: Sequence[str]) -> str:
     if "loss" in fields:
         parts.append(f"{100 * cell['loss']:g} % loss")
     parts += [str(cell[name]) for name in ("topology", "client", "engine") if name in fields]
-    return ", ".join([*parts, *([f"{cell['cookies']} cookies"] if "cookies" in fields else [])])
+    parts += [f"{cell['cookies']} cookies"] if "cookies" in fields else []
+    return ", ".join([*parts, *([str(cell["treatment"])] if "treatment" in fields else [])])

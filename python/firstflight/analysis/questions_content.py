@@ -18,7 +18,7 @@ WELL, LITTLE = 0.10, 0.03
 def content(found: Sequence[Case]) -> Iterator[str]:
     """Origins, connections, sizes, chains; then handshakes on the critical path against the load time."""
     pages = [case.explanation.page for case in found if case.explanation]
-    loads = [record for case in found for record in case.pair.loads("tcp")]
+    loads = [record for case in found for record in case.pair.loads("baseline")]
     if loads:
         yield _connections(loads, pages[0].describe() if pages else None)
     if pages:
@@ -26,14 +26,15 @@ def content(found: Sequence[Case]) -> Iterator[str]:
         yield _sizes(shape)
         yield from _transfer(found, shape)
         yield _chain(shape)
-    explained = [case for case in found if case.explanation and "tcp" in case.explanation.loads]
+    explained = [case for case in found if case.bound_ms is not None]
     shown = (
         explained
         if len(explained) <= MOST_CASES
         else [min(explained, key=_share), max(explained, key=_share)]
     )
     yield from map(_handshakes, shown)
-    yield _judgement(explained)
+    if explained or not any(case.explanation for case in found):
+        yield _judgement(explained)
 
 
 def _connections(loads: Sequence[LoadRecord], shape: PageDescription | None) -> str:
@@ -64,14 +65,14 @@ def _transfer(found: Sequence[Case], shape: PageDescription) -> Iterator[str]:
     if not shared:
         yield f"It is {shape.wire_bytes / 1000:,.0f} kB on the wire."
         return
-    shares = [(_link_ms(case, shape) / case.cell["tcp_ms"]["median"], case) for case in shared]
+    shares = [(_link_ms(case, shape) / case.cell["baseline_ms"]["median"], case) for case in shared]
     (low, best), (high, worst) = (pick(shares, key=lambda share: share[0]) for pick in (min, max))
     ms = _link_ms(best, shape)
-    span = f"{100 * low:.0f} % of the load time without TFO at {best.where}"
+    span = f"{100 * low:.0f} % of the load time {best.phrases[0]} at {best.where}"
     more = f" and {100 * high:.0f} % at {worst.where}" if worst is not best else ""
     yield (
-        f"It is {shape.wire_bytes / 1000:,.0f} kB on the wire, which TFO does not shorten: {seconds(ms)} at "
-        f"{best.cell['down_mbps']:g} Mbit/s, {span}{more}."
+        f"It is {shape.wire_bytes / 1000:,.0f} kB on the wire, which no saved handshake shortens: "
+        f"{seconds(ms)} at {best.cell['down_mbps']:g} Mbit/s, {span}{more}."
     )
 
 
@@ -88,7 +89,7 @@ def _chain(shape: PageDescription) -> str:
 
 def _handshakes(case: Case) -> str:
     assert case.explanation is not None
-    path = case.explanation.loads["tcp"].path
+    path = case.explanation.loads["baseline"].path
     measured = f"; measured: {number(case.saved_ms)} ms" if case.counts else ""
     return (
         f"At {case.where} the critical path waits for {plural(len(path.handshakes), 'handshake')}, "
@@ -116,7 +117,7 @@ def _judgement(explained: Sequence[Case]) -> str:
 
 def _share(case: Case) -> float:
     assert case.explanation is not None
-    path = case.explanation.loads["tcp"].path
+    path = case.explanation.loads["baseline"].path
     return path.could_save_ms / path.plt_ms
 
 

@@ -1,4 +1,4 @@
-"""What TFO does to a page's load time, and how the RTT changes it."""
+"""What the treatment does to a page's load time, and how the RTT changes it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
-from firstflight.analysis.cells import MODES
+from firstflight.analysis.cells import SIDES
 from firstflight.analysis.questions_case import Case, by_setting, overlap
 from firstflight.analysis.statistics import EXACT, FASTER, SLOWER, TOO_FEW_REPEATS
 from firstflight.analysis.words import listed, number, percent, rtt, seconds
@@ -27,7 +27,7 @@ def effect(found: Sequence[Case]) -> Iterator[str]:
     nulls = [case.cell["null_improvement"] for case in known if case.cell["null_improvement"] is not None]
     if nulls:
         ends = list(dict.fromkeys((percent(min(nulls)), percent(max(nulls)))))
-        yield f"TCP against TCP from the same blocks shows {' to '.join(ends)}: this is noise alone."
+        yield f"The baseline against itself shows {' to '.join(ends)}: this is noise alone."
 
 
 def by_rtt(found: Sequence[Case]) -> Iterator[str]:
@@ -57,15 +57,16 @@ def falls(group: Sequence[Case]) -> list[tuple[Case, Case]]:
 def _sentence(case: Case) -> str:
     cell = case.cell
     if not cell["n"]:
-        loads = [cell[f"{mode}_loads"] for mode in MODES]
+        loads = [cell[f"{side}_loads"] for side in SIDES]
         ended = [f"{count['ok']} of {count['ok'] + count['failed']}" for count in loads]
         return (
-            f"At {case.where} nothing can be compared: {ended[0]} loads without TFO ended ok and {ended[1]} "
-            "with it, none of them in the same block."
+            f"At {case.where} nothing can be compared: {ended[0]} loads {case.phrases[0]} ended ok and "
+            f"{ended[1]} {case.phrases[1] or 'under a treatment'}, none of them in the same block."
         )
     if not case.counts:
         return f"At {case.where} no result is given, without proof: {cell['proof']['text']}."
-    medians = f"{seconds(cell['tfo_ms']['median'])} with TFO, {seconds(cell['tcp_ms']['median'])} without"
+    treatment, baseline = (seconds(cell[name]["median"]) for name in ("treatment_ms", "baseline_ms"))
+    medians = f"{treatment} {case.phrases[1]}, {baseline} {case.phrases[0]}"
     blocks = plural(cell["n"], "paired block")
     return f"At {case.where} {_finding(case)}: {medians}, medians of {blocks}{_shift(case)}."
 
@@ -73,7 +74,7 @@ def _sentence(case: Case) -> str:
 def _finding(case: Case) -> str:
     said = case.cell["verdict"]
     if said in (FASTER, SLOWER):
-        return f"the page loads {said} with TFO, {case.improvement}"
+        return f"the page loads {said} {case.phrases[1]}, {case.improvement}"
     if said == EXACT:
         return f"the improvement is {case.improvement}"
     if said == TOO_FEW_REPEATS:
@@ -136,7 +137,11 @@ def _round_trips(group: Sequence[Case]) -> str:
         trips += f" (at {listed([f'{rtt(case.rtt_ms)} ms' for case in far])})"
     in_trips = f", that is {trips}" if far else ""
     handshakes = ""
-    if all(case.explanation and "tcp" in case.explanation.loads for case in group):
-        counts = [len(case.explanation.loads["tcp"].path.handshakes) for case in group if case.explanation]
-        handshakes = f"; handshakes on the critical path without TFO: {listed(list(map(str, counts)))}"
+    if all(case.bound_ms is not None for case in group):
+        counts = [
+            len(case.explanation.loads["baseline"].path.handshakes) for case in group if case.explanation
+        ]
+        handshakes = (
+            f"; handshakes on the critical path {group[0].phrases[0]}: {listed(list(map(str, counts)))}"
+        )
     return f"The time saved is {saved}{in_trips}{handshakes}."

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import mean, median
 
-from firstflight.analysis.cells import MODES
+from firstflight.analysis.cells import SIDES
 from firstflight.analysis.questions_case import Case, by_setting, overlap
 from firstflight.analysis.questions_effect import falls
 from firstflight.analysis.statistics import SLOWER, outliers
 from firstflight.analysis.words import (
     COMPONENT_NAMES,
-    MODE_NAMES,
     listed,
     number,
     percent,
@@ -51,7 +50,7 @@ def _is_regression(case: Case) -> bool:
 def _regression(case: Case) -> str:
     if case.is_exact:
         return f"At {case.where} the improvement is negative, {case.improvement}{_because(case)}."
-    return f"At {case.where} the page loads slower with TFO, {case.improvement}{_because(case)}."
+    return f"At {case.where} the page loads slower {case.phrases[1]}, {case.improvement}{_because(case)}."
 
 
 def _falls(found: Sequence[Case]) -> Iterator[str]:
@@ -67,11 +66,11 @@ def _falls(found: Sequence[Case]) -> Iterator[str]:
 def _unexplained(found: Sequence[Case]) -> Iterator[str]:
     """Savings far above what the handshakes on the critical path take, or far below it."""
     for case in found:
-        bound_ms = case.explanation.could_save_ms if case.explanation else None
+        bound_ms = case.bound_ms
         if bound_ms is None or not case.counts:
             continue
         apart_ms = case.saved_ms - bound_ms
-        if abs(apart_ms) > _APART * case.cell["tcp_ms"]["median"]:
+        if abs(apart_ms) > _APART * case.cell["baseline_ms"]["median"]:
             word = "more" if apart_ms > 0 else "less"
             yield (
                 f"At {case.where} TFO saves {number(case.saved_ms)} ms, {number(abs(apart_ms))} ms {word} "
@@ -80,21 +79,21 @@ def _unexplained(found: Sequence[Case]) -> Iterator[str]:
 
 
 def _outliers(found: Sequence[Case]) -> Iterator[str]:
-    said = [sentence for case in found for mode in MODES for sentence in _outliers_of(case, mode)]
+    said = [sentence for case in found for side in SIDES for sentence in _outliers_of(case, side)]
     yield from said[:MOST_OUTLIERS]
     if len(said) > MOST_OUTLIERS:
         yield f"So do {plural(len(said) - MOST_OUTLIERS, 'more load')} of this page."
 
 
-def _outliers_of(case: Case, mode: str) -> Iterator[str]:
-    loads = case.pair.loads(mode)
-    for place in outliers(case.pair.plt_ms(mode)):
+def _outliers_of(case: Case, side: str) -> Iterator[str]:
+    loads = case.pair.loads(side)
+    for place in outliers(case.pair.plt_ms(side)):
         load = loads[place]["load"]
-        usual_ms = median(case.pair.plt_ms(mode))
-        side = "more" if load["plt_ms"] > usual_ms else "less"
+        usual_ms = median(case.pair.plt_ms(side))
+        way = "more" if load["plt_ms"] > usual_ms else "less"
         yield (
-            f"At {case.where} one load {MODE_NAMES[mode]} (block {load['block']}) takes "
-            f"{seconds(load['plt_ms'])}, far {side} than the median of {seconds(usual_ms)}"
+            f"At {case.where} one load {case.pair.phrases[side]} (block {load['block']}) takes "
+            f"{seconds(load['plt_ms'])}, far {way} than the median of {seconds(usual_ms)}"
             f"{_ledger(loads[place], loads)}."
         )
 
@@ -116,43 +115,47 @@ def _ledger(record: LoadRecord, others: Sequence[LoadRecord]) -> str:
 
 def _failures(found: Sequence[Case]) -> Iterator[str]:
     for case in found:
-        counts = {mode: case.cell[f"{mode}_loads"]["failed"] for mode in MODES}
+        counts = {side: case.cell[f"{side}_loads"]["failed"] for side in SIDES}
         if any(counts.values()):
-            errors = [str(record["load"]["error"]) for mode in MODES for record in case.pair.failed[mode]]
+            errors = [str(record["load"]["error"]) for side in SIDES for record in case.pair.failed[side]]
             yield (
-                f"At {case.where} {plural(counts['tcp'], 'load')} without TFO and {counts['tfo']} with it "
-                f"failed: {listed(list(dict.fromkeys(errors))[:3])}."
+                f"At {case.where} {plural(counts['baseline'], 'load')} {case.phrases[0]} and "
+                f"{counts['treatment']} {case.phrases[1]} failed: {listed(list(dict.fromkeys(errors))[:3])}."
             )
 
 
 def _because(case: Case) -> str:
-    """What differs between the modes that TFO alone does not explain; empty where nothing is seen."""
+    """What differs between the sides that saved handshakes do not explain; empty where nothing is seen."""
     signs = [*_in_the_ledger(case), *_on_the_path(case)]
     return f": {listed(signs)}" if signs else "; neither the ledger nor the critical path shows why"
 
 
 def _in_the_ledger(case: Case) -> Iterator[str]:
-    tcp, tfo = (_mean_of(case, mode, "retransmits") for mode in MODES)
-    if tfo - tcp >= 0.5:
-        yield f"{number(tfo, 1)} retransmissions a load with TFO, {number(tcp, 1)} without"
-    lost = [sum(int(row["syn_retransmits"]) for row in r["connections"]) for r in case.pair.loads("tfo")]
+    before, after = (_mean_of(case, side, "retransmits") for side in SIDES)
+    without, with_it = case.phrases
+    if after - before >= 0.5:
+        yield f"{number(after, 1)} retransmissions a load {with_it}, {number(before, 1)} {without}"
+    lost = [
+        sum(int(row["syn_retransmits"]) for row in r["connections"]) for r in case.pair.loads("treatment")
+    ]
+    seen = case.cell["proof"]["treatment"]
     if sum(lost):
-        yield f"{plural(sum(lost), 'SYN')} with data sent again in {plural(len(lost), 'load')}"
-    proof = case.cell["proof"]
-    if refused := proof["tfo_offered"] - proof["tfo_accepted"]:
-        yield f"the data of {refused} of {proof['tfo_offered']} SYNs was not accepted"
+        data = " with data" if seen["offered"] else ""
+        yield f"{plural(sum(lost), 'SYN')}{data} sent again in {plural(len(lost), 'load')}"
+    if refused := seen["offered"] - seen["accepted"]:
+        yield f"the data of {refused} of {seen['offered']} SYNs was not accepted"
 
 
-def _mean_of(case: Case, mode: str, column: str) -> float:
-    return mean(float(record["load"][column] or 0) for record in case.pair.loads(mode))
+def _mean_of(case: Case, side: str, column: str) -> float:
+    return mean(float(record["load"][column] or 0) for record in case.pair.loads(side))
 
 
 def _on_the_path(case: Case) -> Iterator[str]:
-    """The components of the critical path, handshakes aside, that changed most between the modes."""
+    """The components of the critical path, handshakes aside, that changed most between the sides."""
     loads = case.explanation.loads if case.explanation else {}
-    if set(loads) != set(MODES):
+    if set(loads) != set(SIDES):
         return
-    before, after = (loads[mode].path.spent_ms() for mode in MODES)
+    before, after = (loads[side].path.spent_ms() for side in SIDES)
     grown = {name: after.get(name, 0.0) - before.get(name, 0.0) for name in {*before, *after} - {"tcp"}}
     worth = sorted(
         (item for item in grown.items() if abs(item[1]) >= _WORTH_MS), key=lambda item: -abs(item[1])
@@ -162,7 +165,12 @@ def _on_the_path(case: Case) -> Iterator[str]:
         for name, ms in worth[:2]
     ]
     if parts:
-        yield f"with TFO the critical path spends {listed(parts)}"
+        yield f"{case.phrases[1]} the critical path spends {listed(parts)}"
+
+
+def _treated(known: Sequence[Case]) -> str:
+    phrases = {case.phrases[1] for case in known}
+    return phrases.pop() if len(phrases) == 1 else "under its treatment"
 
 
 def _nothing(found: Sequence[Case]) -> str:
@@ -171,6 +179,7 @@ def _nothing(found: Sequence[Case]) -> str:
         return "Without a proved result nothing can be said."
     worst = min(known, key=lambda case: case.point)
     return (
-        f"Nothing: in none of {plural(len(known), 'cell')} is the page slower with TFO (the least gain is "
-        f"{percent(worst.point)}), the gain never falls where the RTT grows, and no load is an outlier."
+        f"Nothing: in none of {plural(len(known), 'cell')} is the page slower "
+        f"{_treated(known)} (the least gain is {percent(worst.point)}), the gain "
+        "never falls where the RTT grows, and no load is an outlier."
     )

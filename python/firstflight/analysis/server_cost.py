@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from firstflight.analysis.statistics import median
+from firstflight.model.treatment import FAST_OPEN, PLAIN
 
 Row = dict[str, Any]
 
@@ -52,4 +53,4 @@ def _pairs(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
     for row in rows:
         if row["flood"] == "none" and row["keeps_up"]:
             pairs.setdefault(tuple(row[key] for key in _PAIR), {})[row["mode"]] = row
-    return ((pair["tcp"], pair["tfo"]) for pair in pairs.values() if {"tcp", "tfo"} <= pair.keys())
+    return ((pair[PLAIN], pair[FAST_OPEN]) for pair in pairs.values() if {PLAIN, FAST_OPEN} <= pair.keys())

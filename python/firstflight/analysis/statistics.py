@@ -4,7 +4,7 @@ The two loads of a block ran back to back, so what moves both cancels in their r
 and p value come from one statistic, the signed ranks of those ratios (`signed_rank`). The p values of a table
 are raised for their number (Holm), so that the chance of any false verdict in it is at most 5 %.
 
-Not modelled: drift within a block, and noise that one mode has and the other has not.
+Not modelled: drift within a block, and noise that one side has and the other has not.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TOO_FEW_REPEATS = "too few repeats"
 """The verdict where so few blocks cannot show any difference in a table of that size."""
 
 EXACT = "exact"
-"""In place of a verdict where a model without randomness gave one load in each mode: nothing is inferred."""
+"""In place of a verdict where a model without randomness gave one load on each side: nothing is inferred."""
 
 NOT_PROVED, NOT_COMPARED = "not proved", "not compared"
 """In place of a verdict without proof, and where no block has both loads."""
@@ -51,7 +51,7 @@ class Estimate(TypedDict):
 
 
 class Improvement(TypedDict):
-    """A signed improvement as a fraction with its interval; positive means that TFO is faster."""
+    """A signed improvement as a fraction with its interval; positive means that the treatment is faster."""
 
     point: float | None
     low: float | None
@@ -59,7 +59,7 @@ class Improvement(TypedDict):
 
 
 class Shift(TypedDict):
-    """A signed saving in ms with its interval; positive means that TFO is faster."""
+    """A signed saving in ms with its interval; positive means that the treatment is faster."""
 
     point: float | None
     low: float | None
@@ -93,37 +93,40 @@ def median(values: Sequence[float]) -> Estimate:
     return {"median": middle, "low": low, "high": high}
 
 
-def improvement(tcp_ms: Sequence[float], tfo_ms: Sequence[float]) -> Improvement:
+def improvement(baseline_ms: Sequence[float], treatment_ms: Sequence[float]) -> Improvement:
     """What share of the PLT a typical block saves, with its interval.
 
-    Of the logarithms of PLT_tcp / PLT_tfo the Hodges-Lehmann estimate, as 1 - PLT_tfo / PLT_tcp.
+    Of the logarithms of PLT_baseline / PLT_treatment the Hodges-Lehmann estimate, as
+    1 - PLT_treatment / PLT_baseline.
 
     Args:
-        tcp_ms: PLT without, one per paired block.
-        tfo_ms: PLT with, in the same order of blocks.
+        baseline_ms: PLT of the baseline, one per paired block.
+        treatment_ms: PLT of the treatment, in the same order of blocks.
     """
-    if not len(tcp_ms):
+    if not len(baseline_ms):
         return {"point": None, "low": None, "high": None}
-    point, low, high = (as_improvement(value) for value in locate(log_ratios(tcp_ms, tfo_ms)))
+    point, low, high = (as_improvement(value) for value in locate(log_ratios(baseline_ms, treatment_ms)))
     return {"point": point, "low": low, "high": high}
 
 
-def shift(tcp_ms: Sequence[float], tfo_ms: Sequence[float]) -> Shift:
-    """How many ms a typical block saves, with its interval: the Hodges-Lehmann estimate of PLT_tcp - PLT_tfo.
+def shift(baseline_ms: Sequence[float], treatment_ms: Sequence[float]) -> Shift:
+    """How many ms a typical block saves, with its interval.
+
+    The Hodges-Lehmann estimate of PLT_baseline - PLT_treatment.
 
     Args:
-        tcp_ms: PLT without, one per paired block.
-        tfo_ms: PLT with, in the same order of blocks.
+        baseline_ms: PLT of the baseline, one per paired block.
+        treatment_ms: PLT of the treatment, in the same order of blocks.
     """
-    if not len(tcp_ms):
+    if not len(baseline_ms):
         return {"point": None, "low": None, "high": None}
-    point, low, high = (_known(value) for value in locate(np.subtract(tcp_ms, tfo_ms)))
+    point, low, high = (_known(value) for value in locate(np.subtract(baseline_ms, treatment_ms)))
     return {"point": point, "low": low, "high": high}
 
 
-def log_ratios(tcp_ms: Sequence[float], tfo_ms: Sequence[float]) -> NDArray[np.float64]:
-    """The logarithm of PLT_tcp / PLT_tfo of each block: what the inference is about."""
-    return np.asarray(np.log(np.asarray(tcp_ms, float)) - np.log(np.asarray(tfo_ms, float)))
+def log_ratios(baseline_ms: Sequence[float], treatment_ms: Sequence[float]) -> NDArray[np.float64]:
+    """The logarithm of PLT_baseline / PLT_treatment of each block: what the inference is about."""
+    return np.asarray(np.log(np.asarray(baseline_ms, float)) - np.log(np.asarray(treatment_ms, float)))
 
 
 def as_improvement(log_ratio: float) -> float | None:
@@ -131,21 +134,21 @@ def as_improvement(log_ratio: float) -> float | None:
     return None if math.isnan(log_ratio) else -math.expm1(-log_ratio)
 
 
-def null_improvement(tcp_ms: Sequence[float]) -> Improvement:
-    """The improvement of tcp on tcp, with its interval: every second block against the one before it.
+def null_improvement(baseline_ms: Sequence[float]) -> Improvement:
+    """The improvement of the baseline on itself, with its interval: every second block against the last.
 
     Both loads are made alike, so what comes of it is what noise alone makes.
 
     Args:
-        tcp_ms: PLT without, in block order; the last of an odd number is left out.
+        baseline_ms: PLT of the baseline, in block order; the last of an odd number is left out.
     """
-    return improvement(*null_halves(tcp_ms))
+    return improvement(*null_halves(baseline_ms))
 
 
-def null_halves(tcp_ms: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
-    """Every second block, and the one after each: equal loads, in place of `tcp` and `tfo`."""
-    pairs = len(tcp_ms) // 2
-    return tcp_ms[0 : 2 * pairs : 2], tcp_ms[1 : 2 * pairs : 2]
+def null_halves(baseline_ms: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
+    """Every second block, and the one after each: equal loads, in place of the two sides."""
+    pairs = len(baseline_ms) // 2
+    return baseline_ms[0 : 2 * pairs : 2], baseline_ms[1 : 2 * pairs : 2]
 
 
 def outliers(values: Sequence[float]) -> list[int]:
@@ -165,9 +168,9 @@ def outliers(values: Sequence[float]) -> list[int]:
     return [int(place) for place in np.flatnonzero(away > far)]
 
 
-def p_value(tcp_ms: Sequence[float], tfo_ms: Sequence[float]) -> float | None:
+def p_value(baseline_ms: Sequence[float], treatment_ms: Sequence[float]) -> float | None:
     """Two-sided signed-rank test of the improvement; None without blocks."""
-    return signed_rank_p_value(log_ratios(tcp_ms, tfo_ms)) if len(tcp_ms) else None
+    return signed_rank_p_value(log_ratios(baseline_ms, treatment_ms)) if len(baseline_ms) else None
 
 
 def adjusted_p_values(values: Sequence[float | None]) -> list[float | None]:

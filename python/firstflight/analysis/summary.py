@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from firstflight.analysis.cells import MODES, CellPair, cell_pairs
+from firstflight.analysis.cells import SIDES, CellPair, cell_pairs
 from firstflight.analysis.proof import prove
 from firstflight.analysis.signed_rank import CONFIDENCE
 from firstflight.analysis.statistics import (
@@ -34,8 +34,11 @@ from firstflight.errors import UsageError
 from firstflight.results import Journal, LoadRecord, journal_path, write_whole
 from firstflight.results.files import plan_keys
 
-SUMMARY_FORMAT = "firstflight-summary/2"
-"""Format and version of summary.json. In 1 the improvement was that of the medians."""
+SUMMARY_FORMAT = "firstflight-summary/3"
+"""Format and version of summary.json.
+
+In 2 the sides were the modes: `tcp_ms` and `tfo_ms`. In 1 the improvement was that of the medians.
+"""
 
 
 def summarize(folder: Path) -> dict[str, Any]:
@@ -122,20 +125,18 @@ def _until(folder: Path) -> float | None:
 
 
 def _cell(pair: CellPair) -> dict[str, Any]:
-    tcp_ms, tfo_ms = (pair.plt_ms(mode) for mode in MODES)
-    paired = (tcp_ms, tfo_ms) if pair.blocks else ([], [])
+    plt_ms = {side: pair.plt_ms(side) for side in SIDES}
+    paired = (plt_ms["baseline"], plt_ms["treatment"]) if pair.blocks else ([], [])
     tested = ([], []) if pair.is_exact else paired
     null = null_improvement(tested[0])
     return {
-        **pair.treatment,
-        "caption": caption(pair.treatment),
+        **pair.setting,
+        "caption": caption(pair.setting),
         "n": len(pair.blocks),
         "exact": pair.is_exact,
-        **{f"{mode}_loads": _counts(pair, mode) for mode in MODES},
-        "tcp_ms": _median(pair, tcp_ms),
-        "tfo_ms": _median(pair, tfo_ms),
-        "tcp_cv": None if pair.is_exact else coefficient_of_variation(tcp_ms),
-        "tfo_cv": None if pair.is_exact else coefficient_of_variation(tfo_ms),
+        **{f"{side}_loads": _counts(pair, side) for side in SIDES},
+        **{f"{side}_ms": _median(pair, plt_ms[side]) for side in SIDES},
+        **{f"{side}_cv": None if pair.is_exact else coefficient_of_variation(plt_ms[side]) for side in SIDES},
         "improvement": _without_interval(improvement(*paired), pair),
         "shift_ms": _without_interval(shift(*paired), pair),
         "p_value": p_value(*tested),
@@ -180,5 +181,5 @@ def _judged(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _counts(pair: CellPair, mode: str) -> dict[str, int]:
-    return {"ok": len(pair.ok[mode]), "failed": len(pair.failed[mode])}
+def _counts(pair: CellPair, side: str) -> dict[str, int]:
+    return {"ok": len(pair.ok[side]), "failed": len(pair.failed[side])}

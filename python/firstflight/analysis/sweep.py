@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from firstflight.analysis.cells import SIDES
 from firstflight.analysis.proof import ALWAYS_FAST
 from firstflight.analysis.signed_rank import EXACT_BLOCKS, locate, locate_all, p_value, p_values
 from firstflight.analysis.simulated import caution
@@ -31,6 +32,7 @@ from firstflight.analysis.table_warnings import warn_of_what_if
 from firstflight.analysis.warnings import Warning
 from firstflight.analysis.words import caption
 from firstflight.errors import UsageError
+from firstflight.model.treatment import MODES
 from firstflight.plural import plural
 from firstflight.results import write_whole
 from firstflight.results.files import plan_keys
@@ -38,13 +40,16 @@ from firstflight.results.profiles import read_profile
 from firstflight.results.schema import DRAWN_BY, TREATMENT, is_drawn
 from firstflight.results.tables import write_tables
 
-SWEEP_FORMAT = "firstflight-sweep/2"
-"""Format and version of sweep.json. In 1 a cell was faster where its point was above 0."""
+SWEEP_FORMAT = "firstflight-sweep/3"
+"""Format and version of sweep.json, and of cells.parquet beside it.
+
+In 2 the sides were the modes: `tcp_ms` and `tfo_ms`. In 1 a cell was faster where its point was above 0.
+"""
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 _FIRST = ("rtt_ms", "down_mbps", "up_mbps", "loss", "topology")
-_BY = (*_FIRST, *(column.name for column in TREATMENT if column.name not in _FIRST))
+_BY = (*_FIRST, *(column.name for column in TREATMENT if column.name not in _FIRST), *SIDES)
 _CELL = ("page", *_BY)
 _QUARTERS = 4
 
@@ -97,49 +102,66 @@ def _caution(engines: list[str], folder: Path) -> str | None:
 
 
 def sweep_cells(loads: pl.LazyFrame) -> pl.DataFrame:
-    """A row per page and path: `n` blocks with an ok load of both modes, what they show, and its verdict.
+    """A row per page, path and treatment: `n` blocks with an ok load of both sides, what they show, verdict.
 
     Args:
         loads: The loads table.
 
     Returns:
-        The keys of a cell, `n`, medians `tcp_ms` and `tfo_ms`, `tfo_connections`, `tfo_accepted`, `proved`,
-        `exact`, `improvement` (a fraction, positive: TFO is faster) with its interval `low` and `high`,
+        The keys of a cell (of the treatment), `baseline`, `treatment`, `n`, medians `baseline_ms` and
+        `treatment_ms`, `tfo_connections` and `tfo_accepted` of the treatment, `proved`, `exact`,
+        `improvement` (a fraction, positive: the treatment is faster) with its interval `low` and `high`,
         `p_value`, `p_adjusted` and `verdict`; ordered by path, then page.
     """
     ok = loads.filter(pl.col("status") == "ok")
-    proved = pl.col("proved").fill_null(value=False)
-    tfo = ok.filter(pl.col("mode") == "tfo").select(
+    proved = pl.col("proved").fill_null(value=False) & _keeps_its_mode()
+    is_baseline = pl.col("treatment") == pl.col("baseline")
+    treated = ok.filter(~is_baseline).select(
         *_CELL,
         *(set(DRAWN_BY) - set(_CELL)),
         "block",
         pl.col("connections").alias("tfo_connections"),
         "tfo_accepted",
-        tfo_ms="plt_ms",
-        tfo_proved=proved & (_without_tfo() == 0),
+        treatment_ms="plt_ms",
+        treatment_proved=proved,
     )
-    tcp = ok.filter(pl.col("mode") == "tcp").select(
-        "block", tcp_ms="plt_ms", tcp_proved=proved & (pl.col("tfo_offered").fill_null(0) == 0)
+    drawn_beside = [f"{name}_of_baseline" for name in DRAWN_BY]
+    baseline = ok.filter(is_baseline).select(
+        "block",
+        baseline_ms="plt_ms",
+        baseline_proved=proved,
+        **dict(zip(drawn_beside, DRAWN_BY, strict=True)),
     )
     cells = (
-        tfo.join(tcp, on="block")
+        treated.join(baseline, on="block")
         .sort("block")
         .group_by(_CELL)
         .agg(
             pl.len().alias("n"),
-            pl.col("tcp_ms", "tfo_ms").median(),
+            pl.col("baseline_ms", "treatment_ms").median(),
             pl.col("tfo_connections", "tfo_accepted").sum(),
-            (pl.col("tfo_proved") & pl.col("tcp_proved")).all().alias("proved"),
+            (pl.col("treatment_proved") & pl.col("baseline_proved")).all().alias("proved"),
             *(pl.col(name).first() for name in DRAWN_BY if name not in _CELL),
-            (pl.col("tcp_ms").log() - pl.col("tfo_ms").log()).alias("log_ratios"),
+            *(pl.col(name).first() for name in drawn_beside),
+            (pl.col("baseline_ms").log() - pl.col("treatment_ms").log()).alias("log_ratios"),
         )
         .sort(*_BY, "page", "client", "engine", "cookies")
         .collect(engine="streaming")
     )
-    exact = [not is_drawn(row) for row in cells.select(DRAWN_BY).iter_rows(named=True)]
-    cells = cells.with_columns(exact=pl.Series(exact, dtype=pl.Boolean))
-    hidden = [name for name in ("log_ratios", *DRAWN_BY) if name not in _CELL]
+    sides = (
+        cells.select(DRAWN_BY),
+        cells.select(drawn_beside).rename(dict(zip(drawn_beside, DRAWN_BY, strict=True))),
+    )
+    drawn = zip(*(map(is_drawn, side.iter_rows(named=True)) for side in sides), strict=True)
+    cells = cells.with_columns(exact=pl.Series([not any(both) for both in drawn], dtype=pl.Boolean))
+    hidden = [name for name in ("log_ratios", *DRAWN_BY, *drawn_beside) if name not in _CELL]
     return _judged(cells.with_columns(_inferred(cells))).drop(hidden)
+
+
+def _keeps_its_mode() -> pl.Expr:
+    """Whether a load carried data in its SYNs as its mode promises."""
+    fast_open = pl.col("mode").is_in([mode.name for mode in MODES.values() if mode.fast_open])
+    return pl.when(fast_open).then(_without_tfo() == 0).otherwise(pl.col("tfo_offered").fill_null(0) == 0)
 
 
 def _without_tfo() -> pl.Expr:
@@ -212,7 +234,7 @@ def _warnings(cells: pl.DataFrame, loads: pl.LazyFrame) -> list[Warning]:
         (
             unproved,
             "no proof",
-            f"not proved that tfo loads used TFO and tcp loads did not: {plural(unproved, 'cell')}, left out",
+            f"not proved that loads did what their treatment promises: {plural(unproved, 'cell')}, left out",
             "see proved in cells.parquet and loads.parquet; run `firstflight doctor`",
         ),
         (

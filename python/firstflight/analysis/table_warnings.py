@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from firstflight.analysis.cells import cell_name
 from firstflight.analysis.statistics import NO_DIFFERENCE, TOO_FEW_REPEATS
 from firstflight.analysis.warnings import Warning
 from firstflight.analysis.words import some
@@ -100,4 +101,4 @@ def _is_wider(found: Mapping[str, Any], until: float | None) -> bool:
 
 
 def _where(cells: Sequence[Mapping[str, Any]]) -> str:
-    return some([f"{cell['page']} {cell['rtt_ms']:g} ms" for cell in cells])
+    return some([cell_name(cell) for cell in cells])

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypedDict, cast
 
-from firstflight.analysis.cells import MODES, CellPair
+from firstflight.analysis.cells import SIDES, CellPair
 from firstflight.analysis.proof import prove
 from firstflight.analysis.simulated import ADVICE, caution
 from firstflight.analysis.statistics import improvement, null_improvement, outliers
 from firstflight.analysis.words import seconds, some
+from firstflight.model.treatment import MODES
 from firstflight.plural import plural
 from firstflight.results import LoadRecord
 
@@ -68,12 +69,12 @@ def _instrument_failures(pairs: Sequence[CellPair], failures: Sequence[LoadRecor
 def _proof(pairs: Sequence[CellPair]) -> Iterator[Warning]:
     bad = [pair for pair in pairs if not prove(pair)["ok"]]
     if bad:
-        records = (record for pair in bad for mode in MODES for record in pair.loads(mode))
+        records = (record for pair in bad for side in SIDES for record in pair.loads(side))
         said = [str(text) for record in records for text in record["proof"].get("disagreements") or []]
         example = f'; for example "{said[0]}"' if said else ""
         yield {
             "kind": "no proof",
-            "message": f"not proved that tfo loads used TFO and tcp loads did not: {_where(bad)}{example}",
+            "message": f"not proved that loads did what their treatment promises: {_where(bad)}{example}",
             "advice": "no verdict without proof; run `firstflight doctor`, see tfo_offered and tfo_accepted",
         }
 
@@ -87,7 +88,7 @@ def _failed_loads(pairs: Sequence[CellPair]) -> Iterator[Warning]:
         yield {
             "kind": "failed loads",
             "message": f"{loads} failed and {be} in no median: {_where(cells)} ({reasons})",
-            "advice": "fix the cause and run again; failures that hit one mode more often are a result too",
+            "advice": "fix the cause and run again; failures that hit one side more often are a result too",
         }
 
 
@@ -133,15 +134,17 @@ def _alone(pairs: Sequence[CellPair]) -> Iterator[Warning]:
         loads = plural(sum(map(_without_partner, cells)), "load")
         yield {
             "kind": "blocks without a pair",
-            "message": f"{loads} ended ok, the other mode of the block did not: not counted, {_where(cells)}",
+            "message": f"{loads} ended ok, the other load of the block did not: not counted, {_where(cells)}",
             "advice": "go on with `--resume`; where loads failed, fix the cause and run again",
         }
 
 
 def _outliers(pairs: Sequence[CellPair]) -> Iterator[Warning]:
-    far = [(pair, mode, place) for pair in pairs for mode in MODES for place in outliers(pair.plt_ms(mode))]
+    found = [(pair, side, place) for pair in pairs for side in SIDES for place in outliers(pair.plt_ms(side))]
+    records = (pair.loads(side)[place]["load"] for pair, side, place in found)
+    far = {load["load_id"]: load for load in records}
     if far:
-        loads = [pair.loads(mode)[place]["load"] for pair, mode, place in far]
+        loads = [*far.values()]
         worst = max(loads, key=lambda load: float(load["plt_ms"]))
         counts = f"{plural(len(far), 'load')} took far more or less than the median of the cell"
         yield {
@@ -156,8 +159,8 @@ def _unpaired(pairs: Sequence[CellPair]) -> Iterator[Warning]:
     if alone:
         yield {
             "kind": "nothing to compare",
-            "message": f"no block has an ok load of both modes: {_where(alone)}",
-            "advice": "run both modes (`--mode tcp,tfo`), or go on with `--resume`",
+            "message": f"no block has an ok load of baseline and treatment: {_where(alone)}",
+            "advice": f"compare two (`--mode {','.join(MODES)}`), or go on with `--resume`",
         }
 
 
@@ -166,7 +169,7 @@ def _noise(pairs: Sequence[CellPair]) -> Iterator[Warning]:
     if noisy:
         yield {
             "kind": "noise",
-            "message": f"tcp differs from tcp by as much as from tfo: {_where(noisy)}",
+            "message": f"the baseline differs from itself by as much as from the treatment: {_where(noisy)}",
             "advice": "the effect is not larger than the noise; more repeats on a quiet machine would tell",
         }
 
@@ -206,15 +209,15 @@ def _attempt(record: LoadRecord) -> int:
 
 
 def _without_partner(pair: CellPair) -> int:
-    """Loads that ended ok in a block whose other mode was made and failed, or was not made."""
-    return sum(len(pair.ok[mode]) - len(pair.blocks) for mode in MODES)
+    """Loads that ended ok in a block whose other load was made and failed, or was not made."""
+    return sum(len(pair.ok[side]) - len(pair.blocks) for side in SIDES)
 
 
 def _is_noise(pair: CellPair) -> bool:
-    tcp_ms, tfo_ms = pair.plt_ms("tcp"), pair.plt_ms("tfo")
+    baseline_ms, treatment_ms = (pair.plt_ms(side) for side in SIDES)
     if len(pair.blocks) < 2 or pair.is_exact:
         return False
-    null, found = null_improvement(tcp_ms)["point"], improvement(tcp_ms, tfo_ms)["point"]
+    null, found = null_improvement(baseline_ms)["point"], improvement(baseline_ms, treatment_ms)["point"]
     return null is not None and found is not None and abs(null) >= abs(found)
 
 

@@ -6,8 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from firstflight.analysis.cells import SIDES
 from firstflight.analysis.critical_path_fetch import Component
 from firstflight.analysis.statistics import FASTER, NOT_COMPARED, NOT_PROVED, SLOWER, TOO_FEW_REPEATS
+from firstflight.model.treatment import MODES, column_name, phrase
 from firstflight.plural import plural
 
 MINUS = "\N{MINUS SIGN}"
@@ -28,10 +30,8 @@ COMPONENT_NAMES: dict[Component, str] = {
 }
 """Components as sentences and views name them."""
 
-MODE_NAMES = {"tcp": "without TFO", "tfo": "with TFO"}
-"""Modes as sentences and views name them."""
-
 _PATH_FIELDS = ("down_mbps", "up_mbps", "loss", "topology", "client", "engine", "cookies")
+_COMPARED = ("treatment", "baseline")
 
 
 def percent(fraction: float | None, digits: int = 1) -> str:
@@ -80,15 +80,56 @@ def rates(cell: Mapping[str, Any]) -> str:
     return "/".join("unlimited" if mbps is None else f"{mbps:g}" for mbps in values)
 
 
+def comparison(cell: Mapping[str, Any]) -> str:
+    """What is compared: ``tfo against tcp``; empty where there is nothing to compare with."""
+    return f"{cell['treatment']} against {cell['baseline']}" if cell["treatment"] else ""
+
+
+def is_of_modes(cell: Mapping[str, Any]) -> bool:
+    """Whether modes of transport are compared, and nothing else."""
+    return {cell["baseline"], cell["treatment"]} <= {"", *MODES}
+
+
+def treated(cells: Sequence[Mapping[str, Any]]) -> str:
+    """How sentences name the treatment of cells: ``with TFO``, or of several ``under each treatment``."""
+    names = {cell["treatment"] for cell in cells}
+    return phrase(names.pop()) if len(names) == 1 else "under each treatment"
+
+
+def faster(cells: Sequence[Mapping[str, Any]]) -> str:
+    """What an improvement above 0 means: ``faster with TFO``; of several, ``faster than the baseline``."""
+    names = {cell["treatment"] for cell in cells}
+    return f"faster {phrase(names.pop())}" if len(names) == 1 else "faster than the baseline"
+
+
+def column_names(cell: Mapping[str, Any]) -> tuple[str, str]:
+    """How columns of baseline and treatment are headed: by their names, unless they are long."""
+    baseline, treatment = (column_name(cell[side], side) for side in SIDES)
+    return baseline, treatment
+
+
+def setting(cell: Mapping[str, Any]) -> str:
+    """What the cells of a table have in common: what is compared, but for modes, and the caption."""
+    compares = "" if is_of_modes(cell) else f"{comparison(cell)}; "
+    return f"{compares}{caption(cell)}"
+
+
+def medians(cell: Mapping[str, Any]) -> str:
+    """The median PLTs of both sides: ``3.49 s without TFO, 2.92 s with TFO``."""
+    sides = (f"{seconds(cell[f'{side}_ms']['median'])} {phrase(cell[side])}" for side in SIDES if cell[side])
+    return ", ".join(sides)
+
+
 def caption(*cells: Mapping[str, Any]) -> str:
     """All that decides the numbers of cells beside page and RTT, as every table and figure says it.
 
     ``Access link 4/0.256 Mbit/s, loader, emulate, scheme http, HTTP/1.1, keep-alive, warm cookies``. What is
-    as by default (queue, windows, ...) is left out; what differs among the cells is named at the end.
+    as by default (queue, windows, ...) is left out, and so is what the two sides differ in, which their
+    names say; what differs among the cells is named at the end.
 
     Args:
         cells: Of a summary, or anything else with the columns of `firstflight.results.TREATMENT`; with `url`,
-            where it is known, to say what a recorded scheme is.
+            where it is known, to say what a recorded scheme is, and `differs`, columns with both values.
     """
     return ", ".join(caption_lines(*cells))
 
@@ -111,7 +152,15 @@ _OF_PATH = ("link", "loss", "jitter", "duplicates", "queue", "middlebox")
 
 
 def _parts(cell: Mapping[str, Any]) -> dict[str, str]:
-    """What a caption says of a cell, by what it is about; empty where it is as by default."""
+    """What a caption says of a cell, by what it is about; empty where it is as by default, or not common."""
+    parts = _parts_of(cell)
+    if differs := cell.get("differs"):
+        other = _parts_of({**cell, **{name: one for name, (one, _) in differs.items()}})
+        parts = {name: text if other[name] == text else "" for name, text in parts.items()}
+    return parts
+
+
+def _parts_of(cell: Mapping[str, Any]) -> dict[str, str]:
     asked = dict(cell)
     link = {"access": "Access link", "star": "Star,"}.get(cell["topology"], cell["topology"])
     return {
@@ -204,14 +253,22 @@ def _unusual(asked: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def varying(cells: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The fields other than page and RTT in which the cells of a run differ."""
-    return [name for name in _PATH_FIELDS if len({cell[name] for cell in cells}) > 1]
+    """The fields other than page and RTT in which the cells of a run differ.
+
+    What each cell's own two sides differ in, the names of its treatments say.
+    """
+    return [
+        name
+        for name in (*_PATH_FIELDS, *_COMPARED)
+        if len({cell.get(name) for cell in cells}) > 1
+        and not all(name in cell.get("differs", {}) for cell in cells)
+    ]
 
 
 def variant(cell: Mapping[str, Any], fields: Sequence[str]) -> str:
     """What tells a cell from those of the same page and RTT: ``star wget2``; empty where nothing does."""
     suffix = {"down_mbps": "mbit-down", "up_mbps": "mbit-up", "loss": "-loss"}
-    values = ((cell[name], suffix.get(name, "")) for name in fields)
+    values = ((cell.get(name), suffix.get(name, "")) for name in fields)
     return " ".join(
         unit.replace("mbit", "unlimited") if value is None else f"{value}{unit}" for value, unit in values
     )

@@ -16,10 +16,11 @@ from firstflight.cli.talk import Talk
 from firstflight.engines.exec import Surroundings, run_inside
 from firstflight.errors import UsageError
 from firstflight.experiment.sources import PlanFile, resolve
+from firstflight.model.treatment import FAST_OPEN
 from firstflight.pages import clear_warning, open_pages, under, was_cleared
 from firstflight.results import write_whole
 
-_DEFAULTS = {"rtt": "100", "mode": "tfo"}
+_DEFAULTS = {"rtt": "100", "mode": FAST_OPEN}
 """Where one value is wanted and a plan has several."""
 
 _PORTS = "FIRSTFLIGHT_PRELOAD_PORTS"

@@ -25,14 +25,19 @@ LAB_KEYS = (
 )
 """What describes one path and one treatment."""
 
+NOT_FLAGS = ("pages", "treatment")
+"""Keys without a flag: pages are arguments, and tables of treatments stand in files only."""
+
 
 def with_plan_flags(command: Callable[..., int]) -> Callable[..., int]:
-    """Gives a command one flag per key of `Plan`, and PAGE arguments for `pages`.
+    """Gives a command one flag per key of `Plan` but for tables, and PAGE arguments for `pages`.
 
     The command's first parameter receives the keys that were given, as the command line holds them; the
     plan model parses them. Its other parameters stay flags of their own.
     """
-    return _with_flags(command, [_pages(), *(_flag(key) for key in Plan.model_fields if key != "pages")])
+    return _with_flags(
+        command, [_pages(), *(_flag(key) for key in Plan.model_fields if key not in NOT_FLAGS)]
+    )
 
 
 def with_flags_of(model: type[BaseModel]) -> Callable[[Callable[..., int]], Callable[..., int]]:

@@ -104,7 +104,7 @@ def _measure(
     try:
         with crew_for(plan, equipment, scheduler, talk.warn) as crew:
             pages = read_catalogue(
-                plan.pages, plan.scheme, talk.note, talk.warn, page_check(plan, equipment, scheduler)
+                plan.pages, plan.schemes, talk.note, talk.warn, page_check(plan, equipment, scheduler)
             )
             with talk.progress() as shown:
                 watch = _Loads(talk, shown)

@@ -16,6 +16,7 @@ from firstflight.errors import UsageError
 from firstflight.experiment.folder import default_folder
 from firstflight.experiment.interrupt import Interrupted, interruptible
 from firstflight.experiment.sources import explain
+from firstflight.model.treatment import FAST_OPEN
 from firstflight.stress import Stress, StressPlan, StressWatch
 from firstflight.stress.rows import Row
 from firstflight.stress.run import stored_plan
@@ -110,7 +111,7 @@ def _end(rows: list[Row], folder: Path, stopped: int, talk: Talk) -> int:
 
 def _without_fast_open(rows: list[Row]) -> list[str]:
     """Servers at which Fast Open was tried in peace and never worked."""
-    tried = [row for row in rows if row["mode"] == "tfo" and row["flood"] == "none"]
+    tried = [row for row in rows if row["mode"] == FAST_OPEN and row["flood"] == "none"]
     worked = {row["server"] for row in tried if row["fast_open_passive"]}
     return [server for server in dict.fromkeys(row["server"] for row in tried) if server not in worked]
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from firstflight.engines.promise import broken_promises
 from firstflight.engines.task import Path, PlannedLoad, Record
 from firstflight.errors import LabError
 from firstflight.pages import LoadedPage
@@ -54,7 +55,7 @@ def record_of(
     Raises:
         LabError: The answer is malformed.
     """
-    record = _record(planned, started_at, answer)
+    record = _record(planned, started_at, _held(planned, answer))
     if problem := check_record(record):
         raise LabError(f"the {whose}'s answer is malformed: {problem}", "please report this as a bug")
     return record
@@ -66,6 +67,19 @@ def instrument_failure_of(planned: PlannedLoad, started_at: str, error: LabError
     record["instrument_failure"] = True
     record["hint"] = error.hint
     return record
+
+
+def _held(planned: PlannedLoad, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The answer, failed if its rows break what the load's treatment promises: such a load is no result."""
+    if answer["status"] != "ok" or not (broken := broken_promises(planned, answer)):
+        return answer
+    proof = answer.get("proof", {})
+    disagreements = [*(proof.get("disagreements") or []), *broken]
+    return {
+        **answer,
+        **failure(f"no proof: {'; '.join(broken)}"),
+        "proof": {**proof, "ok": False, "disagreements": disagreements},
+    }
 
 
 def _record(planned: PlannedLoad, started_at: str | None, answer: Mapping[str, Any]) -> Record:

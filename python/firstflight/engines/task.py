@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from firstflight.engines.what_if import TODAY, WhatIf
+from firstflight.model.treatment import PLAIN
 from firstflight.results.schema import LOADS, LoadRecord
 
 if TYPE_CHECKING:
@@ -222,7 +223,12 @@ class Transport:
 class PlannedLoad:
     """One load to be made: its identity, its place in the run (`order`), and everything that defines it.
 
-    Loads of one block share `seed`, so that every mode meets the same dice.
+    Loads of one block share `seed`, so that every treatment meets the same dice.
+
+    Attributes:
+        treatment: Name of its treatment; empty: its mode is all that it has of one.
+        baseline: Name of the treatment that its own is compared with; empty: the first of all modes.
+        compared: Plan keys in which the treatments differ: what the load is held to beside its mode.
     """
 
     load_id: str
@@ -249,6 +255,9 @@ class PlannedLoad:
     processing: float = 1.0
     determinism: bool = True
     what_if: WhatIf = TODAY
+    treatment: str = ""
+    baseline: str = ""
+    compared: tuple[str, ...] = ()
 
     @property
     def transport(self) -> Transport:
@@ -258,10 +267,13 @@ class PlannedLoad:
     def columns(self) -> dict[str, Any]:
         """What the loads table says of it (`firstflight.results.LOADS`): all but what came of the load."""
         named = {name: getattr(self, name) for name in _COLUMNS_BY_NAME}
-        return {**named, **self.path.columns(), "what_if": str(self.what_if)}
+        treatment = {"treatment": self.treatment or self.mode, "baseline": self.baseline or PLAIN}
+        return {**named, **self.path.columns(), **treatment, "what_if": str(self.what_if)}
 
 
-_COLUMNS_BY_NAME = sorted(PlannedLoad.__dataclass_fields__.keys() & {*LOADS.names} - {"path", "what_if"})
+_COLUMNS_BY_NAME = sorted(
+    PlannedLoad.__dataclass_fields__.keys() & {*LOADS.names} - {"path", "what_if", "treatment"}
+)
 
 
 @dataclass(frozen=True)

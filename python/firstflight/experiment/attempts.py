@@ -12,7 +12,7 @@ from firstflight.engines.answers import instrument_failure_of
 from firstflight.engines.task import Engine, PlannedLoad, Record
 from firstflight.errors import LabError
 from firstflight.experiment.schedule import Block
-from firstflight.pages import LoadedPage
+from firstflight.pages import LoadedPage, UnderSchemes
 from firstflight.results import LoadRecord
 from firstflight.results.journal import is_instrument_failure
 
@@ -21,6 +21,9 @@ MAX_ATTEMPTS = 3
 
 MAX_FAILURES = 2
 """After so many instrument failures one after the other a load is left."""
+
+_under = UnderSchemes()
+"""Of a plan whose treatments differ in the scheme, pages are opened as recorded."""
 
 
 def make_block(
@@ -44,8 +47,9 @@ def make_block(
     """
     for planned in block.loads:
         attempt, failures = attempts(planned) + 1, 0
+        loaded = _under(planned.scheme, page) if "scheme" in planned.compared else page
         while failures < MAX_FAILURES:
-            record: Record = {**_made(engine, planned, page), "attempt": attempt}
+            record: Record = {**_made(engine, planned, loaded), "attempt": attempt}
             keep(record)
             if is_settled(record):
                 break

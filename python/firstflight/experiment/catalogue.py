@@ -132,13 +132,13 @@ class Catalogue:
 
 
 def read_catalogue(
-    specs: Sequence[str], scheme: str, note: Say, warn: Say, check: Check = _accept
+    specs: Sequence[str], schemes: Sequence[str], note: Say, warn: Say, check: Check = _accept
 ) -> Catalogue:
     """Opens every page of `specs` once.
 
     Args:
         specs: PAGEs, patterns among them.
-        scheme: As in the plan.
+        schemes: Of the plan's treatments. If there are several, pages are opened as recorded.
         note: Told what a reader had to decide.
         warn: Told which files of a pattern are left out, and once which pages lose their TLS.
         check: Raises `PageInputError` for a page that the plan cannot load.
@@ -152,7 +152,7 @@ def read_catalogue(
         files = matches(spec)
         if files:
             note(f"{spec}: {len(files)} files")
-        pages = _matched(files, scheme, warn, check) if files else iter(_pages(scheme, check, spec))
+        pages = _matched(files, schemes, warn, check) if files else iter(_pages(schemes, check, spec))
         before = len(opened)
         for page in pages:
             _say_notes(page, note)
@@ -198,28 +198,31 @@ class _Opened:
     is_cleared: bool = False
 
 
-def _matched(files: Sequence[str], scheme: str, warn: Say, check: Check) -> Iterator[_Opened]:
-    for pages, problem in each(partial(_attempt, scheme, check), files):
+def _matched(files: Sequence[str], schemes: Sequence[str], warn: Say, check: Check) -> Iterator[_Opened]:
+    for pages, problem in each(partial(_attempt, schemes, check), files):
         if problem:
             warn(f"left out: {problem}")
         yield from (replace(page, is_matched=True) for page in pages)
 
 
-def _attempt(scheme: str, check: Check, file: str) -> tuple[list[_Opened], str]:
+def _attempt(schemes: Sequence[str], check: Check, file: str) -> tuple[list[_Opened], str]:
     """The pages of a file, or why it cannot be read."""
     try:
-        return _pages(scheme, check, file), ""
+        return _pages(schemes, check, file), ""
     except PageInputError as error:
         return [], error.message
 
 
-def _pages(scheme: str, check: Check, spec: str) -> list[_Opened]:
+def _pages(schemes: Sequence[str], check: Check, spec: str) -> list[_Opened]:
+    opened_as = schemes[0] if len(schemes) == 1 else "recorded"
     found = []
     for position, recorded in enumerate(load_page(spec)):
-        page = under(scheme, recorded)
-        check(page)
-        entry = Entry(spec, position, page.page.name, fingerprint(page.page), scheme)
-        found.append(_Opened(entry, page, is_cleared=was_cleared(scheme, recorded)))
+        page = under(opened_as, recorded)
+        for scheme in schemes:
+            check(page if scheme == opened_as else under(scheme, recorded))
+        entry = Entry(spec, position, page.page.name, fingerprint(page.page), opened_as)
+        cleared = any(was_cleared(scheme, recorded) for scheme in schemes)
+        found.append(_Opened(entry, page, is_cleared=cleared))
     return found
 
 

@@ -86,7 +86,8 @@ def changes(before: dict[str, Any], plan: Plan, clients: dict[str, str]) -> list
     now = describe_machine()
     keys = ["firstflight"] if plan.engine == "simulate" else ["firstflight", "kernel", "cpu", "cores"]
     pairs = [(key, before.get(key), now[key]) for key in keys]
-    pairs.append((plan.client, before.get("clients", {}).get(plan.client), clients.get(plan.client)))
+    known = before.get("clients", {})
+    pairs += [(name, known.get(name), clients.get(name)) for name in plan.clients]
     return [f"{key} {old}, now {new}" for key, old, new in pairs if old and new and old != new]
 
 

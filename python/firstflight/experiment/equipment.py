@@ -43,7 +43,7 @@ class Equipment:
 
     Attributes:
         engine: As in the plan.
-        client: As in the plan.
+        clients: Of the plan's treatments.
         browser: As in the plan.
         har: Folder for a HAR of each load; `None`: none is kept.
         screenshots: Folder for a picture of each load; `None`: none is kept.
@@ -52,7 +52,7 @@ class Equipment:
     """
 
     engine: str
-    client: str
+    clients: tuple[str, ...]
     browser: str = ""
     har: Path | None = None
     screenshots: Path | None = None
@@ -66,7 +66,7 @@ class Equipment:
         har, screenshots = folder / "har", folder / "screenshots"
         return cls(
             plan.engine,
-            plan.client,
+            plan.clients,
             plan.browser,
             har if plan.har else None,
             screenshots if plan.screenshots else None,
@@ -100,18 +100,18 @@ class Equipment:
         try:
             if self.engine == "emulate":
                 check_descriptors(len(page.page.origins), servers)
-            if self.client == "chromium":
+            if "chromium" in self.clients:
                 check_hosts(hosts_of(page))
         except UsageError as error:
             raise PageInputError(f"{page.page.name}: {error.message}", error.hint) from error
 
     def versions(self) -> dict[str, str]:
-        """Versions of the clients that are installed. Raises `UsageError` when the plan's is not."""
+        """Versions of the clients that are installed. Raises `UsageError` when one of the plan's is not."""
         self._clients()
         if self.engine == "simulate":
             return {}
         found = client_versions()
-        if self.client != "chromium":
+        if "chromium" not in self.clients:
             return found
         without = "" if self.browser_sandbox else " without its sandbox"
         return {**found, "chromium": browser_version(find_browser(self.browser)) + without}
@@ -125,7 +125,7 @@ class Equipment:
         Raises:
             UsageError: A browser cannot have its sandbox, and the caller has not given it up.
         """
-        if self.engine != "emulate" or self.client != "chromium":
+        if self.engine != "emulate" or "chromium" not in self.clients:
             return
         if not self.browser_sandbox:
             warn(*UNSANDBOXED)
@@ -137,14 +137,16 @@ class Equipment:
             )
 
     def _clients(self) -> dict[str, ForeignClient]:
-        """The plan's client if it is a program of its own."""
-        if self.client in COMMANDS:
-            return {self.client: Program(self.client, find_program(self.client), preload_library())}
-        if self.client != "chromium":
-            return {}
-        artifacts = Artifacts(har=self.har, screenshots=self.screenshots)
-        browser = find_browser(self.browser)
-        return {"chromium": Chromium(browser, artifacts, sandbox=self.browser_sandbox)}
+        """The plan's clients that are programs of their own."""
+        found: dict[str, ForeignClient] = {
+            name: Program(name, find_program(name), preload_library())
+            for name in self.clients
+            if name in COMMANDS
+        }
+        if "chromium" in self.clients:
+            artifacts = Artifacts(har=self.har, screenshots=self.screenshots)
+            found["chromium"] = Chromium(find_browser(self.browser), artifacts, sandbox=self.browser_sandbox)
+        return found
 
 
 @contextmanager
@@ -179,18 +181,19 @@ def crew_for(
 
 def page_check(plan: Plan, equipment: Equipment, scheduler: str) -> Callable[[LoadedPage], None]:
     """What refuses a page that `plan` cannot load with `equipment`; it may go to other processes."""
-    pools = [int(state.partition(":")[2]) for state in plan.cookies if state.startswith("pool:")]
+    states = (state for arm in plan.arms().values() for state in arm.cookies)
+    pools = [int(state.partition(":")[2]) for state in states if state.startswith("pool:")]
     servers = 0 if scheduler else max([1, *pools])
     return partial(equipment.check_page, servers)
 
 
 def threads(plan: Plan, engine: Engine) -> Threads:
     """Threads of this process, for a plan."""
-    cores = _CORES_PER_LOAD.get(plan.client, 0)
+    cores = max(_CORES_PER_LOAD.get(client, 0) for client in plan.clients)
     return Threads(engine, Slots(plan.jobs, LATE_BOUND_MS, cores_per_load=cores))
 
 
 def _most_loads(plan: Plan) -> float:
     """How many loads a plan has; unknown, so as many as can be, where a page is a pattern."""
     pages = math.inf if any(map(has_magic, plan.pages)) else len(plan.pages)
-    return pages * len(plan.settings()) * len(plan.mode) * plan.repeats
+    return pages * len(plan.settings()) * len(plan.treatments) * plan.repeats

@@ -9,6 +9,8 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainSerializer,
+    ValidationError,
+    ValidationInfo,
     WithJsonSchema,
     model_validator,
 )
@@ -17,6 +19,7 @@ from firstflight.engines.task import Burst, Middlebox, Path, Queue, Trace, Trans
 from firstflight.engines.what_if import TODAY, WhatIf
 from firstflight.experiment import units
 from firstflight.experiment.traces import parse_trace, write_trace
+from firstflight.experiment.treatments import compared, parse_compare, parse_treatments, write_treatments
 from firstflight.experiment.units import BadValueError
 from firstflight.experiment.values import (
     choice,
@@ -40,6 +43,7 @@ from firstflight.experiment.values import (
     write_width,
 )
 from firstflight.experiment.what_if import needs_fast_open, parse_what_if
+from firstflight.model.treatment import FAST_OPEN, MODES, PLAIN, ModeName, Treatment, mode_of
 
 PAPER_PAGES = ("amazon", "nytimes", "wsj", "wikipedia")
 """The embedded profiles: the pages of the paper's Table 1."""
@@ -80,6 +84,8 @@ PATH_KEYS = (
 CookieState = Literal["warm", "cold", "stale", "backup", "moved", "nat", "cookieless"] | str
 """Or `warm:SHARE`, or `pool:SERVERS`."""
 
+
+_PLAN_DOC = "docs/plan.md"
 
 FLAGS_ONLY = ("browser",)
 """What a file may not say: a plan of others would choose a program that runs outside the laboratory."""
@@ -203,10 +209,15 @@ class Plan(BaseModel):
         description="Congestion control at both ends: cubic, reno.",
         json_schema_extra={"metavar": "cubic|reno"},
     )
-    mode: Annotated[tuple[Literal["tcp", "tfo"], ...], each(choice("tcp", "tfo"))] = Field(
-        default=("tcp", "tfo"),
-        description="Transport treatments to compare: tcp, tfo.",
+    mode: Annotated[tuple[ModeName, ...], each(choice(*MODES))] = Field(
+        default=(PLAIN, FAST_OPEN),
+        description=f"Modes of transport to compare: {', '.join(MODES)}.",
         json_schema_extra={"metavar": "MODE,..."},
+    )
+    compare: Annotated[str, BeforeValidator(parse_compare)] = Field(
+        default="off",
+        description="Another key, and values to compare with the first: initial_window=10,32; or off.",
+        json_schema_extra={"metavar": "KEY=A,B,..."},
     )
     client: Annotated[
         Literal["loader", "chromium", "wget2", "curl"],
@@ -293,7 +304,7 @@ class Plan(BaseModel):
     )
     repeats: Annotated[int, BeforeValidator(whole("a number of repeats", 1, 100_000))] = Field(
         default=10,
-        description="Loads of each page on each path in each mode.",
+        description="Loads of each page on each path under each treatment.",
         json_schema_extra={"metavar": "N"},
     )
     until: Annotated[float | Literal["off"], BeforeValidator(parse_width), PlainSerializer(write_width)] = (
@@ -323,6 +334,28 @@ class Plan(BaseModel):
         description="Seed of the order of loads, packet loss, jitter, middleboxes and drawn cookies.",
         json_schema_extra={"metavar": "N"},
     )
+
+    treatment: Annotated[
+        tuple[Treatment, ...],
+        BeforeValidator(parse_treatments),
+        PlainSerializer(write_treatments, return_type=list[dict[str, Any]]),
+    ] = Field(
+        default=(),
+        description="In place of compare: a name, and keys with their values; the first is the baseline.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _treatments_have_one_mode(cls, data: dict[str, Any]) -> dict[str, Any]:
+        """Treatments that do not name their mode have that of the plan, of which then there is one."""
+        compare, tables = data.get("compare", "off"), data.get("treatment")
+        if "mode" in data or not (tables or compare not in ("off", None)):
+            return data
+        try:
+            treatments = parse_treatments(tables) or compared(parse_compare(compare))
+        except BadValueError:
+            return data  # Told with its key when the field is checked.
+        return {**data, "mode": mode_of(treatments)} if treatments else data
 
     @model_validator(mode="before")
     @classmethod
@@ -396,11 +429,13 @@ class Plan(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _middlebox_has_something_to_meet(self) -> Self:
-        if self.middlebox and "tfo" not in self.mode and self.middlebox.habit != "duplicate-syn":
+    def _middlebox_has_something_to_meet(self, info: ValidationInfo) -> Self:
+        if _is_shared(info, "middlebox"):
+            return self
+        if self.middlebox and not self.uses_fast_open and self.middlebox.habit != "duplicate-syn":
             raise BadValueError(
                 f"middlebox: {self.middlebox.habit} has no effect where no load uses Fast Open",
-                "add --mode tcp,tfo, or leave it out",
+                _with_fast_open(info),
             )
         return self
 
@@ -414,16 +449,17 @@ class Plan(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _what_if_makes_a_difference(self) -> Self:
+    def _what_if_makes_a_difference(self, info: ValidationInfo) -> Self:
         if self.what_if.early_data is not None and (self.scheme == "http" or self.http == "2"):
             raise BadValueError(
                 "what_if: early-data goes with TLS's ClientHello, here of HTTP/1.1",
                 "add --scheme recorded or https, without --http 2",
             )
-        if "tfo" not in self.mode and (unused := needs_fast_open(self.what_if)):
+        if _is_shared(info, "what_if"):
+            return self
+        if not self.uses_fast_open and (unused := needs_fast_open(self.what_if)):
             raise BadValueError(
-                f"what_if: {unused[0]} has no effect where no load uses Fast Open",
-                "add --mode tcp,tfo, or leave it out",
+                f"what_if: {unused[0]} has no effect where no load uses Fast Open", _with_fast_open(info)
             )
         if self.what_if.client_cookies and not {"moved", "nat"} & {*self.cookies}:
             raise BadValueError(
@@ -438,12 +474,11 @@ class Plan(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _cookies_have_a_use(self) -> Self:
+    def _cookies_have_a_use(self, info: ValidationInfo) -> Self:
         idle = [state for state in self.cookies if state not in {"warm", "cold"}]
-        if idle and "tfo" not in self.mode:
+        if idle and not self.uses_fast_open and not _is_shared(info, "cookies"):
             raise BadValueError(
-                f"cookies: {idle[0]} has no effect where no load uses Fast Open",
-                "add --mode tcp,tfo, or leave it out",
+                f"cookies: {idle[0]} has no effect where no load uses Fast Open", _with_fast_open(info)
             )
         return self
 
@@ -464,12 +499,13 @@ class Plan(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _until_can_be_reached(self) -> Self:
-        if self.until == "off":
+    def _until_can_be_reached(self, info: ValidationInfo) -> Self:
+        if self.until == "off" or info.context is not None:
             return self
-        if set(self.mode) != {"tcp", "tfo"}:
+        if len(self.treatments) < 2:
             raise BadValueError(
-                "until: needs both modes to compare", "add --mode tcp,tfo, or leave until out"
+                "until: needs two treatments to compare",
+                f"add --mode {','.join(MODES)}, or leave until out",
             )
         least = max(self.repeats, FIRST_LOOK)
         if self.most_repeats < least:
@@ -501,6 +537,83 @@ class Plan(BaseModel):
             )
         return self
 
+    @model_validator(mode="after")
+    def _treatments_are_possible(self, info: ValidationInfo) -> Self:
+        if info.context is not None or not self.names_treatments:
+            return self
+        key = "treatment" if self.treatment else "compare"
+        if self.treatment and self.compare != "off":
+            raise BadValueError("compare: the plan has [[treatment]] tables", "leave one of them out")
+        if len(self.mode) > 1:
+            raise BadValueError(
+                f"{key}: several modes are compared already: {', '.join(self.mode)}",
+                f"give one --mode; or name each combination as a [[treatment]] with a mode ({_PLAN_DOC})",
+            )
+        if len(self.treatments) < 2:
+            raise BadValueError(f"{key}: there is one treatment alone", "give the baseline, then the others")
+        for treatment in self.treatments:
+            try:
+                arm = self._under(treatment)
+            except ValidationError as error:
+                raise _told(error, key, treatment) from error
+            if len(arm.mode) > 1 or (len(arm.cookies) > 1 and "cookies" in treatment.to_keys()):
+                raise BadValueError(
+                    f"{key}: {treatment.name} has several values of a key", "give a treatment one of each"
+                )
+            if len(arm.settings()) != len(self.settings()):
+                raise BadValueError(
+                    f"{key}: the plan has several cookie states, and treatments differ in theirs",
+                    "give --cookies one state, or leave cookies out of the treatments",
+                )
+        return self
+
+    @property
+    def names_treatments(self) -> bool:
+        """Whether `compare` or `[[treatment]]` define the treatments, not `mode`."""
+        return bool(self.treatment) or self.compare != "off"
+
+    @property
+    def treatments(self) -> tuple[Treatment, ...]:
+        """What is compared."""
+        return self.treatment or compared(self.compare) or tuple(_of_mode(mode) for mode in self.mode)
+
+    @property
+    def baseline(self) -> str:
+        """Name of the treatment that each other is compared with.
+
+        The first; of modes the first in `MODES`, however they are listed, also where another is alone.
+        """
+        if self.names_treatments:
+            return self.treatments[0].name
+        return min(self.mode, key=[*MODES].index) if len(self.mode) > 1 else PLAIN
+
+    def arms(self) -> dict[str, "Plan"]:
+        """The plan under each treatment alone, by the treatment's name."""
+        return {treatment.name: self._under(treatment) for treatment in self.treatments}
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """What loads the pages: the client of each treatment, each once."""
+        return tuple(dict.fromkeys(arm.client for arm in self.arms().values()))
+
+    @property
+    def schemes(self) -> tuple[str, ...]:
+        """The schemes of the treatments, each once."""
+        return tuple(dict.fromkeys(arm.scheme for arm in self.arms().values()))
+
+    @property
+    def uses_fast_open(self) -> bool:
+        """Whether any load may carry data in its SYN."""
+        named = [mode for treatment in self.treatments for key, mode in treatment.keys if key == "mode"]
+        return any(MODES[mode].fast_open for mode in (*self.mode, *named) if mode in MODES)
+
+    def _under(self, treatment: Treatment) -> "Plan":
+        keys = treatment.to_keys()
+        if not self.names_treatments:
+            return self.model_copy(update={"mode": (keys["mode"],)})
+        every = {**self.to_keys(), "compare": "off", "treatment": [], **keys}
+        return Plan.model_validate(every, context={"keys": keys})
+
     @property
     def transport(self) -> Transport:
         """What every connection has."""
@@ -522,6 +635,10 @@ class Plan(BaseModel):
             Path(self.topology, rtt_ms, down_bps, up_bps, *wire, *traces)
             for rtt_ms, (down_bps, up_bps) in product(self.rtt, self.rates())
         ]
+
+    def paths_of_all(self) -> list[Path]:
+        """Every path to be measured, under every treatment; each once."""
+        return list(dict.fromkeys(path for arm in self.arms().values() for path in arm.paths()))
 
     def settings(self) -> list[tuple[Path, str]]:
         """Every path with every cookie state to be measured on it."""
@@ -549,13 +666,43 @@ class Plan(BaseModel):
 
         document = tomlkit.document()
         for key, value in self._plain().items():
-            if key in FLAGS_ONLY:
+            if key in FLAGS_ONLY or key == "treatment":
                 continue
             document.add(tomlkit.comment(type(self).model_fields[key].description or ""))
             document.add(key, value)
+        if self.treatment:
+            document.add("treatment", tomlkit.item([one.to_toml() for one in self.treatment]))
         return tomlkit.dumps(document)
 
     def _plain(self) -> dict[str, Any]:
         """Every value in its plain form, without the rates in whose place traces stand."""
         unused = {rate for rate, trace in TRACES.items() if getattr(self, trace)}
         return {key: value for key, value in self.model_dump(mode="json").items() if key not in unused}
+
+
+def _of_mode(mode: str) -> Treatment:
+    return Treatment.of(mode, {"mode": mode})
+
+
+def _is_shared(info: ValidationInfo, key: str) -> bool:
+    """Whether a key of a plan under one treatment is that of all: others may have a use for it."""
+    return info.context is not None and key not in info.context["keys"]
+
+
+def _with_fast_open(info: ValidationInfo) -> str:
+    """How loads come to use Fast Open: those of a plan, or of a treatment of it."""
+    modes = FAST_OPEN if info.context is not None else ",".join(MODES)
+    return f"add --mode {modes}, or leave it out"
+
+
+def _told(error: ValidationError, key: str, treatment: Treatment) -> BadValueError:
+    """Why a treatment cannot be, with its name."""
+    details = error.errors()[0]
+    cause = details.get("ctx", {}).get("error")
+    problem, hint = (
+        (cause.problem, cause.hint)
+        if isinstance(cause, BadValueError)
+        else (details["msg"], f"see {_PLAN_DOC}")
+    )
+    where = f"{details['loc'][0]}: " if details["loc"] else ""
+    return BadValueError(f"{key}: {treatment.name}: {where}{problem}", hint)

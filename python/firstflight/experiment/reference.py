@@ -17,9 +17,9 @@ _HEAD = """\
 
 <!-- Made by `make reference`; a test checks that it is current. -->
 
-Every key is a flag of `firstflight run`, and every flag here a key; [plans](../plan.md) says how they work
-together. The same is a [JSON schema](plan.schema.json), which an editor that knows TOML finds by a first line
-`#:schema PATH/plan.schema.json`.
+Every key but `treatment` is a flag of `firstflight run`, and every flag here a key; [plans](../plan.md) says
+how they work together. The same is a [JSON schema](plan.schema.json), which an editor that knows TOML finds
+by a first line `#:schema PATH/plan.schema.json`.
 
 """
 
@@ -71,6 +71,8 @@ def plan_schema() -> dict[str, Any]:
 def _flag(key: str) -> str:
     if key == "pages":
         return "`PAGE ...`"
+    if key == "treatment":
+        return "none: `[[treatment]]` tables"
     name = "--" + key.replace("_", "-")
     return f"`{name}`, `--no-{name[2:]}`" if Plan.model_fields[key].annotation is bool else f"`{name}`"
 
@@ -86,7 +88,7 @@ def _takes(entry: dict[str, Any]) -> str:
         return " or ".join(words for words in takes if words != "whole number" or "number" not in takes)
     if entry["type"] == "array":
         return f"list: {_takes(entry['items'])}"
-    words = {"string": "text", "boolean": "`true` or `false`", "integer": "whole number"}
+    words = {"string": "text", "boolean": "`true` or `false`", "integer": "whole number", "object": "table"}
     return words.get(entry["type"], str(entry["type"]))
 
 

@@ -22,7 +22,7 @@ class Round:
     Attributes:
         blocks: Numbers of the blocks.
         loads: Loads of this round and those before it.
-        wide: Cell pairs whose interval was found too wide; 0 in the first round.
+        wide: Groups of cells whose interval was found too wide; 0 in the first round.
     """
 
     blocks: Sequence[int]
@@ -59,10 +59,10 @@ class Rounds:
     @property
     def loads(self) -> int:
         """Loads of the rounds begun so far."""
-        return sum(map(len, self._due)) * self._schedule.modes
+        return sum(map(len, self._due)) * self._schedule.block_size
 
     def too_wide(self) -> dict[str, float | None]:
-        """The cell pairs that did not get narrow enough, with their widths; None: there is no interval."""
+        """The groups of cells that did not get narrow enough, with their widths; None: no interval."""
         blocks = self._blocks() if self._until != "off" else {}
         return {
             self._schedule.pair_name(pair): self._width(blocks[pair]) for pair in sorted(self._wide(blocks))
@@ -77,22 +77,33 @@ class Rounds:
         }
 
     def _blocks(self) -> dict[int, list[int]]:
-        """The blocks of each cell pair that were due so far."""
+        """The blocks of each group of cells that were due so far."""
         found: dict[int, list[int]] = {}
         for number in (number for blocks in self._due for number in blocks):
             found.setdefault(self._schedule.pair(number), []).append(number)
         return found
 
     def _width(self, blocks: Sequence[int]) -> float | None:
-        """The width of the interval of the improvement over these blocks, a fraction."""
-        from firstflight.analysis.statistics import improvement  # noqa: PLC0415 (scipy takes a second)
+        """The width of the widest interval of the improvements over these blocks, a fraction."""
+        plts_ms: dict[str, list[tuple[float, float]]] = {}
+        for number in blocks:
+            for treatment, pair in self._pairs(number):
+                plts_ms.setdefault(treatment, []).append(pair)
+        widths = [_width_of(plts_ms.get(name, [])) for name in self._schedule.treated]
+        return None if None in widths else max(width for width in widths if width is not None)
 
-        pairs = [pair for number in blocks if (pair := self._pair(number))]
-        found = improvement([tcp_ms for tcp_ms, _ in pairs], [tfo_ms for _, tfo_ms in pairs])
-        return None if found["low"] is None or found["high"] is None else found["high"] - found["low"]
+    def _pairs(self, block: int) -> Iterator[tuple[str, tuple[float, float]]]:
+        """PLT of the baseline and of each treatment of a block, where both loads ended ok."""
+        loads = self._schedule[block].loads
+        plt_ms = {load.treatment: self._tally.plt_ms(load.order) for load in loads}
+        baseline_ms = plt_ms.pop(loads[0].baseline)
+        for treatment, treated_ms in plt_ms.items():
+            if baseline_ms is not None and treated_ms is not None:
+                yield treatment, (baseline_ms, treated_ms)
 
-    def _pair(self, block: int) -> tuple[float, float] | None:
-        """PLT without and with TFO of a block, if both loads ended ok."""
-        plt_ms = {load.mode: self._tally.plt_ms(load.order) for load in self._schedule[block].loads}
-        tcp_ms, tfo_ms = plt_ms["tcp"], plt_ms["tfo"]
-        return None if tcp_ms is None or tfo_ms is None else (tcp_ms, tfo_ms)
+
+def _width_of(pairs: Sequence[tuple[float, float]]) -> float | None:
+    from firstflight.analysis.statistics import improvement  # noqa: PLC0415 (scipy takes a second)
+
+    found = improvement([baseline_ms for baseline_ms, _ in pairs], [treated_ms for _, treated_ms in pairs])
+    return None if found["low"] is None or found["high"] is None else found["high"] - found["low"]

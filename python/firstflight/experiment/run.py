@@ -99,7 +99,7 @@ def run_experiment(
 
 
 def _calibrate(plan: Plan, crew: Crew, watch: Watch) -> list[Calibration]:
-    paths = plan.paths()
+    paths = plan.paths_of_all()
     watch.calibrating(len(paths))
     return crew.calibrate(paths, watch)
 

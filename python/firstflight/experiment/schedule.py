@@ -1,8 +1,8 @@
-"""The order of loads: blocks of paired modes, shuffled by the plan's seed.
+"""The order of loads: blocks of paired treatments, shuffled by the plan's seed.
 
-A block is one repeat of all modes of a page and path, back to back, so that whatever drifts (heat, other
-work on the machine) meets every mode alike. Inside blocks the order is balanced: over each run of as many
-repeats as there are modes, every mode stands in every place once.
+A block is one repeat of all treatments of a page and path, back to back, so that whatever drifts (heat,
+other work on the machine) meets every treatment alike. Inside blocks the order is balanced: over each
+run of as many repeats as there are treatments, every treatment stands in every place once.
 
 With `until` the blocks come in rounds, each shuffled for itself: `FIRST_LOOK` repeats of every cell, then a
 quarter more at a time. No round is cut short: the last one is the last whole round within `most_repeats`,
@@ -50,12 +50,18 @@ class Schedule(Sequence[Block]):
     def __init__(self, plan: Plan, pages: Sequence[str]) -> None:
         self.pages = tuple(pages)
         self._plan = plan
+        self._treatments = _arms(plan)
+        self._names = tuple(self._treatments)
+        self._baseline = plan.baseline
         self._settings = plan.settings()
-        self._turns = _turns(plan)
+        self._turns = _turns(plan, len(self._names))
         self._repeats = self._turns[-1].stop
         self._is_drawn = [
-            is_drawn({**path.columns(), "engine": plan.engine, "cookies": cookies})
-            for path, cookies in self._settings
+            any(
+                is_drawn({**path.columns(), "engine": plan.engine, "cookies": cookies})
+                for path, cookies in settings
+            )
+            for settings in zip(*(arm.settings for arm in self._treatments.values()), strict=True)
         ]
         self._units = array("L")
         self._rounds: list[range] = []
@@ -76,26 +82,31 @@ class Schedule(Sequence[Block]):
             return [self[one] for one in range(*number.indices(len(self)))]
         number = range(len(self))[number]
         unit = self._unit(self._units[number])
-        return Block(number, tuple(_planned(self._plan, unit, number, n) for n in range(len(unit.modes))))
+        return Block(number, tuple(self._planned(unit, number, n) for n in range(len(self._names))))
 
     @property
     def loads(self) -> int:
         """How many loads are planned."""
-        return len(self) * self.modes
+        return len(self) * self.block_size
 
     @property
-    def modes(self) -> int:
-        """Loads in a block."""
-        return len(self._plan.mode)
+    def block_size(self) -> int:
+        """Loads in a block: one of each treatment."""
+        return len(self._names)
+
+    @property
+    def treated(self) -> tuple[str, ...]:
+        """Names of the treatments that are compared with the baseline."""
+        return tuple(name for name in self._names if name != self._baseline)
 
     @property
     def cells(self) -> int:
-        """How many cells are planned: pages by paths by cookie states by modes."""
-        return self.pairs * self.modes
+        """How many cells are planned: pages by paths by cookie states by treatments."""
+        return self.pairs * self.block_size
 
     @property
     def pairs(self) -> int:
-        """How many cell pairs are planned: pages by paths by cookie states."""
+        """How many groups of cells are planned that share their blocks: pages by paths by cookie states."""
         return len(self.pages) * len(self._settings)
 
     @property
@@ -109,29 +120,29 @@ class Schedule(Sequence[Block]):
         return [blocks for blocks in self._rounds if blocks]
 
     def is_exact(self, pair: int) -> bool:
-        """Whether nothing of a cell pair is drawn by lot: it has one block, whatever the repeats."""
+        """Whether nothing of a group of cells is drawn by lot: it has one block, whatever the repeats."""
         return not self._is_drawn[pair % len(self._settings)]
 
     def pair(self, block: int) -> int:
-        """The number of the cell pair of a block, below `pairs`."""
+        """The number of the group of cells of a block, below `pairs`."""
         return self._units[block] // self._repeats
 
     def pair_name(self, pair: int) -> str:
-        """Page, RTT and, of several, cookie state of a cell pair, for people."""
+        """Page, RTT and, of several, cookie state of a group of cells, for people."""
         page, setting = divmod(pair, len(self._settings))
         path, cookies = self._settings[setting]
         state = f" {cookies}" if len(self._plan.cookies) > 1 else ""
         return f"{self.pages[page]} {path.rtt_ms:g} ms{state}"
 
-    def cell(self, order: int, mode: str) -> int:
+    def cell(self, order: int, treatment: str) -> int:
         """The number of the cell of a load, below `cells`."""
-        return self.pair(order // self.modes) * self.modes + self._plan.mode.index(mode)
+        return self.pair(order // self.block_size) * self.block_size + self._names.index(treatment)
 
     def load_id(self, order: int) -> str:
         """The name of the load at that place in the order; `IndexError` where nothing is planned there."""
-        number, place = divmod(range(self.loads)[order], self.modes)
+        number, place = divmod(range(self.loads)[order], self.block_size)
         unit = self._unit(self._units[number])
-        return _load_id(self._plan, unit, unit.modes[place])
+        return self._load_id(unit, unit.treatments[place])
 
     def _shuffled(self, turn: range) -> "array[int]":
         units = array(
@@ -152,88 +163,109 @@ class Schedule(Sequence[Block]):
         page, setting = divmod(cell, len(self._settings))
         path, cookies = self._settings[setting]
         name = _cell(self.pages[page], path)
-        modes = _orders(self._plan.mode, self._repeats, self._plan.seed, name)[repeat]
-        return _Unit(self.pages[page], path, cookies, repeat + 1, modes)
+        order = _orders(self._names, self._repeats, self._plan.seed, name)[repeat]
+        return _Unit(self.pages[page], path, cookies, setting, repeat + 1, order)
+
+    def _load_id(self, unit: "_Unit", treatment: str) -> str:
+        cookies = unit.cookies if len(self._plan.cookies) > 1 else ""
+        return load_id(unit.page, unit.path, treatment, unit.repeat, cookies)
+
+    def _planned(self, unit: "_Unit", block: int, place: int) -> PlannedLoad:
+        name = unit.treatments[place]
+        arm = self._treatments[name]
+        path, cookies = arm.settings[unit.setting]
+        return PlannedLoad(
+            load_id=self._load_id(unit, name),
+            block=block,
+            order=block * self.block_size + place,
+            repeat=unit.repeat,
+            page=unit.page,
+            path=path,
+            seed=_dice(self._plan.seed, "path", _cell(unit.page, unit.path), unit.repeat).getrandbits(32),
+            cookies=cookies,
+            treatment=name,
+            baseline=self._baseline,
+            **arm.factors,
+        )
 
 
-def load_id(page: str, path: Path, mode: str, repeat: int, cookies: str = "") -> str:
+def load_id(page: str, path: Path, treatment: str, repeat: int, cookies: str = "") -> str:
     """A name for a load, the same in every run of the plan: `wikipedia-r100-d4-u0.256-access-tfo-003`.
 
-    `r` is the RTT in ms, `d` and `u` the rates in Mbit/s (`inf` is unlimited); repeats count from 1. Where
-    several cookie states are measured, theirs stands before the mode: `-access-pool3-tfo-003`.
+    `r` is the RTT in ms, `d` and `u` the rates in Mbit/s (`inf` is unlimited), of the plan, whatever
+    its treatments change of the path; repeats count from 1. Where several cookie states are measured, theirs
+    stands before the treatment: `-access-pool3-tfo-003`.
     """
     state = f"-{cookies.replace(':', '')}" if cookies else ""
-    return f"{_cell(page, path)}{state}-{mode}-{repeat:03d}"
+    return f"{_cell(page, path)}{state}-{treatment.replace(':', '')}-{repeat:03d}"
 
 
 def factors(plan: Plan) -> dict[str, Any]:
-    """What of a plan is the same for all of its loads and defines them."""
-    return {name: getattr(plan, name) for name in _FACTORS}
+    """What of a plan under one treatment is the same for all of its loads and defines them."""
+    [mode] = plan.mode
+    return {"mode": mode, **{name: getattr(plan, name) for name in _FACTORS}}
 
 
 _FACTORS = sorted(
-    PlannedLoad.__dataclass_fields__.keys() & Plan.model_fields.keys() - {"path", "mode", "seed", "cookies"}
+    PlannedLoad.__dataclass_fields__.keys()
+    & Plan.model_fields.keys() - {"path", "mode", "seed", "cookies", "treatment"}
 )
 
 
-def _turns(plan: Plan) -> list[range]:
-    """The repeats of each round, from 0. What is added balances the places of modes by itself."""
+class _Arm(NamedTuple):
+    """A plan under one treatment: its paths and cookie states, and what defines all of its loads."""
+
+    settings: list[tuple[Path, str]]
+    factors: dict[str, Any]
+
+
+def _arms(plan: Plan) -> dict[str, _Arm]:
+    """By the treatment's name, in the order of the plan."""
+    compared = tuple(dict.fromkeys(key for one in plan.treatments for key, _ in one.keys))
+    return {
+        name: _Arm(arm.settings(), {**factors(arm), "compared": compared})
+        for name, arm in plan.arms().items()
+    }
+
+
+def _turns(plan: Plan, treatments: int) -> list[range]:
+    """The repeats of each round, from 0. What is added balances the places of treatments by itself."""
     if plan.until == "off":
         return [range(plan.repeats)]
     turns = [range(max(plan.repeats, FIRST_LOOK))]
     while True:
         made = turns[-1].stop
-        more = len(plan.mode) * max(1, made // (4 * len(plan.mode)))
+        more = treatments * max(1, made // (4 * treatments))
         if made + more > plan.most_repeats:
             return turns
         turns.append(range(made, made + more))
 
 
-def _load_id(plan: Plan, unit: "_Unit", mode: str) -> str:
-    cookies = unit.cookies if len(plan.cookies) > 1 else ""
-    return load_id(unit.page, unit.path, mode, unit.repeat, cookies)
-
-
 class _Unit(NamedTuple):
-    """What becomes a block once its place in the run is drawn."""
+    """What becomes a block once its place in the run is drawn: path and cookies as in the plan."""
 
     page: str
     path: Path
     cookies: str
+    setting: int
     repeat: int
-    modes: tuple[str, ...]
+    treatments: tuple[str, ...]
 
 
 @lru_cache(_CELLS_AT_HAND)
-def _orders(modes: tuple[str, ...], repeats: int, seed: int, cell: str) -> tuple[tuple[str, ...], ...]:
-    """The order of modes in each repeat of a cell; of few orders and many repeats each order is held once."""
+def _orders(names: tuple[str, ...], repeats: int, seed: int, cell: str) -> tuple[tuple[str, ...], ...]:
+    """The order of treatments in each repeat of a cell; of few orders and many repeats each is held once."""
     known: dict[tuple[str, ...], tuple[str, ...]] = {}
-    orders = islice(_balanced_orders(modes, _dice(seed, "order", cell)), repeats)
+    orders = islice(_balanced_orders(names, _dice(seed, "order", cell)), repeats)
     return tuple(known.setdefault(order, order) for order in orders)
 
 
-def _balanced_orders(modes: Sequence[str], dice: random.Random) -> Iterator[tuple[str, ...]]:
+def _balanced_orders(names: Sequence[str], dice: random.Random) -> Iterator[tuple[str, ...]]:
     while True:
-        first = dice.sample(modes, len(modes))
-        rotations = [(*first[turn:], *first[:turn]) for turn in range(len(modes))]
+        first = dice.sample(names, len(names))
+        rotations = [(*first[turn:], *first[:turn]) for turn in range(len(names))]
         dice.shuffle(rotations)
         yield from rotations
-
-
-def _planned(plan: Plan, unit: _Unit, block: int, place: int) -> PlannedLoad:
-    mode = unit.modes[place]
-    return PlannedLoad(
-        load_id=_load_id(plan, unit, mode),
-        block=block,
-        order=block * len(unit.modes) + place,
-        repeat=unit.repeat,
-        page=unit.page,
-        path=unit.path,
-        mode=mode,
-        seed=_dice(plan.seed, "path", _cell(unit.page, unit.path), unit.repeat).getrandbits(32),
-        cookies=unit.cookies,
-        **factors(plan),
-    )
 
 
 def _cell(page: str, path: Path) -> str:

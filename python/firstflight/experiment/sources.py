@@ -145,13 +145,20 @@ def _read_path(name: object, folder: FilePath, place: str) -> PlanFile:
 
 
 def _left(below: Mapping[str, Any], above: PlanFile) -> dict[str, Any]:
-    """What a layer leaves of the keys below: a path displaces a path, a rate a trace, and a trace a rate."""
+    """What a layer leaves of the keys below.
+
+    A path displaces a path, a rate a trace, a trace a rate, and what is compared what was to be compared.
+    """
     displaced = set(PATH_KEYS) if above.is_path else set()
     for rate, trace in TRACES.items():
         if rate in above.values:
             displaced.add(trace)
         if above.values.get(trace, "off") != "off":
             displaced.add(rate)
+    if above.values.get("compare", "off") != "off":
+        displaced.add("treatment")
+    if above.values.get("treatment"):
+        displaced.add("compare")
     return {key: value for key, value in below.items() if key not in displaced}
 
 

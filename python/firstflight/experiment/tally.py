@@ -18,7 +18,7 @@ class Outcome:
         planned: Loads in the plan.
         made: Loads in the journal, those of earlier runs included.
         unproved: Of those made, loads whose proof does not hold.
-        empty_cells: Cells (all repeats of a page, path and mode) with loads, but none that succeeded.
+        empty_cells: Cells (all repeats of a page, path and treatment) with loads, but none that succeeded.
         signal: The signal that stopped the run; `None` when it came to its end.
         instrument_failures: Times that a laboratory gave no result, those of earlier runs included.
         left: Loads that are still to be made.
@@ -77,7 +77,7 @@ class Tally:
             return
         load = record["load"]
         order, ok = load["order"], load["status"] == "ok"
-        cell = self._schedule.cell(order, load["mode"])
+        cell = self._schedule.cell(order, load["treatment"])
         self._made_in[cell] += not self._attempts[order]
         self._ok_in[cell] += ok - self._ok[order]
         self._attempts[order] = min(255, attempt_of(record))
@@ -105,8 +105,8 @@ class Tally:
 
     def is_block_settled(self, number: int) -> bool:
         """Whether nothing of that block is left to be made."""
-        first = number * self._schedule.modes
-        return all(self._settled[first : first + self._schedule.modes])
+        first = number * self._schedule.block_size
+        return all(self._settled[first : first + self._schedule.block_size])
 
     def outcome(self, signal: int | None, planned: int) -> Outcome:
         """The counts; `signal` is what stopped the run, `planned` how many loads it was to make."""

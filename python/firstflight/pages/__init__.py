@@ -5,7 +5,7 @@ from firstflight.pages.loaded import LoadedPage, strip
 from firstflight.pages.model import FORMAT, Initiator, Kind, Missing, Page, Resource, Via
 from firstflight.pages.pace import paced
 from firstflight.pages.profile import embedded_names
-from firstflight.pages.scheme import clear_warning, under, was_cleared
+from firstflight.pages.scheme import UnderSchemes, clear_warning, under, was_cleared
 from firstflight.pages.sources import load_page, open_pages
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Page",
     "PageDescription",
     "Resource",
+    "UnderSchemes",
     "Via",
     "clear_warning",
     "describe",

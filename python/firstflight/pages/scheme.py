@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from firstflight import _core
@@ -16,6 +18,9 @@ from firstflight.pages.archives.store import BodyStore
 from firstflight.pages.clear import clear_body, clear_headers, is_text
 from firstflight.pages.loaded import LoadedPage, Spare
 from firstflight.pages.model import Page
+
+_AT_HAND = 32
+"""Most pages that are held under several schemes."""
 
 
 def under(scheme: str, page: LoadedPage) -> LoadedPage:
@@ -39,6 +44,26 @@ def under(scheme: str, page: LoadedPage) -> LoadedPage:
     _fit(fields["resources"], bodies)
     headers = {index: clear_headers(names) for index, names in page.headers.items()}
     return replace(page, page=Page.from_fields(fields), bodies=bodies, headers=headers, spare=spare)
+
+
+class UnderSchemes:
+    """Pages under several schemes: `under`, made once for each page in use. For several threads."""
+
+    def __init__(self) -> None:
+        self._made: OrderedDict[tuple[str, int], tuple[LoadedPage, LoadedPage]] = OrderedDict()
+        self._lock = Lock()
+
+    def __call__(self, scheme: str, page: LoadedPage) -> LoadedPage:
+        """The page as it is to be loaded; as `under`."""
+        key = (scheme, id(page))
+        with self._lock:
+            known = self._made.get(key)
+            if known is None or known[0] is not page:
+                known = self._made[key] = (page, under(scheme, page))
+            self._made.move_to_end(key)
+            while len(self._made) > _AT_HAND:
+                self._made.popitem(last=False)
+            return known[1]
 
 
 def was_cleared(scheme: str, page: LoadedPage) -> bool:

@@ -8,17 +8,26 @@ from collections.abc import Iterator, Sequence
 from firstflight.analysis.questions import PageAnswers
 from firstflight.visible import visible
 
-_TITLE = "What TCP Fast Open does to these pages"
+_TITLE = "What {treatment} does to these pages"
 _MARKUP = re.compile(r"([\\`*_\[\]<>#|])")
 
 
-def render_answers(answers: Sequence[PageAnswers]) -> str:
+def render_answers(answers: Sequence[PageAnswers], treatment: str = "TCP Fast Open") -> str:
     """The whole file: a heading per page, below it one per question, a paragraph per answer.
 
     Args:
         answers: As `firstflight.analysis.questions.answers` gives them.
+        treatment: What the loads were compared for.
     """
-    return "\n\n".join(["# " + _TITLE, *(part for page in answers for part in _page(page))]) + "\n"
+    return (
+        "\n\n".join(
+            [
+                "# " + _plain(_TITLE.format(treatment=treatment)),
+                *(part for page in answers for part in _page(page)),
+            ]
+        )
+        + "\n"
+    )
 
 
 def _page(answers: PageAnswers) -> Iterator[str]:

@@ -52,7 +52,11 @@ def _setup(found: Comparison) -> Table:
 def _cells(found: Comparison) -> Table:
     table = _table("What differs in the numbers")
     table.add_column("cell", no_wrap=True)
-    for name in (f"PLT tcp\n{found.a.name}", f"PLT tcp\n{found.b.name}", f"improvement\n{found.a.name}"):
+    for name in (
+        f"PLT baseline\n{found.a.name}",
+        f"PLT baseline\n{found.b.name}",
+        f"improvement\n{found.a.name}",
+    ):
         table.add_column(plain(name), justify="right", overflow="fold")
     table.add_column(plain(f"improvement\n{found.b.name}"), justify="right", overflow="fold")
     table.add_column("difference\npercentage points", justify="right", no_wrap=True)
@@ -69,7 +73,7 @@ def _row(pair: Pair) -> list[str]:
     notes = "; ".join(filter(None, (pair.a.note, pair.b.note)))
     return [
         " ".join(label(key, value) for key, value in pair.key.items()),
-        *(words.seconds(side.tcp_ms) for side in sides),
+        *(words.seconds(side.baseline_ms) for side in sides),
         *changes,
         _with_interval(words.percent(pair.difference)[:-2], *ends),
         f"{pair.verdict} ({notes})" if notes else pair.verdict,
@@ -87,7 +91,7 @@ def _summary(found: Comparison) -> Iterator[RenderableType]:
     yield plain(f"size of the difference: median {middle}, mean {mean} percentage points")
     for name, value in (
         ("improvements", found.rank_correlation),
-        ("PLTs without TFO", found.plt_rank_correlation),
+        ("PLTs of the baseline", found.plt_rank_correlation),
     ):
         yield plain(
             f"rank correlation of {name} (Spearman): {words.DASH if value is None else f'{value:+.2f}'}"

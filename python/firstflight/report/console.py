@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from firstflight.analysis import words
+from firstflight.analysis import SIDES, words
 from firstflight.report.plain import plain
 
 _STYLES = {"faster": "green", "slower": "red", "not proved": "bold red"}
@@ -38,7 +38,7 @@ def render_summary(summary: Mapping[str, Any]) -> RenderableType:
 def _tables(cells: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:
     settings: dict[str, list[Mapping[str, Any]]] = {}
     for cell in cells:
-        settings.setdefault(words.caption(cell), []).append(cell)
+        settings.setdefault(words.setting(cell), []).append(cell)
     for setting, group in settings.items():
         yield _table(setting, group)
         yield Text("")
@@ -48,7 +48,8 @@ def _table(setting: str, cells: Sequence[Mapping[str, Any]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
     table.title = _title(setting, cells)
     table.add_column("page\nRTT", no_wrap=True)
-    for name in ("PLT tcp", "PLT tfo", "improvement", "tcp on tcp"):
+    baseline, treatment = words.column_names(cells[0])
+    for name in (f"PLT {baseline}", f"PLT {treatment}", "improvement", f"{baseline} on {baseline}"):
         table.add_column(f"{name}\n95 %", justify="right", no_wrap=True)
     table.add_column("verdict", min_width=13)
     table.add_column("SYN data\naccepted", ratio=1)
@@ -72,7 +73,8 @@ def _row(cell: Mapping[str, Any]) -> list[Text]:
     verdict = words.verdict(cell)
     style = _STYLES.get(cell["verdict"], "")
     plt = (
-        f"{words.seconds(cell[mode]['median'])}\n{words.spread(cell[mode])}" for mode in ("tcp_ms", "tfo_ms")
+        f"{words.seconds(cell[name]['median'])}\n{words.spread(cell[name])}"
+        for name in ("baseline_ms", "treatment_ms")
     )
     change = f"{words.percent(found['point'])}\n{words.interval(found['low'], found['high'])}"
     null = f"{words.percent(cell['null_improvement'])}\n{words.interval(cell['null_low'], cell['null_high'])}"
@@ -82,14 +84,15 @@ def _row(cell: Mapping[str, Any]) -> list[Text]:
         plain(change, style),
         plain(null),
         plain(verdict, style),
-        plain(_proof(cell["proof"])),
+        plain(_proof(cell)),
     ]
 
 
-def _proof(proof: Mapping[str, Any]) -> str:
-    """The proof in short: of all connections of `tfo` loads, those with data of the SYN accepted."""
-    leak = f", {proof['tcp_offered']} in tcp" if proof["tcp_offered"] else ""
-    return f"{proof['tfo_accepted']} of {proof['tfo_connections']}{leak}"
+def _proof(cell: Mapping[str, Any]) -> str:
+    """The proof in short: of all connections of the treatment, those with data of the SYN accepted."""
+    baseline, treatment = (cell["proof"][side] for side in SIDES)
+    leak = f", {baseline['leaked']} in {cell['baseline']}" if baseline["leaked"] else ""
+    return f"{treatment['accepted']} of {treatment['connections']}{leak}"
 
 
 def _warnings(warnings: Sequence[Mapping[str, str]]) -> Iterator[RenderableType]:

@@ -10,6 +10,8 @@ import string
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from firstflight.analysis.words import is_of_modes
+
 _Cell = Mapping[str, Any]
 _Pages = Mapping[str, Sequence[_Cell]]
 
@@ -29,11 +31,11 @@ def observations(summary: Mapping[str, Any]) -> str:
 
     Args:
         summary: As `firstflight.analysis.summarize` gives it. Cells
-            without a pair of loads or without proof are left out.
+            without a pair of loads or without proof are left out, and those that compare other than modes.
     """
     tables: dict[tuple[Any, ...], dict[str, list[Mapping[str, Any]]]] = {}
     for cell in summary["cells"]:
-        if cell["n"] and cell["proof"]["ok"]:
+        if cell["n"] and cell["proof"]["ok"] and is_of_modes(cell):
             setting = tuple(cell[name] for name in _SETTING)
             page = sanitize_file(cell["url"] or cell["page"])
             tables.setdefault(setting, {}).setdefault(page, []).append(cell)
@@ -73,7 +75,7 @@ def _descending(cells: Sequence[_Cell]) -> list[_Cell]:
 
 
 def _row(cell: _Cell) -> str:
-    return _printed(cell["rtt_ms"], cell["tcp_ms"]["median"], cell["tfo_ms"]["median"])
+    return _printed(cell["rtt_ms"], cell["baseline_ms"]["median"], cell["treatment_ms"]["median"])
 
 
 def _null_row(cell: _Cell) -> str:

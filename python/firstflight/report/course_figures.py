@@ -1,7 +1,7 @@
 """``output-figures/``: the figure of the course's ``plot.py``, with the loads that stand for their medians.
 
 Names, title, axes and colours are the original's: every request as a bar from its start to its end, in order
-of their ends, which each mode has for itself; so a bar is not the same request as the bar behind it.
+of their ends, which each side has for itself; so a bar is not the same request as the bar behind it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import altair as alt
 import vl_convert
 
-from firstflight.analysis import MODES, CellPair, words
+from firstflight.analysis import SIDES, CellPair, words
 from firstflight.analysis.critical_path_load import started_ms, times
 from firstflight.analysis.explanation import median_load
 from firstflight.report.course import sanitize_file
@@ -24,8 +24,8 @@ FOLDER = "output-figures"
 """Name of the folder in a results folder."""
 
 _LONGEST_NAME = 150
-_LEGEND = {"tfo": ("TFO Enabled", "red", 0.5), "tcp": ("TFO Disabled", "green", 1.0)}
-"""Words, colour and thickness of a mode; the bars in front are thin, so that those behind show."""
+_LEGEND = {"treatment": ("TFO Enabled", "red", 0.5), "baseline": ("TFO Disabled", "green", 1.0)}
+"""Words, colour and thickness of a side; the bars in front are thin, so that those behind show."""
 
 
 def draw_course_figures(
@@ -64,7 +64,7 @@ def timing(pair: CellPair, page: str) -> Spec:
         pair: Its loads; at least one paired block.
         page: The page's name as the original has it.
     """
-    bars = [bar for mode in MODES for bar in _bars(mode, median_load(pair.loads(mode)))]
+    bars = [bar for side in SIDES for bar in _bars(side, median_load(pair.loads(side)))]
     names, colors, _ = zip(*_LEGEND.values(), strict=True)
     color = alt.Color("mode:N", sort=None).scale(domain=list(names), range=list(colors))
     chart = (
@@ -79,7 +79,7 @@ def timing(pair: CellPair, page: str) -> Spec:
         )
     )
     heading = f"TFO Timing Breakdown: {words.short_url(page, 60)} at {words.rtt(pair.key.rtt_ms)} ms RTT"
-    title = alt.TitleParams(heading, subtitle=words.caption_lines(pair.treatment))
+    title = alt.TitleParams(heading, subtitle=words.caption_lines(pair.setting))
     spec: Spec = chart.properties(
         width=500, height=370, title=title, background="white", padding=12
     ).to_dict()
@@ -99,7 +99,7 @@ def _named(
     taken: set[str] = set()
     varying = words.varying(cells)
     for pair, cell in zip(pairs, cells, strict=True):
-        if cell["n"] and cell["proof"]["ok"]:
+        if cell["n"] and cell["proof"]["ok"] and words.is_of_modes(cell):
             page = course_page(cell)
             parts = ["timing", page[:_LONGEST_NAME], words.rtt(cell["rtt_ms"])]
             name = base = "-".join([*parts, *words.variant(cell, varying).split()])
@@ -111,9 +111,9 @@ def _named(
             yield name, pair, page
 
 
-def _bars(mode: str, load: LoadRecord) -> list[dict[str, Any]]:
+def _bars(side: str, load: LoadRecord) -> list[dict[str, Any]]:
     ended = [row for row in load["requests"] if row["end_ms"] is not None and times(row)]
-    name, _, height = _LEGEND[mode]
+    name, _, height = _LEGEND[side]
     return [
         {
             "mode": name,

@@ -11,6 +11,7 @@ from typing import Any
 
 from firstflight.analysis import cell_pairs, summarize_pairs
 from firstflight.errors import UsageError
+from firstflight.model.treatment import MODES
 from firstflight.report.course import observations
 from firstflight.results import Journal, journal_path, write_whole
 
@@ -59,7 +60,7 @@ def write_course_zip(folder: Path, name: str, progress: Callable[[str], None] | 
     if not table:
         raise UsageError(
             f"course-zip: {folder}: no page has a pair of loads with proof",
-            "run both modes (--mode tcp,tfo); the warnings of the report say what failed",
+            f"run both modes (--mode {','.join(MODES)}); the warnings of the report say what failed",
         )
     figures = draw_course_figures(folder, pairs, summary["cells"], progress)
     pages = write_whole(folder / f"{name}.pages", _pages(summary["cells"]).encode())

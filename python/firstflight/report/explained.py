@@ -29,14 +29,16 @@ def print_explanations(explanations: Sequence[Explanation], console: Console) ->
 def heading(found: Explanation) -> str:
     """Page and path."""
     rtt = words.rtt(found.pair.key.rtt_ms)
-    return f"{found.page.name} at {rtt} ms RTT, {words.caption(found.pair.treatment)}"
+    return f"{found.page.name} at {rtt} ms RTT, {words.setting(found.pair.setting)}"
 
 
 def lines(found: Explanation) -> Iterator[str]:
-    """A block: for each mode what its PLT was spent on and by which requests; then what TFO could save."""
-    for mode, load in found.loads.items():
-        yield f"{words.MODE_NAMES[mode]:11} {words.seconds(load.path.plt_ms)} = {composition(load.path)}"
-        yield f"{'path':11} {requests(found, load.path)}"
+    """A block: for each side what its PLT was spent on and by which requests; then what was saved."""
+    phrases = found.pair.phrases
+    width = max(map(len, phrases.values()))
+    for side, load in found.loads.items():
+        yield f"{phrases[side]:{width}} {words.seconds(load.path.plt_ms)} = {composition(load.path)}"
+        yield f"{'path':{width}} {requests(found, load.path)}"
     if saving := savings(found):
         yield saving
 
@@ -63,10 +65,12 @@ def requests(found: Explanation, path: CriticalPath) -> str:
 
 
 def savings(found: Explanation) -> str:
-    """What TFO could save at most, beside what was measured; empty without a load without TFO."""
+    """What the treatment saved; of Fast Open also what it could save at most. Empty without the baseline."""
     if found.could_save_ms is None:
         return ""
-    handshakes = found.loads["tcp"].path.handshakes
+    if not found.bounds_the_saving:
+        return "" if found.saved_ms is None else f"Measured: {_saved(found.saved_ms, found)}."
+    handshakes = found.loads["baseline"].path.handshakes
     hidden = sum(handshake.inside_wait for handshake in handshakes)
     inside = f", {hidden} of them while it waited for a connection" if hidden else ""
     bound = (
@@ -76,6 +80,10 @@ def savings(found: Explanation) -> str:
     if found.saved_ms is None:
         return f"{bound}."
     return f"{bound}; measured: {found.saved_ms:.0f} ms{_beyond(found.saved_ms, found.could_save_ms)}."
+
+
+def _saved(saved_ms: float, found: Explanation) -> str:
+    return f"{abs(saved_ms):.0f} ms {'less' if saved_ms >= 0 else 'more'} {found.pair.phrases['treatment']}"
 
 
 def _beyond(saved_ms: float, could_save_ms: float) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from firstflight.analysis import words
+from firstflight.analysis.cells import SIDES
+from firstflight.model.treatment import MODES, phrase
 from firstflight.plural import plural
 
 Cell = Mapping[str, Any]
@@ -33,7 +35,7 @@ def at_a_glance(cells: Sequence[Cell]) -> list[Fact]:
 
 
 def compared(cells: Sequence[Cell]) -> str:
-    """What a run compared, in a line: pages, RTTs and modes.
+    """What a run compared, in a line: pages, RTTs and treatments.
 
     Args:
         cells: All cells of the summary.
@@ -42,9 +44,16 @@ def compared(cells: Sequence[Cell]) -> str:
     rtts = [words.rtt(rtt_ms) for rtt_ms in sorted({cell["rtt_ms"] for cell in cells})]
     where = words.listed(pages) if len(pages) <= _MOST_NAMED else plural(len(pages), "page")
     far = words.listed(rtts) if len(rtts) <= _MOST_NAMED else f"{rtts[0]} to {rtts[-1]}"
-    modes = [mode for mode in words.MODE_NAMES if any(sum(cell[f"{mode}_loads"].values()) for cell in cells)]
-    how = words.MODE_NAMES[modes[0]] if len(modes) == 1 else "without and with TFO"
-    return f"{where} at {far} ms RTT, {how}"
+    return f"{where} at {far} ms RTT, {_treatments(cells)}"
+
+
+def _treatments(cells: Sequence[Cell]) -> str:
+    """How sentences name those that have loads: ``without and with TFO``, ``with a and with b``."""
+    made = (cell[side] for side in SIDES for cell in cells if sum(cell[f"{side}_loads"].values()))
+    phrases = [phrase(name) for name in dict.fromkeys(made)]
+    (how, _, what), (_, _, last) = (phrases[place].rpartition(" ") for place in (0, -1))
+    is_one = len(phrases) == 2 and what == last
+    return f"{how} and {phrases[-1]}" if is_one else words.listed(phrases)
 
 
 def _verdicts(cells: Sequence[Cell]) -> Iterator[Fact]:
@@ -65,15 +74,20 @@ def _range(cells: Sequence[Cell]) -> Iterator[Fact]:
     named = {"smallest improvement": ordered[0], "largest improvement": ordered[-1]}
     for name, cell in named.items():
         point = words.percent(cell["improvement"]["point"])
-        yield Fact(name, point, f"{cell['page']} at {words.rtt(cell['rtt_ms'])} ms RTT")
+        yield Fact(name, point, f"{cell['page']} at {words.rtt(cell['rtt_ms'])} ms RTT{_compared(cell)}")
+
+
+def _compared(cell: Cell) -> str:
+    return "" if cell["treatment"] in ("", *MODES) else f", {cell['treatment']}"
 
 
 def _proof(cells: Sequence[Cell]) -> Fact:
-    names = ("tfo_accepted", "tfo_connections")
-    accepted, connections = (sum(cell["proof"][name] for cell in cells) for name in names)
-    proved = len(words.proved(cells))
+    accepted, connections = (
+        sum(cell["proof"]["treatment"][name] for cell in cells) for name in ("accepted", "connections")
+    )
+    loads = words.listed(list(dict.fromkeys(cell["treatment"] for cell in cells if cell["treatment"])))
     return Fact(
         "proof",
-        f"{proved} of {plural(len(cells), 'cell')}",
-        f"{accepted} of {connections} connections of tfo loads had the data of their SYN accepted",
+        f"{len(words.proved(cells))} of {plural(len(cells), 'cell')}",
+        f"{accepted} of {connections} connections of {loads} loads had the data of their SYN accepted",
     )

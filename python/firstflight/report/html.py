@@ -52,6 +52,7 @@ def render_html(folder: Path, evidence: Evidence) -> str:
             facts=at_a_glance(cells),
             sections=_sections(waterfalls=bool(drawn), explained=bool(explanations)),
             settings=_settings(cells),
+            question=_question(cells),
             paper=_paper(cells),
             warnings=evidence.summary["warnings"],
             critical_path=figures.pop(CRITICAL_PATH, None),
@@ -108,20 +109,24 @@ def _drawing() -> dict[str, Any]:
         "axis": axis(),
         "phases": list(PHASE_NAMES.values()),
         "path": "critical path",
-        "modes": words.MODE_NAMES,
     }
+
+
+def _question(cells: Sequence[Mapping[str, Any]]) -> str:
+    """What the page answers, under its title."""
+    return f"How much sooner does the page load {words.treated(cells) if cells else ''}".strip() + "?"
 
 
 def _settings(cells: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
     """Cells by path and client, as the page's tables show them."""
     settings: dict[str, list[Mapping[str, Any]]] = {}
     for cell in cells:
-        settings.setdefault(words.caption(cell), []).append(cell)
+        settings.setdefault(words.setting(cell), []).append(cell)
     return settings
 
 
 def _path(found: Explanation) -> str:
-    return words.caption(found.pair.treatment)
+    return words.setting(found.pair.setting)
 
 
 def _paper(cells: Sequence[Mapping[str, Any]]) -> dict[tuple[str, float], float]:

@@ -22,7 +22,9 @@ _SHARES = {"faster": "faster", "slower": "slower", "above 0": "above_zero", "bel
 
 def caption_lines(sweep: Mapping[str, Any]) -> list[str]:
     """What decides the numbers of a sweep, as `firstflight.analysis.words.caption` says it."""
-    return words.caption_lines(*sweep["paths"]) if sweep["paths"] else []
+    paths = sweep["paths"]
+    compared = dict.fromkeys(words.comparison(path) for path in paths if not words.is_of_modes(path))
+    return [*compared, *(words.caption_lines(*paths) if paths else [])]
 
 
 def print_sweep(sweep: Mapping[str, Any], console: Console) -> None:
@@ -40,12 +42,16 @@ def print_sweep(sweep: Mapping[str, Any], console: Console) -> None:
     table.add_column("down/up\nMbit/s", justify="right")
     table.add_column("loss\n%", justify="right")
     table.add_column("topology")
+    several = len({path["treatment"] for path in sweep["paths"]}) > 1
+    if several:
+        table.add_column("treatment")
     for name in ("cells", *(f"{share}" for share in sweep["all"]["improvement"]), *_SHARES):
         table.add_column(name, justify="right")
     for path in sweep["paths"]:
-        table.add_row(*_path(path), *_numbers(path))
+        treatment = [path["treatment"]] if several else []
+        table.add_row(*_path(path), *treatment, *_numbers(path))
     table.add_section()
-    table.add_row("all", "", "", "", *_numbers(sweep["all"]), style="bold")
+    table.add_row("all", "", "", "", *([""] if several else []), *_numbers(sweep["all"]), style="bold")
     console.print(table)
     if sweep["origins"]:
         console.print(_by_origins(sweep))
@@ -70,7 +76,7 @@ def _by_origins(sweep: Mapping[str, Any]) -> Table:
 
 
 def draw_sweep(folder: Path, sweep: Mapping[str, Any]) -> list[Path]:
-    """Draws ``figures/sweep.svg``, ``.png`` and ``.pdf``; nothing where no cell has both modes.
+    """Draws ``figures/sweep.svg``, ``.png`` and ``.pdf``; nothing where there is no cell.
 
     Raises:
         UsageError: The folder cannot be written to.

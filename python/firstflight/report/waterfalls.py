@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from firstflight.analysis import MODES, CellPair, words
+from firstflight.analysis import SIDES, CellPair, words
 from firstflight.analysis.explanation import Explanation, median_load
 from firstflight.report.figures.phases import RowKey, moments, row_order, rows
 from firstflight.results import LoadRecord
@@ -51,9 +51,9 @@ class Waterfall:
         page: Whose labels its rows have.
         heading: Page, RTT and effect in words.
         small_print: Which loads are drawn.
-        data: What the script draws: `rows` (label of each row, from top to bottom) and, for each mode, its
-            `plt`, `requests` (row, five moments, connection, status, bytes) and `path` (row, component,
-            start, end). Times are ms after navigation start, null where not known.
+        data: What the script draws: `rows` (label of each row, from top to bottom) and, for each side, its
+            `name`, `plt`, `requests` (row, five moments, connection, status, bytes) and `path` (row,
+            component, start, end). Times are ms after navigation start, null where not known.
     """
 
     page: str
@@ -75,42 +75,42 @@ def waterfalls(
         explanations: Of those that can be explained: their critical paths are marked.
     """
     labels: dict[str, Labels] = {}
-    explained = {(found.pair.key, found.pair.cookies): found for found in explanations}
+    explained = {id(found.pair): found for found in explanations}
     varying = words.varying(cells)
     found = []
     for pair, cell in zip(pairs, cells, strict=True):
         if cell["n"]:
             of_page = labels.setdefault(pair.key.page, Labels())
-            found.append(_waterfall(pair, cell, varying, of_page, explained.get((pair.key, pair.cookies))))
+            found.append(_waterfall(pair, cell, varying, of_page, explained.get(id(pair))))
     return labels, found
 
 
 def _waterfall(
     pair: CellPair, cell: Mapping[str, Any], varying: Sequence[str], labels: Labels, why: Explanation | None
 ) -> Waterfall:
-    loads = {mode: median_load(pair.loads(mode)) for mode in MODES}
-    order = row_order(*(loads[mode]["requests"] for mode in MODES))
-    requests = {row: request for mode in MODES for row, request in rows(loads[mode]["requests"]).items()}
+    loads = {side: median_load(pair.loads(side)) for side in SIDES}
+    order = row_order(*(loads[side]["requests"] for side in SIDES))
+    requests = {row: request for side in SIDES for row, request in rows(loads[side]["requests"]).items()}
+    places = {row: n for n, row in enumerate(order)}
+    phrases = pair.phrases
     data = {
         "rows": [labels.place(row, requests[row]) for row in order],
-        "modes": {
-            mode: _mode(loads[mode], {row: n for n, row in enumerate(order)}, mode, why) for mode in MODES
-        },
+        "sides": {side: {"name": phrases[side], **_side(loads[side], places, side, why)} for side in SIDES},
     }
     return Waterfall(
-        pair.key.page, _heading(cell, words.variant(cell, varying)), _small_print(cell, loads), data
+        pair.key.page, _heading(cell, words.variant(cell, varying)), _small_print(pair, cell, loads), data
     )
 
 
-def _mode(
-    load: LoadRecord, places: Mapping[RowKey, int], mode: str, why: Explanation | None
+def _side(
+    load: LoadRecord, places: Mapping[RowKey, int], side: str, why: Explanation | None
 ) -> dict[str, Any]:
     found = rows(load["requests"])
     at = {int(request["index"]): places[row] for row, request in found.items()}
     return {
         "plt": _round(load["load"]["plt_ms"]),
         "requests": [[places[row], *_request(request)] for row, request in found.items()],
-        "path": list(_path(load, mode, why, at)),
+        "path": list(_path(load, side, why, at)),
     }
 
 
@@ -120,10 +120,10 @@ def _request(request: Mapping[str, Any]) -> Iterator[float | int | None]:
 
 
 def _path(
-    load: LoadRecord, mode: str, why: Explanation | None, at: Mapping[int, int]
+    load: LoadRecord, side: str, why: Explanation | None, at: Mapping[int, int]
 ) -> Iterator[tuple[int, str, float | None, float | None]]:
     """The critical path, if it is that of the very load that is drawn."""
-    explained = why.loads.get(mode) if why else None
+    explained = why.loads.get(side) if why else None
     if explained is None or explained.load_id != load["load"]["load_id"]:
         return
     for part in explained.path.segments:
@@ -133,15 +133,13 @@ def _path(
 
 
 def _heading(cell: Mapping[str, Any], variant: str) -> str:
-    without, with_tfo = (words.seconds(cell[mode]["median"]) for mode in ("tcp_ms", "tfo_ms"))
     where = f"{cell['page']} at {words.rtt(cell['rtt_ms'])} ms RTT" + (f" ({variant})" if variant else "")
-    effect = words.effect(cell)
-    return f"{where}: {without} without, {with_tfo} with TFO ({effect})"
+    return f"{where}: {words.medians(cell)} ({words.effect(cell)})"
 
 
-def _small_print(cell: Mapping[str, Any], loads: Mapping[str, LoadRecord]) -> str:
-    blocks = " and ".join(f"{words.MODE_NAMES[mode]} block {loads[mode]['load']['block']}" for mode in MODES)
-    return f"Drawn is the load whose PLT is nearest the median of its mode: {blocks}. {words.caption(cell)}."
+def _small_print(pair: CellPair, cell: Mapping[str, Any], loads: Mapping[str, LoadRecord]) -> str:
+    blocks = " and ".join(f"{pair.phrases[side]} block {loads[side]['load']['block']}" for side in SIDES)
+    return f"Drawn is the load whose PLT is nearest the median of its side: {blocks}. {words.caption(cell)}."
 
 
 def _round(ms: float | None) -> float | None:

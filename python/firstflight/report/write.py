@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from firstflight.analysis.measured import Measured
 from firstflight.analysis.questions import answers
+from firstflight.analysis.words import is_of_modes
 from firstflight.report.answers import render_answers
 from firstflight.report.course import observations
 from firstflight.report.html import render_html
@@ -27,13 +29,22 @@ def write_report(measured: Measured) -> list[Path]:
         UsageError: The folder cannot be written to, or a page's profile cannot be read.
     """
     folder, evidence = measured.folder, measured.evidence
+    told = render_answers(answers(evidence), _compared(measured.summary["cells"]))
     return [
         *write_tables(folder, measured.records),
         folder / "summary.json",
         write_whole(folder / "observations.txt", observations(measured.summary).encode()),
-        write_whole(folder / "analysis.md", render_answers(answers(evidence)).encode()),
+        write_whole(folder / "analysis.md", told.encode()),
         write_whole(folder / "report.html", render_html(folder, evidence).encode()),
     ]
+
+
+def _compared(cells: Sequence[Mapping[str, Any]]) -> str:
+    """What the loads were compared for, in a title."""
+    if all(map(is_of_modes, cells)):
+        return "TCP Fast Open"
+    names = list(dict.fromkeys(str(cell["treatment"]) for cell in cells))
+    return names[0] if len(names) == 1 else "each treatment"
 
 
 def write_figures(

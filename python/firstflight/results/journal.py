@@ -15,6 +15,7 @@ from pathlib import Path, PurePath
 from typing import Any, BinaryIO, cast
 
 from firstflight.errors import UsageError
+from firstflight.model.treatment import PLAIN
 from firstflight.results.check import check_record, fits
 from firstflight.results.files import appended, plan_keys
 from firstflight.results.schema import EARLIER_FORMATS, JOURNAL_FORMAT, TREATMENT, LoadRecord
@@ -162,8 +163,10 @@ class Journal:
 
     def _complete(self, record: dict[str, Any]) -> None:
         """Gives a load of an earlier format the columns that it lacks."""
-        if isinstance(record.get("load"), dict):
-            record["load"] = {**self._planned, **record["load"]}
+        load = record.get("load")
+        if isinstance(load, dict):
+            compared = {"treatment": load.get("mode"), "baseline": PLAIN}
+            record["load"] = {**self._planned, **compared, **load}
 
     @cached_property
     def _planned(self) -> dict[str, Any]:

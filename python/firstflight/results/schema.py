@@ -9,11 +9,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
-JOURNAL_FORMAT = "firstflight-journal/2"
+from firstflight.model.treatment import MODES
+
+JOURNAL_FORMAT = "firstflight-journal/3"
 """Format and version of a journal line, as it is written."""
 
-EARLIER_FORMATS = ("firstflight-journal/1",)
-"""What is read too: format 1 names fewer keys of the plan in a load. A reader refuses any other."""
+EARLIER_FORMATS = ("firstflight-journal/1", "firstflight-journal/2")
+"""What is read too. A reader refuses any other.
+
+In format 2 a load names its mode, and neither treatment nor baseline; in format 1 fewer keys of the plan too.
+"""
 
 STATUSES = ("ok", "failed")
 """How a load can end."""
@@ -110,14 +115,20 @@ LOADS = Table(
             "block",
             _COUNT,
             "",
-            "One repeat of all modes of a page and path, back to back; loads are paired by it",
+            "One repeat of all treatments of a page and path, back to back; loads are paired by it",
         ),
         Column("order", _COUNT, "", "Place of the load in the order of the run"),
         Column("repeat", _COUNT, "", "Which repeat of its cell this is"),
         Column("page", _TEXT, "", "Name of the page", key="pages"),
         Column("engine", _TEXT, "", "`emulate` or `simulate`", key="engine"),
         Column("client", _TEXT, "", "What loaded the page", key="client"),
-        Column("mode", _TEXT, "", "Transport treatment: `tcp` or `tfo`", key="mode"),
+        Column(
+            "mode", _TEXT, "", f"Mode of transport: {' or '.join(f'`{mode}`' for mode in MODES)}", key="mode"
+        ),
+        Column(
+            "treatment", _TEXT, "", "Name of its treatment: what it is compared for", key="treatment", since=3
+        ),
+        Column("baseline", _TEXT, "", "Name of the treatment that its own is compared with", since=3),
         Column(
             "cookies", _TEXT, "", "Cookie state: `warm`, `cold`, `pool:3`, ... as in the plan", key="cookies"
         ),
@@ -211,7 +222,7 @@ LOADS = Table(
             "proved",
             _FLAG,
             "",
-            "Every connection showed what the mode promises",
+            "Every connection showed what mode and treatment promise",
             "nothing to prove: the load failed before",
             place=("proof", "ok"),
         ),
@@ -240,7 +251,7 @@ LOADS = Table(
 LOAD_COLUMNS = tuple(column for column in LOADS.columns if not column.place)
 """Columns that stand in the ``load`` of a record."""
 
-TREATMENT = tuple(c for c in LOADS.columns if c.key and c.key not in ("pages", "mode", "seed"))
+TREATMENT = tuple(c for c in LOADS.columns if c.key and c.key not in ("pages", "mode", "treatment", "seed"))
 """Columns in which two loads of one page may differ by the plan: path, transport, servers and client."""
 
 DRAWN_BY = ("engine", "cookies", "loss", "jitter_ms", "duplicate", "queue", "middlebox")
@@ -267,6 +278,7 @@ def is_drawn(load: Mapping[str, Any]) -> bool:
 
 
 KEYS_WITHOUT_COLUMN = {
+    "compare": "treatments in short",
     "path": "a name for other keys",
     "har": "what is kept of a load",
     "screenshots": "what is kept of a load",

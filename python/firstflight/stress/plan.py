@@ -7,6 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 
 from firstflight.experiment.units import BadValueError, parse_number, quoted
 from firstflight.experiment.values import choice, each, parse_rtt, whole, write_each, write_plain
+from firstflight.model.treatment import FAST_OPEN, MODES, PLAIN, ModeName
 
 BUILT_IN, NGINX = "builtin", "nginx"
 AUTO = "auto"
@@ -86,8 +87,8 @@ class StressPlan(BaseModel):
         "which serves the file `object` of the folder it is started in, at port 80.",
         json_schema_extra={"metavar": "SERVER"},
     )
-    mode: Annotated[tuple[Literal["tcp", "tfo"], ...], each(choice("tcp", "tfo"))] = Field(
-        default=("tcp", "tfo"),
+    mode: Annotated[tuple[ModeName, ...], each(choice(*MODES))] = Field(
+        default=(PLAIN, FAST_OPEN),
         description="Transport treatments to compare: tcp, tfo.",
         json_schema_extra={"metavar": "MODE,..."},
     )

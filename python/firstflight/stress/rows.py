@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from firstflight.model.treatment import MODES
 from firstflight.stress.cells import Cell
 from firstflight.stress.plan import StressPlan
 
@@ -57,7 +58,7 @@ def row(plan: StressPlan, cell: Cell, record: dict[str, Any]) -> Row:
 
 def keeps_up(found: Row) -> bool:
     """Whether 99 % of the clients were served about as fast as an idle server would have."""
-    round_trips = 1 if found["mode"] == "tfo" else 2
+    round_trips = 1 if MODES[found["mode"]].fast_open else 2
     bound_ms = round_trips * found["rtt_ms"] + HEADROOM_MS
     return found["p99_ms"] is not None and found["p99_ms"] <= bound_ms
 

@@ -127,8 +127,8 @@ class Comparison:
 
     @property
     def plt_rank_correlation(self) -> float | None:
-        """Spearman's, of the load times without TFO."""
-        return _spearman([(pair.a.tcp_ms, pair.b.tcp_ms) for pair in self.pairs])
+        """Spearman's, of the load times of the baseline."""
+        return _spearman([(pair.a.baseline_ms, pair.b.baseline_ms) for pair in self.pairs])
 
     @property
     def median_difference(self) -> float:
@@ -170,7 +170,7 @@ def _by_key(side: Side, names: list[str]) -> dict[tuple[Any, ...], SideCell]:
     """Cells by what tells them apart; several of one key cannot be compared."""
     found: dict[tuple[Any, ...], SideCell] = {}
     for cell in side.cells:
-        key = tuple(cell.key[name] for name in names)
+        key = tuple(cell.key.get(name) for name in names)
         if key in found:
             varying = ", ".join(name for name in DIMENSIONS if name not in names and side.varies(name))
             raise UsageError(

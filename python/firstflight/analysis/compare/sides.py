@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -12,10 +12,11 @@ from typing import Any
 from firstflight.analysis import words
 from firstflight.analysis.summary import summarize
 from firstflight.errors import UsageError
+from firstflight.model.treatment import FAST_OPEN, MODES, PLAIN
 from firstflight.published import PublishedTable, published_names, published_table
 from firstflight.results.files import PLAN
 
-DIMENSIONS = ("page", "rtt_ms", "down_mbps", "up_mbps", "topology", "loss", "client", "engine")
+DIMENSIONS = ("page", "rtt_ms", "down_mbps", "up_mbps", "topology", "loss", "client", "engine", "treatment")
 """What may tell the cells of a side apart; None where the side does not say."""
 
 
@@ -25,9 +26,9 @@ class SideCell:
 
     Attributes:
         key: By `DIMENSIONS`.
-        tcp_ms: Median PLT without TFO.
-        tfo_ms: With TFO.
-        improvement: (PLT_tcp - PLT_tfo) / PLT_tcp, signed.
+        baseline_ms: Median PLT of the baseline.
+        treatment_ms: Of the treatment.
+        improvement: (PLT_baseline - PLT_treatment) / PLT_baseline, signed.
         low: Lower end of its interval; None: nobody knows.
         high: Upper end.
         note: What is known to be wrong with it.
@@ -36,8 +37,8 @@ class SideCell:
     """
 
     key: Mapping[str, Any]
-    tcp_ms: float
-    tfo_ms: float
+    baseline_ms: float
+    treatment_ms: float
     improvement: float
     low: float | None = None
     high: float | None = None
@@ -64,7 +65,7 @@ class Side:
 
     def varies(self, dimension: str) -> bool:
         """Whether a dimension has several values on this side."""
-        return len({cell.key[dimension] for cell in self.cells}) > 1
+        return len({cell.key.get(dimension) for cell in self.cells}) > 1
 
 
 def open_side(name: str) -> Side:
@@ -81,8 +82,10 @@ def open_side(name: str) -> Side:
         raise UsageError(f"{name}: no such results folder or table", f"published tables are {tables}")
     cells = [cell for cell in summarize(folder)["cells"] if cell["improvement"]["point"] is not None]
     if not cells:
-        raise UsageError(f"{name}: no cell has both modes", "run it with --mode tcp,tfo")
-    return Side(name, _setup(folder), tuple(map(_cell, cells)), words.caption(*cells))
+        raise UsageError(
+            f"{name}: no cell has a baseline and a treatment", f"run it with --mode {','.join(MODES)}"
+        )
+    return Side(name, _setup(folder, cells), tuple(map(_cell, cells)), words.caption(*cells))
 
 
 def _published(table: PublishedTable) -> Side:
@@ -96,15 +99,16 @@ def _published(table: PublishedTable) -> Side:
         )
         for cell in table.cells
     )
-    return Side(table.name, table.facts, cells, ", ".join(table.facts.values()))
+    setup = {**table.facts, "compared": f"{FAST_OPEN} against {PLAIN}"}
+    return Side(table.name, setup, cells, ", ".join(table.facts.values()))
 
 
 def _cell(cell: Mapping[str, Any]) -> SideCell:
     found = cell["improvement"]
     return SideCell(
         {name: cell[name] for name in DIMENSIONS},
-        cell["tcp_ms"]["median"],
-        cell["tfo_ms"]["median"],
+        cell["baseline_ms"]["median"],
+        cell["treatment_ms"]["median"],
         found["point"],
         found["low"],
         found["high"],
@@ -114,7 +118,7 @@ def _cell(cell: Mapping[str, Any]) -> SideCell:
     )
 
 
-def _setup(folder: Path) -> dict[str, str]:
+def _setup(folder: Path, cells: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     try:
         plan = tomllib.loads((folder / PLAN).read_text(encoding="utf-8"))
         environment = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
@@ -122,6 +126,7 @@ def _setup(folder: Path) -> dict[str, str]:
         raise UsageError(f"{folder}: {error}", "give a folder that firstflight run made") from None
     keep_alive = "keep-alive" if plan["keep_alive"] else "a connection per request"
     return {
+        "compared": "; ".join(dict.fromkeys(map(words.comparison, cells))),
         "client": plan["client"],
         "engine": plan["engine"],
         "path": f"{plan['topology']}, {_link(plan, 'down')} down, {_link(plan, 'up')} up, "

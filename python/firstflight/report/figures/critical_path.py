@@ -1,11 +1,11 @@
-"""What the PLTs were spent on: for each cell the critical path without and with TFO, as stacked bars."""
+"""What the PLTs were spent on: for each cell the critical path of baseline and treatment, as stacked bars."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from firstflight.analysis import MODES, words
+from firstflight.analysis import SIDES, words
 from firstflight.analysis.critical_path import COMPONENTS
 from firstflight.analysis.explanation import Explanation
 from firstflight.report.figures.theme import (
@@ -21,7 +21,9 @@ from firstflight.report.figures.theme import (
 )
 
 _COLUMNS = 2
-_WIDTH, _PAIR_HEIGHT = 400, 42
+_SHORT = 11
+"""Longer names of treatments need more room behind their bars, in characters."""
+_WIDTH, _BAR_HEIGHT = 400, 21
 
 
 def critical_paths(explanations: Sequence[Explanation]) -> Spec:
@@ -35,33 +37,38 @@ def critical_paths(explanations: Sequence[Explanation]) -> Spec:
         name for name in COMPONENTS if any(row["component"] == words.COMPONENT_NAMES[name] for row in data)
     ]
     longest_s = max(row["total"] for row in data)
+    names = list(
+        dict.fromkeys(phrase for found in explanations for phrase in found.pair.phrases.values() if phrase)
+    )
+    end_s = longest_s * (1.22 + 0.015 * max(0, max(map(len, names)) - _SHORT))
     rtts = len({row["rtt"] for row in data})
     return faceted(
-        [_bars(shown, longest_s), _labels(longest_s)],
+        [_bars(shown, end_s, names), _labels(end_s, names)],
         data,
         title("What the page load time was spent on", _small_print(explanations)),
         columns=_COLUMNS,
-        size={"width": _WIDTH, "height": _PAIR_HEIGHT * rtts},
+        size={"width": _WIDTH, "height": _BAR_HEIGHT * len(names) * rtts},
         axes="xy",
     )
 
 
-def _bars(shown: Sequence[Any], longest_s: float) -> Spec:
+def _bars(shown: Sequence[Any], end_s: float, sides: Sequence[str]) -> Spec:
     scale = colours(
         [words.COMPONENT_NAMES[name] for name in shown], [COMPONENT_COLORS[name] for name in shown]
     )
     axis = {"tickCount": 6, "grid": True}
     x = field(
-        "seconds", title="time on the critical path (s)", stack="zero", scale=_seconds(longest_s), axis=axis
+        "seconds", title="time on the critical path (s)", stack="zero", scale=_seconds(end_s), axis=axis
     )
     color = named("component", legend={"columns": 5}, scale=scale)
-    return layer("bar", {"x": x, **_place(), "color": color, "order": field("order")}, height={"band": 0.86})
+    place = _place(sides)
+    return layer("bar", {"x": x, **place, "color": color, "order": field("order")}, height={"band": 0.86})
 
 
-def _labels(longest_s: float) -> Spec:
+def _labels(end_s: float, sides: Sequence[str]) -> Spec:
     encoding = {
-        "x": field("total", scale=_seconds(longest_s)),
-        **_place(),
+        "x": field("total", scale=_seconds(end_s)),
+        **_place(sides),
         "text": {"field": "label", "type": "nominal"},
     }
     look: Spec = {"align": "left", "dx": 4, "color": INK, "fontSize": 10.5}
@@ -72,30 +79,35 @@ def _seconds(longest_s: float) -> Spec:
     return {"domain": [0, longest_s * 1.22], "nice": False}
 
 
-def _place() -> Spec:
-    """The row of a bar: its RTT, and within it the mode."""
+def _place(sides: Sequence[str]) -> Spec:
+    """The row of a bar: its RTT, and within it the treatment."""
     axis = {"ticks": False, "domain": False, "grid": False, "labelFontSize": 11, "labelPadding": 6}
     padding = {"paddingInner": 0.22, "paddingOuter": 0.1}
-    modes = {"domain": [words.MODE_NAMES[mode] for mode in MODES]}
-    return {"y": named("rtt", title="RTT", axis=axis, scale=padding), "yOffset": named("mode", scale=modes)}
+    offset = named("side", scale={"domain": list(sides)})
+    return {"y": named("rtt", title="RTT", axis=axis, scale=padding), "yOffset": offset}
 
 
 def _rows(explanations: Sequence[Explanation]) -> Iterator[dict[str, Any]]:
     cells = [_cell(found) for found in explanations]
-    varying = words.varying(cells)
+    varying = [name for name in words.varying(cells) if name not in SIDES]
+    drawn = set()
     for found, cell in zip(explanations, cells, strict=True):
         variant = words.variant(cell, varying)
-        for mode in (mode for mode in MODES if mode in found.loads):
+        for side in (side for side in SIDES if side in found.loads):
             row = {
                 "panel": f"{found.page.name} ({variant})" if variant else found.page.name,
                 "rtt": f"{words.rtt(found.pair.key.rtt_ms)} ms",
-                "mode": words.MODE_NAMES[mode],
+                "side": found.pair.phrases[side],
             }
-            yield from _bar(row, found, mode)
+            place = (*row.values(), side == "treatment" and id(found))
+            if place not in drawn:
+                # Several treatments have the same baseline, which is drawn once.
+                drawn.add(place)
+                yield from _bar(row, found, side)
 
 
-def _bar(row: dict[str, Any], found: Explanation, mode: str) -> Iterator[dict[str, Any]]:
-    path = found.loads[mode].path
+def _bar(row: dict[str, Any], found: Explanation, side: str) -> Iterator[dict[str, Any]]:
+    path = found.loads[side].path
     spent = path.spent_ms()
     for order, name in enumerate(spent):
         yield {
@@ -104,16 +116,16 @@ def _bar(row: dict[str, Any], found: Explanation, mode: str) -> Iterator[dict[st
             "order": COMPONENTS.index(name),
             "seconds": spent[name] / 1000,
             "total": path.plt_ms / 1000,
-            "label": f"{words.seconds(path.plt_ms)} {words.MODE_NAMES[mode]}" if order == 0 else None,
+            "label": f"{words.seconds(path.plt_ms)} {found.pair.phrases[side]}" if order == 0 else None,
         }
 
 
 def _cell(found: Explanation) -> dict[str, Any]:
-    return found.pair.treatment
+    return found.pair.setting
 
 
 def _small_print(explanations: Sequence[Explanation]) -> list[str]:
     return [
-        "Critical path from navigation start to load event, of the load nearest the median of its mode.",
+        "Critical path from navigation start to load event, of the load nearest the median of its side.",
         *words.caption_lines(*map(_cell, explanations)),
     ]

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from firstflight.analysis import words
+from firstflight.analysis import SIDES, words
+from firstflight.model.treatment import phrase
 from firstflight.published import PAPER, published_table
 from firstflight.report.figures.theme import (
     INK,
-    MODE_COLORS,
     SOFT,
     Rows,
     Spec,
@@ -20,12 +20,12 @@ from firstflight.report.figures.theme import (
     layer,
     named,
     title,
+    treatment_colors,
 )
 
 _COLUMNS = 4
 _SIZE = {"width": 200, "height": 230}
 _MEASURED, _PAPER = "measured", "the paper, Table 1"
-_SOURCES = (_MEASURED, _PAPER)
 
 Cell = Mapping[str, Any]
 
@@ -63,35 +63,41 @@ def improvement_by_rate(cells: Sequence[Cell]) -> Spec:
 
 def _improvement(cells: Sequence[Cell], against: _Against) -> Spec:
     data = _improvements(cells, against)
-    color = named("source", scale=colours(_SOURCES, [MODE_COLORS["tfo"], SOFT]))
-    fill = named("source", scale=colours(_SOURCES, [MODE_COLORS["tfo"], "white"]))
+    measured = treatment_colors([], _sources(cells))
+    printed = [_PAPER] if all(map(words.is_of_modes, cells)) else []
+    strokes, fills = ([*measured.values(), *[paper for _ in printed]] for paper in (SOFT, "white"))
+    color = named("source", scale=colours([*measured, *printed], strokes))
+    fill = named("source", scale=colours([*measured, *printed], fills))
     y = field("point", title="improvement of the PLT (%)", axis={"grid": True}, scale={"nice": True})
     point = {"x": _x(data, against), "y": y, "color": color}
     layers = [
         layer("rule", {"y": {"datum": 0}}, color=INK, strokeWidth=1),
         layer("line", point, f"datum.source == '{_PAPER}'", strokeDash=[4, 3]),
-        layer("line", point, f"datum.source == '{_MEASURED}'"),
+        layer("line", point, f"datum.source != '{_PAPER}'"),
         *_intervals(point, data),
         layer("point", {**point, "fill": fill}, size=60, strokeWidth=1.6, opacity=1),
     ]
     subtitle = [
-        f"Medians over {words.blocks(cells)} per point; bars: 95 % interval. Above 0, TFO is faster.",
+        f"Medians over {words.blocks(cells)} per point; bars: 95 % interval. Above 0: {words.faster(cells)}.",
         *words.caption_lines(*cells),
     ]
     if any(row["source"] == _PAPER for row in data):
         subtitle.append(f"Paper: {PAPER}; 4 Mbit/s down, 256 kbit/s up, the pages and the Chrome of 2011.")
-    return _faceted(layers, title("How much sooner the page loads with TFO", subtitle), data)
+    return _faceted(layers, title(f"How much sooner the page loads {words.treated(cells)}", subtitle), data)
 
 
 def plt_by_rtt(cells: Sequence[Cell]) -> Spec:
-    """Median PLT against RTT, a line per mode, with intervals.
+    """Median PLT against RTT, a line per treatment, with intervals.
 
     Args:
         cells: Cells of the summary; at least one with a median.
     """
     data = _medians(cells)
-    names = list(words.MODE_NAMES.values())
-    color = named("source", scale=colours(names, [*MODE_COLORS.values()]))
+    baselines, treatments = (
+        dict.fromkeys(phrase(cell[side]) for cell in cells if cell[side]) for side in SIDES
+    )
+    colors = treatment_colors([*baselines], [*treatments])
+    color = named("source", scale=colours([*colors], [*colors.values()]))
     y = field("point", title="page load time (s)", scale={"zero": True, "nice": True})
     point = {"x": _x(data, _RTT), "y": y, "color": color}
     layers = [
@@ -103,7 +109,9 @@ def plt_by_rtt(cells: Sequence[Cell]) -> Spec:
         f"Medians over {words.blocks(cells)} per point; bars: 95 % interval of the median.",
         *words.caption_lines(*cells),
     ]
-    return _faceted(layers, title("Page load time without and with TFO", subtitle), data)
+    return _faceted(
+        layers, title(f"Page load time {words.listed([*baselines, *treatments])}", subtitle), data
+    )
 
 
 def _faceted(layers: Sequence[Spec], heading: Spec, data: Rows) -> Spec:
@@ -128,31 +136,42 @@ def _intervals(point: Mapping[str, object], data: Rows) -> list[Spec]:
 def _improvements(cells: Sequence[Cell], against: _Against) -> Rows:
     paper = {(found.page, found.rtt_ms): found for found in published_table("paper").cells}
     rows = []
+    names = _sources(cells)
     for cell, panel in zip(cells, _panels(cells, against), strict=True):
-        rows.append(_row(panel, cell[against.column], _MEASURED, cell["improvement"].values(), 100))
+        source = cell["treatment"] if cell["treatment"] in names else _MEASURED
+        rows.append(_row(panel, cell[against.column], source, cell["improvement"].values(), 100))
         found = paper.get((cell["page"], cell["rtt_ms"]))
-        if found and against is _RTT:
+        if found and against is _RTT and words.is_of_modes(cell):
             rows.append(_row(panel, found.rtt_ms, _PAPER, (found.improvement, None, None), 100))
     return rows
 
 
 def _medians(cells: Sequence[Cell]) -> Rows:
     panels = _panels(cells, _RTT)
-    estimates = (
-        (cell["rtt_ms"], panel, mode, cell[f"{mode}_ms"])
+    # Several treatments have the same baseline, which is drawn once.
+    estimates = {
+        (cell["rtt_ms"], panel, phrase(cell[side])): cell[f"{side}_ms"]
         for cell, panel in zip(cells, panels, strict=True)
-        for mode in words.MODE_NAMES
-    )
+        for side in SIDES
+        if cell[side]
+    }
     return [
-        _row(panel, rtt_ms, words.MODE_NAMES[mode], found.values(), 1 / 1000)
-        for rtt_ms, panel, mode, found in estimates
+        _row(panel, rtt_ms, source, found.values(), 1 / 1000)
+        for (rtt_ms, panel, source), found in estimates.items()
         if found["median"] is not None
     ]
 
 
+def _sources(cells: Sequence[Cell]) -> list[str]:
+    """How measured curves are called: after their treatments, if there are several."""
+    names = list(dict.fromkeys(str(cell["treatment"]) for cell in cells))
+    return names if len(names) > 1 else [_MEASURED]
+
+
 def _panels(cells: Sequence[Cell], against: _Against) -> list[str]:
     """The panel of each cell: its page, and what else tells it apart but for what the curve goes over."""
-    varying = [name for name in words.varying(cells) if name != against.column]
+    aside = (against.column, *SIDES)
+    varying = [name for name in words.varying(cells) if name not in aside]
     beside = [name for name in against.beside if len({cell[name] for cell in cells}) > 1]
     variants = [[words.variant(cell, varying), *(f"{cell[name]:g} ms" for name in beside)] for cell in cells]
     names = [" ".join(filter(None, variant)) for variant in variants]

@@ -1,7 +1,7 @@
-"""How the PLTs of a cell are distributed: every load beside the median without TFO of its cell.
+"""How the PLTs of a cell are distributed: every load beside the median of the baseline of its cell.
 
 On a scale of seconds the loads of a cell would fall on one point; relative to its median both can be seen,
-what TFO does and what noise does.
+what the treatment does and what noise does.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from firstflight.analysis import MODES, CellPair, words
+from firstflight.analysis import SIDES, CellPair, words
 from firstflight.plural import plural
 from firstflight.report.figures.theme import (
     INK,
-    MODE_COLORS,
     Spec,
     colours,
     faceted,
@@ -23,6 +22,7 @@ from firstflight.report.figures.theme import (
     layer,
     named,
     title,
+    treatment_colors,
 )
 
 MOST_DOTS = 3000
@@ -33,38 +33,49 @@ _WIDTH, _ROW_HEIGHT = 360, 19
 
 
 def plt_distribution(pairs: Sequence[CellPair], cells: Sequence[Mapping[str, Any]]) -> Spec:
-    """A panel per page, a row per RTT and mode.
+    """A panel per page, a row per RTT and side.
 
     Args:
         pairs: Cell pairs; at least one of them has a paired block.
         cells: Their entries in the summary, in the same order.
     """
-    varying = words.varying(cells)
+    varying = [name for name in words.varying(cells) if name not in SIDES]
     known = [
         (pair, words.variant(cell, varying)) for pair, cell in zip(pairs, cells, strict=True) if cell["n"]
     ]
-    dots = [dot for pair, variant in known for dot in _dots(pair, variant)]
-    boxes = [box for pair, variant in known for box in _boxes(pair, variant)]
+    # Several treatments have the same baseline, which is drawn once.
+    drawn: dict[tuple[object, ...], tuple[CellPair, str, str]] = {}
+    for pair, side, variant in _places(known):
+        where = _where(pair, side, variant).values()
+        drawn.setdefault((*where, side == "treatment" and id(pair)), (pair, side, variant))
+    places = list(drawn.values())
+    dots = [dot for place in places for dot in _dots(*place)]
+    boxes = [_box(*place) for place in places]
     rows = len({box["row"] for box in boxes})
     return faceted(
-        [*_marks(with_dots=len(dots) <= MOST_DOTS)],
+        [*_marks(_colors([pair for pair, _ in known]), with_dots=len(dots) <= MOST_DOTS)],
         [*boxes, *(dots if len(dots) <= MOST_DOTS else [])],
-        title("Every load relative to the median without TFO", _small_print(cells, len(dots))),
+        title("Every load relative to the median of the baseline", _small_print(cells, len(dots))),
         columns=_COLUMNS,
         size={"width": _WIDTH, "height": _ROW_HEIGHT * rows},
         axes="xy",
     )
 
 
-def _marks(*, with_dots: bool) -> Iterator[Spec]:
-    names = [words.MODE_NAMES[mode] for mode in MODES]
+def _colors(pairs: Sequence[CellPair]) -> dict[str, str]:
+    """A colour for each side, by how it is named."""
+    baselines, treatments = (list(dict.fromkeys(pair.phrases[side] for pair in pairs)) for side in SIDES)
+    return treatment_colors(baselines, treatments)
+
+
+def _marks(colors: Mapping[str, str], *, with_dots: bool) -> Iterator[Spec]:
     axis = {"ticks": False, "domain": False, "grid": False, "labelFontSize": 11, "labelPadding": 6}
-    scale, legend = colours(names, [*MODE_COLORS.values()]), {"symbolOpacity": 1}
-    title_of_x = "PLT against the median without TFO (%)"
+    scale, legend = colours([*colors], [*colors.values()]), {"symbolOpacity": 1}
+    title_of_x = "PLT against the median of the baseline (%)"
     base = {
         "x": field("low", title=title_of_x, axis={"grid": True, "tickCount": 7}),
         "y": named("row", title=None, axis=axis),
-        "color": named("mode", scale=scale, legend=legend),
+        "color": named("side", scale=scale, legend=legend),
     }
     box, half = "isValid(datum.quarter)", {"x": field("quarter"), "x2": {"field": "three_quarters"}}
     yield layer("rule", {"x": {"datum": 0}}, color=INK, strokeWidth=1)
@@ -75,29 +86,33 @@ def _marks(*, with_dots: bool) -> Iterator[Spec]:
     yield layer("tick", {**base, "x": field("median")}, box, thickness=2, height={"band": 0.8})
 
 
-def _dots(pair: CellPair, variant: str) -> Iterator[dict[str, Any]]:
-    for mode in MODES:
-        for plt_ms, change in zip(pair.plt_ms(mode), _changes(pair, mode), strict=True):
-            yield {**_where(pair, mode, variant), "low": change, "plt": f"{plt_ms / 1000:.3f} s"}
+def _places(known: Sequence[tuple[CellPair, str]]) -> Iterator[tuple[CellPair, str, str]]:
+    for pair, variant in known:
+        for side in SIDES:
+            yield pair, side, variant
 
 
-def _boxes(pair: CellPair, variant: str) -> Iterator[dict[str, Any]]:
+def _dots(pair: CellPair, side: str, variant: str) -> Iterator[dict[str, Any]]:
+    for plt_ms, change in zip(pair.plt_ms(side), _changes(pair, side), strict=True):
+        yield {**_where(pair, side, variant), "low": change, "plt": f"{plt_ms / 1000:.3f} s"}
+
+
+def _box(pair: CellPair, side: str, variant: str) -> dict[str, Any]:
     names = ("low", "quarter", "median", "three_quarters", "high")
-    for mode in MODES:
-        ends = np.quantile(_changes(pair, mode), (0, 0.25, 0.5, 0.75, 1))
-        yield {**_where(pair, mode, variant), **dict(zip(names, map(float, ends), strict=True))}
+    ends = np.quantile(_changes(pair, side), (0, 0.25, 0.5, 0.75, 1))
+    return {**_where(pair, side, variant), **dict(zip(names, map(float, ends), strict=True))}
 
 
-def _changes(pair: CellPair, mode: str) -> list[float]:
-    """PLT of each load of a mode against the median without TFO, percent."""
-    middle = float(np.median(pair.plt_ms("tcp")))
-    return [100 * (plt_ms / middle - 1) for plt_ms in pair.plt_ms(mode)]
+def _changes(pair: CellPair, side: str) -> list[float]:
+    """PLT of each load of a side against the median of the baseline, percent."""
+    middle = float(np.median(pair.plt_ms("baseline")))
+    return [100 * (plt_ms / middle - 1) for plt_ms in pair.plt_ms(side)]
 
 
-def _where(pair: CellPair, mode: str, variant: str) -> dict[str, Any]:
+def _where(pair: CellPair, side: str, variant: str) -> dict[str, Any]:
     page = f"{pair.key.page} ({variant})" if variant else pair.key.page
-    row = f"{words.rtt(pair.key.rtt_ms)} ms {words.MODE_NAMES[mode]}"
-    return {"panel": page, "row": row, "mode": words.MODE_NAMES[mode]}
+    row = f"{words.rtt(pair.key.rtt_ms)} ms {pair.phrases[side]}"
+    return {"panel": page, "row": row, "side": pair.phrases[side]}
 
 
 def _small_print(cells: Sequence[Mapping[str, Any]], loads: int) -> list[str]:

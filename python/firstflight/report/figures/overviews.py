@@ -23,7 +23,7 @@ def overviews(evidence: Evidence) -> Iterator[tuple[str, Spec]]:
     """
     cells = evidence.summary["cells"]
     compared = words.proved([cell for cell in cells if cell["n"]])
-    loaded = [cell for cell in cells if cell["tcp_ms"]["median"] or cell["tfo_ms"]["median"]]
+    loaded = [cell for cell in cells if cell["baseline_ms"]["median"] or cell["treatment_ms"]["median"]]
     limited = [cell for cell in compared if cell["down_mbps"] is not None]
     if compared:
         yield "improvement-by-rtt", improvement_by_rtt(compared)

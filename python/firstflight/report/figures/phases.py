@@ -82,9 +82,9 @@ def rows(requests: Sequence[Request]) -> dict[RowKey, Request]:
     return found
 
 
-def row_order(tcp: Sequence[Request], tfo: Sequence[Request]) -> list[RowKey]:
-    """Rows from top to bottom: by start without TFO, then what only the other load asked for."""
-    first, second = _by_start(tcp), _by_start(tfo)
+def row_order(baseline: Sequence[Request], treatment: Sequence[Request]) -> list[RowKey]:
+    """Rows from top to bottom: by start in the baseline, then what only the other load asked for."""
+    first, second = _by_start(baseline), _by_start(treatment)
     known = set(first)
     return [*first, *(row for row in second if row not in known)]
 

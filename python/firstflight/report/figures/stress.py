@@ -8,7 +8,8 @@ from typing import Any
 
 import altair as alt
 
-from firstflight.report.figures.theme import MODE_COLORS, Rows, Spec, styled, title
+from firstflight.model.treatment import MODES
+from firstflight.report.figures.theme import SIDE_COLORS, Rows, Spec, styled, title
 from firstflight.stress.rows import by_cell, middle_latency, mostly
 
 _WIDTH, _HEIGHT = 330, 240
@@ -130,7 +131,7 @@ def _latency(field: str) -> alt.Y:
 
 
 def _mode() -> alt.Color:
-    return alt.Color("mode:N", sort=None).scale(domain=list(MODE_COLORS), range=list(MODE_COLORS.values()))
+    return alt.Color("mode:N", sort=None).scale(domain=list(MODES), range=list(SIDE_COLORS.values()))
 
 
 def _cell(cell: Rows) -> dict[str, Any]:

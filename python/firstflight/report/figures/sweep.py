@@ -9,7 +9,7 @@ import altair as alt
 
 from firstflight.analysis import words
 from firstflight.plural import plural
-from firstflight.report.figures.theme import INK, MODE_COLORS, Rows, Spec, styled, title
+from firstflight.report.figures.theme import INK, SIDE_COLORS, Rows, Spec, styled, title
 
 _HEIGHT, _WIDTH, _STEP = 230, 170, 18
 _COLORS = ("#79bfe8", "#0072b2", "#1f2933")
@@ -24,16 +24,19 @@ def improvement_of_sweep(sweep: Mapping[str, Any]) -> Spec:
     Args:
         sweep: As `firstflight.analysis.sweep.summarize_sweep` gives it; at least one path.
     """
-    fans, groups = _fans(sweep["paths"]), _groups(sweep["origins"])
     pages = max(path["n"] for path in sweep["paths"])
     clock = "simulated" if sweep["engines"] == ["simulate"] else "emulated"
+    treated = words.treated(sweep["paths"])
+    several = len({path["treatment"] for path in sweep["paths"]}) > 1
+    fans, groups = _fans(sweep["paths"], several=several), _groups(sweep["origins"])
     subtitle = [
-        f"{plural(pages, 'page')} on {plural(len(sweep['paths']), 'path')}, {clock}. Above 0, TFO is faster.",
+        f"{plural(pages, 'page')} on {plural(len(sweep['paths']), 'path')}, {clock}. "
+        f"Above 0: {words.faster(sweep['paths'])}.",
         "Bands: median, half and nine tenths of the pages."
         + (" Right: median and half of the cells by origins." if groups else ""),
         *words.caption_lines(*sweep["paths"]),
     ]
-    heading = title("How much sooner pages load with TFO", subtitle)
+    heading = title(f"How much sooner pages load {treated}", subtitle)
     left = _by_rtt(fans)
     chart = alt.hconcat(left, _by_origins(groups)) if groups else alt.hconcat(left)
     chart = chart.properties(title=heading, spacing=36).resolve_scale(y="shared", color="independent")
@@ -42,7 +45,7 @@ def improvement_of_sweep(sweep: Mapping[str, Any]) -> Spec:
 
 def _by_rtt(fans: Rows) -> alt.FacetChart:
     x = alt.X("rtt:Q", title="RTT (ms)", axis=alt.Axis(grid=False))
-    color = MODE_COLORS["tfo"]
+    color = SIDE_COLORS["treatment"]
     base = alt.Chart().encode(x=x)
     layers = alt.layer(
         base.mark_area(opacity=0.14, color=color).encode(y=_improvement("p05"), y2="p95:Q"),
@@ -74,18 +77,19 @@ def _improvement(quantile: str) -> alt.Y:
     return alt.Y(f"{quantile}:Q", title="improvement of the PLT (%)", axis=alt.Axis(grid=True))
 
 
-def _fans(paths: Sequence[Path]) -> list[dict[str, Any]]:
+def _fans(paths: Sequence[Path], *, several: bool) -> list[dict[str, Any]]:
     return [
-        {"panel": _panel(path), "rtt": path["rtt_ms"], **_percents(path)}
+        {"panel": _panel(path, several=several), "rtt": path["rtt_ms"], **_percents(path)}
         for path in paths
         if path["improvement"]["p50"] is not None
     ]
 
 
-def _panel(path: Path) -> str:
+def _panel(path: Path, *, several: bool) -> str:
     loss = f", loss {100 * path['loss']:g} %" if path["loss"] else ""
     star = ", star" if path["topology"] == "star" else ""
-    return f"{words.rates(path)} Mbit/s{loss}{star}"
+    treatment = f", {path['treatment']}" if several else ""
+    return f"{words.rates(path)} Mbit/s{loss}{star}{treatment}"
 
 
 def _groups(origins: Sequence[Path]) -> list[dict[str, Any]]:

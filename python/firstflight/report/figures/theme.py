@@ -6,13 +6,24 @@ Colours are after Okabe and Ito, "Color universal design", 2008.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 INK, SOFT, GRID = "#1f2933", "#5f6b76", "#e4e7eb"
 
-MODE_COLORS = {"tcp": "#8a94a0", "tfo": "#0072b2"}
-"""One colour per mode: the treatment stands out from the baseline."""
+SIDE_COLORS = {"baseline": "#8a94a0", "treatment": "#0072b2"}
+"""One colour per side: the treatment stands out from the baseline."""
+
+_TREATMENT_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
+"""Colours of treatments where a figure has several; they repeat."""
+
+
+def treatment_colors(baselines: Sequence[str], treatments: Sequence[str]) -> dict[str, str]:
+    """A colour for each treatment, by its name: baselines are grey."""
+    grey = dict.fromkeys(baselines, SIDE_COLORS["baseline"])
+    return {**grey, **dict(zip(treatments, cycle(_TREATMENT_COLORS), strict=False))}
+
 
 PHASE_COLORS = {"queued": "#d9dde1", "connect": "#d55e00", "wait": "#79bfe8", "receive": "#00598c"}
 """One colour per phase of a request; the handshake, which TFO saves, is the warm one."""

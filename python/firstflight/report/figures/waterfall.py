@@ -1,4 +1,4 @@
-"""The waterfall: every request of a page without and with TFO, on one sheet and on common rows."""
+"""The waterfall: every request of a page on both sides, on one sheet and on common rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import altair as alt
 
-from firstflight.analysis import MODES, CellPair, words
+from firstflight.analysis import SIDES, CellPair, words
 from firstflight.analysis.explanation import median_load
 from firstflight.plural import plural
 from firstflight.report.figures.phases import PHASES, RowKey, bars, broke_off, row_order
@@ -37,21 +37,23 @@ def waterfall(pair: CellPair, cell: dict[str, Any], variant: str = "") -> Spec:
         cell: Its entry in the summary.
         variant: What tells it from other cells of the same page and RTT.
     """
-    loads = {mode: median_load(pair.loads(mode)) for mode in MODES}
-    order = row_order(*(loads[mode]["requests"] for mode in MODES))
+    loads = {side: median_load(pair.loads(side)) for side in SIDES}
+    order = row_order(*(loads[side]["requests"] for side in SIDES))
     names = _row_names(order)
-    plt_ms = {mode: float(loads[mode]["load"]["plt_ms"]) for mode in MODES}
+    plt_ms = {side: float(loads[side]["load"]["plt_ms"]) for side in SIDES}
     end_ms = max([*plt_ms.values(), *map(_end_ms, loads.values())])
-    panels = [_panel(mode, names, plt_ms, end_ms) for mode in MODES]
-    chart = alt.hconcat(*panels, spacing=24, title=title(_headline(cell, variant), _small_print(cell, loads)))
-    data = {name: rows for mode in MODES for name, rows in _data(mode, loads[mode], names, plt_ms).items()}
+    phrases = pair.phrases
+    panels = [_panel(side, phrases, names, plt_ms, end_ms) for side in SIDES]
+    small_print = _small_print(pair, cell, loads)
+    chart = alt.hconcat(*panels, spacing=24, title=title(_headline(cell, variant), small_print))
+    data = {name: rows for side in SIDES for name, rows in _data(side, loads[side], names, plt_ms).items()}
     return styled(chart.to_dict(validate=False), data)
 
 
-def _data(mode: str, load: LoadRecord, names: dict[RowKey, str], plt_ms: dict[str, float]) -> dict[str, Rows]:
+def _data(side: str, load: LoadRecord, names: dict[RowKey, str], plt_ms: dict[str, float]) -> dict[str, Rows]:
     requests = load["requests"]
     return {
-        f"{mode} phases": [
+        f"{side} phases": [
             {
                 "row": names[bar.row],
                 "phase": bar.phase,
@@ -60,40 +62,40 @@ def _data(mode: str, load: LoadRecord, names: dict[RowKey, str], plt_ms: dict[st
             }
             for bar in bars(requests)
         ],
-        f"{mode} broken": [{"row": names[row], "start": ms / 1000} for row, ms in broke_off(requests)],
-        f"{mode} plt": [{"start": plt_ms[mode] / 1000}],
+        f"{side} broken": [{"row": names[row], "start": ms / 1000} for row, ms in broke_off(requests)],
+        f"{side} plt": [{"start": plt_ms[side] / 1000}],
     }
 
 
 def _panel(
-    mode: str, names: dict[RowKey, str], plt_ms: dict[str, float], end_ms: float
+    side: str, phrases: dict[str, str], names: dict[RowKey, str], plt_ms: dict[str, float], end_ms: float
 ) -> alt.LayerChart | alt.FacetChart:
     height = max(120.0, min(len(names) * 17.0, _SHEET_HEIGHT))
     step = height / len(names)
     x = alt.X("start:Q", title="time since navigation start (s)").axis(tickCount=7)
     x = x.scale(domain=[0, end_ms / 1000], nice=False)
-    y = alt.Y("row:N", sort=None, title=None, axis=_row_axis(mode, names, step))
+    y = alt.Y("row:N", sort=None, title=None, axis=_row_axis(side, phrases[side], names, step))
     y = y.scale(domain=list(names.values()), paddingInner=0.22 if step > 8 else 0.1)
     color = alt.Color("phase:N", sort=None).scale(domain=list(PHASES), range=list(PHASE_COLORS.values()))
-    phases = alt.Chart(alt.NamedData(f"{mode} phases")).mark_bar()
-    broken = alt.Chart(alt.NamedData(f"{mode} broken"))
+    phases = alt.Chart(alt.NamedData(f"{side} phases")).mark_bar()
+    broken = alt.Chart(alt.NamedData(f"{side} broken"))
     broken = broken.mark_point(shape="cross", angle=45, color=FAILED_COLOR, filled=True, opacity=1)
     layers = [
         phases.encode(x=x, x2="end:Q", y=y, color=color),
         broken.encode(x=x, y=y),
-        *_plt_lines(mode, plt_ms, end_ms),
+        *_plt_lines(side, plt_ms, end_ms),
     ]
-    heading = alt.TitleParams(words.MODE_NAMES[mode], fontSize=13, offset=2, anchor="start")
+    heading = alt.TitleParams(phrases[side], fontSize=13, offset=2, anchor="start")
     return alt.layer(*layers).properties(width=_PANEL_WIDTH, height=height, title=heading)
 
 
-def _plt_lines(mode: str, plt_ms: dict[str, float], end_ms: float) -> list[alt.Chart]:
+def _plt_lines(side: str, plt_ms: dict[str, float], end_ms: float) -> list[alt.Chart]:
     """The load event of this load, and, dashed, that of the other."""
-    other = next(name for name in MODES if name != mode)
-    here, there = (alt.Chart(alt.NamedData(f"{name} plt")).encode(x="start:Q") for name in (mode, other))
-    align: Literal["left", "right"] = "right" if plt_ms[mode] > 0.5 * end_ms else "left"
+    other = next(name for name in SIDES if name != side)
+    here, there = (alt.Chart(alt.NamedData(f"{name} plt")).encode(x="start:Q") for name in (side, other))
+    align: Literal["left", "right"] = "right" if plt_ms[side] > 0.5 * end_ms else "left"
     label = here.mark_text(
-        text=f"PLT {words.seconds(plt_ms[mode])}",
+        text=f"PLT {words.seconds(plt_ms[side])}",
         align=align,
         y=-9,
         color=INK,
@@ -107,16 +109,14 @@ def _plt_lines(mode: str, plt_ms: dict[str, float], end_ms: float) -> list[alt.C
     ]
 
 
-def _row_axis(mode: str, names: dict[RowKey, str], step: float) -> alt.Axis | None:
-    if mode != MODES[0]:
+def _row_axis(side: str, phrase: str, names: dict[RowKey, str], step: float) -> alt.Axis | None:
+    if side != SIDES[0]:
         return None
     if len(names) <= LABELLED_ROWS:
         size = max(7.0, min(10.0, step * 0.85))
         return alt.Axis(ticks=False, domain=False, labelLimit=0, labelFontSize=size, labelPadding=6)
     tens = [name for number, name in enumerate(names.values(), start=1) if number % 10 == 0 or number == 1]
-    return alt.Axis(
-        values=tens, title="request, in order of start without TFO", domain=False, labelFontSize=10
-    )
+    return alt.Axis(values=tens, title=f"request, in order of start {phrase}", domain=False, labelFontSize=10)
 
 
 def _row_names(order: list[RowKey]) -> dict[RowKey, str]:
@@ -132,17 +132,15 @@ def _end_ms(load: LoadRecord) -> float:
 
 def _headline(cell: dict[str, Any], variant: str) -> str:
     page = words.short_url(cell["url"] or cell["page"], 60)
-    without, with_tfo = (words.seconds(cell[mode]["median"]) for mode in ("tcp_ms", "tfo_ms"))
     where = f"{page} at {words.rtt(cell['rtt_ms'])} ms RTT" + (f" ({variant})" if variant else "")
-    effect = words.effect(cell)
-    return f"{where}: {without} without, {with_tfo} with TFO ({effect})"
+    return f"{where}: {words.medians(cell)} ({words.effect(cell)})"
 
 
-def _small_print(cell: dict[str, Any], loads: dict[str, LoadRecord]) -> list[str]:
-    blocks = ", ".join(f"{mode} of block {loads[mode]['load']['block']}" for mode in MODES)
+def _small_print(pair: CellPair, cell: dict[str, Any], loads: dict[str, LoadRecord]) -> list[str]:
+    blocks = ", ".join(f"{pair.names[side]} of block {loads[side]['load']['block']}" for side in SIDES)
     count = plural(cell["n"], "paired block")
     return [
-        f"Medians of {count}; drawn is the load nearest the median of its mode ({blocks}).",
+        f"Medians of {count}; drawn is the load nearest the median of its side ({blocks}).",
         *words.caption_lines(cell),
-        f"{cell['proof']['text']}. Dashed: PLT of the other mode.",
+        f"{cell['proof']['text']}. Dashed: PLT of the other side.",
     ]

@@ -18,7 +18,7 @@ class Waterfall {
     this.build();
   }
 
-  // The rows from top to bottom, each with what it did in each mode.
+  // The rows from top to bottom, each with what it did on each side.
   read() {
     const data = parsed(this.details.querySelector("script"));
     const { origins, labels } = parsed(document.getElementById(this.details.dataset.labels));
@@ -26,17 +26,17 @@ class Waterfall {
       const [url, origin, mime] = labels[place];
       return { number: index + 1, url, origin: origins[origin], mime };
     });
-    this.modes = {};
-    for (const [mode, { plt, requests, path }] of Object.entries(data.modes)) {
-      this.modes[mode] = { plt, path };
+    this.sides = {};
+    for (const [side, { name, plt, requests, path }] of Object.entries(data.sides)) {
+      this.sides[side] = { name, plt, path };
       for (const [row, ...values] of requests) {
         const [connection, status, bytes] = values.slice(5);
-        this.rows[row][mode] = { moments: values.slice(0, 5), connection, status, bytes };
+        this.rows[row][side] = { moments: values.slice(0, 5), connection, status, bytes };
       }
-      for (const [row] of path) (this.rows[row].critical ??= new Set()).add(mode);
+      for (const [row] of path) (this.rows[row].critical ??= new Set()).add(side);
     }
-    const moments = this.rows.flatMap((row) => ["tcp", "tfo"].flatMap((mode) => row[mode]?.moments ?? []));
-    const plts = Object.values(this.modes).map(({ plt }) => plt);
+    const moments = this.rows.flatMap((row) => Object.keys(this.sides).flatMap((side) => row[side]?.moments ?? []));
+    const plts = Object.values(this.sides).map(({ plt }) => plt);
     this.end = HEADROOM * Math.max(...plts, moments.reduce((a, b) => Math.max(a, b), 0));
     this.seenFrom = 0;
     this.seenTo = this.end;
@@ -44,8 +44,8 @@ class Waterfall {
 
   build() {
     const wide = this.details.clientWidth > 700;
-    const { modes } = this.drawing;
-    this.show = choice("Show", [["both", "both modes"], ...Object.entries(modes)], wide ? "both" : "tfo");
+    const sides = Object.entries(this.sides).map(([side, { name }]) => [side, name]);
+    this.show = choice("Show", [["both", "both"], ...sides], wide ? "both" : "treatment");
     this.origin = choice("Origin", [["", `all ${new Set(this.rows.map((row) => row.origin)).size}`], ...this.origins()], "");
     this.colour = choice("Colour by", [["phase", "phase"], ["connection", "connection"]], "phase");
     this.marked = choice("Critical path", [["yes", "marked"], ["only", "nothing else"], ["no", "not marked"]], "yes");
@@ -67,10 +67,10 @@ class Waterfall {
     this.brush = element("div", { className: "brush", hidden: true });
     this.heads = {};
     this.panels = {};
-    for (const mode of Object.keys(modes)) {
-      this.heads[mode] = element("div", { className: `head ${mode}` });
-      this.panels[mode] = element("div", { className: `panel ${mode}` });
-      for (const each of [this.heads[mode], this.panels[mode]]) each.setAttribute("aria-hidden", "true");
+    for (const [side] of sides) {
+      this.heads[side] = element("div", { className: `head ${side}` });
+      this.panels[side] = element("div", { className: `panel ${side}` });
+      for (const each of [this.heads[side], this.panels[side]]) each.setAttribute("aria-hidden", "true");
     }
     this.body = element("div", { className: "body" }, [this.list, ...Object.values(this.panels), this.highlight, this.brush]);
     const heads = element("div", { className: "heads" }, [element("div"), ...Object.values(this.heads)]);
@@ -100,7 +100,7 @@ class Waterfall {
   }
 
   shown() {
-    return this.show.select.value === "both" ? Object.keys(this.modes) : [this.show.select.value];
+    return this.show.select.value === "both" ? Object.keys(this.sides) : [this.show.select.value];
   }
 
   async draw() {
@@ -115,36 +115,36 @@ class Waterfall {
     this.sheet.style.setProperty("--row", `${this.rowPx}px`);
     this.sheet.classList.toggle("dense", this.rowPx < 6);
     this.list.replaceChildren(...this.seen.map((row, index) => this.option(row, index)));
-    await Promise.all(this.shown().map((mode) => this.drawMode(mode)));
+    await Promise.all(this.shown().map((side) => this.drawSide(side)));
     this.width = this.sheet.clientWidth;
     this.details.dataset.drawn = "yes";
   }
 
-  async drawMode(mode) {
-    const { panel, axis, modes } = this.drawing;
-    const other = Object.keys(modes).find((name) => name !== mode);
-    const width = this.panels[mode].clientWidth;
-    if (!this.views[mode]) {
-      const plt = element("strong", { textContent: modes[mode] });
+  async drawSide(side) {
+    const { panel, axis } = this.drawing;
+    const other = Object.keys(this.sides).find((name) => name !== side);
+    const width = this.panels[side].clientWidth;
+    if (!this.views[side]) {
+      const plt = element("strong", { textContent: this.sides[side].name });
       const place = element("div");
-      this.heads[mode].replaceChildren(plt, ` PLT ${seconds(this.modes[mode].plt)}`, place);
-      const drawn = await Promise.all([embedded(this.panels[mode], { ...panel, width, height: 1 }), embedded(place, { ...axis, width, height: 1 })]);
-      this.views[mode] = drawn;
+      this.heads[side].replaceChildren(plt, ` PLT ${seconds(this.sides[side].plt)}`, place);
+      const drawn = await Promise.all([embedded(this.panels[side], { ...panel, width, height: 1 }), embedded(place, { ...axis, width, height: 1 })]);
+      this.views[side] = drawn;
     }
-    const [bars, ticks] = this.views[mode];
-    bars.data("rects", this.rects(mode)).data("links", this.links(mode)).data("crosses", this.crosses(mode));
+    const [bars, ticks] = this.views[side];
+    bars.data("rects", this.rects(side)).data("links", this.links(side)).data("crosses", this.crosses(side));
     bars.data("lines", [
-      { start: this.modes[other].plt / 1000, fill: "var(--soft)", dash: [4, 3] },
-      { start: this.modes[mode].plt / 1000, fill: "var(--ink)", dash: [1, 0] },
+      { start: this.sides[other].plt / 1000, fill: "var(--soft)", dash: [4, 3] },
+      { start: this.sides[side].plt / 1000, fill: "var(--ink)", dash: [1, 0] },
     ]);
     bars.signal("row_count", Math.max(1, this.seen.length)).height(Math.max(1, this.seen.length) * this.rowPx);
     await Promise.all([bars, ticks.height(0)].map((view) => this.timed(view).width(width).runAsync()));
   }
 
-  rects(mode) {
+  rects(side) {
     const byConnection = this.colour.select.value === "connection";
     const bars = this.seen.flatMap((row, index) => {
-      const request = row[mode];
+      const request = row[side];
       return !request ? [] : phases(request.moments).map(([phase, start, end]) => ({
         start: start / 1000,
         end: end / 1000,
@@ -154,30 +154,30 @@ class Waterfall {
         opacity: byConnection && phase === 2 ? 0.45 : 1,
       }));
     });
-    const path = this.path(mode).map(([index, start, end]) => ({
+    const path = this.path(side).map(([index, start, end]) => ({
       start: start / 1000, end: end / 1000, top: index + 0.74, bottom: index + 1, fill: "var(--ink)", opacity: 1,
     }));
     return [...bars, ...path];
   }
 
   // The stretches of the critical path whose rows are seen: index of the row, start, end.
-  path(mode) {
+  path(side) {
     if (this.marked.select.value === "no") return [];
     const places = new Map(this.seen.map((row, index) => [row.number - 1, index]));
-    return this.modes[mode].path.filter(([row]) => places.has(row))
+    return this.sides[side].path.filter(([row]) => places.has(row))
       .map(([row, , start, end]) => [places.get(row), start, end]);
   }
 
-  links(mode) {
-    const path = this.path(mode);
+  links(side) {
+    const path = this.path(side);
     const steps = path.slice(1).map((next, index) => [path[index], next]);
     return steps.filter(([before, after]) => before[0] !== after[0] && Math.abs(before[2] - after[1]) < 1)
       .map(([before, after]) => ({ start: after[1] / 1000, top: before[0] + 0.87, bottom: after[0] + 0.87 }));
   }
 
-  crosses(mode) {
+  crosses(side) {
     return this.seen.flatMap((row, index) => {
-      const moments = row[mode]?.moments;
+      const moments = row[side]?.moments;
       if (!moments || moments[4] !== null) return [];
       return [{ start: moments.reduce((a, b) => Math.max(a, b), 0) / 1000, top: index + 0.5, fill: "var(--bad)" }];
     });
@@ -196,12 +196,12 @@ class Waterfall {
 
   // A row in words, for those who hear the page.
   words(row) {
-    const parts = this.shown().map((mode) => {
-      const request = row[mode];
-      if (!request) return `${this.drawing.modes[mode]}: not asked for`;
+    const parts = this.shown().map((side) => {
+      const request = row[side];
+      if (!request) return `${this.sides[side].name}: not asked for`;
       const [start, end] = [first(request.moments), request.moments[4]];
       const times = end === null ? `from ${seconds(start)}, broke off` : `${seconds(start)} to ${seconds(end)}`;
-      return `${this.drawing.modes[mode]}: ${times}${row.critical?.has(mode) ? ", on the critical path" : ""}`;
+      return `${this.sides[side].name}: ${times}${row.critical?.has(side) ? ", on the critical path" : ""}`;
     });
     return `${row.number}. ${row.url}. ${parts.join("; ")}`;
   }
@@ -221,17 +221,17 @@ class Waterfall {
   }
 
   tip(row) {
-    const modes = Object.keys(this.modes);
-    const cells = (name, value) => [name, ...modes.map((mode) => (row[mode] ? value(row[mode]) : "–"))];
+    const sides = Object.keys(this.sides);
+    const cells = (name, value) => [name, ...sides.map((side) => (row[side] ? value(row[side]) : "–"))];
     const lines = [
       cells("starts", ({ moments }) => seconds(first(moments))),
       ...this.drawing.phases.map((name, phase) => cells(name, ({ moments }) => lasted(moments[phase], moments[phase + 1]))),
       cells("ends", ({ moments }) => (moments[4] === null ? "broke off" : seconds(moments[4]))),
       cells("connection", ({ connection }) => connection ?? "–"),
       cells("status, bytes", ({ status, bytes }) => `${status ?? "–"}, ${bytes ?? "–"}`),
-      ["critical path", ...modes.map((mode) => (row.critical?.has(mode) ? "yes" : "no"))],
+      ["critical path", ...sides.map((side) => (row.critical?.has(side) ? "yes" : "no"))],
     ];
-    const head = ["", ...modes.map((mode) => this.drawing.modes[mode])];
+    const head = ["", ...sides.map((side) => this.sides[side].name)];
     return [
       element("bdi", { className: "url", textContent: `${row.number}. ${row.url}` }),
       element("span", { className: "soft", textContent: row.mime }),

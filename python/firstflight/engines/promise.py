@@ -1,0 +1,88 @@
+"""What a load promises beside its mode, where treatments differ in it, and whether its own rows show it kept.
+
+The laboratory and the simulator hold every load to its mode and cookie state. Here it is held to the other
+keys in which the treatments of its plan differ, as far as its rows of requests and connections are a
+witness: `scheme`, `http` and `keep_alive`. Initial window, congestion control, ECN, the key share of TLS,
+times and what the path does leave no trace in the rows: the laboratory sets them, and nothing here sees them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from firstflight.engines.task import PlannedLoad
+
+Row = Mapping[str, Any]
+
+_AT_ONCE_MS = 1.0
+"""A response may end, and the next request leave, this much out of order in rows of different clocks."""
+
+
+def broken_promises(planned: PlannedLoad, answer: Mapping[str, Any]) -> list[str]:
+    """How a load that ended ok breaks what its treatment promises; rows that were not kept say nothing.
+
+    Args:
+        planned: What was asked for.
+        answer: The engine's, with `requests` and `connections`.
+    """
+    requests, connections = answer.get("requests") or [], answer.get("connections") or []
+    keys = [key for key in planned.compared if key in _PROMISES]
+    return [text for key in keys for text in _PROMISES[key](getattr(planned, key), requests, connections)]
+
+
+def _scheme(scheme: str, requests: Sequence[Row], connections: Sequence[Row]) -> Iterator[str]:
+    if scheme == "recorded":
+        return
+    other = [row["origin"] for row in connections if row["origin"] and not _is_of(row, scheme)]
+    if other:
+        yield f"scheme={scheme}: {len(other)} of {len(connections)} connections to {other[0]}"
+
+
+def _http(http: str, requests: Sequence[Row], connections: Sequence[Row]) -> Iterator[str]:
+    """HTTP/2 has one connection an origin; HTTP/1.1 sends a request once the response before it has ended."""
+    if http == "2":
+        # An origin's connection that broke is opened anew: those that never carried a request do not count.
+        used = {row["connection"] for row in requests if row["sent_ms"] is not None}
+        secure = [row["origin"] for row in connections if _is_of(row, "https") and row["connection"] in used]
+        failed = {row["origin"] for row in requests if row["end_ms"] is None}
+        if several := sorted({origin for origin in secure if secure.count(origin) > 1} - failed):
+            yield f"http=2: {secure.count(several[0])} connections to {several[0]}"
+        return
+    for connection, rows in _by_connection(requests).items():
+        if not all(_is_of(row, "https") for row in rows):
+            continue
+        for before, after in pairwise(rows):
+            if before["end_ms"] is not None and after["sent_ms"] < before["end_ms"] - _AT_ONCE_MS:
+                yield f"http=1.1: two requests at once on connection {connection} to {after['origin']}"
+                return
+
+
+def _keep_alive(keep_alive: bool, requests: Sequence[Row], connections: Sequence[Row]) -> Iterator[str]:
+    if keep_alive:
+        return
+    for connection, rows in _by_connection(requests).items():
+        if len(rows) > 1:
+            yield f"keep_alive=false: {len(rows)} requests on connection {connection} to {rows[0]['origin']}"
+            return
+
+
+_PROMISES: Mapping[str, Callable[[Any, Sequence[Row], Sequence[Row]], Iterator[str]]] = {
+    "scheme": _scheme,
+    "http": _http,
+    "keep_alive": _keep_alive,
+}
+
+
+def _is_of(row: Row, scheme: str) -> bool:
+    return str(row["origin"]).startswith(f"{scheme}:")
+
+
+def _by_connection(requests: Sequence[Row]) -> dict[int, list[Row]]:
+    """The requests that each connection carried, in the order in which they were sent."""
+    found: dict[int, list[Row]] = {}
+    sent = (row for row in requests if row["sent_ms"] is not None and row["connection"] is not None)
+    for row in sorted(sent, key=lambda row: float(row["sent_ms"])):
+        found.setdefault(row["connection"], []).append(row)
+    return found
