@@ -60,6 +60,16 @@ def test_a_form_that_no_figure_has_is_refused_before_anything_starts(
     assert not Path("here").exists()
 
 
+def test_a_signal_while_the_report_is_written_ends_a_run_cleanly(
+    engine: EngineDouble, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("firstflight.cli.run.present", lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM))
+    assert main(["run", *SMALL, "--out", "here"]) == 128 + signal.SIGTERM
+    said = capsys.readouterr().err
+    assert "error: stopped by SIGTERM before the report was written" in said
+    assert "hint: go on with: firstflight run --resume --out here" in said
+
+
 def test_the_results_go_into_a_folder_of_their_own_by_default(engine: EngineDouble) -> None:
     assert main(["run", *SMALL, "--quiet"]) == 0
     [folder] = Path("results").iterdir()

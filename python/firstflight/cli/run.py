@@ -17,6 +17,7 @@ from firstflight.errors import ExperimentError, LabError, UsageError
 from firstflight.experiment.catalogue import read_catalogue
 from firstflight.experiment.equipment import Equipment, crew_for, page_check
 from firstflight.experiment.folder import default_folder, stored_plan
+from firstflight.experiment.interrupt import Interrupted, interruptible
 from firstflight.experiment.plan import Plan
 from firstflight.experiment.run import Outcome, run_experiment
 from firstflight.experiment.sources import PlanFile, read_plan_file, resolve
@@ -79,9 +80,13 @@ def command(
     forms = figure_forms(figures)
     wanted = _plan(plan_flags, plan, out, resume=resume)
     equipment = Equipment.of(wanted, folder, browser_sandbox=not no_browser_sandbox)
-    outcome = _measure(wanted, equipment, folder, scheduler, talk, resume=resume)
-    if outcome.made:
-        present(folder, talk, as_json=as_json, explain=explain, forms=forms)
+    try:
+        with interruptible():
+            outcome = _measure(wanted, equipment, folder, scheduler, talk, resume=resume)
+            if outcome.made:
+                present(folder, talk, as_json=as_json, explain=explain, forms=forms)
+    except Interrupted as stop:
+        return _end_early(stop.signal, folder, talk)
     return _end(outcome, folder, talk)
 
 
@@ -119,6 +124,13 @@ def _measure(
         elif isinstance(error, LabError) and plan.engine == "emulate":
             raise LabError(error.message, f"{error.hint}; or {_WITHOUT_LABORATORY}") from error
         raise
+
+
+def _end_early(number: int, folder: Path, talk: Talk) -> int:
+    """Says that a signal came before the loads, or after them: the first during the loads is an outcome."""
+    hint = f"go on with: firstflight run --resume --out {folder}" if (folder / JOURNAL).is_file() else ""
+    talk.error(f"stopped by {signal.Signals(number).name} before the report was written", hint)
+    return 128 + number
 
 
 def _end(outcome: Outcome, folder: Path, talk: Talk) -> int:
