@@ -31,6 +31,7 @@ class Experiment:
         self._program = program
         self._flags = ("--repeats", str(repeats), "--jobs", str(jobs), "--client", client)
         self._out = out
+        self.loads = 2 * len(PAGES) * repeats
         self.folder = program.folder / out
         for page in PAGES:
             (program.folder / f"{page.page.name}.json").write_text(page.page.to_json())
