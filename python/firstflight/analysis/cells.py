@@ -150,7 +150,7 @@ class CellPair:
         yield from self.failed[side]
 
 
-_DIFFER = ("mode", "cookies", *CellKey._fields[len(("page",)) :])
+_DIFFER = ("mode", "cookies", *(name for name in CellKey._fields if name != "page"))
 
 
 class _Pair(NamedTuple):

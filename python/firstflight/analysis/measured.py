@@ -16,7 +16,7 @@ from firstflight.results import Journal, LoadRecord, journal_path
 from firstflight.results.profiles import read_profile
 
 MOST_EXPLAINED = 48
-"""With more cells than this nobody looks at critical paths one by one: the figure is left out."""
+"""With more cells than this the figure of critical paths is too long to read, and is left out."""
 
 
 @dataclass(frozen=True)

@@ -223,7 +223,7 @@ class Transport:
 class PlannedLoad:
     """One load to be made: its identity, its place in the run (`order`), and everything that defines it.
 
-    Loads of one block share `seed`, so that every treatment meets the same dice.
+    Loads of one block share `seed`, so that every treatment gets the same random numbers.
 
     Attributes:
         treatment: Name of its treatment; empty: its mode is all that it has of one.

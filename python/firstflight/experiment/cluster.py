@@ -86,16 +86,21 @@ class Cluster:
         Raises:
             LabError: A laboratory cannot be built there, or failed twice.
         """
-        futures = {path: self._submit(_calibrate, self._maker, path) for path in paths}
+        futures: list[Future[Any]] = []
+
+        def submit(path: Path) -> "Future[Any]":
+            futures.append(self._submit(_calibrate, self._maker, path))
+            return futures[-1]
+
+        waiting = {path: submit(path) for path in paths}
 
         def measure(path: Path) -> Calibration:
-            future = futures.pop(path, None) or self._submit(_calibrate, self._maker, path)
-            return cast(Calibration, _result(future))
+            return cast(Calibration, _result(waiting.pop(path) if path in waiting else submit(path)))
 
         try:
             calibrations = [twice(partial(measure, path), watch) for path in paths]
         except BaseException:
-            self._client.cancel([*futures.values()])
+            self._client.cancel(futures)
             raise
         warn_of(calibrations, watch)
         return calibrations

@@ -43,7 +43,7 @@ from firstflight.experiment.values import (
     write_width,
 )
 from firstflight.experiment.what_if import needs_fast_open, parse_what_if
-from firstflight.model.treatment import FAST_OPEN, MODES, PLAIN, ModeName, Treatment, mode_of
+from firstflight.model.treatment import FAST_OPEN, IMPAIRMENTS, MODES, PLAIN, ModeName, Treatment, mode_of
 
 PAPER_PAGES = ("amazon", "nytimes", "wsj", "wikipedia")
 """The embedded profiles: the pages of the paper's Table 1."""
@@ -69,15 +69,7 @@ PATH_KEYS = (
     "down_trace",
     "up_trace",
     "topology",
-    "loss",
-    "loss_burst",
-    "loss_in_burst",
-    "jitter",
-    "reorder",
-    "duplicate",
-    "queue",
-    "ecn",
-    "middlebox",
+    *IMPAIRMENTS,
 )
 """What a path is made of: the keys of a path file."""
 

@@ -103,7 +103,7 @@ class Rounds:
 
 
 def _width_of(pairs: Sequence[tuple[float, float]]) -> float | None:
-    from firstflight.analysis.statistics import improvement  # noqa: PLC0415 (scipy takes a second)
+    from firstflight.analysis.statistics import improvement  # noqa: PLC0415 (numpy takes a while)
 
     found = improvement([baseline_ms for baseline_ms, _ in pairs], [treated_ms for _, treated_ms in pairs])
     return None if found["low"] is None or found["high"] is None else found["high"] - found["low"]

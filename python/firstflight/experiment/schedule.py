@@ -155,7 +155,7 @@ class Schedule(Sequence[Block]):
             ),
         )
         if self._plan.engine == "emulate":
-            _dice(self._plan.seed, "blocks", *([turn.start] if turn.start else [])).shuffle(units)
+            _rng(self._plan.seed, "blocks", *([turn.start] if turn.start else [])).shuffle(units)
         return units
 
     def _unit(self, number: int) -> "_Unit":
@@ -181,7 +181,7 @@ class Schedule(Sequence[Block]):
             repeat=unit.repeat,
             page=unit.page,
             path=path,
-            seed=_dice(self._plan.seed, "path", _cell(unit.page, unit.path), unit.repeat).getrandbits(32),
+            seed=_rng(self._plan.seed, "path", _cell(unit.page, unit.path), unit.repeat).getrandbits(32),
             cookies=cookies,
             treatment=name,
             baseline=self._baseline,
@@ -256,15 +256,15 @@ class _Unit(NamedTuple):
 def _orders(names: tuple[str, ...], repeats: int, seed: int, cell: str) -> tuple[tuple[str, ...], ...]:
     """The order of treatments in each repeat of a cell; of few orders and many repeats each is held once."""
     known: dict[tuple[str, ...], tuple[str, ...]] = {}
-    orders = islice(_balanced_orders(names, _dice(seed, "order", cell)), repeats)
+    orders = islice(_balanced_orders(names, _rng(seed, "order", cell)), repeats)
     return tuple(known.setdefault(order, order) for order in orders)
 
 
-def _balanced_orders(names: Sequence[str], dice: random.Random) -> Iterator[tuple[str, ...]]:
+def _balanced_orders(names: Sequence[str], rng: random.Random) -> Iterator[tuple[str, ...]]:
     while True:
-        first = dice.sample(names, len(names))
+        first = rng.sample(names, len(names))
         rotations = [(*first[turn:], *first[:turn]) for turn in range(len(names))]
-        dice.shuffle(rotations)
+        rng.shuffle(rotations)
         yield from rotations
 
 
@@ -273,8 +273,8 @@ def _cell(page: str, path: Path) -> str:
     return f"{page}-r{path.rtt_ms:.12g}-{rates}-{path.topology}"
 
 
-def _dice(seed: int, *purpose: str | int) -> random.Random:
-    """Dice of its own for each purpose, so that one page or path more leaves the others' as they were."""
+def _rng(seed: int, *purpose: str | int) -> random.Random:
+    """A generator for each purpose, so that one page or path more leaves the others as they were."""
     digest = hashlib.sha256(repr((seed, *purpose)).encode()).digest()
     return random.Random(int.from_bytes(digest[:8], "big"))
 

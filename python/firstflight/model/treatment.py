@@ -44,6 +44,19 @@ MODES = {
 }
 """All modes by name, in the order in which tables and choices have them."""
 
+IMPAIRMENTS = (
+    "loss",
+    "loss_burst",
+    "loss_in_burst",
+    "jitter",
+    "reorder",
+    "duplicate",
+    "queue",
+    "ecn",
+    "middlebox",
+)
+"""The plan keys of a path other than its RTT, rates and topology."""
+
 DIFFER = (
     "mode",
     "cookies",
@@ -60,15 +73,7 @@ DIFFER = (
     "processing",
     "determinism",
     "what_if",
-    "loss",
-    "loss_burst",
-    "loss_in_burst",
-    "jitter",
-    "reorder",
-    "duplicate",
-    "queue",
-    "ecn",
-    "middlebox",
+    *IMPAIRMENTS,
 )
 """The plan keys in which treatments may differ."""
 
