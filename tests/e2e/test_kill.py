@@ -38,8 +38,8 @@ def test_killing_any_process_at_any_moment_leaves_nothing_behind_and_the_run_can
     experiment = Experiment(program, repeats, jobs=1)
     killed = kill_at_moments(program, experiment, KILLS, ["program", "outside", "inside"], 0.7)
     undisturbed = Experiment(program, repeats, jobs=1, out="undisturbed")
-    run = undisturbed.start()
-    run.communicate()
+    undisturbed.begin_like(experiment)
+    undisturbed.start().communicate()
 
     assert experiment.resume().code == 0
     assert experiment.made() == experiment.planned()

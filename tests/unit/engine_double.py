@@ -44,14 +44,18 @@ class EngineDouble:
         self._broken = broken
         self.made: list[PlannedLoad] = []
         self.calibrated: list[Path] = []
+        self.known_bias_ms: list[float | None] = []
         self.stopped = threading.Event()
         self._before, self._relay, self._load = before, relay, load
         self._lock = threading.Lock()
 
-    def calibrate(self, path: Path) -> Calibration:
+    def calibrate(self, path: Path, bias_ms: float | None = None) -> Calibration:
         self.calibrated.append(path)
+        self.known_bias_ms.append(bias_ms)
         rtt_ms = {"expected": path.rtt_ms, "p50": path.rtt_ms, "p99": path.rtt_ms, "received": 20}
-        return Calibration(path, 1200, {**MEASURED, "rtt_ms": rtt_ms})
+        return Calibration(
+            path, 1200, {**MEASURED, "rtt_ms": rtt_ms, "bias_ms": 0.05 if bias_ms is None else bias_ms}
+        )
 
     def load(self, planned: PlannedLoad, page: LoadedPage) -> Record:
         with self._lock:

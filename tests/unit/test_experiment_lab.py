@@ -143,6 +143,17 @@ def test_what_the_relay_adds_to_the_rtt_is_measured_once_per_rtt_and_taken_out_o
     assert all(job["sparse"] for _, job in jobs[:5])
 
 
+def test_what_the_relay_adds_is_taken_out_as_it_is_known(script: Script, tmp_path: Path) -> None:
+    (tmp_path / "calibrate.json").write_text('{"rtt_ms": {"p50": 100.75, "expected": 100}}')
+    emulator = Emulator(script(f'read job; echo "$1 $job" >> {tmp_path}/jobs; cat {tmp_path}/$1.json'))
+    assert emulator.calibrate(PATH, 0.3).measured["bias_ms"] == 0.3
+    with pytest.raises(LabError):
+        emulator.load(PLANNED, *pages("wikipedia"))
+    asked = [line.split(" ", 1) for line in (tmp_path / "jobs").read_text().splitlines()]
+    assert [command for command, _ in asked] == ["calibrate", "load"]
+    assert [json.loads(job)["timing"]["take_out_ms"] for _, job in asked] == [0.3, 0.3]
+
+
 def test_one_laboratory_at_a_time_keeps_processors_awake_and_none_when_the_user_forbids_it(
     script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -178,7 +178,7 @@ def test_a_cell_in_which_every_load_failed_is_counted(tmp_path: Path) -> None:
 
 def test_a_laboratory_that_cannot_be_built_ends_the_run_before_any_load(tmp_path: Path) -> None:
     class Broken(EngineDouble):
-        def calibrate(self, path: EmulatedPath) -> Calibration:
+        def calibrate(self, path: EmulatedPath, bias_ms: float | None = None) -> Calibration:
             raise LabError("no user namespaces", "allow them")
 
     engine = Broken()

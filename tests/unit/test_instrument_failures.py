@@ -214,18 +214,18 @@ def test_a_path_is_measured_once_more_when_its_laboratory_fails(failing: int, me
     paths: list[PathModel] = []
 
     class Dying(EngineDouble):
-        def calibrate(self, path: PathModel) -> Calibration:
+        def calibrate(self, path: PathModel, bias_ms: float | None = None) -> Calibration:
             paths.append(path)
             if len(paths) <= failing:
                 raise LabError("the laboratory (calibrate) was killed by signal 9", "dmesg says why")
-            return super().calibrate(path)
+            return super().calibrate(path, bias_ms)
 
     watch = Heard()
     path = Plan().paths()[0]
     if failing < 2:
-        assert [found.path for found in calibrate(Dying(), [path], watch)] == [path]
+        assert [found.path for found in calibrate(Dying(), [path], {}, watch)] == [path]
     else:
         with pytest.raises(LabError):
-            calibrate(Dying(), [path], watch)
+            calibrate(Dying(), [path], {}, watch)
     assert paths == measured * [path]
     assert "measured again: the laboratory (calibrate) was killed" in watch.warnings[0]

@@ -202,6 +202,28 @@ def test_a_run_that_goes_on_with_the_same_system_does_not_warn(tmp_path: Path) -
     assert heard.warnings == []
 
 
+def test_a_run_that_goes_on_takes_out_of_the_rtt_what_the_first_one_did(tmp_path: Path) -> None:
+    first = EngineDouble(before=lambda planned, made: made == 3 and os.kill(os.getpid(), signal.SIGINT))
+    run_experiment(PLAN, pages(*NAMES), first, tmp_path)
+    file = tmp_path / "environment.json"
+    file.write_text(file.read_text().replace('"bias_ms": 0.05', '"bias_ms": 0.07'))
+    second = EngineDouble()
+    run_experiment(PLAN, pages(*NAMES), second, tmp_path, resume=True)
+    assert (first.known_bias_ms, second.known_bias_ms) == ([None], [0.07])
+    calibrations = json.loads(file.read_text())["calibration"]
+    assert [calibration["bias_ms"] for calibration in calibrations] == [0.07]
+
+
+def test_a_run_that_goes_on_with_another_kernel_measures_the_relay_again(tmp_path: Path) -> None:
+    first = EngineDouble(before=lambda planned, made: made == 3 and os.kill(os.getpid(), signal.SIGINT))
+    run_experiment(PLAN, pages(*NAMES), first, tmp_path)
+    file = tmp_path / "environment.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "kernel": "5.4.0"}))
+    second = EngineDouble()
+    run_experiment(PLAN, pages(*NAMES), second, tmp_path, resume=True)
+    assert second.known_bias_ms == [None]
+
+
 def test_a_kept_body_that_was_cut_short_is_written_again() -> None:
     file = BodyStore("archive").add([b"whole"], "entry")
     file.write_bytes(b"")

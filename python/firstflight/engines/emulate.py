@@ -44,12 +44,14 @@ class Emulator:
         self._floor_ms: float | None = None
         self._bias_ms: dict[float, float] = {0.0: 0.0}
 
-    def calibrate(self, path: Path) -> Calibration:
+    def calibrate(self, path: Path, bias_ms: float | None = None) -> Calibration:
         """Sends probes over the empty path, then one stream each way where seconds can tell its rate.
 
-        First it measures what the relay adds to the RTT. This calibration and the loads on paths with that
-        RTT take it out of the propagation delay.
+        First it measures what the relay adds to the RTT, unless `bias_ms` says it. This calibration and the
+        loads on paths with that RTT take it out of the propagation delay.
         """
+        if bias_ms is not None:
+            self._bias_ms[path.rtt_ms] = bias_ms
         bias_ms = self._measure_bias(path.rtt_ms)
         rate_ms = _rate_ms(path)
         job = {

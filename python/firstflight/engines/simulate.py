@@ -33,7 +33,7 @@ class Simulator:
         self._lock = Lock()
         self._stopped = Event()
 
-    def calibrate(self, path: Path) -> Calibration:
+    def calibrate(self, path: Path, bias_ms: float | None = None) -> Calibration:
         """There is nothing to measure: a simulated path is what it was asked to be."""
         sent_ms = [_UDP_BYTES * 8_000 / rate if rate else 0.0 for rate in (path.down_bps, path.up_bps)]
         rtt_ms = path.rtt_ms + math.fsum(sent_ms)

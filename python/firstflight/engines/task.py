@@ -307,8 +307,16 @@ class EngineStoppedError(Exception):
 class Engine(Protocol):
     """Makes loads, several at once when called from several threads."""
 
-    def calibrate(self, path: Path) -> Calibration:
-        """Measures an empty path. Raises `LabError` when the laboratory cannot be built."""
+    def calibrate(self, path: Path, bias_ms: float | None = None) -> Calibration:
+        """Measures an empty path.
+
+        Args:
+            path: The path.
+            bias_ms: What the relay adds to this RTT, ms, if that is known already; None: it is measured.
+
+        Raises:
+            LabError: The laboratory cannot be built.
+        """
 
     def load(self, planned: PlannedLoad, page: LoadedPage) -> Record:
         """Makes one load. A load that the page or the client made fail is a record with `status` `failed`.

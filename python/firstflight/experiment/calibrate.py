@@ -19,15 +19,27 @@ _RATE_GRAIN_BITS = 3 * 1500 * 8
 """A stream's bytes are counted by the acknowledgement, of two segments or three."""
 
 
-def calibrate(engine: Engine, paths: Sequence[Path], watch: Watch) -> list[Calibration]:
+def calibrate(
+    engine: Engine, paths: Sequence[Path], bias_ms: Mapping[float, float], watch: Watch
+) -> list[Calibration]:
     """Measures every path, one at a time, and warns of those that are off.
+
+    Args:
+        engine: Measures them.
+        paths: The paths.
+        bias_ms: What the relay adds, ms, by RTT in ms, where it is known; else it is measured.
+        watch: Is told of paths that are off.
 
     Raises:
         LabError: The laboratory cannot be built, or failed twice.
     """
+
+    def measure(path: Path) -> Calibration:
+        return twice(partial(engine.calibrate, path, bias_ms.get(path.rtt_ms)), watch)
+
     with ThreadPoolExecutor(_AT_A_TIME, thread_name_prefix="calibrate") as pool:
         try:
-            calibrations = list(pool.map(lambda path: twice(partial(engine.calibrate, path), watch), paths))
+            calibrations = list(pool.map(measure, paths))
         except BaseException:
             engine.stop()
             pool.shutdown(wait=False, cancel_futures=True)

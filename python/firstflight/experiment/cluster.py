@@ -7,7 +7,7 @@ each, so that a machine runs as many as it was started with: `dask worker ADDRES
 
 import asyncio
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -80,7 +80,9 @@ class Cluster:
         """Leaves the cluster; it keeps running."""
         self._client.close(timeout=_CONNECT_S)
 
-    def calibrate(self, paths: Sequence[Path], watch: Watch) -> list[Calibration]:
+    def calibrate(
+        self, paths: Sequence[Path], bias_ms: Mapping[float, float], watch: Watch
+    ) -> list[Calibration]:
         """Measures the empty paths, each on some worker.
 
         Raises:
@@ -89,7 +91,7 @@ class Cluster:
         futures: list[Future[Any]] = []
 
         def submit(path: Path) -> "Future[Any]":
-            futures.append(self._submit(_calibrate, self._maker, path))
+            futures.append(self._submit(_calibrate, self._maker, path, bias_ms.get(path.rtt_ms)))
             return futures[-1]
 
         waiting = {path: submit(path) for path in paths}
@@ -250,8 +252,8 @@ def _version() -> str:
     return version("firstflight")
 
 
-def _calibrate(maker: bytes, path: Path) -> Calibration:
-    return engine_of(maker).calibrate(path)
+def _calibrate(maker: bytes, path: Path, bias_ms: float | None) -> Calibration:
+    return engine_of(maker).calibrate(path, bias_ms)
 
 
 def _result(future: "Future[Any]") -> object:

@@ -1,6 +1,6 @@
 """Who makes the loads of a run: threads of this process, processes of this machine, or a cluster."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from firstflight.engines.task import Calibration, Path
@@ -14,8 +14,19 @@ from firstflight.experiment.watch import Watch
 class Crew(Protocol):
     """Makes loads until none is left, or until it is interrupted."""
 
-    def calibrate(self, paths: Sequence[Path], watch: Watch) -> list[Calibration]:
-        """Measures the empty paths. Raises `LabError` when a laboratory cannot be built."""
+    def calibrate(
+        self, paths: Sequence[Path], bias_ms: Mapping[float, float], watch: Watch
+    ) -> list[Calibration]:
+        """Measures the empty paths.
+
+        Args:
+            paths: Each is measured.
+            bias_ms: What the relay adds, ms, by RTT in ms, where it is known; else it is measured.
+            watch: Is told of paths that are off.
+
+        Raises:
+            LabError: A laboratory cannot be built, or failed twice.
+        """
 
     def machines(self) -> list[dict[str, Any]]:
         """What the machines of a cluster are, a worker each; empty for this machine."""

@@ -75,6 +75,12 @@ def read_environment(folder: Path) -> dict[str, Any]:
     return document
 
 
+def bias_of(before: dict[str, Any]) -> dict[float, float]:
+    """What the relay adds to each RTT, ms by RTT in ms, as a run measured that wrote `before`."""
+    found = ((one.get("path", {}).get("rtt_ms"), one.get("bias_ms")) for one in before.get("calibration", []))
+    return {rtt_ms: bias_ms for rtt_ms, bias_ms in found if rtt_ms is not None and bias_ms is not None}
+
+
 def changes(before: dict[str, Any], plan: Plan, clients: dict[str, str]) -> list[str]:
     """What a run that goes on does on another machine or with other programs than the run before it.
 

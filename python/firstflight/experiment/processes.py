@@ -1,7 +1,7 @@
 """Loads made by processes of this machine, one per core: for an engine that works rather than waits."""
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from firstflight.engines.task import Calibration, Path
@@ -34,9 +34,11 @@ class Processes:
         self._maker = maker
         self._jobs = jobs
 
-    def calibrate(self, paths: Sequence[Path], watch: Watch) -> list[Calibration]:
+    def calibrate(
+        self, paths: Sequence[Path], bias_ms: Mapping[float, float], watch: Watch
+    ) -> list[Calibration]:
         """Measures the empty paths, in this process."""
-        return calibrate(self._maker(), paths, watch)
+        return calibrate(self._maker(), paths, bias_ms, watch)
 
     def machines(self) -> list[dict[str, Any]]:
         """None but this one."""

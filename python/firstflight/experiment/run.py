@@ -20,6 +20,7 @@ from firstflight.experiment.book import Book
 from firstflight.experiment.catalogue import Catalogue
 from firstflight.experiment.crew import Crew
 from firstflight.experiment.environment import (
+    bias_of,
     changes,
     check_pages_unchanged,
     read_environment,
@@ -83,8 +84,8 @@ def run_experiment(
                 calibrated = False
                 for due in rounds:
                     if not calibrated and book.is_left(due.blocks):
-                        _warn_of_changes(folder, plan, clients or {}, watch)
-                        calibrations = _calibrate(plan, crew, watch)
+                        bias_ms = _known_bias(folder, plan, clients or {}, watch)
+                        calibrations = _calibrate(plan, crew, bias_ms, watch)
                         machines = crew.machines()
                         write_environment(folder, clients or {}, pages.fingerprints, calibrations, machines)
                         calibrated = True
@@ -98,19 +99,26 @@ def run_experiment(
         return book.tally.outcome(stopped_by, rounds.loads)
 
 
-def _calibrate(plan: Plan, crew: Crew, watch: Watch) -> list[Calibration]:
+def _calibrate(plan: Plan, crew: Crew, bias_ms: dict[float, float], watch: Watch) -> list[Calibration]:
     paths = plan.paths_of_all()
     watch.calibrating(len(paths))
-    return crew.calibrate(paths, watch)
+    return crew.calibrate(paths, bias_ms, watch)
 
 
-def _warn_of_changes(folder: Path, plan: Plan, clients: dict[str, str], watch: Watch) -> None:
-    if found := changes(read_environment(folder), plan, clients):
+def _known_bias(folder: Path, plan: Plan, clients: dict[str, str], watch: Watch) -> dict[float, float]:
+    """What the folder's first run found the relay to add, ms by RTT: all loads of a folder share it.
+
+    Nothing on another system than that run's, which is warned of.
+    """
+    before = read_environment(folder)
+    if found := changes(before, plan, clients):
         watch.warn(
             f"the loads so far were made on another system: {'; '.join(found)}",
             "loads before and after it are compared as if nothing had changed; "
             "better begin a new experiment with another --out",
         )
+        return {}
+    return bias_of(before)
 
 
 def _warn_of_wide(rounds: Rounds, repeats: int, plan: Plan, watch: Watch) -> None:

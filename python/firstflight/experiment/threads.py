@@ -1,7 +1,7 @@
 """Loads made in this process, each block in one thread: for an engine that waits, or a few loads."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any
 
@@ -30,9 +30,11 @@ class Threads:
         self._engine = engine
         self._slots = slots
 
-    def calibrate(self, paths: Sequence[Path], watch: Watch) -> list[Calibration]:
+    def calibrate(
+        self, paths: Sequence[Path], bias_ms: Mapping[float, float], watch: Watch
+    ) -> list[Calibration]:
         """Measures the empty paths."""
-        return calibrate(self._engine, paths, watch)
+        return calibrate(self._engine, paths, bias_ms, watch)
 
     def machines(self) -> list[dict[str, Any]]:
         """None but this one."""
