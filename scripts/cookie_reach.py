@@ -1,6 +1,6 @@
 """How much of Fast Open's gain is left where the client has cookies of some origins only, simulated.
 
-    python scripts/cookie_reach.py plans/cookies.toml
+    python scripts/cookie_reach.py studies/cookies/plan.toml
 
 The paper's pages at three RTTs; 100 draws of the origins with a cookie at each share. Prints a table.
 """

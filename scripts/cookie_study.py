@@ -1,6 +1,6 @@
 """Cookie states and middleboxes, by the loader, by Chromium and simulated, as a Markdown table.
 
-    python scripts/cookie_study.py plans/cookies.toml DIR
+    python scripts/cookie_study.py studies/cookies/plan.toml DIR
 
 Runs of `DIR` that are complete are not made again.
 """

@@ -1,6 +1,6 @@
 """How much of the course's gain is HTTP/1.0: Fast Open with and without keep-alive.
 
-    python scripts/keep_alive_study.py plans/keep-alive.toml --figure FILE.svg
+    python scripts/keep_alive_study.py studies/keep_alive/plan.toml --figure FILE.svg
 
 Simulates the plan on its own link and on the paper's. `--measured DIR`, a results folder of the plan, sets
 the real kernel beside them.

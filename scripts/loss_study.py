@@ -2,7 +2,8 @@
 
     python scripts/loss_study.py DIR ... [--figure FILE.svg]
 
-Each DIR is a results folder of plans/loss.toml: of either engine, with keep-alive or with servers that close.
+Each DIR is a results folder of studies/loss/plan.toml: of either engine, with keep-alive or with
+servers that close.
 Prints a Markdown table; the figure has the distributions, a panel per page and kind of server.
 """
 

@@ -1,6 +1,6 @@
 """What middleboxes cost, simulated: every habit, and the share of broken paths at which TFO stops paying.
 
-    python scripts/middlebox_study.py plans/middleboxes.toml
+    python scripts/middlebox_study.py studies/middleboxes/plan.toml
 
 `repeats` of the plan is how many times it is drawn which origins are behind a box. Prints Markdown tables.
 """

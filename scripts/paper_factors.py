@@ -31,13 +31,13 @@ from firstflight.results import write_whole
 
 AS_IT_IS, CONTENTS = "as it is", "other pages"
 PLANS = {
-    AS_IT_IS: "paper",
-    "initial window 3": "paper-initial-window",
-    "queue of 50 packets": "paper-queue",
-    "close after each response": "paper-close",
-    "client a third as fast": "paper-processing",
-    "all that a plan can say of 2011": "paper-2011",
-    CONTENTS: "paper",
+    AS_IT_IS: "plans/paper",
+    "initial window 3": "studies/paper/initial-window",
+    "queue of 50 packets": "studies/paper/queue",
+    "close after each response": "studies/paper/close",
+    "client a third as fast": "studies/paper/processing",
+    "all that a plan can say of 2011": "studies/paper/of-2011",
+    CONTENTS: "plans/paper",
 }
 FACTORS: dict[str, tuple[str, tuple[Any, Any]]] = {
     "initial window 10 → 3": ("initial_window", (10, 3)),
@@ -63,7 +63,7 @@ def main() -> int:
     tables: Both = {}
     for name, plan in variants.items():
         pages = others if name == CONTENTS else own
-        folder = options.folder / ("contents" if name == CONTENTS else plan)
+        folder = options.folder / ("contents" if name == CONTENTS else Path(plan).name)
         if options.run and not (folder / "summary.json").exists():
             specs = options.contents.values() if name == CONTENTS else ()
             _run(plan, folder, list(specs))
@@ -154,7 +154,9 @@ def _slopes(table: Table, page: str) -> str:
 def factorial(pages: Pages) -> Iterator[str]:
     """Every combination of `FACTORS`, simulated: what each moves, in the mean over the others' settings."""
     levels = list(product((0, 1), repeat=len(FACTORS)))
-    runs = {level: simulated(_plan("paper", repeats=REPEATS, **_keys(level)), pages) for level in levels}
+    runs = {
+        level: simulated(_plan("plans/paper", repeats=REPEATS, **_keys(level)), pages) for level in levels
+    }
     found = {level: distance(table) for level, table in runs.items()}
     yield f"| factor, {len(levels)} simulated combinations | improvement | size of the difference | rank |\n"
     yield "|---|---:|---:|---:|\n"
@@ -181,7 +183,7 @@ def _keys(level: tuple[int, ...]) -> dict[str, Any]:
 
 
 def _plan(name: str, **keys: Any) -> Plan:  # noqa: ANN401
-    return resolve(keys, read_plan_file(Path(f"plans/{name}.toml")))
+    return resolve(keys, read_plan_file(Path(f"{name}.toml")))
 
 
 def _pages(specs: Sequence[str] | Any, names: Mapping[str, str] | None = None) -> Pages:  # noqa: ANN401
@@ -191,7 +193,7 @@ def _pages(specs: Sequence[str] | Any, names: Mapping[str, str] | None = None) -
 
 def _run(plan: str, folder: Path, specs: list[str]) -> None:
     code = "import sys; from firstflight.cli import main; sys.exit(main())"
-    run = ["run", *specs, "--plan", f"plans/{plan}.toml", "--repeats", "5", "--quiet", "--out", str(folder)]
+    run = ["run", *specs, "--plan", f"{plan}.toml", "--repeats", "5", "--quiet", "--out", str(folder)]
     again = ["--resume"] if (folder / "plan.toml").exists() else []
     subprocess.run([sys.executable, "-c", code, *run, *again], check=True, stdout=subprocess.DEVNULL)
 

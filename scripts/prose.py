@@ -31,8 +31,9 @@ def main(arguments: list[str]) -> int:
 def written() -> Iterator[Path]:
     """Every file with prose for people."""
     yield from (ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "fuzz/README.md"))
-    yield from (ROOT / "docs").rglob("*.md")
-    yield from (file for folder in ("plans", "examples") for file in (ROOT / folder).glob("*.toml"))
+    yield from (file for folder in ("docs", "studies") for file in (ROOT / folder).rglob("*.md"))
+    plans = ("plans", "examples", "studies")
+    yield from (file for folder in plans for file in (ROOT / folder).rglob("*.toml"))
     for suffix in ("*.py", "*.html.j2"):
         yield from (ROOT / "python/firstflight").rglob(suffix)
 

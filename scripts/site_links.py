@@ -1,6 +1,6 @@
-"""Hooks of mkdocs: what the documentation links to elsewhere in the repository is part of the site too.
+"""Hooks of mkdocs: the studies, and other files that the documentation links to, are in the site too.
 
-Such files are in its folder `repository/`, and links are changed to lead there.
+The studies keep their folder. Other files are in `repository/`, and links are changed to lead there.
 """
 
 import posixpath
@@ -17,7 +17,9 @@ _PAGES = ("CHANGELOG.md", "CONTRIBUTING.md")
 
 
 def on_files(files: Files, *, config: Any) -> Files:  # noqa: ANN401
-    """Adds the files outside of the documentation that a page of it leads to."""
+    """Adds the studies with their figures, and the files that a page leads to."""
+    for file in sorted(path for suffix in ("md", "svg") for path in (ROOT / "studies").rglob(f"*.{suffix}")):
+        files.append(File.generated(config, file.relative_to(ROOT).as_posix(), abs_src_path=str(file)))
     linked = {name for file in files.documentation_pages() for name in _outside(file)}
     for name in sorted(linked | set(_PAGES)):
         files.append(File.generated(config, f"repository/{name}", abs_src_path=str(ROOT / name)))
@@ -28,26 +30,34 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> 
     """Changes the page's links to where the site has what they mean; a page alone in its tab has no menu."""
     if page.parent is None:
         page.meta["hide"] = ["navigation"]
-    return _LINK.sub(_mend(page.file.src_uri), markdown)
+    return _LINK.sub(_relinked(page.file.src_uri), markdown)
 
 
 def _outside(file: File) -> Iterator[str]:
     for link in _LINK.findall(file.content_string):
         name = _in_repository(file.src_uri, link)
-        if not name.startswith("docs/") and (ROOT / name).is_file():
+        if _in_site(name).startswith("repository/") and (ROOT / name).is_file():
             yield name
 
 
-def _mend(uri: str) -> Callable[[re.Match[str]], str]:
-    def mend(link: re.Match[str]) -> str:
-        name = _in_repository(uri, link[1])
-        target = name.removeprefix("docs/") if name.startswith("docs/") else f"repository/{name}"
+def _relinked(uri: str) -> Callable[[re.Match[str]], str]:
+    def relinked(link: re.Match[str]) -> str:
+        target = _in_site(_in_repository(uri, link[1]))
         return f"]({posixpath.relpath(target, posixpath.dirname(uri) or '.')}"
 
-    return mend
+    return relinked
+
+
+def _in_site(name: str) -> str:
+    """Where the site has a file of the repository."""
+    if name.startswith("docs/"):
+        return name.removeprefix("docs/")
+    is_study = name.startswith("studies/") and name.endswith((".md", ".svg"))
+    return name if is_study else f"repository/{name}"
 
 
 def _in_repository(uri: str, link: str) -> str:
     """The path of what a page links to, from the repository's root."""
-    folder = posixpath.dirname(uri.removeprefix("repository/") if "repository/" in uri else f"docs/{uri}")
-    return posixpath.normpath(posixpath.join(folder, link))
+    is_outside = uri.startswith(("repository/", "studies/"))
+    page = uri.removeprefix("repository/") if is_outside else f"docs/{uri}"
+    return posixpath.normpath(posixpath.join(posixpath.dirname(page), link))

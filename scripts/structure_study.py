@@ -1,6 +1,6 @@
 """Which pages Fast Open helps: made-up pages that differ in one thing each, simulated.
 
-    python scripts/structure_study.py plans/structure.toml --figure FILE.svg
+    python scripts/structure_study.py studies/structure/plan.toml --figure FILE.svg
 
 `--write DIR` leaves the pages as profiles, for a run on the real kernel; `--measured DIR` shows its results.
 """

@@ -1,6 +1,6 @@
 """What a Fast Open that no kernel has would bring, and cost: over many pages, simulated.
 
-    python scripts/what_if_study.py plans/what-if.toml --figure FILE.svg
+    python scripts/what_if_study.py studies/what_if/plan.toml --figure FILE.svg
 
 The plan's pages on its link, and the paper's four on the paper's.
 """

@@ -1,4 +1,4 @@
-"""What docs/studies/tls.md stands on: how long a ClientHello is, and which round trip that costs."""
+"""What studies/tls/README.md stands on: how long a ClientHello is, and which round trip that costs."""
 
 from collections.abc import Callable
 from functools import cache

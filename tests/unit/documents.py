@@ -12,7 +12,8 @@ GENERATED = ROOT / "docs/reference"
 
 def documents() -> list[Path]:
     """Every page for people: the documentation, and what is beside it."""
-    return [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md")), ROOT / "fuzz/README.md"]
+    folders = (page for folder in ("docs", "studies") for page in sorted((ROOT / folder).rglob("*.md")))
+    return [*sorted(ROOT.glob("*.md")), *folders, ROOT / "fuzz/README.md"]
 
 
 @dataclass(frozen=True)

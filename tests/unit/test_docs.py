@@ -61,7 +61,7 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 def test_every_command_that_is_shown_can_be_called(page: Path) -> None:
     for _, arguments in shown_commands(page, "firstflight"):
         parse(arguments)
-        files = [word for word in arguments if word.startswith(("plans/", "examples/"))]
+        files = [word for word in arguments if word.startswith(("plans/", "examples/", "studies/"))]
         assert [file for file in files if not (ROOT / file).exists()] == []
 
 
@@ -76,12 +76,15 @@ def test_every_command_that_is_mentioned_exists_with_its_flags(page: Path) -> No
 
 def test_every_page_is_in_the_navigation_of_the_site() -> None:
     navigation = re.findall(r"(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
-    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").glob("**/*.md")}
+    roots = {"docs": ROOT / "docs", "studies": ROOT}
+    pages = {
+        str(page.relative_to(root)) for name, root in roots.items() for page in (ROOT / name).rglob("*.md")
+    }
     assert pages - set(navigation) == set()
 
 
 def test_numbers_on_the_front_pages_are_those_of_the_study() -> None:
-    table = (ROOT / "docs/studies/paper.md").read_text().split("| wikipedia | 20 ms")[1].splitlines()
+    table = (ROOT / "studies/paper/README.md").read_text().split("| wikipedia | 20 ms")[1].splitlines()
     cells = [cell.strip() for cell in table[1].split("|")]
     numbers = re.findall(r"[\d.]+", " ".join([cells[4], cells[5], cells[7]]))
     assert cells[2] == "100 ms"

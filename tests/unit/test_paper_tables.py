@@ -1,4 +1,4 @@
-"""The tables behind docs/studies/paper.md: the paper's, a run's, the simulator's, and how far they are."""
+"""The tables behind studies/paper/README.md: the paper's, a run's, the simulator's, and how far they are."""
 
 import sys
 from pathlib import Path

@@ -20,7 +20,7 @@ from what_if_study import made as made_in_worlds
 
 from firstflight.pages import LoadedPage, load_page
 
-PLAN = str(Path(__file__).parents[2] / "plans" / "structure.toml")
+PLAN = str(Path(__file__).parents[2] / "studies" / "structure" / "plan.toml")
 RTT_MS = 200.0
 
 
@@ -55,7 +55,7 @@ def test_fast_open_saves_the_handshakes_in_a_row_and_none_for_a_request_that_doe
 
 def test_every_world_of_the_study_of_what_if_can_be_loaded_in() -> None:
     [wikipedia] = load_page("wikipedia")
-    plan = str(Path(PLAN).with_name("what-if.toml"))
+    plan = str(Path(PLAN).parents[1] / "what_if" / "plan.toml")
     results = made_in_worlds(plan, {"wikipedia": wikipedia}, PAPER_LINK)
     gains = {
         (condition, name): effect(worlds, name, 100.0).gains[0]
