@@ -2,8 +2,8 @@
 
     python scripts/short_rtt_study.py DIR ... [--figure FILE.svg]
 
-Each DIR is a results folder of studies/short_rtt/plan.toml. Prints a Markdown table a folder. The figure has what
-is saved against the RTT, a panel per page, and the spread of a single pair of loads about it.
+Each DIR is a results folder of studies/short_rtt/plan.toml. Prints a Markdown table a folder. The figure has
+what is saved against the RTT, a panel per page, and the spread of a single pair of loads about it.
 """
 
 from __future__ import annotations

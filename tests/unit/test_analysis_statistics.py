@@ -1,8 +1,6 @@
 """Estimates, intervals, p values and verdicts; by simulation where the truth is known."""
 
-import sys
-from pathlib import Path
-
+import interval_coverage as simulation
 import numpy as np
 import pytest
 from hypothesis import given
@@ -25,10 +23,6 @@ from firstflight.analysis.statistics import (
 )
 from firstflight.experiment.schedule import Schedule
 from firstflight.experiment.sources import resolve
-
-sys.path.append(str(Path(__file__).parents[2] / "scripts"))
-
-import interval_coverage as simulation
 
 SLOW = [100.0, 102.0, 98.0, 101.0, 99.0, 103.0]
 FAST = [80.0, 81.0, 79.0, 82.0, 78.0, 80.5]

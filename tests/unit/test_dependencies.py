@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 OURS = {
     "firstflight",
+    "studies",
     *(file.stem for folder in ("tests", "scripts") for file in (ROOT / folder).rglob("*.py")),
 }
 PROGRAMS = {"ipykernel", "maturin", "mkdocs-material", "mypy", "pytest", "ruff"}
@@ -62,8 +63,8 @@ def test_the_package_imports_what_it_declares_and_declares_what_it_imports() -> 
     assert names(RUNTIME) - found == set()
 
 
-def test_tests_and_scripts_import_only_what_is_declared() -> None:
-    found = imported("tests", "scripts")
+def test_tests_scripts_and_studies_import_only_what_is_declared() -> None:
+    found = imported("tests", "scripts", "studies")
     assert found - names([*RUNTIME, *EXTRAS, *GROUPS]) == set()
     assert names(GROUPS) - found - PROGRAMS == set()
 

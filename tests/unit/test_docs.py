@@ -1,13 +1,13 @@
 import json
 import re
 import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
 import jsonschema
 import pytest
 import typer
+from api_reference import render as render_api
 from documents import GENERATED, ROOT, anchors, documents, links, mentioned_commands, shown_commands
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
@@ -19,9 +19,6 @@ from firstflight.experiment.plan import Plan
 from firstflight.experiment.reference import plan_schema
 from firstflight.experiment.reference import render_reference as render_plan
 from firstflight.experiment.sources import resolve
-
-sys.path.append(str(ROOT / "scripts"))
-from api_reference import render as render_api
 
 MAN = ROOT / "wheel/data/share/man/man1/firstflight.1"
 WRITTEN = [page for page in documents() if page.parent != GENERATED]

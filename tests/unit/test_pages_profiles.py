@@ -1,15 +1,13 @@
 """The embedded profiles are what the course's recording of the paper's pages says."""
 
-import importlib.util
 import json
 from pathlib import Path
-from types import ModuleType
 
+import derive_profiles
 import pytest
 
 from firstflight.pages import Page, embedded_names, load_page
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 # requests, hosts, tcp.read_bytes, tcp.write_bytes
 LOGGED = {
     "amazon": (68, 10, 667_681, 31_167),
@@ -62,24 +60,13 @@ def test_the_names_are_those_of_the_papers_table() -> None:
     assert embedded_names() == list(LOGGED)
 
 
-def deriver() -> ModuleType:
-    spec = importlib.util.spec_from_file_location(
-        "derive_profiles", REPOSITORY / "scripts" / "derive_profiles.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.xfail(
     reason="URLs are canonical since the profiles were derived: two initiators of nytimes and the spelling "
     "of four missing images of amazon differ; derive them again together with the accuracy grid"
 )
 def test_deriving_the_profiles_again_gives_the_committed_ones(shared_data: Path, tmp_path: Path) -> None:
     arguments = ["--data", str(shared_data / "course"), "--out", str(tmp_path)]
-    assert deriver().main(arguments) == 0
+    assert derive_profiles.main(arguments) == 0
     for name in LOGGED:
         derived = json.loads((tmp_path / f"{name}.json").read_text())
         committed = json.loads(page(name).to_json())
@@ -96,5 +83,5 @@ def sizes_taken(profile: dict[str, list[dict[str, int]]]) -> list[int]:
 def test_deriving_without_the_recording_says_what_is_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert deriver().main(["--data", str(tmp_path), "--out", str(tmp_path)]) == 2
+    assert derive_profiles.main(["--data", str(tmp_path), "--out", str(tmp_path)]) == 2
     assert "hint:" in capsys.readouterr().err

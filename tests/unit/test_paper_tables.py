@@ -1,16 +1,13 @@
 """The tables behind studies/paper/README.md: the paper's, a run's, the simulator's, and how far they are."""
 
-import sys
 from pathlib import Path
 
 import pytest
+from paper_tables import PAPER, Cell, distance, measured, simulated
 from synthetic_results import write_results
 
 from firstflight.experiment.sources import resolve
 from firstflight.pages import open_pages
-
-sys.path.append(str(Path(__file__).parents[2] / "scripts"))
-from paper_tables import PAPER, Cell, distance, measured, simulated
 
 
 def test_the_paper_is_at_no_distance_from_itself() -> None:

@@ -1,20 +1,16 @@
 """What the studies' own parts promise: made-up pages are as they are called, and gain what they must."""
 
 import math
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-import pytest
-from synthetic_results import failed_record, load_record, write_journal
-
-sys.path.append(str(Path(__file__).parents[2] / "scripts"))
-
 import loss_study
+import pytest
 import short_rtt_study
 from simulated import simulate, study_plan
 from structure_study import BASE, Structure, made, structures
+from synthetic_results import failed_record, load_record, write_journal
 from what_if_study import PAPER_LINK, effect
 from what_if_study import made as made_in_worlds
 

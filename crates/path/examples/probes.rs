@@ -1,7 +1,7 @@
 //! Sends probes over a path on a virtual clock, to an end that sends each back at once.
 //!
 //! `cargo run -p firstflight-path --example probes -- PATH_JSON COUNT GAP_US` prints a line per arrival, in order:
-//! the probe's number and its round-trip time, ns. `scripts/link_check.py` compares them with the lab's.
+//! the probe's number and its round-trip time, ns. `tests/validation/link_check.py` compares them with the lab's.
 #![expect(clippy::print_stdout, reason = "that is what it is for")]
 
 use std::error::Error;

@@ -1,4 +1,4 @@
-"""Reads a pcapng file as far as tests and scripts need it: IPv4 packets with TCP headers (RFC 9293, 791)."""
+"""Reads a pcapng file as far as tests need it: IPv4 packets with TCP headers (RFC 9293, 791)."""
 
 import struct
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Replays HARs of a known link at that link, and compares page load times with the recorded load events.
 
-    python scripts/recorded_link.py FOLDER [--pages 20] [--seed 1] [--jobs 4] [--without KEY ...]
+    python tests/validation/recorded_link.py FOLDER [--pages 20] [--seed 1] [--jobs 4] [--without KEY ...]
 
 The link is the one that WebPageTest notes in each HAR (`_latency_rtt_ms`, `_bwDown_kbps`, `_bwUp_kbps`).
 Prints a Markdown row per page and the median and 90th percentile of the relative error. Everything that the

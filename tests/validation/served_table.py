@@ -1,6 +1,6 @@
 """What a browser asked for and was served, a row per page, of an experiment's results folder, as Markdown.
 
-    python scripts/served_table.py RESULTS
+    python tests/validation/served_table.py RESULTS
 
 Columns: requests that the page was recorded with; those that the browser made; how many of these were served,
 how many nobody had recorded, how many failed in other ways; the share served of those whose URL is in the

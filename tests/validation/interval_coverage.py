@@ -1,6 +1,6 @@
 """How often intervals hold the truth and tables show what is not there: the tables of docs/statistics.md.
 
-    python scripts/interval_coverage.py [EXPERIMENTS]
+    python tests/validation/interval_coverage.py [EXPERIMENTS]
 
 Blocks are drawn as a noisy machine makes them: a level of its own for each block (0.5 %), on top of it each
 load's noise. The truth is an improvement of 0, or of `TRUTH` where that is said. As both modes have the same

@@ -1,6 +1,6 @@
 """Opens every archive and page in a folder of recordings and prints what became of each, as TSV.
 
-    python scripts/corpus_table.py FOLDER [--summary]
+    python tests/validation/corpus_table.py FOLDER [--summary]
 
 Columns: file, result (`ok`, or why it was refused), requests, origins, bytes on the wire, bodies, share of
 initiators that a rule of ours inferred, requests left out. `--summary` prints one Markdown row per folder.

@@ -1,6 +1,6 @@
 """Loads every recording in a folder once, with the built-in loader, and prints what was served, as Markdown.
 
-    python scripts/corpus_loads.py FOLDER [--jobs 4]
+    python tests/validation/corpus_loads.py FOLDER [--jobs 4]
 
 Path: RTT 20 ms, 50 Mbit/s both ways, plain TCP, the recorded schemes. Columns: recorded requests; those of
 them in the page (the others are left out for a reason that the importer notes); served: answered as recorded

@@ -2,7 +2,7 @@
 
 Emulated loads take their own time and are kept in a file, so that only the simulator runs again:
 
-    python scripts/parity_probe.py --kept build/emulated.json --set access
+    python tests/validation/parity_probe.py --kept build/emulated.json --set access
 """
 
 import argparse

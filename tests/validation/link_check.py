@@ -1,6 +1,6 @@
 """Probes unsteady links on both clocks.
 
-    python scripts/link_check.py [--probes 10000] [--gap-us 2000]
+    python tests/validation/link_check.py [--probes 10000] [--gap-us 2000]
 
 Prints a Markdown row per link and clock. UDP probes go to an echo, evenly spaced; both directions of a link
 are alike and independent. Real clock: this program again, inside `firstflight exec`. Virtual clock: the

@@ -1,6 +1,6 @@
 """Is a trace followed on the real clock? What crosses a link each second, against what the trace promises.
 
-    python scripts/trace_delivery.py TRACE [--way down|up] [--seconds 40]
+    python tests/validation/trace_delivery.py TRACE [--way down|up] [--seconds 40]
 
 Inside `firstflight exec` it sends full packets to the lab's echo, a quarter more than the best second can
 carry; the other way is unlimited. What comes back is counted by the kernel's time of arrival, from the first

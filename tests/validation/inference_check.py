@@ -1,6 +1,6 @@
 """How well initiators are inferred from times: hides those that HARs record, and compares.
 
-    python scripts/inference_check.py FOLDER
+    python tests/validation/inference_check.py FOLDER
 
 For each folder of HARs with at least 30 % of their initiators recorded: how many of these the rules that
 need no such record and no bodies (4 and 5 of `pages.archives.timed`) find, and the longest chains of both.

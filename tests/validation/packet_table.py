@@ -1,6 +1,6 @@
 """Prints the packets that open the document's connection in one load, as a Markdown table.
 
-    PYTHONPATH=tests/e2e python scripts/packet_table.py wikipedia --mode tfo --no-post-quantum
+    python tests/validation/packet_table.py wikipedia --mode tfo --no-post-quantum
 
 Every origin is under TLS. Times are those at the client's end of the wire, ms after the first SYN.
 """

@@ -1,6 +1,6 @@
 """Measures how long packets wait before a link that five flows fill, on the real clock.
 
-    python scripts/queue_check.py [--seconds 20]
+    python tests/validation/queue_check.py [--seconds 20]
 
 RFC 8033's light traffic: five TCP flows towards the client over 10 Mbit/s, RTT 100 ms. Prints a Markdown row
 per queue, after the first five seconds: what UDP probes waited, sent every 20 ms, goodput of the flows, and
