@@ -14,9 +14,9 @@ from pathlib import Path
 from statistics import fmean
 
 from firstflight.engines.simulate import Simulator
-from firstflight.experiment.plan import PAPER_PAGES, Plan
+from firstflight.experiment.plan_file import read_plan_file, resolve
 from firstflight.experiment.schedule import Schedule
-from firstflight.experiment.sources import read_plan_file, resolve
+from firstflight.model.plan import PAPER_PAGES, Plan
 from firstflight.pages import LoadedPage, load_page
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)

@@ -14,8 +14,8 @@ from typing import Any
 
 from firstflight.analysis import words
 from firstflight.api import run
-from firstflight.experiment.sources import read_plan_file, resolve
-from firstflight.experiment.units import HABITS
+from firstflight.experiment.plan_file import read_plan_file, resolve
+from firstflight.model.path import HABITS
 
 CLIENTS: Mapping[str, Mapping[str, str]] = {
     "loader": {"client": "loader"},

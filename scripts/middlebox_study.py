@@ -14,11 +14,11 @@ from pathlib import Path
 from statistics import fmean
 
 from firstflight.engines.simulate import Simulator
-from firstflight.engines.task import Middlebox, PlannedLoad
-from firstflight.experiment.plan import Plan
+from firstflight.experiment.plan_file import read_plan_file, resolve
 from firstflight.experiment.schedule import Schedule
-from firstflight.experiment.sources import read_plan_file, resolve
-from firstflight.experiment.units import HABITS
+from firstflight.model.load import PlannedLoad
+from firstflight.model.path import HABITS, Middlebox
+from firstflight.model.plan import Plan
 from firstflight.pages import LoadedPage, load_page
 
 SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)

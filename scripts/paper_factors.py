@@ -24,8 +24,8 @@ from paper_tables import PAPER, Distance, Pages, Table, distance, measured, simu
 from scipy.stats import spearmanr  # type: ignore[import-untyped]
 
 from firstflight.analysis import words
-from firstflight.experiment.plan import PAPER_PAGES, Plan
-from firstflight.experiment.sources import read_plan_file, resolve
+from firstflight.experiment.plan_file import read_plan_file, resolve
+from firstflight.model.plan import PAPER_PAGES, Plan
 from firstflight.pages import open_pages, under
 from firstflight.results import write_whole
 

@@ -12,8 +12,8 @@ from scipy.stats import spearmanr  # type: ignore[import-untyped]
 
 from firstflight.analysis.compare import Side, open_side
 from firstflight.engines.simulate import Simulator
-from firstflight.experiment.plan import PAPER_PAGES, Plan
 from firstflight.experiment.schedule import Schedule
+from firstflight.model.plan import PAPER_PAGES, Plan
 from firstflight.pages import LoadedPage
 
 Pages = Mapping[str, LoadedPage]

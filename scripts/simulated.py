@@ -11,9 +11,9 @@ from typing import Any
 import vl_convert
 
 from firstflight.engines.simulate import Simulator
-from firstflight.experiment.plan import Plan
+from firstflight.experiment.plan_file import read_plan_file, resolve
 from firstflight.experiment.schedule import Schedule
-from firstflight.experiment.sources import read_plan_file, resolve
+from firstflight.model.plan import Plan
 from firstflight.pages import LoadedPage
 from firstflight.report.figures.theme import Spec
 from firstflight.results import write_whole

@@ -22,7 +22,7 @@ from what_if_worlds import CONDITIONS, Condition, Keys
 from firstflight.analysis import words
 from firstflight.analysis.statistics import median
 from firstflight.experiment.catalogue import read_catalogue
-from firstflight.experiment.plan import PAPER_PAGES
+from firstflight.model.plan import PAPER_PAGES
 from firstflight.pages import LoadedPage, load_page, under
 from firstflight.report.figures.theme import INK, SIDE_COLORS, Spec, styled, title
 

@@ -6,9 +6,10 @@ import atheris
 from target import FOLDER, main, opened, refused_or
 
 with atheris.instrument_imports(include=["firstflight"]):
-    from firstflight.experiment import units
-    from firstflight.experiment.plan import Plan
-    from firstflight.experiment.sources import read_plan_file, resolve
+    from firstflight.experiment.plan_file import read_plan_file, resolve
+    from firstflight.model.path import parse_queue
+    from firstflight.model.plan import Plan
+    from firstflight.model.units import BadValueError, parse_rate, write_rate
     from firstflight.pages.pages_list import read_pages_list
 
 
@@ -47,8 +48,8 @@ def read_plan(data: bytes) -> None:
 def read_units(data: bytes) -> None:
     """A value is the same after it was written and read."""
     text = data.decode("utf-8", errors="replace")
-    check(text, units.parse_rate, units.write_rate)
-    check(text, units.parse_queue, str)
+    check(text, parse_rate, write_rate)
+    check(text, parse_queue, str)
     refused_or(lambda: resolve({"rtt": text, "loss": text, "seed": text, "jobs": text}))
 
 
@@ -56,7 +57,7 @@ def check(text: str, parse: Callable, write: Callable) -> None:
     """What is written of a value means that value."""
     try:
         value = parse(text)
-    except units.BadValueError as error:
+    except BadValueError as error:
         assert error.problem
         assert error.hint
         return

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
         simulate,
         waterfall,
     )
-    from firstflight.engines.task import Path
     from firstflight.errors import ExperimentError, FirstflightError, UsageError
-    from firstflight.experiment.plan import Plan
+    from firstflight.model.path import Path
+    from firstflight.model.plan import Plan
     from firstflight.pages import LoadedPage, Page
 
     __version__: str
@@ -50,8 +50,8 @@ _HOMES = {
     "UsageError": "firstflight.errors",
     "LoadedPage": "firstflight.pages",
     "Page": "firstflight.pages",
-    "Path": "firstflight.engines.task",
-    "Plan": "firstflight.experiment.plan",
+    "Path": "firstflight.model.path",
+    "Plan": "firstflight.model.plan",
 }
 
 

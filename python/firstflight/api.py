@@ -15,16 +15,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from firstflight.analysis import SIDES, CellPair, cell_pairs, summarize, summarize_pairs
-from firstflight.engines.task import Path, PlannedLoad, Record
+from firstflight.engines.engine import Record
 from firstflight.errors import ExperimentError, UsageError
 from firstflight.experiment.catalogue import read_catalogue
 from firstflight.experiment.equipment import Equipment, crew_for, page_check
 from firstflight.experiment.folder import default_folder
-from firstflight.experiment.plan import Plan
+from firstflight.experiment.plan_file import PlanFile, read_plan_file, resolve
 from firstflight.experiment.run import Outcome, run_experiment
 from firstflight.experiment.schedule import factors, load_id
-from firstflight.experiment.sources import PlanFile, read_plan_file, resolve
 from firstflight.experiment.watch import Watch
+from firstflight.model.load import PlannedLoad
+from firstflight.model.path import Path
+from firstflight.model.plan import Plan
 from firstflight.model.treatment import FAST_OPEN, ModeName
 from firstflight.pages import LoadedPage, open_pages, under
 from firstflight.plural import plural

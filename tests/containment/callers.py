@@ -12,10 +12,10 @@ from baits import PROBE, Host
 from program import COMMAND
 from small_pages import document, page, planned
 
-from firstflight.clients.command import Command
+from firstflight.engines.clients.command import Command
 from firstflight.engines.emulate import Emulator
-from firstflight.engines.preload import preload_library
-from firstflight.engines.task import PlannedLoad
+from firstflight.engines.lab import preload_library
+from firstflight.model.load import PlannedLoad
 from firstflight.pages import LoadedPage
 
 E2E = Path(__file__).parents[1] / "e2e"
@@ -37,7 +37,7 @@ class Probed:
 
 
 class Prober:
-    """A client that tries to get out; implements `clients.foreign.ForeignClient`."""
+    """A client that tries to get out; implements `engines.clients.command.ForeignClient`."""
 
     def __init__(self, spec: str) -> None:
         self._spec = spec

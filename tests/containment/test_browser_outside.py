@@ -11,13 +11,13 @@ from program import Process, Program, own_namespaces, unavailable, until
 from synth_site import program as installed
 from test_browser_sandbox import NO_NESTING
 
-from firstflight.clients.chromium.browser import find_browser
+from firstflight.engines.clients.chromium.browser import find_browser
 from firstflight.report.pdf import write_pdf
 
 TRY = """
 import sys
 from pathlib import Path
-from firstflight.clients.chromium.browser import become_ordinary
+from firstflight.engines.clients.chromium.browser import become_ordinary
 inside, outside, change = sys.argv[1:]
 assert change == "no" or become_ordinary([Path(inside).parent])
 Path(inside).touch()

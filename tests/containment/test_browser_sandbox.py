@@ -7,8 +7,8 @@ from program import Ended, Program
 from small_pages import document, load, page
 from synth_site import program as installed
 
-from firstflight.clients.chromium.browser import find_browser
-from firstflight.clients.chromium.client import Chromium
+from firstflight.engines.clients.chromium.browser import find_browser
+from firstflight.engines.clients.chromium.client import Chromium
 from firstflight.engines.emulate import Emulator
 
 ONLY_ROOT = ("unshare", "--user", "--map-root-user")

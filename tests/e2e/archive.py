@@ -9,7 +9,7 @@ from typing import Any
 from small_pages import Fields, document
 
 from firstflight.engines.exec import Surroundings, run_inside
-from firstflight.engines.task import Path, Queue
+from firstflight.model.path import Path, Queue
 from firstflight.pages import LoadedPage, Page
 
 

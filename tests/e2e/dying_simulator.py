@@ -5,8 +5,9 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
+from firstflight.engines.engine import Record
 from firstflight.engines.simulate import Simulator
-from firstflight.engines.task import PlannedLoad, Record
+from firstflight.model.load import PlannedLoad
 from firstflight.pages import LoadedPage
 
 

@@ -13,8 +13,8 @@ from synth_site import program as installed
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 
 from firstflight.engines.exec import Surroundings, run_inside
-from firstflight.engines.task import Path as Route
-from firstflight.engines.task import Queue
+from firstflight.model.path import Path as Route
+from firstflight.model.path import Queue
 from firstflight.pages import LoadedPage, under
 
 

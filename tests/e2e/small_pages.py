@@ -5,7 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from firstflight.engines.emulate import Emulator
-from firstflight.engines.task import Engine, Path, PlannedLoad, Queue, Record
+from firstflight.engines.engine import Engine, Record
+from firstflight.model.load import PlannedLoad
+from firstflight.model.path import Path, Queue
 from firstflight.pages import LoadedPage, Page
 
 Fields = dict[str, Any]

@@ -9,7 +9,7 @@ from program import Ended, Program
 from small_pages import chain, document
 
 from firstflight.cli import main
-from firstflight.experiment.plan import Plan
+from firstflight.model.plan import Plan
 from firstflight.results import Journal, LoadRecord
 
 SMALL = ("chain.json", "--rtt", "10", "--down", "90kbit", "--up", "90kbit", "--jobs", "4")

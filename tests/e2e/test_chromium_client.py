@@ -12,10 +12,11 @@ from program import Program, until
 from small_pages import assert_ok, document, fan, load, page
 from synth_site import program as installed
 
-from firstflight.clients.chromium.browser import find_browser
-from firstflight.clients.chromium.client import Chromium
+from firstflight.engines.clients.chromium.browser import find_browser
+from firstflight.engines.clients.chromium.client import Chromium
 from firstflight.engines.emulate import Emulator
-from firstflight.engines.task import PlannedLoad, Record
+from firstflight.engines.engine import Record
+from firstflight.model.load import PlannedLoad
 from firstflight.pages import LoadedPage, open_pages, under
 from firstflight.results import Journal
 

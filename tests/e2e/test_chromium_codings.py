@@ -6,8 +6,8 @@ import pytest
 from small_pages import assert_ok, document, load, page
 from synth_site import program as installed
 
-from firstflight.clients.chromium.browser import find_browser
-from firstflight.clients.chromium.client import Chromium
+from firstflight.engines.clients.chromium.browser import find_browser
+from firstflight.engines.clients.chromium.client import Chromium
 from firstflight.engines.emulate import Emulator
 from firstflight.pages import LoadedPage, under
 from firstflight.pages.archives.coding import encoded

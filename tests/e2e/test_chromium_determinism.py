@@ -6,10 +6,10 @@ import pytest
 from small_pages import document, load, page
 from synth_site import program as installed
 
-from firstflight.clients.chromium.browser import find_browser
-from firstflight.clients.chromium.client import Chromium
+from firstflight.engines.clients.chromium.browser import find_browser
+from firstflight.engines.clients.chromium.client import Chromium
 from firstflight.engines.emulate import Emulator
-from firstflight.engines.task import Record
+from firstflight.engines.engine import Record
 from firstflight.pages import LoadedPage
 
 RECORDED = "Wed, 13 Mar 2013 01:49:53 GMT"

@@ -9,14 +9,15 @@ import pytest
 from small_pages import document, load, page
 from synth_site import program as installed
 
-from firstflight.clients.chromium.browser import find_browser
-from firstflight.clients.chromium.client import Chromium, Patience
-from firstflight.clients.chromium.job import DriveJob
+from firstflight.engines.clients.chromium.browser import find_browser
+from firstflight.engines.clients.chromium.client import Chromium, Patience
+from firstflight.engines.clients.chromium.job import DriveJob
 from firstflight.engines.emulate import Emulator
-from firstflight.engines.task import PlannedLoad, Record
-from firstflight.experiment.plan import Plan
+from firstflight.engines.engine import Record
 from firstflight.experiment.run import Outcome, run_experiment
 from firstflight.experiment.watch import Watch
+from firstflight.model.load import PlannedLoad
+from firstflight.model.plan import Plan
 from firstflight.pages import LoadedPage
 
 LOAD_MS = 4_000

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Locator, Page, sync_playwright
 from program import Program
 from synth_site import program as installed
 
-from firstflight.clients.chromium.browser import find_browser
+from firstflight.engines.clients.chromium.browser import find_browser
 from firstflight.report.pdf import write_pdf
 
 REQUESTS = 2_000

@@ -19,11 +19,12 @@ import pytest
 from small_pages import assert_ok, document, load, page
 from synth_site import program as installed
 
-from firstflight.clients.chromium.browser import find_browser
-from firstflight.clients.chromium.client import Chromium
-from firstflight.clients.chromium.job import DriveJob
+from firstflight.engines.clients.chromium.browser import find_browser
+from firstflight.engines.clients.chromium.client import Chromium
+from firstflight.engines.clients.chromium.job import DriveJob
 from firstflight.engines.emulate import Emulator
-from firstflight.engines.task import PlannedLoad, Record
+from firstflight.engines.engine import Record
+from firstflight.model.load import PlannedLoad
 from firstflight.pages import LoadedPage, open_pages
 
 STRANGERS = 30

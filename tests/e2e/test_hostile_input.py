@@ -15,8 +15,8 @@ from small_pages import load
 from synth_site import program as installed
 
 from firstflight.cli import main
-from firstflight.clients.chromium.browser import find_browser
-from firstflight.clients.chromium.client import Chromium
+from firstflight.engines.clients.chromium.browser import find_browser
+from firstflight.engines.clients.chromium.client import Chromium
 from firstflight.engines.emulate import Emulator
 from firstflight.pages import LoadedPage, load_page
 

@@ -7,7 +7,7 @@ from archive import Archive, Curl, curl_speaks
 from small_pages import assert_ok, document, load, page
 
 from firstflight.engines.emulate import Emulator
-from firstflight.engines.task import Record
+from firstflight.engines.engine import Record
 from firstflight.pages import LoadedPage
 
 RTT_MS = 100.0

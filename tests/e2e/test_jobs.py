@@ -9,8 +9,8 @@ from experiment import PAGES, Experiment
 from program import Program
 
 from firstflight.engines.emulate import Emulator
-from firstflight.experiment.plan import Plan
 from firstflight.experiment.run import Outcome, run_experiment
+from firstflight.model.plan import Plan
 from firstflight.results import Journal
 
 REPEATS = 3

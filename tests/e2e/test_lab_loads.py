@@ -11,8 +11,8 @@ from small_pages import assert_ok, chain, document, fan, load, load_all, page, p
 
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.lab import Lab
-from firstflight.engines.task import Queue
 from firstflight.errors import LabError
+from firstflight.model.path import Queue
 from firstflight.pages import LoadedPage, open_pages
 
 ACCESS = {"down_bps": 4_000_000, "up_bps": 256_000}

@@ -8,8 +8,8 @@ import pytest
 from small_pages import assert_ok, chain, document, load, load_all, page, planned
 
 from firstflight.engines.emulate import Emulator
+from firstflight.engines.engine import Record
 from firstflight.engines.lab import lab_binary
-from firstflight.engines.task import Record
 from firstflight.errors import LabError
 from firstflight.pages import LoadedPage, open_pages, under
 

@@ -14,10 +14,10 @@ from dask_cluster import cluster
 from firstflight.experiment.cluster import Cluster
 from firstflight.experiment.crew import Crew
 from firstflight.experiment.equipment import Equipment
-from firstflight.experiment.plan import Plan
 from firstflight.experiment.processes import Processes
 from firstflight.experiment.run import run_experiment
 from firstflight.experiment.schedule import Schedule
+from firstflight.model.plan import Plan
 from firstflight.pages import open_pages
 from firstflight.results import Journal
 from firstflight.results.tables import write_tables

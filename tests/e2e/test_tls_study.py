@@ -10,12 +10,13 @@ import pytest
 from small_pages import assert_ok, document, load, page
 from synth_site import program as installed
 
-from firstflight.clients.chromium.browser import find_browser
-from firstflight.clients.chromium.client import Chromium
-from firstflight.clients.program import Program
+from firstflight.engines.clients.chromium.browser import find_browser
+from firstflight.engines.clients.chromium.client import Chromium
+from firstflight.engines.clients.program import Program
 from firstflight.engines.emulate import Emulator
-from firstflight.engines.preload import preload_library
-from firstflight.engines.task import PlannedLoad, Record
+from firstflight.engines.engine import Record
+from firstflight.engines.lab import preload_library
+from firstflight.model.load import PlannedLoad
 from firstflight.pages import LoadedPage
 
 RTT_MS = 200.0

@@ -12,8 +12,10 @@ from program import Program
 from small_pages import assert_ok, document, load, page
 
 from firstflight.engines.emulate import Emulator
+from firstflight.engines.engine import Engine
 from firstflight.engines.simulate import Simulator
-from firstflight.engines.task import Engine, PlannedLoad, Queue
+from firstflight.model.load import PlannedLoad
+from firstflight.model.path import Queue
 from firstflight.pages import LoadedPage
 
 RTT_MS = 100.0
@@ -24,7 +26,7 @@ LONG = page("long", document(body_bytes=28_000))
 
 @dataclass(frozen=True)
 class Kept:
-    """The loader, with its packets kept; implements `clients.foreign.ForeignClient`."""
+    """The loader, with its packets kept; implements `engines.clients.command.ForeignClient`."""
 
     file: Path
 

@@ -10,8 +10,9 @@ from pathlib import Path as FilePath
 from typing import TypeVar
 
 from firstflight import _core
-from firstflight.engines.task import Path, PlannedLoad, Queue
-from firstflight.experiment.plan import PAPER_PAGES
+from firstflight.model.load import PlannedLoad
+from firstflight.model.path import Path, Queue
+from firstflight.model.plan import PAPER_PAGES
 from firstflight.pages import LoadedPage, Page, load_page
 
 _T = TypeVar("_T")

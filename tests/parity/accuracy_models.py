@@ -11,8 +11,8 @@ from accuracy_grid import MODES, Condition
 
 from firstflight.analysis.baselines import lantern_plt_ms
 from firstflight.analysis.critical_path import critical_path
+from firstflight.engines.engine import Record
 from firstflight.engines.simulate import Simulator
-from firstflight.engines.task import Record
 from firstflight.pages import LoadedPage
 
 PREDICTED = Path(__file__).with_name("accuracy_predicted.tsv")

@@ -16,7 +16,7 @@ from accuracy_models import PREDICTED, Predicted, predict, write
 from accuracy_table import DOCUMENT, STATED, document, stated
 
 from firstflight.engines.simulate import Simulator
-from firstflight.experiment.plan import PAPER_PAGES
+from firstflight.model.plan import PAPER_PAGES
 
 
 def main(corpus: Path) -> int:

@@ -5,7 +5,9 @@ from collections.abc import Callable
 
 from synthetic_results import load_record
 
-from firstflight.engines.task import Calibration, EngineStoppedError, Path, PlannedLoad, Record
+from firstflight.engines.engine import Calibration, EngineStoppedError, Record
+from firstflight.model.load import PlannedLoad
+from firstflight.model.path import Path
 from firstflight.pages import LoadedPage, open_pages
 
 MEASURED = {

@@ -9,7 +9,8 @@ import random
 from pathlib import Path as FilePath
 from typing import Any
 
-from firstflight.engines.task import Path, PlannedLoad, Queue
+from firstflight.model.load import PlannedLoad
+from firstflight.model.path import Path, Queue
 from firstflight.results import Journal, LoadRecord
 
 PAGES = {

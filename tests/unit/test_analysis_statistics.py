@@ -21,8 +21,8 @@ from firstflight.analysis.statistics import (
     shift,
     verdict,
 )
+from firstflight.experiment.plan_file import resolve
 from firstflight.experiment.schedule import Schedule
-from firstflight.experiment.sources import resolve
 
 SLOW = [100.0, 102.0, 98.0, 101.0, 99.0, 103.0]
 FAST = [80.0, 81.0, 79.0, 82.0, 78.0, 80.5]

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from firstflight.clients.chromium.browser import find_browser
-from firstflight.clients.chromium.fetches import Fetches
-from firstflight.clients.chromium.flags import check_hosts, flags, write_profile
-from firstflight.clients.chromium.job import Drive, DriveJob, Fetch
+from firstflight.engines.clients.chromium.browser import find_browser
+from firstflight.engines.clients.chromium.fetches import Fetches
+from firstflight.engines.clients.chromium.flags import check_hosts, flags, write_profile
+from firstflight.engines.clients.chromium.job import Drive, DriveJob, Fetch
 from firstflight.errors import UsageError
 
 JOB = DriveJob(

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from firstflight.clients.chromium.job import Drive, Fetch
-from firstflight.clients.chromium.join import in_the_clear, join
+from firstflight.engines.clients.chromium.job import Drive, Fetch
+from firstflight.engines.clients.chromium.join import in_the_clear, join
 from firstflight.pages import Page
 
 DOCUMENT, IMAGE = "http://a.test/", "http://b.test/1.png"

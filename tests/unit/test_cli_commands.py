@@ -7,9 +7,9 @@ from synthetic_results import load_record
 
 from firstflight.cli import main
 from firstflight.cli.plan_flags import default_text
-from firstflight.clients import Client
+from firstflight.engines.clients import Client
 from firstflight.errors import LabError
-from firstflight.experiment.plan import Plan
+from firstflight.model.plan import Plan
 from firstflight.results import Journal
 
 Shown = pytest.CaptureFixture[str]

@@ -7,9 +7,9 @@ import pytest
 from engine_double import EngineDouble
 
 from firstflight.cli import main
-from firstflight.engines.task import PlannedLoad
 from firstflight.errors import LabError
 from firstflight.experiment.folder import stored_plan
+from firstflight.model.load import PlannedLoad
 
 SMALL = ["wikipedia", "--rtt", "20", "--repeats", "2", "--jobs", "2"]
 

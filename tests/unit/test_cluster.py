@@ -11,9 +11,9 @@ from worker_engine import TracedEngine
 from dask_cluster import Workers, certificates, cluster, tls_cluster
 from firstflight.errors import UsageError
 from firstflight.experiment.cluster import Cluster
-from firstflight.experiment.plan import Plan
 from firstflight.experiment.run import Outcome, run_experiment
 from firstflight.experiment.schedule import Schedule
+from firstflight.model.plan import Plan
 from firstflight.results import Journal
 from firstflight.results.tables import write_tables
 

@@ -9,8 +9,8 @@ import pytest
 from firstflight.api import load_page, path, simulate
 from firstflight.cli import main
 from firstflight.errors import PageInputError
-from firstflight.experiment.plan import PAPER_PAGES, Plan
-from firstflight.experiment.sources import resolve
+from firstflight.experiment.plan_file import resolve
+from firstflight.model.plan import PAPER_PAGES, Plan
 
 PLANS = sorted((Path(__file__).parents[2] / "plans").glob("*.toml"))
 IN_THE_CLEAR = ("paper", "course", "purdue")

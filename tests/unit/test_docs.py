@@ -15,10 +15,10 @@ from typer.exceptions import TyperException
 from firstflight.cli.app import app
 from firstflight.cli.man import render_man
 from firstflight.cli.reference import commands, program, render_reference
-from firstflight.experiment.plan import Plan
+from firstflight.experiment.plan_file import resolve
 from firstflight.experiment.reference import plan_schema
 from firstflight.experiment.reference import render_reference as render_plan
-from firstflight.experiment.sources import resolve
+from firstflight.model.plan import Plan
 
 MAN = ROOT / "wheel/data/share/man/man1/firstflight.1"
 WRITTEN = [page for page in documents() if page.parent != GENERATED]

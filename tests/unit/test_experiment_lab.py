@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 from engine_double import pages
 
-from firstflight.engines.answers import time_limit_ms
 from firstflight.engines.emulate import Emulator
+from firstflight.engines.engine import EngineStoppedError, time_limit_ms
 from firstflight.engines.lab import Lab
-from firstflight.engines.task import EngineStoppedError, PlannedLoad, Queue
-from firstflight.engines.task import Path as EmulatedPath
 from firstflight.errors import LabError
+from firstflight.model.load import PlannedLoad
+from firstflight.model.path import Path as EmulatedPath
+from firstflight.model.path import Queue
 from firstflight.pages import LoadedPage
 from firstflight.results.check import check_record
 

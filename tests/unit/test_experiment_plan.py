@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firstflight.engines.task import Burst, Middlebox, Queue
 from firstflight.errors import UsageError
-from firstflight.experiment.plan import Plan
-from firstflight.experiment.sources import PlanFile, read_plan_file, resolve
-from firstflight.experiment.units import COOKIES, HABITS, parse_queue, parse_rate, write_rate
-from firstflight.experiment.values import parse_rtt
+from firstflight.experiment.plan_file import PlanFile, read_plan_file, resolve
+from firstflight.model.path import HABITS, Burst, Middlebox, Queue, parse_queue
+from firstflight.model.plan import Plan
+from firstflight.model.treatment import COOKIES
+from firstflight.model.units import parse_rate, parse_rtt, write_rate
 
 ROOT = Path(__file__).parents[2]
 

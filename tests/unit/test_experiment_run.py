@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 from engine_double import EngineDouble, pages
 
-from firstflight.engines.task import Calibration, PlannedLoad
-from firstflight.engines.task import Path as EmulatedPath
+from firstflight.engines.engine import Calibration
 from firstflight.errors import LabError, UsageError
 from firstflight.experiment.folder import results_folder, stored_plan
-from firstflight.experiment.plan import Plan
 from firstflight.experiment.run import MAX_ATTEMPTS, Outcome, run_experiment
 from firstflight.experiment.schedule import Schedule
+from firstflight.model.load import PlannedLoad
+from firstflight.model.path import Path as EmulatedPath
+from firstflight.model.plan import Plan
 from firstflight.results import Journal
 
 PLAN = Plan(rtt=(20.0, 100.0), repeats=3, jobs=2)

@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firstflight.engines.task import Path, PlannedLoad, Queue
-from firstflight.experiment.plan import Plan
+from firstflight.experiment.plan_file import resolve
 from firstflight.experiment.schedule import Block, Schedule, load_id
-from firstflight.experiment.sources import resolve
+from firstflight.model.load import PlannedLoad
+from firstflight.model.path import Path, Queue
+from firstflight.model.plan import Plan
 
 PAGES = ["amazon", "wikipedia"]
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from firstflight.engines.task import Record
+from firstflight.engines.engine import Record
 from firstflight.experiment.slots import Slots, cpu_share
 
 

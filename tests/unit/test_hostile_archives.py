@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from firstflight.clients import curl
+from firstflight.engines.clients import curl
 from firstflight.errors import PageInputError, UsageError
-from firstflight.experiment.sources import read_plan_file
+from firstflight.experiment.plan_file import read_plan_file
 from firstflight.pages import LoadedPage, Page, load_page
 from firstflight.pages.archives.store import BodyStore
 from firstflight.pages.sources import MOST_SYNTHESISED_BYTES

@@ -11,17 +11,18 @@ from worker_engine import TracedEngine
 from firstflight.analysis import SIDES, summarize
 from firstflight.analysis.measured import read_measured
 from firstflight.cli import main
-from firstflight.clients.program import Program
-from firstflight.engines.task import Calibration, PlannedLoad, Record
-from firstflight.engines.task import Path as PathModel
+from firstflight.engines.clients.program import Program
+from firstflight.engines.engine import Calibration, Record
 from firstflight.errors import LabError
 from firstflight.experiment.calibrate import calibrate
 from firstflight.experiment.crew import Crew
-from firstflight.experiment.plan import Plan
 from firstflight.experiment.processes import Processes
 from firstflight.experiment.run import Outcome, run_experiment
 from firstflight.experiment.schedule import Schedule
 from firstflight.experiment.watch import Watch
+from firstflight.model.load import PlannedLoad
+from firstflight.model.path import Path as PathModel
+from firstflight.model.plan import Plan
 from firstflight.report.write import write_report
 from firstflight.results import Journal
 from firstflight.results.tables import write_tables

@@ -9,9 +9,9 @@ import pytest
 from synthetic_results import failed_record, load_record, write_journal
 
 from firstflight.analysis import summarize
-from firstflight.experiment.plan import Plan
+from firstflight.experiment.plan_file import resolve
 from firstflight.experiment.schedule import Schedule
-from firstflight.experiment.sources import resolve
+from firstflight.model.plan import Plan
 from firstflight.results import LOADS, Journal
 from firstflight.results.polars_schema import polars_schema
 from firstflight.results.schema import KEYS_WITHOUT_COLUMN

@@ -6,7 +6,7 @@ import pytest
 from paper_tables import PAPER, Cell, distance, measured, simulated
 from synthetic_results import write_results
 
-from firstflight.experiment.sources import resolve
+from firstflight.experiment.plan_file import resolve
 from firstflight.pages import open_pages
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from firstflight.errors import UsageError
-from firstflight.experiment.plan import PATH_KEYS
-from firstflight.experiment.sources import PlanFile, presets, read_plan_file, resolve
+from firstflight.experiment.plan_file import PlanFile, presets, read_plan_file, resolve
+from firstflight.model.plan import PATH_KEYS
 
 
 @pytest.mark.parametrize("name", ["paper", "course", "cable", "dsl", "3g", "4g", "satellite"])

@@ -20,14 +20,15 @@ import pytest
 from engine_double import EngineDouble, pages
 from synthetic_results import load_record
 
-from firstflight.engines.task import Record, Trace
+from firstflight.engines.engine import Record
 from firstflight.errors import ExperimentError, UsageError
 from firstflight.experiment import folder as run_folder
 from firstflight.experiment.folder import results_folder, stored_plan
-from firstflight.experiment.plan import Plan
 from firstflight.experiment.run import run_experiment
 from firstflight.experiment.schedule import Schedule
 from firstflight.experiment.watch import Watch
+from firstflight.model.path import Trace
+from firstflight.model.plan import Plan
 from firstflight.pages.archives.budget import Budget
 from firstflight.pages.archives.store import BodyStore
 from firstflight.pages.archives.warc_records import records

@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from firstflight.engines.engine import EngineStoppedError
 from firstflight.engines.simulate import Simulator
-from firstflight.engines.task import Burst, EngineStoppedError, Path, PlannedLoad, Queue
 from firstflight.errors import UsageError
-from firstflight.experiment.sources import resolve
+from firstflight.experiment.plan_file import resolve
+from firstflight.model.load import PlannedLoad
+from firstflight.model.path import Burst, Path, Queue
 from firstflight.pages import LoadedPage, open_pages, under
 from firstflight.results.check import check_record
 

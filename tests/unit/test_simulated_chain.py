@@ -6,7 +6,8 @@ import pytest
 
 from firstflight.analysis.baselines import lantern_plt_ms
 from firstflight.engines.simulate import Simulator
-from firstflight.engines.task import Path, PlannedLoad, Queue
+from firstflight.model.load import PlannedLoad
+from firstflight.model.path import Path, Queue
 from firstflight.pages import LoadedPage, Page
 
 RTT_MS, RATE_BPS = 75.0, 8_000_000

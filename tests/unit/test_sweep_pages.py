@@ -7,8 +7,8 @@ from engine_double import EngineDouble, pages
 
 from firstflight.errors import PageInputError, UsageError
 from firstflight.experiment.catalogue import AT_HAND, Catalogue, read_catalogue
-from firstflight.experiment.plan import Plan
 from firstflight.experiment.run import run_experiment
+from firstflight.model.plan import Plan
 
 
 def write(folder: Path, name: str, count: int = 1) -> list[Path]:

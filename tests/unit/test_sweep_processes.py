@@ -10,10 +10,10 @@ from worker_engine import TracedEngine
 
 from firstflight.errors import ExperimentError
 from firstflight.experiment.catalogue import read_catalogue
-from firstflight.experiment.plan import Plan
 from firstflight.experiment.processes import Processes
 from firstflight.experiment.run import Outcome, run_experiment
 from firstflight.experiment.schedule import Schedule
+from firstflight.model.plan import Plan
 from firstflight.results import Journal
 from firstflight.results.tables import write_tables
 

@@ -9,9 +9,8 @@ import pytest
 from firstflight.engines.simulate import Simulator
 from firstflight.errors import UsageError
 from firstflight.experiment.folder import stored_plan
-from firstflight.experiment.plan import Plan
+from firstflight.experiment.plan_file import PlanFile, read_plan_file, read_trace, resolve
 from firstflight.experiment.run import run_experiment
-from firstflight.experiment.sources import PlanFile, read_plan_file, resolve
 from firstflight.pages import open_pages
 from firstflight.results import Journal
 
@@ -123,7 +122,6 @@ def test_links_as_recorded_are_read(shared_data: Path) -> None:
     files = sorted(file for file in folder.iterdir() if file.name != "README")
     assert len(files) == 12
     for file in files:
-        trace = Plan(down_trace=str(file)).down_trace
-        assert trace is not None
+        trace = read_trace(file)
         assert 100_000 < trace.mean_bps < 20_000_000
         assert trace.lasts_ms >= 120_000

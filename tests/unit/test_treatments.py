@@ -18,13 +18,14 @@ import firstflight as ff
 from firstflight.analysis.measured import read_measured
 from firstflight.analysis.sweep import summarize_sweep
 from firstflight.cli import main
-from firstflight.engines.answers import record_of
-from firstflight.engines.task import Path as NetworkPath
-from firstflight.engines.task import PlannedLoad, Queue
+from firstflight.engines.engine import record_of
 from firstflight.errors import UsageError
-from firstflight.experiment.plan import Plan
+from firstflight.experiment.plan_file import PlanFile, resolve
 from firstflight.experiment.schedule import Schedule
-from firstflight.experiment.sources import PlanFile, resolve
+from firstflight.model.load import PlannedLoad
+from firstflight.model.path import Path as NetworkPath
+from firstflight.model.path import Queue
+from firstflight.model.plan import Plan
 from firstflight.report.console import print_summary
 from firstflight.report.write import write_figures, write_report
 

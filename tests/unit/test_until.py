@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from firstflight.analysis import summarize
 from firstflight.cli import main
-from firstflight.engines.task import PlannedLoad
 from firstflight.errors import UsageError
 from firstflight.experiment.folder import stored_plan
-from firstflight.experiment.plan import FIRST_LOOK, Plan
+from firstflight.experiment.plan_file import resolve
 from firstflight.experiment.run import Outcome, run_experiment
 from firstflight.experiment.schedule import Schedule
-from firstflight.experiment.sources import resolve
 from firstflight.experiment.watch import Watch
+from firstflight.model.load import PlannedLoad
+from firstflight.model.plan import FIRST_LOOK, Plan
 from firstflight.results import Journal
 
 NAMES = ["amazon", "wikipedia"]

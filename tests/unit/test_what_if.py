@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from firstflight.analysis.compare import compare, open_side
 from firstflight.api import run
-from firstflight.engines.what_if import WhatIf
 from firstflight.errors import UsageError
-from firstflight.experiment.sources import PlanFile, resolve
-from firstflight.experiment.what_if import parse_what_if
+from firstflight.experiment.plan_file import PlanFile, resolve
+from firstflight.model.what_if import WhatIf, parse_what_if
 
 SIMULATED = {"engine": "simulate"}
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from engine_double import EngineDouble
 
-from firstflight.engines.task import PlannedLoad
 from firstflight.errors import LabError
+from firstflight.model.load import PlannedLoad
 
 
 @dataclass(frozen=True)

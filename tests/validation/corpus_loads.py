@@ -20,9 +20,11 @@ from pathlib import Path
 from corpus_table import left_out, specs
 
 from firstflight.engines.emulate import Emulator
-from firstflight.engines.task import Path as NetworkPath
-from firstflight.engines.task import PlannedLoad, Queue, Record
+from firstflight.engines.engine import Record
 from firstflight.errors import PageInputError
+from firstflight.model.load import PlannedLoad
+from firstflight.model.path import Path as NetworkPath
+from firstflight.model.path import Queue
 from firstflight.pages import LoadedPage, load_page
 
 _RATE_BPS = 50_000_000

@@ -27,8 +27,8 @@ from firstflight.analysis.statistics import (
     improvement,
     verdict,
 )
+from firstflight.experiment.plan_file import resolve
 from firstflight.experiment.schedule import Schedule
-from firstflight.experiment.sources import resolve
 
 Floats = NDArray[Any]
 Draw = Callable[[np.random.Generator, tuple[int, ...]], Floats]

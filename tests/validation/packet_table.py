@@ -17,13 +17,14 @@ from typing import Any
 
 from pcapng import Packet, read
 
-from firstflight.clients.chromium.browser import find_browser
-from firstflight.clients.chromium.client import Chromium
-from firstflight.clients.foreign import ForeignClient
+from firstflight.engines.clients.chromium.browser import find_browser
+from firstflight.engines.clients.chromium.client import Chromium
+from firstflight.engines.clients.command import ForeignClient
 from firstflight.engines.emulate import Emulator
-from firstflight.engines.task import Path as NetworkPath
-from firstflight.engines.task import PlannedLoad, Queue
-from firstflight.experiment.units import parse_rate
+from firstflight.model.load import PlannedLoad
+from firstflight.model.path import Path as NetworkPath
+from firstflight.model.path import Queue
+from firstflight.model.units import parse_rate
 from firstflight.pages import LoadedPage, open_pages, under
 
 _HELLOS = {1: "ClientHello", 2: "ServerHello"}
@@ -33,7 +34,7 @@ _QUEUE = Queue(packets=1000)
 
 @dataclass(frozen=True)
 class Captured:
-    """The built-in loader, or `client`, with its packets kept; implements `clients.foreign.ForeignClient`."""
+    """The loader, or `client`, with its packets kept; an `engines.clients.command.ForeignClient`."""
 
     file: Path
     client: ForeignClient | None = None

@@ -20,8 +20,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from firstflight.engines.emulate import Emulator
-from firstflight.engines.task import Path as NetworkPath
-from firstflight.engines.task import PlannedLoad, Queue
+from firstflight.model.load import PlannedLoad
+from firstflight.model.path import Path as NetworkPath
+from firstflight.model.path import Queue
 from firstflight.pages import LoadedPage, Page, load_page, under
 from firstflight.pages.archives.har import entries_of_har
 from firstflight.pages.archives.har_fields import nodes, number

@@ -23,7 +23,7 @@ from collections import Counter
 from itertools import count
 from pathlib import Path
 
-from firstflight.experiment.traces import parse_trace
+from firstflight.model.path import parse_trace
 
 _PACKET_BYTES = 1_500
 _HEADER_BYTES = 28

@@ -10,11 +10,11 @@ from rich.text import Text
 
 from firstflight.cli.console import data_console
 from firstflight.cli.talk import Talk, show_json
-from firstflight.clients import installed_clients
+from firstflight.engines.clients import installed_clients
 from firstflight.engines.emulate import Emulator
-from firstflight.engines.task import Path, Queue
 from firstflight.errors import LabError
 from firstflight.experiment.calibrate import doubts
+from firstflight.model.path import Path, Queue
 
 _PATH = Path("access", 20.0, 4_000_000, 256_000, Queue(packets=1000), loss=0.0)
 """Short enough for two seconds; the paper's rates."""

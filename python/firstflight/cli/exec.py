@@ -15,7 +15,7 @@ from firstflight.cli.plan_flags import with_path_flags
 from firstflight.cli.talk import Talk
 from firstflight.engines.exec import Surroundings, run_inside
 from firstflight.errors import UsageError
-from firstflight.experiment.sources import PlanFile, resolve
+from firstflight.experiment.plan_file import PlanFile, resolve
 from firstflight.model.treatment import FAST_OPEN
 from firstflight.pages import clear_warning, open_pages, under, was_cleared
 from firstflight.results import write_whole

@@ -9,8 +9,8 @@ import typer
 from pydantic import BaseModel
 
 from firstflight.cli.completion import complete_page
-from firstflight.experiment.plan import PATH_KEYS, Plan
-from firstflight.experiment.sources import presets
+from firstflight.experiment.plan_file import presets
+from firstflight.model.plan import PATH_KEYS, Plan
 
 LAB_KEYS = (
     "path",

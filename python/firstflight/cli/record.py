@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from firstflight.cli.talk import Talk, show_json
-from firstflight.clients.chromium.browser import check_sandbox, find_browser
+from firstflight.engines.clients.chromium.browser import check_sandbox, find_browser
 from firstflight.errors import UsageError
 from firstflight.experiment.interrupt import Interrupted, interruptible
 from firstflight.pages.pages_list import check_url, read_pages_list

@@ -14,7 +14,7 @@ from firstflight.cli.present import (
     present_pdf,
 )
 from firstflight.cli.talk import Talk
-from firstflight.clients.chromium.browser import check_sandbox, find_browser
+from firstflight.engines.clients.chromium.browser import check_sandbox, find_browser
 
 
 def command(

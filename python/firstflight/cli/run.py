@@ -12,16 +12,16 @@ from firstflight.cli.plan_flags import with_plan_flags
 from firstflight.cli.present import figure_forms, present
 from firstflight.cli.progress import Progress
 from firstflight.cli.talk import Talk
-from firstflight.engines.task import Record
+from firstflight.engines.engine import Record
 from firstflight.errors import ExperimentError, LabError, UsageError
 from firstflight.experiment.catalogue import read_catalogue
 from firstflight.experiment.equipment import Equipment, crew_for, page_check
 from firstflight.experiment.folder import default_folder, stored_plan
 from firstflight.experiment.interrupt import Interrupted, interruptible
-from firstflight.experiment.plan import Plan
+from firstflight.experiment.plan_file import PlanFile, read_plan_file, resolve
 from firstflight.experiment.run import Outcome, run_experiment
-from firstflight.experiment.sources import PlanFile, read_plan_file, resolve
 from firstflight.experiment.watch import Watch
+from firstflight.model.plan import Plan
 from firstflight.plural import plural
 from firstflight.results.files import JOURNAL
 

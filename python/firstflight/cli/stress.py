@@ -15,7 +15,7 @@ from firstflight.cli.talk import Talk, show_json
 from firstflight.errors import UsageError
 from firstflight.experiment.folder import default_folder
 from firstflight.experiment.interrupt import Interrupted, interruptible
-from firstflight.experiment.sources import explain
+from firstflight.experiment.plan_file import explain
 from firstflight.model.treatment import FAST_OPEN
 from firstflight.stress import Stress, StressPlan, StressWatch
 from firstflight.stress.rows import Row

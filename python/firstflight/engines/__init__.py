@@ -1,1 +1,1 @@
-"""Engines take a planned load and give back its record. One module per engine."""
+"""Engines take a planned load and give its record: one module per engine; `clients` are what loads pages."""

@@ -10,11 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path as FilePath
 from typing import Any
 
-from firstflight.clients.foreign import ForeignClient
-from firstflight.engines.answers import failure, job_of, record_of
-from firstflight.engines.lab import LATE_BOUND_MS, Lab, may_keep_awake
-from firstflight.engines.task import CA_FILE, Calibration, Path, PlannedLoad, Record
+from firstflight.engines.clients.command import ForeignClient
+from firstflight.engines.engine import Calibration, Record, failure, job_of, record_of
+from firstflight.engines.lab import CA_FILE, LATE_BOUND_MS, Lab, may_keep_awake
 from firstflight.errors import LabError
+from firstflight.model.load import PlannedLoad
+from firstflight.model.path import Path
 from firstflight.pages import LoadedPage, paced
 
 _SPARSE = {"probes": 11, "probe_gap_ms": 10.0, "sparse": True}
@@ -27,7 +28,7 @@ _GRACE_S = 30.0
 
 
 class Emulator:
-    """Makes each load in a laboratory of its own; implements `engines.task.Engine`.
+    """Makes each load in a laboratory of its own; implements `model.path.Engine`.
 
     Args:
         binary: The laboratory program; by default the one inside the package.

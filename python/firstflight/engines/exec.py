@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
-from firstflight.engines.lab import LATE_BOUND_MS, lab_binary, may_keep_awake
-from firstflight.engines.preload import preload_library
-from firstflight.engines.task import CA_FILE, Path, Transport
+from firstflight.engines.lab import CA_FILE, LATE_BOUND_MS, lab_binary, may_keep_awake, preload_library
 from firstflight.errors import LabError
+from firstflight.model.load import Transport
+from firstflight.model.path import Path
 from firstflight.pages import LoadedPage
 
 

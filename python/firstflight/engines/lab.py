@@ -1,5 +1,7 @@
 """Talks to the laboratory, the program `firstflight-lab`: one process per job, JSON in, JSON out."""
 
+from __future__ import annotations
+
 import json
 import os
 import resource
@@ -10,8 +12,27 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from firstflight.engines.task import EngineStoppedError
+from firstflight import _core
+from firstflight.engines.engine import EngineStoppedError
 from firstflight.errors import LabError, UsageError
+
+CA_FILE = "/dev/shm/firstflight-ca.pem"
+"""Where clients inside a laboratory find whom to trust: a file system of the laboratory's own."""
+
+
+def preload_library() -> str:
+    """Its path, as `LD_PRELOAD` takes it. Raises `LabError` when it is not there or cannot be named."""
+    library = Path(_core.__file__).parent / "_bin" / "libfirstflight_preload.so"
+    if not library.is_file():
+        raise LabError("the library libfirstflight_preload.so is missing", "build it: make")
+    # The separators of LD_PRELOAD cannot be escaped (ld.so(8)).
+    if " " in str(library) or ":" in str(library):
+        raise LabError(
+            f"LD_PRELOAD cannot name {library}: its path has a space or a colon",
+            "install firstflight in a folder without",
+        )
+    return str(library)
+
 
 LATE_BOUND_MS = 2.0
 """A load is marked when its relay sent packets later than this after they were due."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from firstflight.engines.task import PlannedLoad
+from firstflight.model.load import PlannedLoad
 
 Row = Mapping[str, Any]
 

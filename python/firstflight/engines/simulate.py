@@ -7,8 +7,9 @@ from threading import Event, Lock
 from typing import Any
 
 from firstflight import _core
-from firstflight.engines.answers import failure, job_of, record_of
-from firstflight.engines.task import Calibration, EngineStoppedError, Path, PlannedLoad, Record
+from firstflight.engines.engine import Calibration, EngineStoppedError, Record, failure, job_of, record_of
+from firstflight.model.load import PlannedLoad
+from firstflight.model.path import Path
 from firstflight.pages import LoadedPage, paced
 
 _PREPARED = 64
@@ -19,7 +20,7 @@ _UDP_BYTES = 36
 
 
 class Simulator:
-    """Makes loads on the virtual clock; implements `engines.task.Engine`.
+    """Makes loads on the virtual clock; implements `model.path.Engine`.
 
     The same load gives the same record, whenever and wherever it is made: `started_at` is null.
 

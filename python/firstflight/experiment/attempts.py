@@ -8,10 +8,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import cast
 
-from firstflight.engines.answers import instrument_failure_of
-from firstflight.engines.task import Engine, PlannedLoad, Record
+from firstflight.engines.engine import Engine, Record, instrument_failure_of
 from firstflight.errors import LabError
 from firstflight.experiment.schedule import Block
+from firstflight.model.load import PlannedLoad
 from firstflight.pages import LoadedPage, UnderSchemes
 from firstflight.results import LoadRecord
 from firstflight.results.journal import is_instrument_failure

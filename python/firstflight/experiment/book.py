@@ -5,12 +5,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from firstflight.engines.task import PlannedLoad, Record
+from firstflight.engines.engine import Record
 from firstflight.errors import ExperimentError, LabError, UsageError
 from firstflight.experiment.attempts import attempt_of, is_settled
 from firstflight.experiment.schedule import Block, Schedule
 from firstflight.experiment.tally import Tally
 from firstflight.experiment.watch import Watch
+from firstflight.model.load import PlannedLoad
 from firstflight.results import Journal
 from firstflight.results.journal import encode, is_instrument_failure
 

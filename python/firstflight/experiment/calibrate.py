@@ -5,10 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from firstflight.engines.task import Calibration, Engine, Path
+from firstflight.engines.engine import Calibration, Engine
 from firstflight.errors import LabError
-from firstflight.experiment.units import write_rate
 from firstflight.experiment.watch import Watch
+from firstflight.model.path import Path
+from firstflight.model.units import write_rate
 
 _AT_A_TIME = 1
 """A second laboratory would make the relay of the first one late."""

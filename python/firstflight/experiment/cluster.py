@@ -17,7 +17,7 @@ from pathlib import Path as FilePath
 from socket import getaddrinfo
 from typing import TYPE_CHECKING, Any, cast
 
-from firstflight.engines.task import Calibration, Path
+from firstflight.engines.engine import Calibration
 from firstflight.errors import ExperimentError, FirstflightError, UsageError
 from firstflight.experiment.book import Book
 from firstflight.experiment.calibrate import twice, warn_of
@@ -35,6 +35,7 @@ from firstflight.experiment.errand import (
 )
 from firstflight.experiment.schedule import Block
 from firstflight.experiment.watch import Watch
+from firstflight.model.path import Path
 from firstflight.pages import LoadedPage
 
 if TYPE_CHECKING:

@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from firstflight.engines.task import Calibration, Path
+from firstflight.engines.engine import Calibration
 from firstflight.experiment.book import Book
 from firstflight.experiment.catalogue import Catalogue
 from firstflight.experiment.schedule import Block
 from firstflight.experiment.watch import Watch
+from firstflight.model.path import Path
 
 
 @runtime_checkable

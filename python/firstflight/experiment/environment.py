@@ -10,10 +10,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from firstflight.engines.task import Calibration
+from firstflight.engines.engine import Calibration
 from firstflight.errors import UsageError
 from firstflight.experiment.folder import ENVIRONMENT
-from firstflight.experiment.plan import Plan
+from firstflight.model.plan import Plan
 from firstflight.pages import Page
 from firstflight.results import write_whole
 

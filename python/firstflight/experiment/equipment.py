@@ -8,24 +8,23 @@ from functools import partial
 from glob import has_magic
 from pathlib import Path
 
-from firstflight.clients import client_versions
-from firstflight.clients.chromium.browser import UNSANDBOXED, browser_version, find_browser
-from firstflight.clients.chromium.client import Artifacts, Chromium, hosts_of
-from firstflight.clients.chromium.flags import check_hosts
-from firstflight.clients.foreign import ForeignClient
-from firstflight.clients.program import COMMANDS, Program, find_program
+from firstflight.engines.clients import client_versions
+from firstflight.engines.clients.chromium.browser import UNSANDBOXED, browser_version, find_browser
+from firstflight.engines.clients.chromium.client import Artifacts, Chromium, hosts_of
+from firstflight.engines.clients.chromium.flags import check_hosts
+from firstflight.engines.clients.command import ForeignClient
+from firstflight.engines.clients.program import COMMANDS, Program, find_program
 from firstflight.engines.emulate import Emulator
-from firstflight.engines.lab import LATE_BOUND_MS, Lab, check_descriptors
-from firstflight.engines.preload import preload_library
-from firstflight.engines.task import Engine
+from firstflight.engines.engine import Engine
+from firstflight.engines.lab import LATE_BOUND_MS, Lab, check_descriptors, preload_library
 from firstflight.errors import PageInputError, UsageError
 from firstflight.experiment.cluster import Cluster
 from firstflight.experiment.crew import Crew
-from firstflight.experiment.plan import Plan
 from firstflight.experiment.pool import cores
 from firstflight.experiment.processes import Processes
 from firstflight.experiment.slots import Slots
 from firstflight.experiment.threads import Threads
+from firstflight.model.plan import Plan
 from firstflight.pages import LoadedPage
 
 _CORES_PER_LOAD = {"chromium": 2}

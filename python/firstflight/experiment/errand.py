@@ -12,7 +12,7 @@ from itertools import groupby, islice
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
-from firstflight.engines.task import Engine, Record
+from firstflight.engines.engine import Engine, Record
 from firstflight.experiment.attempts import make_block
 from firstflight.experiment.book import Book, Made, made
 from firstflight.experiment.catalogue import Entry

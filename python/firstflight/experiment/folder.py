@@ -6,9 +6,9 @@ from datetime import datetime
 from pathlib import Path
 
 from firstflight.errors import UsageError
-from firstflight.experiment.plan import Plan
-from firstflight.experiment.sources import read_plan_file, resolve
-from firstflight.experiment.traces import TRACES, keep_trace
+from firstflight.experiment.plan_file import keep_trace, read_plan_file, resolve
+from firstflight.model.path import TRACES_FOLDER
+from firstflight.model.plan import Plan
 from firstflight.results import write_whole
 from firstflight.results.files import PLAN, left_before_the_plan, locked
 
@@ -73,7 +73,7 @@ def _check_fresh(folder: Path, *, resume: bool) -> None:
         raise UsageError(
             f"resume: {folder} holds no experiment", "name the folder of the stopped run with --out"
         )
-    if folder.is_dir() and not left_before_the_plan(folder, [TRACES]):
+    if folder.is_dir() and not left_before_the_plan(folder, [TRACES_FOLDER]):
         raise UsageError(
             f"out: {folder} is not empty and not a results folder", "name a new folder with --out"
         )

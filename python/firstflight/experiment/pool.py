@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import TypeVar, cast
 
-from firstflight.engines.task import EngineStoppedError
+from firstflight.engines.engine import EngineStoppedError
 from firstflight.errors import ExperimentError
 from firstflight.experiment.worker import receive, send
 

@@ -4,7 +4,7 @@ import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from firstflight.engines.task import Calibration, Path
+from firstflight.engines.engine import Calibration
 from firstflight.experiment.book import Book
 from firstflight.experiment.calibrate import calibrate
 from firstflight.experiment.catalogue import Catalogue
@@ -20,6 +20,7 @@ from firstflight.experiment.errand import (
 from firstflight.experiment.pool import Pool
 from firstflight.experiment.schedule import Block
 from firstflight.experiment.watch import Watch
+from firstflight.model.path import Path
 
 
 class Processes:

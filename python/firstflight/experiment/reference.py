@@ -9,8 +9,8 @@ from typing import Any
 
 import tomlkit
 
-from firstflight.experiment.plan import Plan
-from firstflight.experiment.sources import PlanFile, presets
+from firstflight.experiment.plan_file import PlanFile, presets
+from firstflight.model.plan import Plan
 
 _HEAD = """\
 # Keys of a plan

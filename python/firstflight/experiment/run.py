@@ -14,7 +14,7 @@ pages opened, when their turn comes, and records go to the journal.
 from collections.abc import Sequence
 from pathlib import Path
 
-from firstflight.engines.task import Calibration, Engine
+from firstflight.engines.engine import Calibration, Engine
 from firstflight.experiment.attempts import MAX_ATTEMPTS
 from firstflight.experiment.book import Book
 from firstflight.experiment.catalogue import Catalogue
@@ -29,12 +29,12 @@ from firstflight.experiment.environment import (
 from firstflight.experiment.equipment import threads
 from firstflight.experiment.folder import results_folder
 from firstflight.experiment.interrupt import Interrupted, interruptible
-from firstflight.experiment.plan import Plan
 from firstflight.experiment.rounds import Rounds
 from firstflight.experiment.schedule import Schedule
 from firstflight.experiment.tally import Outcome, Tally
-from firstflight.experiment.values import write_width
 from firstflight.experiment.watch import Watch
+from firstflight.model.plan import Plan
+from firstflight.model.units import write_width
 from firstflight.pages import LoadedPage
 from firstflight.results import Journal
 from firstflight.results.files import JOURNAL

@@ -21,8 +21,9 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple, overload
 
-from firstflight.engines.task import Path, PlannedLoad
-from firstflight.experiment.plan import FIRST_LOOK, Plan
+from firstflight.model.load import PlannedLoad
+from firstflight.model.path import Path
+from firstflight.model.plan import FIRST_LOOK, Plan
 from firstflight.results.schema import is_drawn
 
 _CELLS_AT_HAND = 4096

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from firstflight.engines.task import Record
+from firstflight.engines.engine import Record
 
 _MOST = 16
 _BUSY, _TOO_BUSY = 0.60, 0.85

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any
 
-from firstflight.engines.task import Calibration, Engine, EngineStoppedError, Path, Record
+from firstflight.engines.engine import Calibration, Engine, EngineStoppedError, Record
 from firstflight.experiment.attempts import make_block
 from firstflight.experiment.book import Book
 from firstflight.experiment.calibrate import calibrate
@@ -13,6 +13,7 @@ from firstflight.experiment.catalogue import Catalogue
 from firstflight.experiment.schedule import Block
 from firstflight.experiment.slots import Slots
 from firstflight.experiment.watch import Watch
+from firstflight.model.path import Path
 
 LOOK_S = 0.25
 """How often the main thread wakes up: a signal that the system gave to another thread does not wake it."""

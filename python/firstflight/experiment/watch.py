@@ -1,6 +1,6 @@
 """Who looks on while an experiment runs: a progress bar, a test, nobody."""
 
-from firstflight.engines.task import Record
+from firstflight.engines.engine import Record
 
 
 class Watch:

@@ -1,4 +1,4 @@
-"""What an experiment is made of: frozen data, no I/O; imports nothing of ours.
+"""What an experiment is made of: plan, treatments, paths, loads, and values with units.
 
-So far treatments live here; plan, path and units are to follow.
+Frozen data, no I/O; imports nothing of ours but errors.
 """

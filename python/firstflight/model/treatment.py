@@ -1,14 +1,19 @@
-"""What is compared: treatments, the first of which is the baseline, and the modes of transport.
+"""What is compared: treatments, the first of which is the baseline; modes of transport; cookie states.
 
 A treatment is a name and the plan keys in which it differs. `mode`, `compare` and `[[treatment]]` of a plan
-define treatments; nothing but `MODES` knows the modes by name.
+define treatments; nothing but `MODES` knows the modes by name. Flags and TOML write them as
+`initial_window=10,32`, and as tables.
 """
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
+
+from firstflight.model.units import BadValueError, parse_number, parse_whole, quoted
 
 ModeName = Literal["tcp", "tfo"]
 """A mode of transport, as plans name it; `MODES` says what each is."""
@@ -131,3 +136,137 @@ def phrase(name: str) -> str:
 def column_name(name: str, role: str) -> str:
     """The treatment at the head of a column: its name, or what it is in the comparison if that is long."""
     return name if 0 < len(name) < _ROLE_FROM else role
+
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=:-]{0,39}")
+
+_SWITCH = {"true": "true", "yes": "true", "false": "false", "no": "false"}
+
+_ELSEWHERE = {
+    "pages": "run each page for itself, then: firstflight compare",
+    "engine": "run it with each engine, then: firstflight compare",
+    "rtt": "cells are made of it: --rtt 20,100",
+    "down": "cells are made of it: --down 4mbit,20mbit",
+    "up": "cells are made of it: --up 256kbit,1mbit",
+}
+"""Keys in which treatments cannot differ, and what to do instead."""
+
+
+def parse_compare(value: object) -> str:
+    """Reads `KEY=A,B,...`, and gives it in one way of writing; or `off`.
+
+    >>> parse_compare("keep-alive = yes, no")
+    'keep_alive=true,false'
+    """
+    if value in ("off", None):
+        return "off"
+    hint = "write a key and two values or more, the baseline first, such as initial_window=10,32; or off"
+    key, equals, rest = str(value).partition("=")
+    if not isinstance(value, str) or not equals:
+        raise BadValueError(f"{quoted(value)} is not KEY=A,B", hint)
+    key = key.strip().replace("-", "_")
+    _check_key(key)
+    if key == "mode":
+        raise BadValueError("modes are compared by a flag of their own", f"write --mode {rest.strip()}")
+    values = [_SWITCH.get(part.strip(), part.strip()) for part in rest.split(",")]
+    if len(values) < 2 or not all(values):
+        raise BadValueError(f"{quoted(value)} has fewer than two values", hint)
+    _names_differ([Treatment.of(f"{key}={part}", {}) for part in values])
+    return f"{key}={','.join(values)}"
+
+
+def compared(compare: str) -> tuple[Treatment, ...]:
+    """The treatments of `compare`, as `parse_compare` gives it: one for each value, named after it."""
+    if compare == "off":
+        return ()
+    key, _, values = compare.partition("=")
+    switches: dict[str, bool] = {"true": True, "false": False}
+    return tuple(
+        Treatment.of(f"{key}={value}", {key: switches.get(value, value)}) for value in values.split(",")
+    )
+
+
+def parse_treatments(value: object) -> tuple[Treatment, ...]:
+    """Reads `[[treatment]]` tables.
+
+    >>> parse_treatments([{"name": "old", "initial_window": 3}])
+    (Treatment(name='old', keys=(('initial_window', 3),)),)
+    """
+    if value in ("", None):
+        return ()
+    hint = 'write [[treatment]] tables, each with a name and keys: name = "old", initial_window = 3'
+    if not isinstance(value, list | tuple):
+        raise BadValueError(f"{quoted(value)} is no list of tables", hint)
+    found = [one if isinstance(one, Treatment) else _treatment(one, hint) for one in value]
+    _names_differ(found)
+    return tuple(found)
+
+
+def write_treatments(treatments: tuple[Treatment, ...]) -> list[dict[str, Any]]:
+    """The inverse of `parse_treatments`."""
+    return [treatment.to_toml() for treatment in treatments]
+
+
+def _treatment(table: object, hint: str) -> Treatment:
+    if not isinstance(table, Mapping):
+        raise BadValueError(f"{quoted(table)} is no table", hint)
+    name = table.get("name")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise BadValueError(
+            "a table has no name" if name is None else f"{quoted(name)} is no name",
+            "name it with letters, digits and . _ + = : -, at most 40 of them",
+        )
+    keys = {key: value for key, value in table.items() if key != "name"}
+    if name in MODES and keys != {"mode": name}:
+        raise BadValueError(f"{name}: is the name of a mode", f"name it otherwise, such as {name}-other")
+    for key in keys:
+        _check_key(str(key))
+    return Treatment.of(name, keys)
+
+
+def _check_key(key: str) -> None:
+    if key in DIFFER:
+        return
+    if key in _ELSEWHERE:
+        raise BadValueError(f"{key}: treatments cannot differ in it", _ELSEWHERE[key])
+    near = difflib.get_close_matches(key, DIFFER, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"they can differ in {', '.join(DIFFER)}"
+    raise BadValueError(f"{key[:60]}: treatments cannot differ in it", hint)
+
+
+def _names_differ(treatments: list[Treatment]) -> None:
+    ids = [treatment.id for treatment in treatments]
+    if twice := [one.name for number, one in enumerate(treatments) if one.id in ids[:number]]:
+        raise BadValueError(f"two treatments are called {twice[0]}", "give each a name and values of its own")
+
+
+COOKIES = ("warm", "cold", "stale", "backup", "moved", "nat", "cookieless")
+"""Cookie states, beside `warm:SHARE` and `pool:SERVERS`; docs/lab.md says each."""
+
+_MOST_SERVERS = 16
+
+
+def parse_cookies(value: object) -> str:
+    """Reads a cookie state, and gives it as it is written shortest.
+
+    >>> parse_cookies("warm:0.50")
+    'warm:0.5'
+    """
+    text = value.strip() if isinstance(value, str) else ""
+    if text in COOKIES:
+        return text
+    name, _, rest = text.partition(":")
+    if name == "warm":
+        hint = "write the share of origins with a cookie, above 0 and below 1, such as warm:0.6"
+        share = parse_number(rest, "a share of origins", hint)
+        if 0 < share < 1:
+            return f"warm:{share!r}"
+        raise BadValueError(f"{quoted(value)} is out of range", f"{hint}; or warm, or cold")
+    if name == "pool":
+        hint = f"write how many servers an address has, 2 to {_MOST_SERVERS}, such as pool:3"
+        servers = parse_whole(rest, "a number of servers", hint)
+        if 2 <= servers <= _MOST_SERVERS:
+            return f"pool:{servers}"
+        raise BadValueError(f"{quoted(value)} is out of range", f"{hint}; one server alone is warm")
+    allowed = f"{', '.join(COOKIES)}, warm:SHARE or pool:SERVERS"
+    raise BadValueError(f"{quoted(value)} is not a cookie state", f"use {allowed}")

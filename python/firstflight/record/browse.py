@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from firstflight.clients.chromium.flags import FEATURES_OFF
-from firstflight.clients.chromium.job import Drive, DriveJob
+from firstflight.engines.clients.chromium.flags import FEATURES_OFF
+from firstflight.engines.clients.chromium.job import Drive, DriveJob
 
 NETLOG, SCREENSHOT = "net.json", "page.png"
 """Names of the files that a browser leaves in its folder."""

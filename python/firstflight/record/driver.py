@@ -10,8 +10,8 @@ import signal
 import sys
 from pathlib import Path
 
-from firstflight.clients.chromium.browser import become_ordinary
-from firstflight.clients.chromium.drive import main
+from firstflight.engines.clients.chromium.browser import become_ordinary
+from firstflight.engines.clients.chromium.drive import main
 
 _PR_SET_PDEATHSIG = 1
 

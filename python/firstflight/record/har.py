@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from firstflight.clients.chromium.job import Drive, Fetch
+from firstflight.engines.clients.chromium.job import Drive, Fetch
 from firstflight.record.pairs import Pair
 from firstflight.record.wire import Exchange, Fields, Head
 

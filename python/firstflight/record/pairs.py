@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from firstflight.clients.chromium.job import Fetch
+from firstflight.engines.clients.chromium.job import Fetch
 from firstflight.record.wire import Exchange
 
 _BLOCKED = "inspector"

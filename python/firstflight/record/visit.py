@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from firstflight.clients.chromium.job import Drive
+from firstflight.engines.clients.chromium.job import Drive
 from firstflight.record.browse import NETLOG, SCREENSHOT, Browsing, browse
 from firstflight.record.netlog import open_netlog
 from firstflight.record.pairs import Lost, Pair, pair

@@ -8,11 +8,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from firstflight.clients.chromium.printer import PRINTED
+from firstflight.engines.clients.chromium.printer import PRINTED
 from firstflight.errors import UsageError
 from firstflight.results import write_whole
 
-_PRINTER = "firstflight.clients.chromium.printer"
+_PRINTER = "firstflight.engines.clients.chromium.printer"
 _LONGEST = 35
 """Of a folder, bytes: a browser's socket lies up to 70 below it, and its name may have 108 (unix(7))."""
 _SHORT = "/tmp"

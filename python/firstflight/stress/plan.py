@@ -5,9 +5,18 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
-from firstflight.experiment.units import BadValueError, parse_number, quoted
-from firstflight.experiment.values import choice, each, parse_rtt, whole, write_each, write_plain
 from firstflight.model.treatment import FAST_OPEN, MODES, PLAIN, ModeName
+from firstflight.model.units import (
+    BadValueError,
+    choice,
+    each,
+    parse_number,
+    parse_rtt,
+    quoted,
+    whole,
+    write_each,
+    write_plain,
+)
 
 BUILT_IN, NGINX = "builtin", "nginx"
 AUTO = "auto"
@@ -76,7 +85,7 @@ class StressPlan(BaseModel):
         data: Values as flags (text) or a stored plan (numbers, arrays) hold them.
 
     Raises:
-        pydantic.ValidationError: A value is wrong; `experiment.sources` makes a `UsageError` of it.
+        pydantic.ValidationError: A value is wrong; `experiment.plan_file` makes a `UsageError` of it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)

@@ -38,7 +38,7 @@ CLIENT_HELLO_BYTES = 517
 
 
 class Path(Protocol):
-    """What the model needs of a path; `firstflight.engines.task.Path` is one."""
+    """What the model needs of a path; `firstflight.model.path.Path` is one."""
 
     @property
     def topology(self) -> str:

@@ -1,5 +1,5 @@
 """The programs that load pages. One module per client."""
 
-from firstflight.clients.versions import Client, client_versions, installed_clients
+from firstflight.engines.clients.versions import Client, client_versions, installed_clients
 
 __all__ = ["Client", "client_versions", "installed_clients"]

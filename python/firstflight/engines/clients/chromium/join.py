@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from firstflight.clients.chromium.job import Drive, Fetch
+from firstflight.engines.clients.chromium.job import Drive, Fetch
 from firstflight.pages import Page
 
 Row = dict[str, Any]

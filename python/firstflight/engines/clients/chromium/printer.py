@@ -1,4 +1,6 @@
-"""Prints a file to a PDF: `python -m firstflight.clients.chromium.printer FILE.html FOLDER BROWSER SANDBOX`.
+"""Prints a file to a PDF.
+
+`python -m firstflight.engines.clients.chromium.printer FILE.html FOLDER BROWSER SANDBOX`.
 
 The PDF is `PRINTED` in FOLDER, which also holds the profile. SANDBOX is 1 or 0: with 1 root's rights are
 given up first, since Chromium refuses root its sandbox. A failure is told in one line on standard error.
@@ -10,7 +12,7 @@ from pathlib import Path
 
 from playwright.sync_api import Error, Page, sync_playwright
 
-from firstflight.clients.chromium.browser import become_ordinary
+from firstflight.engines.clients.chromium.browser import become_ordinary
 
 PRINTED = "print.pdf"
 LIMIT_MS = 120_000

@@ -10,7 +10,7 @@ from typing import Any
 
 from playwright.sync_api import CDPSession
 
-from firstflight.clients.chromium.fetches import GONE
+from firstflight.engines.clients.chromium.fetches import GONE
 
 Handler = Callable[[str, dict[str, Any]], None]
 Send = Callable[[str, dict[str, Any]], None]

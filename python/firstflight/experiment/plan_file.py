@@ -1,34 +1,41 @@
 """Where a plan comes from: a TOML file, flags over it, defaults below it; errors name key, file and line.
 
-Either may name a `path`: a preset, or a TOML file of path keys. The keys beside that name stand over it, and
-it stands over every path key below. Files that a file names are found from its folder.
+Either may name a `path`: a preset, or a TOML file of path keys. The keys beside that name override it, and it
+overrides every path key below. Files that a file names are found from its folder. A results folder holds the
+traces of its run in `traces/down/` and `traces/up/`, where its `plan.toml` finds them.
 """
 
 import difflib
+import gzip
 import re
 import tomllib
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from firstflight import _core
 from firstflight.errors import UsageError
-from firstflight.experiment.plan import FLAGS_ONLY, PATH_KEYS, TRACES, Plan
-from firstflight.experiment.units import BadValueError
+from firstflight.model.path import Trace, write_trace
+from firstflight.model.plan import FLAGS_ONLY, PATH_KEYS, TRACES, Plan
+from firstflight.model.units import BadValueError
+from firstflight.results import write_whole
 
 _MOST_CHARACTERS = 1_000_000
-_PRESETS = FilePath(__file__).parent / "presets"
+
+_PRESETS = Path(__file__).parent / "presets"
 
 
 @dataclass(frozen=True)
 class PlanFile:
     """A TOML plan as it stands in the file, not checked yet."""
 
-    file: FilePath | None = None
+    file: Path | None = None
     text: str = ""
     values: dict[str, Any] = field(default_factory=dict)
     is_path: bool = False
@@ -54,7 +61,7 @@ def presets() -> dict[str, PlanFile]:
     return {file.stem: read_plan_file(file, "path") for file in sorted(_PRESETS.glob("*.toml"))}
 
 
-def read_plan_file(file: FilePath, kind: str = "plan") -> PlanFile:
+def read_plan_file(file: Path, kind: str = "plan") -> PlanFile:
     """Reads a TOML plan, or path. Raises `UsageError` when it cannot be read or is not TOML."""
     hint = f"a {kind} is a TOML file, see docs/{kind}.md"
     try:
@@ -93,12 +100,18 @@ def resolve(flags: Mapping[str, Any], plan_file: PlanFile | None = None) -> Plan
                     f"leave the key out, and name the program on the command line: --{key} PATH",
                 )
         values = {**_left(values, layer), **layer.values}
+    key = ""
     try:
+        for key in TRACES.values():
+            if isinstance(name := values.get(key), str) and name not in ("", "off"):
+                values[key] = read_trace(Path(name))
         return Plan.model_validate(values)
+    except BadValueError as error:
+        problem, hint = error.problem, error.hint
     except ValidationError as error:
         key, problem, hint = explain(error)
-        place = next((layer.place(key) for layer in reversed(layers) if key in layer.values), key)
-        raise UsageError(f"{place}: {problem}" if place else problem, hint) from error
+    place = next((layer.place(key) for layer in reversed(layers) if key in layer.values), key)
+    raise UsageError(f"{place}: {problem}" if place else problem, hint)
 
 
 def explain(error: ValidationError) -> tuple[str, str, str]:
@@ -112,20 +125,20 @@ def _layers(plan_file: PlanFile) -> Iterator[PlanFile]:
     """The path that a file names, if it does, and its own keys over it."""
     values = {**plan_file.values}
     if name := values.pop("path", ""):
-        folder = plan_file.file.parent if plan_file.file else FilePath()
+        folder = plan_file.file.parent if plan_file.file else Path()
         yield _read_path(name, folder, plan_file.place("path"))
     yield _beside(plan_file, values)
 
 
 def _beside(plan_file: PlanFile, values: Mapping[str, Any]) -> PlanFile:
     """The file with these values; what it names is found from its folder."""
-    folder = plan_file.file.parent if plan_file.file else FilePath()
+    folder = plan_file.file.parent if plan_file.file else Path()
     names = {key: values[key] for key in TRACES.values() if isinstance(values.get(key), str)}
     found = {key: str(folder / name) for key, name in names.items() if name not in ("", "off")}
     return replace(plan_file, values={**values, **found})
 
 
-def _read_path(name: object, folder: FilePath, place: str) -> PlanFile:
+def _read_path(name: object, folder: Path, place: str) -> PlanFile:
     """A preset, or a file of path keys beside `folder`."""
     known = presets()
     if not isinstance(name, str):
@@ -174,3 +187,49 @@ def _explain(details: ErrorDetails, key: str) -> tuple[str, str]:
 def _nearest(key: str, keys: Iterable[str]) -> str:
     near = difflib.get_close_matches(key.replace("-", "_"), keys, n=1)
     return f"did you mean {near[0]}?" if near else f"keys are {', '.join(keys)}"
+
+
+_MOST_BYTES = 100_000_000
+
+_GZIP = b"\x1f\x8b"
+
+_MOST_NAME = 200
+
+_FORMAT = "a trace has a time in ms on each line, none before the one above; docs/path.md"
+
+
+def read_trace(file: Path) -> Trace:
+    """Reads a trace in Mahimahi's format.
+
+    Raises:
+        BadValueError: The file cannot be read, or holds no trace.
+    """
+    text = _text(file)
+    try:
+        mean_bps, lasts_ms = _core.measure_trace(text)
+    except ValueError as error:
+        raise BadValueError(f"{file}: {error}", _FORMAT) from None
+    return Trace(file.name.removesuffix(".gz")[:_MOST_NAME], text, mean_bps, lasts_ms)
+
+
+def keep_trace(folder: Path, way: str, trace: Trace | None) -> None:
+    """Keeps a trace in a results folder, if there is one."""
+    if trace:
+        write_whole(folder / write_trace(way)(trace), gzip.compress(trace.text.encode(), mtime=0))
+
+
+def _text(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            zipped = opened.read(len(_GZIP)) == _GZIP
+        with gzip.open(file) if zipped else file.open("rb") as opened:
+            data = opened.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise BadValueError(f"{file}: is too long", f"a trace has at most {_MOST_BYTES} bytes")
+        return data.decode()
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise BadValueError(f"{file}: not whole gzip: {error}", "copy the file again") from None
+    except UnicodeDecodeError as error:
+        raise BadValueError(f"{file}: byte {error.start} is not text", _FORMAT) from None
+    except OSError as error:
+        raise BadValueError(f"{file}: {error.strerror or error}", "check the path of the trace") from None

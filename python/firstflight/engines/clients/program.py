@@ -6,12 +6,12 @@ import shutil
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from firstflight.clients import curl, wget2
-from firstflight.clients.command import Command
+from firstflight.engines.clients import curl, wget2
+from firstflight.engines.clients.command import Command
 from firstflight.errors import UsageError
 
 if TYPE_CHECKING:
-    from firstflight.engines.task import PlannedLoad
+    from firstflight.model.load import PlannedLoad
     from firstflight.pages import LoadedPage, Page
 
 COMMANDS: dict[str, Callable[[str, Page, bool], Command]] = {"curl": curl.command, "wget2": wget2.command}
@@ -22,7 +22,7 @@ _SIGNALS = 128
 
 
 class Program:
-    """One of them; implements `clients.foreign.ForeignClient`.
+    """One of them; implements `engines.clients.command.ForeignClient`.
 
     Args:
         name: A key of `COMMANDS`.

@@ -1,7 +1,7 @@
 """curl: every URL of the page at once, six at a time; it discovers nothing."""
 
-from firstflight.clients.command import Command
-from firstflight.engines.task import CA_FILE
+from firstflight.engines.clients.command import Command
+from firstflight.engines.lab import CA_FILE
 from firstflight.pages import Page
 
 _OPTIONS = (

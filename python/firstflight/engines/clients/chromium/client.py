@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from firstflight.clients.chromium.cold import for_cold_cache
-from firstflight.clients.chromium.determinism import recorded_ms
-from firstflight.clients.chromium.job import Drive, DriveJob
-from firstflight.clients.chromium.join import in_the_clear, join
-from firstflight.clients.command import Command
-from firstflight.engines.preload import preload_library
-from firstflight.engines.task import PlannedLoad
+from firstflight.engines.clients.chromium.cold import for_cold_cache
+from firstflight.engines.clients.chromium.determinism import recorded_ms
+from firstflight.engines.clients.chromium.job import Drive, DriveJob
+from firstflight.engines.clients.chromium.join import in_the_clear, join
+from firstflight.engines.clients.command import Command
+from firstflight.engines.lab import preload_library
+from firstflight.model.load import PlannedLoad
 from firstflight.pages import LoadedPage, Page
 
-_DRIVER = "firstflight.clients.chromium.drive"
+_DRIVER = "firstflight.engines.clients.chromium.drive"
 _SCRATCH = "/dev/shm"
 """A file system of the laboratory's own: what the browser writes goes when the laboratory goes."""
 
@@ -44,7 +44,7 @@ class Patience:
 
 
 class Chromium:
-    """Loads pages in a browser; implements `clients.foreign.ForeignClient`.
+    """Loads pages in a browser; implements `engines.clients.command.ForeignClient`.
 
     Args:
         browser: The browser's program.

@@ -1,11 +1,96 @@
-"""What a value of each plan key may be, from a flag or from TOML, and how it is written."""
+"""Values as flags (text) and TOML (text, numbers, arrays) hold them, with their units; and back.
 
+Every `parse_*` raises `BadValueError`. Every `write_*` gives the shortest text that parses to the same value,
+for plan files, load names and tables.
+"""
+
+import math
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from pydantic import BeforeValidator, PlainSerializer
 
-from firstflight.experiment.units import BadValueError, parse_number, parse_whole, quoted
+_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(bit|kbit|mbit|gbit)")
+
+_BITS = {"gbit": 10**9, "mbit": 10**6, "kbit": 10**3, "bit": 1}
+
+
+class BadValueError(ValueError):
+    """A value that does not mean what its key asks for.
+
+    Args:
+        problem: What is wrong with it, fit to follow `key: `.
+        hint: What would be right.
+    """
+
+    def __init__(self, problem: str, hint: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.hint = hint
+
+
+def parse_number(value: object, kind: str, hint: str) -> float:
+    """Reads a finite number; `kind` names what it should have been, such as `a time in ms`."""
+    if not isinstance(value, bool) and isinstance(value, int | float | str):
+        try:
+            number = float(value)
+        except (ValueError, OverflowError):
+            number = math.nan
+        if math.isfinite(number):
+            return number
+    raise BadValueError(f"{quoted(value)} is not {kind}", hint)
+
+
+def parse_whole(value: object, kind: str, hint: str) -> int:
+    """Reads a whole number, exactly."""
+    if isinstance(value, str) and re.fullmatch(r"\s*-?\d{1,20}\s*", value, re.ASCII):
+        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise BadValueError(f"{quoted(value)} is not {kind}", hint)
+
+
+def parse_rate(value: object) -> int | None:
+    """Reads a rate; `None` is unlimited, a number is bit/s.
+
+    >>> parse_rate("256kbit")
+    256000
+    """
+    hint = "write a rate such as 4mbit, 256kbit, 1gbit, or unlimited"
+    if value is None or value == "unlimited":
+        return None
+    match = _RATE.fullmatch(value.strip().lower()) if isinstance(value, str) else None
+    if match:
+        rate = round(float(match[1]) * _BITS[match[2]])
+    elif isinstance(value, int) and not isinstance(value, bool):
+        rate = value
+    else:
+        raise BadValueError(f"{quoted(value)} is not a rate", hint)
+    if not 1000 <= rate <= 100 * 10**9:
+        raise BadValueError(
+            f"{quoted(value)} is out of range", "rates run from 1kbit to 100gbit; or write unlimited"
+        )
+    return rate
+
+
+def write_rate(rate_bps: int | None) -> str:
+    """The inverse of `parse_rate`.
+
+    >>> write_rate(2_500_000)
+    '2500kbit'
+    """
+    if rate_bps is None:
+        return "unlimited"
+    unit = next(name for name, bits in _BITS.items() if rate_bps % bits == 0)
+    return f"{rate_bps // _BITS[unit]}{unit}"
+
+
+def quoted(value: object) -> str:
+    """`value` as it is named in a message, in double quotes, cut to 60 characters."""
+    text = str(value)
+    return f'"{text if len(text) <= 60 else text[:57] + "..."}"'
+
 
 MAX_RTT_MS = 10_000.0
 

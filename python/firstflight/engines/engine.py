@@ -1,13 +1,87 @@
 """What all engines have in common: what they are asked, and a load's record out of what they answer."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from firstflight.engines.promise import broken_promises
-from firstflight.engines.task import Path, PlannedLoad, Record
 from firstflight.errors import LabError
+from firstflight.model.load import PlannedLoad
+from firstflight.model.path import Path
 from firstflight.pages import LoadedPage
 from firstflight.results.check import check_record
+from firstflight.results.schema import LoadRecord
+
+
+class Record(LoadRecord, total=False):
+    """What came of one load, as it goes to the journal."""
+
+    unmatched: list[str]
+    """URLs that the client asked for and no recording answers, where there were any."""
+    approximate_requests: int
+    """Requests answered although a value that changes with every visit differs, where there were any."""
+    attempt: int
+    """Counts from 1; above it where a relay was late, or the client broke, and the load was made again."""
+    browser: dict[str, Any]
+    """Version and moments of the page, where a browser loaded it."""
+    broken: bool
+    """The client died or hung."""
+    instrument_failure: bool
+    """The laboratory could not be built, or died: `error` says how. The line is of no load."""
+    hint: str
+    """What can be done about an instrument failure."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What a path turned out to be when nothing but probes crossed it.
+
+    Attributes:
+        path: The path asked for.
+        rate_ms: How long a stream ran each way, ms; 0: none did.
+        measured: RTT, rates and relay, as the laboratory gives them.
+    """
+
+    path: Path
+    rate_ms: int
+    measured: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """For `environment.json`: asked and measured side by side."""
+        traces = {way: trace.describe() for way, trace in self.path.traces.items()}
+        return {"path": {**self.path.to_json(seed=0), **traces}, "rate_ms": self.rate_ms, **self.measured}
+
+
+class EngineStoppedError(Exception):
+    """The engine was told to stop while this load was under way: there is no record of it."""
+
+
+class Engine(Protocol):
+    """Makes loads, several at once when called from several threads."""
+
+    def calibrate(self, path: Path, bias_ms: float | None = None) -> Calibration:
+        """Measures an empty path.
+
+        Args:
+            path: The path.
+            bias_ms: What the relay adds to this RTT, ms, if that is known already; None: it is measured.
+
+        Raises:
+            LabError: The laboratory cannot be built.
+        """
+
+    def load(self, planned: PlannedLoad, page: LoadedPage) -> Record:
+        """Makes one load. A load that the page or the client made fail is a record with `status` `failed`.
+
+        Raises:
+            LabError: There is no result: the laboratory could not be built, or died.
+            EngineStoppedError: `stop` was called meanwhile.
+        """
+
+    def stop(self) -> None:
+        """Ends every load under way, at once and for good. Safe from any thread."""
 
 
 def job_of(planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from playwright.sync_api import CDPSession, Page
 
-from firstflight.clients.chromium.job import Drive
+from firstflight.engines.clients.chromium.job import Drive
 
 _MARKS = """() => new Promise(resolve => {
     const [navigation] = performance.getEntriesByType("navigation");

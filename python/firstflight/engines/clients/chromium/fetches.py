@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from firstflight.clients.chromium.job import Fetch
+from firstflight.engines.clients.chromium.job import Fetch
 
 GONE = "Target.detachedFromTarget"
 """A frame or worker is no more."""

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from firstflight.clients.chromium.job import DriveJob
+from firstflight.engines.clients.chromium.job import DriveJob
 from firstflight.errors import UsageError
 
 FEATURES_OFF = (

@@ -1,43 +1,17 @@
-"""What an engine is asked for and what it gives back; free of any engine."""
+"""The path between client and origins: what packets cross, as plans write it and engines take it."""
 
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
-from firstflight.engines.what_if import TODAY, WhatIf
-from firstflight.model.treatment import PLAIN
-from firstflight.results.schema import LOADS, LoadRecord
-
-if TYPE_CHECKING:
-    from firstflight.pages import LoadedPage
-
-
-CA_FILE = "/dev/shm/firstflight-ca.pem"
-"""Where clients inside a laboratory find whom to trust: a file system of the laboratory's own."""
+from firstflight.model.units import BadValueError, parse_number, quoted
 
 _BYTES = {"MB": 10**6, "kB": 10**3, "B": 1}
-
-
-class Record(LoadRecord, total=False):
-    """What came of one load, as it goes to the journal."""
-
-    unmatched: list[str]
-    """URLs that the client asked for and no recording answers, where there were any."""
-    approximate_requests: int
-    """Requests answered although a value that changes with every visit differs, where there were any."""
-    attempt: int
-    """Counts from 1; above it where a relay was late, or the client broke, and the load was made again."""
-    browser: dict[str, Any]
-    """Version and moments of the page, where a browser loaded it."""
-    broken: bool
-    """The client died or hung."""
-    instrument_failure: bool
-    """The laboratory could not be built, or died: `error` says how. The line is of no load."""
-    hint: str
-    """What can be done about an instrument failure."""
 
 
 @dataclass(frozen=True)
@@ -207,124 +181,99 @@ class Path:
         }
 
 
-@dataclass(frozen=True)
-class Transport:
-    """What every TCP connection has at both ends: initial window (segments) and congestion control."""
-
-    initial_window: int = 10
-    congestion_control: str = "cubic"
-
-    def to_json(self) -> dict[str, Any]:
-        """The form in which an engine takes it."""
-        return {"initial_window": self.initial_window, "congestion_control": self.congestion_control}
-
-
-@dataclass(frozen=True)
-class PlannedLoad:
-    """One load to be made: its identity, its place in the run (`order`), and everything that defines it.
-
-    Loads of one block share `seed`, so that every treatment gets the same random numbers.
-
-    Attributes:
-        treatment: Name of its treatment; empty: its mode is all that it has of one.
-        baseline: Name of the treatment that its own is compared with; empty: the first of all modes.
-        compared: Plan keys in which the treatments differ: what the load is held to beside its mode.
-    """
-
-    load_id: str
-    block: int
-    order: int
-    repeat: int
-    page: str
-    path: Path
-    mode: str
-    seed: int
-    client: str = "loader"
-    browser: str = ""
-    engine: str = "emulate"
-    cookies: str = "warm"
-    keep_alive: bool = True
-    initial_window: int = 10
-    congestion_control: str = "cubic"
-    scheme: str = "recorded"
-    post_quantum: bool = True
-    http: str = "1.1"
-    origin_rtt: str = "path"
-    lookups: bool = False
-    server_time: bool = True
-    processing: float = 1.0
-    determinism: bool = True
-    what_if: WhatIf = TODAY
-    treatment: str = ""
-    baseline: str = ""
-    compared: tuple[str, ...] = ()
-
-    @property
-    def transport(self) -> Transport:
-        """What every connection has."""
-        return Transport(self.initial_window, self.congestion_control)
-
-    def columns(self) -> dict[str, Any]:
-        """What the loads table says of it (`firstflight.results.LOADS`): all but what came of the load."""
-        named = {name: getattr(self, name) for name in _COLUMNS_BY_NAME}
-        treatment = {"treatment": self.treatment or self.mode, "baseline": self.baseline or PLAIN}
-        return {**named, **self.path.columns(), **treatment, "what_if": str(self.what_if)}
-
-
-_COLUMNS_BY_NAME = sorted(
-    PlannedLoad.__dataclass_fields__.keys() & {*LOADS.names} - {"path", "what_if", "treatment"}
-)
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """What a path turned out to be when nothing but probes crossed it.
-
-    Attributes:
-        path: The path asked for.
-        rate_ms: How long a stream ran each way, ms; 0: none did.
-        measured: RTT, rates and relay, as the laboratory gives them.
-    """
-
-    path: Path
-    rate_ms: int
-    measured: dict[str, Any]
-
-    def to_json(self) -> dict[str, Any]:
-        """For `environment.json`: asked and measured side by side."""
-        traces = {way: trace.describe() for way, trace in self.path.traces.items()}
-        return {"path": {**self.path.to_json(seed=0), **traces}, "rate_ms": self.rate_ms, **self.measured}
-
-
 def _mbps(rate_bps: int | None) -> float | None:
     return None if rate_bps is None else rate_bps / 1e6
 
 
-class EngineStoppedError(Exception):
-    """The engine was told to stop while this load was under way: there is no record of it."""
+_QUEUE = re.compile(r"(\d+)\s*(p|b|kb|mb|ms)", re.ASCII)
+
+_QUEUES = ("unlimited", "codel", "pie")
+
+_SIZES = {"mb": 10**6, "kb": 10**3, "b": 1}
+
+HABITS = (
+    "drop-data",
+    "drop-option",
+    "strip-option",
+    "strip-data",
+    "reset",
+    "black-hole",
+    "duplicate-syn",
+)
+"""What a middlebox may do to a SYN; docs/lab.md says each."""
 
 
-class Engine(Protocol):
-    """Makes loads, several at once when called from several threads."""
+def parse_queue(value: object) -> Queue:
+    """Reads a queue: packets (`1000p`), bytes (`64kB`; k is 1,000), a wait (`100ms`), or a name."""
+    if isinstance(value, Queue):
+        return value
+    text = value.strip().lower() if isinstance(value, str) else ""
+    if text in _QUEUES:
+        return Queue(name=text)
+    match = _QUEUE.fullmatch(text)
+    if not match:
+        hint = (
+            "write packets such as 1000p, bytes such as 64kB, a wait such as 100ms, unlimited, codel or pie"
+        )
+        raise BadValueError(f"{quoted(value)} is not a queue", hint)
+    queue = _drop_tail(int(match[1]), match[2])
+    if not _holds_a_packet(queue):
+        raise BadValueError(
+            f"{quoted(value)} is out of range", "use 1p to 1000000p, 1500B to 1000MB, or 1ms to 60000ms"
+        )
+    return queue
 
-    def calibrate(self, path: Path, bias_ms: float | None = None) -> Calibration:
-        """Measures an empty path.
 
-        Args:
-            path: The path.
-            bias_ms: What the relay adds to this RTT, ms, if that is known already; None: it is measured.
+def parse_middlebox(value: object) -> Middlebox | None:
+    """Reads a middlebox: its habit, and the share of paths that it stands on; `None` is `off`.
 
-        Raises:
-            LabError: The laboratory cannot be built.
-        """
+    >>> parse_middlebox("strip-option:0.3")
+    Middlebox(habit='strip-option', share=0.3)
+    """
+    if value in (None, "off") or isinstance(value, Middlebox):
+        return value if isinstance(value, Middlebox) else None
+    habit, colon, share = str(value).strip().partition(":")
+    if habit not in HABITS:
+        raise BadValueError(f"{quoted(value)} is not a middlebox", f"use off, {', '.join(HABITS)}")
+    hint = f"write the share of paths behind it, above 0 and up to 1, such as {habit}:0.3"
+    number = parse_number(share, "a share of paths", hint) if colon else 1.0
+    if not 0 < number <= 1:
+        raise BadValueError(f"{quoted(value)} is out of range", hint)
+    return Middlebox(habit, number)
 
-    def load(self, planned: PlannedLoad, page: LoadedPage) -> Record:
-        """Makes one load. A load that the page or the client made fail is a record with `status` `failed`.
 
-        Raises:
-            LabError: There is no result: the laboratory could not be built, or died.
-            EngineStoppedError: `stop` was called meanwhile.
-        """
+def write_middlebox(middlebox: Middlebox | None) -> str:
+    """The inverse of `parse_middlebox`."""
+    return "off" if middlebox is None else str(middlebox)
 
-    def stop(self) -> None:
-        """Ends every load under way, at once and for good. Safe from any thread."""
+
+def _drop_tail(size: int, unit: str) -> Queue:
+    if unit == "p":
+        return Queue(packets=size)
+    return Queue(ms=size) if unit == "ms" else Queue(bytes=size * _SIZES[unit])
+
+
+def _holds_a_packet(queue: Queue) -> bool:
+    if queue.packets is not None:
+        return 1 <= queue.packets <= 10**6
+    if queue.ms is not None:
+        return 1 <= queue.ms <= 60_000
+    return queue.bytes is not None and 1500 <= queue.bytes <= 10**9
+
+
+TRACES_FOLDER = "traces"
+"""Name of the folder in a results folder."""
+
+
+def parse_trace(value: object) -> Trace | None:
+    """A trace that was read, or `off`, which is `None`; `experiment.plan_file` reads those that are named."""
+    if value in (None, "off"):
+        return None
+    if isinstance(value, Trace):
+        return value
+    raise BadValueError(f"{quoted(value)} is not a file", "name a file in Mahimahi's format, or off")
+
+
+def write_trace(way: str) -> Callable[[Trace | None], str]:
+    """Where a results folder keeps the trace of that way, `down` or `up`, as its plan names it."""
+    return lambda trace: f"{TRACES_FOLDER}/{way}/{trace.name}.gz" if trace else "off"

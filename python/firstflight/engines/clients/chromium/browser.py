@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from firstflight.clients.versions import PROGRAMS, ask_version
+from firstflight.engines.clients.versions import PROGRAMS, ask_version
 from firstflight.errors import UsageError
 
 _NAMESPACES = 0x10000000 | 0x20000000 | 0x40000000

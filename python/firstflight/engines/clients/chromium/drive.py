@@ -1,4 +1,4 @@
-"""Loads one page in one browser: `python -m firstflight.clients.chromium.drive RESULT < JOB`.
+"""Loads one page in one browser: `python -m firstflight.engines.clients.chromium.drive RESULT < JOB`.
 
 Runs inside the laboratory, whose names and network the browser then has. Its job comes by standard input,
 what came of it goes to the file RESULT. Navigation starts when the browser is up and has come to rest.
@@ -16,14 +16,14 @@ from pathlib import Path
 
 from playwright.sync_api import BrowserContext, Error, Page, sync_playwright
 
-from firstflight.clients.chromium.browser import can_be_locked_up
-from firstflight.clients.chromium.determinism import script
-from firstflight.clients.chromium.fetches import Fetches
-from firstflight.clients.chromium.flags import flags, write_profile
-from firstflight.clients.chromium.idle import wait_until_idle
-from firstflight.clients.chromium.job import Drive, DriveJob
-from firstflight.clients.chromium.marks import Marks
-from firstflight.clients.chromium.targets import CODINGS, Targets
+from firstflight.engines.clients.chromium.browser import can_be_locked_up
+from firstflight.engines.clients.chromium.determinism import script
+from firstflight.engines.clients.chromium.fetches import Fetches
+from firstflight.engines.clients.chromium.flags import flags, write_profile
+from firstflight.engines.clients.chromium.idle import wait_until_idle
+from firstflight.engines.clients.chromium.job import Drive, DriveJob
+from firstflight.engines.clients.chromium.marks import Marks
+from firstflight.engines.clients.chromium.targets import CODINGS, Targets
 
 GRACE_S = 5.0
 """How long it may take to say what came of a load, once that has ended or its time is up."""

@@ -1,7 +1,7 @@
 """wget2: the document, and what HTML and style sheets name; it runs no scripts."""
 
-from firstflight.clients.command import Command
-from firstflight.engines.task import CA_FILE
+from firstflight.engines.clients.command import Command
+from firstflight.engines.lab import CA_FILE
 from firstflight.pages import Page
 
 _OPTIONS = (

@@ -15,13 +15,35 @@ from pydantic import (
     model_validator,
 )
 
-from firstflight.engines.task import Burst, Middlebox, Path, Queue, Trace, Transport
-from firstflight.engines.what_if import TODAY, WhatIf
-from firstflight.experiment import units
-from firstflight.experiment.traces import parse_trace, write_trace
-from firstflight.experiment.treatments import compared, parse_compare, parse_treatments, write_treatments
-from firstflight.experiment.units import BadValueError
-from firstflight.experiment.values import (
+from firstflight.model.load import Transport
+from firstflight.model.path import (
+    Burst,
+    Middlebox,
+    Path,
+    Queue,
+    Trace,
+    parse_middlebox,
+    parse_queue,
+    parse_trace,
+    write_middlebox,
+    write_trace,
+)
+from firstflight.model.treatment import (
+    FAST_OPEN,
+    IMPAIRMENTS,
+    MODES,
+    PLAIN,
+    ModeName,
+    Treatment,
+    compared,
+    mode_of,
+    parse_compare,
+    parse_cookies,
+    parse_treatments,
+    write_treatments,
+)
+from firstflight.model.units import (
+    BadValueError,
     choice,
     each,
     parse_burst,
@@ -32,6 +54,7 @@ from firstflight.experiment.values import (
     parse_loss_in_burst,
     parse_pages,
     parse_processing,
+    parse_rate,
     parse_rtt,
     parse_switch,
     parse_text,
@@ -40,10 +63,10 @@ from firstflight.experiment.values import (
     write_burst,
     write_each,
     write_plain,
+    write_rate,
     write_width,
 )
-from firstflight.experiment.what_if import needs_fast_open, parse_what_if
-from firstflight.model.treatment import FAST_OPEN, IMPAIRMENTS, MODES, PLAIN, ModeName, Treatment, mode_of
+from firstflight.model.what_if import TODAY, WhatIf, needs_fast_open, parse_what_if
 
 PAPER_PAGES = ("amazon", "nytimes", "wsj", "wikipedia")
 """The embedded profiles: the pages of the paper's Table 1."""
@@ -53,11 +76,10 @@ FIRST_LOOK = 10
 
 Rates = Annotated[
     tuple[int | None, ...],
-    each(units.parse_rate),
-    write_each(units.write_rate),
+    each(parse_rate),
+    write_each(write_rate),
     WithJsonSchema({"type": "array", "items": {"type": "string"}}),
 ]
-
 
 TRACES = {"down": "down_trace", "up": "up_trace"}
 """What may stand in place of a rate."""
@@ -76,7 +98,6 @@ PATH_KEYS = (
 CookieState = Literal["warm", "cold", "stale", "backup", "moved", "nat", "cookieless"] | str
 """Or `warm:SHARE`, or `pool:SERVERS`."""
 
-
 _PLAN_DOC = "docs/plan.md"
 
 FLAGS_ONLY = ("browser",)
@@ -90,7 +111,7 @@ class Plan(BaseModel):
         data: Values as flags (text) or TOML (text, numbers, arrays) hold them.
 
     Raises:
-        pydantic.ValidationError: A value is wrong; `experiment.sources` makes a `UsageError` of it.
+        pydantic.ValidationError: A value is wrong; `experiment.plan_file` makes a `UsageError` of it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -171,12 +192,10 @@ class Plan(BaseModel):
         description="Share of packets that arrive twice, in each direction, 0 to 1.",
         json_schema_extra={"metavar": "SHARE"},
     )
-    queue: Annotated[Queue, BeforeValidator(units.parse_queue), PlainSerializer(str, return_type=str)] = (
-        Field(
-            default=Queue(packets=1000),
-            description="Queue of each link: at most 1000p, 64kB or 100ms; unlimited; codel; pie.",
-            json_schema_extra={"metavar": "QUEUE"},
-        )
+    queue: Annotated[Queue, BeforeValidator(parse_queue), PlainSerializer(str, return_type=str)] = Field(
+        default=Queue(packets=1000),
+        description="Queue of each link: at most 1000p, 64kB or 100ms; unlimited; codel; pie.",
+        json_schema_extra={"metavar": "QUEUE"},
     )
     ecn: Annotated[bool, BeforeValidator(parse_switch)] = Field(
         default=False,
@@ -184,8 +203,8 @@ class Plan(BaseModel):
     )
     middlebox: Annotated[
         Middlebox | None,
-        BeforeValidator(units.parse_middlebox),
-        PlainSerializer(units.write_middlebox, return_type=str),
+        BeforeValidator(parse_middlebox),
+        PlainSerializer(write_middlebox, return_type=str),
     ] = Field(
         default=None,
         description="Middlebox, and the share of paths that have it, such as drop-data:0.3; or off.",
@@ -279,7 +298,7 @@ class Plan(BaseModel):
         default=True,
         description="Whether origins keep a connection open after a response. The course's server did not.",
     )
-    cookies: Annotated[tuple[CookieState, ...], each(units.parse_cookies)] = Field(
+    cookies: Annotated[tuple[CookieState, ...], each(parse_cookies)] = Field(
         default=("warm",),
         description="Cookie states to measure: warm, warm:SHARE, cold, stale, backup, moved, nat, pool:N, "
         "cookieless.",
@@ -648,7 +667,7 @@ class Plan(BaseModel):
         return self.model_copy(update=free) == other.model_copy(update=free)
 
     def to_keys(self) -> dict[str, Any]:
-        """Its keys, as `experiment.sources.resolve` takes them back."""
+        """Its keys, as `experiment.plan_file.resolve` takes them back."""
         traces = {key: trace for key in TRACES.values() if (trace := getattr(self, key))}
         return {**self._plain(), **traces}
 

@@ -1,0 +1,79 @@
+"""One load as it is planned: the page, the path, and everything else that defines it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from firstflight.model.path import Path
+from firstflight.model.treatment import PLAIN
+from firstflight.model.what_if import TODAY, WhatIf
+
+
+@dataclass(frozen=True)
+class Transport:
+    """What every TCP connection has at both ends: initial window (segments) and congestion control."""
+
+    initial_window: int = 10
+    congestion_control: str = "cubic"
+
+    def to_json(self) -> dict[str, Any]:
+        """The form in which an engine takes it."""
+        return {"initial_window": self.initial_window, "congestion_control": self.congestion_control}
+
+
+@dataclass(frozen=True)
+class PlannedLoad:
+    """One load to be made: its identity, its place in the run (`order`), and everything that defines it.
+
+    Loads of one block share `seed`, so that every treatment gets the same random numbers.
+
+    Attributes:
+        treatment: Name of its treatment; empty: its mode is all that it has of one.
+        baseline: Name of the treatment that its own is compared with; empty: the first of all modes.
+        compared: Plan keys in which the treatments differ: what the load is held to beside its mode.
+    """
+
+    load_id: str
+    block: int
+    order: int
+    repeat: int
+    page: str
+    path: Path
+    mode: str
+    seed: int
+    client: str = "loader"
+    browser: str = ""
+    engine: str = "emulate"
+    cookies: str = "warm"
+    keep_alive: bool = True
+    initial_window: int = 10
+    congestion_control: str = "cubic"
+    scheme: str = "recorded"
+    post_quantum: bool = True
+    http: str = "1.1"
+    origin_rtt: str = "path"
+    lookups: bool = False
+    server_time: bool = True
+    processing: float = 1.0
+    determinism: bool = True
+    what_if: WhatIf = TODAY
+    treatment: str = ""
+    baseline: str = ""
+    compared: tuple[str, ...] = ()
+
+    @property
+    def transport(self) -> Transport:
+        """What every connection has."""
+        return Transport(self.initial_window, self.congestion_control)
+
+    def columns(self) -> dict[str, Any]:
+        """What the loads table says of it (`firstflight.results.LOADS`): all but what came of the load."""
+        named = {name: getattr(self, name) for name in _COLUMNS_BY_NAME}
+        treatment = {"treatment": self.treatment or self.mode, "baseline": self.baseline or PLAIN}
+        return {**named, **self.path.columns(), **treatment, "what_if": str(self.what_if)}
+
+
+_COLUMNS_BY_NAME = sorted(
+    PlannedLoad.__dataclass_fields__.keys() - {"path", "what_if", "treatment", "compared"}
+)
