@@ -18,12 +18,13 @@ from firstflight.analysis import SIDES, CellPair, cell_pairs, summarize, summari
 from firstflight.engines.engine import Record
 from firstflight.errors import ExperimentError, UsageError
 from firstflight.experiment.catalogue import read_catalogue
-from firstflight.experiment.equipment import Equipment, crew_for, page_check
 from firstflight.experiment.folder import default_folder
+from firstflight.experiment.observer import Observer
 from firstflight.experiment.plan_file import PlanFile, read_plan_file, resolve
-from firstflight.experiment.run import Outcome, run_experiment
+from firstflight.experiment.recorder import Outcome
+from firstflight.experiment.run import run_experiment
 from firstflight.experiment.schedule import factors, load_id
-from firstflight.experiment.watch import Watch
+from firstflight.experiment.setup import EngineSetup, page_check, workers_for
 from firstflight.model.load import PlannedLoad
 from firstflight.model.path import Path
 from firstflight.model.plan import Plan
@@ -252,14 +253,14 @@ def run(
     """
     wanted = _plan(plan, keys)
     folder = FilePath(out) if out else default_folder()
-    equipment = Equipment.of(wanted, folder, browser_sandbox=browser_sandbox)
-    versions = equipment.versions()
-    watch = _Sayer(say)
-    with crew_for(wanted, equipment, scheduler, watch.warn) as crew:
-        pages = read_catalogue(
-            wanted.pages, wanted.schemes, say, say, page_check(wanted, equipment, scheduler)
+    setup = EngineSetup.of(wanted, folder, browser_sandbox=browser_sandbox)
+    versions = setup.versions()
+    observer = _Sayer(say)
+    with workers_for(wanted, setup, scheduler, observer.warn) as workers:
+        pages = read_catalogue(wanted.pages, wanted.schemes, say, say, page_check(wanted, setup, scheduler))
+        outcome = run_experiment(
+            wanted, pages, workers, folder, resume=resume, clients=versions, observer=observer
         )
-        outcome = run_experiment(wanted, pages, crew, folder, resume=resume, clients=versions, watch=watch)
     _check(outcome, folder)
     write_tables(folder)
     return Results(folder)
@@ -287,7 +288,7 @@ def open_results(folder: str | os.PathLike[str]) -> Results:
     return Results(journal_path(FilePath(folder)).parent)
 
 
-class _Sayer(Watch):
+class _Sayer(Observer):
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
 
@@ -315,7 +316,7 @@ def _load(engine: EngineName, page: LoadedPage, path: Path, mode: Mode, keys: di
         cookies=_only("cookies", plan.cookies),
         **factors(plan),
     )
-    return Load(Equipment.of(plan, FilePath())().load(planned, page))
+    return Load(EngineSetup.of(plan, FilePath())().load(planned, page))
 
 
 def _only(key: str, values: tuple[str, ...]) -> str:

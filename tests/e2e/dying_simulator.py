@@ -13,7 +13,7 @@ from firstflight.pages import LoadedPage
 
 @dataclass(frozen=True)
 class DyingSimulator:
-    """Makes the engine; an `experiment.errand.Maker`.
+    """Makes the engine; an `experiment.workers.processes.EngineFactory`.
 
     Attributes:
         fatal: The load over which its process is killed.
@@ -28,12 +28,12 @@ class DyingSimulator:
 
 
 class _Engine(Simulator):
-    def __init__(self, maker: DyingSimulator) -> None:
+    def __init__(self, factory: DyingSimulator) -> None:
         super().__init__()
-        self._maker = maker
+        self._factory = factory
 
     def load(self, planned: PlannedLoad, page: LoadedPage) -> Record:
-        if planned.load_id == self._maker.fatal and not self._maker.mark.exists():
-            self._maker.mark.touch()
+        if planned.load_id == self._factory.fatal and not self._factory.mark.exists():
+            self._factory.mark.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return super().load(planned, page)

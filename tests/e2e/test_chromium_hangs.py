@@ -14,8 +14,10 @@ from firstflight.engines.clients.chromium.client import Chromium, Patience
 from firstflight.engines.clients.chromium.job import DriveJob
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.engine import Record
-from firstflight.experiment.run import Outcome, run_experiment
-from firstflight.experiment.watch import Watch
+from firstflight.experiment.observer import Observer
+from firstflight.experiment.recorder import Outcome
+from firstflight.experiment.run import run_experiment
+from firstflight.experiment.setup import threads
 from firstflight.model.load import PlannedLoad
 from firstflight.model.plan import Plan
 from firstflight.pages import LoadedPage
@@ -45,7 +47,7 @@ TREACHEROUS = """\
 """
 
 
-class Witness(Watch):
+class Witness(Observer):
     """Remembers loads that broke and loads that are made no more, not those made again for a late relay."""
 
     def __init__(self) -> None:
@@ -81,7 +83,7 @@ class Treacherous(Chromium):
 def run(browser: Chromium, slow: LoadedPage, folder: Path) -> tuple[Outcome, list[tuple[Record, bool]]]:
     engine = Emulator(clients={"chromium": browser})
     witness = Witness()
-    return run_experiment(PLAN, [slow], engine, folder, watch=witness), witness.told
+    return run_experiment(PLAN, [slow], threads(PLAN, engine), folder, observer=witness), witness.told
 
 
 @pytest.mark.usefixtures("emulator")

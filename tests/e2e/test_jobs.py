@@ -9,7 +9,9 @@ from experiment import PAGES, Experiment
 from program import Program
 
 from firstflight.engines.emulate import Emulator
-from firstflight.experiment.run import Outcome, run_experiment
+from firstflight.experiment.recorder import Outcome
+from firstflight.experiment.run import run_experiment
+from firstflight.experiment.setup import threads
 from firstflight.model.plan import Plan
 from firstflight.results import Journal
 
@@ -19,7 +21,7 @@ REPEATS = 3
 def run(emulator: Emulator, folder: Path, jobs: int) -> list[dict[str, object]]:
     """The loads of a small experiment, in the order of their names."""
     plan = Plan(rtt=[20], down=["2mbit"], up=["2mbit"], repeats=REPEATS, jobs=jobs)
-    outcome = run_experiment(plan, PAGES, emulator, folder)
+    outcome = run_experiment(plan, PAGES, threads(plan, emulator), folder)
     assert outcome == Outcome(planned=12, made=12, unproved=0, empty_cells=0)
     records = Journal(folder / "journal.jsonl").records()
     return sorted((record["load"] for record in records), key=lambda load: load["load_id"])

@@ -11,12 +11,12 @@ from dying_simulator import DyingSimulator
 from program import Program, unavailable, until
 
 from dask_cluster import cluster
-from firstflight.experiment.cluster import Cluster
-from firstflight.experiment.crew import Crew
-from firstflight.experiment.equipment import Equipment
-from firstflight.experiment.processes import Processes
 from firstflight.experiment.run import run_experiment
 from firstflight.experiment.schedule import Schedule
+from firstflight.experiment.setup import EngineSetup
+from firstflight.experiment.workers import Workers
+from firstflight.experiment.workers.dask import Cluster
+from firstflight.experiment.workers.processes import Processes
 from firstflight.model.plan import Plan
 from firstflight.pages import open_pages
 from firstflight.results import Journal
@@ -47,14 +47,14 @@ def test_the_tables_are_the_same_bytes_on_one_core_on_two_and_on_a_cluster_that_
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     plan = Plan(pages=("amazon", "wikipedia"), rtt=(20.0, 100.0), loss=0.01, engine="simulate", repeats=20)
     planned = [load.load_id for block in Schedule(plan, plan.pages) for load in block.loads]
-    engine = Equipment.of(plan, tmp_path)
+    engine = EngineSetup.of(plan, tmp_path)
     dying = DyingSimulator(planned[len(planned) // 2], tmp_path / "died")
     found = [tables(plan, Processes(engine, jobs), tmp_path / str(jobs)) for jobs in (1, 2)]
     with cluster(tmp_path) as workers:
         workers.add(3)
-        crew = Cluster(workers.address, dying, labs=False, warn=print)
-        found.append(tables(plan, crew, tmp_path / "cluster"))
-        crew.close()
+        connected = Cluster(workers.address, dying, labs=False, warn=print)
+        found.append(tables(plan, connected, tmp_path / "cluster"))
+        connected.close()
         assert dying.mark.exists()
         assert sum(worker.poll() is not None for worker in workers.processes) == 1
     assert found[0] == found[1] == found[2]
@@ -64,9 +64,9 @@ def test_the_tables_are_the_same_bytes_on_one_core_on_two_and_on_a_cluster_that_
     assert sorted(made) == sorted(planned)
 
 
-def tables(plan: Plan, crew: Crew, folder: Path) -> list[bytes]:
+def tables(plan: Plan, workers: Workers, folder: Path) -> list[bytes]:
     """The tables of a run, as files."""
-    run_experiment(plan, open_pages(plan.pages), crew, folder)
+    run_experiment(plan, open_pages(plan.pages), workers, folder)
     files = write_tables(folder)
     assert all(pl.read_parquet(file).height for file in files)
     return [file.read_bytes() for file in files]

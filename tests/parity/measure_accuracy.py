@@ -20,7 +20,7 @@ from accuracy_grid import MODES, REPEATS, Condition, choose, conditions, fits, o
 from firstflight.analysis.statistics import improvement
 from firstflight.engines.emulate import Emulator
 from firstflight.errors import PageInputError
-from firstflight.experiment.environment import fingerprint
+from firstflight.experiment.catalogue import fingerprint
 from firstflight.model.load import PlannedLoad
 from firstflight.pages import LoadedPage, load_page
 

@@ -33,8 +33,8 @@ PUBLIC = {
 @pytest.fixture(autouse=True)
 def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> EngineDouble:
     double = EngineDouble()
-    monkeypatch.setattr("firstflight.experiment.equipment.Emulator", lambda **clients: double)
-    monkeypatch.setattr("firstflight.experiment.equipment.client_versions", dict)
+    monkeypatch.setattr("firstflight.experiment.setup.Emulator", lambda **clients: double)
+    monkeypatch.setattr("firstflight.experiment.setup.client_versions", dict)
     monkeypatch.chdir(tmp_path)
     return double
 

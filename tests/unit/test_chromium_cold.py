@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from firstflight.engines.clients.chromium.cold import for_cold_cache
+from firstflight.engines.clients.chromium.client import for_cold_cache
 from firstflight.pages import LoadedPage, Page
 from firstflight.pages.loaded import Spare
 

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from firstflight.engines.clients.chromium.browser import find_browser
-from firstflight.engines.clients.chromium.fetches import Fetches
-from firstflight.engines.clients.chromium.flags import check_hosts, flags, write_profile
+from firstflight.engines.clients.chromium.browser import check_hosts, find_browser, flags, write_profile
 from firstflight.engines.clients.chromium.job import Drive, DriveJob, Fetch
+from firstflight.engines.clients.chromium.network import Fetches
 from firstflight.errors import UsageError
 
 JOB = DriveJob(

@@ -23,11 +23,11 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> EngineDouble:
 @pytest.fixture(autouse=True)
 def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("firstflight.experiment.equipment.client_versions", lambda: {"loader": "1"})
+    monkeypatch.setattr("firstflight.experiment.setup.client_versions", lambda: {"loader": "1"})
 
 
 def use(engine: EngineDouble, monkeypatch: pytest.MonkeyPatch) -> EngineDouble:
-    monkeypatch.setattr("firstflight.experiment.equipment.Emulator", lambda **clients: engine)
+    monkeypatch.setattr("firstflight.experiment.setup.Emulator", lambda **clients: engine)
     return engine
 
 
@@ -198,7 +198,7 @@ def test_a_laboratory_that_cannot_be_built_ends_with_1(
     def refuse(**clients: object) -> EngineDouble:
         raise LabError("no user namespaces", "allow them")
 
-    monkeypatch.setattr("firstflight.experiment.equipment.Emulator", refuse)
+    monkeypatch.setattr("firstflight.experiment.setup.Emulator", refuse)
     assert main(["run", *SMALL]) == 1
     error, hint = capsys.readouterr().err.splitlines()
     assert error == "error: no user namespaces"

@@ -10,9 +10,11 @@ from worker_engine import TracedEngine
 
 from dask_cluster import Workers, certificates, cluster, tls_cluster
 from firstflight.errors import UsageError
-from firstflight.experiment.cluster import Cluster
-from firstflight.experiment.run import Outcome, run_experiment
+from firstflight.experiment.recorder import Outcome
+from firstflight.experiment.run import run_experiment
 from firstflight.experiment.schedule import Schedule
+from firstflight.experiment.setup import threads
+from firstflight.experiment.workers.dask import Cluster
 from firstflight.model.plan import Plan
 from firstflight.results import Journal
 from firstflight.results.tables import write_tables
@@ -39,11 +41,11 @@ def run(
     warnings: list[tuple[str, str]] | None = None,
 ) -> Outcome:
     told = [] if warnings is None else warnings
-    crew = Cluster(address, engine, labs=labs, warn=lambda text, hint: told.append((text, hint)))
+    workers = Cluster(address, engine, labs=labs, warn=lambda text, hint: told.append((text, hint)))
     try:
-        return run_experiment(PLAN, pages(*NAMES), crew, folder)
+        return run_experiment(PLAN, pages(*NAMES), workers, folder)
     finally:
-        crew.close()
+        workers.close()
 
 
 def made(folder: Path) -> list[str]:
@@ -61,7 +63,7 @@ def test_three_workers_one_of_which_dies_make_each_load_once_and_the_same_tables
     assert engine.lines().count(PLANNED[40]) == 2
     assert sum(worker.poll() is not None for worker in workers.processes) == 1
 
-    run_experiment(PLAN, pages(*NAMES), TracedEngine(tmp_path / "here")(), tmp_path / "alone")
+    run_experiment(PLAN, pages(*NAMES), threads(PLAN, TracedEngine(tmp_path / "here")()), tmp_path / "alone")
     for folder in ("cluster", "alone"):
         write_tables(tmp_path / folder)
     for name in ("loads", "requests", "connections"):
@@ -92,7 +94,7 @@ def test_a_scheduler_without_workers_is_refused(tmp_path: Path, workers: Workers
 def test_a_scheduler_that_does_not_answer_is_refused_before_anything_starts(
     tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("firstflight.experiment.cluster._CONNECT_S", 1)
+    monkeypatch.setattr("firstflight.experiment.workers.dask._CONNECT_S", 1)
     with pytest.raises(UsageError, match=f"no Dask scheduler answers at {address}") as refused:
         run(tmp_path / "out", TracedEngine(tmp_path / "trace"), address)
     assert "dask scheduler" in refused.value.hint
@@ -116,7 +118,7 @@ def test_a_cluster_over_tls_makes_each_load_once(tmp_path: Path, monkeypatch: py
 def test_a_scheduler_whose_certificate_is_of_another_authority_is_refused_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("firstflight.experiment.cluster._CONNECT_S", 2)
+    monkeypatch.setattr("firstflight.experiment.workers.dask._CONNECT_S", 2)
     other = tmp_path / "other"
     other.mkdir()
     with (
@@ -158,7 +160,7 @@ def test_plain_tcp_is_refused_where_the_configuration_requires_encryption(tmp_pa
 def test_plain_tcp_beyond_loopback_is_warned_of_before_anything_is_sent(
     tmp_path: Path, address: str, exposed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("firstflight.experiment.cluster._CONNECT_S", 0.2)
+    monkeypatch.setattr("firstflight.experiment.workers.dask._CONNECT_S", 0.2)
     warnings: list[tuple[str, str]] = []
     with pytest.raises(UsageError):
         run(tmp_path / "out", TracedEngine(tmp_path / "trace"), address, warnings=warnings)

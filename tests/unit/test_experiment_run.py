@@ -9,8 +9,10 @@ from engine_double import EngineDouble, pages
 from firstflight.engines.engine import Calibration
 from firstflight.errors import LabError, UsageError
 from firstflight.experiment.folder import results_folder, stored_plan
-from firstflight.experiment.run import MAX_ATTEMPTS, Outcome, run_experiment
+from firstflight.experiment.recorder import MAX_ATTEMPTS, Outcome
+from firstflight.experiment.run import run_experiment
 from firstflight.experiment.schedule import Schedule
+from firstflight.experiment.setup import threads
 from firstflight.model.load import PlannedLoad
 from firstflight.model.path import Path as EmulatedPath
 from firstflight.model.plan import Plan
@@ -23,7 +25,7 @@ BROKEN = {"status": "failed", "error": "the browser died", "plt_ms": None}
 
 
 def run(folder: Path, engine: EngineDouble, plan: Plan = PLAN, *, resume: bool = False) -> Outcome:
-    return run_experiment(plan, pages(*NAMES), engine, folder, resume=resume)
+    return run_experiment(plan, pages(*NAMES), threads(plan, engine), folder, resume=resume)
 
 
 def journalled(folder: Path) -> dict[str, int]:
@@ -253,4 +255,4 @@ def test_two_runs_cannot_share_a_folder(tmp_path: Path) -> None:
 
 def test_two_pages_of_one_name_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="two pages are called amazon"):
-        run_experiment(PLAN, pages("amazon", "amazon"), EngineDouble(), tmp_path)
+        run_experiment(PLAN, pages("amazon", "amazon"), threads(PLAN, EngineDouble()), tmp_path)

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from firstflight.engines.engine import Record
-from firstflight.experiment.slots import Slots, cpu_share
+from firstflight.experiment.workers.threads import ConcurrencyLimit, cpu_share
 
 
 def load(*, late: bool = False, late_p99_ms: float = 0.1) -> Record:
@@ -17,40 +17,40 @@ def load(*, late: bool = False, late_p99_ms: float = 0.1) -> Record:
     }
 
 
-def auto(busy: float = 0.2, cores: int = 2) -> Slots:
-    return Slots("auto", late_bound_ms=2.0, busy=lambda: busy, cores=cores)
+def auto(busy: float = 0.2, cores: int = 2) -> ConcurrencyLimit:
+    return ConcurrencyLimit("auto", late_bound_ms=2.0, busy=lambda: busy, cores=cores)
 
 
 def test_a_number_of_jobs_stays_what_it_is() -> None:
-    slots = Slots(3, late_bound_ms=2.0)
+    limit = ConcurrencyLimit(3, late_bound_ms=2.0)
     for _ in range(20):
-        slots.note(load(late=True))
-    assert (slots.open, slots.most) == (3, 3)
+        limit.note(load(late=True))
+    assert (limit.open, limit.most) == (3, 3)
 
 
 def test_auto_starts_with_a_slot_per_core_and_grows_by_one_a_round() -> None:
-    slots = auto()
-    assert slots.open == 2
-    slots.note(load())
-    assert slots.open == 2
-    slots.note(load())
-    assert slots.open == 3
+    limit = auto()
+    assert limit.open == 2
+    limit.note(load())
+    assert limit.open == 2
+    limit.note(load())
+    assert limit.open == 3
 
 
 def test_auto_grows_to_four_per_core_and_to_sixteen() -> None:
     for cores, most in ((1, 4), (2, 8), (64, 16)):
-        slots = auto(cores=cores)
+        limit = auto(cores=cores)
         for _ in range(500):
-            slots.note(load())
-        assert slots.open == most == slots.most
+            limit.note(load())
+        assert limit.open == most == limit.most
 
 
 def test_auto_halves_when_a_relay_was_late_and_never_closes() -> None:
-    slots = auto(cores=8)
+    limit = auto(cores=8)
     sizes = []
     for _ in range(5):
-        slots.note(load(late=True))
-        sizes.append(slots.open)
+        limit.note(load(late=True))
+        sizes.append(limit.open)
     assert sizes == [4, 2, 1, 1, 1]
 
 
@@ -63,31 +63,31 @@ def test_auto_does_not_grow_while_relays_have_little_room_or_the_cpu_is_busy() -
 
 
 def test_auto_halves_when_the_cpu_is_too_busy() -> None:
-    slots = auto(busy=0.95)
-    slots.note(load())
-    slots.note(load())
-    assert slots.open == 1
+    limit = auto(busy=0.95)
+    limit.note(load())
+    limit.note(load())
+    assert limit.open == 1
 
 
 def test_a_slot_waits_for_one_to_be_given_back() -> None:
-    slots = Slots(1, late_bound_ms=2.0)
-    assert slots.acquire()
+    limit = ConcurrencyLimit(1, late_bound_ms=2.0)
+    assert limit.acquire()
     admitted = threading.Event()
-    waiting = threading.Thread(target=lambda: slots.acquire() and admitted.set())
+    waiting = threading.Thread(target=lambda: limit.acquire() and admitted.set())
     waiting.start()
     assert not admitted.is_set()
-    slots.release()
+    limit.release()
     waiting.join()
     assert admitted.is_set()
 
 
 def test_closing_sends_away_those_who_wait() -> None:
-    slots = Slots(1, late_bound_ms=2.0)
-    slots.acquire()
+    limit = ConcurrencyLimit(1, late_bound_ms=2.0)
+    limit.acquire()
     answers: list[bool] = []
-    waiting = threading.Thread(target=lambda: answers.append(slots.acquire()))
+    waiting = threading.Thread(target=lambda: answers.append(limit.acquire()))
     waiting.start()
-    slots.close()
+    limit.close()
     waiting.join()
     assert answers == [False]
 
@@ -99,10 +99,10 @@ def test_the_share_of_cpu_time_is_a_share() -> None:
 
 def test_loads_that_keep_cores_busy_get_no_more_slots_than_there_are_cores_for() -> None:
     for cores, most in ((1, 1), (2, 1), (4, 2), (64, 16)):
-        slots = Slots("auto", late_bound_ms=2.0, busy=lambda: 0.1, cores=cores, cores_per_load=2)
+        limit = ConcurrencyLimit("auto", late_bound_ms=2.0, busy=lambda: 0.1, cores=cores, cores_per_load=2)
         for _ in range(500):
-            slots.note(load())
-        assert slots.open == slots.most == most
+            limit.note(load())
+        assert limit.open == limit.most == most
 
 
 def test_niced_tasks_do_not_make_the_cpu_busy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,11 +15,13 @@ from firstflight.engines.clients.program import Program
 from firstflight.engines.engine import Calibration, Record
 from firstflight.errors import LabError
 from firstflight.experiment.calibrate import calibrate
-from firstflight.experiment.crew import Crew
-from firstflight.experiment.processes import Processes
-from firstflight.experiment.run import Outcome, run_experiment
+from firstflight.experiment.observer import Observer
+from firstflight.experiment.recorder import Outcome
+from firstflight.experiment.run import run_experiment
 from firstflight.experiment.schedule import Schedule
-from firstflight.experiment.watch import Watch
+from firstflight.experiment.setup import threads
+from firstflight.experiment.workers import Workers
+from firstflight.experiment.workers.processes import Processes
 from firstflight.model.load import PlannedLoad
 from firstflight.model.path import Path as PathModel
 from firstflight.model.plan import Plan
@@ -35,7 +37,7 @@ KILLED = LabError(
 )
 
 
-class Heard(Watch):
+class Heard(Observer):
     def __init__(self) -> None:
         self.records: list[tuple[Record, bool]] = []
 
@@ -60,13 +62,14 @@ def failing(fails: Callable[[PlannedLoad, int], bool], **options: object) -> Eng
 
 def run(
     folder: Path,
-    crew: EngineDouble | Crew,
+    workers: EngineDouble | Workers,
     plan: Plan = PLAN,
     *,
     resume: bool = False,
-    watch: Watch | None = None,
+    observer: Observer | None = None,
 ) -> Outcome:
-    return run_experiment(plan, pages(*NAMES), crew, folder, resume=resume, watch=watch)
+    workers = threads(plan, workers) if isinstance(workers, EngineDouble) else workers
+    return run_experiment(plan, pages(*NAMES), workers, folder, resume=resume, observer=observer)
 
 
 def loads(folder: Path) -> list[str]:
@@ -75,7 +78,7 @@ def loads(folder: Path) -> list[str]:
 
 def test_a_load_whose_laboratory_died_is_made_again_at_once(tmp_path: Path) -> None:
     engine, heard = failing(lambda planned, number: number == 3), Heard()
-    outcome = run(tmp_path, engine, watch=heard)
+    outcome = run(tmp_path, engine, observer=heard)
     assert (outcome.made, outcome.left, outcome.instrument_failures) == (len(PLANNED), 0, 1)
     assert [load.load_id for load in engine.made] == [*PLANNED[:3], *PLANNED[2:]]
     assert sorted(loads(tmp_path)) == sorted(PLANNED)
@@ -180,7 +183,7 @@ def test_a_run_that_leaves_loads_ends_with_exit_code_1_and_says_how_to_make_them
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "firstflight.experiment.equipment.Emulator",
+        "firstflight.experiment.setup.Emulator",
         lambda clients: failing(lambda planned, number: planned.repeat == 1 and planned.mode == "tcp"),
     )
     out = tmp_path / "out"
@@ -221,12 +224,12 @@ def test_a_path_is_measured_once_more_when_its_laboratory_fails(failing: int, me
                 raise LabError("the laboratory (calibrate) was killed by signal 9", "dmesg says why")
             return super().calibrate(path, bias_ms)
 
-    watch = Heard()
+    observer = Heard()
     path = Plan().paths()[0]
     if failing < 2:
-        assert [found.path for found in calibrate(Dying(), [path], {}, watch)] == [path]
+        assert [found.path for found in calibrate(Dying(), [path], {}, observer)] == [path]
     else:
         with pytest.raises(LabError):
-            calibrate(Dying(), [path], {}, watch)
+            calibrate(Dying(), [path], {}, observer)
     assert paths == measured * [path]
-    assert "measured again: the laboratory (calibrate) was killed" in watch.warnings[0]
+    assert "measured again: the laboratory (calibrate) was killed" in observer.warnings[0]

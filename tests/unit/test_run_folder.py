@@ -24,9 +24,10 @@ from firstflight.engines.engine import Record
 from firstflight.errors import ExperimentError, UsageError
 from firstflight.experiment import folder as run_folder
 from firstflight.experiment.folder import results_folder, stored_plan
+from firstflight.experiment.observer import Observer
 from firstflight.experiment.run import run_experiment
 from firstflight.experiment.schedule import Schedule
-from firstflight.experiment.watch import Watch
+from firstflight.experiment.setup import threads
 from firstflight.model.path import Trace
 from firstflight.model.plan import Plan
 from firstflight.pages.archives.budget import Budget
@@ -40,7 +41,7 @@ PLANNED = sorted(load.load_id for block in Schedule(PLAN, NAMES) for load in blo
 TRACED = PLAN.model_copy(update={"down_trace": Trace("lte", "1\n2\n", 12_000_000, 2)})
 
 
-class Heard(Watch):
+class Heard(Observer):
     """Remembers which loads were reported as done, and what was warned of."""
 
     def __init__(self) -> None:
@@ -77,7 +78,7 @@ def test_a_load_after_a_write_that_failed_half_way_has_a_line_of_its_own(tmp_pat
 
 
 def test_a_disk_that_is_full_at_any_byte_loses_no_load_that_was_reported(tmp_path: Path) -> None:
-    run_experiment(PLAN, pages(*NAMES), EngineDouble(), tmp_path / "whole")
+    run_experiment(PLAN, pages(*NAMES), threads(PLAN, EngineDouble()), tmp_path / "whole")
     others = (file for file in (tmp_path / "whole").rglob("*") if file.is_file() and file.suffix != ".jsonl")
     smallest = max(file.stat().st_size for file in others)
     largest = (tmp_path / "whole" / "journal.jsonl").stat().st_size
@@ -86,13 +87,13 @@ def test_a_disk_that_is_full_at_any_byte_loses_no_load_that_was_reported(tmp_pat
         size = draw.randrange(smallest, largest)
         folder, heard, engine = tmp_path / str(number), Heard(), EngineDouble()
         with largest_file(size), pytest.raises(ExperimentError, match="File too large") as full:
-            run_experiment(PLAN, pages(*NAMES), engine, folder, watch=heard)
+            run_experiment(PLAN, pages(*NAMES), threads(PLAN, engine), folder, observer=heard)
         assert f"firstflight run --resume --out {folder}" in full.value.hint
         content = (folder / "journal.jsonl").read_bytes()
         assert content.endswith(b"\n") or not content, size
         assert [json.loads(line)["load"]["load_id"] for line in content.splitlines()] == heard.done, size
         rest = EngineDouble()
-        assert run_experiment(PLAN, pages(*NAMES), rest, folder, resume=True).left == 0
+        assert run_experiment(PLAN, pages(*NAMES), threads(PLAN, rest), folder, resume=True).left == 0
         assert sorted(record["load"]["load_id"] for record in Journal(folder / "journal.jsonl")) == PLANNED
         assert len(rest.made) == len(PLANNED) - len(heard.done)
 
@@ -183,13 +184,23 @@ def test_a_folder_that_cannot_be_locked_is_refused(tmp_path: Path, monkeypatch: 
 def test_a_run_that_goes_on_with_another_kernel_or_client_warns(tmp_path: Path) -> None:
     plan = PLAN.model_copy(update={"client": "chromium"})
     stopped = EngineDouble(before=lambda planned, made: made == 3 and os.kill(os.getpid(), signal.SIGINT))
-    run_experiment(plan, pages(*NAMES), stopped, tmp_path, clients={"chromium": "140", "curl": "7"})
+    run_experiment(
+        plan, pages(*NAMES), threads(plan, stopped), tmp_path, clients={"chromium": "140", "curl": "7"}
+    )
     file = tmp_path / "environment.json"
     environment = json.loads(file.read_text())
     file.write_text(json.dumps({**environment, "kernel": "5.4.0"}))
     heard = Heard()
     clients = {"chromium": "141", "curl": "8"}
-    run_experiment(plan, pages(*NAMES), EngineDouble(), tmp_path, resume=True, clients=clients, watch=heard)
+    run_experiment(
+        plan,
+        pages(*NAMES),
+        threads(plan, EngineDouble()),
+        tmp_path,
+        resume=True,
+        clients=clients,
+        observer=heard,
+    )
     [warning] = heard.warnings
     assert f"kernel 5.4.0, now {os.uname().release}" in warning and "chromium 140, now 141" in warning
     assert "curl" not in warning
@@ -197,19 +208,19 @@ def test_a_run_that_goes_on_with_another_kernel_or_client_warns(tmp_path: Path) 
 
 def test_a_run_that_goes_on_with_the_same_system_does_not_warn(tmp_path: Path) -> None:
     stopped = EngineDouble(before=lambda planned, made: made == 3 and os.kill(os.getpid(), signal.SIGINT))
-    run_experiment(PLAN, pages(*NAMES), stopped, tmp_path)
+    run_experiment(PLAN, pages(*NAMES), threads(PLAN, stopped), tmp_path)
     heard = Heard()
-    run_experiment(PLAN, pages(*NAMES), EngineDouble(), tmp_path, resume=True, watch=heard)
+    run_experiment(PLAN, pages(*NAMES), threads(PLAN, EngineDouble()), tmp_path, resume=True, observer=heard)
     assert heard.warnings == []
 
 
 def test_a_run_that_goes_on_takes_out_of_the_rtt_what_the_first_one_did(tmp_path: Path) -> None:
     first = EngineDouble(before=lambda planned, made: made == 3 and os.kill(os.getpid(), signal.SIGINT))
-    run_experiment(PLAN, pages(*NAMES), first, tmp_path)
+    run_experiment(PLAN, pages(*NAMES), threads(PLAN, first), tmp_path)
     file = tmp_path / "environment.json"
     file.write_text(file.read_text().replace('"bias_ms": 0.05', '"bias_ms": 0.07'))
     second = EngineDouble()
-    run_experiment(PLAN, pages(*NAMES), second, tmp_path, resume=True)
+    run_experiment(PLAN, pages(*NAMES), threads(PLAN, second), tmp_path, resume=True)
     assert (first.known_bias_ms, second.known_bias_ms) == ([None], [0.07])
     calibrations = json.loads(file.read_text())["calibration"]
     assert [calibration["bias_ms"] for calibration in calibrations] == [0.07]
@@ -217,11 +228,11 @@ def test_a_run_that_goes_on_takes_out_of_the_rtt_what_the_first_one_did(tmp_path
 
 def test_a_run_that_goes_on_with_another_kernel_measures_the_relay_again(tmp_path: Path) -> None:
     first = EngineDouble(before=lambda planned, made: made == 3 and os.kill(os.getpid(), signal.SIGINT))
-    run_experiment(PLAN, pages(*NAMES), first, tmp_path)
+    run_experiment(PLAN, pages(*NAMES), threads(PLAN, first), tmp_path)
     file = tmp_path / "environment.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "kernel": "5.4.0"}))
     second = EngineDouble()
-    run_experiment(PLAN, pages(*NAMES), second, tmp_path, resume=True)
+    run_experiment(PLAN, pages(*NAMES), threads(PLAN, second), tmp_path, resume=True)
     assert second.known_bias_ms == [None]
 
 

@@ -8,6 +8,7 @@ from engine_double import EngineDouble, pages
 from firstflight.errors import PageInputError, UsageError
 from firstflight.experiment.catalogue import AT_HAND, Catalogue, read_catalogue
 from firstflight.experiment.run import run_experiment
+from firstflight.experiment.setup import threads
 from firstflight.model.plan import Plan
 
 
@@ -105,8 +106,10 @@ def test_a_page_that_changes_while_a_run_goes_on_is_refused(tmp_path: Path) -> N
 def test_a_resumed_run_refuses_a_page_more(tmp_path: Path) -> None:
     write(tmp_path / "pages", "page")
     plan = Plan(pages=(f"{tmp_path}/pages/*.json",), rtt=(20.0,), repeats=1)
-    run_experiment(plan, Heard().read(*plan.pages), EngineDouble(), tmp_path / "out")
+    run_experiment(plan, Heard().read(*plan.pages), threads(plan, EngineDouble()), tmp_path / "out")
     write(tmp_path / "pages" / "more", "other")
     (tmp_path / "pages" / "more" / "a0.json").rename(tmp_path / "pages" / "z.json")
     with pytest.raises(UsageError, match="the page other was not there"):
-        run_experiment(plan, Heard().read(*plan.pages), EngineDouble(), tmp_path / "out", resume=True)
+        run_experiment(
+            plan, Heard().read(*plan.pages), threads(plan, EngineDouble()), tmp_path / "out", resume=True
+        )

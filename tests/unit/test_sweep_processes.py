@@ -10,9 +10,10 @@ from worker_engine import TracedEngine
 
 from firstflight.errors import ExperimentError
 from firstflight.experiment.catalogue import read_catalogue
-from firstflight.experiment.processes import Processes
-from firstflight.experiment.run import Outcome, run_experiment
+from firstflight.experiment.recorder import Outcome
+from firstflight.experiment.run import run_experiment
 from firstflight.experiment.schedule import Schedule
+from firstflight.experiment.workers.processes import Processes
 from firstflight.model.plan import Plan
 from firstflight.results import Journal
 from firstflight.results.tables import write_tables

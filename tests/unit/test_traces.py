@@ -11,6 +11,7 @@ from firstflight.errors import UsageError
 from firstflight.experiment.folder import stored_plan
 from firstflight.experiment.plan_file import PlanFile, read_plan_file, read_trace, resolve
 from firstflight.experiment.run import run_experiment
+from firstflight.experiment.setup import threads
 from firstflight.pages import open_pages
 from firstflight.results import Journal
 
@@ -102,13 +103,15 @@ def test_results_hold_their_traces_and_go_on_without_the_files_they_were_read_fr
 ) -> None:
     keys = {"pages": ["wikipedia"], "rtt": "20", "mode": "tfo", "repeats": "1", "engine": "simulate"}
     plan = resolve({**keys, "down_trace": str(trace)})
-    run_experiment(plan, open_pages(["wikipedia"]), Simulator(), tmp_path / "out")
+    run_experiment(plan, open_pages(["wikipedia"]), threads(plan, Simulator()), tmp_path / "out")
     trace.unlink()
     moved = (tmp_path / "out").rename(tmp_path / "elsewhere")
     stored = stored_plan(moved)
     assert stored == plan
     assert resolve({}, PlanFile(values=stored.to_keys())) == plan
-    outcome = run_experiment(stored, open_pages(["wikipedia"]), Simulator(), moved, resume=True)
+    outcome = run_experiment(
+        stored, open_pages(["wikipedia"]), threads(stored, Simulator()), moved, resume=True
+    )
     assert (outcome.planned, outcome.made) == (1, 1)
     [record] = Journal(moved / "journal.jsonl")
     assert record["load"]["status"] == "ok"

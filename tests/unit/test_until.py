@@ -14,10 +14,12 @@ from firstflight.analysis import summarize
 from firstflight.cli import main
 from firstflight.errors import UsageError
 from firstflight.experiment.folder import stored_plan
+from firstflight.experiment.observer import Observer
 from firstflight.experiment.plan_file import resolve
-from firstflight.experiment.run import Outcome, run_experiment
+from firstflight.experiment.recorder import Outcome
+from firstflight.experiment.run import run_experiment
 from firstflight.experiment.schedule import Schedule
-from firstflight.experiment.watch import Watch
+from firstflight.experiment.setup import threads
 from firstflight.model.load import PlannedLoad
 from firstflight.model.plan import FIRST_LOOK, Plan
 from firstflight.results import Journal
@@ -26,7 +28,7 @@ NAMES = ["amazon", "wikipedia"]
 PLAN = resolve({"rtt": "100", "until": "2%", "most_repeats": "30", "jobs": "2"})
 
 
-class Heard(Watch):
+class Heard(Observer):
     def __init__(self) -> None:
         self.rounds: list[tuple[int, int, int]] = []
         self.warnings: list[str] = []
@@ -52,7 +54,9 @@ def run(
     folder: Path, engine: EngineDouble, plan: Plan = PLAN, *, resume: bool = False
 ) -> tuple[Outcome, Heard]:
     heard = Heard()
-    return run_experiment(plan, pages(*NAMES), engine, folder, resume=resume, watch=heard), heard
+    return run_experiment(
+        plan, pages(*NAMES), threads(plan, engine), folder, resume=resume, observer=heard
+    ), heard
 
 
 def repeats(folder: Path) -> dict[tuple[str, str], list[int]]:

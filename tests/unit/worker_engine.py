@@ -12,7 +12,7 @@ from firstflight.model.load import PlannedLoad
 
 @dataclass(frozen=True)
 class TracedEngine:
-    """Makes the engine; an `experiment.errand.Maker`.
+    """Makes the engine; an `experiment.workers.processes.EngineFactory`.
 
     Attributes:
         trace: Gets a line per load: process and load.

@@ -13,7 +13,7 @@ from firstflight.cli.talk import Talk, show_json
 from firstflight.engines.clients import installed_clients
 from firstflight.engines.emulate import Emulator
 from firstflight.errors import LabError
-from firstflight.experiment.calibrate import doubts
+from firstflight.experiment.calibrate import problems
 from firstflight.model.path import Path, Queue
 
 _PATH = Path("access", 20.0, 4_000_000, 256_000, Queue(packets=1000), loss=0.0)
@@ -59,12 +59,12 @@ def _lab_checks() -> Iterator[Check]:
 
 def _calibration(lab: Emulator) -> Check:
     calibration = lab.calibrate(_PATH)
-    problems = list(doubts(calibration))
-    hint = "stop other work on this machine, or make fewer loads at a time: --jobs 1" if problems else ""
+    found = list(problems(calibration))
+    hint = "stop other work on this machine, or make fewer loads at a time: --jobs 1" if found else ""
     return Check(
         "calibration",
-        not problems,
-        "; ".join(problems) or _measured(calibration.measured),
+        not found,
+        "; ".join(found) or _measured(calibration.measured),
         hint,
         needed=False,
     )

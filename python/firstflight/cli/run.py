@@ -15,12 +15,13 @@ from firstflight.cli.talk import Talk
 from firstflight.engines.engine import Record
 from firstflight.errors import ExperimentError, LabError, UsageError
 from firstflight.experiment.catalogue import read_catalogue
-from firstflight.experiment.equipment import Equipment, crew_for, page_check
 from firstflight.experiment.folder import default_folder, stored_plan
 from firstflight.experiment.interrupt import Interrupted, interruptible
+from firstflight.experiment.observer import Observer
 from firstflight.experiment.plan_file import PlanFile, read_plan_file, resolve
-from firstflight.experiment.run import Outcome, run_experiment
-from firstflight.experiment.watch import Watch
+from firstflight.experiment.recorder import Outcome
+from firstflight.experiment.run import run_experiment
+from firstflight.experiment.setup import EngineSetup, page_check, workers_for
 from firstflight.model.plan import Plan
 from firstflight.plural import plural
 from firstflight.results.files import JOURNAL
@@ -79,10 +80,10 @@ def command(
     folder = out or default_folder()
     forms = figure_forms(figures)
     wanted = _plan(plan_flags, plan, out, resume=resume)
-    equipment = Equipment.of(wanted, folder, browser_sandbox=not no_browser_sandbox)
+    setup = EngineSetup.of(wanted, folder, browser_sandbox=not no_browser_sandbox)
     try:
         with interruptible():
-            outcome = _measure(wanted, equipment, folder, scheduler, talk, resume=resume)
+            outcome = _measure(wanted, setup, folder, scheduler, talk, resume=resume)
             if outcome.made:
                 present(folder, talk, as_json=as_json, explain=explain, forms=forms)
     except Interrupted as stop:
@@ -103,20 +104,20 @@ def _plan(flags: Mapping[str, Any], file: Path | None, out: Path | None, *, resu
 
 
 def _measure(
-    plan: Plan, equipment: Equipment, folder: Path, scheduler: str, talk: Talk, *, resume: bool
+    plan: Plan, setup: EngineSetup, folder: Path, scheduler: str, talk: Talk, *, resume: bool
 ) -> Outcome:
-    versions = equipment.versions()
+    versions = setup.versions()
     try:
-        with crew_for(plan, equipment, scheduler, talk.warn) as crew:
+        with workers_for(plan, setup, scheduler, talk.warn) as workers:
             pages = read_catalogue(
-                plan.pages, plan.schemes, talk.note, talk.warn, page_check(plan, equipment, scheduler)
+                plan.pages, plan.schemes, talk.note, talk.warn, page_check(plan, setup, scheduler)
             )
             with talk.progress() as shown:
-                watch = _Loads(talk, shown)
+                observer = _Loads(talk, shown)
                 outcome = run_experiment(
-                    plan, pages, crew, folder, resume=resume, clients=versions, watch=watch
+                    plan, pages, workers, folder, resume=resume, clients=versions, observer=observer
                 )
-            watch.say_made_again()
+            observer.say_made_again()
             return outcome
     except ExperimentError as error:
         if (folder / JOURNAL).is_file():
@@ -160,7 +161,7 @@ def _end(outcome: Outcome, folder: Path, talk: Talk) -> int:
     return 1 if outcome.left or outcome.unproved or outcome.empty_cells else 0
 
 
-class _Loads(Watch):
+class _Loads(Observer):
     """Shows how many loads are made, and counts those that had to be made again."""
 
     def __init__(self, talk: Talk, shown: Progress) -> None:

@@ -17,7 +17,7 @@ from firstflight.experiment.folder import default_folder
 from firstflight.experiment.interrupt import Interrupted, interruptible
 from firstflight.experiment.plan_file import explain
 from firstflight.model.treatment import FAST_OPEN
-from firstflight.stress import Stress, StressPlan, StressWatch
+from firstflight.stress import Stress, StressObserver, StressPlan
 from firstflight.stress.rows import Row
 from firstflight.stress.run import stored_plan
 
@@ -116,7 +116,7 @@ def _without_fast_open(rows: list[Row]) -> list[str]:
     return [server for server in dict.fromkeys(row["server"] for row in tried) if server not in worked]
 
 
-class _Watch(StressWatch):
+class _Watch(StressObserver):
     def __init__(self, shown: Progress) -> None:
         self._shown = shown
         self._planned = self._measured = 0

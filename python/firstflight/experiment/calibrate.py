@@ -7,7 +7,7 @@ from typing import Any
 
 from firstflight.engines.engine import Calibration, Engine
 from firstflight.errors import LabError
-from firstflight.experiment.watch import Watch
+from firstflight.experiment.observer import Observer
 from firstflight.model.path import Path
 from firstflight.model.units import write_rate
 
@@ -21,7 +21,7 @@ _RATE_GRAIN_BITS = 3 * 1500 * 8
 
 
 def calibrate(
-    engine: Engine, paths: Sequence[Path], bias_ms: Mapping[float, float], watch: Watch
+    engine: Engine, paths: Sequence[Path], bias_ms: Mapping[float, float], observer: Observer
 ) -> list[Calibration]:
     """Measures every path, one at a time, and warns of those that are off.
 
@@ -29,14 +29,14 @@ def calibrate(
         engine: Measures them.
         paths: The paths.
         bias_ms: What the relay adds, ms, by RTT in ms, where it is known; else it is measured.
-        watch: Is told of paths that are off.
+        observer: Is told of paths that are off.
 
     Raises:
         LabError: The laboratory cannot be built, or failed twice.
     """
 
     def measure(path: Path) -> Calibration:
-        return twice(partial(engine.calibrate, path, bias_ms.get(path.rtt_ms)), watch)
+        return twice(partial(engine.calibrate, path, bias_ms.get(path.rtt_ms)), observer)
 
     with ThreadPoolExecutor(_AT_A_TIME, thread_name_prefix="calibrate") as pool:
         try:
@@ -45,11 +45,11 @@ def calibrate(
             engine.stop()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    warn_of(calibrations, watch)
+    warn_of(calibrations, observer)
     return calibrations
 
 
-def twice(measure: Callable[[], Calibration], watch: Watch) -> Calibration:
+def twice(measure: Callable[[], Calibration], observer: Observer) -> Calibration:
     """Measures a path, and once more where the laboratory fails, as a load is made again.
 
     Raises:
@@ -58,18 +58,18 @@ def twice(measure: Callable[[], Calibration], watch: Watch) -> Calibration:
     try:
         return measure()
     except LabError as error:
-        watch.warn(f"the laboratory failed, the path is measured again: {error.message}", error.hint)
+        observer.warn(f"the laboratory failed, the path is measured again: {error.message}", error.hint)
         return measure()
 
 
-def warn_of(calibrations: Iterable[Calibration], watch: Watch) -> None:
+def warn_of(calibrations: Iterable[Calibration], observer: Observer) -> None:
     """Says which paths are off."""
     for calibration in calibrations:
-        for doubt in doubts(calibration):
-            watch.warn(doubt, "is the machine busy? stop other work, then run again")
+        for problem in problems(calibration):
+            observer.warn(problem, "is the machine busy? stop other work, then run again")
 
 
-def doubts(calibration: Calibration) -> Iterator[str]:
+def problems(calibration: Calibration) -> Iterator[str]:
     """Says where a path is not what was asked for: RTT off by 2 % + 1 ms, a rate by 5 % + three segments.
 
     With a trace the RTT may be longer: a probe waits for the next opportunity.

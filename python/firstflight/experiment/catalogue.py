@@ -1,11 +1,12 @@
 """The pages of a plan: known by name and fingerprint, opened when their turn comes, few of them held at once.
 
 A PAGE may be a pattern such as `har/**/*.har`, relative to the current folder like any PAGE: its files in the
-order of their names. One of them that cannot be read is left out and said; of those with the same name each
-takes its file's name too.
+order of their names. One of them that cannot be read is left out with a warning; of those with the same name
+each takes its file's name too.
 """
 
 import glob
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -14,9 +15,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from firstflight.errors import PageInputError, UsageError
-from firstflight.experiment.environment import fingerprint
-from firstflight.experiment.pool import each
-from firstflight.pages import LoadedPage, clear_warning, load_page, under, was_cleared
+from firstflight.experiment.workers.pool import each
+from firstflight.pages import LoadedPage, Page, clear_warning, load_page, under, was_cleared
 from firstflight.pages.sources import is_url
 from firstflight.results.profiles import PROFILES
 
@@ -263,3 +263,8 @@ def _check_distinct(names: Sequence[str]) -> None:
             raise UsageError(
                 f"pages: two pages are called {name}", "rename one: the name stands in its profile"
             )
+
+
+def fingerprint(page: Page) -> str:
+    """Of a page's profile, so that a resumed run cannot mix two versions of a page."""
+    return hashlib.sha256(page.to_json().encode()).hexdigest()[:16]

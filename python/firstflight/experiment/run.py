@@ -7,32 +7,36 @@ last one counts: `loads` holds exactly the planned loads, the journal everything
 An instrument failure (the laboratory could not be built, or died) is a journal line of its own kind, never a
 result: no load is settled by it. `MAX_IN_A_ROW` of them stop the run.
 
+With `until` blocks are due round by round, for the cells still too wide. Every round is made whole before the
+next is decided on, and what is decided depends on the journal alone: a run that was stopped goes on as it
+would have. To look at the data before stopping costs coverage; `FIRST_LOOK` keeps it (docs/statistics.md).
+
 What is held in memory does not grow with the loads but by some bytes for each: blocks are laid out, and
 pages opened, when their turn comes, and records go to the journal.
 """
 
-from collections.abc import Sequence
-from pathlib import Path
+from __future__ import annotations
 
-from firstflight.engines.engine import Calibration, Engine
-from firstflight.experiment.attempts import MAX_ATTEMPTS
-from firstflight.experiment.book import Book
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from firstflight.engines.engine import Calibration
 from firstflight.experiment.catalogue import Catalogue
-from firstflight.experiment.crew import Crew
-from firstflight.experiment.environment import (
+from firstflight.experiment.folder import (
     bias_of,
     changes,
     check_pages_unchanged,
     read_environment,
+    results_folder,
     write_environment,
 )
-from firstflight.experiment.equipment import threads
-from firstflight.experiment.folder import results_folder
 from firstflight.experiment.interrupt import Interrupted, interruptible
-from firstflight.experiment.rounds import Rounds
+from firstflight.experiment.observer import Observer
+from firstflight.experiment.recorder import Outcome, Recorder, RunState
 from firstflight.experiment.schedule import Schedule
-from firstflight.experiment.tally import Outcome, Tally
-from firstflight.experiment.watch import Watch
+from firstflight.experiment.workers import Workers
 from firstflight.model.plan import Plan
 from firstflight.model.units import write_width
 from firstflight.pages import LoadedPage
@@ -40,79 +44,78 @@ from firstflight.results import Journal
 from firstflight.results.files import JOURNAL
 from firstflight.results.profiles import write_profiles
 
-__all__ = ["MAX_ATTEMPTS", "Outcome", "run_experiment"]
-
 
 def run_experiment(
     plan: Plan,
     pages: Catalogue | Sequence[LoadedPage],
-    crew: Crew | Engine,
+    workers: Workers,
     folder: Path,
     *,
     resume: bool = False,
     clients: dict[str, str] | None = None,
-    watch: Watch | None = None,
+    observer: Observer | None = None,
 ) -> Outcome:
     """Runs `plan`, or what is missing of it.
 
     Args:
         plan: What is measured.
         pages: The plan's pages.
-        crew: Makes the loads; an engine is used by threads of this process.
+        workers: Make the loads.
         folder: The results folder.
         resume: Whether to complete an experiment that the folder holds.
         clients: Version of each client, for `environment.json`.
-        watch: Is told how the run goes.
+        observer: Is told how the run goes.
 
     Raises:
         UsageError: The folder does not fit; nothing was started.
         LabError: The laboratory cannot be built, or failed `MAX_IN_A_ROW` times without a load in between.
         ExperimentError: The journal cannot be written any more; what was measured is kept.
     """
-    watch = watch or Watch()
+    observer = observer or Observer()
     pages = pages if isinstance(pages, Catalogue) else Catalogue.of(pages)
-    crew = crew if isinstance(crew, Crew) else threads(plan, crew)
     planned = Schedule(plan, pages.names)
     with results_folder(folder, plan, resume=resume):
         check_pages_unchanged(folder, pages.fingerprints)
         write_profiles(folder, (page.page for page in pages))
-        book = _book(plan, planned, folder, watch)
-        rounds = Rounds(planned, book.tally, plan.until)
+        recorder = _recorder(plan, planned, folder, observer)
+        rounds = Rounds(planned, recorder.state, plan.until)
         stopped_by = None
         try:
             with interruptible():
                 calibrated = False
                 for due in rounds:
-                    if not calibrated and book.is_left(due.blocks):
-                        bias_ms = _known_bias(folder, plan, clients or {}, watch)
-                        calibrations = _calibrate(plan, crew, bias_ms, watch)
-                        machines = crew.machines()
+                    if not calibrated and recorder.is_left(due.blocks):
+                        bias_ms = _known_bias(folder, plan, clients or {}, observer)
+                        calibrations = _calibrate(plan, workers, bias_ms, observer)
+                        machines = workers.machines()
                         write_environment(folder, clients or {}, pages.fingerprints, calibrations, machines)
                         calibrated = True
-                    watch.starting(due.loads, min(book.tally.settled, due.loads), due.wide)
-                    crew.make(book.left(due.blocks), pages, book)
-                    if book.is_left(due.blocks):
+                    observer.starting(due.loads, min(recorder.state.settled, due.loads), due.wide)
+                    workers.make(recorder.left(due.blocks), pages, recorder)
+                    if recorder.is_left(due.blocks):
                         break  # What is due next depends on loads that are still to be made.
-                _warn_of_wide(rounds, planned.most_repeats, plan, watch)
+                _warn_of_wide(rounds, planned.most_repeats, plan, observer)
         except Interrupted as interrupted:
             stopped_by = interrupted.signal
-        return book.tally.outcome(stopped_by, rounds.loads)
+        return recorder.state.outcome(stopped_by, rounds.loads)
 
 
-def _calibrate(plan: Plan, crew: Crew, bias_ms: dict[float, float], watch: Watch) -> list[Calibration]:
+def _calibrate(
+    plan: Plan, workers: Workers, bias_ms: dict[float, float], observer: Observer
+) -> list[Calibration]:
     paths = plan.paths_of_all()
-    watch.calibrating(len(paths))
-    return crew.calibrate(paths, bias_ms, watch)
+    observer.calibrating(len(paths))
+    return workers.calibrate(paths, bias_ms, observer)
 
 
-def _known_bias(folder: Path, plan: Plan, clients: dict[str, str], watch: Watch) -> dict[float, float]:
+def _known_bias(folder: Path, plan: Plan, clients: dict[str, str], observer: Observer) -> dict[float, float]:
     """What the folder's first run found the relay to add, ms by RTT: all loads of a folder share it.
 
     Nothing on another system than that run's, which is warned of.
     """
     before = read_environment(folder)
     if found := changes(before, plan, clients):
-        watch.warn(
+        observer.warn(
             f"the loads so far were made on another system: {'; '.join(found)}",
             "loads before and after it are compared as if nothing had changed; "
             "better begin a new experiment with another --out",
@@ -121,13 +124,13 @@ def _known_bias(folder: Path, plan: Plan, clients: dict[str, str], watch: Watch)
     return bias_of(before)
 
 
-def _warn_of_wide(rounds: Rounds, repeats: int, plan: Plan, watch: Watch) -> None:
+def _warn_of_wide(rounds: Rounds, repeats: int, plan: Plan, observer: Observer) -> None:
     wide = rounds.too_wide()
     if wide:
         cells = ", ".join(f"{name} ({_width(width)})" for name, width in list(wide.items())[:3])
         more = f" and {len(wide) - 3} more" if len(wide) > 3 else ""
         wanted = write_width(plan.until)
-        watch.warn(
+        observer.warn(
             f"after {repeats} repeats intervals are wider than {wanted}: {cells}{more}",
             "the report says what makes it noisy; to go on: --resume and a larger --most-repeats",
         )
@@ -137,9 +140,103 @@ def _width(width: float | None) -> str:
     return "no interval" if width is None else f"{100 * width:.1f} %"
 
 
-def _book(plan: Plan, planned: Schedule, folder: Path, watch: Watch) -> Book:
+def _recorder(plan: Plan, planned: Schedule, folder: Path, observer: Observer) -> Recorder:
     journal = Journal(folder / JOURNAL)
-    tally = Tally(planned)
+    state = RunState(planned)
     for record in journal.lines():
-        tally.recall(record)
-    return Book(journal, tally, watch, planned, plan.keep)
+        state.recall(record)
+    return Recorder(journal, state, observer, planned, plan.keep)
+
+
+@dataclass(frozen=True)
+class Round:
+    """What is due next.
+
+    Attributes:
+        blocks: Numbers of the blocks.
+        loads: Loads of this round and those before it.
+        wide: Groups of cells whose interval was found too wide; 0 in the first round.
+    """
+
+    blocks: Sequence[int]
+    loads: int
+    wide: int
+
+
+class Rounds:
+    """The rounds of a run; iterate, and make each before asking for the next.
+
+    Args:
+        schedule: What is planned.
+        state: What was made.
+        until: Width of the interval, as in the plan.
+    """
+
+    def __init__(self, schedule: Schedule, state: RunState, until: float | Literal["off"]) -> None:
+        self._schedule = schedule
+        self._state = state
+        self._until = until
+        self._due: list[Sequence[int]] = []
+
+    def __iter__(self) -> Iterator[Round]:
+        first, *more = self._schedule.rounds
+        self._due = [first]
+        yield Round(first, self.loads, 0)
+        for blocks in more:
+            wide = self._wide(self._blocks())
+            if not wide:
+                return
+            self._due.append([number for number in blocks if self._schedule.pair(number) in wide])
+            yield Round(self._due[-1], self.loads, len(wide))
+
+    @property
+    def loads(self) -> int:
+        """Loads of the rounds begun so far."""
+        return sum(map(len, self._due)) * self._schedule.block_size
+
+    def too_wide(self) -> dict[str, float | None]:
+        """The groups of cells that did not get narrow enough, with their widths; None: no interval."""
+        blocks = self._blocks() if self._until != "off" else {}
+        return {
+            self._schedule.pair_name(pair): self._width(blocks[pair]) for pair in sorted(self._wide(blocks))
+        }
+
+    def _wide(self, blocks: dict[int, list[int]]) -> set[int]:
+        widths = {pair: self._width(numbers) for pair, numbers in blocks.items()}
+        return {
+            pair
+            for pair, width in widths.items()
+            if not self._schedule.is_exact(pair) and (width is None or width > float(self._until))
+        }
+
+    def _blocks(self) -> dict[int, list[int]]:
+        """The blocks of each group of cells that were due so far."""
+        found: dict[int, list[int]] = {}
+        for number in (number for blocks in self._due for number in blocks):
+            found.setdefault(self._schedule.pair(number), []).append(number)
+        return found
+
+    def _width(self, blocks: Sequence[int]) -> float | None:
+        """The width of the widest interval of the improvements over these blocks, a fraction."""
+        plts_ms: dict[str, list[tuple[float, float]]] = {}
+        for number in blocks:
+            for treatment, pair in self._pairs(number):
+                plts_ms.setdefault(treatment, []).append(pair)
+        widths = [_width_of(plts_ms.get(name, [])) for name in self._schedule.treated]
+        return None if None in widths else max(width for width in widths if width is not None)
+
+    def _pairs(self, block: int) -> Iterator[tuple[str, tuple[float, float]]]:
+        """PLT of the baseline and of each treatment of a block, where both loads ended ok."""
+        loads = self._schedule[block].loads
+        plt_ms = {load.treatment: self._state.plt_ms(load.order) for load in loads}
+        baseline_ms = plt_ms.pop(loads[0].baseline)
+        for treatment, treated_ms in plt_ms.items():
+            if baseline_ms is not None and treated_ms is not None:
+                yield treatment, (baseline_ms, treated_ms)
+
+
+def _width_of(pairs: Sequence[tuple[float, float]]) -> float | None:
+    from firstflight.analysis.statistics import improvement  # noqa: PLC0415 (numpy takes a while)
+
+    found = improvement([baseline_ms for baseline_ms, _ in pairs], [treated_ms for _, treated_ms in pairs])
+    return None if found["low"] is None or found["high"] is None else found["high"] - found["low"]

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from firstflight.engines.clients.chromium.flags import FEATURES_OFF
+from firstflight.engines.clients.chromium.browser import FEATURES_OFF
 from firstflight.engines.clients.chromium.job import Drive, DriveJob
 
 NETLOG, SCREENSHOT = "net.json", "page.png"

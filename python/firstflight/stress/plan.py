@@ -1,10 +1,17 @@
-"""What is measured of a server: one model for flags, `--help` and the stored plan."""
+"""What is measured of a server: one model for flags, `--help` and the stored plan; cells and their jobs."""
 
+import random
 import shlex
-from typing import Annotated, Literal
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
+from firstflight.errors import UsageError
 from firstflight.model.treatment import FAST_OPEN, MODES, PLAIN, ModeName
 from firstflight.model.units import (
     BadValueError,
@@ -175,3 +182,129 @@ class StressPlan(BaseModel):
         if not self.rates and self.flood != ("none",):
             raise BadValueError("rates: auto looks for the rate without a flood", "name rates: --rates 500")
         return self
+
+
+_OBJECT = "object"
+_CONF = "nginx.conf"
+
+_NGINX = """\
+user root;
+daemon off;
+master_process off;
+error_log stderr error;
+pid nginx.pid;
+worker_rlimit_nofile 20000;
+events {{ worker_connections 20000; }}
+http {{
+  access_log off;
+  sendfile on;
+  tcp_nopush on;
+  client_body_temp_path body;
+  proxy_temp_path proxy;
+  fastcgi_temp_path fastcgi;
+  uwsgi_temp_path uwsgi;
+  scgi_temp_path scgi;
+  server {{
+    listen 80 backlog={backlog} fastopen={qlen};
+    root .;
+  }}
+}}
+"""
+"""One worker, as each processor of a server has one; without a master, which would want users that a
+laboratory has not."""
+
+
+def describe_server(server: str, *, size: int, backlog: int, qlen: int) -> dict[str, Any]:
+    """A server as the laboratory's job holds it.
+
+    Args:
+        server: `builtin`, `nginx`, or a command.
+        size: Bytes of the object it serves.
+        backlog: Connections that may wait.
+        qlen: Fast Open requests that may be pending.
+    """
+    if server == BUILT_IN:
+        return {"kind": "builtin"}
+    content = {_OBJECT: "x" * size}
+    if server == NGINX:
+        conf = _NGINX.format(backlog=backlog, qlen=qlen)
+        return {"kind": "program", "argv": [NGINX, "-p", ".", "-c", _CONF], "files": {**content, _CONF: conf}}
+    return {"kind": "program", "argv": shlex.split(server), "files": content}
+
+
+def check_installed(servers: Iterable[str]) -> None:
+    """Raises `UsageError` when a server's program is not there."""
+    for server in servers:
+        program = "" if server == BUILT_IN else shlex.split(server)[0]
+        if program and not shutil.which(program):
+            raise UsageError(
+                f"server: there is no program {program}",
+                "install your system's package" if server == NGINX else "name a program that is installed",
+            )
+
+
+def versions(servers: Iterable[str]) -> dict[str, str]:
+    """Version of each server that has one to say."""
+    if NGINX not in servers:
+        return {}
+    said = subprocess.run([NGINX, "-v"], capture_output=True, text=True, check=False).stderr
+    return {NGINX: said.strip().rpartition("/")[2]}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One measurement."""
+
+    server: str
+    flood: str
+    qlen: int
+    backlog: int
+    syn_cookies: str
+    rate: float
+    repeat: int
+    mode: str
+
+    @property
+    def name(self) -> str:
+        """What tells it from all others of a plan."""
+        return "/".join(
+            (
+                self.server,
+                self.flood,
+                f"qlen{self.qlen}",
+                f"backlog{self.backlog}",
+                self.syn_cookies,
+                f"{self.rate:g}",
+                str(self.repeat),
+                self.mode,
+            )
+        )
+
+
+def cells(plan: StressPlan, rates: Sequence[float]) -> Iterator[Cell]:
+    """Every cell at these rates; the modes of a repeat follow each other, in random order."""
+    for same in product(
+        plan.server, plan.flood, plan.qlen, plan.backlog, plan.syn_cookies, rates, range(plan.repeats)
+    ):
+        modes = list(plan.mode)
+        random.Random(f"{plan.seed}/{same}").shuffle(modes)
+        yield from (Cell(*same, mode) for mode in modes)
+
+
+def job(plan: StressPlan, cell: Cell) -> dict[str, Any]:
+    """The laboratory's job of a cell."""
+    flood = {"kind": cell.flood, "rate": plan.flood_rate, "addresses": plan.addresses}
+    return {
+        "server": describe_server(cell.server, size=plan.size, backlog=cell.backlog, qlen=cell.qlen),
+        "mode": cell.mode,
+        "rate": cell.rate,
+        "seconds": plan.seconds,
+        "warm_up": plan.warm_up,
+        "timeout_ms": 1000 * plan.timeout,
+        "rtt_ms": plan.rtt,
+        "body_bytes": plan.size,
+        "backlog": cell.backlog,
+        "qlen": cell.qlen,
+        "syn_cookies": SYN_COOKIES.index(cell.syn_cookies),
+        "flood": None if cell.flood == "none" else flood,
+    }

@@ -5,8 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from firstflight.model.treatment import MODES
-from firstflight.stress.cells import Cell
-from firstflight.stress.plan import StressPlan
+from firstflight.stress.plan import Cell, StressPlan
 
 Row = dict[str, Any]
 

@@ -7,15 +7,12 @@ from typing import Any
 
 from firstflight.engines.lab import Lab
 from firstflight.errors import ExperimentError, UsageError
-from firstflight.experiment.environment import describe_machine
-from firstflight.experiment.folder import ENVIRONMENT
+from firstflight.experiment.folder import ENVIRONMENT, describe_machine
 from firstflight.results import write_whole
 from firstflight.results.files import appended, left_before_the_plan, locked
 from firstflight.results.journal import is_json, repair, write_all
-from firstflight.stress.cells import Cell, cells, job
-from firstflight.stress.plan import StressPlan
+from firstflight.stress.plan import Cell, StressPlan, cells, check_installed, job, versions
 from firstflight.stress.rows import Row, row
-from firstflight.stress.servers import check_installed, versions
 
 PLAN, JOURNAL = "stress.json", "stress.jsonl"
 
@@ -23,7 +20,7 @@ _FIRST_RATE, _MOST_DOUBLINGS, _STEPS = 500.0, 8, 4
 _GRACE_S = 60.0
 
 
-class StressWatch:
+class StressObserver:
     """Is told what happens; does nothing with it."""
 
     def planned(self, measurements: int) -> None:
@@ -63,7 +60,7 @@ class Stress:
         """Every measurement so far: those in the journal, whenever a signal came."""
         return list(dict(read_journal(self._journal)).values())
 
-    def run(self, watch: StressWatch) -> None:
+    def run(self, observer: StressObserver) -> None:
         """Makes every measurement that the journal lacks.
 
         Raises:
@@ -71,14 +68,14 @@ class Stress:
             UsageError: Another run holds the folder, or it cannot be written to.
         """
         with locked(self._journal.parent):
-            self._run(watch)
+            self._run(observer)
 
-    def _run(self, watch: StressWatch) -> None:
+    def _run(self, observer: StressObserver) -> None:
         if self._plan.rates:
-            self._measure(list(cells(self._plan, self._plan.rates)), watch)
+            self._measure(list(cells(self._plan, self._plan.rates)), observer)
             return
         for rates in self._auto_rates():
-            self._measure(list(cells(self._plan, rates)), watch)
+            self._measure(list(cells(self._plan, rates)), observer)
 
     def _auto_rates(self) -> Iterator[Sequence[float]]:
         """Doubles while a cell keeps up; then looks closer between what all do and what none does."""
@@ -99,14 +96,14 @@ class Stress:
                 found.setdefault((measured["server"], measured["mode"]), []).append(measured["keeps_up"])
         return [2 * sum(kept) > len(kept) for kept in found.values()]
 
-    def _measure(self, wanted: list[Cell], watch: StressWatch) -> None:
+    def _measure(self, wanted: list[Cell], observer: StressObserver) -> None:
         made = dict(read_journal(self._journal))
         missing = [cell for cell in wanted if cell.name not in made]
-        watch.planned(len(missing))
+        observer.planned(len(missing))
         for cell in missing:
             found = row(self._plan, cell, self._ask(cell))
             self._append({"name": cell.name, "row": found})
-            watch.measured(found)
+            observer.measured(found)
 
     def _ask(self, cell: Cell) -> dict[str, Any]:
         plan = self._plan

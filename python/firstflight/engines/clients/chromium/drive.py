@@ -1,7 +1,8 @@
 """Loads one page in one browser: `python -m firstflight.engines.clients.chromium.drive RESULT < JOB`.
 
 Runs inside the laboratory, whose names and network the browser then has. Its job comes by standard input,
-what came of it goes to the file RESULT. Navigation starts when the browser is up and has come to rest.
+what came of it goes to the file RESULT. Navigation starts when the browser is up and has come to rest: what
+it does after its start must not show in what is measured.
 """
 
 import json
@@ -13,17 +14,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from playwright.sync_api import BrowserContext, Error, Page, sync_playwright
+from playwright.sync_api import BrowserContext, CDPSession, Error, Page, sync_playwright
 
-from firstflight.engines.clients.chromium.browser import can_be_locked_up
+from firstflight.engines.clients.chromium.browser import can_be_locked_up, flags, write_profile
 from firstflight.engines.clients.chromium.determinism import script
-from firstflight.engines.clients.chromium.fetches import Fetches
-from firstflight.engines.clients.chromium.flags import flags, write_profile
-from firstflight.engines.clients.chromium.idle import wait_until_idle
 from firstflight.engines.clients.chromium.job import Drive, DriveJob
-from firstflight.engines.clients.chromium.marks import Marks
-from firstflight.engines.clients.chromium.targets import CODINGS, Targets
+from firstflight.engines.clients.chromium.network import CODINGS, Fetches, Targets
 
 GRACE_S = 5.0
 """How long it may take to say what came of a load, once that has ended or its time is up."""
@@ -142,6 +140,93 @@ def _fail(outcome: Drive, error: Error) -> None:
     if outcome.error is None:
         outcome.error = error.message.splitlines()[0]
         outcome.broken = "net::" not in outcome.error
+
+
+_WINDOW_S = 0.1
+_WINDOWS = 3
+_AT_REST = 0.05
+_PATIENCE_S = 10.0
+
+
+def wait_until_idle() -> None:
+    """Returns when the processes below this one used at most 5 % of a core in three tenths of a second."""
+    deadline = time.monotonic() + _PATIENCE_S
+    at_rest, before = 0, _cpu_ticks()
+    most = max(1.0, _AT_REST * _WINDOW_S * os.sysconf("SC_CLK_TCK"))
+    while at_rest < _WINDOWS and time.monotonic() < deadline:
+        time.sleep(_WINDOW_S)
+        now = _cpu_ticks()
+        at_rest = at_rest + 1 if now - before <= most else 0
+        before = now
+
+
+def _cpu_ticks() -> int:
+    """Processor time of this process' descendants, clock ticks (proc_pid_stat(5))."""
+    children: dict[int, list[tuple[int, int]]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (fields := _fields(entry / "stat")):
+            children.setdefault(int(fields[1]), []).append(
+                (int(entry.name), int(fields[11]) + int(fields[12]))
+            )
+    # By its number in this /proc, which may be another PID namespace's.
+    total, waiting = 0, [int(Path("/proc/self").readlink().name)]
+    while waiting:
+        for pid, ticks in children.get(waiting.pop(), []):
+            total += ticks
+            waiting.append(pid)
+    return total
+
+
+def _fields(stat: Path) -> list[str]:
+    """What follows the name, which stands in brackets and may hold anything."""
+    try:
+        return stat.read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+_MARKS = """() => new Promise(resolve => {
+    const [navigation] = performance.getEntriesByType("navigation");
+    const paint = name => performance.getEntriesByName(name, "paint")[0]?.startTime;
+    const answer = lcp => resolve({
+        load: navigation.loadEventStart,
+        first_byte: navigation.responseStart,
+        dom_content_loaded: navigation.domContentLoadedEventStart,
+        first_paint: paint("first-paint"),
+        first_contentful_paint: paint("first-contentful-paint"),
+        lcp,
+    });
+    new PerformanceObserver(list => answer(list.getEntries().at(-1).startTime))
+        .observe({type: "largest-contentful-paint", buffered: true});
+    setTimeout(answer, 200);
+})"""
+
+
+class Marks:
+    """Reads the marks of whatever `page` has loaded.
+
+    Args:
+        page: The page.
+        session: A DevTools session of it.
+    """
+
+    def __init__(self, page: Page, session: CDPSession) -> None:
+        self._page = page
+        self._session = session
+        session.send("Performance.enable")
+
+    def read(self, outcome: Drive) -> None:
+        """Puts the marks into `outcome`; those that were never reached stay `None`."""
+        found: dict[str, Any] = self._page.evaluate(_MARKS)
+        outcome.started_ns = self._started_ns()
+        outcome.plt_ms = found.pop("load") or None
+        outcome.first_byte_ms = found.pop("first_byte") or None
+        outcome.marks = {f"{name}_ms": found[name] for name in sorted(found)}
+
+    def _started_ns(self) -> int:
+        metrics = self._session.send("Performance.getMetrics")["metrics"]
+        by_name = {str(metric["name"]): float(metric["value"]) for metric in metrics}
+        return round(by_name["NavigationStart"] * 1e9)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,14 @@
 """Processes of this machine that are sent calls, for work that keeps a core busy.
 
-Each is a Python of its own that reads calls from its standard input and ends with it: however this process
-dies, they go too. A Ctrl-C in the terminal does not reach them.
+Each is a Python of its own, `python -m firstflight.experiment.workers.pool`, that reads calls from its
+standard input and ends with it: however this process dies, they go too. Calls and answers are pickles, each
+after its length; only the process that started it can write to its standard input. A Ctrl-C in the terminal
+does not reach them.
 """
 
 import os
 import pickle
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -13,11 +16,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Lock
-from typing import TypeVar, cast
+from typing import IO, Any, TypeVar, cast
 
 from firstflight.engines.engine import EngineStoppedError
 from firstflight.errors import ExperimentError
-from firstflight.experiment.worker import receive, send
 
 _TRIES = 2
 _FEW = 8
@@ -133,7 +135,7 @@ class _Worker:
                 raise EngineStoppedError
             if self._process is None or self._process.poll() is not None:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "firstflight.experiment.worker"],
+                    [sys.executable, "-m", "firstflight.experiment.workers.pool"],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     process_group=0,
@@ -149,3 +151,48 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _ending(code: int) -> str:
     return f"killed by signal {-code}" if code < 0 else f"code {code}"
+
+
+_LENGTH = struct.Struct("!Q")
+
+
+def main() -> None:
+    """Makes calls until standard input ends. What a call prints goes to stderr."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    with suppress(EOFError, BrokenPipeError):
+        while True:
+            call, asked = cast(tuple[Callable[[Any], object], Any], receive(sys.stdin.buffer))
+            try:
+                answer = call(asked)
+            except Exception as error:
+                answer = error
+            send(answers, answer)
+
+
+def send(pipe: IO[bytes] | None, message: object) -> None:
+    """Writes one message. Raises `OSError` when nobody reads."""
+    if pipe is None:
+        raise AssertionError("started with pipes")
+    content = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    pipe.write(_LENGTH.pack(len(content)))
+    pipe.write(content)
+    pipe.flush()
+
+
+def receive(pipe: IO[bytes] | None) -> object:
+    """Reads one message. Raises `EOFError` when the other side has ended."""
+    if pipe is None:
+        raise AssertionError("started with pipes")
+    return pickle.loads(_read(pipe, *_LENGTH.unpack(_read(pipe, _LENGTH.size))))
+
+
+def _read(pipe: IO[bytes], length: int) -> bytes:
+    content = pipe.read(length)
+    if len(content) < length:
+        raise EOFError
+    return content
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,6 @@
-"""Loads made by the workers of a Dask cluster: the same errands as the processes of one machine get.
+"""Loads made by the workers of a Dask cluster: the same tasks as the processes of one machine get.
 
-Only this process writes results. When a worker dies, the scheduler gives its errands to another; what comes
+Only this process writes results. When a worker dies, the scheduler gives its tasks to another; what comes
 back is written down once. An engine that builds laboratories is given one of the worker's `lab` resources for
 each, so that a machine runs as many as it was started with: `dask worker ADDRESS --resources lab=1`.
 """
@@ -19,27 +19,28 @@ from typing import TYPE_CHECKING, Any, cast
 
 from firstflight.engines.engine import Calibration
 from firstflight.errors import ExperimentError, FirstflightError, UsageError
-from firstflight.experiment.book import Book
 from firstflight.experiment.calibrate import twice, warn_of
 from firstflight.experiment.catalogue import Catalogue, Entry
-from firstflight.experiment.environment import describe_machine
-from firstflight.experiment.errand import (
+from firstflight.experiment.folder import describe_machine
+from firstflight.experiment.observer import Observer
+from firstflight.experiment.recorder import Recorder
+from firstflight.experiment.schedule import Block
+from firstflight.experiment.workers.processes import (
     BLOCKS_AT_ONCE,
-    Errand,
+    EngineFactory,
     FutureLike,
-    Maker,
+    Task,
     distribute,
     engine_of,
-    errands,
-    run_errand,
+    run_task,
+    tasks,
 )
-from firstflight.experiment.schedule import Block
-from firstflight.experiment.watch import Watch
 from firstflight.model.path import Path
 from firstflight.pages import LoadedPage
 
 if TYPE_CHECKING:
     from distributed import Client, Future
+
 
 LAB = "lab"
 """The resource of a worker that each laboratory takes one of."""
@@ -54,11 +55,11 @@ _TASKS_PER_THREAD = 2
 
 
 class Cluster:
-    """Implements `experiment.crew.Crew`.
+    """Implements `experiment.workers.Workers`.
 
     Args:
         address: Of the Dask scheduler, such as `tcp://host:8786`.
-        maker: Makes the engine of each worker.
+        factory: Makes the engine of each worker.
         labs: Whether loads are made in laboratories.
         warn: Told what is dangerous about the connection, and what to do about it.
 
@@ -67,8 +68,10 @@ class Cluster:
             do the work, or a worker has another version of firstflight.
     """
 
-    def __init__(self, address: str, maker: Maker, *, labs: bool, warn: Callable[[str, str], object]) -> None:
-        self._maker = pickle.dumps(maker)
+    def __init__(
+        self, address: str, factory: EngineFactory, *, labs: bool, warn: Callable[[str, str], object]
+    ) -> None:
+        self._factory = pickle.dumps(factory)
         self._labs = labs
         self._client = _connect(address, warn)
         try:
@@ -82,7 +85,7 @@ class Cluster:
         self._client.close(timeout=_CONNECT_S)
 
     def calibrate(
-        self, paths: Sequence[Path], bias_ms: Mapping[float, float], watch: Watch
+        self, paths: Sequence[Path], bias_ms: Mapping[float, float], observer: Observer
     ) -> list[Calibration]:
         """Measures the empty paths, each on some worker.
 
@@ -92,7 +95,7 @@ class Cluster:
         futures: list[Future[Any]] = []
 
         def submit(path: Path) -> "Future[Any]":
-            futures.append(self._submit(_calibrate, self._maker, path, bias_ms.get(path.rtt_ms)))
+            futures.append(self._submit(_calibrate, self._factory, path, bias_ms.get(path.rtt_ms)))
             return futures[-1]
 
         waiting = {path: submit(path) for path in paths}
@@ -101,34 +104,34 @@ class Cluster:
             return cast(Calibration, _result(waiting.pop(path) if path in waiting else submit(path)))
 
         try:
-            calibrations = [twice(partial(measure, path), watch) for path in paths]
+            calibrations = [twice(partial(measure, path), observer) for path in paths]
         except BaseException:
             self._client.cancel(futures)
             raise
-        warn_of(calibrations, watch)
+        warn_of(calibrations, observer)
         return calibrations
 
     def machines(self) -> list[dict[str, Any]]:
         """What each worker runs on."""
         return list(self._client.run(describe_machine).values())
 
-    def make(self, blocks: Iterator[Block], pages: Catalogue, book: Book) -> None:
+    def make(self, blocks: Iterator[Block], pages: Catalogue, recorder: Recorder) -> None:
         """Makes every load of `blocks`; on any error or interrupt cancels what has not begun."""
 
-        def errand(several: tuple[Block, ...]) -> Errand:
-            page = self._page(pages, several[0].loads[0].page, book.journal.path.parent)
-            return Errand(self._maker, page, several, book.attempts_of(several), book.keep)
+        def task(several: tuple[Block, ...]) -> Task:
+            page = self._page(pages, several[0].loads[0].page, recorder.journal.path.parent)
+            return Task(self._factory, page, several, recorder.attempts_of(several), recorder.keep)
 
         most = 1 if self._labs else BLOCKS_AT_ONCE
         sent: set[_Sent] = set()
 
-        def submit(one: Errand) -> FutureLike:
-            future = _Sent(self._submit(run_errand, one), sent)
+        def submit(one: Task) -> FutureLike:
+            future = _Sent(self._submit(run_task, one), sent)
             sent.add(future)
             return future
 
         try:
-            distribute(errands(blocks, most, errand), submit, self._room, book)
+            distribute(tasks(blocks, most, task), submit, self._room, recorder)
         except BaseException:
             with suppress(Exception):
                 self._client.cancel([one.future for one in sent])
@@ -253,8 +256,8 @@ def _version() -> str:
     return version("firstflight")
 
 
-def _calibrate(maker: bytes, path: Path, bias_ms: float | None) -> Calibration:
-    return engine_of(maker).calibrate(path, bias_ms)
+def _calibrate(factory: bytes, path: Path, bias_ms: float | None) -> Calibration:
+    return engine_of(factory).calibrate(path, bias_ms)
 
 
 def _result(future: "Future[Any]") -> object:

@@ -1,4 +1,4 @@
-"""What a plan needs to be carried out: its engine with its client, and a crew to use it."""
+"""What a plan needs to be carried out: its engine with its clients, and workers to use it."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -9,21 +9,24 @@ from glob import has_magic
 from pathlib import Path
 
 from firstflight.engines.clients import client_versions
-from firstflight.engines.clients.chromium.browser import UNSANDBOXED, browser_version, find_browser
+from firstflight.engines.clients.chromium.browser import (
+    UNSANDBOXED,
+    browser_version,
+    check_hosts,
+    find_browser,
+)
 from firstflight.engines.clients.chromium.client import Artifacts, Chromium, hosts_of
-from firstflight.engines.clients.chromium.flags import check_hosts
 from firstflight.engines.clients.command import ForeignClient
 from firstflight.engines.clients.program import COMMANDS, Program, find_program
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.engine import Engine
 from firstflight.engines.lab import LATE_BOUND_MS, Lab, check_descriptors, preload_library
 from firstflight.errors import PageInputError, UsageError
-from firstflight.experiment.cluster import Cluster
-from firstflight.experiment.crew import Crew
-from firstflight.experiment.pool import cores
-from firstflight.experiment.processes import Processes
-from firstflight.experiment.slots import Slots
-from firstflight.experiment.threads import Threads
+from firstflight.experiment.workers import Workers
+from firstflight.experiment.workers.dask import Cluster
+from firstflight.experiment.workers.pool import cores
+from firstflight.experiment.workers.processes import Processes
+from firstflight.experiment.workers.threads import ConcurrencyLimit, Threads
 from firstflight.model.plan import Plan
 from firstflight.pages import LoadedPage
 
@@ -37,8 +40,8 @@ _FEW = 200
 
 
 @dataclass(frozen=True)
-class Equipment:
-    """Makes the engine of a plan, here or in another process; an `experiment.errand.Maker`.
+class EngineSetup:
+    """Makes the engine of a plan, here or in another process; an `workers.processes.EngineFactory`.
 
     Attributes:
         engine: As in the plan.
@@ -59,8 +62,8 @@ class Equipment:
     browser_sandbox: bool = True
 
     @classmethod
-    def of(cls, plan: Plan, folder: Path, *, browser_sandbox: bool = True) -> "Equipment":
-        """The equipment of a plan whose results go to `folder`."""
+    def of(cls, plan: Plan, folder: Path, *, browser_sandbox: bool = True) -> "EngineSetup":
+        """The setup of a plan whose results go to `folder`."""
         folder = folder.absolute()
         har, screenshots = folder / "har", folder / "screenshots"
         return cls(
@@ -149,14 +152,14 @@ class Equipment:
 
 
 @contextmanager
-def crew_for(
-    plan: Plan, equipment: Equipment, scheduler: str, warn: Callable[[str, str], object]
-) -> Iterator[Crew]:
+def workers_for(
+    plan: Plan, setup: EngineSetup, scheduler: str, warn: Callable[[str, str], object]
+) -> Iterator[Workers]:
     """Who makes the loads of `plan`.
 
     Args:
         plan: What is measured.
-        equipment: What it needs.
+        setup: What it needs.
         scheduler: Address of a Dask scheduler; empty: this machine.
         warn: Told what is dangerous about a cluster or a client, and what to do about it.
 
@@ -164,32 +167,32 @@ def crew_for(
         UsageError: The cluster or the client cannot be used.
     """
     if scheduler:
-        cluster = Cluster(scheduler, equipment, labs=plan.engine == "emulate", warn=warn)
+        cluster = Cluster(scheduler, setup, labs=plan.engine == "emulate", warn=warn)
         try:
             yield cluster
         finally:
             cluster.close()
     elif plan.engine == "emulate":
-        equipment.check(warn)
-        yield threads(plan, equipment())
+        setup.check(warn)
+        yield threads(plan, setup())
     else:
         jobs = cores() if plan.jobs == "auto" else plan.jobs
         few = _most_loads(plan) <= _FEW
-        yield Threads(equipment(), Slots(jobs, LATE_BOUND_MS)) if few else Processes(equipment, jobs)
+        yield Threads(setup(), ConcurrencyLimit(jobs, LATE_BOUND_MS)) if few else Processes(setup, jobs)
 
 
-def page_check(plan: Plan, equipment: Equipment, scheduler: str) -> Callable[[LoadedPage], None]:
-    """What refuses a page that `plan` cannot load with `equipment`; it may go to other processes."""
+def page_check(plan: Plan, setup: EngineSetup, scheduler: str) -> Callable[[LoadedPage], None]:
+    """What refuses a page that `plan` cannot load with `setup`; it may go to other processes."""
     states = (state for arm in plan.arms().values() for state in arm.cookies)
     pools = [int(state.partition(":")[2]) for state in states if state.startswith("pool:")]
     servers = 0 if scheduler else max([1, *pools])
-    return partial(equipment.check_page, servers)
+    return partial(setup.check_page, servers)
 
 
 def threads(plan: Plan, engine: Engine) -> Threads:
     """Threads of this process, for a plan."""
     cores = max(_CORES_PER_LOAD.get(client, 0) for client in plan.clients)
-    return Threads(engine, Slots(plan.jobs, LATE_BOUND_MS, cores_per_load=cores))
+    return Threads(engine, ConcurrencyLimit(plan.jobs, LATE_BOUND_MS, cores_per_load=cores))
 
 
 def _most_loads(plan: Plan) -> float:

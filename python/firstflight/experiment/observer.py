@@ -3,7 +3,7 @@
 from firstflight.engines.engine import Record
 
 
-class Watch:
+class Observer:
     """Does nothing; override what is of interest. `made` and `warn` may be called from any thread."""
 
     def calibrating(self, paths: int) -> None:

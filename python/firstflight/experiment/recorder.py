@@ -1,0 +1,302 @@
+"""What becomes of the loads of a run: made, and made again; counted; journalled, each attempt once.
+
+A load is made again when its relay was late or its client broke; the last attempt counts. An instrument
+failure (the laboratory could not be built, or died) is no attempt and no result. The load is made again at
+once; if that fails too it is left, for `--resume` to make.
+"""
+
+import threading
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple, cast
+
+from firstflight.engines.engine import Engine, Record, instrument_failure_of
+from firstflight.errors import ExperimentError, LabError, UsageError
+from firstflight.experiment.observer import Observer
+from firstflight.experiment.schedule import Block, Schedule
+from firstflight.model.load import PlannedLoad
+from firstflight.pages import LoadedPage, UnderSchemes
+from firstflight.results import Journal, LoadRecord
+from firstflight.results.journal import encode, is_instrument_failure
+
+MAX_ATTEMPTS = 3
+"""How often a load is made at most while its relay is late."""
+
+MAX_FAILURES = 2
+"""After so many instrument failures one after the other a load is left."""
+
+_under = UnderSchemes()
+"""Of a plan whose treatments differ in the scheme, pages are opened as recorded."""
+
+
+def make_block(
+    engine: Engine,
+    page: LoadedPage,
+    block: Block,
+    attempts: Callable[[PlannedLoad], int],
+    keep: Callable[[Record], None],
+) -> None:
+    """Makes the loads of a block, one after the other.
+
+    Args:
+        engine: Makes them.
+        page: The block's page.
+        block: What is planned.
+        attempts: How often a load was made before.
+        keep: Takes the record of each attempt, and of each instrument failure, as it ends.
+
+    Raises:
+        EngineStoppedError: The engine was told to stop.
+    """
+    for planned in block.loads:
+        attempt, failures = attempts(planned) + 1, 0
+        loaded = _under(planned.scheme, page) if "scheme" in planned.compared else page
+        while failures < MAX_FAILURES:
+            record: Record = {**_load(engine, planned, loaded), "attempt": attempt}
+            keep(record)
+            if is_settled(record):
+                break
+            if is_instrument_failure(record):
+                failures += 1
+            else:
+                attempt, failures = attempt + 1, 0
+
+
+def is_settled(record: LoadRecord) -> bool:
+    """Whether the load is made no more: its relay was on time, or it had all its attempts."""
+    if is_instrument_failure(record):
+        return False
+    if cast(Record, record).get("broken"):
+        return attempt_of(record) > 1
+    return not record["relay"].get("late") or attempt_of(record) >= MAX_ATTEMPTS
+
+
+def attempt_of(record: LoadRecord) -> int:
+    """Which attempt the record is of, from 1."""
+    return int(cast(Record, record).get("attempt", 1))
+
+
+def _load(engine: Engine, planned: PlannedLoad, page: LoadedPage) -> Record:
+    started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    try:
+        return engine.load(planned, page)
+    except LabError as error:
+        return instrument_failure_of(planned, started_at, error)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes:
+        planned: Loads in the plan.
+        made: Loads in the journal, those of earlier runs included.
+        unproved: Of those made, loads whose proof does not hold.
+        empty_cells: Cells (all repeats of a page, path and treatment) with loads, but none that succeeded.
+        signal: The signal that stopped the run; `None` when it came to its end.
+        instrument_failures: Times that a laboratory gave no result, those of earlier runs included.
+        left: Loads that are still to be made.
+    """
+
+    planned: int
+    made: int
+    unproved: int
+    empty_cells: int
+    signal: int | None = None
+    instrument_failures: int = 0
+    left: int = 0
+
+
+class RunState:
+    """Counts loads by their place in the order of the run; not safe for several threads at once.
+
+    Args:
+        schedule: What is planned.
+    """
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+        self._attempts = bytearray(schedule.loads)
+        self._settled = bytearray(schedule.loads)
+        self._ok = bytearray(schedule.loads)
+        self._unproved = bytearray(schedule.loads)
+        self._made_in = array("L", bytes(8 * schedule.cells))
+        self._ok_in = array("L", bytes(8 * schedule.cells))
+        self._plt_ms = array("d", bytes(8 * schedule.loads))
+        self._instrument_failures = 0
+
+    def recall(self, record: LoadRecord) -> None:
+        """Counts a record of an earlier run.
+
+        Raises:
+            UsageError: The schedule has another load at that place, or none.
+        """
+        load_id, order = record["load"]["load_id"], record["load"]["order"]
+        planned = self._schedule.load_id(order) if 0 <= order < self._schedule.loads else "no load"
+        if planned != load_id:
+            raise UsageError(
+                f"resume: the journal has the load {load_id} at place {order}, where this plan has {planned}",
+                "the plan or its pages were changed, or another version of firstflight laid the loads out: "
+                "bring the old ones back, or name another folder with --out",
+            )
+        self.note(record)
+
+    def note(self, record: LoadRecord) -> None:
+        """Counts a record of a planned load; a later one of the same load replaces it.
+
+        An instrument failure is counted apart and replaces nothing.
+        """
+        if is_instrument_failure(record):
+            self._instrument_failures += 1
+            return
+        load = record["load"]
+        order, ok = load["order"], load["status"] == "ok"
+        cell = self._schedule.cell(order, load["treatment"])
+        self._made_in[cell] += not self._attempts[order]
+        self._ok_in[cell] += ok - self._ok[order]
+        self._attempts[order] = min(255, attempt_of(record))
+        self._ok[order] = ok
+        self._unproved[order] = record["proof"].get("ok") is False
+        self._settled[order] = is_settled(record)
+        self._plt_ms[order] = load["plt_ms"] if ok else 0.0
+
+    def plt_ms(self, order: int) -> float | None:
+        """Page load time of the load at that place, ms; None if it was not made or did not end ok."""
+        return self._plt_ms[order] if self._ok[order] else None
+
+    def attempts(self, order: int) -> int:
+        """How often the load at that place was made."""
+        return self._attempts[order]
+
+    def is_settled(self, order: int) -> bool:
+        """Whether the load at that place is made no more."""
+        return bool(self._settled[order])
+
+    @property
+    def settled(self) -> int:
+        """How many loads are made no more."""
+        return sum(self._settled)
+
+    def is_block_settled(self, number: int) -> bool:
+        """Whether nothing of that block is left to be made."""
+        first = number * self._schedule.block_size
+        return all(self._settled[first : first + self._schedule.block_size])
+
+    def outcome(self, signal: int | None, planned: int) -> Outcome:
+        """The counts; `signal` is what stopped the run, `planned` how many loads it was to make."""
+        return Outcome(
+            planned=planned,
+            made=self._schedule.loads - self._attempts.count(0),
+            unproved=sum(self._unproved),
+            empty_cells=sum(made > 0 and not ok for made, ok in zip(self._made_in, self._ok_in, strict=True)),
+            signal=signal,
+            instrument_failures=self._instrument_failures,
+            left=max(0, planned - self.settled),
+        )
+
+
+MAX_IN_A_ROW = 5
+"""So many instrument failures without a load in between stop the run."""
+
+
+class JournalLine(NamedTuple):
+    """A record as a worker sends it: its journal line, and the parts of it that a run looks at."""
+
+    line: bytes
+    record: Record
+
+
+def journal_line(record: Record, keep: str) -> JournalLine:
+    """What a worker sends of a record; with `keep` = `loads` without its requests and connections."""
+    record = _kept(record, keep)
+    brief: Record = {**record, "requests": [], "connections": []}
+    return JournalLine(encode(record), brief)
+
+
+@dataclass
+class Recorder:
+    """Takes what was made. Safe to use from several threads.
+
+    Attributes:
+        journal: Gets a line per attempt.
+        state: Counts.
+        observer: Is told.
+        schedule: What is planned.
+        keep: As in the plan.
+    """
+
+    journal: Journal
+    state: RunState
+    observer: Observer
+    schedule: Schedule
+    keep: str
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+        self._in_a_row = 0
+
+    def is_left(self, numbers: Iterable[int]) -> bool:
+        """Whether anything of those blocks is missing."""
+        return not all(map(self.state.is_block_settled, numbers))
+
+    def left(self, numbers: Iterable[int]) -> Iterator[Block]:
+        """What is missing of those blocks: each with only those of its loads that no run has settled."""
+        for number in numbers:
+            if not self.state.is_block_settled(number):
+                block = self.schedule[number]
+                loads = tuple(load for load in block.loads if not self.state.is_settled(load.order))
+                yield Block(number, loads)
+
+    def attempts(self, planned: PlannedLoad) -> int:
+        """How often a load was made."""
+        return self.state.attempts(planned.order)
+
+    def attempts_of(self, blocks: Sequence[Block]) -> dict[int, int]:
+        """Earlier attempts by the order of the load, where there were any."""
+        orders = (planned.order for block in blocks for planned in block.loads)
+        return {order: count for order in orders if (count := self.state.attempts(order))}
+
+    def add(self, record: Record) -> None:
+        """Writes down one attempt.
+
+        Raises:
+            LabError: It is the last of `MAX_IN_A_ROW` instrument failures.
+            ExperimentError: The journal cannot be written; what was measured is kept.
+        """
+        self.add_all([journal_line(record, self.keep)])
+
+    def add_all(self, several: Sequence[JournalLine]) -> None:
+        """Writes down attempts; those that are there already, made twice since a worker died, are dropped."""
+        with self._lock:
+            new = [one for one in several if self._is_new(one.record)]
+            self._write([one.line for one in new])
+            for one in new:
+                self.state.note(one.record)
+                self._in_a_row = self._in_a_row + 1 if is_instrument_failure(one.record) else 0
+            in_a_row = self._in_a_row
+        for one in new:
+            self.observer.made(one.record, settled=is_settled(one.record))
+        if new and in_a_row >= MAX_IN_A_ROW:
+            last = new[-1].record
+            raise LabError(
+                f"{in_a_row} laboratories in a row gave no result, the last one: {last['load']['error']}",
+                f"{last.get('hint') or 'try: firstflight doctor'}; then go on: "
+                f"firstflight run --resume --out {self.journal.path.parent}",
+            )
+
+    def _is_new(self, record: Record) -> bool:
+        order = record["load"]["order"]
+        return not self.state.is_settled(order) and attempt_of(record) > self.state.attempts(order)
+
+    def _write(self, lines: Sequence[bytes]) -> None:
+        try:
+            self.journal.append_lines(lines)
+        except UsageError as error:
+            hint = f"free some space, then go on: firstflight run --resume --out {self.journal.path.parent}"
+            raise ExperimentError(error.message, hint) from error
+
+
+def _kept(record: Record, keep: str) -> Record:
+    return record if keep == "all" else {**record, "requests": [], "connections": []}
