@@ -15,14 +15,14 @@ from typing import Any
 from firstflight.analysis import words
 from firstflight.api import run
 from firstflight.experiment.plan_file import read_plan_file, resolve
-from firstflight.model.path import HABITS
+from firstflight.model.path import MIDDLEBOXES
 
 CLIENTS: Mapping[str, Mapping[str, str]] = {
     "loader": {"client": "loader"},
     "Chromium": {"client": "chromium"},
     "simulator": {"engine": "simulate"},
 }
-BOXES = tuple(habit for habit in HABITS if habit != "black-hole")
+BOXES = tuple(kind for kind in MIDDLEBOXES if kind != "black-hole")
 SLOW = "black-hole"
 """A load behind it lasts until it is given up, a browser's two minutes: once, and not with a browser."""
 
@@ -32,7 +32,7 @@ GAIN_GATE = 0.02
 
 Cell = dict[str, Any]
 Cells = dict[str, dict[str, Cell]]
-"""By client, then by state or habit."""
+"""By client, then by state or kind."""
 
 
 def main() -> int:
@@ -44,13 +44,13 @@ def main() -> int:
 
 
 def measured(plan: Path, folder: Path, client: Mapping[str, str]) -> Iterator[tuple[str, Cell]]:
-    """A cell per state and per habit."""
+    """A cell per state and per kind."""
     for cell in _cells(plan, folder / "states", client):
         yield cell["cookies"], cell
-    for habit in BOXES if client.get("client") == "chromium" else (*BOXES, SLOW):
-        boxed = {**client, "cookies": "warm", "middlebox": habit, "repeats": "1" if habit == SLOW else "3"}
-        [cell] = _cells(plan, folder / habit, boxed)
-        yield habit, cell
+    for kind in BOXES if client.get("client") == "chromium" else (*BOXES, SLOW):
+        boxed = {**client, "cookies": "warm", "middlebox": kind, "repeats": "1" if kind == SLOW else "3"}
+        [cell] = _cells(plan, folder / kind, boxed)
+        yield kind, cell
 
 
 def _cells(plan: Path, folder: Path, keys: Mapping[str, str]) -> list[Cell]:
@@ -65,7 +65,7 @@ def _say(text: str) -> None:
 
 
 def table(cells: Cells) -> Iterator[str]:
-    """One row per state and habit."""
+    """One row per state and kind."""
     yield "| cookies, or box | loader: TCP, gain | SYN data taken | Chromium: TCP, gain | SYN data taken "
     yield "| simulator: gain | agrees |\n|---|---:|---:|---:|---:|---:|---|\n"
     for name, loader in cells["loader"].items():

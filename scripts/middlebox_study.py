@@ -1,4 +1,4 @@
-"""What middleboxes cost, simulated: every habit, and the share of broken paths at which TFO stops paying.
+"""What middleboxes cost, simulated: every kind, and the share of broken paths at which TFO stops paying.
 
     python scripts/middlebox_study.py studies/middleboxes/plan.toml
 
@@ -17,7 +17,7 @@ from firstflight.engines.simulate import Simulator
 from firstflight.experiment.plan_file import read_plan_file, resolve
 from firstflight.experiment.schedule import Schedule
 from firstflight.model.load import PlannedLoad
-from firstflight.model.path import HABITS, Middlebox
+from firstflight.model.path import MIDDLEBOXES, Middlebox
 from firstflight.model.plan import Plan
 from firstflight.pages import LoadedPage, load_page
 
@@ -74,10 +74,10 @@ def _made(simulator: Simulator, load: PlannedLoad, page: LoadedPage) -> tuple[fl
 def costs(
     plan: Plan, pages: Mapping[str, LoadedPage], clear: Mapping[tuple[Cell, str], tuple[float, float]]
 ) -> Iterator[str]:
-    """One row per cell, one column per habit: the improvement with every path behind such a box."""
-    boxed = {habit: means(plan, pages, Middlebox(habit)) for habit in HABITS}
-    yield f"| page | RTT, ms | TCP, s | no box | {' | '.join(HABITS)} |\n"
-    yield f"|---|---:|---:|{'---:|' * (len(HABITS) + 1)}\n"
+    """One row per cell, one column per kind: the improvement with every path behind such a box."""
+    boxed = {kind: means(plan, pages, Middlebox(kind)) for kind in MIDDLEBOXES}
+    yield f"| page | RTT, ms | TCP, s | no box | {' | '.join(MIDDLEBOXES)} |\n"
+    yield f"|---|---:|---:|{'---:|' * (len(MIDDLEBOXES) + 1)}\n"
     for page, rtt_ms in _cells(clear):
         shown = [_improvement(found, (page, rtt_ms)) for found in (clear, *boxed.values())]
         tcp_ms, _ = clear[(page, rtt_ms), "tcp"]

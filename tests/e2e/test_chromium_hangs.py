@@ -10,7 +10,7 @@ from small_pages import document, load, page
 from synth_site import program as installed
 
 from firstflight.engines.clients.chromium.browser import find_browser
-from firstflight.engines.clients.chromium.client import Chromium, Patience
+from firstflight.engines.clients.chromium.client import Chromium, TimeLimits
 from firstflight.engines.clients.chromium.job import DriveJob
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.engine import Record
@@ -23,7 +23,7 @@ from firstflight.model.plan import Plan
 from firstflight.pages import LoadedPage
 
 LOAD_MS = 4_000
-PATIENCE = Patience(start_ms=8_000, load_ms=LOAD_MS)
+LIMITS = TimeLimits(start_ms=8_000, load_ms=LOAD_MS)
 PLAN = Plan(pages=("slow",), rtt=(20.0,), mode=("tcp",), client="chromium", repeats=1, jobs=1)
 SLOW = page("slow", document(server_ms=1_000.0))
 
@@ -69,7 +69,7 @@ class Treacherous(Chromium):
         values = {"python": sys.executable, "browser": browser, "signal": signal, "flag": FLAG}
         program.write_text(textwrap.dedent(TREACHEROUS).format(**values))
         program.chmod(0o755)
-        super().__init__(program, patience=PATIENCE)
+        super().__init__(program, limits=LIMITS)
         self._always, self._loads = always, 0
 
     def _drive(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> DriveJob:
@@ -116,7 +116,7 @@ def test_a_page_whose_script_never_ends_fails_at_the_loads_limit(tmp_path: Path)
     file = tmp_path / "document.html"
     file.write_bytes(body)
     endless = LoadedPage(page("slow", document(body_bytes=len(body))).page, {0: file})
-    browser = Chromium(find_browser(installed("chromium")), patience=PATIENCE)
+    browser = Chromium(find_browser(installed("chromium")), limits=LIMITS)
     record = load(Emulator(clients={"chromium": browser}), endless, "tcp", client="chromium")
     assert record["load"]["status"] == "failed"
     assert f"{LOAD_MS}ms" in str(record["load"]["error"])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from firstflight.errors import UsageError
 from firstflight.experiment.plan_file import PlanFile, read_plan_file, resolve
-from firstflight.model.path import HABITS, Burst, Middlebox, Queue, parse_queue
+from firstflight.model.path import MIDDLEBOXES, Burst, Middlebox, Queue, parse_queue
 from firstflight.model.plan import Plan
 from firstflight.model.treatment import COOKIES
 from firstflight.model.units import parse_rate, parse_rtt, write_rate
@@ -22,7 +22,7 @@ queues = (
     | st.builds(Queue, name=st.sampled_from(["unlimited", "codel", "pie"]))
 )
 middleboxes = st.none() | st.builds(
-    Middlebox, st.sampled_from(HABITS), st.floats(0, 1, exclude_min=True, allow_subnormal=False)
+    Middlebox, st.sampled_from(MIDDLEBOXES), st.floats(0, 1, exclude_min=True, allow_subnormal=False)
 )
 states = (
     st.sampled_from(COOKIES)
@@ -44,7 +44,7 @@ def plans(draw: st.DrawFn) -> Plan:
     mode = draw(some(st.sampled_from(["tcp", "tfo"])))
     middlebox = draw(middleboxes) if "tfo" in mode else None
     has_option = states.filter(lambda state: state != "cookieless")
-    staged = has_option if middlebox and middlebox.habit.endswith("-option") else states
+    staged = has_option if middlebox and middlebox.kind.endswith("-option") else states
     return Plan(
         pages=draw(some(names)),
         rtt=draw(some(st.floats(0.01, 10_000).map(lambda rtt_ms: round(rtt_ms, 6)))),

@@ -1,4 +1,4 @@
-"""What a load promises beside its mode, where treatments differ in it, and whether its own rows show it kept.
+"""What a load promises besides its mode, where treatments differ in it; and whether its own rows keep it.
 
 The laboratory and the simulator hold every load to its mode and cookie state. Here it is held to the other
 keys in which the treatments of its plan differ, as far as its rows of requests and connections are a

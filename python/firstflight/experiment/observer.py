@@ -1,4 +1,4 @@
-"""Who looks on while an experiment runs: a progress bar, a test, nobody."""
+"""Observes a run: a progress bar, a test."""
 
 from firstflight.engines.engine import Record
 

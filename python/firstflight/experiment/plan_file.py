@@ -1,8 +1,8 @@
 """Where a plan comes from: a TOML file, flags over it, defaults below it; errors name key, file and line.
 
-Either may name a `path`: a preset, or a TOML file of path keys. The keys beside that name override it, and it
-overrides every path key below. Files that a file names are found from its folder. A results folder holds the
-traces of its run in `traces/down/` and `traces/up/`, where its `plan.toml` finds them.
+Either may name a `path`: a preset, or a TOML file of path keys. The keys next to that name override it, and
+it overrides every path key below. Files that a file names are found from its folder. A results folder holds
+the traces of its run in `traces/down/` and `traces/up/`, where its `plan.toml` finds them.
 """
 
 import difflib
@@ -115,7 +115,7 @@ def resolve(flags: Mapping[str, Any], plan_file: PlanFile | None = None) -> Plan
 
 
 def explain(error: ValidationError) -> tuple[str, str, str]:
-    """The first thing that is wrong: its key (empty if it is no single one's), the problem, and the mend."""
+    """The first thing that is wrong: its key (empty if it is no single one's), the problem, and the fix."""
     details = error.errors()[0]
     key = str(details["loc"][0]) if details["loc"] else ""
     return key, *_explain(details, key)
@@ -139,7 +139,7 @@ def _beside(plan_file: PlanFile, values: Mapping[str, Any]) -> PlanFile:
 
 
 def _read_path(name: object, folder: Path, place: str) -> PlanFile:
-    """A preset, or a file of path keys beside `folder`."""
+    """A preset, or a file of path keys in `folder`."""
     known = presets()
     if not isinstance(name, str):
         raise UsageError(f"{place}: {name} is neither a preset nor a file", f"presets are {', '.join(known)}")

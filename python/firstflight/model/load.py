@@ -31,7 +31,7 @@ class PlannedLoad:
     Attributes:
         treatment: Name of its treatment; empty: its mode is all that it has of one.
         baseline: Name of the treatment that its own is compared with; empty: the first of all modes.
-        compared: Plan keys in which the treatments differ: what the load is held to beside its mode.
+        compared: Plan keys in which the treatments differ: what the load is held to in addition to its mode.
     """
 
     load_id: str

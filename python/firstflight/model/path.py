@@ -88,18 +88,18 @@ class Trace:
 
 @dataclass(frozen=True)
 class Middlebox:
-    """What stands on paths to origins: its habit, and the probability that it stands on one."""
+    """A middlebox on paths to origins: what it does to SYNs, and the probability that a path has it."""
 
-    habit: str
+    kind: str
     share: float = 1.0
 
     def __str__(self) -> str:
         """As a plan has it: `drop-data`, or with the share of paths `drop-data:0.3`."""
-        return self.habit if self.share == 1 else f"{self.habit}:{self.share!r}"
+        return self.kind if self.share == 1 else f"{self.kind}:{self.share!r}"
 
     def to_json(self) -> dict[str, Any]:
         """The form in which an engine takes it."""
-        return {"habit": self.habit, "share": self.share}
+        return {"habit": self.kind, "share": self.share}
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ _QUEUES = ("unlimited", "codel", "pie")
 
 _SIZES = {"mb": 10**6, "kb": 10**3, "b": 1}
 
-HABITS = (
+MIDDLEBOXES = (
     "drop-data",
     "drop-option",
     "strip-option",
@@ -225,21 +225,21 @@ def parse_queue(value: object) -> Queue:
 
 
 def parse_middlebox(value: object) -> Middlebox | None:
-    """Reads a middlebox: its habit, and the share of paths that it stands on; `None` is `off`.
+    """Reads a middlebox: what it does, and the share of paths that have it; `None` is `off`.
 
     >>> parse_middlebox("strip-option:0.3")
-    Middlebox(habit='strip-option', share=0.3)
+    Middlebox(kind='strip-option', share=0.3)
     """
     if value in (None, "off") or isinstance(value, Middlebox):
         return value if isinstance(value, Middlebox) else None
-    habit, colon, share = str(value).strip().partition(":")
-    if habit not in HABITS:
-        raise BadValueError(f"{quoted(value)} is not a middlebox", f"use off, {', '.join(HABITS)}")
-    hint = f"write the share of paths behind it, above 0 and up to 1, such as {habit}:0.3"
+    kind, colon, share = str(value).strip().partition(":")
+    if kind not in MIDDLEBOXES:
+        raise BadValueError(f"{quoted(value)} is not a middlebox", f"use off, {', '.join(MIDDLEBOXES)}")
+    hint = f"write the share of paths behind it, above 0 and up to 1, such as {kind}:0.3"
     number = parse_number(share, "a share of paths", hint) if colon else 1.0
     if not 0 < number <= 1:
         raise BadValueError(f"{quoted(value)} is out of range", hint)
-    return Middlebox(habit, number)
+    return Middlebox(kind, number)
 
 
 def write_middlebox(middlebox: Middlebox | None) -> str:

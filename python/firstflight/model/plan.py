@@ -443,9 +443,9 @@ class Plan(BaseModel):
     def _middlebox_has_something_to_meet(self, info: ValidationInfo) -> Self:
         if _is_shared(info, "middlebox"):
             return self
-        if self.middlebox and not self.uses_fast_open and self.middlebox.habit != "duplicate-syn":
+        if self.middlebox and not self.uses_fast_open and self.middlebox.kind != "duplicate-syn":
             raise BadValueError(
-                f"middlebox: {self.middlebox.habit} has no effect where no load uses Fast Open",
+                f"middlebox: {self.middlebox.kind} has no effect where no load uses Fast Open",
                 _with_fast_open(info),
             )
         return self
@@ -502,9 +502,9 @@ class Plan(BaseModel):
                 "cookies: cookieless cannot be where servers require a cookie",
                 "leave out --require-cookie, or cookieless",
             )
-        if self.middlebox and self.middlebox.habit in {"drop-option", "strip-option"}:
+        if self.middlebox and self.middlebox.kind in {"drop-option", "strip-option"}:
             raise BadValueError(
-                f"middlebox: {self.middlebox.habit} has no effect where SYNs have no option",
+                f"middlebox: {self.middlebox.kind} has no effect where SYNs have no option",
                 "measure cookieless without it",
             )
         return self

@@ -241,7 +241,7 @@ def _names_differ(treatments: list[Treatment]) -> None:
 
 
 COOKIES = ("warm", "cold", "stale", "backup", "moved", "nat", "cookieless")
-"""Cookie states, beside `warm:SHARE` and `pool:SERVERS`; docs/lab.md says each."""
+"""Cookie states, in addition to `warm:SHARE` and `pool:SERVERS`; docs/lab.md says each."""
 
 _MOST_SERVERS = 16
 

@@ -1,4 +1,4 @@
-"""Clients that are programs of their own: the laboratory runs them beside the page's servers."""
+"""Clients that are programs of their own: the laboratory runs them next to the page's servers."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ PROGRAMS = {
 """What the program of each client may be called."""
 
 _VERSION = re.compile(r"\d+(\.\d+)+")
-_PATIENCE_S = 20
+_TIMEOUT_S = 20
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def ask_version(program: str) -> str:
     """The version that `program --version` says; empty if it says none."""
     try:
         answer = subprocess.run(
-            [program, "--version"], capture_output=True, text=True, timeout=_PATIENCE_S, check=False
+            [program, "--version"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
         )
     except (OSError, subprocess.SubprocessError):
         return ""

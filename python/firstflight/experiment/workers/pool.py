@@ -171,7 +171,7 @@ def main() -> None:
 
 
 def send(pipe: IO[bytes] | None, message: object) -> None:
-    """Writes one message. Raises `OSError` when nobody reads."""
+    """Writes one message. Raises `OSError` when the other side has ended."""
     if pipe is None:
         raise AssertionError("started with pipes")
     content = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)

@@ -25,7 +25,7 @@ from firstflight.model.path import Path
 from firstflight.pages import LoadedPage
 
 BLOCKS_AT_ONCE = 32
-"""Simulated blocks in an task: enough that sending it costs nothing beside them."""
+"""Simulated blocks in a task: enough that sending it costs next to nothing."""
 
 EngineFactory = Callable[[], Engine]
 """Makes the engine in the process that uses it; can be pickled."""

@@ -160,7 +160,7 @@ class ConcurrencyLimit:
                 self._change.notify_all()
 
     def close(self) -> None:
-        """Admits nobody any more."""
+        """Admits no further block."""
         with self._change:
             self._closed = True
             self._change.notify_all()

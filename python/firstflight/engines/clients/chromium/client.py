@@ -27,20 +27,20 @@ _SCRATCH = "/dev/shm"
 """A file system of the laboratory's own: what the browser writes goes when the laboratory goes."""
 
 _REST_MS = 30_000
-"""What coming to rest and ending may take beside starting and loading."""
+"""What coming to rest and ending may take in addition to starting and loading."""
 _QUIET_MS, _QUIET_RTTS, _LONGEST_DELAY_MS = 1_000, 4, 10_000
 
 
 @dataclass(frozen=True)
 class Artifacts:
-    """Folders for what is kept of each load beside its record; `None`: it is not."""
+    """Folders for what is kept of each load in addition to its record; `None`: it is not."""
 
     har: Path | None = None
     screenshots: Path | None = None
 
 
 @dataclass(frozen=True)
-class Patience:
+class TimeLimits:
     """When a browser is given up that has not started, or not loaded the page, ms; `None`: as others are."""
 
     start_ms: int = 60_000
@@ -53,7 +53,7 @@ class Chromium:
     Args:
         browser: The browser's program.
         artifacts: What is kept of each load.
-        patience: How long a browser may take.
+        limits: How long a browser may take.
         sandbox: Whether the browser must have its sandbox; loads fail where it cannot.
     """
 
@@ -61,12 +61,12 @@ class Chromium:
         self,
         browser: Path,
         artifacts: Artifacts | None = None,
-        patience: Patience | None = None,
+        limits: TimeLimits | None = None,
         *,
         sandbox: bool = True,
     ) -> None:
         self._browser = browser
-        self._patience = patience or Patience()
+        self._limits = limits or TimeLimits()
         self._artifacts = artifacts or Artifacts()
         self._preload = preload_library()
         self._sandbox = sandbox
@@ -124,8 +124,8 @@ class Chromium:
             favicon=any(part.path.endswith("/favicon.ico") for part in parts),
             # What synthesised bodies ask for, as far as they have room. Of recorded ones scripts decide.
             expected=[] if page.bodies else urls,
-            start_ms=self._patience.start_ms,
-            timeout_ms=self._patience.load_ms or job["timeout_ms"],
+            start_ms=self._limits.start_ms,
+            timeout_ms=self._limits.load_ms or job["timeout_ms"],
             quiet_ms=_quiet_ms(planned.path.rtt_ms, page.page),
             authority=f"{_SCRATCH}/firstflight-ca.pem" if secure else None,
             post_quantum=planned.post_quantum,

@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
 
 
 def drive(job: DriveJob, outcome: Drive) -> None:
-    """Loads the page once. What goes wrong is in `outcome`, beside all that was known before it did."""
+    """Loads the page once. What goes wrong is in `outcome`, with all that was known before it did."""
     with tempfile.TemporaryDirectory(prefix="firstflight-", ignore_cleanup_errors=True) as home:
         try:
             if job.sandbox and (os.geteuid() == 0 or not can_be_locked_up()):
@@ -145,12 +145,12 @@ def _fail(outcome: Drive, error: Error) -> None:
 _WINDOW_S = 0.1
 _WINDOWS = 3
 _AT_REST = 0.05
-_PATIENCE_S = 10.0
+_TIMEOUT_S = 10.0
 
 
 def wait_until_idle() -> None:
     """Returns when the processes below this one used at most 5 % of a core in three tenths of a second."""
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     at_rest, before = 0, _cpu_ticks()
     most = max(1.0, _AT_REST * _WINDOW_S * os.sysconf("SC_CLK_TCK"))
     while at_rest < _WINDOWS and time.monotonic() < deadline:

@@ -90,7 +90,7 @@ def _timed(row: Row, fetches: deque[Fetch], indices: dict[str, int]) -> Row:
     if not fetches:
         return row
     fetch = fetches.popleft()
-    # A response nobody reads is called aborted; that it arrived, and when, the laboratory knows.
+    # A response that no script reads is called aborted; that it arrived, and when, the laboratory knows.
     times = {key: getattr(fetch, key) for key in _TIMES if getattr(fetch, key) is not None}
     reused = {} if fetch.connect_start_ms is not None else {"connect_start_ms": None, "connect_end_ms": None}
     alone = _interleaved(row, fetch, indices)

@@ -155,7 +155,7 @@ def _add_timing(fetch: Fetch, timing: dict[str, float], started_s: float) -> Non
 
 
 def _initiator(asked: dict[str, Any]) -> str | None:
-    """URL of whoever asked: of the script on top of the stack, or of the document or sheet."""
+    """URL of the initiator: of the script on top of the stack, or of the document or sheet."""
     if redirect := asked.get("redirectResponse"):
         return str(redirect["url"])
     initiator = asked.get("initiator", {})
