@@ -1,8 +1,8 @@
 //! One end of a connection as an application has it: a socket, or TLS on top of one.
 
 use firstflight_path::Nanos;
+use firstflight_tcp::Socket;
 
-use crate::tcp::Socket;
 use crate::tls::{Heard, Tls};
 
 /// A client's or a server's end.

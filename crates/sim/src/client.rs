@@ -4,13 +4,12 @@
 
 use firstflight_loader::{ConnId, Event, Loader};
 use firstflight_path::Nanos;
+use firstflight_tcp::{FastOpen, Socket};
 
 use crate::channel::Channel;
 use crate::host::Host;
 use crate::http2::Http2;
 use crate::page::Site;
-use crate::segment::FastOpen;
-use crate::tcp::Socket;
 use crate::tls::{Heard, Tls};
 
 /// What the clients of all connections tell their news to.

@@ -2,18 +2,16 @@
 
 use firstflight_loader::{ConnId, Cookies, HttpVersion, Mode, OriginId};
 use firstflight_path::{Flow, Nanos};
+use firstflight_tcp::{Answer, FastOpen, Segment, Settings, Socket};
 
 use crate::channel::Channel;
 use crate::client::{Browser, Client};
-use crate::cookies::Keys;
-use crate::host::Host;
+use crate::host::{Host, Keys};
 use crate::http2::Http2;
 use crate::job::Job;
 use crate::ledger::Entry;
 use crate::page::Site;
-use crate::segment::{FastOpen, Segment};
 use crate::server::Server;
-use crate::tcp::{Answer, Settings, Socket};
 use crate::tls::Tls;
 
 /// One connection.
@@ -131,7 +129,7 @@ impl Connection {
         self.client_socket.handle(now, segment);
         if segment.syn
             && !was_open
-            && let Some(cookie) = self.client_socket.fast_open().granted
+            && let Some(cookie) = self.client_socket.granted_cookie()
         {
             host.gain_cookie(cookie, &job.what_if);
         }

@@ -3,10 +3,10 @@
 use firstflight_loader::{Config, Cookies, HttpVersion, Mode, NANOS_PER_MS, OriginRtt, TlsOptions};
 use firstflight_page::Scheme;
 use firstflight_path::PathConfig;
+use firstflight_tcp::Algorithm;
 use serde::Deserialize;
 
 use crate::SimError;
-use crate::tcp::Algorithm;
 use crate::what_if::WhatIf;
 
 /// One load.

@@ -2,8 +2,7 @@
 
 use firstflight_path::{Action, Nanos};
 
-use crate::cookies::Key;
-use crate::segment::{FastOpen, Segment, Seq};
+use firstflight_tcp::{FastOpen, Key, Segment, Seq};
 
 /// One connection as it crossed the wire.
 #[derive(Debug, Clone, Default)]

@@ -29,9 +29,7 @@
 
 mod channel;
 mod client;
-mod clock;
 mod connection;
-mod cookies;
 mod host;
 mod http2;
 mod job;
@@ -41,19 +39,17 @@ mod page;
 mod pieces;
 mod proof;
 mod record;
-mod segment;
 mod server;
-mod tcp;
 mod tls;
 mod trace;
 mod what_if;
 mod wire;
 
+pub use firstflight_tcp::Algorithm;
 pub use job::{Job, Keep};
 pub use page::SimPage;
 pub use proof::{Counts, Proof};
 pub use record::{Connection, Record, Relay, Request};
-pub use tcp::Algorithm;
 pub use tls::Flights;
 pub use what_if::{Since, Unproven, WhatIf};
 

@@ -5,28 +5,25 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use firstflight_loader::{Command, ConnId, Cookies, Event, LoadRecord, Loader, OriginRtt};
+use firstflight_loader::{Command, ConnId, Cookies, Event, LoadRecord, Loader, NANOS_PER_MS, OriginRtt};
 use firstflight_path::{
-    Action, Direction, Dropped, Drops, Ecn, Flow, Nanos, Network, Packet, PathConfig, PathError, Protocol,
-    Purpose, Stream,
+    Action, Direction, Dropped, Drops, Ecn, Flow, Header, Nanos, Network, Packet, PathConfig, PathError,
+    Protocol, Purpose, Stream, TcpFlags,
 };
+use firstflight_tcp::{FastOpen, Segment, Settings, Ticks};
 
 use crate::client::Browser;
-use crate::clock::{MS, Ticks};
 use crate::connection::Connection;
-use crate::cookies::{Keys, primed};
-use crate::host::Host;
+use crate::host::{Host, Keys, primed};
 use crate::job::Job;
 use crate::ledger::Entry;
 use crate::page::{SimPage, Site};
-use crate::segment::{FastOpen, Segment};
-use crate::tcp::Settings;
 use crate::tls::Sessions;
 use crate::trace::Trace;
 use crate::what_if::Since;
 
 /// Navigation start: not 0, so that no timestamp is.
-pub(crate) const START: Nanos = 1_000 * MS;
+pub(crate) const START: Nanos = 1_000 * NANOS_PER_MS;
 
 /// A finished load.
 #[derive(Debug)]
@@ -93,7 +90,7 @@ fn begin<'a>(page: &'a SimPage, job: &'a Job) -> Result<Load<'a>, PathError> {
             algorithm: job.congestion_control,
             initial_window: job.initial_window,
             ecn: job.path.ecn,
-            ticks: Ticks::drawn(job.path.seed),
+            ticks: ticks(job.path.seed),
             more_syn_segments: job.what_if.more_syn_segments,
         },
         now: START,
@@ -111,6 +108,11 @@ fn begin<'a>(page: &'a SimPage, job: &'a Job) -> Result<Load<'a>, PathError> {
         packets: 0,
         trace: Trace::new(job),
     })
+}
+
+/// A tick and a timer wheel that stand anywhere when the load begins: no load of the lab waits for a tick.
+fn ticks(seed: u64) -> Ticks {
+    Ticks::new(Stream::new(seed, Purpose::TimerWheel, &[]).next_below(Ticks::ROUND))
 }
 
 /// Every host, as priming has left it.
@@ -293,7 +295,7 @@ impl Load<'_> {
             (opening, self.network.open(Protocol::Tcp, connection.host))
         });
         let takes_syn_data = connection.entry.is_taken_by(segment);
-        let header = segment.header(connection.host, opening, takes_syn_data);
+        let header = header(segment, connection.host, opening, takes_syn_data);
         let action = self.network.meet(&header);
         connection.entry.interfered = connection.entry.interfered.or(action);
         if matches!(action, Some(Action::Drop | Action::Reset)) {
@@ -337,7 +339,7 @@ impl Load<'_> {
         let packet = Packet { bytes, ecn };
         let dropped = self
             .network
-            .carry(self.now, segment.direction(), flow, packet, number);
+            .carry(self.now, direction(segment), flow, packet, number);
         if let Some(dropped) = dropped {
             self.free.push(number);
             self.trace.dropped(self.now, segment, dropped);
@@ -364,5 +366,32 @@ impl Load<'_> {
             marked: self.network.marked(),
             trace: self.trace,
         }
+    }
+}
+
+/// Which way a segment goes.
+fn direction(segment: &Segment) -> Direction {
+    if segment.up {
+        Direction::Up
+    } else {
+        Direction::Down
+    }
+}
+
+/// What the path looks at. `origin` is the far end's index, `connection` counts first SYNs.
+fn header(segment: &Segment, origin: usize, connection: u32, takes_syn_data: bool) -> Header {
+    Header {
+        direction: direction(segment),
+        origin,
+        connection,
+        flags: TcpFlags {
+            syn: segment.syn,
+            ack: segment.ack,
+            fin: segment.fin,
+            rst: segment.rst,
+        },
+        payload_bytes: segment.len,
+        fast_open: segment.fast_open != FastOpen::Absent,
+        takes_syn_data,
     }
 }

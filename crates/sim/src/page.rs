@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use firstflight_loader::{OriginId, Plan};
+use firstflight_loader::{NANOS_PER_MS, OriginId, Plan};
 use firstflight_page::{Origin, Page, Scheme};
 use firstflight_path::Nanos;
 
-use crate::clock::MS;
 use crate::http2::Blocks;
 use crate::wire;
 
@@ -111,7 +110,7 @@ fn exchange(page: &Page, index: usize) -> Exchange {
         } else {
             0
         },
-        wait: (resource.server_ms * MS as f64).round() as Nanos,
+        wait: (resource.server_ms * NANOS_PER_MS as f64).round() as Nanos,
     }
 }
 

@@ -2,14 +2,14 @@
 
 use firstflight_loader::{Cookies, Mode};
 use firstflight_path::Purpose;
+use firstflight_tcp::FastOpen;
 use serde::Serialize;
 
-use crate::cookies::FIRST;
+use crate::host::FIRST;
 use crate::job::Job;
 use crate::ledger::Entry;
 use crate::load::Loaded;
 use crate::page::SimPage;
-use crate::segment::FastOpen;
 
 /// What the ledger says of the treatment. There is no kernel to ask: the simulated wire is the only witness.
 #[derive(Debug, Clone, Serialize)]

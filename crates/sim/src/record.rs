@@ -2,6 +2,7 @@
 
 use firstflight_loader::RequestRecord;
 use firstflight_path::Action;
+use firstflight_tcp::FastOpen;
 use serde::Serialize;
 
 use crate::job::{Job, Keep};
@@ -9,7 +10,6 @@ use crate::ledger::Entry;
 use crate::load::{Loaded, START};
 use crate::page::SimPage;
 use crate::proof::{Proof, proof};
-use crate::segment::FastOpen;
 
 /// One load. Times are ms since navigation start.
 #[derive(Debug, Clone, Serialize)]

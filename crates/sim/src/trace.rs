@@ -1,10 +1,10 @@
 //! What crossed the wire, segment by segment: for tests and for looking closely.
 
-use firstflight_path::{Dropped, Ecn, Nanos};
+use firstflight_path::{Dropped, Nanos};
+use firstflight_tcp::Segment;
 
 use crate::job::Job;
 use crate::load::START;
-use crate::segment::{FastOpen, Segment};
 
 /// The notes of one load.
 #[derive(Debug)]
@@ -43,44 +43,7 @@ impl Trace {
 
     fn note(&mut self, now: Nanos, what: &str, segment: &Segment) {
         let Some(lines) = &mut self.lines else { return };
-        let flag = |set: bool, letter: &'static str| if set { letter } else { "" };
         let at = (now - START) as f64 / 1e6;
-        let sacks: Vec<_> = segment
-            .sacks
-            .blocks()
-            .iter()
-            .map(|(from, to)| format!("{from}-{to}"))
-            .collect();
-        lines.push(format!(
-            "{at:10.3} {what:7} {} #{} {}{}{}{}{}{}{} {}+{} ack {} win {}{}{}{}",
-            if segment.up { "up  " } else { "down" },
-            segment.conn,
-            flag(segment.syn, "S"),
-            flag(segment.fin, "F"),
-            flag(segment.rst, "R"),
-            flag(segment.psh, "P"),
-            flag(segment.ack, "."),
-            flag(segment.echo, "E"),
-            flag(segment.answer, "W"),
-            segment.seq,
-            segment.len,
-            segment.ack_no,
-            segment.window,
-            if segment.fast_open == FastOpen::Absent {
-                ""
-            } else {
-                " tfo"
-            },
-            match segment.ecn {
-                Ecn::NotCapable => "",
-                Ecn::Capable => " ect",
-                Ecn::Marked => " ce",
-            },
-            if sacks.is_empty() {
-                String::new()
-            } else {
-                format!(" sack {}", sacks.join(","))
-            },
-        ));
+        lines.push(format!("{at:10.3} {what:7} {segment}"));
     }
 }

@@ -3,14 +3,12 @@
 //! Each answers one question about a page load. Not modelled is what they cost elsewhere: a server's memory of the
 //! cookies that were used, its guard against replayed early data, and what an attacker gains.
 
-use firstflight_loader::Cookies;
+use firstflight_loader::{Cookies, NANOS_PER_MS};
 use firstflight_path::Nanos;
+use firstflight_tcp::{Answer, Early, FastOpen, Segment, Seq};
 use serde::Deserialize;
 
-use crate::clock::MS;
-use crate::cookies::Keys;
-use crate::segment::{FastOpen, Segment, Seq};
-use crate::tcp::{Answer, Early};
+use crate::host::Keys;
 
 /// The differences; by default there are none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -57,7 +55,7 @@ impl Unproven {
     fn early(self, now: Nanos) -> Early {
         Early {
             end: 1 + Seq::from(self.bytes),
-            until: self.ms.map_or(Nanos::MAX, |ms| now + ms * MS),
+            until: self.ms.map_or(Nanos::MAX, |ms| now + ms * NANOS_PER_MS),
         }
     }
 }

@@ -5,13 +5,13 @@
 
 use firstflight_path::Nanos;
 
-use super::Socket;
-use super::acks::Ack;
-use super::rtt::{INITIAL_RTO, MIN_RTO};
-use super::scoreboard::Flight;
-use super::timers::Pending;
-use crate::clock::JIFFY;
+use crate::Socket;
+use crate::acks::Ack;
+use crate::rtt::{INITIAL_RTO, MIN_RTO};
+use crate::scoreboard::Flight;
 use crate::segment::Seq;
+use crate::time::JIFFY;
+use crate::timers::Pending;
 
 /// `TCP_FASTRETRANS_THRESH`.
 const DUP_THRESHOLD: u32 = 3;
@@ -20,7 +20,7 @@ const SLACK: Nanos = 2 * JIFFY;
 
 /// The most recently sent segment that is known to have arrived.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Rack {
+pub(crate) struct Rack {
     sent_at: Nanos,
     end: Seq,
     rtt: Nanos,
@@ -34,7 +34,7 @@ pub(super) struct Rack {
 
 impl Rack {
     /// `tcp_rack_advance`, first half: a segment has arrived.
-    pub(super) fn on_delivered(&mut self, flight: &Flight) {
+    pub(crate) fn on_delivered(&mut self, flight: &Flight) {
         if (flight.sent_at, flight.end) > (self.sent_at, self.end) {
             self.sent_at = flight.sent_at;
             self.end = flight.end;
@@ -43,7 +43,7 @@ impl Rack {
     }
 
     /// Second half: what it says of the RTT, unless the original may have arrived late.
-    pub(super) fn on_ack(&mut self, now: Nanos) {
+    pub(crate) fn on_ack(&mut self, now: Nanos) {
         let Some(was_resent) = self.fresh.take() else {
             return;
         };
@@ -55,21 +55,21 @@ impl Rack {
         self.has_advanced = true;
     }
 
-    pub(super) fn note_min_rtt(&mut self, min: Option<Nanos>) {
+    pub(crate) fn note_min_rtt(&mut self, min: Option<Nanos>) {
         self.min_rtt = min;
     }
 
     /// A segment arrives that was never sent again although later ones were there before it.
-    pub(super) fn note_reordering(&mut self, seq: Seq, highest: Seq) {
+    pub(crate) fn note_reordering(&mut self, seq: Seq, highest: Seq) {
         self.saw_reordering |= seq < highest;
     }
 
-    pub(super) fn force(&mut self) {
+    pub(crate) fn force(&mut self) {
         self.has_advanced = true;
     }
 
     /// How much longer to wait for a segment that was sent at `sent_at`; 0: it is lost.
-    fn patience(&self, now: Nanos, flight: &Flight, window: Nanos) -> Nanos {
+    fn remaining(&self, now: Nanos, flight: &Flight, window: Nanos) -> Nanos {
         (flight.sent_at + self.rtt + window).saturating_sub(now)
     }
 
@@ -81,7 +81,7 @@ impl Rack {
 
 impl Socket {
     /// `tcp_rack_mark_lost`: finds losses, sets the reordering timer for what may still be on its way.
-    pub(super) fn find_losses(&mut self, now: Nanos, ack: &mut Ack) {
+    pub(crate) fn find_losses(&mut self, now: Nanos, ack: &mut Ack) {
         if !std::mem::take(&mut self.rack.has_advanced) {
             return;
         }
@@ -93,7 +93,7 @@ impl Socket {
     }
 
     /// The reordering timer: `tcp_rack_reo_timeout`.
-    pub(super) fn on_reorder_timeout(&mut self, now: Nanos) {
+    pub(crate) fn on_reorder_timeout(&mut self, now: Nanos) {
         let before = self.board.in_flight();
         self.mark_losses(now);
         if self.board.in_flight() != before {
@@ -125,12 +125,12 @@ impl Socket {
             if flight.sacked || (flight.lost && !flight.resent) || self.rack.is_newer(&flight) {
                 continue;
             }
-            let patience = self.rack.patience(now, &flight, window);
-            if patience == 0 {
+            let remaining = self.rack.remaining(now, &flight, window);
+            if remaining == 0 {
                 lost_resent |= flight.resent;
                 self.board.mark_lost(index);
             } else {
-                longest = longest.max(patience);
+                longest = longest.max(remaining);
             }
         }
         (longest, lost_resent)
@@ -147,13 +147,13 @@ impl Socket {
     }
 
     /// Whether a timeout should spare a segment that was sent only lately.
-    pub(super) fn is_recent(&self, now: Nanos, flight: &Flight) -> bool {
-        self.rack.patience(now, flight, 0) > 0
+    pub(crate) fn is_recent(&self, now: Nanos, flight: &Flight) -> bool {
+        self.rack.remaining(now, flight, 0) > 0
     }
 
     /// Sets the timer of the tail loss probe, if there is a tail to probe: `tcp_schedule_loss_probe`.
-    pub(super) fn schedule_probe(&mut self, now: Nanos, from_now: bool) -> bool {
-        let is_early = self.state != super::State::Established;
+    pub(crate) fn schedule_probe(&mut self, now: Nanos, from_now: bool) -> bool {
+        let is_early = self.state != crate::State::Established;
         if is_early || self.board.is_empty() || !self.recovery.may_probe() {
             return false;
         }
@@ -176,7 +176,7 @@ impl Socket {
     }
 
     /// Sends new data, or the last segment again: `tcp_send_loss_probe`.
-    pub(super) fn on_probe_timeout(&mut self, now: Nanos) {
+    pub(crate) fn on_probe_timeout(&mut self, now: Nanos) {
         if !self.recovery.has_probe() && self.send_probe(now) {
             self.recovery.probe = Some(self.next);
             return self.set_timer(now, self.rtt.rto, Pending::Retransmit);
@@ -206,7 +206,7 @@ impl Socket {
     }
 
     /// What an acknowledgment says of the loss probe: `tcp_process_tlp_ack`.
-    pub(super) fn on_probe_acked(&mut self, acked: Seq, ack: &Ack) {
+    pub(crate) fn on_probe_acked(&mut self, acked: Seq, ack: &Ack) {
         let Some(probe) = self.recovery.probe else { return };
         if acked < probe {
             return;

@@ -4,8 +4,8 @@
 
 use firstflight_path::Nanos;
 
-use crate::clock::{JIFFY, MS, US};
 use crate::segment::Seq;
+use crate::time::{JIFFY, MS, US};
 
 /// Multiplicative decrease, 717/1024.
 const BETA: u32 = 717;
@@ -27,7 +27,7 @@ const DELAY_BOUNDS: (Nanos, Nanos) = (4 * MS, 16 * MS);
 
 /// CUBIC's state of one connection.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Cubic {
+pub(crate) struct Cubic {
     last_max: u32,
     last_cwnd: u32,
     last_update: Nanos,
@@ -54,7 +54,7 @@ struct HyStart {
 
 impl Cubic {
     /// How many segments must be acknowledged for the window to grow by one: `bictcp_update`.
-    pub(super) fn per_increase(&mut self, now: Nanos, cwnd: u32, acked: u32) -> u32 {
+    pub(crate) fn per_increase(&mut self, now: Nanos, cwnd: u32, acked: u32) -> u32 {
         self.acked += acked;
         if self.last_cwnd == cwnd && now.saturating_sub(self.last_update) <= JIFFY * 7 {
             return self.per_increase.max(2);
@@ -110,7 +110,7 @@ impl Cubic {
     }
 
     /// `cubictcp_recalc_ssthresh`, with fast convergence (RFC 9438, section 4.7).
-    pub(super) fn threshold_after_loss(&mut self, cwnd: u32) -> u32 {
+    pub(crate) fn threshold_after_loss(&mut self, cwnd: u32) -> u32 {
         self.epoch = None;
         self.last_max = if cwnd < self.last_max {
             cwnd * (BETA_SCALE + BETA) / (2 * BETA_SCALE)
@@ -121,20 +121,20 @@ impl Cubic {
     }
 
     /// A timeout: everything begins anew (`bictcp_reset`).
-    pub(super) fn reset(&mut self, now: Nanos, next: Seq) {
+    pub(crate) fn reset(&mut self, now: Nanos, next: Seq) {
         *self = Self::default();
         self.train.start(now, next);
     }
 
     /// The curve stands still while the application pauses.
-    pub(super) fn skip(&mut self, now: Nanos, idle: Nanos) {
+    pub(crate) fn skip(&mut self, now: Nanos, idle: Nanos) {
         if let Some(epoch) = &mut self.epoch {
             *epoch = (*epoch + idle).min(now);
         }
     }
 
     /// Takes a sample of the RTT; `true` when slow start should end at this window.
-    pub(super) fn on_rtt(
+    pub(crate) fn on_rtt(
         &mut self,
         now: Nanos,
         rtt: Nanos,

@@ -1,13 +1,12 @@
 //! The congestion window and who moves it.
 //!
 //! What is common to the algorithms is here: slow start, the check that the window was in use, its decay when
-//! the application pauses. Their own parts are in `cubic.rs` and `reno.rs`.
+//! the application pauses. CUBIC's own part is in `cubic.rs`; `NewReno` needs no module (RFC 5681).
 
 use firstflight_path::Nanos;
 use serde::{Deserialize, Serialize};
 
-use super::cubic::Cubic;
-use super::reno;
+use crate::cubic::Cubic;
 use crate::segment::Seq;
 
 /// A congestion control algorithm.
@@ -23,11 +22,11 @@ pub enum Algorithm {
 
 /// The window, in segments.
 #[derive(Debug, Clone)]
-pub(super) struct Window {
+pub(crate) struct Window {
     /// Segments that may be in flight.
-    pub(super) cwnd: u32,
+    pub(crate) cwnd: u32,
     /// Below it the window grows by slow start.
-    pub(super) ssthresh: u32,
+    pub(crate) ssthresh: u32,
     initial: u32,
     /// Acknowledged segments towards the next increase.
     credit: u32,
@@ -50,7 +49,7 @@ enum Growth {
 const INFINITE: u32 = 0x7fff_ffff;
 
 impl Window {
-    pub(super) fn new(algorithm: Algorithm, initial: u32) -> Self {
+    pub(crate) fn new(algorithm: Algorithm, initial: u32) -> Self {
         Self {
             cwnd: initial,
             ssthresh: INFINITE,
@@ -68,7 +67,7 @@ impl Window {
         }
     }
 
-    pub(super) fn in_slow_start(&self) -> bool {
+    pub(crate) fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
 
@@ -78,7 +77,7 @@ impl Window {
     }
 
     /// An acknowledgment of `acked` segments arrives outside recovery (`tcp_cong_avoid`).
-    pub(super) fn on_acked(&mut self, now: Nanos, acked: u32) {
+    pub(crate) fn on_acked(&mut self, now: Nanos, acked: u32) {
         if !self.is_limited() {
             return;
         }
@@ -112,7 +111,7 @@ impl Window {
     }
 
     /// A sample of the RTT came with an acknowledgment: `HyStart` may end slow start (`cubictcp_acked`).
-    pub(super) fn on_rtt(&mut self, now: Nanos, rtt: Nanos, acked: Seq, next: Seq) {
+    pub(crate) fn on_rtt(&mut self, now: Nanos, rtt: Nanos, acked: Seq, next: Seq) {
         let slow_start = self.in_slow_start();
         if let Growth::Cubic(cubic) = &mut self.algorithm
             && cubic.on_rtt(now, rtt, self.cwnd, slow_start, acked, next)
@@ -122,31 +121,32 @@ impl Window {
     }
 
     /// The threshold after a loss.
-    pub(super) fn threshold_after_loss(&mut self) -> u32 {
+    pub(crate) fn threshold_after_loss(&mut self) -> u32 {
         match &mut self.algorithm {
             Growth::Cubic(cubic) => cubic.threshold_after_loss(self.cwnd),
-            Growth::Reno => reno::threshold_after_loss(self.cwnd),
+            // Section 3.1, equation 4, with the window in place of the flight size (`tcp_reno_ssthresh`).
+            Growth::Reno => (self.cwnd >> 1).max(2),
         }
     }
 
     /// A timeout: what was learnt of the path is forgotten (`cubictcp_state`).
-    pub(super) fn on_timeout(&mut self, now: Nanos, next: Seq) {
+    pub(crate) fn on_timeout(&mut self, now: Nanos, next: Seq) {
         if let Growth::Cubic(cubic) = &mut self.algorithm {
             cubic.reset(now, next);
         }
     }
 
-    pub(super) fn forget_credit(&mut self) {
+    pub(crate) fn forget_credit(&mut self) {
         self.credit = 0;
     }
 
     /// `tcp_current_ssthresh` outside recovery.
-    pub(super) fn threshold(&self) -> u32 {
+    pub(crate) fn threshold(&self) -> u32 {
         self.ssthresh.max((self.cwnd >> 1) + (self.cwnd >> 2))
     }
 
     /// Segments were sent, or could not be: `tcp_cwnd_validate` (RFC 7661 in spirit).
-    pub(super) fn validate(&mut self, now: Nanos, sent: &Sent) {
+    pub(crate) fn validate(&mut self, now: Nanos, sent: &Sent) {
         if sent.acked >= self.usage_end || sent.is_limited || (!self.is_limited && sent.out > self.max_out) {
             self.is_limited = sent.is_limited;
             self.max_out = sent.out;
@@ -175,7 +175,7 @@ impl Window {
     }
 
     /// The sender resumes after `idle`, nothing in flight: `tcp_slow_start_after_idle_check`, RFC 2861.
-    pub(super) fn on_resume(&mut self, now: Nanos, idle: Nanos, rto: Nanos) {
+    pub(crate) fn on_resume(&mut self, now: Nanos, idle: Nanos, rto: Nanos) {
         if idle <= rto {
             return;
         }
@@ -192,7 +192,7 @@ impl Window {
     }
 
     /// Transmission starts after a pause of `idle`: CUBIC's curve does not count it (`cubictcp_cwnd_event`).
-    pub(super) fn on_transmit_start(&mut self, now: Nanos, idle: Nanos) {
+    pub(crate) fn on_transmit_start(&mut self, now: Nanos, idle: Nanos) {
         if let Growth::Cubic(cubic) = &mut self.algorithm {
             cubic.skip(now, idle);
         }
@@ -201,15 +201,15 @@ impl Window {
 
 /// What the sender tells the window after it has sent what it could.
 #[derive(Debug)]
-pub(super) struct Sent {
+pub(crate) struct Sent {
     /// SND.UNA and SND.NXT.
-    pub(super) acked: Seq,
-    pub(super) next: Seq,
+    pub(crate) acked: Seq,
+    pub(crate) next: Seq,
     /// Segments in flight, by count of those not acknowledged.
-    pub(super) out: u32,
+    pub(crate) out: u32,
     /// Whether the window kept it from sending more.
-    pub(super) is_limited: bool,
+    pub(crate) is_limited: bool,
     /// Whether nothing was lost or reordered lately.
-    pub(super) is_open: bool,
-    pub(super) rto: Nanos,
+    pub(crate) is_open: bool,
+    pub(crate) rto: Nanos,
 }

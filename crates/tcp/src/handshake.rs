@@ -6,30 +6,28 @@
 
 use firstflight_path::Nanos;
 
-use super::close::{LINEAR_SYN_TIMEOUTS, MAX_SYN_TIMEOUTS};
-use super::rtt::{FALLBACK_RTO, INITIAL_RTO};
-use super::scoreboard::{Flight, Scoreboard};
-use super::timers::Pending;
-use super::{MSS, Settings, Socket, State};
-use crate::clock::MS;
-use crate::cookies::Key;
-use crate::segment::{FastOpen, Segment, Seq};
+use crate::rtt::{FALLBACK_RTO, INITIAL_RTO};
+use crate::scoreboard::{Flight, Scoreboard};
+use crate::segment::{FastOpen, Key, Segment, Seq};
+use crate::time::MS;
+use crate::timers::{LINEAR_SYN_TIMEOUTS, MAX_SYN_TIMEOUTS, Pending};
+use crate::{MSS, Settings, Socket, State};
 
 /// Data that fits into a SYN: the announced MSS less room for all options (`tcp_send_syn_data`).
-pub(crate) const SYN_DATA: u64 = 1_420;
+const SYN_DATA: u64 = 1_420;
 
 /// How a server answers a SYN.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Answer {
+pub struct Answer {
     /// The SYN's data is taken, and may be answered before the handshake ends.
-    pub(crate) early: Option<Early>,
+    pub early: Option<Early>,
     /// A cookie goes with the SYN-ACK, made with this key.
-    pub(crate) grants: Option<Key>,
+    pub grants: Option<Key>,
 }
 
 impl Answer {
     /// Of a server that has no room for another request (`tcp_fastopen_queue_check`).
-    pub(crate) const BUSY: Self = Self {
+    pub const BUSY: Self = Self {
         early: None,
         grants: None,
     };
@@ -37,16 +35,16 @@ impl Answer {
 
 /// How far a server goes before the handshake ends.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Early {
+pub struct Early {
     /// The sequence number after the last that it may send.
-    pub(crate) end: Seq,
+    pub end: Seq,
     /// When it must have been sent.
-    pub(crate) until: Nanos,
+    pub until: Nanos,
 }
 
 impl Early {
     /// As far as the windows let it.
-    pub(crate) const WITHOUT_LIMIT: Self = Self {
+    pub const WITHOUT_LIMIT: Self = Self {
         end: Seq::MAX,
         until: Nanos::MAX,
     };
@@ -54,13 +52,13 @@ impl Early {
 
 impl Socket {
     /// Sends the SYN, asking for a cookie or not.
-    pub(crate) fn connect(&mut self, now: Nanos, option: FastOpen) {
+    pub fn connect(&mut self, now: Nanos, option: FastOpen) {
         self.send_syn(now, option, 0);
     }
 
     /// Sends the SYN with a cookie and the beginning of `bytes` of data. Returns how many it takes; the rest
     /// must wait for the handshake's end.
-    pub(crate) fn connect_with_data(&mut self, now: Nanos, cookie: FastOpen, bytes: u64) -> u64 {
+    pub fn connect_with_data(&mut self, now: Nanos, cookie: FastOpen, bytes: u64) -> u64 {
         let in_syn = bytes.min(SYN_DATA);
         self.send_syn(now, cookie, in_syn as u32);
         let behind = (bytes - in_syn).min(u64::from(self.settings.more_syn_segments) * u64::from(MSS));
@@ -84,7 +82,7 @@ impl Socket {
             psh: flight.psh,
             seq: flight.seq,
             len: (flight.end - flight.seq) as u32,
-            window: super::window::INITIAL_WINDOW,
+            window: crate::window::INITIAL_WINDOW,
             ts: now / MS,
             ..Segment::default()
         });
@@ -107,10 +105,10 @@ impl Socket {
             conn: self.conn,
             up: true,
             syn: true,
-            echo: asks,
-            answer: asks,
+            ece: asks,
+            cwr: asks,
             len: data,
-            window: super::window::INITIAL_WINDOW,
+            window: crate::window::INITIAL_WINDOW,
             ts: now / MS,
             fast_open: option,
             ..Segment::default()
@@ -119,7 +117,7 @@ impl Socket {
     }
 
     /// No SYN-ACK came: the SYN goes again, bare (RFC 7413, section 4.2.1).
-    pub(super) fn on_syn_timeout(&mut self, now: Nanos) {
+    pub(crate) fn on_syn_timeout(&mut self, now: Nanos) {
         self.timeouts += 1;
         if self.timeouts > MAX_SYN_TIMEOUTS {
             return self.die();
@@ -133,7 +131,7 @@ impl Socket {
     }
 
     /// The client waits for the SYN-ACK.
-    pub(super) fn on_syn_ack(&mut self, now: Nanos, segment: &Segment) {
+    pub(crate) fn on_syn_ack(&mut self, now: Nanos, segment: &Segment) {
         if !segment.syn || !segment.ack {
             return;
         }
@@ -149,7 +147,7 @@ impl Socket {
             FastOpen::Cookie(cookie) => Some(cookie),
             _ => None,
         };
-        self.congestion.is_understood = self.settings.ecn && segment.echo;
+        self.ecn.is_negotiated = self.settings.ecn && segment.ece;
         self.establish(now);
         let data_end = 1 + Seq::from(self.fast_open.syn_data);
         self.fast_open.accepted = self.fast_open.syn_data > 0 && self.acked == data_end;
@@ -183,11 +181,11 @@ impl Socket {
     }
 
     /// A server answers a SYN.
-    pub(crate) fn accept(now: Nanos, syn: &Segment, answer: Answer, settings: Settings) -> Self {
+    pub fn accept(now: Nanos, syn: &Segment, answer: Answer, settings: Settings) -> Self {
         let mut socket = Self::new(syn.conn, false, settings);
         socket.state = State::SynReceived;
         socket.ts_recent = syn.ts;
-        socket.agree(syn);
+        socket.negotiate_ecn(syn);
         socket.peer_window_end = 1 + syn.window;
         socket.max_peer_window = syn.window;
         socket.fast_open.option = answer.grants.map_or(FastOpen::Absent, FastOpen::Cookie);
@@ -216,9 +214,9 @@ impl Socket {
             up: false,
             syn: true,
             ack: true,
-            echo: self.congestion.is_understood,
+            ece: self.ecn.is_negotiated,
             ack_no: 1 + Seq::from(self.fast_open.syn_data),
-            window: super::window::INITIAL_WINDOW,
+            window: crate::window::INITIAL_WINDOW,
             ts: now / MS,
             ts_echo: self.ts_recent,
             fast_open: self.fast_open.option,
@@ -229,9 +227,9 @@ impl Socket {
 
     /// No acknowledgment of the SYN-ACK came: it goes again, without data that already follows it; that is
     /// taken for lost at the second timeout (`tcp_fastopen_synack_timer`).
-    pub(super) fn on_syn_ack_timeout(&mut self, now: Nanos) {
+    pub(crate) fn on_syn_ack_timeout(&mut self, now: Nanos) {
         self.timeouts += 1;
-        if self.timeouts > super::close::MAX_SYN_TIMEOUTS {
+        if self.timeouts > crate::timers::MAX_SYN_TIMEOUTS {
             return self.die();
         }
         self.resend_syn_ack(now);
@@ -249,7 +247,7 @@ impl Socket {
     }
 
     /// The server waits for the acknowledgment of its SYN-ACK.
-    pub(super) fn on_handshake_end(&mut self, now: Nanos, segment: &Segment) {
+    pub(crate) fn on_handshake_end(&mut self, now: Nanos, segment: &Segment) {
         if segment.syn {
             self.ts_recent = self.ts_recent.max(segment.ts);
             self.resend_syn_ack(now);

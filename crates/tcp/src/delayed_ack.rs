@@ -7,9 +7,9 @@
 
 use firstflight_path::Nanos;
 
-use super::{MSS, Socket};
-use crate::clock::{JIFFY, MS};
 use crate::segment::Segment;
+use crate::time::{JIFFY, MS};
+use crate::{MSS, Socket};
 
 /// `TCP_ATO_MIN` and `TCP_DELACK_MIN`, `TCP_DELACK_MAX`.
 const MIN_DELAY: Nanos = 40 * MS;
@@ -20,13 +20,13 @@ const QUICK: u32 = 16;
 const DEFAULT_MSS: u32 = 536;
 const MIN_MSS: u32 = 88;
 
-/// The receiver's mood.
+/// What decides how soon the receiver acknowledges (`icsk_ack`).
 #[derive(Debug, Clone)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "the kernel's flags of icsk_ack.pending"
 )]
-pub(super) struct DelayedAck {
+pub(crate) struct DelayedAck {
     /// Acknowledgments still to be sent at once.
     quick: u32,
     is_pingpong: bool,
@@ -61,29 +61,29 @@ impl Default for DelayedAck {
 
 impl DelayedAck {
     /// The handshake is done: the pause until the first data counts from here.
-    pub(super) fn start(&mut self, now: Nanos) {
+    pub(crate) fn start(&mut self, now: Nanos) {
         self.last_received = now;
     }
 
-    pub(super) fn schedule(&mut self) {
+    pub(crate) fn schedule(&mut self) {
         self.is_scheduled = true;
     }
 
     /// The next check acknowledges at once.
-    pub(super) fn need_now(&mut self) {
+    pub(crate) fn need_now(&mut self) {
         self.is_scheduled = true;
         self.is_due = true;
     }
 
     /// `tcp_enter_quickack_mode`.
-    pub(super) fn enter_quick(&mut self, window: u64) {
+    pub(crate) fn enter_quick(&mut self, window: u64) {
         self.add_quick(window);
         self.is_pingpong = false;
         self.timeout = Some(MIN_DELAY);
     }
 
     /// The same for two acknowledgments: the sender's window may be small.
-    pub(super) fn hurry(&mut self) {
+    pub(crate) fn enter_quick_for_two(&mut self) {
         self.quick = self.quick.max(2);
         self.is_pingpong = false;
         self.timeout = Some(MIN_DELAY);
@@ -99,7 +99,7 @@ impl DelayedAck {
     }
 
     /// Data was sent: is it an answer to what came a moment ago?
-    pub(super) fn on_data_sent(&mut self, now: Nanos) {
+    pub(crate) fn on_data_sent(&mut self, now: Nanos) {
         let since = now / JIFFY - self.last_received / JIFFY;
         if self.timeout.is_some_and(|timeout| since < timeout / JIFFY) {
             self.is_pingpong = true;
@@ -107,7 +107,7 @@ impl DelayedAck {
     }
 
     /// An acknowledgment went out, with data or without.
-    pub(super) fn on_ack_sent(&mut self) {
+    pub(crate) fn on_ack_sent(&mut self) {
         if self.quick > 0 {
             self.quick -= 1;
             if self.quick == 0 {
@@ -159,7 +159,7 @@ impl DelayedAck {
 
 impl Socket {
     /// Data arrived in order.
-    pub(super) fn on_received(&mut self, now: Nanos, segment: &Segment) {
+    pub(crate) fn on_received(&mut self, now: Nanos, segment: &Segment) {
         if segment.len == 0 {
             return;
         }
@@ -174,7 +174,7 @@ impl Socket {
     }
 
     /// `__tcp_ack_snd_check`: acknowledges now, or sees to it that it is done in time.
-    pub(super) fn acknowledge(&mut self, now: Nanos) {
+    pub(crate) fn acknowledge(&mut self, now: Nanos) {
         if !self.delayed_ack.is_scheduled {
             return;
         }
@@ -190,8 +190,8 @@ impl Socket {
     fn delay_ack(&mut self, now: Nanos) {
         let mut delay = self.delayed_ack.timeout.unwrap_or(MIN_DELAY);
         if delay > MIN_DELAY {
-            let patient = self.delayed_ack.is_pingpong || self.delayed_ack.is_pushed;
-            let mut most = if patient { MAX_DELAY } else { 500 * MS };
+            let may_wait = self.delayed_ack.is_pingpong || self.delayed_ack.is_pushed;
+            let mut most = if may_wait { MAX_DELAY } else { 500 * MS };
             if let Some(rtt) = self.rtt.smoothed() {
                 most = most.min(rtt.max(MIN_DELAY));
             }
@@ -206,7 +206,7 @@ impl Socket {
     }
 
     /// The delay is over: `tcp_delack_timer_handler`.
-    pub(super) fn on_delayed_ack(&mut self, now: Nanos) {
+    pub(crate) fn on_delayed_ack(&mut self, now: Nanos) {
         if !self.delayed_ack.is_scheduled {
             return;
         }
@@ -221,24 +221,24 @@ impl Socket {
     }
 
     /// The application has read: `tcp_rcv_space_adjust`, `tcp_cleanup_rbuf`.
-    pub(super) fn after_read(&mut self, now: Nanos) {
+    pub(crate) fn after_read(&mut self, now: Nanos) {
         self.receive_window.on_read(now, self.read);
-        if self.state != super::State::Established {
+        if self.state != crate::State::Established {
             return;
         }
-        let mood = &self.delayed_ack;
+        let state = &self.delayed_ack;
         let unacked = self.reassembly.next() - self.last_ack_sent;
-        let is_due = mood.is_scheduled
-            && (unacked > u64::from(mood.peer_mss)
-                || mood.is_pushed_twice
-                || (mood.is_pushed && !mood.is_pingpong));
+        let is_due = state.is_scheduled
+            && (unacked > u64::from(state.peer_mss)
+                || state.is_pushed_twice
+                || (state.is_pushed && !state.is_pingpong));
         if is_due || (!self.fin_received && self.receive_window.has_opened(self.reassembly.next())) {
             self.send_ack(now);
         }
     }
 
     /// Sends an acknowledgment without data.
-    pub(super) fn send_ack(&mut self, now: Nanos) {
+    pub(crate) fn send_ack(&mut self, now: Nanos) {
         let segment = self.segment(now);
         self.transmit(segment);
     }

@@ -1,6 +1,6 @@
 //! Time as the kernel counts it: timers fire on ticks, timestamps count milliseconds.
 
-use firstflight_path::{Nanos, Purpose, Stream};
+use firstflight_path::Nanos;
 
 /// Nanoseconds in a microsecond.
 pub(crate) const US: Nanos = 1_000;
@@ -17,21 +17,18 @@ const LEVEL_SHIFT: u32 = 3;
 const LEVELS: u32 = 9;
 
 /// A kernel's tick and its timer wheel: all timers fire on a tick, never early.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Ticks {
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Ticks {
     /// How long the kernel has ticked at time 0.
     uptime: Nanos,
 }
 
 impl Ticks {
-    /// A tick and a wheel that stand anywhere when the load begins, as `seed` has it: no load of the lab waits for a tick.
-    pub(crate) fn drawn(seed: u64) -> Self {
-        let round = JIFFY << (LEVEL_SHIFT * (LEVELS - 1));
-        Self::of(Stream::new(seed, Purpose::TimerWheel, &[]).next_below(round))
-    }
+    /// After so long the wheel stands as it stood.
+    pub const ROUND: Nanos = JIFFY << (LEVEL_SHIFT * (LEVELS - 1));
 
-    /// Those of a kernel that has ticked so long at time 0.
-    fn of(uptime: Nanos) -> Self {
+    /// Those of a kernel that has ticked for `uptime` at time 0.
+    pub fn new(uptime: Nanos) -> Self {
         Self { uptime }
     }
 
@@ -67,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_timer_fires_on_a_tick_and_never_early() {
-        let ticks = Ticks::of(MS);
+        let ticks = Ticks::new(MS);
         for now in [0, MS, 2_999_999, 3 * MS, 7 * MS, 1_000 * MS] {
             for delay in [1, JIFFY, 40 * MS, 200 * MS, 250 * MS, 1_000 * MS, 3_000 * MS] {
                 let fires = ticks.after(now, delay);

@@ -11,26 +11,26 @@ use crate::segment::{Range, Seq};
 /// A segment in flight.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "the kernel's marks of a segment")]
-pub(super) struct Flight {
-    pub(super) seq: Seq,
-    pub(super) end: Seq,
+pub(crate) struct Flight {
+    pub(crate) seq: Seq,
+    pub(crate) end: Seq,
     /// When it was last sent.
-    pub(super) sent_at: Nanos,
-    pub(super) fin: bool,
-    pub(super) psh: bool,
+    pub(crate) sent_at: Nanos,
+    pub(crate) fin: bool,
+    pub(crate) psh: bool,
     /// Selectively acknowledged.
-    pub(super) sacked: bool,
+    pub(crate) sacked: bool,
     /// Taken for lost.
-    pub(super) lost: bool,
+    pub(crate) lost: bool,
     /// Sent again since it was taken for lost, and that not lost too.
-    pub(super) resent: bool,
+    pub(crate) resent: bool,
     /// Ever sent again.
-    pub(super) ever_resent: bool,
+    pub(crate) ever_resent: bool,
 }
 
 impl Flight {
     /// Of data, sent for the first time.
-    pub(super) fn new(seq: Seq, end: Seq, now: Nanos) -> Self {
+    pub(crate) fn new(seq: Seq, end: Seq, now: Nanos) -> Self {
         Self {
             seq,
             end,
@@ -47,52 +47,52 @@ impl Flight {
 
 /// Segments in flight, in order.
 #[derive(Debug, Default)]
-pub(super) struct Scoreboard {
+pub(crate) struct Scoreboard {
     flights: VecDeque<Flight>,
-    pub(super) sacked: u32,
-    pub(super) lost: u32,
-    pub(super) resent: u32,
+    pub(crate) sacked: u32,
+    pub(crate) lost: u32,
+    pub(crate) resent: u32,
     /// The end of the highest range that was selectively acknowledged.
-    pub(super) highest_sacked: Seq,
+    pub(crate) highest_sacked: Seq,
 }
 
 impl Scoreboard {
     /// Segments not cumulatively acknowledged.
-    pub(super) fn out(&self) -> u32 {
+    pub(crate) fn out(&self) -> u32 {
         self.flights.len() as u32
     }
 
     /// `tcp_packets_in_flight`: those believed to be on the path.
-    pub(super) fn in_flight(&self) -> u32 {
+    pub(crate) fn in_flight(&self) -> u32 {
         (self.out() + self.resent).saturating_sub(self.sacked + self.lost)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.flights.is_empty()
     }
 
-    pub(super) fn push(&mut self, flight: Flight) {
+    pub(crate) fn push(&mut self, flight: Flight) {
         self.flights.push_back(flight);
     }
 
-    pub(super) fn first(&self) -> Option<&Flight> {
+    pub(crate) fn first(&self) -> Option<&Flight> {
         self.flights.front()
     }
 
-    pub(super) fn last_index(&self) -> Option<usize> {
+    pub(crate) fn last_index(&self) -> Option<usize> {
         self.flights.len().checked_sub(1)
     }
 
-    pub(super) fn get(&self, index: usize) -> Option<&Flight> {
+    pub(crate) fn get(&self, index: usize) -> Option<&Flight> {
         self.flights.get(index)
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.flights.len()
     }
 
     /// Takes out the first segment if `acked` covers it.
-    pub(super) fn pop_acked(&mut self, acked: Seq) -> Option<Flight> {
+    pub(crate) fn pop_acked(&mut self, acked: Seq) -> Option<Flight> {
         let flight = *self.flights.front().filter(|flight| flight.end <= acked)?;
         self.flights.pop_front();
         self.sacked -= u32::from(flight.sacked);
@@ -102,14 +102,14 @@ impl Scoreboard {
     }
 
     /// Indices of the segments that `block` covers and that are not marked yet.
-    pub(super) fn covered(&self, block: Range) -> std::ops::Range<usize> {
+    pub(crate) fn covered(&self, block: Range) -> std::ops::Range<usize> {
         let first = self.flights.partition_point(|flight| flight.seq < block.0);
         let end = self.flights.partition_point(|flight| flight.end <= block.1);
         first..end.max(first)
     }
 
     /// Marks a segment as selectively acknowledged (`tcp_sacktag_one`).
-    pub(super) fn mark_sacked(&mut self, index: usize) {
+    pub(crate) fn mark_sacked(&mut self, index: usize) {
         let flight = &mut self.flights[index];
         self.lost -= u32::from(flight.lost);
         self.resent -= u32::from(flight.resent);
@@ -121,7 +121,7 @@ impl Scoreboard {
     }
 
     /// Marks a segment as lost; what was sent again is lost again (`tcp_mark_skb_lost`).
-    pub(super) fn mark_lost(&mut self, index: usize) -> bool {
+    pub(crate) fn mark_lost(&mut self, index: usize) -> bool {
         let flight = &mut self.flights[index];
         if flight.sacked || (flight.lost && !flight.resent) {
             return false;
@@ -134,7 +134,7 @@ impl Scoreboard {
     }
 
     /// Notes that a segment is sent again.
-    pub(super) fn mark_resent(&mut self, index: usize, now: Nanos) -> Flight {
+    pub(crate) fn mark_resent(&mut self, index: usize, now: Nanos) -> Flight {
         let flight = &mut self.flights[index];
         self.resent += u32::from(!flight.resent);
         flight.resent = true;
@@ -144,7 +144,7 @@ impl Scoreboard {
     }
 
     /// Takes all marks of loss back: the retransmissions were not needed.
-    pub(super) fn forget_losses(&mut self) {
+    pub(crate) fn forget_losses(&mut self) {
         for flight in &mut self.flights {
             flight.lost = false;
         }

@@ -3,12 +3,15 @@
 //! Bytes themselves are never made. Sequence numbers count from the sender's SYN, which is 0; they do not wrap.
 //! Left out: checksums, urgent data, options that no Linux of today sends by default.
 
-use firstflight_path::{Direction, Ecn, Header, Nanos, TcpFlags};
+use std::fmt;
 
-use crate::cookies::Key;
+use firstflight_path::{Ecn, Nanos};
+
+/// What a cookie was made with: a key of a server. A cookie is told by it; its bytes are never made.
+pub type Key = u32;
 
 /// A sequence number: 0 is the sender's SYN, 1 its first byte of data.
-pub(crate) type Seq = u64;
+pub type Seq = u64;
 
 /// IPv4 and TCP headers without options.
 const HEADER_BYTES: u32 = 40;
@@ -24,7 +27,7 @@ pub(crate) const MAX_SACKS: usize = 3;
 
 /// The Fast Open option of a SYN or SYN-ACK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum FastOpen {
+pub enum FastOpen {
     /// None.
     #[default]
     Absent,
@@ -35,20 +38,20 @@ pub(crate) enum FastOpen {
 }
 
 /// A range of sequence numbers, the end not included.
-pub(crate) type Range = (Seq, Seq);
+pub type Range = (Seq, Seq);
 
 /// SACK blocks of a segment.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Sacks {
+pub struct Sacks {
     blocks: [Range; MAX_SACKS],
     count: u8,
     /// Whether the first block reports a duplicate (RFC 2883).
-    pub(crate) duplicate: bool,
+    pub duplicate: bool,
 }
 
 impl Sacks {
     /// Adds a block, if there is room.
-    pub(crate) fn push(&mut self, block: Range) {
+    pub fn push(&mut self, block: Range) {
         if let Some(slot) = self.blocks.get_mut(usize::from(self.count)) {
             *slot = block;
             self.count += 1;
@@ -56,12 +59,12 @@ impl Sacks {
     }
 
     /// The blocks that acknowledge, without a report of a duplicate.
-    pub(crate) fn blocks(&self) -> &[Range] {
+    pub fn blocks(&self) -> &[Range] {
         &self.blocks[usize::from(self.duplicate)..usize::from(self.count)]
     }
 
     /// The range of a duplicate that the receiver got.
-    pub(crate) fn duplicated(&self) -> Option<Range> {
+    pub fn duplicated(&self) -> Option<Range> {
         self.duplicate.then_some(self.blocks[0])
     }
 
@@ -80,76 +83,53 @@ impl Sacks {
     clippy::struct_excessive_bools,
     reason = "these are the flags of TCP's header"
 )]
-pub(crate) struct Segment {
+pub struct Segment {
     /// Which connection.
-    pub(crate) conn: u32,
+    pub conn: u32,
     /// Whether the client sent it.
-    pub(crate) up: bool,
-    /// Flags.
-    pub(crate) syn: bool,
-    /// See `syn`.
-    pub(crate) ack: bool,
-    /// See `syn`.
-    pub(crate) fin: bool,
-    /// See `syn`.
-    pub(crate) rst: bool,
-    /// See `syn`.
-    pub(crate) psh: bool,
-    /// ECE: a mark came (RFC 3168).
-    pub(crate) echo: bool,
-    /// CWR: the window came down for one.
-    pub(crate) answer: bool,
+    pub up: bool,
+    /// Synchronise sequence numbers: the first segment of a side.
+    pub syn: bool,
+    /// `ack_no` is meant.
+    pub ack: bool,
+    /// The end of the sender's data.
+    pub fin: bool,
+    /// Reset.
+    pub rst: bool,
+    /// The end of what the sender wrote at once.
+    pub psh: bool,
+    /// A congestion mark came (RFC 3168).
+    pub ece: bool,
+    /// The congestion window was reduced for one.
+    pub cwr: bool,
     /// What the IP header says.
-    pub(crate) ecn: Ecn,
+    pub ecn: Ecn,
     /// First sequence number.
-    pub(crate) seq: Seq,
+    pub seq: Seq,
     /// Bytes of data.
-    pub(crate) len: u32,
+    pub len: u32,
     /// Acknowledgment.
-    pub(crate) ack_no: Seq,
+    pub ack_no: Seq,
     /// Advertised window, bytes.
-    pub(crate) window: u64,
-    /// The sender's timestamp, ms, and the one it echoes.
-    pub(crate) ts: Nanos,
-    /// See `ts`.
-    pub(crate) ts_echo: Nanos,
+    pub window: u64,
+    /// The sender's timestamp, ms.
+    pub ts: Nanos,
+    /// The other end's timestamp, ms.
+    pub ts_echo: Nanos,
     /// Selective acknowledgments.
-    pub(crate) sacks: Sacks,
+    pub sacks: Sacks,
     /// Fast Open.
-    pub(crate) fast_open: FastOpen,
+    pub fast_open: FastOpen,
 }
 
 impl Segment {
     /// The sequence number after its last.
-    pub(crate) fn end(&self) -> Seq {
+    pub fn end(&self) -> Seq {
         self.seq + u64::from(self.len) + u64::from(self.syn) + u64::from(self.fin)
     }
 
-    /// Which way it goes.
-    pub(crate) fn direction(&self) -> Direction {
-        if self.up { Direction::Up } else { Direction::Down }
-    }
-
-    /// What the path looks at. `origin` is the far end's index, `connection` counts first SYNs.
-    pub(crate) fn header(&self, origin: usize, connection: u32, takes_syn_data: bool) -> Header {
-        Header {
-            direction: self.direction(),
-            origin,
-            connection,
-            flags: TcpFlags {
-                syn: self.syn,
-                ack: self.ack,
-                fin: self.fin,
-                rst: self.rst,
-            },
-            payload_bytes: self.len,
-            fast_open: self.fast_open != FastOpen::Absent,
-            takes_syn_data,
-        }
-    }
-
-    /// What a middlebox that resets answers it with.
-    pub(crate) fn reset(&self) -> Self {
+    /// The reset that a middlebox answers it with.
+    pub fn reset(&self) -> Self {
         Self {
             conn: self.conn,
             up: !self.up,
@@ -159,7 +139,7 @@ impl Segment {
     }
 
     /// Bytes of the IP packet.
-    pub(crate) fn packet_bytes(&self) -> u32 {
+    pub fn packet_bytes(&self) -> u32 {
         let options = match (self.rst, self.syn) {
             (true, _) if !self.ack => 0,
             (_, false) => TIMESTAMP_BYTES + self.sacks.bytes(),
@@ -173,5 +153,38 @@ impl Segment {
             }
         };
         HEADER_BYTES + options + self.len
+    }
+}
+
+/// As tcpdump would have it: direction, connection, flags, sequence number and length, acknowledgment, window, options.
+impl fmt::Display for Segment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} #{} ", if self.up { "up  " } else { "down" }, self.conn)?;
+        let flags = [
+            (self.syn, "S"),
+            (self.fin, "F"),
+            (self.rst, "R"),
+            (self.psh, "P"),
+            (self.ack, "."),
+            (self.ece, "E"),
+            (self.cwr, "W"),
+        ];
+        for (_, letter) in flags.iter().filter(|(is_set, _)| *is_set) {
+            f.write_str(letter)?;
+        }
+        let (seq, len, ack_no, window) = (self.seq, self.len, self.ack_no, self.window);
+        write!(f, " {seq}+{len} ack {ack_no} win {window}")?;
+        if self.fast_open != FastOpen::Absent {
+            f.write_str(" tfo")?;
+        }
+        f.write_str(match self.ecn {
+            Ecn::NotCapable => "",
+            Ecn::Capable => " ect",
+            Ecn::Marked => " ce",
+        })?;
+        for (index, (from, to)) in self.sacks.blocks().iter().enumerate() {
+            write!(f, "{}{from}-{to}", if index == 0 { " sack " } else { "," })?;
+        }
+        Ok(())
     }
 }

@@ -7,8 +7,8 @@
 
 use firstflight_path::Nanos;
 
-use super::{MSS, Socket};
 use crate::segment::Seq;
+use crate::{MSS, Socket};
 
 /// What a segment may take of the buffer at most: headers and data rounded up to a power of two, and the skb.
 const SEGMENT: u64 = 2_304;
@@ -21,7 +21,7 @@ const MAX_SKB: u64 = 65_216;
 
 /// The send buffer.
 #[derive(Debug)]
-pub(super) struct SendBuffer {
+pub(crate) struct SendBuffer {
     /// `sk_sndbuf`.
     size: u64,
     /// Bytes that the application could not write yet.
@@ -52,24 +52,24 @@ fn room(segments: u32) -> u64 {
 
 impl Socket {
     /// The application writes `bytes`: as much as there is room for now, the rest when there is.
-    pub(super) fn buffer(&mut self, now: Nanos, bytes: u64) {
+    pub(crate) fn buffer(&mut self, now: Nanos, bytes: u64) {
         self.send_buffer.waiting += bytes;
         self.fill(now);
     }
 
     /// Bytes that the application has to write and there is no room for.
-    pub(crate) fn unwritten(&self) -> u64 {
+    pub fn unwritten(&self) -> u64 {
         self.send_buffer.waiting
     }
 
     /// A FIN follows what the application still has to write.
-    pub(super) fn end_stream(&mut self, now: Nanos) {
+    pub(crate) fn end_stream(&mut self, now: Nanos) {
         self.send_buffer.is_closing = true;
         self.fill(now);
     }
 
     /// An acknowledgment made room: `tcp_check_space`.
-    pub(super) fn check_space(&mut self, now: Nanos) {
+    pub(crate) fn check_space(&mut self, now: Nanos) {
         if self.send_buffer.waiting == 0 {
             return;
         }

@@ -1,14 +1,56 @@
-//! One end of a TCP connection: a state machine without I/O and without a clock.
+//! Linux's TCP without Linux: one end of a connection as a state machine, without I/O and without a clock.
 //!
-//! Segments and the application's wishes go in, segments come out of [`Socket::poll`], and
-//! [`Socket::next_timeout`] says when to look again. Behaviour is Linux 6.18's; every file names the kernel's
-//! functions that it follows.
+//! Segments and the application's calls go in, segments come out of [`Socket::poll`], and [`Socket::next_timeout`]
+//! says when to call [`Socket::handle_timeout`]. Time is an argument, in nanoseconds of an epoch that the caller
+//! chooses. A segment carries header fields and a range of sequence numbers: bytes themselves are never made.
+//! Behaviour is Linux 6.18's; every module names the kernel's functions that it follows.
 //!
-//! Left out: urgent data, keep-alive probes, zero-window probes (applications here read at once), MTU
-//! probing, D-SACK reordering metrics, `TIME_WAIT`.
+//! Left out: urgent data, keep-alive probes, zero-window probes (applications here read at once), MTU probing, D-SACK
+//! reordering metrics, `TIME_WAIT`, simultaneous open, sequence numbers that wrap.
+//!
+//! Two sockets 50 ms apart, the client with a cookie, so that its request rides in the SYN (RFC 7413):
+//!
+//! ```
+//! use std::collections::VecDeque;
+//! use firstflight_tcp::{Answer, Early, FastOpen, Segment, Settings, Socket};
+//!
+//! const DELAY: u64 = 50_000_000;
+//! let settings = Settings::default();
+//! let mut client = Socket::client(0, settings);
+//! let mut server: Option<Socket> = None;
+//! let mut link: VecDeque<(u64, Segment)> = VecDeque::new();
+//! let mut answered = None;
+//! client.connect_with_data(0, FastOpen::Cookie(1), 300);
+//! let mut now = 0;
+//! while answered.is_none() {
+//!     for segment in std::iter::from_fn(|| client.poll()) {
+//!         link.push_back((now + DELAY, segment));
+//!     }
+//!     for segment in std::iter::from_fn(|| server.as_mut()?.poll()) {
+//!         link.push_back((now + DELAY, segment));
+//!     }
+//!     let (at, segment) = link.pop_front().expect("something is on its way");
+//!     now = at;
+//!     println!("{:3} ms {segment}", now / 1_000_000);
+//!     match &mut server {
+//!         _ if !segment.up => client.handle(now, &segment),
+//!         Some(server) => server.handle(now, &segment),
+//!         None => {
+//!             let answer = Answer { early: Some(Early::WITHOUT_LIMIT), grants: None };
+//!             let socket = server.insert(Socket::accept(now, &segment, answer, settings));
+//!             assert_eq!(socket.read_all(now), 300);
+//!             socket.write(now, 1_000);
+//!         }
+//!     }
+//!     if client.read_all(now) == 1_000 {
+//!         answered = Some(now);
+//!     }
+//! }
+//! assert_eq!(answered, Some(2 * DELAY));
+//! ```
+#![forbid(unsafe_code)]
 
 mod acks;
-mod close;
 mod congestion;
 mod cubic;
 mod delayed_ack;
@@ -18,14 +60,12 @@ mod output;
 mod rack;
 mod receive;
 mod recovery;
-mod reduction;
-mod reno;
 mod rtt;
 mod scoreboard;
+mod segment;
 mod send_buffer;
-mod timeout;
+mod time;
 mod timers;
-mod undo;
 mod window;
 
 use std::collections::VecDeque;
@@ -33,20 +73,20 @@ use std::collections::VecDeque;
 use firstflight_path::Nanos;
 
 pub use congestion::Algorithm;
-pub(crate) use handshake::{Answer, Early};
+pub use handshake::{Answer, Early};
+pub use segment::{FastOpen, Key, Range, Sacks, Segment, Seq};
+pub use time::Ticks;
 
-use crate::clock::Ticks;
-use crate::cookies::Key;
-use crate::segment::{FastOpen, Segment, Seq};
 use congestion::Window;
 use delayed_ack::DelayedAck;
-use ecn::Congestion;
+use ecn::EcnState;
 use rack::Rack;
 use receive::Reassembly;
 use recovery::Recovery;
 use rtt::Rtt;
 use scoreboard::Scoreboard;
 use send_buffer::SendBuffer;
+use time::MS;
 use timers::Timers;
 use window::ReceiveWindow;
 
@@ -55,24 +95,37 @@ pub(crate) const MSS: u32 = 1_448;
 /// The MSS that SYNs announce.
 pub(crate) const ADVERTISED_MSS: u32 = 1_460;
 
-/// What both ends of all connections have in common.
+/// What both ends of a connection have in common.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Settings {
+pub struct Settings {
     /// Congestion control.
-    pub(crate) algorithm: Algorithm,
-    /// Initial window, segments.
-    pub(crate) initial_window: u32,
+    pub algorithm: Algorithm,
+    /// Initial congestion window, segments (RFC 6928).
+    pub initial_window: u32,
     /// Whether connections use explicit congestion notification.
-    pub(crate) ecn: bool,
+    pub ecn: bool,
     /// The kernel's tick.
-    pub(crate) ticks: Ticks,
-    /// What if more data may leave with the SYN: segments beside it.
-    pub(crate) more_syn_segments: u32,
+    pub ticks: Ticks,
+    /// No TCP does this: segments of data that may leave right behind a SYN with data.
+    pub more_syn_segments: u32,
+}
+
+impl Default for Settings {
+    /// Linux's defaults.
+    fn default() -> Self {
+        Self {
+            algorithm: Algorithm::default(),
+            initial_window: 10,
+            ecn: false,
+            ticks: Ticks::default(),
+            more_syn_segments: 0,
+        }
+    }
 }
 
 /// Where a connection is in its life; closing is told by the FINs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
+enum State {
     /// Nothing sent: a client whose SYN waits for data.
     Closed,
     /// SYN sent.
@@ -89,7 +142,7 @@ pub(crate) enum State {
 
 /// One end of a connection.
 #[derive(Debug)]
-pub(crate) struct Socket {
+pub struct Socket {
     settings: Settings,
     conn: u32,
     is_client: bool,
@@ -111,7 +164,7 @@ pub(crate) struct Socket {
     rtt: Rtt,
     rack: Rack,
     recovery: Recovery,
-    congestion: Congestion,
+    ecn: EcnState,
     /// SYNs or SYN-ACKs sent again.
     handshake_retransmits: u32,
     handshake_sent_at: Nanos,
@@ -136,21 +189,22 @@ pub(crate) struct Socket {
 
 /// Fast Open's part of the handshake.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct TfoState {
+struct TfoState {
     /// The option that the SYN carried (client), or that the SYN-ACK carries (server).
     option: FastOpen,
     /// Data in the SYN.
     syn_data: u32,
     /// Client: the SYN-ACK acknowledged all of it.
-    pub(crate) accepted: bool,
+    accepted: bool,
     /// Client: a cookie that came with the SYN-ACK.
-    pub(crate) granted: Option<Key>,
+    granted: Option<Key>,
     /// Server: data may go out although the handshake is not done.
     early: Option<Early>,
 }
 
 impl Socket {
-    pub(crate) fn client(conn: u32, settings: Settings) -> Self {
+    /// A client's end of connection `conn`, which has sent nothing yet.
+    pub fn client(conn: u32, settings: Settings) -> Self {
         Self::new(conn, true, settings)
     }
 
@@ -174,7 +228,7 @@ impl Socket {
             rtt: Rtt::default(),
             rack: Rack::default(),
             recovery: Recovery::default(),
-            congestion: Congestion::default(),
+            ecn: EcnState::default(),
             handshake_retransmits: 0,
             handshake_sent_at: 0,
             timeouts: 0,
@@ -192,48 +246,49 @@ impl Socket {
     }
 
     /// The next segment to send.
-    pub(crate) fn poll(&mut self) -> Option<Segment> {
+    pub fn poll(&mut self) -> Option<Segment> {
         self.out.pop_front()
     }
 
     /// Whether the handshake is done.
-    pub(crate) fn is_established(&self) -> bool {
+    pub fn is_established(&self) -> bool {
         self.state == State::Established
     }
 
     /// Whether its SYN was answered by a reset.
-    pub(crate) fn is_refused(&self) -> bool {
+    pub fn is_refused(&self) -> bool {
         self.state == State::Refused
     }
 
     /// Whether it was given up or reset.
-    pub(crate) fn is_dead(&self) -> bool {
+    pub fn is_dead(&self) -> bool {
         matches!(self.state, State::Dead | State::Refused)
     }
 
     /// Whether Fast Open has failed in a way that a client is to remember (RFC 7413, section 4.1.3.1).
-    pub(crate) fn was_failed_by_fast_open(&self) -> bool {
+    pub fn was_failed_by_fast_open(&self) -> bool {
         let tfo = &self.fast_open;
         let is_refused = self.is_established() && tfo.syn_data > 0 && !tfo.accepted && tfo.granted.is_none();
         tfo.option != FastOpen::Absent && (self.handshake_retransmits > 0 || self.is_refused() || is_refused)
     }
 
     /// Whether the SYN's data was taken and nothing came after that.
-    pub(crate) fn was_swallowed(&self) -> bool {
+    pub fn was_swallowed(&self) -> bool {
         self.fast_open.accepted && self.reassembly.next() == 1 && !self.reassembly.has_gap()
     }
 
-    pub(crate) fn fast_open(&self) -> &TfoState {
-        &self.fast_open
+    /// The cookie that came to the client with the SYN-ACK.
+    pub fn granted_cookie(&self) -> Option<Key> {
+        self.fast_open.granted
     }
 
     /// Bytes that have arrived in order and were not read.
-    pub(crate) fn readable(&self) -> u64 {
+    fn readable(&self) -> u64 {
         self.received_data_end() - self.read
     }
 
     /// Whether the other end has sent all it had and it was read.
-    pub(crate) fn is_at_end(&self) -> bool {
+    pub fn is_at_end(&self) -> bool {
         self.fin_received && self.readable() == 0
     }
 
@@ -241,8 +296,8 @@ impl Socket {
         self.reassembly.next().max(1) - Seq::from(self.fin_received)
     }
 
-    /// The application takes all that is there.
-    pub(crate) fn read_all(&mut self, now: Nanos) -> u64 {
+    /// The application takes all that is there: how many bytes.
+    pub fn read_all(&mut self, now: Nanos) -> u64 {
         let bytes = self.readable();
         self.read += bytes;
         if bytes > 0 {
@@ -252,7 +307,7 @@ impl Socket {
     }
 
     /// The application hands over `bytes` to be sent.
-    pub(crate) fn write(&mut self, now: Nanos, bytes: u64) {
+    pub fn write(&mut self, now: Nanos, bytes: u64) {
         if self.board.is_empty() && self.state == State::Established {
             let idle = now.saturating_sub(self.last_sent_at);
             self.window.on_resume(now, idle, self.rtt.rto);
@@ -260,8 +315,17 @@ impl Socket {
         self.buffer(now, bytes);
     }
 
+    /// The application will write no more: a FIN follows what it has written.
+    pub fn close(&mut self, now: Nanos) {
+        match self.state {
+            State::Closed | State::SynSent => self.die(),
+            _ if self.has_fin => {}
+            _ => self.end_stream(now),
+        }
+    }
+
     /// A segment arrives.
-    pub(crate) fn handle(&mut self, now: Nanos, segment: &Segment) {
+    pub fn handle(&mut self, now: Nanos, segment: &Segment) {
         match self.state {
             State::Dead | State::Refused | State::Closed => {}
             _ if segment.rst => self.on_reset(),
@@ -272,12 +336,12 @@ impl Socket {
     }
 
     /// When [`Self::handle_timeout`] has something to do.
-    pub(crate) fn next_timeout(&self) -> Option<Nanos> {
+    pub fn next_timeout(&self) -> Option<Nanos> {
         self.timers.next()
     }
 
     /// Does what is due.
-    pub(crate) fn handle_timeout(&mut self, now: Nanos) {
+    pub fn handle_timeout(&mut self, now: Nanos) {
         while let Some(due) = self.timers.pop(now) {
             self.on_timer(now, due);
         }
@@ -304,7 +368,7 @@ impl Socket {
             ack: true,
             seq: self.next,
             ack_no: self.reassembly.next(),
-            ts: now / crate::clock::MS,
+            ts: now / MS,
             ts_echo: self.ts_recent,
             ..Segment::default()
         }

@@ -5,12 +5,12 @@
 
 use firstflight_path::Nanos;
 
-use super::Socket;
+use crate::Socket;
 use crate::segment::{MAX_SACKS, Range, Sacks, Segment, Seq};
 
 /// What has arrived.
 #[derive(Debug, Default)]
-pub(super) struct Reassembly {
+pub(crate) struct Reassembly {
     /// RCV.NXT.
     next: Seq,
     /// Ranges above it, most recently changed first (RFC 2018, section 4).
@@ -20,7 +20,7 @@ pub(super) struct Reassembly {
 
 /// What a segment brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Arrival {
+pub(crate) enum Arrival {
     /// The next bytes.
     InOrder {
         /// It filled the last gap.
@@ -34,29 +34,29 @@ pub(super) enum Arrival {
 
 impl Reassembly {
     /// RCV.NXT: the acknowledgment to send.
-    pub(super) fn next(&self) -> Seq {
+    pub(crate) fn next(&self) -> Seq {
         self.next
     }
 
     /// Begins a stream whose first bytes are here.
-    pub(super) fn start(&mut self, next: Seq) {
+    pub(crate) fn start(&mut self, next: Seq) {
         self.next = next;
     }
 
     /// Whether something waits beyond a gap.
-    pub(super) fn has_gap(&self) -> bool {
+    pub(crate) fn has_gap(&self) -> bool {
         !self.waiting.is_empty()
     }
 
     /// Bytes that wait, and the distance to the last of them.
-    pub(super) fn waiting(&self) -> (u64, u64) {
+    pub(crate) fn waiting(&self) -> (u64, u64) {
         let bytes = self.waiting.iter().map(|range| range.1 - range.0).sum();
         let end = self.waiting.iter().map(|range| range.1).max();
         (bytes, end.map_or(0, |end| end - self.next))
     }
 
     /// Takes a segment's range in.
-    pub(super) fn take(&mut self, range: Range) -> Arrival {
+    pub(crate) fn take(&mut self, range: Range) -> Arrival {
         if range.1 <= self.next {
             self.duplicate = Some(range);
             return Arrival::Duplicate;
@@ -96,7 +96,7 @@ impl Reassembly {
     }
 
     /// The blocks for the next acknowledgment.
-    pub(super) fn sacks(&mut self) -> Sacks {
+    pub(crate) fn sacks(&mut self) -> Sacks {
         let mut sacks = Sacks::default();
         if let Some(range) = self.duplicate.take() {
             sacks.push(range);
@@ -111,7 +111,7 @@ impl Reassembly {
 
 impl Socket {
     /// The data and the FIN of a segment.
-    pub(super) fn on_data(&mut self, now: Nanos, segment: &Segment) {
+    pub(crate) fn on_data(&mut self, now: Nanos, segment: &Segment) {
         if segment.len == 0 && !segment.fin {
             return;
         }
@@ -119,9 +119,9 @@ impl Socket {
         match self.reassembly.take((start, segment.end())) {
             Arrival::InOrder { fills } => {
                 self.fin_received |= segment.fin;
-                self.note_answer(segment);
+                self.on_cwr(segment);
                 self.on_received(now, segment);
-                self.note_mark(segment);
+                self.note_ecn(segment);
                 if fills || segment.fin {
                     self.delayed_ack.need_now();
                 }
@@ -130,12 +130,12 @@ impl Socket {
                 if segment.fin {
                     self.fin_ahead = Some(segment.end());
                 }
-                self.note_mark(segment);
+                self.note_ecn(segment);
                 self.delayed_ack.schedule();
                 self.receive_window.on_gap(&self.reassembly);
             }
             Arrival::Duplicate => {
-                self.note_answer(segment);
+                self.on_cwr(segment);
                 self.delayed_ack.enter_quick(self.receive_window.advertised());
                 self.delayed_ack.need_now();
             }

@@ -5,49 +5,49 @@
 
 use firstflight_path::Nanos;
 
-use super::timers::Pending;
-use super::{Socket, State};
-use crate::clock::MS;
 use crate::segment::Segment;
+use crate::time::MS;
+use crate::timers::Pending;
+use crate::{Socket, State};
 
 /// What an acknowledgment turned out to be.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "the kernel's FLAG_ bits")]
-pub(super) struct Ack {
+pub(crate) struct Ack {
     /// SND.UNA moved.
-    pub(super) advances: bool,
+    pub(crate) advances: bool,
     /// Data was acknowledged for the first time, cumulatively.
-    pub(super) data_acked: bool,
+    pub(crate) data_acked: bool,
     /// Data was acknowledged selectively.
-    pub(super) data_sacked: bool,
+    pub(crate) data_sacked: bool,
     /// Data that was never sent again, from before the high mark, was acknowledged.
-    pub(super) original_acked: bool,
+    pub(crate) original_acked: bool,
     /// Of what was acknowledged, something had been sent again.
-    pub(super) resent_acked: bool,
+    pub(crate) resent_acked: bool,
     /// It reports a duplicate.
-    pub(super) duplicate: bool,
+    pub(crate) duplicate: bool,
     /// The duplicate is the loss probe.
-    pub(super) probe_duplicate: bool,
+    pub(crate) probe_duplicate: bool,
     /// It brings data or moves the window.
-    pub(super) not_dup: bool,
+    pub(crate) not_dup: bool,
     /// A retransmission was found lost.
-    pub(super) lost_resent: bool,
-    /// It tells of a mark.
-    pub(super) echo_of_mark: bool,
+    pub(crate) lost_resent: bool,
+    /// It reports a congestion mark.
+    pub(crate) ece: bool,
     /// The sender's timer must be set anew.
-    pub(super) sets_timer: bool,
+    pub(crate) sets_timer: bool,
     /// The timestamp it echoes, ms.
-    pub(super) echo: Nanos,
+    pub(crate) echo: Nanos,
     /// When the earliest and the latest of what it acknowledged for the first time were sent.
-    pub(super) sent: Option<(Nanos, Nanos)>,
-    pub(super) sacked_sent: Option<(Nanos, Nanos)>,
+    pub(crate) sent: Option<(Nanos, Nanos)>,
+    pub(crate) sacked_sent: Option<(Nanos, Nanos)>,
     /// Segments that it acknowledged, one way or the other.
-    pub(super) delivered: u32,
+    pub(crate) delivered: u32,
 }
 
 impl Socket {
     /// A segment on a connection whose handshake is done.
-    pub(super) fn on_segment(&mut self, now: Nanos, segment: &Segment) {
+    pub(crate) fn on_segment(&mut self, now: Nanos, segment: &Segment) {
         if segment.syn {
             // A SYN or SYN-ACK that comes late gets a challenge (RFC 5961, section 4).
             return self.send_ack(now);
@@ -61,7 +61,7 @@ impl Socket {
     }
 
     /// What follows a segment's acknowledgment: its data, and what may be sent now.
-    pub(super) fn after_ack(&mut self, now: Nanos, segment: &Segment) {
+    pub(crate) fn after_ack(&mut self, now: Nanos, segment: &Segment) {
         self.on_data(now, segment);
         self.push(now);
         self.check_space(now);
@@ -69,7 +69,7 @@ impl Socket {
     }
 
     /// The acknowledgment of a segment, and its timestamp.
-    pub(super) fn on_ack(&mut self, now: Nanos, segment: &Segment) {
+    pub(crate) fn on_ack(&mut self, now: Nanos, segment: &Segment) {
         if segment.seq <= self.last_ack_sent && segment.ts >= self.ts_recent {
             self.ts_recent = segment.ts;
         }
@@ -80,7 +80,7 @@ impl Socket {
             advances: segment.ack_no > self.acked,
             echo: segment.ts_echo,
             not_dup: segment.len > 0 || segment.fin,
-            echo_of_mark: segment.echo && self.congestion.is_understood,
+            ece: segment.ece && self.ecn.is_negotiated,
             ..Ack::default()
         };
         if ack.advances {
@@ -102,7 +102,7 @@ impl Socket {
         self.measure_rtt(now, &mut ack);
         ack.not_dup |= ack.data_acked;
         self.on_probe_acked(segment.ack_no, &ack);
-        let mut resume = super::recovery::Resume::Nothing;
+        let mut resume = crate::recovery::Resume::Nothing;
         if self.is_dubious(&ack) {
             resume = self.on_dubious_ack(now, &mut ack);
         }
@@ -119,7 +119,7 @@ impl Socket {
 
     /// `tcp_ack_is_dubious`.
     fn is_dubious(&self, ack: &Ack) -> bool {
-        !ack.not_dup || ack.data_sacked || ack.duplicate || ack.echo_of_mark || !self.recovery.is_open()
+        !ack.not_dup || ack.data_sacked || ack.duplicate || ack.ece || !self.recovery.is_open()
     }
 
     /// `tcp_check_dsack`.
@@ -216,7 +216,7 @@ impl Socket {
     }
 
     /// The first acknowledgment of a handshake: a sample of the RTT, unless it was sent again.
-    pub(super) fn measure_handshake(&mut self, now: Nanos, echo: Nanos) {
+    pub(crate) fn measure_handshake(&mut self, now: Nanos, echo: Nanos) {
         let since_echo = (now / MS).saturating_sub(echo).max(1) * MS;
         let sample = if self.handshake_retransmits == 0 {
             now - self.handshake_sent_at
@@ -227,7 +227,7 @@ impl Socket {
         self.rtt.sample(sample, self.acked, self.next);
     }
 
-    pub(super) fn establish(&mut self, now: Nanos) {
+    pub(crate) fn establish(&mut self, now: Nanos) {
         self.state = State::Established;
         self.receive_window.start(now);
         self.delayed_ack.start(now);

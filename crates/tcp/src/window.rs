@@ -6,9 +6,9 @@
 
 use firstflight_path::Nanos;
 
-use super::receive::Reassembly;
-use super::{ADVERTISED_MSS, MSS};
+use crate::receive::Reassembly;
 use crate::segment::Seq;
+use crate::{ADVERTISED_MSS, MSS};
 
 /// `tcp_rmem[1]` and `tcp_rmem[2]`.
 const BUFFER: u64 = 131_072;
@@ -25,7 +25,7 @@ pub(crate) const INITIAL_WINDOW: u64 = 64_240;
 
 /// The window that a socket offers.
 #[derive(Debug, Clone)]
-pub(super) struct ReceiveWindow {
+pub(crate) struct ReceiveWindow {
     buffer: u64,
     scaling: u64,
     clamp: u64,
@@ -64,22 +64,22 @@ impl Default for ReceiveWindow {
 }
 
 impl ReceiveWindow {
-    pub(super) fn advertised(&self) -> u64 {
+    pub(crate) fn advertised(&self) -> u64 {
         self.advertised
     }
 
     /// The handshake is done: the first round begins.
-    pub(super) fn start(&mut self, now: Nanos) {
+    pub(crate) fn start(&mut self, now: Nanos) {
         self.round_start = now;
     }
 
     /// Whether a new advertisement would not shrink the window: `__tcp_select_window() >= rcv_wnd`.
-    pub(super) fn keeps_up(&self) -> bool {
+    pub(crate) fn keeps_up(&self) -> bool {
         self.select() >= self.advertised
     }
 
     /// The window for a segment that acknowledges `next` (`tcp_select_window`).
-    pub(super) fn advertise(&mut self, next: Seq) -> u64 {
+    pub(crate) fn advertise(&mut self, next: Seq) -> u64 {
         let left = self.edge.saturating_sub(next);
         let window = round_up(self.select().max(left));
         self.edge = next + window;
@@ -88,7 +88,7 @@ impl ReceiveWindow {
     }
 
     /// Whether the window has opened enough to say so without being asked (`tcp_cleanup_rbuf`).
-    pub(super) fn has_opened(&self, next: Seq) -> bool {
+    pub(crate) fn has_opened(&self, next: Seq) -> bool {
         let left = self.edge.saturating_sub(next);
         2 * left <= self.clamp && self.select() >= 2 * left
     }
@@ -100,7 +100,7 @@ impl ReceiveWindow {
     }
 
     /// A segment with `len` bytes arrived in order. `true` when the window was still growing.
-    pub(super) fn on_segment(&mut self, len: u32, gap: &Reassembly) -> bool {
+    pub(crate) fn on_segment(&mut self, len: u32, gap: &Reassembly) -> bool {
         self.gap = gap.waiting();
         if len >= MSS && self.scaling != SCALING {
             self.scaling = SCALING;
@@ -118,18 +118,18 @@ impl ReceiveWindow {
     }
 
     /// Something arrived beyond a gap: it takes room, and the window must reach beyond it.
-    pub(super) fn on_gap(&mut self, reassembly: &Reassembly) {
+    pub(crate) fn on_gap(&mut self, reassembly: &Reassembly) {
         self.gap = reassembly.waiting();
         self.grow(self.space);
     }
 
     /// A full segment echoes `echo` at `now`, both ms: `tcp_rcv_rtt_measure_ts`.
-    pub(super) fn measure(&mut self, now: Nanos, echo_ms: Nanos) {
+    pub(crate) fn measure(&mut self, now: Nanos, echo_ms: Nanos) {
         if echo_ms == self.last_echo {
             return;
         }
         self.last_echo = echo_ms;
-        let sample = (now / crate::clock::MS).saturating_sub(echo_ms).max(1) * crate::clock::MS;
+        let sample = (now / crate::time::MS).saturating_sub(echo_ms).max(1) * crate::time::MS;
         self.rtt = Some(match self.rtt {
             Some(rtt) if sample >= rtt => rtt - rtt / 8 + sample / 8,
             _ => sample,
@@ -138,7 +138,7 @@ impl ReceiveWindow {
 
     /// The application has taken everything up to `read`: once per round trip, make room for twice what it
     /// took (`tcp_rcv_space_adjust`).
-    pub(super) fn on_read(&mut self, now: Nanos, read: Seq) {
+    pub(crate) fn on_read(&mut self, now: Nanos, read: Seq) {
         let Some(rtt) = self.rtt else { return };
         if now.saturating_sub(self.round_start) < rtt {
             return;

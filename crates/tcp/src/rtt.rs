@@ -4,21 +4,21 @@
 
 use firstflight_path::Nanos;
 
-use crate::clock::{MS, US, whole_ticks};
 use crate::segment::Seq;
+use crate::time::{MS, US, whole_ticks};
 
 /// `TCP_TIMEOUT_INIT`: before there is a sample (RFC 6298, section 2.1).
-pub(super) const INITIAL_RTO: Nanos = 1_000 * MS;
+pub(crate) const INITIAL_RTO: Nanos = 1_000 * MS;
 /// `TCP_TIMEOUT_FALLBACK`: for data after a handshake that gave no sample (RFC 6298, section 5.7).
-pub(super) const FALLBACK_RTO: Nanos = 3_000 * MS;
+pub(crate) const FALLBACK_RTO: Nanos = 3_000 * MS;
 /// `TCP_RTO_MIN` and `TCP_RTO_MAX`.
-pub(super) const MIN_RTO: Nanos = 200 * MS;
-pub(super) const MAX_RTO: Nanos = 120_000 * MS;
+pub(crate) const MIN_RTO: Nanos = 200 * MS;
+pub(crate) const MAX_RTO: Nanos = 120_000 * MS;
 const MIN_RTO_US: i64 = (MIN_RTO / US).cast_signed();
 
 /// What is known of the round trip.
 #[derive(Debug, Clone)]
-pub(super) struct Rtt {
+pub(crate) struct Rtt {
     /// Smoothed RTT, eighths of a microsecond; 0 before the first sample.
     smoothed: i64,
     /// Mean deviation, quarters of a microsecond, and its maximum within a round.
@@ -28,9 +28,9 @@ pub(super) struct Rtt {
     /// A round ends when this is acknowledged.
     round_end: Seq,
     /// The shortest sample.
-    pub(super) min: Option<Nanos>,
+    pub(crate) min: Option<Nanos>,
     /// Retransmission timeout, back-off included.
-    pub(super) rto: Nanos,
+    pub(crate) rto: Nanos,
 }
 
 impl Default for Rtt {
@@ -49,17 +49,17 @@ impl Default for Rtt {
 
 impl Rtt {
     /// The smoothed RTT; `None` before the first sample.
-    pub(super) fn smoothed(&self) -> Option<Nanos> {
+    pub(crate) fn smoothed(&self) -> Option<Nanos> {
         (self.smoothed > 0).then_some(self.smoothed as u64 * US / 8)
     }
 
     /// Keeps the shortest sample.
-    pub(super) fn note_min(&mut self, sample: Nanos) {
+    pub(crate) fn note_min(&mut self, sample: Nanos) {
         self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
     }
 
     /// Takes a sample in; `acked` and `next` are the sender's SND.UNA and SND.NXT.
-    pub(super) fn sample(&mut self, sample: Nanos, acked: Seq, next: Seq) {
+    pub(crate) fn sample(&mut self, sample: Nanos, acked: Seq, next: Seq) {
         let us = (sample / US).cast_signed().max(1);
         if self.smoothed == 0 {
             self.smoothed = us << 3;
@@ -77,7 +77,7 @@ impl Rtt {
     }
 
     /// The timeout without back-off.
-    pub(super) fn reset_rto(&mut self) {
+    pub(crate) fn reset_rto(&mut self) {
         if self.smoothed > 0 {
             let us = (self.smoothed >> 3) + self.variation;
             self.rto = whole_ticks(us as u64 * US).min(MAX_RTO);
@@ -85,7 +85,7 @@ impl Rtt {
     }
 
     /// Doubles the timeout (RFC 6298, section 5.5).
-    pub(super) fn back_off(&mut self) {
+    pub(crate) fn back_off(&mut self) {
         self.rto = (self.rto * 2).min(MAX_RTO);
     }
 

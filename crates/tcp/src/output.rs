@@ -6,12 +6,12 @@
 
 use firstflight_path::Nanos;
 
-use super::congestion::Sent;
-use super::scoreboard::Flight;
-use super::timers::Pending;
-use super::{MSS, Socket, State};
-use crate::clock::US;
+use crate::congestion::Sent;
+use crate::scoreboard::Flight;
 use crate::segment::{Segment, Seq};
+use crate::time::US;
+use crate::timers::Pending;
+use crate::{MSS, Socket, State};
 
 /// `GSO_MAX_SIZE`: what segmentation offload bundles at most, bytes.
 const MAX_BUNDLE: u64 = 65_536;
@@ -25,7 +25,7 @@ struct Burst {
 
 impl Socket {
     /// Sends what can be sent.
-    pub(super) fn push(&mut self, now: Nanos) {
+    pub(crate) fn push(&mut self, now: Nanos) {
         self.push_bursts(now, u32::MAX);
     }
 
@@ -39,7 +39,7 @@ impl Socket {
     }
 
     /// As [`Self::push`], but no more than so many bursts.
-    pub(super) fn push_bursts(&mut self, now: Nanos, most: u32) {
+    pub(crate) fn push_bursts(&mut self, now: Nanos, most: u32) {
         let mut bursts = 0;
         let mut sent = 0;
         let mut is_limited = false;
@@ -74,7 +74,7 @@ impl Socket {
     }
 
     /// Sends one segment beyond the congestion window: a loss probe. `false` when there is nothing new.
-    pub(super) fn push_one(&mut self, now: Nanos) -> bool {
+    pub(crate) fn push_one(&mut self, now: Nanos) -> bool {
         let Some((len, fin)) = self.next_piece(now) else {
             return false;
         };
@@ -113,7 +113,7 @@ impl Socket {
     }
 
     /// Whether something is written that was never sent.
-    pub(super) fn has_unsent(&self, now: Nanos) -> bool {
+    pub(crate) fn has_unsent(&self, now: Nanos) -> bool {
         self.next_piece(now).is_some()
     }
 
@@ -150,7 +150,7 @@ impl Socket {
     }
 
     /// Puts a segment of the scoreboard on the wire.
-    pub(super) fn transmit_flight(&mut self, now: Nanos, flight: &Flight) {
+    pub(crate) fn transmit_flight(&mut self, now: Nanos, flight: &Flight) {
         let mut segment = self.segment(now);
         segment.seq = flight.seq;
         segment.len = (flight.end - flight.seq - Seq::from(flight.fin)) as u32;
@@ -167,10 +167,10 @@ impl Socket {
     }
 
     /// Puts a segment with an acknowledgment on the wire.
-    pub(super) fn transmit(&mut self, mut segment: Segment) {
+    pub(crate) fn transmit(&mut self, mut segment: Segment) {
         segment.window = self.receive_window.advertise(segment.ack_no);
         segment.sacks = self.reassembly.sacks();
-        segment.echo = self.echoes();
+        segment.ece = self.demands_cwr();
         self.last_ack_sent = segment.ack_no;
         self.timers.delayed_ack = None;
         self.delayed_ack.on_ack_sent();
@@ -191,7 +191,7 @@ impl Socket {
 
     /// `tcp_rearm_rto`: the timeout counts from now, but not anew while a probe or the reordering timer ran. As
     /// long as a SYN-ACK is not acknowledged, the timer is the SYN-ACK's.
-    pub(super) fn rearm_rto(&mut self, now: Nanos) {
+    pub(crate) fn rearm_rto(&mut self, now: Nanos) {
         if self.state == State::SynReceived {
             return;
         }
@@ -205,7 +205,7 @@ impl Socket {
         self.set_timer(now, delay, Pending::Retransmit);
     }
 
-    pub(super) fn set_timer(&mut self, now: Nanos, delay: Nanos, pending: Pending) {
+    pub(crate) fn set_timer(&mut self, now: Nanos, delay: Nanos, pending: Pending) {
         self.timers.set(self.settings.ticks.after(now, delay), pending);
     }
 }

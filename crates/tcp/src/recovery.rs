@@ -1,0 +1,453 @@
+//! Recovery from loss: what an acknowledgment says of it, sending again what was lost, bringing the window down, the
+//! retransmission timeout, and undoing all of that where it turns out not to have been needed.
+//!
+//! `tcp_fastretrans_alert`, `tcp_cwnd_reduction` (proportional rate reduction, RFC 6937), `tcp_enter_loss`,
+//! `tcp_process_loss` (F-RTO, RFC 5682) and `tcp_may_undo` with the `tcp_try_undo_*` functions (by timestamps, Eifel, RFC
+//! 3522; by D-SACK, RFC 3708) in `net/ipv4/tcp_input.c`, `tcp_xmit_retransmit_queue` in `net/ipv4/tcp_output.c`,
+//! `tcp_retransmit_timer` in `net/ipv4/tcp_timer.c`. How losses are found is in `rack.rs`.
+
+use firstflight_path::Nanos;
+
+use crate::Socket;
+use crate::acks::Ack;
+use crate::segment::{Range, Seq};
+use crate::time::MS;
+use crate::timers::Pending;
+
+/// `enum tcp_ca_state`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Phase {
+    #[default]
+    Open,
+    Disorder,
+    /// `TCP_CA_CWR`.
+    Reduced,
+    Recovery,
+    Loss,
+}
+
+/// What to send once an acknowledgment is processed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Resume {
+    Nothing,
+    /// What is lost.
+    Lost,
+    /// New data, to see whether the timeout was spurious (F-RTO).
+    New,
+}
+
+/// Where the sender is in the face of loss.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Recovery {
+    pub(crate) phase: Phase,
+    /// SND.NXT when the phase began: it ends when this is acknowledged.
+    pub(crate) high: Seq,
+    /// SND.UNA when the phase began, as long as it may be taken back.
+    pub(crate) undo_from: Option<Seq>,
+    /// Retransmissions not yet known to be superfluous; negative: none was made.
+    pub(crate) undo_resent: i64,
+    /// Timestamp of the first retransmission, ms.
+    pub(crate) first_resent: Option<Nanos>,
+    pub(crate) prior_window: u32,
+    pub(crate) prior_threshold: Option<u32>,
+    pub(crate) delivered: u32,
+    pub(crate) sent: u32,
+    pub(crate) is_frto: bool,
+    /// SND.NXT when a loss probe was sent.
+    pub(crate) probe: Option<Seq>,
+    /// The probe was a segment sent again.
+    pub(crate) probe_is_resent: bool,
+}
+
+impl Recovery {
+    pub(crate) fn is_open(&self) -> bool {
+        self.phase == Phase::Open
+    }
+
+    /// The window is being brought down (`tcp_in_cwnd_reduction`).
+    pub(crate) fn is_reducing(&self) -> bool {
+        matches!(self.phase, Phase::Reduced | Phase::Recovery)
+    }
+
+    pub(crate) fn is_recovering(&self) -> bool {
+        matches!(self.phase, Phase::Recovery | Phase::Loss)
+    }
+
+    pub(crate) fn may_probe(&self) -> bool {
+        matches!(self.phase, Phase::Open | Phase::Reduced)
+    }
+
+    pub(crate) fn has_probe(&self) -> bool {
+        self.probe.is_some()
+    }
+
+    /// Whether a duplicate that ends here is the probe.
+    pub(crate) fn is_probe(&self, end: Seq) -> bool {
+        self.probe_is_resent && self.probe == Some(end)
+    }
+
+    /// New segments left while the window is being reduced.
+    pub(crate) fn on_sent(&mut self, segments: u32) {
+        if self.is_reducing() {
+            self.sent += segments;
+        }
+    }
+
+    /// The receiver got something twice (`tcp_check_dsack`).
+    pub(crate) fn on_duplicate(&mut self, range: Range, acked: Seq) {
+        if self.undo_resent > 0 && range.1 <= acked && self.undo_from.is_some_and(|from| range.1 > from) {
+            self.undo_resent -= 1;
+        }
+    }
+}
+
+/// What an acknowledgment says of loss, and sending again.
+impl Socket {
+    /// An acknowledgment that hints at loss, or any while there is some: `tcp_fastretrans_alert`.
+    pub(crate) fn on_dubious_ack(&mut self, now: Nanos, ack: &mut Ack) -> Resume {
+        if ack.ece {
+            self.recovery.prior_threshold = None;
+        }
+        if self.recovery.phase == Phase::Open {
+            self.recovery.first_resent = None;
+        } else if self.acked >= self.recovery.high {
+            match self.recovery.phase {
+                Phase::Reduced if self.acked != self.recovery.high => {
+                    self.end_reduction();
+                    self.recovery.phase = Phase::Open;
+                }
+                Phase::Recovery => {
+                    self.undo_recovery(ack);
+                    self.end_reduction();
+                    self.recovery.phase = Phase::Open;
+                }
+                _ => {}
+            }
+        }
+        match self.recovery.phase {
+            Phase::Recovery => {
+                if ack.advances && self.undo_partially(ack) {
+                    return Resume::Nothing;
+                }
+                self.undo_by_duplicates();
+                self.find_losses(now, ack);
+                if self.recovery.phase != Phase::Recovery {
+                    if self.board.lost == 0 {
+                        return Resume::Nothing;
+                    }
+                    self.enter_recovery(ack.ece);
+                }
+                Resume::Lost
+            }
+            Phase::Loss => {
+                let resume = self.on_ack_after_timeout(now, ack);
+                self.find_losses(now, ack);
+                let is_over = self.recovery.phase == Phase::Open;
+                if !(is_over || ack.lost_resent) {
+                    return resume;
+                }
+                self.look_for_loss(ack, resume)
+            }
+            _ => {
+                self.undo_by_duplicates();
+                self.find_losses(now, ack);
+                self.look_for_loss(ack, Resume::Nothing)
+            }
+        }
+    }
+
+    /// Enters recovery when something is lost; opens or stays in disorder when not.
+    fn look_for_loss(&mut self, ack: &Ack, otherwise: Resume) -> Resume {
+        if self.board.lost > 0 {
+            self.enter_recovery(ack.ece);
+            return Resume::Lost;
+        }
+        if ack.ece {
+            self.reduce_for_ece();
+        }
+        if self.recovery.phase != Phase::Reduced {
+            self.keep_open();
+        }
+        otherwise
+    }
+
+    /// `tcp_try_keep_open`.
+    pub(crate) fn keep_open(&mut self) {
+        let is_disordered = self.board.sacked + self.board.lost + self.board.resent > 0;
+        let phase = if is_disordered {
+            Phase::Disorder
+        } else {
+            Phase::Open
+        };
+        if phase != self.recovery.phase {
+            self.recovery.phase = phase;
+            self.recovery.high = self.next;
+        }
+    }
+
+    /// `tcp_enter_recovery`.
+    pub(crate) fn enter_recovery(&mut self, for_ece: bool) {
+        let was_reducing = self.recovery.is_reducing();
+        self.recovery.prior_threshold = None;
+        self.mark_undo();
+        if !was_reducing {
+            self.recovery.prior_threshold = (!for_ece).then(|| self.window.threshold());
+            self.start_reduction();
+        }
+        self.recovery.phase = Phase::Recovery;
+    }
+
+    pub(crate) fn mark_undo(&mut self) {
+        self.recovery.undo_from = Some(self.acked);
+        let resent = i64::from(self.board.resent);
+        self.recovery.undo_resent = if resent > 0 { resent } else { -1 };
+    }
+
+    /// `tcp_xmit_recovery`.
+    pub(crate) fn resume(&mut self, now: Nanos, resume: Resume) {
+        match resume {
+            Resume::Nothing => return,
+            Resume::New => {
+                self.push(now);
+                if self.next > self.recovery.high {
+                    return;
+                }
+                self.recovery.is_frto = false;
+            }
+            Resume::Lost => {}
+        }
+        self.resend_lost(now);
+    }
+
+    /// `tcp_xmit_retransmit_queue`.
+    pub(crate) fn resend_lost(&mut self, now: Nanos) {
+        let mut rearms = false;
+        for index in 0..self.board.len() {
+            if self.board.in_flight() >= self.window.cwnd {
+                break;
+            }
+            if self
+                .board
+                .get(index)
+                .is_some_and(|flight| flight.lost && !flight.resent && !flight.sacked)
+            {
+                self.resend(now, index);
+                self.recovery.on_sent(1);
+                rearms |= index == 0 && self.timers.pending() != Some(Pending::Reorder);
+            }
+        }
+        if rearms {
+            self.set_timer(now, self.rtt.rto, Pending::Retransmit);
+        }
+    }
+
+    /// Sends a segment again: `tcp_retransmit_skb`.
+    pub(crate) fn resend(&mut self, now: Nanos, index: usize) {
+        let flight = self.board.mark_resent(index, now);
+        self.recovery.first_resent.get_or_insert(now / MS);
+        self.recovery.undo_resent = self.recovery.undo_resent.max(0) + 1;
+        self.transmit_flight(now, &flight);
+    }
+}
+
+/// Proportional rate reduction.
+impl Socket {
+    /// `tcp_init_cwnd_reduction`.
+    pub(crate) fn start_reduction(&mut self) {
+        self.recovery.high = self.next;
+        self.recovery.probe = None;
+        self.recovery.prior_window = self.window.cwnd;
+        self.recovery.delivered = 0;
+        self.recovery.sent = 0;
+        self.window.forget_credit();
+        self.window.ssthresh = self.window.threshold_after_loss();
+        self.ecn.queues_cwr = true;
+    }
+
+    /// Proportional rate reduction: `tcp_cwnd_reduction`.
+    pub(crate) fn reduce_window(&mut self, ack: &Ack, newly_lost: u32) {
+        let recovery = &mut self.recovery;
+        if ack.delivered == 0 || recovery.prior_window == 0 {
+            return;
+        }
+        recovery.delivered += ack.delivered;
+        let in_flight = self.board.in_flight();
+        let threshold = self.window.ssthresh;
+        let mut count = if in_flight > threshold {
+            let share = u64::from(threshold) * u64::from(recovery.delivered);
+            (share.div_ceil(u64::from(recovery.prior_window)) as u32).saturating_sub(recovery.sent)
+        } else {
+            let mut count = recovery
+                .delivered
+                .saturating_sub(recovery.sent)
+                .max(ack.delivered);
+            count += u32::from(ack.advances && newly_lost == 0);
+            count.min(threshold - in_flight)
+        };
+        count = count.max(u32::from(recovery.sent == 0));
+        self.window.cwnd = in_flight + count;
+    }
+
+    /// `tcp_end_cwnd_reduction`.
+    pub(crate) fn end_reduction(&mut self) {
+        if self.recovery.phase == Phase::Reduced || self.recovery.undo_from.is_some() {
+            self.window.cwnd = self.window.ssthresh;
+        }
+    }
+
+    /// The window pays for a loss that was repaired already (`tcp_process_tlp_ack`).
+    pub(crate) fn reduce_at_once(&mut self) {
+        self.start_reduction();
+        self.recovery.phase = Phase::Reduced;
+        self.end_reduction();
+        self.keep_open();
+    }
+}
+
+/// The retransmission timeout, and whether it was spurious.
+impl Socket {
+    /// The retransmission timeout: `tcp_retransmit_timer` and `tcp_enter_loss`.
+    pub(crate) fn on_retransmission_timeout(&mut self, now: Nanos) {
+        if self.board.is_empty() {
+            return;
+        }
+        self.timeouts += 1;
+        if self.timeouts > crate::timers::MAX_TIMEOUTS {
+            return self.die();
+        }
+        self.enter_loss(now);
+        self.resend(now, 0);
+        self.rtt.back_off();
+        self.set_timer(now, self.rtt.rto, Pending::Retransmit);
+    }
+
+    pub(crate) fn enter_loss(&mut self, now: Nanos) {
+        for index in 0..self.board.len() {
+            let is_recent = index > 0
+                && self
+                    .board
+                    .get(index)
+                    .is_some_and(|flight| self.is_recent(now, flight));
+            if !is_recent {
+                self.board.mark_lost(index);
+            }
+        }
+        let recovery = &self.recovery;
+        let is_new = !recovery.is_recovering();
+        let starts = matches!(recovery.phase, Phase::Open | Phase::Disorder)
+            || recovery.high <= self.acked
+            || (recovery.phase == Phase::Loss && self.timeouts <= 1);
+        if starts {
+            self.recovery.prior_threshold = Some(self.window.threshold());
+            self.recovery.prior_window = self.window.cwnd;
+            self.window.ssthresh = self.window.threshold_after_loss();
+            self.mark_undo();
+        }
+        self.window.cwnd = self.board.in_flight() + 1;
+        self.window.forget_credit();
+        self.window.on_timeout(now, self.next);
+        self.recovery.phase = Phase::Loss;
+        self.recovery.high = self.next;
+        self.recovery.probe = None;
+        self.ecn.queues_cwr = true;
+        self.recovery.is_frto = is_new || self.timeouts > 1;
+    }
+
+    /// `tcp_process_loss`.
+    pub(crate) fn on_ack_after_timeout(&mut self, now: Nanos, ack: &Ack) -> Resume {
+        let is_recovered = self.acked >= self.recovery.high;
+        if ack.advances && self.undo_loss(ack, false) {
+            return Resume::Nothing;
+        }
+        if self.recovery.is_frto {
+            if ack.original_acked && self.undo_loss(ack, true) {
+                return Resume::Nothing;
+            }
+            if self.next > self.recovery.high {
+                self.recovery.is_frto &= ack.not_dup && !ack.data_sacked;
+            } else if ack.advances && !is_recovered {
+                self.recovery.high = self.next;
+                if self.has_unsent(now) && self.peer_window_end > self.next {
+                    return Resume::New;
+                }
+                self.recovery.is_frto = false;
+            }
+        }
+        if is_recovered {
+            self.undo_recovery(ack);
+            self.recovery.phase = Phase::Open;
+            return Resume::Nothing;
+        }
+        Resume::Lost
+    }
+}
+
+/// Undoing.
+impl Socket {
+    /// `tcp_may_undo`: all retransmissions came twice, or the acknowledgment answers the original.
+    pub(crate) fn may_undo(&self, ack: &Ack) -> bool {
+        self.recovery.undo_from.is_some() && (self.recovery.undo_resent == 0 || self.is_original(ack))
+    }
+
+    /// `tcp_packet_delayed`.
+    pub(crate) fn is_original(&self, ack: &Ack) -> bool {
+        self.recovery
+            .first_resent
+            .is_some_and(|first| ack.echo > 0 && ack.echo < first)
+    }
+
+    /// `tcp_undo_cwnd_reduction`.
+    pub(crate) fn undo_window(&mut self, forget_losses: bool) {
+        if forget_losses {
+            self.board.forget_losses();
+        }
+        if let Some(threshold) = self.recovery.prior_threshold {
+            self.window.cwnd = self.window.cwnd.max(self.recovery.prior_window);
+            self.window.ssthresh = self.window.ssthresh.max(threshold);
+        }
+        self.recovery.undo_from = None;
+        self.rack.force();
+    }
+
+    pub(crate) fn undo_recovery(&mut self, ack: &Ack) {
+        if self.may_undo(ack) {
+            self.undo_window(false);
+        }
+    }
+
+    /// `tcp_try_undo_partial`: a part of what was taken for lost arrives late.
+    pub(crate) fn undo_partially(&mut self, ack: &Ack) -> bool {
+        if self.recovery.undo_from.is_none() || !self.is_original(ack) {
+            return false;
+        }
+        if self.board.resent > 0 {
+            return true;
+        }
+        self.recovery.first_resent = None;
+        self.undo_window(true);
+        self.recovery.phase = Phase::Disorder;
+        self.keep_open();
+        true
+    }
+
+    pub(crate) fn undo_by_duplicates(&mut self) {
+        if self.recovery.undo_from.is_some() && self.recovery.undo_resent == 0 {
+            self.undo_window(false);
+            if self.recovery.phase == Phase::Recovery {
+                self.recovery.phase = Phase::Disorder;
+                self.keep_open();
+            }
+        }
+    }
+
+    /// `tcp_try_undo_loss`.
+    pub(crate) fn undo_loss(&mut self, ack: &Ack, frto: bool) -> bool {
+        if !frto && !self.may_undo(ack) {
+            return false;
+        }
+        self.undo_window(true);
+        self.timeouts = 0;
+        self.recovery.phase = Phase::Open;
+        true
+    }
+}
