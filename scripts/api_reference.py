@@ -17,7 +17,7 @@ Frames have the columns of [results](../results.md); keys are [those of a plan](
 _GROUPS = {
     "Pages and paths": ("load_page", "LoadedPage", "Page", "path", "Path"),
     "Loads": ("emulate", "simulate", "Load", "waterfall"),
-    "Runs and results": ("Plan", "run", "open_results", "Results"),
+    "Runs and results": ("Plan", "run", "open_results", "Results", "CellPair"),
     "Errors": ("FirstflightError", "UsageError", "ExperimentError"),
 }
 _SECTION = re.compile(r"(Args|Attributes|Raises|Returns):$")

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from firstflight.analysis.cells import CellPair
     from firstflight.api import (
         Load,
         Results,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "CellPair",
     "ExperimentError",
     "FirstflightError",
     "Load",
@@ -45,6 +47,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "CellPair": "firstflight.analysis.cells",
     "ExperimentError": "firstflight.errors",
     "FirstflightError": "firstflight.errors",
     "UsageError": "firstflight.errors",

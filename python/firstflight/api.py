@@ -6,32 +6,35 @@ Everything here is re-exported by the package: `import firstflight as ff`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import polars as pl
 
 from firstflight.analysis import SIDES, CellPair, cell_pairs, summarize, summarize_pairs
 from firstflight.engines.engine import Record
+from firstflight.engines.simulate import Simulator
 from firstflight.errors import ExperimentError, UsageError
-from firstflight.experiment.catalogue import read_catalogue
+from firstflight.experiment.catalogue import Catalogue, read_catalogue
 from firstflight.experiment.folder import default_folder
 from firstflight.experiment.observer import Observer
 from firstflight.experiment.plan_file import PlanFile, read_plan_file, resolve
-from firstflight.experiment.recorder import Outcome
+from firstflight.experiment.recorder import Outcome, make_block
 from firstflight.experiment.run import run_experiment
-from firstflight.experiment.schedule import factors, load_id
+from firstflight.experiment.schedule import Block, Schedule, factors, load_id
 from firstflight.experiment.setup import EngineSetup, page_check, workers_for
+from firstflight.experiment.workers.pool import cores
 from firstflight.model.load import PlannedLoad
 from firstflight.model.path import Path
 from firstflight.model.plan import Plan
 from firstflight.model.treatment import FAST_OPEN, ModeName
-from firstflight.pages import LoadedPage, open_pages, under
+from firstflight.pages import LoadedPage, Page, open_pages, under
 from firstflight.plural import plural
-from firstflight.results import Journal, journal_path
+from firstflight.results import Journal, LoadRecord, journal_path
 from firstflight.results.schema import TREATMENT
 from firstflight.results.tables import connection_frame, load_frame, request_frame, write_tables
 
@@ -80,35 +83,48 @@ class Load:
         return connection_frame([self.record])
 
 
-@dataclass(frozen=True)
 class Results:
-    """A results folder.
+    """The loads of a plan: of a results folder, or in memory, where `simulate` made them."""
 
-    Attributes:
-        folder: Where it is.
-    """
+    def __init__(self, folder: FilePath | None = None, records: Sequence[LoadRecord] = ()) -> None:
+        self._folder = folder
+        self._made = records
 
-    folder: FilePath
+    @property
+    def folder(self) -> FilePath:
+        """Where the results folder is.
+
+        Raises:
+            UsageError: The loads are in memory.
+        """
+        if self._folder is None:
+            raise UsageError("these results are in memory, in no folder", "make them with run(plan, out=DIR)")
+        return self._folder
 
     @property
     def loads(self) -> pl.DataFrame:
         """A row per load."""
-        return self._table("loads").collect()
+        return self._table("loads")
 
     @property
     def requests(self) -> pl.DataFrame:
         """A row per request of every load."""
-        return self._table("requests").collect()
+        return self._table("requests")
 
     @property
     def connections(self) -> pl.DataFrame:
         """A row per connection of every load."""
-        return self._table("connections").collect()
+        return self._table("connections")
+
+    @cached_property
+    def pairs(self) -> list[CellPair]:
+        """Per page, path and treatment: its loads and those of the baseline, paired by block."""
+        return cell_pairs(self._records())
 
     @cached_property
     def summary(self) -> dict[str, Any]:
         """As `summary.json` has it: `cells` and `warnings`."""
-        return summarize(self.folder)
+        return summarize(self.folder) if self._folder else summarize_pairs(self.pairs)
 
     @property
     def cells(self) -> pl.DataFrame:
@@ -130,12 +146,16 @@ class Results:
 
         return _chart(plt_by_rtt(self.summary["cells"]))
 
-    def _table(self, name: str) -> pl.LazyFrame:
-        """The table's file where it is as new as the journal, else the table from the journal."""
-        file, journal = self.folder / f"{name}.parquet", journal_path(self.folder)
-        if file.is_file() and file.stat().st_mtime >= journal.stat().st_mtime:
-            return pl.scan_parquet(file)
-        return _FRAMES[name](Journal(journal).records()).lazy()
+    def _records(self) -> Sequence[LoadRecord]:
+        return Journal(journal_path(self._folder)).records() if self._folder else self._made
+
+    def _table(self, name: str) -> pl.DataFrame:
+        """The table's file where it is as new as the journal, else the table from the loads themselves."""
+        if self._folder:
+            file, journal = self._folder / f"{name}.parquet", journal_path(self._folder)
+            if file.is_file() and file.stat().st_mtime >= journal.stat().st_mtime:
+                return pl.read_parquet(file)
+        return _FRAMES[name](self._records())
 
 
 _FRAMES = {"loads": load_frame, "requests": request_frame, "connections": connection_frame}
@@ -208,9 +228,37 @@ def emulate(page: LoadedPage, path: Path, mode: Mode = FAST_OPEN, **keys: object
     return _load("emulate", page, path, mode, keys)
 
 
-def simulate(page: LoadedPage, path: Path, mode: Mode = FAST_OPEN, **keys: object) -> Load:
-    """Loads a page once on a virtual clock; docs/simulator.md says how far to trust it. As `emulate`."""
-    return _load("simulate", page, path, mode, keys)
+@overload
+def simulate(page: LoadedPage, path: Path, mode: Mode = FAST_OPEN, **keys: object) -> Load: ...
+@overload
+def simulate(page: Plan | str | os.PathLike[str] | None = None, **keys: object) -> Results: ...
+def simulate(
+    page: LoadedPage | Plan | str | os.PathLike[str] | None = None,
+    path: object = None,
+    mode: object = None,
+    **keys: object,
+) -> Load | Results:
+    """Loads a page once, or makes a whole plan, on a virtual clock; docs/simulator.md judges it.
+
+    `simulate(page, path)` is as `emulate`. `simulate(plan)` makes every load of a plan, of its TOML file or
+    of keys alone, in memory: it writes no folder.
+
+    Args:
+        page: From `load_page`; or a plan, as `run` takes it.
+        path: From `path`, where a page is loaded once.
+        mode: Mode of transport, as in a plan.
+        keys: Other keys of a plan. For a plan, `pages` may be pages themselves: what `load_page` gives, or a
+            `Page` made in Python.
+
+    Raises:
+        UsageError: A key is wrong, or the plan has `until`, for which `run` repeats loads.
+    """
+    if not isinstance(page, LoadedPage):
+        given = {"path": path, "mode": mode, **keys}
+        return _simulated(page, {key: value for key, value in given.items() if value is not None})
+    if not isinstance(path, Path):
+        raise UsageError("simulate: a page without a path", "give one: simulate(page, path(rtt_ms=100))")
+    return _load("simulate", page, path, FAST_OPEN if mode is None else mode, keys)
 
 
 def waterfall(baseline: Load, treatment: Load) -> alt.TopLevelMixin:
@@ -296,17 +344,56 @@ class _Sayer(Observer):
         self._say(f"warning: {message}")
 
 
+def _simulated(given: Plan | str | os.PathLike[str] | None, keys: dict[str, object]) -> Results:
+    pages = _opened(keys.get("pages"))
+    if pages:
+        keys = {**keys, "pages": [page.page.name for page in pages]}
+    plan = _plan(given, {**keys, "engine": "simulate"})
+    if plan.until != "off":
+        raise UsageError("until: simulate makes every repeat of a plan", "set until to off, or use run")
+    catalogue = (
+        Catalogue.of(_under_the_only(plan.schemes, pages))
+        if pages
+        else read_catalogue(plan.pages, plan.schemes, _ignore, _ignore)
+    )
+    engine = Simulator(plan.keep)
+
+    def make(block: Block) -> list[Record]:
+        records: list[Record] = []
+        make_block(engine, catalogue.open(block.loads[0].page), block, lambda planned: 0, records.append)
+        return records
+
+    with ThreadPoolExecutor(cores() if plan.jobs == "auto" else plan.jobs) as threads:
+        made = threads.map(make, Schedule(plan, catalogue.names))
+        return Results(records=[record for records in made for record in records])
+
+
+def _opened(pages: object) -> list[LoadedPage]:
+    """Pages that are given themselves, not by name."""
+    several = pages if isinstance(pages, Iterable) and not isinstance(pages, str) else []
+    opened = [LoadedPage(page) if isinstance(page, Page) else page for page in several]
+    return [page for page in opened if isinstance(page, LoadedPage)]
+
+
+def _under_the_only(schemes: tuple[str, ...], pages: list[LoadedPage]) -> list[LoadedPage]:
+    return [under(schemes[0], page) for page in pages] if len(schemes) == 1 else pages
+
+
+def _ignore(text: str) -> None:
+    """What readers of pages say is for a terminal."""
+
+
 def _plan(plan: Plan | str | os.PathLike[str] | None, keys: dict[str, object]) -> Plan:
     if isinstance(plan, Plan):
         return resolve(keys, PlanFile(values=plan.to_keys()))
     return resolve(keys, read_plan_file(FilePath(plan)) if plan else None)
 
 
-def _load(engine: EngineName, page: LoadedPage, path: Path, mode: Mode, keys: dict[str, object]) -> Load:
+def _load(engine: EngineName, page: LoadedPage, path: Path, mode: object, keys: dict[str, object]) -> Load:
     plan = resolve({"topology": path.topology, **keys, "engine": engine, "mode": mode})
     page = under(plan.scheme, page)
     planned = PlannedLoad(
-        load_id=load_id(page.page.name, path, mode, 1),
+        load_id=load_id(page.page.name, path, plan.mode[0], 1),
         block=0,
         order=0,
         repeat=1,

@@ -11,6 +11,7 @@ from engine_double import EngineDouble
 import firstflight as ff
 
 PUBLIC = {
+    "CellPair",
     "ExperimentError",
     "FirstflightError",
     "Load",
@@ -125,6 +126,52 @@ def test_a_run_takes_a_plan_a_file_or_keys_and_keys_stand_over_the_others(tmp_pa
     for number, given in enumerate((plan, file, str(file))):
         results = ff.run(given, repeats=1, out=tmp_path / str(number))
         assert results.loads.height == 2
+
+
+def test_a_plan_is_simulated_in_memory_as_a_run_simulates_it(tmp_path: Path) -> None:
+    keys = {"pages": ["wikipedia"], "rtt": [20, 100], "compare": "initial_window=3,10"}
+    simulated = ff.simulate(**keys)
+    run = ff.run(**keys, engine="simulate", out=tmp_path / "out")
+    assert simulated.loads.equals(run.loads)
+    assert simulated.requests.equals(run.requests)
+    assert simulated.cells.equals(run.cells)
+    with pytest.raises(ff.UsageError, match="in memory"):
+        _ = simulated.folder
+
+
+def test_pairs_hold_the_loads_of_baseline_and_treatment_block_by_block() -> None:
+    results = ff.simulate(
+        pages=["wikipedia"], rtt=[20, 100], loss=0.01, repeats=3, keep="loads", mode="tcp,tfo"
+    )
+    assert [(pair.page, pair.rtt_ms, pair.treatment) for pair in results.pairs] == [
+        ("wikipedia", 20.0, "tfo"),
+        ("wikipedia", 100.0, "tfo"),
+    ]
+    pair = results.pairs[0]
+    assert len(pair.paired) == 3
+    for baseline, treatment in pair.paired:
+        assert (baseline["load"]["mode"], treatment["load"]["mode"]) == ("tcp", "tfo")
+        assert baseline["load"]["block"] == treatment["load"]["block"]
+    assert pair.mean("treatment", "tfo_accepted") == pair.mean("treatment", "connections") > 0
+    assert pair.mean("baseline", "plt_ms") == pytest.approx(sum(pair.plt_ms("baseline")) / 3)
+    assert pair.improvement["point"] == results.cells["improvement"][0]
+
+
+def test_pages_made_in_python_are_simulated() -> None:
+    page = ff.load_page("wikipedia").page
+    [by_page] = ff.simulate(pages=[page], rtt=[100]).pairs
+    [by_name] = ff.simulate(pages=["wikipedia"], rtt=[100]).pairs
+    assert by_page.plt_ms("treatment") == by_name.plt_ms("treatment")
+
+
+def test_a_simulated_plan_makes_every_repeat() -> None:
+    with pytest.raises(ff.UsageError, match="until: "):
+        ff.simulate(pages=["wikipedia"], until="2%")
+
+
+def test_a_page_without_a_path_is_refused() -> None:
+    with pytest.raises(ff.UsageError, match="without a path"):
+        ff.simulate(ff.load_page("wikipedia"))  # type: ignore[call-overload]
 
 
 def test_a_folder_that_is_none_of_ours_is_refused(tmp_path: Path) -> None:

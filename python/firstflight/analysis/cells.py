@@ -6,8 +6,10 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any, NamedTuple
 
+from firstflight.analysis.statistics import Improvement, improvement
 from firstflight.model.treatment import MODES, PLAIN, phrase
 from firstflight.results import LoadRecord
 from firstflight.results.schema import is_drawn
@@ -80,6 +82,16 @@ class CellPair:
     failed: dict[str, list[LoadRecord]] = field(default_factory=lambda: {side: [] for side in SIDES})
 
     @property
+    def page(self) -> str:
+        """Name of the page."""
+        return self.key.page
+
+    @property
+    def rtt_ms(self) -> float:
+        """RTT of the path, ms."""
+        return self.key.rtt_ms
+
+    @property
     def names(self) -> dict[str, str]:
         """Side -> the name of its treatment."""
         return dict(zip(SIDES, (self.baseline, self.treatment), strict=True))
@@ -124,6 +136,28 @@ class CellPair:
         """The loads that count: the paired ones, or all ok ones where no block has both. In block order."""
         by_block = self.ok[side]
         return [by_block[block] for block in self.blocks or sorted(by_block)]
+
+    @property
+    def paired(self) -> list[tuple[LoadRecord, LoadRecord]]:
+        """The baseline's load and the treatment's of each block in which both ended ok, in block order."""
+        ok = (self.ok["baseline"], self.ok["treatment"])
+        return [(ok[0][block], ok[1][block]) for block in self.blocks]
+
+    @property
+    def improvement(self) -> Improvement:
+        """1 - PLT_treatment / PLT_baseline of a typical block, as tables have it: `point`, `low`, `high`."""
+        found = improvement(*(self.plt_ms(side) for side in SIDES)) if self.blocks else improvement([], [])
+        return {**found, "low": None, "high": None} if self.is_exact else found
+
+    def mean(self, side: str, column: str) -> float:
+        """Mean of a column of the loads table over `loads`; NaN where there is no load with a value.
+
+        Args:
+            side: `baseline` or `treatment`.
+            column: Such as `plt_ms`, `connections` or `retransmits`.
+        """
+        values = [float(v) for v in (record["load"][column] for record in self.loads(side)) if v is not None]
+        return fmean(values) if values else math.nan
 
     def records(self) -> list[LoadRecord]:
         """All loads, paired or not, ok or failed."""
