@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from firstflight.analysis.audit import Audit, Finding, audit, audit_table
 from firstflight.cli import main
+from firstflight.course.audit import Audit, audit, audit_table
+from firstflight.course.findings import Finding
+from firstflight.course.observations import HEADER, NULL_HEADER
 from firstflight.errors import UsageError
-from firstflight.report.course import HEADER, NULL_HEADER
 
 TABLE = "page,rtt_ms,plt_tcp,plt_tfo,unit,improvement_printed_pct\n"
 

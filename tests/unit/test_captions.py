@@ -14,6 +14,7 @@ from firstflight.analysis.cells import CellKey
 from firstflight.analysis.measured import read_measured
 from firstflight.analysis.sweep import summarize_sweep
 from firstflight.cli import main
+from firstflight.course.handin import timing
 from firstflight.report.console import print_summary
 from firstflight.report.sweep import draw_sweep, print_sweep
 from firstflight.report.write import write_figures, write_report
@@ -172,10 +173,8 @@ def test_json_has_every_treatment(folder: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_figures_for_the_course(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from firstflight.report import course_figures
-
     [pair, *_] = cell_pairs([load_record(mode=mode) for mode in ("tcp", "tfo")])
-    says_all(json.dumps(course_figures.timing(pair, "wikipedia")))
+    says_all(timing(pair, "wikipedia").to_json())
 
 
 def test_a_sweep_on_the_terminal_in_its_figure_and_as_json(tmp_path: Path) -> None:

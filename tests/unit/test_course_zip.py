@@ -7,11 +7,10 @@ import pytest
 from synthetic_results import PAGES, load_record, write_journal, write_results
 
 from firstflight.analysis import cell_pairs, summarize_pairs
-from firstflight.analysis.questions import PageAnswers
 from firstflight.cli import main
+from firstflight.course.handin import draw_course_figures, timing
+from firstflight.course.questions import PageAnswers, render_answers
 from firstflight.pages.pages_list import read_pages_list
-from firstflight.report.answers import render_answers
-from firstflight.report.course_figures import draw_course_figures, timing
 from firstflight.results import LoadRecord
 
 NAME = "en.wikipedia.orgwikiTransmission_Control_Protocol"
@@ -79,7 +78,7 @@ def test_a_run_without_proof_has_nothing_to_hand_in(
 
 def test_a_figure_has_the_originals_words_colours_and_order() -> None:
     (pair,) = cell_pairs(blocks())
-    spec = timing(pair, NAME)
+    spec = timing(pair, NAME).to_dict()
     assert spec["title"]["text"] == f"TFO Timing Breakdown: {NAME} at 100 ms RTT"
     encoding = spec["encoding"]
     assert (encoding["x"]["title"], encoding["y"]["title"]) == ("Time (ms)", "Request Index")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from synthetic_results import load_record
 
-from firstflight.analysis.audit import audit
+from firstflight.course.audit import audit
 from firstflight.errors import FirstflightError, UsageError
 from firstflight.pages import load_page
 from firstflight.pages.archives.urls import normal_url

@@ -6,7 +6,7 @@ import pytest
 from synthetic_results import failed_record, load_record
 
 from firstflight.analysis import cell_pairs, summarize_pairs
-from firstflight.report.course import HEADER, NULL_HEADER, observations, python2_str, sanitize_file
+from firstflight.course.observations import HEADER, NULL_HEADER, observations, python2_str, sanitize_file
 
 ROW = re.compile(r"\t\d+ \t\d+\.\d{1,3} \t\d+\.\d{1,3} \t-?\d+\.\d+\n")
 

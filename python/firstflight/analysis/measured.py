@@ -10,8 +10,8 @@ from typing import Any
 
 from firstflight.analysis.cells import CellPair, cell_pairs
 from firstflight.analysis.explanation import Explanation, explain
-from firstflight.analysis.questions import Evidence
 from firstflight.analysis.summary import write_summary
+from firstflight.course.questions import Evidence
 from firstflight.results import Journal, LoadRecord, journal_path
 from firstflight.results.profiles import read_profile
 

@@ -7,10 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from firstflight.analysis.audit import Audit, CourseCell, Finding, PrintedCell, audit, audit_table
 from firstflight.cli.console import data_console
 from firstflight.cli.talk import show_json
-from firstflight.report.audit import print_audit
+from firstflight.course.audit import Audit, audit, audit_table, print_audit
+from firstflight.course.client_logs import CourseCell
+from firstflight.course.findings import Finding
+from firstflight.course.printed import PrintedCell
 
 
 def command(

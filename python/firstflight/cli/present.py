@@ -79,7 +79,7 @@ def check_course_zip(folder: Path, name: str) -> None:
     Raises:
         UsageError: The name will not do, the archive is there already, or the run kept its loads only.
     """
-    from firstflight.report.course_zip import course_zip_path  # noqa: PLC0415
+    from firstflight.course.handin import course_zip_path  # noqa: PLC0415
 
     course_zip_path(folder, name)
     if is_sweep(folder):
@@ -91,7 +91,7 @@ def check_course_zip(folder: Path, name: str) -> None:
 
 def present_course_zip(folder: Path, name: str, talk: Talk, *, as_json: bool) -> None:
     """Writes the archive for the course, and prints where it lies."""
-    from firstflight.report.course_zip import write_course_zip  # noqa: PLC0415
+    from firstflight.course.handin import write_course_zip  # noqa: PLC0415
 
     with talk.progress() as shown:
         shown.begin("archive for the course")

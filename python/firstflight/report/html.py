@@ -13,7 +13,7 @@ from markupsafe import Markup
 import firstflight
 from firstflight.analysis import words
 from firstflight.analysis.explanation import Explanation
-from firstflight.analysis.questions import Evidence, answers
+from firstflight.course.questions import Evidence, answers
 from firstflight.published import PAPER, published_table
 from firstflight.report.explained import heading, lines
 from firstflight.report.figures import theme

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from firstflight.analysis.measured import Measured
-from firstflight.analysis.questions import answers
 from firstflight.analysis.words import is_of_modes
-from firstflight.report.answers import render_answers
-from firstflight.report.course import observations
+from firstflight.course.observations import observations
+from firstflight.course.questions import answers, render_answers
 from firstflight.report.html import render_html
 from firstflight.results import write_whole
 from firstflight.results.tables import write_tables

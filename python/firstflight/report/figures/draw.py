@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from firstflight.analysis import words
-from firstflight.analysis.questions import Evidence
+from firstflight.course.questions import Evidence
 from firstflight.report.figures.forms import OF_SVG, svg
 from firstflight.report.figures.overviews import overviews
 from firstflight.report.figures.theme import Spec

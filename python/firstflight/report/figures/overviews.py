@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from firstflight.analysis import words
-from firstflight.analysis.questions import Evidence
+from firstflight.course.questions import Evidence
 from firstflight.report.figures.critical_path import critical_paths
 from firstflight.report.figures.curves import improvement_by_rate, improvement_by_rtt, plt_by_rtt
 from firstflight.report.figures.distribution import plt_distribution

@@ -6,18 +6,18 @@ missing. What is said about causes comes from the ledger and from critical paths
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from firstflight.analysis.cells import CellPair
 from firstflight.analysis.explanation import Explanation
-from firstflight.analysis.questions_case import Case, cases
-from firstflight.analysis.questions_content import content
-from firstflight.analysis.questions_effect import by_rtt, effect
-from firstflight.analysis.questions_summary import best_and_worst, in_short
-from firstflight.analysis.questions_surprises import surprises
 from firstflight.analysis.words import is_of_modes
+from firstflight.course.answers import best_and_worst, by_rtt, content, effect, in_short
+from firstflight.course.cases import Case, cases
+from firstflight.course.surprises import surprises
+from firstflight.visible import visible
 
 ALL_PAGES = "All pages"
 """Stands for a page in the last answers of a run with several."""
@@ -87,3 +87,44 @@ def _sections(
 ) -> list[tuple[str, list[str]]]:
     name = "TFO" if all(is_of_modes(case.cell) for case in of_page) else "the treatment"
     return [(heading.format(treatment=name), list(answer(of_page))) for heading, answer in questions.items()]
+
+
+_TITLE = "What {treatment} does to these pages"
+_MARKUP = re.compile(r"([\\`*_\[\]<>#|])")
+
+
+def render_answers(answers: Sequence[PageAnswers], treatment: str = "TCP Fast Open") -> str:
+    """The whole file: a heading per page, below it one per question, a paragraph per answer.
+
+    Args:
+        answers: As `firstflight.course.questions.answers` gives them.
+        treatment: What the loads were compared for.
+    """
+    return (
+        "\n\n".join(
+            [
+                "# " + _plain(_TITLE.format(treatment=treatment)),
+                *(part for page in answers for part in _page(page)),
+            ]
+        )
+        + "\n"
+    )
+
+
+def _page(answers: PageAnswers) -> Iterator[str]:
+    yield f"## {_plain(answers.page)}"
+    if answers.url:
+        yield _plain(answers.url)
+    for heading, sentences in answers.sections:
+        yield f"### {heading}"
+        yield "\n".join(map(_sentence, sentences))
+
+
+def _sentence(text: str) -> str:
+    """A line; of a stranger's text in it nothing becomes markup, our own code spans stay."""
+    parts = re.split(r"(`--[a-z0-9, -]+`)", text)
+    return "".join(part if number % 2 else _plain(part) for number, part in enumerate(parts))
+
+
+def _plain(text: str) -> str:
+    return _MARKUP.sub(r"\\\1", visible(text))

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from statistics import mean, median
 
 from firstflight.analysis.cells import SIDES
-from firstflight.analysis.questions_case import Case, by_setting, overlap
-from firstflight.analysis.questions_effect import falls
 from firstflight.analysis.statistics import SLOWER, outliers
 from firstflight.analysis.words import (
     COMPONENT_NAMES,
@@ -17,6 +15,8 @@ from firstflight.analysis.words import (
     rtt,
     seconds,
 )
+from firstflight.course.answers import falls
+from firstflight.course.cases import Case, by_setting, overlap
 from firstflight.plural import plural
 from firstflight.results import LoadRecord
 

@@ -1,11 +1,15 @@
-"""``output-figures/``: the figure of the course's ``plot.py``, with the loads that stand for their medians.
+"""What the course has handed in: ``output-figures/`` and ``NAME_p3.zip``, from a results folder alone.
 
-Names, title, axes and colours are the original's: every request as a bar from its start to its end, in order
-of their ends, which each side has for itself; so a bar is not the same request as the bar behind it.
+A figure is that of the course's ``plot.py``, with the loads that stand for their medians. Names, title, axes
+and colours are the original's: every request as a bar from its start to its end, in order of their ends,
+which each side has for itself; so a bar is not the same request as the bar behind it.
 """
 
 from __future__ import annotations
 
+import io
+import re
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,12 +17,83 @@ from typing import Any
 import altair as alt
 import vl_convert
 
-from firstflight.analysis import SIDES, CellPair, words
+from firstflight.analysis import SIDES, CellPair, cell_pairs, summarize_pairs, words
 from firstflight.analysis.critical_path_load import started_ms, times
 from firstflight.analysis.explanation import median_load
-from firstflight.report.course import sanitize_file
-from firstflight.report.figures.theme import Spec
-from firstflight.results import LoadRecord, write_whole
+from firstflight.course.observations import observations, sanitize_file
+from firstflight.errors import UsageError
+from firstflight.model.treatment import MODES
+from firstflight.results import Journal, LoadRecord, journal_path, write_whole
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_DAY = (1980, 1, 1, 0, 0, 0)
+"""The first day that a zip archive knows: the same results give the same archive."""
+
+
+def course_zip_path(folder: Path, name: str) -> Path:
+    """Where the archive of that name goes.
+
+    Raises:
+        UsageError: The name cannot be a file's, or there is such a file.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"course-zip: '{name[:60]}' cannot be part of a file's name",
+            "use letters, digits, dots, - and _, such as your user name",
+        )
+    path = folder / f"{name}_p3.zip"
+    if path.exists():
+        raise UsageError(f"course-zip: {path} is there already", "delete it, or take another name")
+    return path
+
+
+def write_course_zip(folder: Path, name: str, progress: Callable[[str], None] | None = None) -> list[Path]:
+    """Writes ``output-figures/``, ``NAME.pages``, and ``NAME_p3.zip`` with them, the table and the answers.
+
+    Args:
+        folder: The results folder, its report made: ``analysis.md`` is read.
+        name: Whose work it is.
+        progress: Told, in a few words, what is made next.
+
+    Returns:
+        The files written, the archive last.
+
+    Raises:
+        UsageError: The name will not do, no cell has a result to show, or the folder cannot be written to.
+    """
+    path = course_zip_path(folder, name)
+    pairs = cell_pairs(Journal(journal_path(folder)).records())
+    summary = summarize_pairs(pairs)
+    table = observations(summary)
+    if not table:
+        raise UsageError(
+            f"course-zip: {folder}: no page has a pair of loads with proof",
+            f"run both modes (--mode {','.join(MODES)}); the warnings of the report say what failed",
+        )
+    figures = draw_course_figures(folder, pairs, summary["cells"], progress)
+    pages = write_whole(folder / f"{name}.pages", _pages(summary["cells"]).encode())
+    table_file = write_whole(folder / "observations.txt", table.encode())
+    return [
+        *figures,
+        pages,
+        write_whole(path, _zip(folder, [table_file, folder / "analysis.md", pages, *figures])),
+    ]
+
+
+def _pages(cells: list[Mapping[str, Any]]) -> str:
+    """The URLs that were loaded, one on a line, as the course lists them."""
+    return "".join(f"{url}\n" for url in dict.fromkeys(cell["url"] for cell in cells if cell["url"]))
+
+
+def _zip(folder: Path, files: list[Path]) -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in files:
+            entry = zipfile.ZipInfo(file.relative_to(folder).as_posix(), _DAY)
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
+    return content.getvalue()
+
 
 FOLDER = "output-figures"
 """Name of the folder in a results folder."""
@@ -52,13 +127,13 @@ def draw_course_figures(
     for name, pair, page in _named(pairs, cells):
         if progress:
             progress(f"figure {name}")
-        png = vl_convert.vegalite_to_png(timing(pair, page), scale=2)
+        png = vl_convert.vegalite_to_png(timing(pair, page).to_json(), scale=2)
         paths.append(write_whole(folder / FOLDER / f"{name}.png", png))
     return paths
 
 
-def timing(pair: CellPair, page: str) -> Spec:
-    """The figure of a cell pair, as a Vega-Lite document.
+def timing(pair: CellPair, page: str) -> alt.Chart:
+    """The figure of a cell pair.
 
     Args:
         pair: Its loads; at least one paired block.
@@ -80,10 +155,10 @@ def timing(pair: CellPair, page: str) -> Spec:
     )
     heading = f"TFO Timing Breakdown: {words.short_url(page, 60)} at {words.rtt(pair.key.rtt_ms)} ms RTT"
     title = alt.TitleParams(heading, subtitle=words.caption_lines(pair.setting))
-    spec: Spec = chart.properties(
+    figure: alt.Chart = chart.properties(
         width=500, height=370, title=title, background="white", padding=12
-    ).to_dict()
-    return spec
+    )
+    return figure
 
 
 def course_page(cell: Mapping[str, Any]) -> str:

@@ -1,0 +1,334 @@
+"""Sentences that answer the course's questions of a page, from its cells.
+
+What the treatment does to the load time and how the RTT changes it; whether the content lends itself to it:
+the page's shape, and what its critical paths wait for; and all of it in short.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from statistics import median
+
+from firstflight.analysis.cells import SIDES
+from firstflight.analysis.statistics import (
+    EXACT,
+    FALSE_VERDICTS,
+    FASTER,
+    NO_DIFFERENCE,
+    SLOWER,
+    TOO_FEW_REPEATS,
+)
+from firstflight.analysis.words import listed, number, percent, rtt, seconds
+from firstflight.course.cases import Case, by_setting, overlap
+from firstflight.pages.description import INITIAL_WINDOW_BYTES, ONE_SEGMENT_BYTES, PageDescription
+from firstflight.plural import plural
+from firstflight.results import LoadRecord
+
+MOST_CASES = 12
+"""With more cells of a page than this, they are counted rather than listed."""
+
+
+def effect(found: Sequence[Case]) -> Iterator[str]:
+    """A sentence per cell, or the counts of many, then what noise alone would print."""
+    known = [case for case in found if case.counts]
+    if len(known) > MOST_CASES:
+        yield _counted(known)
+        yield from map(_sentence, (case for case in found if not case.counts))
+    else:
+        yield from map(_sentence, found)
+    nulls = [case.cell["null_improvement"] for case in known if case.cell["null_improvement"] is not None]
+    if nulls:
+        ends = list(dict.fromkeys((percent(min(nulls)), percent(max(nulls)))))
+        yield f"The baseline against itself shows {' to '.join(ends)}: this is noise alone."
+
+
+def by_rtt(found: Sequence[Case]) -> Iterator[str]:
+    """How improvement, time saved and handshakes go with the RTT, for each setting."""
+    groups = by_setting(found)
+    if not groups:
+        yield "No RTT has a proved result."
+    for group in groups:
+        setting = f"{group[0].setting}: " if group[0].setting else ""
+        if len(group) == 1:
+            yield (
+                f"{setting}{'only' if setting else 'Only'} {rtt(group[0].rtt_ms)} ms RTT was measured: "
+                f"{group[0].improvement}; `--rtt 20,100,200` would tell how the RTT changes it."
+            )
+        else:
+            points = _at_each(group, lambda case: percent(case.point))
+            yield f"{setting}{'the' if setting else 'The'} improvement is {points}: {_course(group)}."
+            yield _ends(group)
+            yield _round_trips(group)
+
+
+def falls(group: Sequence[Case]) -> list[tuple[Case, Case]]:
+    """Neighbouring RTTs, ascending, of which the longer has the smaller improvement."""
+    return [(before, after) for before, after in pairwise(group) if after.point < before.point]
+
+
+def _sentence(case: Case) -> str:
+    cell = case.cell
+    if not cell["n"]:
+        loads = [cell[f"{side}_loads"] for side in SIDES]
+        ended = [f"{count['ok']} of {count['ok'] + count['failed']}" for count in loads]
+        return (
+            f"At {case.where} nothing can be compared: {ended[0]} loads {case.phrases[0]} ended ok and "
+            f"{ended[1]} {case.phrases[1] or 'under a treatment'}, none of them in the same block."
+        )
+    if not case.counts:
+        return f"At {case.where} no result is given, without proof: {cell['proof']['text']}."
+    treatment, baseline = (seconds(cell[name]["median"]) for name in ("treatment_ms", "baseline_ms"))
+    medians = f"{treatment} {case.phrases[1]}, {baseline} {case.phrases[0]}"
+    blocks = plural(cell["n"], "paired block")
+    return f"At {case.where} {_finding(case)}: {medians}, medians of {blocks}{_shift(case)}."
+
+
+def _finding(case: Case) -> str:
+    said = case.cell["verdict"]
+    if said in (FASTER, SLOWER):
+        return f"the page loads {said} {case.phrases[1]}, {case.improvement}"
+    if said == EXACT:
+        return f"the improvement is {case.improvement}"
+    if said == TOO_FEW_REPEATS:
+        needed = case.cell["blocks_needed"]
+        return f"too few repeats for a verdict, which takes {needed}: {case.improvement}"
+    return f"no difference is shown, {case.improvement}"
+
+
+def _shift(case: Case) -> str:
+    """The saving of a typical pair of loads, where its interval is known."""
+    shift = case.cell["shift_ms"]
+    if shift["low"] is None:
+        return ""
+    point, low, high = (number(shift[name]) for name in ("point", "low", "high"))
+    return f"; a load takes {point} ms less (95 % interval {low} to {high})"
+
+
+def _counted(known: Sequence[Case]) -> str:
+    verdicts = Counter(case.cell["verdict"] for case in known)
+    low, high = (pick(known, key=lambda case: case.point) for pick in (min, max))
+    counts = listed([f"{verdict} in {count}" for verdict, count in verdicts.most_common()])
+    return (
+        f"Of {len(known)} cells the verdict is {counts}; improvements: from {low.improvement} at {low.where} "
+        f"to {high.improvement} at {high.where}."
+    )
+
+
+def _at_each(group: Sequence[Case], number: Callable[[Case], str]) -> str:
+    return listed([f"{number(case)} at {rtt(case.rtt_ms)} ms" for case in group])
+
+
+def _course(group: Sequence[Case]) -> str:
+    down = falls(group)
+    if not down:
+        return "it rises with every step"
+    if len(down) == len(group) - 1:
+        return "it falls with every step"
+    return f"it does not rise with every step but falls {listed([_fall(*pair) for pair in down])}"
+
+
+def _fall(before: Case, after: Case) -> str:
+    return f"from {rtt(before.rtt_ms)} to {rtt(after.rtt_ms)} ms"
+
+
+def _ends(group: Sequence[Case]) -> str:
+    first, last = group[0], group[-1]
+    points = 100 * (last.point - first.point)
+    shown = overlap(first, last)
+    return (
+        f"From {rtt(first.rtt_ms)} to {rtt(last.rtt_ms)} ms it changes by {number(points, 1)} percentage "
+        f"points; {shown}."
+    )
+
+
+def _round_trips(group: Sequence[Case]) -> str:
+    saved = _at_each(group, lambda case: f"{number(case.saved_ms)} ms")
+    far = [case for case in group if case.rtt_ms > 0]
+    trips = f"{listed([number(case.saved_ms / case.rtt_ms, 1) for case in far])} round trips"
+    if len(far) < len(group):
+        trips += f" (at {listed([f'{rtt(case.rtt_ms)} ms' for case in far])})"
+    in_trips = f", that is {trips}" if far else ""
+    handshakes = ""
+    if all(case.bound_ms is not None for case in group):
+        counts = [
+            len(case.explanation.loads["baseline"].path.handshakes) for case in group if case.explanation
+        ]
+        handshakes = (
+            f"; handshakes on the critical path {group[0].phrases[0]}: {listed(list(map(str, counts)))}"
+        )
+    return f"The time saved is {saved}{in_trips}{handshakes}."
+
+
+WELL, LITTLE = 0.10, 0.03
+"""Improvements: from the one a page is said to lend itself to TFO, up to the other hardly."""
+
+
+def content(found: Sequence[Case]) -> Iterator[str]:
+    """Origins, connections, sizes, chains; then handshakes on the critical path against the load time."""
+    pages = [case.explanation.page for case in found if case.explanation]
+    loads = [record for case in found for record in case.pair.loads("baseline")]
+    if loads:
+        yield _connections(loads, pages[0].describe() if pages else None)
+    if pages:
+        shape = pages[0].describe()
+        yield _sizes(shape)
+        yield from _transfer(found, shape)
+        yield _chain(shape)
+    explained = [case for case in found if case.bound_ms is not None]
+    shown = (
+        explained
+        if len(explained) <= MOST_CASES
+        else [min(explained, key=_share), max(explained, key=_share)]
+    )
+    yield from map(_handshakes, shown)
+    if explained or not any(case.explanation for case in found):
+        yield _judgement(explained)
+
+
+def _connections(loads: Sequence[LoadRecord], shape: PageDescription | None) -> str:
+    opened = [int(record["load"]["connections"]) for record in loads]
+    asked = [int(record["load"]["requests"]) for record in loads]
+    origins = shape.origins if shape else len({r["origin"] for record in loads for r in record["requests"]})
+    per = sum(asked) / max(1, sum(opened))
+    return (
+        f"The page makes {_span(asked)} requests to {plural(origins, 'origin')} over {_span(opened)} "
+        f"connections, {per:.1f} on each; without TFO each connection costs a handshake."
+    )
+
+
+def _sizes(shape: PageDescription) -> str:
+    small, window = (
+        f"{100 * share:.0f} %" for share in (shape.one_segment_share, shape.initial_window_share)
+    )
+    return (
+        f"Of its responses {small} fit into one segment ({ONE_SEGMENT_BYTES:,} bytes) and {window} into the "
+        f"initial window ({INITIAL_WINDOW_BYTES:,} bytes): these take one round trip, two with a handshake."
+    )
+
+
+def _transfer(found: Sequence[Case], shape: PageDescription) -> Iterator[str]:
+    """How much of the load time the link alone takes, where all share one."""
+    shared = [case for case in found if case.counts and case.cell["topology"] == "access"]
+    shared = [case for case in shared if case.cell["down_mbps"] is not None]
+    if not shared:
+        yield f"It is {shape.wire_bytes / 1000:,.0f} kB on the wire."
+        return
+    shares = [(_link_ms(case, shape) / case.cell["baseline_ms"]["median"], case) for case in shared]
+    (low, best), (high, worst) = (pick(shares, key=lambda share: share[0]) for pick in (min, max))
+    ms = _link_ms(best, shape)
+    span = f"{100 * low:.0f} % of the load time {best.phrases[0]} at {best.where}"
+    more = f" and {100 * high:.0f} % at {worst.where}" if worst is not best else ""
+    yield (
+        f"It is {shape.wire_bytes / 1000:,.0f} kB on the wire, which no saved handshake shortens: "
+        f"{seconds(ms)} at {best.cell['down_mbps']:g} Mbit/s, {span}{more}."
+    )
+
+
+def _link_ms(case: Case, shape: PageDescription) -> float:
+    return shape.wire_bytes * 8 / (1000 * float(case.cell["down_mbps"]))
+
+
+def _chain(shape: PageDescription) -> str:
+    return (
+        f"Its longest chain of discovery is {plural(shape.depth, 'resource')} deep, of {shape.requests}; "
+        "each step of it takes a round trip, and a handshake where no connection is free."
+    )
+
+
+def _handshakes(case: Case) -> str:
+    assert case.explanation is not None
+    path = case.explanation.loads["baseline"].path
+    measured = f"; measured: {number(case.saved_ms)} ms" if case.counts else ""
+    return (
+        f"At {case.where} the critical path waits for {plural(len(path.handshakes), 'handshake')}, "
+        f"{number(path.could_save_ms)} ms or {100 * _share(case):.1f} % of the load time{measured}."
+    )
+
+
+def _judgement(explained: Sequence[Case]) -> str:
+    if not explained:
+        return "What its critical path waits for is not known: the folder holds no profile of the page."
+    best = max(explained, key=_share)
+    gains = [case.point for case in explained if case.counts]
+    most = max(gains, default=_share(best))
+    word = (
+        "lends itself"
+        if most >= WELL
+        else "hardly lends itself"
+        if most <= LITTLE
+        else "lends itself a little"
+    )
+    measured = f"; measured: {percent(most)} at most" if gains else ""
+    bound = f"handshakes are up to {100 * _share(best):.1f} % of the load time, at {best.where}"
+    return f"So the content {word} to TFO: {bound}{measured}."
+
+
+def _share(case: Case) -> float:
+    assert case.explanation is not None
+    path = case.explanation.loads["baseline"].path
+    return path.could_save_ms / path.plt_ms
+
+
+def _span(values: Sequence[int]) -> str:
+    low, high = min(values), max(values)
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def in_short(found: Sequence[Case]) -> Iterator[str]:
+    """Verdicts counted, the median improvement, and what is left when the number of cells is counted in."""
+    known = [case for case in found if case.counts]
+    if not known:
+        yield f"None of {plural(len(found), 'cell')} has a proved result."
+        return
+    counts = [
+        f"{verdict} in {count}"
+        for verdict in (FASTER, SLOWER, NO_DIFFERENCE, TOO_FEW_REPEATS, EXACT)
+        if (count := sum(case.cell["verdict"] == verdict for case in known))
+    ]
+    yield (
+        f"Of {plural(len(known), 'cell')} the verdict is {listed(counts)}; the median improvement is "
+        f"{percent(median(case.point for case in known))}."
+    )
+    if left_out := len(found) - len(known):
+        yield f"{plural(left_out, 'cell')} without proof or a pair of loads {_is(left_out)} not counted."
+    yield from _adjusted(known)
+
+
+def best_and_worst(found: Sequence[Case]) -> Iterator[str]:
+    """The cells with the largest and the smallest improvement."""
+    known = [case for case in found if case.counts]
+    several = len({case.cell["page"] for case in known}) > 1
+    if not known:
+        yield "No cell has a proved result."
+        return
+    best, worst = (pick(known, key=lambda case: case.point) for pick in (max, min))
+    yield f"Best: {_name(best, several=several)}, {_saving(best)}."
+    if worst is not best:
+        yield f"Worst: {_name(worst, several=several)}, {_saving(worst)}."
+        yield f"Between them {number(100 * (best.point - worst.point), 1)} points; {overlap(best, worst)}."
+
+
+def _adjusted(known: Sequence[Case]) -> Iterator[str]:
+    """By which test, and for how many cells it was corrected."""
+    values = [case.cell["p_adjusted"] for case in known if case.cell["p_adjusted"] is not None]
+    if values:
+        worst = f"{100 * FALSE_VERDICTS:g} %"
+        left = sum(value < FALSE_VERDICTS for value in values)
+        yield (
+            f"Corrected for the number of cells, {left} of {len(values)} p values {_is(left)} below {worst} "
+            f"(signed-rank test, Holm's method: the chance of any false one is at most {worst})."
+        )
+
+
+def _name(case: Case, *, several: bool) -> str:
+    return f"{case.cell['page']} at {case.where}" if several else f"at {case.where}"
+
+
+def _saving(case: Case) -> str:
+    return f"{case.improvement}, {number(case.saved_ms)} ms saved"
+
+
+def _is(count: int) -> str:
+    return "is" if count == 1 else "are"
