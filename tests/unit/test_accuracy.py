@@ -1,11 +1,8 @@
 import polars as pl
 import pytest
+from accuracy import accuracy, compare
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic_results import load_record
-
-from firstflight.analysis import cell_pairs, summarize_pairs
-from firstflight.analysis.accuracy import accuracy, cell_frame, compare
 
 
 def cells(*plts_ms: tuple[float, float], **more: list[float | None]) -> pl.DataFrame:
@@ -86,16 +83,6 @@ def test_the_worst_cell_comes_first() -> None:
 def test_what_cannot_be_compared_is_refused(predicted: pl.DataFrame, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         accuracy(predicted, cells((1.0, 1.0)), on=["page"])
-
-
-def test_a_summary_s_cells_are_the_measured_side() -> None:
-    records = [
-        load_record(p, 100.0, m, b) for p in ("amazon", "wsj") for m in ("tcp", "tfo") for b in range(3)
-    ]
-    frame = cell_frame(summarize_pairs(cell_pairs(records)))
-    found = accuracy(frame, frame)
-    assert (found.cells, found.plt_error_p95, found.sign_agreement) == (2, 0.0, 1.0)
-    assert {"improvement_low", "improvement_high"} <= set(frame.columns)
 
 
 @given(st.lists(st.tuples(*[st.floats(1, 1e5)] * 4), min_size=1, max_size=30))

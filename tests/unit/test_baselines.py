@@ -3,12 +3,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from baselines import MSS_BYTES, Download, lantern_plt_ms, naive_plt_ms, window_limit
 from handmade_load import by, connection, load, page, request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firstflight.analysis.baselines import lantern_plt_ms, naive_plt_ms
-from firstflight.analysis.baselines.rounds import MSS_BYTES, Download, window_limit
 from firstflight.analysis.critical_path import critical_path
 from firstflight.pages.model import Page
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
+from baselines import lantern_plt_ms
 
-from firstflight.analysis.baselines import lantern_plt_ms
 from firstflight.engines.simulate import Simulator
 from firstflight.model.load import PlannedLoad
 from firstflight.model.path import Path, Queue

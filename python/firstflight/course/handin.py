@@ -155,9 +155,7 @@ def timing(pair: CellPair, page: str) -> alt.Chart:
     )
     heading = f"TFO Timing Breakdown: {words.short_url(page, 60)} at {words.rtt(pair.key.rtt_ms)} ms RTT"
     title = alt.TitleParams(heading, subtitle=words.caption_lines(pair.setting))
-    figure: alt.Chart = chart.properties(
-        width=500, height=370, title=title, background="white", padding=12
-    )
+    figure: alt.Chart = chart.properties(width=500, height=370, title=title, background="white", padding=12)
     return figure
 
 

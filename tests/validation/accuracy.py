@@ -5,16 +5,13 @@ A cell has a PLT in both modes. General: who predicted, and what by, is the call
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from scipy import stats  # type: ignore[import-untyped]
-
-from firstflight.analysis.words import is_of_modes
 
 CELL = ("page", "rtt_ms", "down_mbps", "up_mbps", "loss", "topology", "cookies")
 """Columns that name a cell, unless others are asked for."""
@@ -47,29 +44,6 @@ class Accuracy:
     def to_json(self) -> dict[str, float | int | None]:
         """The figures by name."""
         return asdict(self)
-
-
-def cell_frame(summary: Mapping[str, Any]) -> pl.DataFrame:
-    """The cells of a summary as `accuracy` takes them.
-
-    Those without a paired block are left out, and those that compare other than modes.
-
-    Args:
-        summary: As `firstflight.analysis.summarize` gives it.
-    """
-    rows = [
-        {
-            **{name: cell[name] for name in CELL},
-            "tcp_ms": cell["baseline_ms"]["median"],
-            "tfo_ms": cell["treatment_ms"]["median"],
-            "improvement_low": cell["improvement"]["low"],
-            "improvement_high": cell["improvement"]["high"],
-        }
-        for cell in summary["cells"]
-        if cell["n"] and is_of_modes(cell)
-    ]
-    types = dict.fromkeys(("down_mbps", "up_mbps", "improvement_low", "improvement_high"), pl.Float64())
-    return pl.DataFrame(rows, schema_overrides=types)
 
 
 def accuracy(

@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import polars as pl
+from accuracy import Accuracy, accuracy, compare
 from accuracy_baseline import Measured
 from accuracy_baseline import read as read_measured
 from accuracy_models import Predicted
 from accuracy_models import read as read_predicted
 
 import firstflight.analysis
-from firstflight.analysis.accuracy import Accuracy, accuracy, compare
 from firstflight.analysis.simulated import BASELINE
 
 STATED = Path(firstflight.analysis.__file__).parent / BASELINE

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from accuracy_baseline import Measured
 from accuracy_grid import MODES, Condition
+from baselines import lantern_plt_ms
 
-from firstflight.analysis.baselines import lantern_plt_ms
 from firstflight.analysis.critical_path import critical_path
 from firstflight.engines.engine import Record
 from firstflight.engines.simulate import Simulator

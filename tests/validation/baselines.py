@@ -1,8 +1,9 @@
-"""A round-based page-load model as Lighthouse's Lantern computes it: a baseline, not a model to trust.
+"""Simple models of a page load, to hold the simulator's accuracy against. See `docs/baselines.md`.
 
+The first is a round-based model as Lighthouse's Lantern computes it: a baseline, not a model to trust.
 Written from the description in the literature study of the field (the network model of Lighthouse's
 ``TCPConnection`` and ``Simulator``): a cold connection costs a round trip for SYN and SYN-ACK, one more with
-TLS, and then the request; a response arrives in rounds (`rounds`); the rate is divided equally among the
+TLS, and then the request; a response arrives in rounds; the rate is divided equally among the
 active requests, anew at each event, of which there are ten at most; a connection pool of six per origin; the
 CPU's tasks run one after the other, times a multiplier, ten seconds at most each; what a resource discovers
 starts once it has arrived and been processed.
@@ -14,11 +15,12 @@ loss, queues, the uplink's rate, early discovery by the parser. Left out besides
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from firstflight.analysis.baselines.rounds import INITIAL_WINDOW, Download, window_limit
+from firstflight.analysis.critical_path import CriticalPath
 from firstflight.pages.model import Page, Resource
 
 MOST_REQUESTS = 10
@@ -216,3 +218,82 @@ class _Run:
                 self.delayed.append((self.now_ms + delay_ms, child))
             else:
                 self.waiting.append(child)
+
+
+MSS_BYTES = 1460
+"""Lantern's segment."""
+
+INITIAL_WINDOW = 10
+"""Segments."""
+
+_ROUNDING_MS = 1e-6
+"""Sums of the same rounds in another order differ by less."""
+
+
+class Download:
+    """The response to one request.
+
+    Args:
+        size_bytes: Header and body.
+        first_ms: When its first window arrives.
+        window: The connection's congestion window, segments.
+        rtt_ms: Of its connection.
+    """
+
+    __slots__ = ("_left", "_next_ms", "_rtt_ms", "window")
+
+    def __init__(self, size_bytes: float, first_ms: float, window: int, rtt_ms: float) -> None:
+        self.window = window
+        self._left = max(1, math.ceil(size_bytes / MSS_BYTES))
+        self._next_ms = first_ms
+        self._rtt_ms = max(rtt_ms, 1e-6)
+
+    def end_ms(self, limit: int) -> float:
+        """When its last byte arrives if nothing changes any more.
+
+        Args:
+            limit: Segments that its share of the rate allows in one RTT.
+        """
+        left, rounds, window = self._left, 0, min(self.window, limit)
+        while left > window and window < limit:
+            left, rounds, window = left - window, rounds + 1, min(2 * window, limit)
+        return self._next_ms + (rounds + math.ceil(left / window) - 1) * self._rtt_ms
+
+    def advance(self, until_ms: float, limit: int) -> None:
+        """Lets every window arrive that is due until a moment."""
+        until_ms += _ROUNDING_MS
+        window = min(self.window, limit)
+        while self._left > 0 and self._next_ms <= until_ms and window < limit:
+            self._arrive(window, 1)
+            window = min(2 * window, limit)
+        if self._left > 0 and self._next_ms <= until_ms:
+            rounds = min(
+                math.floor((until_ms - self._next_ms) / self._rtt_ms) + 1, math.ceil(self._left / window)
+            )
+            self._arrive(window, rounds)
+        self.window = max(self.window, window)
+
+    def _arrive(self, window: int, rounds: int) -> None:
+        self._left -= window * rounds
+        self._next_ms += rounds * self._rtt_ms
+
+
+def window_limit(rate_bps: float | None, rtt_ms: float) -> int:
+    """Segments that a rate allows in one RTT, rounded down, at least one.
+
+    >>> window_limit(4_000_000, 100)
+    34
+    """
+    if rate_bps is None:
+        return 2**31
+    return max(1, math.floor(rate_bps * rtt_ms / 8000 / MSS_BYTES))
+
+
+def naive_plt_ms(tcp: CriticalPath, mode: str) -> float:
+    """The PLT, ms.
+
+    Args:
+        tcp: Critical path of a `tcp` load of the cell. The model knows nothing of pages and paths but this.
+        mode: `tcp`, which is as it was measured, or `tfo`.
+    """
+    return tcp.plt_ms - (tcp.could_save_rtts_ms if mode == "tfo" else 0.0)

@@ -1,6 +1,6 @@
 """Predicts every condition of the grid by every model and writes what comes of it beside the baseline.
 
-    python tests/parity/predict_accuracy.py CORPUS
+    python tests/validation/predict_accuracy.py CORPUS
 
 Takes a minute. A change of a model shows in the diff of `accuracy_predicted.tsv` and of docs/accuracy.md.
 """

@@ -1,6 +1,6 @@
 """Loads every cell of the grid on the real kernel and writes the medians: the committed baseline.
 
-    python tests/parity/measure_accuracy.py CORPUS JOURNAL [--jobs 12]
+    python tests/validation/measure_accuracy.py CORPUS JOURNAL [--jobs 12]
 
 Takes most of an hour. The journal has a line per load; started again with the same journal, it goes on, and
 measures those pages anew that an importer now reads otherwise.
