@@ -13,9 +13,9 @@ from firstflight.analysis import cell_pairs
 from firstflight.analysis.explanation import Explanation, explain, median_load
 from firstflight.analysis.measured import read_measured
 from firstflight.pages.model import Page
-from firstflight.report.explained import lines, print_explanations
+from firstflight.report.console import explanation_lines, print_explanations
 from firstflight.report.figures.critical_path import critical_paths
-from firstflight.report.figures.overviews import overviews
+from firstflight.report.figures.draw import overviews
 from firstflight.report.write import write_figures, write_report
 from firstflight.results import LoadRecord
 from firstflight.results.profiles import read_profile, write_profiles
@@ -48,7 +48,7 @@ def test_the_words_name_every_part_the_requests_and_the_savings() -> None:
 
 def test_saving_more_than_the_bound_is_said_and_not_hidden() -> None:
     (found,) = explained(chain("tcp", extra_ms=50), chain("tfo"))
-    assert "measured: 250 ms, more: " in list(lines(found))[-1]
+    assert "measured: 250 ms, more: " in list(explanation_lines(found))[-1]
 
 
 def test_a_control_character_in_a_url_does_not_reach_the_terminal() -> None:
@@ -61,7 +61,7 @@ def test_a_mode_without_loads_and_a_page_that_is_not_known_are_left_out() -> Non
     (found,) = explained(chain("tcp"))
     assert set(found.loads) == {"baseline"}
     assert found.saved_ms is None
-    assert list(lines(found))[-1].endswith("2 handshakes.")
+    assert list(explanation_lines(found))[-1].endswith("2 handshakes.")
     assert explained(chain("tcp"), of=None) == []
     failed = chain("tcp")
     failed["load"] |= {"status": "failed", "plt_ms": None}

@@ -10,7 +10,7 @@ from synthetic_results import failed_record, load_record, write_journal, write_r
 from firstflight.analysis.measured import read_measured
 from firstflight.errors import UsageError
 from firstflight.report import script as script_module
-from firstflight.report.glance import compared
+from firstflight.report.html import compared
 from firstflight.report.script import bundle_vega, digest
 from firstflight.report.write import write_figures, write_report
 

@@ -32,7 +32,7 @@ def command(
     found = compare(open_side(a), open_side(b))
     if figure:
         from firstflight.report.figures.agreement import agreement  # noqa: PLC0415
-        from firstflight.report.figures.save import save_figure  # noqa: PLC0415
+        from firstflight.report.figures.draw import save_figure  # noqa: PLC0415
 
         save_figure(agreement(found), figure)
     if as_json:

@@ -47,8 +47,7 @@ def present(
         return
     # Here, since numpy takes a while to import, which no --help should wait for.
     from firstflight.analysis.measured import read_measured  # noqa: PLC0415
-    from firstflight.report.console import print_summary  # noqa: PLC0415
-    from firstflight.report.explained import print_explanations  # noqa: PLC0415
+    from firstflight.report.console import print_explanations, print_summary  # noqa: PLC0415
 
     measured, console = read_measured(folder), data_console()
     explanations = measured.explanations if explain else []

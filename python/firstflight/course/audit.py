@@ -17,7 +17,7 @@ from firstflight.course.findings import KINDS, Finding
 from firstflight.course.log_checks import check_course_run
 from firstflight.course.printed import PrintedCell, check_printed, read_printed
 from firstflight.errors import UsageError
-from firstflight.report.plain import plain
+from firstflight.report.console import plain
 from firstflight.results.files import JOURNAL
 
 _TABLE = "observations.txt"

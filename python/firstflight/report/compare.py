@@ -12,7 +12,7 @@ from rich.table import Table
 from firstflight.analysis import words
 from firstflight.analysis.compare import Comparison, Pair
 from firstflight.plural import plural
-from firstflight.report.plain import plain
+from firstflight.report.console import plain
 
 _UNITS = {"rtt_ms": " ms", "down_mbps": " Mbit/s down", "up_mbps": " Mbit/s up"}
 

@@ -107,7 +107,7 @@ def _middle(cell: Sequence[Mapping[str, Any]], name: str) -> float:
 
 def _draw(folder: Path, name: str, rows: Sequence[Row]) -> Path:
     # Here, since altair takes a second to import, which no measurement without figures should wait for.
-    from firstflight.report.figures.save import save_figure  # noqa: PLC0415
+    from firstflight.report.figures.draw import save_figure  # noqa: PLC0415
     from firstflight.report.figures.stress import FIGURES  # noqa: PLC0415
 
     spec = FIGURES[name](rows)

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from firstflight.analysis import words
 from firstflight.plural import plural
-from firstflight.report.plain import plain
+from firstflight.report.console import plain
 
 _SHARES = {"faster": "faster", "slower": "slower", "above 0": "above_zero", "below 0": "below_zero"}
 """Columns of shares, and their keys: cells with a verdict, and the sign of what was seen, verdict or not."""
@@ -83,7 +83,7 @@ def draw_sweep(folder: Path, sweep: Mapping[str, Any]) -> list[Path]:
     """
     if not sweep["cells"]:
         return []
-    from firstflight.report.figures.save import save_figure  # noqa: PLC0415 (altair takes a second)
+    from firstflight.report.figures.draw import save_figure  # noqa: PLC0415 (altair takes a second)
     from firstflight.report.figures.sweep import improvement_of_sweep  # noqa: PLC0415
 
     spec = improvement_of_sweep(sweep)

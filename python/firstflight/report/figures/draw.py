@@ -1,17 +1,27 @@
-"""Every figure of a run to files."""
+"""Figures as files: each is drawn, written as SVG, PNG, PDF or HTML, and named after what it shows.
+
+vl-convert works in a process of its own: it holds the interpreter's lock while it works.
+"""
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import vl_convert
+
 from firstflight.analysis import words
 from firstflight.course.questions import Evidence
-from firstflight.report.figures.forms import OF_SVG, svg
-from firstflight.report.figures.overviews import overviews
+from firstflight.errors import UsageError
+from firstflight.report.figures.critical_path import critical_paths
+from firstflight.report.figures.curves import improvement_by_rate, improvement_by_rtt, plt_by_rtt
+from firstflight.report.figures.distribution import plt_distribution
 from firstflight.report.figures.theme import Spec
 from firstflight.report.figures.waterfall import waterfall
 from firstflight.results import write_whole
@@ -68,3 +78,98 @@ def waterfall_name(cell: Mapping[str, Any], variant: str = "") -> str:
 
 def _write(file: Path, drawn: bytes) -> Path:
     return write_whole(file, OF_SVG[file.suffix.removeprefix(".")](drawn))
+
+
+CRITICAL_PATH = "critical-path"
+"""Name of the figure that shows what page load times were spent on."""
+
+
+def overviews(evidence: Evidence) -> Iterator[tuple[str, Spec]]:
+    """Name and Vega-Lite document of each that this run has.
+
+    Args:
+        evidence: The cell pairs, their summary, and the explanations of those that can be explained.
+    """
+    cells = evidence.summary["cells"]
+    compared = words.proved([cell for cell in cells if cell["n"]])
+    loaded = [cell for cell in cells if cell["baseline_ms"]["median"] or cell["treatment_ms"]["median"]]
+    limited = [cell for cell in compared if cell["down_mbps"] is not None]
+    if compared:
+        yield "improvement-by-rtt", improvement_by_rtt(compared)
+    if len({cell["down_mbps"] for cell in limited}) > 1:
+        yield "improvement-by-rate", improvement_by_rate(limited)
+    if loaded:
+        yield "plt-by-rtt", plt_by_rtt(loaded)
+    if any(cell["n"] for cell in cells):
+        yield "plt-distribution", plt_distribution(evidence.pairs, cells)
+    if evidence.explanations:
+        yield CRITICAL_PATH, critical_paths(evidence.explanations)
+
+
+PNG_SCALE = 2.0
+"""Pixels per point: sharp on a slide and in print."""
+
+
+def svg(spec: Spec) -> bytes:
+    """The figure as SVG."""
+    return vl_convert.vegalite_to_svg(spec).encode()
+
+
+def png(drawn: bytes) -> bytes:
+    """An SVG as PNG, so that the two are the same."""
+    return elsewhere("svg_to_png", drawn, scale=PNG_SCALE)
+
+
+def pdf(drawn: bytes) -> bytes:
+    """An SVG as PDF, so that the two are the same."""
+    return elsewhere("svg_to_pdf", drawn)
+
+
+OF_SVG: dict[str, Callable[[bytes], bytes]] = {"svg": lambda drawn: drawn, "png": png, "pdf": pdf}
+"""Makers of each form of a figure of a run, from its SVG."""
+
+FORMS: dict[str, Callable[[Spec], bytes]] = {
+    ".svg": svg,
+    ".png": lambda spec: png(svg(spec)),
+    ".pdf": vl_convert.vegalite_to_pdf,
+    ".html": lambda spec: vl_convert.vegalite_to_html(spec, bundle=True).encode(),
+}
+"""Makers of each form, by the suffix of its files."""
+
+
+def save_figure(spec: Spec, file: Path) -> Path:
+    """Draws a figure.
+
+    Args:
+        spec: A Vega-Lite document.
+        file: Where to; its suffix is the form.
+
+    Raises:
+        UsageError: The form is unknown, or the file cannot be written.
+    """
+    form = FORMS.get(file.suffix.lower())
+    if form is None:
+        raise UsageError(
+            f"{file}: cannot draw {file.suffix or 'a file without suffix'}", f"use {', '.join(FORMS)}"
+        )
+    return write_whole(file, form(spec))
+
+
+_CONVERT = """
+import json, sys, vl_convert
+name, options = sys.argv[1:]
+made = getattr(vl_convert, name)(sys.stdin.read(), **json.loads(options))
+sys.stdout.buffer.write(made if isinstance(made, bytes) else made.encode())
+"""
+
+
+def elsewhere(function: str, content: bytes, **options: float) -> bytes:
+    """Calls a function of vl-convert in another process.
+
+    Args:
+        function: Its name.
+        content: Its first argument, as UTF-8.
+        options: The others.
+    """
+    command = [sys.executable, "-P", "-c", _CONVERT, function, json.dumps(options)]
+    return subprocess.run(command, input=content, stdout=subprocess.PIPE, check=True).stdout
