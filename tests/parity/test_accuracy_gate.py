@@ -19,7 +19,7 @@ from accuracy_models import read as read_predicted
 from accuracy_table import DOCUMENT, STATED, document, figures, pairs, stated
 from predict_accuracy import measured_conditions, predictions
 
-from firstflight.analysis.simulated import caution
+from firstflight.analysis.warnings import caution
 from firstflight.engines.emulate import Emulator
 
 WHOLE_GRID = os.environ.get("FIRSTFLIGHT_TEST_GRID") == "all"

@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 from synthetic_results import PAGES, RTTS_MS, failed_record, load_record, write_journal, write_results
 
-from firstflight.analysis import cell_pairs, summarize, summarize_pairs, write_summary
+from firstflight.analysis import cell_pairs, summarize, summarize_pairs
+from firstflight.analysis.measured import read_measured
 from firstflight.errors import UsageError
-from firstflight.results import Journal, LoadRecord
+from firstflight.report.write import write_report
+from firstflight.results import LoadRecord
 
 
 def block(number: int, **changes: object) -> list[LoadRecord]:
@@ -32,8 +34,7 @@ def test_a_summary_has_one_cell_per_page_and_rtt_in_a_fixed_order(tmp_path: Path
     assert [(c["page"], c["rtt_ms"]) for c in found["cells"]] == [
         (p, r) for p in sorted(PAGES) for r in RTTS_MS
     ]
-    records = Journal(tmp_path / "journal.jsonl").records()
-    write_summary(tmp_path, cell_pairs(records), torn=False)
+    write_report(read_measured(tmp_path))
     assert json.loads((tmp_path / "summary.json").read_text()) == found
 
 

@@ -8,7 +8,7 @@ from handmade_load import by, connection, load, page, request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firstflight.analysis.critical_path import critical_path
+from firstflight.analysis.critical_path.walk import critical_path
 from firstflight.pages.model import Page
 
 RTT_MS = 100.0

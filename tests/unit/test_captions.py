@@ -12,11 +12,10 @@ from synthetic_results import load_record, write_journal, write_results
 from firstflight.analysis import cell_pairs, words
 from firstflight.analysis.cells import CellKey
 from firstflight.analysis.measured import read_measured
-from firstflight.analysis.sweep import summarize_sweep
 from firstflight.cli import main
 from firstflight.course.handin import timing
 from firstflight.report.console import print_summary
-from firstflight.report.sweep import draw_sweep, print_sweep
+from firstflight.report.sweep import draw_sweep, print_sweep, write_sweep
 from firstflight.report.write import write_figures, write_report
 from firstflight.results.schema import TREATMENT
 
@@ -185,7 +184,7 @@ def test_a_sweep_on_the_terminal_in_its_figure_and_as_json(tmp_path: Path) -> No
     ]
     several = [{**one, "requests": [], "connections": []} for one in loads]
     folder = write_journal(tmp_path, several)  # type: ignore[arg-type]
-    sweep = summarize_sweep(folder)
+    sweep = write_sweep(folder)
     says_all(shown(print_sweep, sweep))
     [figure, *_] = draw_sweep(folder, sweep)
     says_all(figure.read_text())

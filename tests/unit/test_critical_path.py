@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic_results import load_record
 
-from firstflight.analysis.critical_path import COMPONENTS, critical_path
+from firstflight.analysis.critical_path.walk import COMPONENTS, critical_path
 from firstflight.pages.model import Page
 from firstflight.results import LoadRecord
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from synthetic_results import write_journal
 
 from firstflight.analysis import cell_pairs
-from firstflight.analysis.explanation import Explanation, explain, median_load
+from firstflight.analysis.critical_path.explanation import Explanation, explain, median_load
 from firstflight.analysis.measured import read_measured
 from firstflight.pages.model import Page
 from firstflight.report.console import explanation_lines, print_explanations

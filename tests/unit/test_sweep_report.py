@@ -14,9 +14,9 @@ import vl_convert
 from engine_double import EngineDouble
 
 from firstflight.analysis.statistics import improvement
-from firstflight.analysis.sweep import summarize_sweep
 from firstflight.cli import main
 from firstflight.report.figures.sweep import improvement_of_sweep
+from firstflight.report.sweep import write_sweep
 from firstflight.results.schema import TREATMENT
 
 SWEEP = ["amazon", "wikipedia", "--rtt", "20,100", "--repeats", "3", "--keep", "loads", "--out", "sweep"]
@@ -82,7 +82,7 @@ def test_a_failed_load_leaves_its_block_out_and_is_counted() -> None:
     record = json.loads(first)
     record["load"] |= {"status": "failed", "error": "no answer", "plt_ms": None}
     journal.write_text(json.dumps(record) + "\n" + "".join(rest))
-    sweep = summarize_sweep(Path("sweep"))
+    sweep = write_sweep(Path("sweep"))
     assert (sweep["loads"], sweep["failed_loads"], sweep["all"]["n"]) == (24, 1, 4)
     assert sorted(pl.read_parquet("sweep/cells.parquet")["n"]) == [2, 3, 3, 3]
 
@@ -94,11 +94,11 @@ def with_loads(change: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     for record in records:
         change(record)
     journal.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return summarize_sweep(Path("sweep"))
+    return write_sweep(Path("sweep"))
 
 
 def test_three_repeats_are_too_few_for_a_verdict_in_a_sweep_as_anywhere() -> None:
-    sweep = summarize_sweep(Path("sweep"))
+    sweep = write_sweep(Path("sweep"))
     assert set(pl.read_parquet("sweep/cells.parquet")["verdict"]) == {"too few repeats"}
     assert (sweep["all"]["faster"], sweep["all"]["slower"], sweep["all"]["too_few_repeats"]) == (0, 0, 1)
     (warning,) = sweep["warnings"]

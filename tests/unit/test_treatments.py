@@ -16,7 +16,6 @@ from synthetic_results import load_record
 
 import firstflight as ff
 from firstflight.analysis.measured import read_measured
-from firstflight.analysis.sweep import summarize_sweep
 from firstflight.cli import main
 from firstflight.engines.engine import record_of
 from firstflight.errors import UsageError
@@ -27,6 +26,7 @@ from firstflight.model.path import Path as NetworkPath
 from firstflight.model.path import Queue
 from firstflight.model.plan import Plan
 from firstflight.report.console import print_summary
+from firstflight.report.sweep import write_sweep
 from firstflight.report.write import write_figures, write_report
 
 NAMED = [
@@ -260,7 +260,7 @@ def test_a_sweep_has_a_row_per_page_path_and_treatment(tmp_path: Path) -> None:
         repeats=3,
         compare="initial_window=3,10,32",
     )
-    sweep = summarize_sweep(folder)
+    sweep = write_sweep(folder)
     cells = pl.read_parquet(folder / "cells.parquet")
     assert cells.select("rtt_ms", "baseline", "treatment", "n").rows() == [
         (rtt_ms, "initial_window=3", f"initial_window={window}", 3)

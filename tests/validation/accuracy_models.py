@@ -10,8 +10,8 @@ from accuracy_baseline import Measured
 from accuracy_grid import MODES, Condition
 from baselines import lantern_plt_ms
 
-from firstflight.analysis.critical_path import critical_path
 from firstflight.engines.engine import Record
+from firstflight.analysis.critical_path.walk import critical_path
 from firstflight.engines.simulate import Simulator
 from firstflight.pages import LoadedPage
 

@@ -12,9 +12,9 @@ from accuracy_models import Predicted
 from accuracy_models import read as read_predicted
 
 import firstflight.analysis
-from firstflight.analysis.simulated import BASELINE
+from firstflight.analysis.warnings import SIMULATED_ERROR
 
-STATED = Path(firstflight.analysis.__file__).parent / BASELINE
+STATED = Path(firstflight.analysis.__file__).parent / SIMULATED_ERROR
 DOCUMENT = Path(__file__).parents[2] / "docs" / "accuracy.md"
 BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
 """Between these two the document is made, not written."""

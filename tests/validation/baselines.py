@@ -20,7 +20,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from firstflight.analysis.critical_path import CriticalPath
+from firstflight.analysis.critical_path.walk import CriticalPath
 from firstflight.pages.model import Page, Resource
 
 MOST_REQUESTS = 10

@@ -1,6 +1,6 @@
 """What the loads say: cell pairs, statistics, proof and doubts."""
 
 from firstflight.analysis.cells import SIDES, CellKey, CellPair, cell_pairs
-from firstflight.analysis.summary import summarize, summarize_pairs, write_summary
+from firstflight.analysis.summary import summarize, summarize_pairs
 
-__all__ = ["SIDES", "CellKey", "CellPair", "cell_pairs", "summarize", "summarize_pairs", "write_summary"]
+__all__ = ["SIDES", "CellKey", "CellPair", "cell_pairs", "summarize", "summarize_pairs"]

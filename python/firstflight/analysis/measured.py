@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from firstflight.analysis.cells import CellPair, cell_pairs
-from firstflight.analysis.explanation import Explanation, explain
-from firstflight.analysis.summary import write_summary
-from firstflight.course.questions import Evidence
+from firstflight.analysis.critical_path.explanation import Explanation, explain
+from firstflight.analysis.summary import summarize_folder
 from firstflight.results import Journal, LoadRecord, journal_path
 from firstflight.results.profiles import read_profile
 
 MOST_EXPLAINED = 48
 """With more cells than this the figure of critical paths is too long to read, and is left out."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What answers are made from.
+
+    Attributes:
+        pairs: From `cell_pairs`.
+        summary: Of these pairs, from `summarize_pairs`.
+        explanations: Of those that can be explained, from `explain`; without them less is said about causes.
+    """
+
+    pairs: Sequence[CellPair]
+    summary: Mapping[str, Any]
+    explanations: Sequence[Explanation] = ()
 
 
 @dataclass(frozen=True)
@@ -53,13 +67,13 @@ class Measured:
 
 
 def read_measured(folder: Path) -> Measured:
-    """Reads a results folder, and writes its ``summary.json``.
+    """Reads a results folder.
 
     Raises:
-        UsageError: The folder has no readable journal or no load, or cannot be written to.
+        UsageError: The folder has no readable journal or no load.
     """
     journal = Journal(journal_path(folder))
     records = journal.records()
     pairs = cell_pairs(records)
-    summary = write_summary(folder, pairs, torn=journal.torn, failures=journal.instrument_failures)
+    summary = summarize_folder(folder, pairs, torn=journal.torn, failures=journal.instrument_failures)
     return Measured(folder, records, pairs, summary)

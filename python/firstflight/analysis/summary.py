@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,16 +21,17 @@ from firstflight.analysis.statistics import (
     shift,
     verdict,
 )
-from firstflight.analysis.table_warnings import (
+from firstflight.analysis.warnings import (
+    find_warnings,
     warn_of_many_cells,
     warn_of_too_few_repeats,
     warn_of_what_if,
     warn_of_width,
+    without_result,
 )
-from firstflight.analysis.warnings import find_warnings, without_result
 from firstflight.analysis.words import caption
 from firstflight.errors import UsageError
-from firstflight.results import Journal, LoadRecord, journal_path, write_whole
+from firstflight.results import Journal, LoadRecord, journal_path
 from firstflight.results.files import plan_keys
 
 SUMMARY_FORMAT = "firstflight-summary/3"
@@ -55,25 +55,29 @@ def summarize(folder: Path) -> dict[str, Any]:
     """
     journal = Journal(journal_path(folder))
     pairs = cell_pairs(journal.records())
-    return _summary(folder, pairs, torn=journal.torn, failures=journal.instrument_failures)
+    return summarize_folder(folder, pairs, torn=journal.torn, failures=journal.instrument_failures)
 
 
-def write_summary(
+def summarize_folder(
     folder: Path, pairs: Sequence[CellPair], *, torn: bool, failures: Sequence[LoadRecord] = ()
 ) -> dict[str, Any]:
-    """As `summarize`, of cell pairs that are at hand already, and into ``summary.json``.
+    """As `summarize`, of cell pairs that are at hand already.
 
     Args:
-        folder: Where ``summary.json`` goes.
+        folder: The results folder.
         pairs: From `cell_pairs`.
         torn: Whether the journal ended in a torn line.
         failures: The journal's instrument failures.
 
     Raises:
-        UsageError: There is no load, or the folder cannot be written to.
+        UsageError: There is no load.
     """
-    summary = _summary(folder, pairs, torn=torn, failures=failures)
-    write_whole(folder / "summary.json", (json.dumps(summary, indent=2, ensure_ascii=False) + "\n").encode())
+    if not pairs:
+        hint = "run the experiment, or go on with `--resume`"
+        raise UsageError(f"{folder}: no load has ended yet", hint)
+    summary = summarize_pairs(pairs, torn=torn, failures=failures)
+    summary["warnings"] += warn_of_width(summary["cells"], _until(folder))
+    summary["warnings"] += warn_of_what_if(plan_keys(folder))
     return summary
 
 
@@ -102,18 +106,6 @@ def summarize_pairs(
             *warn_of_many_cells(cells),
         ],
     }
-
-
-def _summary(
-    folder: Path, pairs: Sequence[CellPair], *, torn: bool, failures: Sequence[LoadRecord]
-) -> dict[str, Any]:
-    if not pairs:
-        hint = "run the experiment, or go on with `--resume`"
-        raise UsageError(f"{folder}: no load has ended yet", hint)
-    summary = summarize_pairs(pairs, torn=torn, failures=failures)
-    summary["warnings"] += warn_of_width(summary["cells"], _until(folder))
-    summary["warnings"] += warn_of_what_if(plan_keys(folder))
-    return summary
 
 
 def _until(folder: Path) -> float | None:

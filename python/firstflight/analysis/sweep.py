@@ -5,7 +5,6 @@ Nothing of the run is held but some numbers per block.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ import polars as pl
 from firstflight.analysis.cells import SIDES
 from firstflight.analysis.proof import ALWAYS_FAST
 from firstflight.analysis.signed_rank import EXACT_BLOCKS, locate, locate_all, p_value, p_values
-from firstflight.analysis.simulated import caution
 from firstflight.analysis.statistics import (
     EXACT,
     FASTER,
@@ -28,17 +26,14 @@ from firstflight.analysis.statistics import (
     blocks_needed,
     verdict,
 )
-from firstflight.analysis.table_warnings import warn_of_what_if
-from firstflight.analysis.warnings import Warning
+from firstflight.analysis.warnings import Warning, caution, warn_of_what_if
 from firstflight.analysis.words import caption
 from firstflight.errors import UsageError
 from firstflight.model.treatment import MODES
 from firstflight.plural import plural
-from firstflight.results import write_whole
 from firstflight.results.files import plan_keys
 from firstflight.results.profiles import read_profile
 from firstflight.results.schema import DRAWN_BY, TREATMENT, is_drawn
-from firstflight.results.tables import write_tables
 
 SWEEP_FORMAT = "firstflight-sweep/3"
 """Format and version of sweep.json, and of cells.parquet beside it.
@@ -54,26 +49,26 @@ _CELL = ("page", *_BY)
 _QUARTERS = 4
 
 
-def summarize_sweep(folder: Path) -> dict[str, Any]:
-    """Writes the tables, ``cells.parquet`` and ``sweep.json`` of a results folder.
+def summarize_sweep(folder: Path, loads: pl.LazyFrame) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """The cells of a sweep, and how the improvement is distributed over them.
 
     Args:
-        folder: The results folder; its journal is read.
+        folder: The results folder; its plan and profiles are read.
+        loads: Its loads table.
 
     Returns:
-        What ``sweep.json`` holds: counts, warnings, and over the proved cells of all paths, of each path, and
+        The cells, as `sweep_cells` gives them, with `origins`, the number of the page's origins; and what
+        ``sweep.json`` holds: counts, warnings, and over the proved cells of all paths, of each path, and
         of each quarter of the pages by their number of origins at each RTT: quantiles of the improvement
         (fractions), and the shares with each verdict and sign.
 
     Raises:
-        UsageError: The folder has no readable journal or no load, or cannot be written to.
+        UsageError: There is no load, or a page's profile cannot be read.
     """
-    loads = pl.scan_parquet(write_tables(folder)[0])
     counts = loads.select(pl.len(), failed=(pl.col("status") == "failed").sum()).collect().row(0)
     if not counts[0]:
         raise UsageError(f"{folder}: no load has ended yet", "run the experiment, or go on with `--resume`")
     cells = _with_origins(sweep_cells(loads), folder)
-    cells.write_parquet(folder / "cells.parquet")
     engines = cells["engine"].unique().sort().to_list()
     found = {
         "format": SWEEP_FORMAT,
@@ -91,8 +86,7 @@ def summarize_sweep(folder: Path) -> dict[str, Any]:
         ],
         "origins": list(_by_origins(cells)),
     }
-    write_whole(folder / "sweep.json", (json.dumps(found, indent=2) + "\n").encode())
-    return found
+    return cells, found
 
 
 def _caution(engines: list[str], folder: Path) -> str | None:

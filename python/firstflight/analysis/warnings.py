@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from typing import Any, TypedDict, cast
 
-from firstflight.analysis.cells import SIDES, CellPair
+from firstflight.analysis.cells import SIDES, CellPair, cell_name
 from firstflight.analysis.proof import prove
-from firstflight.analysis.simulated import ADVICE, caution
-from firstflight.analysis.statistics import improvement, null_improvement, outliers
+from firstflight.analysis.statistics import (
+    NO_DIFFERENCE,
+    TOO_FEW_REPEATS,
+    improvement,
+    null_improvement,
+    outliers,
+)
 from firstflight.analysis.words import seconds, some
 from firstflight.model.treatment import MODES
 from firstflight.plural import plural
@@ -176,7 +184,7 @@ def _noise(pairs: Sequence[CellPair]) -> Iterator[Warning]:
 
 def _simulated(pairs: Sequence[CellPair]) -> Iterator[Warning]:
     if any(pair.key.engine == "simulate" for pair in pairs):
-        yield {"kind": "simulated", "message": caution(), "advice": ADVICE}
+        yield {"kind": "simulated", "message": caution(), "advice": SIMULATED_ADVICE}
 
 
 _CHECKS = (
@@ -232,3 +240,122 @@ def _select(
 
 def _where(pairs: Sequence[CellPair]) -> str:
     return some([pair.name for pair in pairs])
+
+
+def warn_of_too_few_repeats(cells: Sequence[Mapping[str, Any]]) -> list[Warning]:
+    """The cells whose blocks cannot show any difference in a table of this size.
+
+    Args:
+        cells: Of the summary.
+    """
+    few = [cell for cell in cells if cell["verdict"] == TOO_FEW_REPEATS]
+    if not few:
+        return []
+    needed = max(cell["blocks_needed"] for cell in few)
+    blocks = plural(min(cell["n"] for cell in few), "paired block")
+    family = plural(sum(cell["p_value"] is not None for cell in cells), "cell")
+    return [
+        {
+            "kind": "too few repeats",
+            "message": f"{blocks} in a table of {family}: a verdict takes {needed}: {_cells_named(few)}",
+            "advice": f"`--repeats {needed}` or more, or fewer cells",
+        }
+    ]
+
+
+def warn_of_many_cells(cells: Sequence[Mapping[str, Any]]) -> list[Warning]:
+    """The cells whose own interval excludes 0, but whose difference may be chance in a table of this size.
+
+    Args:
+        cells: Of the summary.
+    """
+    weak = [
+        cell for cell in cells if cell["verdict"] == NO_DIFFERENCE and _excludes_zero(cell["improvement"])
+    ]
+    if not weak:
+        return []
+    family = sum(cell["p_value"] is not None for cell in cells)
+    return [
+        {
+            "kind": "many cells",
+            "message": f"among {plural(family, 'cell')} such a difference may be random: "
+            f"{_cells_named(weak)}",
+            "advice": "no verdict, though the interval excludes 0; more repeats would tell (see p_adjusted)",
+        }
+    ]
+
+
+def warn_of_width(cells: Sequence[Mapping[str, Any]], until: float | None) -> list[Warning]:
+    """The cells whose interval stayed wider than the plan asks for.
+
+    Args:
+        cells: Of the summary.
+        until: The width, a fraction; None where the plan asks for none.
+    """
+    wide = [cell for cell in cells if not cell["exact"] and _is_wider(cell["improvement"], until)]
+    if until is None or not wide:
+        return []
+    return [
+        {
+            "kind": "wide intervals",
+            "message": f"the interval is wider than the {100 * until:g} % asked for: {_cells_named(wide)}",
+            "advice": "go on with `--resume` and a larger `--most-repeats`, on a quieter machine",
+        }
+    ]
+
+
+def warn_of_what_if(plan: Mapping[str, Any]) -> list[Warning]:
+    """That the loads are of a TCP that does not exist.
+
+    Args:
+        plan: Its keys, as the results folder has them.
+    """
+    what_if = plan.get("what_if", "off")
+    if what_if == "off":
+        return []
+    return [
+        {
+            "kind": "what if",
+            "message": f"these loads are of a TCP that no kernel has: {what_if}",
+            "advice": "docs/what-if.md says what that means; `firstflight compare` with a run without it",
+        }
+    ]
+
+
+def _excludes_zero(found: Mapping[str, float | None]) -> bool:
+    low, high = found["low"], found["high"]
+    return low is not None and high is not None and (low > 0 or high < 0)
+
+
+def _is_wider(found: Mapping[str, Any], until: float | None) -> bool:
+    return until is not None and (found["low"] is None or found["high"] - found["low"] > until)
+
+
+def _cells_named(cells: Sequence[Mapping[str, Any]]) -> str:
+    return some([cell_name(cell) for cell in cells])
+
+
+SIMULATED_ERROR = "simulated_error.json"
+"""Beside this module; made from the accuracy baseline with docs/accuracy.md."""
+
+SIMULATED_ADVICE = (
+    "docs/accuracy.md says where it is off by more; make some of these loads with --engine emulate too"
+)
+
+
+def caution() -> str:
+    """One sentence with the simulator's error against the real kernel, over the baseline's conditions."""
+    error = _error()
+    plt, tail = error["plt_error_median"], error["plt_error_p95"]
+    return (
+        "these numbers are simulated, not measured: TCP on a virtual clock. "
+        f"On {error['conditions']} conditions that the real kernel was measured on, its PLT was off by "
+        f"{100 * plt:.1f} % at the median and {100 * tail:.1f} % at the 95th percentile, "
+        f"the improvement by {error['improvement_error_pp']:.1f} points at the median"
+    )
+
+
+@cache
+def _error() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((files(__package__) / SIMULATED_ERROR).read_text(encoding="utf-8"))
+    return found

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from firstflight.analysis.cells import SIDES
-from firstflight.analysis.critical_path_fetch import Component
+from firstflight.analysis.critical_path.stages import Component
 from firstflight.analysis.statistics import FASTER, NOT_COMPARED, NOT_PROVED, SLOWER, TOO_FEW_REPEATS
 from firstflight.model.treatment import MODES, column_name, phrase
 from firstflight.plural import plural

@@ -131,12 +131,11 @@ def is_sweep(folder: Path) -> bool:
 
 
 def _present_sweep(folder: Path, talk: Talk, *, as_json: bool) -> None:
-    from firstflight.analysis.sweep import summarize_sweep  # noqa: PLC0415
-    from firstflight.report.sweep import draw_sweep, print_sweep  # noqa: PLC0415
+    from firstflight.report.sweep import draw_sweep, print_sweep, write_sweep  # noqa: PLC0415
 
     with talk.progress() as shown:
         shown.begin("tables")
-        sweep = summarize_sweep(folder)
+        sweep = write_sweep(folder)
     console = data_console()
     if as_json:
         show_json({"folder": str(folder), **sweep})

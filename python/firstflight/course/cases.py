@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from firstflight.analysis.cells import SIDES, CellPair
-from firstflight.analysis.explanation import Explanation
+from firstflight.analysis.critical_path.explanation import Explanation
 from firstflight.analysis.words import interval, percent, rates, rtt, varying
 
 

@@ -18,8 +18,8 @@ import altair as alt
 import vl_convert
 
 from firstflight.analysis import SIDES, CellPair, cell_pairs, summarize_pairs, words
-from firstflight.analysis.critical_path_load import started_ms, times
-from firstflight.analysis.explanation import median_load
+from firstflight.analysis.critical_path.explanation import median_load
+from firstflight.analysis.critical_path.stages import started_ms, times
 from firstflight.course.observations import observations, sanitize_file
 from firstflight.errors import UsageError
 from firstflight.model.treatment import MODES

@@ -9,10 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from firstflight.analysis.cells import CellPair
-from firstflight.analysis.explanation import Explanation
+from firstflight.analysis.measured import Evidence
 from firstflight.analysis.words import is_of_modes
 from firstflight.course.answers import best_and_worst, by_rtt, content, effect, in_short
 from firstflight.course.cases import Case, cases
@@ -30,21 +28,6 @@ _QUESTIONS: dict[str, Callable[[Sequence[Case]], Iterator[str]]] = {
     "Summary": in_short,
     "Best and worst case": best_and_worst,
 }
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What answers are made from.
-
-    Attributes:
-        pairs: From `cell_pairs`.
-        summary: Of these pairs, from `summarize_pairs`.
-        explanations: Of those that can be explained, from `explain`; without them less is said about causes.
-    """
-
-    pairs: Sequence[CellPair]
-    summary: Mapping[str, Any]
-    explanations: Sequence[Explanation] = ()
 
 
 @dataclass(frozen=True)

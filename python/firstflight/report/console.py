@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from firstflight.analysis import SIDES, words
-from firstflight.analysis.critical_path import COMPONENTS, CriticalPath
-from firstflight.analysis.explanation import Explanation
+from firstflight.analysis.critical_path.explanation import Explanation
+from firstflight.analysis.critical_path.walk import COMPONENTS, CriticalPath
 from firstflight.plural import plural
 from firstflight.visible import visible_lines
 

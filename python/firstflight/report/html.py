@@ -14,15 +14,16 @@ from markupsafe import Markup
 import firstflight
 from firstflight.analysis import words
 from firstflight.analysis.cells import SIDES
-from firstflight.analysis.explanation import Explanation
-from firstflight.course.questions import Evidence, answers
+from firstflight.analysis.critical_path.explanation import Explanation
+from firstflight.analysis.measured import Evidence
+from firstflight.course.questions import answers
 from firstflight.model.treatment import MODES, phrase
 from firstflight.plural import plural
 from firstflight.published import PAPER, published_table
 from firstflight.report.console import explanation_heading, explanation_lines
 from firstflight.report.figures import theme
 from firstflight.report.figures.draw import CRITICAL_PATH, overviews
-from firstflight.report.figures.phases import PHASE_NAMES
+from firstflight.report.figures.waterfall import PHASE_NAMES
 from firstflight.report.provenance import read_provenance
 from firstflight.report.script import digest, script
 from firstflight.report.waterfalls import axis, panel, waterfalls

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 from rich import box
 from rich.console import Console
 from rich.markup import escape
@@ -13,8 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 from firstflight.analysis import words
+from firstflight.analysis.sweep import summarize_sweep
 from firstflight.plural import plural
 from firstflight.report.console import plain
+from firstflight.results import write_whole
+from firstflight.results.tables import write_tables
 
 _SHARES = {"faster": "faster", "slower": "slower", "above 0": "above_zero", "below 0": "below_zero"}
 """Columns of shares, and their keys: cells with a verdict, and the sign of what was seen, verdict or not."""
@@ -73,6 +78,22 @@ def _by_origins(sweep: Mapping[str, Any]) -> Table:
         name = f"{group['from']}\N{EN DASH}{group['to']}"
         table.add_row(name, words.rtt(group["rtt_ms"]), *_numbers(group))
     return table
+
+
+def write_sweep(folder: Path) -> dict[str, Any]:
+    """Writes the tables, ``cells.parquet`` and ``sweep.json`` of a results folder from its journal.
+
+    Returns:
+        What ``sweep.json`` holds.
+
+    Raises:
+        UsageError: The folder has no readable journal or no load, or cannot be written to.
+    """
+    loads, *_ = write_tables(folder)
+    cells, sweep = summarize_sweep(folder, pl.scan_parquet(loads))
+    cells.write_parquet(folder / "cells.parquet")
+    write_whole(folder / "sweep.json", (json.dumps(sweep, indent=2) + "\n").encode())
+    return sweep
 
 
 def draw_sweep(folder: Path, sweep: Mapping[str, Any]) -> list[Path]:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from firstflight.analysis import SIDES, CellPair, words
-from firstflight.analysis.explanation import Explanation, median_load
-from firstflight.report.figures.phases import RowKey, moments, row_order, rows
+from firstflight.analysis.critical_path.explanation import Explanation, median_load
 from firstflight.report.figures.theme import FONT, SCHEMA, Spec, field, layer
+from firstflight.report.figures.waterfall import RowKey, moments, row_order, rows
 from firstflight.results import LoadRecord
 from firstflight.visible import visible
 

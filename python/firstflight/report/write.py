@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,22 +17,23 @@ from firstflight.results.tables import write_tables
 
 
 def write_report(measured: Measured) -> list[Path]:
-    """Write tables, ``observations.txt``, ``analysis.md`` and ``report.html``.
+    """Write tables, ``summary.json``, ``observations.txt``, ``analysis.md`` and ``report.html``.
 
     Args:
         measured: What was measured; its folder's plan and environment are read too.
 
     Returns:
-        The files written, ``summary.json`` among them, in the order they were made.
+        The files written, in the order they were made.
 
     Raises:
         UsageError: The folder cannot be written to, or a page's profile cannot be read.
     """
     folder, evidence = measured.folder, measured.evidence
     told = render_answers(answers(evidence), _compared(measured.summary["cells"]))
+    summary = json.dumps(measured.summary, indent=2, ensure_ascii=False) + "\n"
     return [
         *write_tables(folder, measured.records),
-        folder / "summary.json",
+        write_whole(folder / "summary.json", summary.encode()),
         write_whole(folder / "observations.txt", observations(measured.summary).encode()),
         write_whole(folder / "analysis.md", told.encode()),
         write_whole(folder / "report.html", render_html(folder, evidence).encode()),

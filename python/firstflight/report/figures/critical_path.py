@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from firstflight.analysis import SIDES, words
-from firstflight.analysis.critical_path import COMPONENTS
-from firstflight.analysis.explanation import Explanation
+from firstflight.analysis.critical_path.explanation import Explanation
+from firstflight.analysis.critical_path.walk import COMPONENTS
 from firstflight.report.figures.theme import (
     COMPONENT_COLORS,
     INK,

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from firstflight.analysis.cells import SIDES, CellPair
-from firstflight.analysis.critical_path import CriticalPath, critical_path
-from firstflight.analysis.critical_path_load import times
+from firstflight.analysis.critical_path.stages import times
+from firstflight.analysis.critical_path.walk import CriticalPath, critical_path
 from firstflight.analysis.proof import uses_fast_open
 from firstflight.pages.model import Page
 from firstflight.results import LoadRecord

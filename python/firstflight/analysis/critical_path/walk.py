@@ -12,10 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from firstflight.analysis.critical_path_fetch import Component, Segment, fetch, syn_timeouts_ms
-from firstflight.analysis.critical_path_load import Load, Row, started_ms, times
-from firstflight.analysis.critical_path_thread import timetable
-from firstflight.analysis.critical_path_wait import Wait, explain_wait
+from firstflight.analysis.critical_path.stages import (
+    Component,
+    Load,
+    Row,
+    Segment,
+    Wait,
+    explain_wait,
+    fetch,
+    started_ms,
+    syn_timeouts_ms,
+    times,
+)
 from firstflight.pages.model import Initiator, Page, Resource
 from firstflight.results import LoadRecord
 
@@ -231,3 +239,54 @@ class _Walk:
 
 def _blocks(resource: Resource | None) -> bool:
     return resource is None or resource.blocks_load
+
+
+_RUNS = ("document", "frame", "style", "script")
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The processing of one resource.
+
+    Attributes:
+        request: Index of the resource.
+        start_ms: After navigation start.
+        end_ms: After navigation start.
+        waited: Whether the thread was busy when the resource had arrived: then it began as another ended.
+    """
+
+    request: int
+    start_ms: float
+    end_ms: float
+    waited: bool
+
+
+def timetable(load: Load) -> list[Task]:
+    """The tasks of the main thread in their order; none for a client whose thread is not known."""
+    if not load.is_modelled:
+        return []
+    processed = _processed(load.page)
+    arrived = [row for row in load.by_index.values() if row["end_ms"] is not None and not row.get("error")]
+    tasks: list[Task] = []
+    free_ms = 0.0
+    for row in sorted(arrived, key=lambda row: float(row["end_ms"])):
+        resource = load.resource(row)
+        if resource is None or row["index"] not in processed:
+            continue
+        start_ms = max(free_ms, float(row["end_ms"]))
+        waited = free_ms > float(row["end_ms"])
+        free_ms = start_ms + resource.cpu_ms
+        tasks.append(Task(int(row["index"]), start_ms, free_ms, waited))
+    return tasks
+
+
+def _processed(page: Page) -> set[int]:
+    """What goes through the main thread (`is_processed` in `crates/loader/src/plan.rs`)."""
+    initiators = [resource.initiator for resource in page.resources if resource.initiator]
+    asks = {initiator.resource for initiator in initiators if initiator.via in ("style", "script")}
+    redirects = {initiator.resource for initiator in initiators if initiator.via == "redirect"}
+    return {
+        index
+        for index, resource in enumerate(page.resources)
+        if resource.cpu_ms > 0 or index in asks or (resource.kind in _RUNS and index not in redirects)
+    }

@@ -1,0 +1,1 @@
+"""Critical paths: what a page load time was spent on, and by which requests."""

@@ -1,0 +1,363 @@
+"""A load's rows as critical paths need them: what each request did, and behind which others it waited.
+
+A request's life is cut into components, from its discovery to any moment of its response. What the rows tell
+apart is measured: waiting for a connection, its handshake, the wait for the first byte, the body. What
+happens inside a wait is computed from the path and the page: each part gets what it must take at least, and
+what is left over is queueing. Left out: lost packets. Recovering from one counts as handshake (a SYN), as
+queueing (before the first byte) or as congestion window (in a body).
+
+A browser opens six connections to an origin at most. A seventh request waits until one is free, and with it
+for the handshakes of those before it on that connection (or, without keep-alive, in its place). TFO saves
+those, too, so they count towards what it could save.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+from firstflight.pages.model import Page, Resource
+from firstflight.results import LoadRecord
+
+Row = Mapping[str, Any]
+
+MSS_BYTES = 1448
+"""Data in a full segment: an MTU of 1,500 bytes less the headers."""
+
+HEADER_BYTES = 52
+"""IPv4 and TCP headers with the timestamp option."""
+
+_EVENTS = ("queued_ms", "connect_start_ms", "connect_end_ms", "sent_ms", "first_byte_ms", "end_ms")
+
+
+class Load:
+    """A load's rows with its page.
+
+    Args:
+        record: One load: its row of `loads`, its rows of `requests` and `connections`.
+        page: The page as it was loaded.
+    """
+
+    def __init__(self, record: LoadRecord, page: Page) -> None:
+        self.row: Row = record["load"]
+        self.requests: list[Row] = [row for row in record["requests"] if times(row)]
+        self.page = page
+        self.rtt_ms = float(self.row["rtt_ms"])
+        self._connections = {row["connection"]: row for row in record["connections"]}
+
+    @property
+    def is_modelled(self) -> bool:
+        """Whether the built-in loader made it, whose main thread can be computed from the rows."""
+        return bool(self.row["client"] == "loader")
+
+    @cached_property
+    def by_index(self) -> dict[int, Row]:
+        """The first request for each resource, in order of index."""
+        ordered = sorted(self.requests, key=lambda row: (-int(row["index"]), -started_ms(row)))
+        return {int(row["index"]): row for row in reversed(ordered)}
+
+    def resource(self, row: Row) -> Resource | None:
+        """The page's resource of a request; `None` for one that the page does not have."""
+        index = int(row["index"])
+        return self.page.resources[index] if index < len(self.page.resources) else None
+
+    def initiator(self, row: Row) -> Row | None:
+        """The request whose answer asked for this one.
+
+        Where that one was never sent, whoever asked for it in turn; where nobody is known, the document.
+        """
+        document = self.by_index.get(0, self.requests[0])
+        index = row["initiator"]
+        while index is not None and index not in self.by_index:
+            above = self.page.resources[index].initiator if index < len(self.page.resources) else None
+            index = above.resource if above else None
+        found = document if index is None else self.by_index[index]
+        return None if found is row or row is document else found
+
+    def connection(self, row: Row) -> Row:
+        """The connection of a request as the ledger saw it; empty if it never was on the wire."""
+        return self._connections.get(row["connection"], {})
+
+    def connections(self) -> Iterable[Row]:
+        """All connections of the load."""
+        return self._connections.values()
+
+    def opened(self, row: Row) -> bool:
+        """Whether the request waited for its connection to be opened."""
+        return row["connect_start_ms"] is not None
+
+    def neighbours(self, row: Row) -> Iterator[Row]:
+        """The requests whose answers share a link with this one's."""
+        star = self.row["topology"] == "star"
+        for other in self.requests:
+            if other is not row and (not star or other["origin"] == row["origin"]):
+                yield other
+
+    def down_ms(self, data_bytes: float) -> float:
+        """How long the link towards the client is busy with data in full segments, ms."""
+        return _busy_ms(data_bytes, self.row["down_mbps"])
+
+    def up_ms(self, data_bytes: float) -> float:
+        """How long the link from the client is busy with data in full segments, ms."""
+        return _busy_ms(data_bytes, self.row["up_mbps"])
+
+
+def times(row: Row) -> list[float]:
+    """The known moments of a request in their order, ms; empty for one that was never discovered."""
+    return [float(row[name]) for name in _EVENTS if row[name] is not None]
+
+
+def started_ms(row: Row) -> float:
+    """When the request was discovered, ms: its first known moment."""
+    return max(0.0, times(row)[0])
+
+
+def _busy_ms(data_bytes: float, rate_mbps: float | None) -> float:
+    if not rate_mbps or data_bytes <= 0:
+        return 0.0
+    segments = -(-data_bytes // MSS_BYTES)
+    return (data_bytes + segments * HEADER_BYTES) * 8 / (rate_mbps * 1000)
+
+
+Component = Literal[
+    "processing",
+    "connection",
+    "tcp",
+    "tls",
+    "request",
+    "propagation",
+    "server",
+    "queueing",
+    "window",
+    "transfer",
+]
+"""What a part of the PLT was spent on; `docs/explain.md` says how each is found."""
+
+_SYN_RTO_MS = 1000.0
+"""Before a SYN is sent again, doubling each time (RFC 6298, section 2.1; Linux `TCP_TIMEOUT_INIT`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of time spent on one component of one request.
+
+    Attributes:
+        request: Index of the resource.
+        component: What the time was spent on.
+        start_ms: After navigation start.
+        end_ms: After navigation start.
+    """
+
+    request: int
+    component: Component
+    start_ms: float
+    end_ms: float
+
+    @property
+    def ms(self) -> float:
+        """How long it took."""
+        return self.end_ms - self.start_ms
+
+
+def fetch(load: Load, row: Row, until_ms: float, body_bytes: int | None = None) -> list[Segment]:
+    """What a request did from its discovery until a moment: segments without gaps, of more than no time.
+
+    Args:
+        load: Whose request it is.
+        row: The request.
+        until_ms: The moment. What the request was last known to do goes on until its next moment or this.
+        body_bytes: Bytes of the body that had arrived by then; all by default.
+    """
+    segments: list[Segment] = []
+    at = min(started_ms(row), until_ms)
+    for end_ms, parts in _stages(load, row, until_ms, body_bytes):
+        if end_ms > at:
+            segments += _lay(int(row["index"]), parts, at, end_ms)
+            at = end_ms
+    return segments
+
+
+def syn_timeouts_ms(load: Load, row: Row) -> float:
+    """How long lost SYNs held up the connection of a request, ms."""
+    lost = int(load.connection(row).get("syn_retransmits", 0))
+    return _SYN_RTO_MS * float(2**lost - 1)
+
+
+Parts = list[tuple[Component, float]]
+"""Components with the least time each takes, ms. The last takes the rest."""
+
+
+def _stages(load: Load, row: Row, until_ms: float, body_bytes: int | None) -> Iterator[tuple[float, Parts]]:
+    """When each stage ends, and what is in it. A stage that never ended lasts until the moment asked for."""
+    start, connected, sent = row["connect_start_ms"], row["connect_end_ms"], row["sent_ms"]
+    if start is None:
+        yield _clip(sent, until_ms), [("connection", 0.0)]
+    else:
+        yield _clip(start, until_ms), [("connection", 0.0)]
+        written = min((at for at in (connected, sent) if at is not None), default=None)
+        yield _clip(written, until_ms), _handshake(load, row)
+    yield _clip(sent, until_ms), [("request", 0.0)]
+    first_byte = _clip(row["first_byte_ms"], until_ms)
+    if sent is not None:
+        yield first_byte, _answer(load, row)
+    yield _clip(row["end_ms"], until_ms), _body(load, row, first_byte, until_ms, body_bytes)
+
+
+def _clip(at_ms: float | None, until_ms: float) -> float:
+    return until_ms if at_ms is None else min(float(at_ms), until_ms)
+
+
+def _handshake(load: Load, row: Row) -> Parts:
+    """A connection being opened: without TLS all of it is TCP's; with it TCP has what it needs at least."""
+    if not str(row["url"]).startswith("https:"):
+        return [("tcp", 0.0)]
+    return [("tcp", _tcp_handshake_ms(load, row)), ("tls", 0.0)]
+
+
+def _answer(load: Load, row: Row) -> Parts:
+    """From the request to its first byte. A SYN whose data were refused hides a handshake in here."""
+    resource, refused = load.resource(row), load.opened(row) and not _over_tls(row) and _offered(load, row)
+    return [
+        ("tcp", _tcp_handshake_ms(load, row) if refused else 0.0),
+        ("propagation", load.rtt_ms),
+        ("server", resource.server_ms if resource else 0.0),
+        ("request", load.up_ms(resource.request_bytes if resource else 0)),
+        ("transfer", load.down_ms(_first_bytes(row))),
+        ("queueing", 0.0),
+    ]
+
+
+def _body(load: Load, row: Row, start_ms: float, until_ms: float, body_bytes: int | None) -> Parts:
+    """From the first byte on: its own bytes, those of others on the link, and the rest waits for ACKs."""
+    wire_bytes, whole = row["wire_bytes"] or 0, row["body_bytes"] or 0
+    arrived = wire_bytes - whole + min(whole if body_bytes is None else body_bytes, whole)
+    end_ms = _clip(row["end_ms"], until_ms)
+    others = sum(_arriving(other, start_ms, end_ms) for other in load.neighbours(row))
+    return [
+        ("transfer", load.down_ms(max(0.0, arrived - MSS_BYTES))),
+        ("queueing", load.down_ms(others)),
+        ("window", 0.0),
+    ]
+
+
+def _tcp_handshake_ms(load: Load, row: Row) -> float:
+    """What the TCP handshake takes at least: nothing if the SYN's data were accepted."""
+    if load.connection(row).get("syn_data_acked"):
+        return 0.0
+    return load.rtt_ms + syn_timeouts_ms(load, row)
+
+
+def _offered(load: Load, row: Row) -> bool:
+    return bool(load.connection(row).get("syn_payload_bytes"))
+
+
+def _over_tls(row: Row) -> bool:
+    return str(row["url"]).startswith("https:")
+
+
+def _first_bytes(row: Row) -> float:
+    return min(float(MSS_BYTES), float(row["wire_bytes"] or 0))
+
+
+def _arriving(row: Row, start_ms: float, end_ms: float) -> float:
+    """Bytes of a response that arrived within a time: its first segment at once, the rest evenly."""
+    if row["first_byte_ms"] is None:
+        return 0.0
+    first_ms, last_ms = float(row["first_byte_ms"]), float(row["end_ms"] or end_ms)
+    first = _first_bytes(row) if start_ms <= first_ms < end_ms else 0.0
+    common = min(end_ms, last_ms) - max(start_ms, first_ms)
+    if common <= 0:
+        return first
+    rest = float(row["wire_bytes"] or 0) - _first_bytes(row)
+    return first + rest * common / (last_ms - first_ms)
+
+
+def _lay(request: int, parts: Parts, start_ms: float, end_ms: float) -> Iterator[Segment]:
+    """Gives each part its least time while there is some, and the last one the rest.
+
+    Where in a wait each part lies is not known; they stand one after the other.
+    """
+    at = start_ms
+    for number, (component, least_ms) in enumerate(parts, start=1):
+        end = end_ms if number == len(parts) else min(end_ms, at + least_ms)
+        if end > at:
+            yield Segment(request, component, at, end)
+        at = max(at, end)
+
+
+_RELEASE_MS = 5.0
+"""A connection, or its place, is taken within this time of the end of the response before."""
+
+_AT_ONCE_MS = 0.5
+"""A request sent so soon after its discovery found a connection that was free."""
+
+_OPENING_MS = 2.0
+"""The relay sees a SYN within this time of the request that made the client open a connection."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A stretch of waiting for a connection.
+
+    Attributes:
+        request: Index of the resource that waited.
+        ms: How long.
+        behind: Indices of the resources that held its connection or its place, last one first.
+        handshakes: TCP handshakes of those within the stretch, whole or in part.
+        opening: A connection was being opened for it meanwhile, and another became free first.
+    """
+
+    request: int
+    ms: float
+    behind: tuple[int, ...]
+    handshakes: tuple[Segment, ...]
+    opening: bool
+
+
+def explain_wait(load: Load, segment: Segment) -> Wait:
+    """What happened in a `connection` segment of a path."""
+    row = load.by_index[segment.request]
+    behind: list[int] = []
+    handshakes: list[Segment] = []
+    free_ms, holder = segment.end_ms, _holder(load, row, segment.end_ms)
+    while holder is not None and int(holder["index"]) not in behind and free_ms > segment.start_ms:
+        use = [part for part in fetch(load, holder, free_ms) if part.component != "connection"]
+        handshakes += [part for part in use if part.component == "tcp" and part.end_ms > segment.start_ms]
+        behind.append(int(holder["index"]))
+        free_ms = use[0].start_ms if use else started_ms(holder)
+        holder = _holder(load, holder, free_ms)
+    within = (replace(part, start_ms=max(part.start_ms, segment.start_ms)) for part in handshakes)
+    return Wait(segment.request, segment.ms, tuple(behind), tuple(within), _opening(load, segment))
+
+
+def _holder(load: Load, row: Row, free_ms: float) -> Row | None:
+    """The request whose end set free what this one took at that moment."""
+    found = [
+        other
+        for other in load.requests
+        if other is not row
+        and other["origin"] == row["origin"]
+        and other["end_ms"] is not None
+        and free_ms - _RELEASE_MS <= other["end_ms"] <= free_ms
+        and (load.opened(row) or other["connection"] == row["connection"])
+    ]
+    return max(found, key=lambda other: float(other["end_ms"]), default=None)
+
+
+def _opening(load: Load, segment: Segment) -> bool:
+    """Whether as many connections to the origin were opened as requests began to wait at that moment."""
+    origin = load.by_index[segment.request]["origin"]
+    opened = [row["opened_ms"] for row in load.connections() if row["origin"] == origin]
+    waiting = [row for row in load.requests if row["origin"] == origin and _waited(row)]
+    began = [started_ms(row) for row in waiting]
+    return _count_near(opened, segment.start_ms) >= _count_near(began, segment.start_ms)
+
+
+def _waited(row: Row) -> bool:
+    return row["sent_ms"] is None or row["sent_ms"] - started_ms(row) > _AT_ONCE_MS
+
+
+def _count_near(moments: list[float], at_ms: float) -> int:
+    return sum(at is not None and abs(at - at_ms) <= _OPENING_MS for at in moments)
