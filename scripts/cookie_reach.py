@@ -51,7 +51,7 @@ def means(plan: Plan, pages: Mapping[str, LoadedPage], mode: str, share: float) 
         load for block in Schedule(plan.model_copy(update=update), plan.pages) for load in block.loads
     ):
         row = simulator.load(load, pages[load.page])["load"]
-        found.setdefault((load.page, load.path.rtt_ms), []).append(row["plt_ms"])
+        found.setdefault((load.page, load.path.rtt_ms), []).append(row["plt_ms"] or float("inf"))
     return {cell: fmean(plts) for cell, plts in found.items()}
 
 

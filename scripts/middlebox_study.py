@@ -68,7 +68,7 @@ def _made(simulator: Simulator, load: PlannedLoad, page: LoadedPage) -> tuple[fl
     """PLT, infinite for a page that never loads, and failed requests."""
     row = simulator.load(load, page)["load"]
     plt_ms = row["plt_ms"] if row["status"] == "ok" else None
-    return (float("inf") if plt_ms is None else plt_ms), row["failed_requests"]
+    return (float("inf") if plt_ms is None else plt_ms), row["failed_requests"] or 0
 
 
 def costs(

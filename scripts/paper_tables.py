@@ -15,6 +15,7 @@ from firstflight.engines.simulate import Simulator
 from firstflight.experiment.schedule import Schedule
 from firstflight.model.plan import PAPER_PAGES, Plan
 from firstflight.pages import LoadedPage
+from firstflight.results.records import plt_ms
 
 Pages = Mapping[str, LoadedPage]
 """What is loaded in place of each of the paper's pages."""
@@ -103,7 +104,7 @@ def simulated(plan: Plan, pages: Pages) -> Table:
     for key, group in groupby(loads, lambda load: (load.page, load.path.rtt_ms)):
         plts_ms: dict[str, list[float]] = {"tcp": [], "tfo": []}
         for load in group:
-            plts_ms[load.mode].append(simulator.load(load, pages[key[0]])["load"]["plt_ms"])
+            plts_ms[load.mode].append(plt_ms(simulator.load(load, pages[key[0]])))
         tcp_ms, tfo_ms = (statistics.median(plts_ms[mode]) for mode in ("tcp", "tfo"))
         table[key] = Cell(tcp_ms, 1 - tfo_ms / tcp_ms)
     return table

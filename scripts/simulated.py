@@ -77,7 +77,7 @@ def _rows(plan: Plan, pages: Mapping[str, LoadedPage]) -> dict[tuple[Place, str]
     rows: dict[tuple[Place, str], list[dict[str, Any]]] = {}
     simulator = Simulator("loads")
     for load in _loads(plan):
-        row = simulator.load(load, pages[load.page])["load"]
+        row = dict(simulator.load(load, pages[load.page])["load"])
         rows.setdefault(((load.page, load.path.rtt_ms), load.mode), []).append(row)
     return rows
 

@@ -6,7 +6,7 @@ Everything here is re-exported by the package: `import firstflight as ff`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,7 +34,8 @@ from firstflight.model.plan import Plan
 from firstflight.model.treatment import FAST_OPEN, ModeName
 from firstflight.pages import LoadedPage, Page, open_pages, under
 from firstflight.plural import plural
-from firstflight.results import Journal, LoadRecord, journal_path
+from firstflight.results import Journal, LoadRecord, LoadRow, journal_path
+from firstflight.results.records import plt_ms
 from firstflight.results.schema import TREATMENT
 from firstflight.results.tables import connection_frame, load_frame, request_frame, write_tables
 
@@ -65,10 +66,10 @@ class Load:
         load = self.record["load"]
         if load["status"] != "ok":
             raise ExperimentError(f"load {load['load_id']} failed: {load['error']}")
-        return float(load["plt_ms"])
+        return plt_ms(self.record)
 
     @property
-    def row(self) -> dict[str, Any]:
+    def row(self) -> LoadRow:
         """Its row of the loads table; docs/results.md names the columns."""
         return self.record["load"]
 
@@ -426,7 +427,7 @@ def _pair(baseline: Load, treatment: Load) -> CellPair:
     )
 
 
-def _names(*rows: dict[str, Any]) -> list[str]:
+def _names(*rows: Mapping[str, Any]) -> list[str]:
     """What tells two loads apart: their modes, or the keys of a plan in which they differ."""
     if rows[0]["mode"] != rows[1]["mode"]:
         return [row["mode"] for row in rows]

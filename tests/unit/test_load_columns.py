@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import polars as pl
 import pytest
@@ -12,9 +12,9 @@ from firstflight.analysis import summarize
 from firstflight.experiment.plan_file import resolve
 from firstflight.experiment.schedule import Schedule
 from firstflight.model.plan import Plan
-from firstflight.results import LOADS, Journal
+from firstflight.results import CONNECTIONS, LOADS, REQUESTS, ConnectionRow, Journal, LoadRow, RequestRow
 from firstflight.results.polars_schema import polars_schema
-from firstflight.results.schema import KEYS_WITHOUT_COLUMN
+from firstflight.results.schema import KEYS_WITHOUT_COLUMN, LOAD_COLUMNS, Column
 from firstflight.results.tables import write_tables
 
 NEW = [column.name for column in LOADS.columns if column.since > 1]
@@ -188,3 +188,25 @@ def test_an_attempt_that_a_later_one_made_void_is_not_read_unless_asked_for(tmp_
     assert [record["load"]["plt_ms"] for record in journal] == [5.0, 77.0]
     assert [record["load"]["plt_ms"] for record in journal.records()] == [77.0, 5.0]
     assert [record["load"]["plt_ms"] for record in journal.attempts()] == [999.0, 5.0, 77.0]
+
+
+PYTHON_TYPES = {
+    "text": str,
+    "integer": int,
+    "unsigned integer": int,
+    "number": float,
+    "true or false": bool,
+    "time with offset": str,
+}
+
+
+@pytest.mark.parametrize(
+    ("row", "columns"),
+    [(LoadRow, LOAD_COLUMNS), (RequestRow, REQUESTS.columns[1:]), (ConnectionRow, CONNECTIONS.columns[1:])],
+)
+def test_typed_rows_have_the_columns_and_types_of_the_tables(row: type, columns: tuple[Column, ...]) -> None:
+    typed = get_type_hints(row)
+    assert list(row.__annotations__)[: len(columns)] == [column.name for column in columns]
+    for column in columns:
+        wanted = PYTHON_TYPES[column.type]
+        assert typed[column.name] == (wanted | None if column.null else wanted), column.name

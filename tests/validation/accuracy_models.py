@@ -10,10 +10,11 @@ from accuracy_baseline import Measured
 from accuracy_grid import MODES, Condition
 from baselines import lantern_plt_ms
 
-from firstflight.engines.engine import Record
 from firstflight.analysis.critical_path.walk import critical_path
+from firstflight.engines.engine import Record
 from firstflight.engines.simulate import Simulator
 from firstflight.pages import LoadedPage
+from firstflight.results.records import plt_ms
 
 PREDICTED = Path(__file__).with_name("accuracy_predicted.tsv")
 SEEDS = 31
@@ -45,7 +46,7 @@ def predict(condition: Condition, page: LoadedPage, measured: Measured, simulato
         return simulator.load(condition.planned(mode, seed, "simulate"), page)
 
     def median_ms(mode: str, seeds: Iterable[int]) -> float:
-        return statistics.median(load(mode, seed)["load"]["plt_ms"] for seed in seeds)
+        return statistics.median(plt_ms(load(mode, seed)) for seed in seeds)
 
     is_certain = condition.path.loss == 0
     simulated = [median_ms(mode, range(1 if is_certain else SEEDS)) for mode in MODES]

@@ -91,7 +91,7 @@ def loaded(name: str, page: LoadedPage, record: Record) -> Row:
         len(failed),
         load["unmatched_requests"] or 0,
         sum(resource.wire_bytes for resource in page.page.resources),
-        sum(request["wire_bytes"] for request in record["requests"]),
+        sum(request["wire_bytes"] or 0 for request in record["requests"]),
     )
 
 

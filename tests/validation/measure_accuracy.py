@@ -51,8 +51,8 @@ def main() -> int:
             journal.write(json.dumps(line) + "\n")
             journal.flush()
             sys.stderr.write(f"\r{number} of {len(todo)}")
-    lines = [line for line in read(options.journal) if counts(line, digests)]
-    write(BASELINE, summarise(grid, lines))
+    counted = [line for line in read(options.journal) if counts(line, digests)]
+    write(BASELINE, summarise(grid, counted))
     return 0
 
 

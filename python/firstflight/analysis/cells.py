@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from firstflight.analysis.statistics import Improvement, improvement
 from firstflight.model.treatment import MODES, PLAIN, phrase
 from firstflight.results import LoadRecord
+from firstflight.results.records import numeric, plt_ms
 from firstflight.results.schema import is_drawn
 
 SIDES = ("baseline", "treatment")
@@ -127,8 +128,9 @@ class CellPair:
         loads = [next((r["load"] for r in self._of(side)), None) for side in SIDES]
         if None in loads:
             return {}
-        pairs = {name: tuple(load[name] for load in loads if load) for name in _DIFFER}
-        if not all(_uses_cookies(load) for load in loads if load):
+        columns: list[Mapping[str, Any]] = [load for load in loads if load]
+        pairs = {name: tuple(load[name] for load in columns) for name in _DIFFER}
+        if not all(map(_uses_cookies, columns)):
             pairs.pop("cookies")
         return {name: (one, other) for name, (one, other) in pairs.items() if one != other}
 
@@ -156,7 +158,8 @@ class CellPair:
             side: `baseline` or `treatment`.
             column: Such as `plt_ms`, `connections` or `retransmits`.
         """
-        values = [float(v) for v in (record["load"][column] for record in self.loads(side)) if v is not None]
+        found = (numeric(record["load"], column) for record in self.loads(side))
+        values = [float(value) for value in found if value is not None]
         return fmean(values) if values else math.nan
 
     def records(self) -> list[LoadRecord]:
@@ -166,7 +169,7 @@ class CellPair:
 
     def plt_ms(self, side: str) -> list[float]:
         """Page load times of `loads`, ms."""
-        return [record["load"]["plt_ms"] for record in self.loads(side)]
+        return [plt_ms(record) for record in self.loads(side)]
 
     @property
     def setting(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict
 
 from firstflight.analysis.cells import SIDES, CellPair, cell_name
 from firstflight.analysis.proof import prove
@@ -21,6 +21,7 @@ from firstflight.analysis.words import seconds, some
 from firstflight.model.treatment import MODES
 from firstflight.plural import plural
 from firstflight.results import LoadRecord
+from firstflight.results.records import numeric, plt_ms
 
 
 class Warning(TypedDict):
@@ -104,9 +105,9 @@ def _requests(
     column: str, kind: str, what: str, advice: str
 ) -> Callable[[Sequence[CellPair]], Iterator[Warning]]:
     def check(pairs: Sequence[CellPair]) -> Iterator[Warning]:
-        cells, hit = _select(pairs, lambda record: bool(record["load"][column]))
+        cells, hit = _select(pairs, lambda record: bool(numeric(record["load"], column)))
         if hit:
-            requests = plural(sum(record["load"][column] for record in hit), "request")
+            requests = plural(sum(int(numeric(record["load"], column) or 0) for record in hit), "request")
             message = f"{requests} in {plural(len(hit), 'load')} {what}: {_where(cells)}"
             yield {"kind": kind, "message": message, "advice": advice}
 
@@ -149,15 +150,15 @@ def _alone(pairs: Sequence[CellPair]) -> Iterator[Warning]:
 
 def _outliers(pairs: Sequence[CellPair]) -> Iterator[Warning]:
     found = [(pair, side, place) for pair in pairs for side in SIDES for place in outliers(pair.plt_ms(side))]
-    records = (pair.loads(side)[place]["load"] for pair, side, place in found)
-    far = {load["load_id"]: load for load in records}
+    records = (pair.loads(side)[place] for pair, side, place in found)
+    far = {record["load"]["load_id"]: record for record in records}
     if far:
-        loads = [*far.values()]
-        worst = max(loads, key=lambda load: float(load["plt_ms"]))
+        worst = max(far.values(), key=plt_ms)
         counts = f"{plural(len(far), 'load')} took far more or less than the median of the cell"
         yield {
             "kind": "outliers",
-            "message": f"{counts}; all count; the longest: {worst['load_id']}, {seconds(worst['plt_ms'])}",
+            "message": f"{counts}; all count; "
+            f"the longest: {worst['load']['load_id']}, {seconds(plt_ms(worst))}",
             "advice": "medians hardly move, means do; see its requests and retransmissions",
         }
 
@@ -213,7 +214,7 @@ _CHECKS = (
 
 
 def _attempt(record: LoadRecord) -> int:
-    return int(cast(Mapping[str, Any], record).get("attempt", 1))
+    return record.get("attempt", 1)
 
 
 def _without_partner(pair: CellPair) -> int:

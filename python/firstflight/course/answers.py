@@ -188,8 +188,8 @@ def content(found: Sequence[Case]) -> Iterator[str]:
 
 
 def _connections(loads: Sequence[LoadRecord], shape: PageDescription | None) -> str:
-    opened = [int(record["load"]["connections"]) for record in loads]
-    asked = [int(record["load"]["requests"]) for record in loads]
+    opened = [int(record["load"]["connections"] or 0) for record in loads]
+    asked = [int(record["load"]["requests"] or 0) for record in loads]
     origins = shape.origins if shape else len({r["origin"] for record in loads for r in record["requests"]})
     per = sum(asked) / max(1, sum(opened))
     return (

@@ -11,6 +11,7 @@ import io
 import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -185,15 +186,15 @@ def _named(
 
 
 def _bars(side: str, load: LoadRecord) -> list[dict[str, Any]]:
-    ended = [row for row in load["requests"] if row["end_ms"] is not None and times(row)]
+    ended = [(row["end_ms"], row) for row in load["requests"] if row["end_ms"] is not None and times(row)]
     name, _, height = _LEGEND[side]
     return [
         {
             "mode": name,
             "start": started_ms(row),
-            "end": float(row["end_ms"]),
+            "end": float(end_ms),
             "low": index + 0.5 - height / 2,
             "high": index + 0.5 + height / 2,
         }
-        for index, row in enumerate(sorted(ended, key=lambda row: float(row["end_ms"])))
+        for index, (end_ms, row) in enumerate(sorted(ended, key=itemgetter(0)))
     ]

@@ -19,6 +19,7 @@ from firstflight.course.answers import falls
 from firstflight.course.cases import Case, by_setting, overlap
 from firstflight.plural import plural
 from firstflight.results import LoadRecord
+from firstflight.results.records import numeric, plt_ms
 
 MOST_OUTLIERS = 5
 """More outliers of a page than this are counted."""
@@ -88,12 +89,12 @@ def _outliers(found: Sequence[Case]) -> Iterator[str]:
 def _outliers_of(case: Case, side: str) -> Iterator[str]:
     loads = case.pair.loads(side)
     for place in outliers(case.pair.plt_ms(side)):
-        load = loads[place]["load"]
+        took_ms, block = plt_ms(loads[place]), loads[place]["load"]["block"]
         usual_ms = median(case.pair.plt_ms(side))
-        way = "more" if load["plt_ms"] > usual_ms else "less"
+        way = "more" if took_ms > usual_ms else "less"
         yield (
-            f"At {case.where} one load {case.pair.phrases[side]} (block {load['block']}) takes "
-            f"{seconds(load['plt_ms'])}, far {way} than the median of {seconds(usual_ms)}"
+            f"At {case.where} one load {case.pair.phrases[side]} (block {block}) takes "
+            f"{seconds(took_ms)}, far {way} than the median of {seconds(usual_ms)}"
             f"{_ledger(loads[place], loads)}."
         )
 
@@ -102,7 +103,8 @@ def _ledger(record: LoadRecord, others: Sequence[LoadRecord]) -> str:
     """What the ledger has on one load that it has not on the others."""
     signs = []
     for column, noun in (("retransmits", "retransmission"), ("failed_requests", "failed request")):
-        count, usual = (int(record["load"][column] or 0), median(int(o["load"][column] or 0) for o in others))
+        count, *counts = (int(numeric(one["load"], column) or 0) for one in (record, *others))
+        usual = median(counts)
         if count > usual:
             signs.append(f"{plural(count, noun)} (median {number(usual)})")
     lost = sum(int(row["syn_retransmits"]) for row in record["connections"])
@@ -147,7 +149,7 @@ def _in_the_ledger(case: Case) -> Iterator[str]:
 
 
 def _mean_of(case: Case, side: str, column: str) -> float:
-    return mean(float(record["load"][column] or 0) for record in case.pair.loads(side))
+    return mean(numeric(record["load"], column) or 0.0 for record in case.pair.loads(side))
 
 
 def _on_the_path(case: Case) -> Iterator[str]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from firstflight.engines.promise import broken_promises
 from firstflight.errors import LabError
 from firstflight.model.load import PlannedLoad
 from firstflight.model.path import Path
 from firstflight.pages import LoadedPage
+from firstflight.results import LoadRow
 from firstflight.results.check import check_record
-from firstflight.results.schema import LoadRecord
+from firstflight.results.records import LoadRecord
 
 
 class Record(LoadRecord, total=False):
@@ -22,14 +23,10 @@ class Record(LoadRecord, total=False):
     """URLs that the client asked for and no recording answers, where there were any."""
     approximate_requests: int
     """Requests answered although a value that changes with every visit differs, where there were any."""
-    attempt: int
-    """Counts from 1; above it where a relay was late, or the client broke, and the load was made again."""
     browser: dict[str, Any]
     """Version and moments of the page, where a browser loaded it."""
     broken: bool
     """The client died or hung."""
-    instrument_failure: bool
-    """The laboratory could not be built, or died: `error` says how. The line is of no load."""
     hint: str
     """What can be done about an instrument failure."""
 
@@ -158,7 +155,7 @@ def _held(planned: PlannedLoad, answer: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _record(planned: PlannedLoad, started_at: str | None, answer: Mapping[str, Any]) -> Record:
     record: Record = {
-        "load": _load_row(planned, started_at, answer),
+        "load": cast(LoadRow, _load_row(planned, started_at, answer)),
         "requests": answer.get("requests", []),
         "connections": answer.get("connections", []),
         "proof": answer.get("proof", {}),

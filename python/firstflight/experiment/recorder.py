@@ -160,7 +160,7 @@ class RunState:
         self._ok[order] = ok
         self._unproved[order] = record["proof"].get("ok") is False
         self._settled[order] = is_settled(record)
-        self._plt_ms[order] = load["plt_ms"] if ok else 0.0
+        self._plt_ms[order] = (load["plt_ms"] or 0.0) if ok else 0.0
 
     def plt_ms(self, order: int) -> float | None:
         """Page load time of the load at that place, ms; None if it was not made or did not end ok."""

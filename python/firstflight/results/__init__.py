@@ -2,15 +2,19 @@
 
 from firstflight.results.files import journal_path, write_whole
 from firstflight.results.journal import Journal
-from firstflight.results.schema import CONNECTIONS, LOADS, REQUESTS, TABLES, LoadRecord
+from firstflight.results.records import ConnectionRow, LoadRecord, LoadRow, RequestRow
+from firstflight.results.schema import CONNECTIONS, LOADS, REQUESTS, TABLES
 
 __all__ = [
     "CONNECTIONS",
     "LOADS",
     "REQUESTS",
     "TABLES",
+    "ConnectionRow",
     "Journal",
     "LoadRecord",
+    "LoadRow",
+    "RequestRow",
     "journal_path",
     "write_whole",
 ]

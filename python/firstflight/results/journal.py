@@ -18,7 +18,8 @@ from firstflight.errors import UsageError
 from firstflight.model.treatment import PLAIN
 from firstflight.results.check import check_record, fits
 from firstflight.results.files import appended, plan_keys
-from firstflight.results.schema import EARLIER_FORMATS, JOURNAL_FORMAT, TREATMENT, LoadRecord
+from firstflight.results.records import LoadRecord
+from firstflight.results.schema import EARLIER_FORMATS, JOURNAL_FORMAT, TREATMENT
 
 _PIECE = 1 << 20
 

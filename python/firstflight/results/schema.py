@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 from firstflight.model.treatment import MODES
 
@@ -25,21 +25,6 @@ STATUSES = ("ok", "failed")
 
 Type = Literal["text", "integer", "unsigned integer", "number", "true or false", "time with offset"]
 """What a column holds, in the words of messages and docs. Integers have 64 bits."""
-
-
-class LoadRecord(TypedDict):
-    """One load as it stands in the journal.
-
-    ``load`` has the columns of `LOADS` but for those that stand elsewhere in the record (`Column.place`);
-    ``requests`` and ``connections`` those of `REQUESTS` and `CONNECTIONS` without ``load_id``.
-    Further keys (a request's ``error``, say) stay in the journal and out of the tables.
-    """
-
-    load: dict[str, Any]
-    requests: list[dict[str, Any]]
-    connections: list[dict[str, Any]]
-    proof: dict[str, Any]
-    relay: dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ from firstflight.results.files import journal_path
 from firstflight.results.journal import Journal
 from firstflight.results.loads_only import scan_loads
 from firstflight.results.polars_schema import polars_schema
-from firstflight.results.schema import CONNECTIONS, LOADS, REQUESTS, LoadRecord, Table
+from firstflight.results.records import LoadRecord
+from firstflight.results.schema import CONNECTIONS, LOADS, REQUESTS, Table
 
 _LOADS_AT_ONCE = 256
 _ROW_GROUP = 100_000

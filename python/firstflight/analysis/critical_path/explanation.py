@@ -17,6 +17,7 @@ from firstflight.analysis.critical_path.walk import CriticalPath, critical_path
 from firstflight.analysis.proof import uses_fast_open
 from firstflight.pages.model import Page
 from firstflight.results import LoadRecord
+from firstflight.results.records import plt_ms
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,8 @@ def explain(pairs: Sequence[CellPair], page_of: Callable[[str], Page | None]) ->
 
 def median_load(loads: Sequence[LoadRecord]) -> LoadRecord:
     """The load whose PLT is nearest the median of all; the earliest of equals."""
-    middle = float(np.median([record["load"]["plt_ms"] for record in loads]))
-    return min(loads, key=lambda record: abs(float(record["load"]["plt_ms"]) - middle))
+    middle = float(np.median([plt_ms(record) for record in loads]))
+    return min(loads, key=lambda record: abs(plt_ms(record) - middle))
 
 
 def _is_known(record: LoadRecord) -> bool:

@@ -23,6 +23,7 @@ from firstflight.report.figures.theme import (
     title,
 )
 from firstflight.results import LoadRecord
+from firstflight.results.records import plt_ms
 
 PHASES = ("queued", "connect", "wait", "receive")
 """Waiting for a connection; opening one; waiting for the first byte; receiving."""
@@ -136,13 +137,13 @@ def waterfall(pair: CellPair, cell: dict[str, Any], variant: str = "") -> Spec:
     loads = {side: median_load(pair.loads(side)) for side in SIDES}
     order = row_order(*(loads[side]["requests"] for side in SIDES))
     names = _row_names(order)
-    plt_ms = {side: float(loads[side]["load"]["plt_ms"]) for side in SIDES}
-    end_ms = max([*plt_ms.values(), *map(_end_ms, loads.values())])
+    plts_ms = {side: plt_ms(loads[side]) for side in SIDES}
+    end_ms = max([*plts_ms.values(), *map(_end_ms, loads.values())])
     phrases = pair.phrases
-    panels = [_panel(side, phrases, names, plt_ms, end_ms) for side in SIDES]
+    panels = [_panel(side, phrases, names, plts_ms, end_ms) for side in SIDES]
     small_print = _small_print(pair, cell, loads)
     chart = alt.hconcat(*panels, spacing=24, title=title(_headline(cell, variant), small_print))
-    data = {name: rows for side in SIDES for name, rows in _data(side, loads[side], names, plt_ms).items()}
+    data = {name: rows for side in SIDES for name, rows in _data(side, loads[side], names, plts_ms).items()}
     return styled(chart.to_dict(validate=False), data)
 
 
