@@ -30,7 +30,7 @@ PLT_GATE = 0.03
 GAIN_GATE = 0.02
 """What docs/accuracy.md aims at: error of a PLT, and of an improvement in points."""
 
-Cell = dict[str, Any]
+Cell = Any
 Cells = dict[str, dict[str, Cell]]
 """By client, then by state or kind."""
 

@@ -173,7 +173,7 @@ def measured(table: Table, folder: Path) -> Iterator[str]:
         place: Place = (cell["page"], cell["rtt_ms"])
         point, low, high = (cell["improvement"][name] for name in ("point", "low", "high"))
         columns = (
-            f"{cell['baseline_ms']['median'] / 1000:.2f}",
+            f"{(cell['baseline_ms']['median'] or 0) / 1000:.2f}",
             f"{words.percent(point)} ({words.interval(low, high)})",
             words.percent(simulated[place].improvement),
         )

@@ -33,7 +33,7 @@ _NUDGE_MS = 9.0
 _MODES = ("tcp", "tfo")
 _COUNTS = ("first_byte_ms", "retransmits", "bytes_up")
 
-Cell = dict[str, Any]
+Cell = Any
 Runs = dict[str, list[Path]]
 
 

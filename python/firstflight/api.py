@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import polars as pl
 
 from firstflight.analysis import SIDES, CellPair, cell_pairs, summarize, summarize_pairs
+from firstflight.analysis.records import Cell, Summary
 from firstflight.engines.engine import Record
 from firstflight.engines.simulate import Simulator
 from firstflight.errors import ExperimentError, UsageError
@@ -123,7 +124,7 @@ class Results:
         return cell_pairs(self._records())
 
     @cached_property
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Summary:
         """As `summary.json` has it: `cells` and `warnings`."""
         return summarize(self.folder) if self._folder else summarize_pairs(self.pairs)
 
@@ -440,7 +441,7 @@ def _named(record: Record, treatment: str, baseline: str) -> Record:
     return {**record, "load": {**record["load"], "treatment": treatment, "baseline": baseline}}
 
 
-def _cell_row(cell: dict[str, Any]) -> dict[str, Any]:
+def _cell_row(cell: Cell) -> dict[str, Any]:
     """A cell of the summary, flat: `baseline_ms` is the median, `improvement` the point."""
     plain = {name: value for name, value in cell.items() if not isinstance(value, dict)}
     medians = {name: cell[name]["median"] for name in ("baseline_ms", "treatment_ms")}

@@ -7,15 +7,16 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from firstflight.analysis.statistics import Improvement, improvement
+from firstflight.analysis.records import CellSetting, Effect, Side
+from firstflight.analysis.statistics import improvement
 from firstflight.model.treatment import MODES, PLAIN, phrase
 from firstflight.results import LoadRecord
 from firstflight.results.records import numeric, plt_ms
 from firstflight.results.schema import is_drawn
 
-SIDES = ("baseline", "treatment")
+SIDES: tuple[Side, Side] = ("baseline", "treatment")
 """The two sides of a comparison: without and with what is compared."""
 
 
@@ -146,7 +147,7 @@ class CellPair:
         return [(ok[0][block], ok[1][block]) for block in self.blocks]
 
     @property
-    def improvement(self) -> Improvement:
+    def improvement(self) -> Effect:
         """1 - PLT_treatment / PLT_baseline of a typical block, as tables have it: `point`, `low`, `high`."""
         found = improvement(*(self.plt_ms(side) for side in SIDES)) if self.blocks else improvement([], [])
         return {**found, "low": None, "high": None} if self.is_exact else found
@@ -172,10 +173,11 @@ class CellPair:
         return [plt_ms(record) for record in self.loads(side)]
 
     @property
-    def setting(self) -> dict[str, Any]:
+    def setting(self) -> CellSetting:
         """All that decides its numbers, with its URL: what `words.caption` takes."""
         known = {**self.key._asdict(), "cookies": self.cookies, "url": self.url}
-        return {**known, **self.names, "differs": {name: list(both) for name, both in self.differs.items()}}
+        differs = {name: list(both) for name, both in self.differs.items()}
+        return cast(CellSetting, {**known, **self.names, "differs": differs})
 
     @property
     def name(self) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from firstflight.analysis import words
+from firstflight.analysis.records import Cell, known, value_of
 from firstflight.analysis.signed_rank import CONFIDENCE
 from firstflight.analysis.statistics import (
     FALSE_VERDICTS,
@@ -117,13 +118,13 @@ def _published(table: PublishedTable) -> Side:
     return Side(table.name, setup, cells, ", ".join(table.facts.values()))
 
 
-def _cell(cell: Mapping[str, Any]) -> SideCell:
+def _cell(cell: Cell) -> SideCell:
     found = cell["improvement"]
     return SideCell(
-        {name: cell[name] for name in DIMENSIONS},
-        cell["baseline_ms"]["median"],
-        cell["treatment_ms"]["median"],
-        found["point"],
+        {name: value_of(cell, name) for name in DIMENSIONS},
+        known(cell["baseline_ms"]["median"]),
+        known(cell["treatment_ms"]["median"]),
+        known(found["point"]),
         found["low"],
         found["high"],
         "" if cell["proof"]["ok"] else "not proved",
@@ -132,7 +133,7 @@ def _cell(cell: Mapping[str, Any]) -> SideCell:
     )
 
 
-def _setup(folder: Path, cells: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def _setup(folder: Path, cells: Sequence[Cell]) -> dict[str, str]:
     try:
         plan = tomllib.loads((folder / PLAN).read_text(encoding="utf-8"))
         environment = json.loads((folder / "environment.json").read_text(encoding="utf-8"))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 from firstflight.analysis.cells import CellPair, cell_pairs
 from firstflight.analysis.critical_path.explanation import Explanation, explain
+from firstflight.analysis.records import Summary
 from firstflight.analysis.summary import summarize_folder
 from firstflight.results import Journal, LoadRecord, journal_path
 from firstflight.results.profiles import read_profile
@@ -29,7 +29,7 @@ class Evidence:
     """
 
     pairs: Sequence[CellPair]
-    summary: Mapping[str, Any]
+    summary: Summary
     explanations: Sequence[Explanation] = ()
 
 
@@ -47,7 +47,7 @@ class Measured:
     folder: Path
     records: Sequence[LoadRecord]
     pairs: Sequence[CellPair]
-    summary: dict[str, Any]
+    summary: Summary
 
     @cached_property
     def explanations(self) -> list[Explanation]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import Any
 
 from firstflight.analysis.cells import SIDES, CellPair
+from firstflight.analysis.records import CellProof, Seen, Side
 from firstflight.model.treatment import MODES
 from firstflight.plural import plural
 from firstflight.results import LoadRecord
@@ -14,28 +15,7 @@ ALWAYS_FAST = {"warm", "backup", "cookieless"}
 """Cookie states in which every SYN's data is taken."""
 
 
-class Seen(TypedDict):
-    """Connections of one side's loads that count.
-
-    All; with data in the SYN; with that data accepted; with such data though the mode has none.
-    """
-
-    connections: int
-    offered: int
-    accepted: int
-    leaked: int
-
-
-class Proof(TypedDict):
-    """What was seen of both sides, and whether every load's own proof held."""
-
-    baseline: Seen
-    treatment: Seen
-    ok: bool
-    text: str
-
-
-def prove(pair: CellPair) -> Proof:
+def prove(pair: CellPair) -> CellProof:
     """Add up the proofs of a pair's loads.
 
     ``ok`` needs every load's own proof (ledger, TCP_INFO and counters agree, and it kept what its treatment
@@ -95,7 +75,7 @@ def _is_excused(row: Mapping[str, Any]) -> bool:
     return bool(took_part) and not row["syn_data_acked"]
 
 
-def _texts(pair: CellPair, seen: Mapping[str, Seen], broken: int) -> list[str]:
+def _texts(pair: CellPair, seen: Mapping[Side, Seen], broken: int) -> list[str]:
     fast = [side for side in SIDES if uses_fast_open(pair, side)]
     texts = [_carried(seen[side]) + (f" {pair.phrases[side]}" if len(fast) > 1 else "") for side in fast]
     if not fast and any(pair.loads(side) for side in SIDES):

@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
+from firstflight.analysis.records import Effect, Estimate
 from firstflight.analysis.signed_rank import CONFIDENCE, least_p_value, locate
 from firstflight.analysis.signed_rank import p_value as signed_rank_p_value
 
@@ -40,30 +40,6 @@ NOT_PROVED, NOT_COMPARED = "not proved", "not compared"
 
 OUTLIER_SCORE, OUTLIER_SHARE = 5.0, 0.05
 """A load is an outlier beyond so many robust standard deviations and this share of the median."""
-
-
-class Estimate(TypedDict):
-    """A median in ms with its interval; null where there is too little data."""
-
-    median: float | None
-    low: float | None
-    high: float | None
-
-
-class Improvement(TypedDict):
-    """A signed improvement as a fraction with its interval; positive means that the treatment is faster."""
-
-    point: float | None
-    low: float | None
-    high: float | None
-
-
-class Shift(TypedDict):
-    """A signed saving in ms with its interval; positive means that the treatment is faster."""
-
-    point: float | None
-    low: float | None
-    high: float | None
 
 
 def median(values: Sequence[float]) -> Estimate:
@@ -93,7 +69,7 @@ def median(values: Sequence[float]) -> Estimate:
     return {"median": middle, "low": low, "high": high}
 
 
-def improvement(baseline_ms: Sequence[float], treatment_ms: Sequence[float]) -> Improvement:
+def improvement(baseline_ms: Sequence[float], treatment_ms: Sequence[float]) -> Effect:
     """What share of the PLT a typical block saves, with its interval.
 
     Of the logarithms of PLT_baseline / PLT_treatment the Hodges-Lehmann estimate, as
@@ -109,7 +85,7 @@ def improvement(baseline_ms: Sequence[float], treatment_ms: Sequence[float]) -> 
     return {"point": point, "low": low, "high": high}
 
 
-def shift(baseline_ms: Sequence[float], treatment_ms: Sequence[float]) -> Shift:
+def shift(baseline_ms: Sequence[float], treatment_ms: Sequence[float]) -> Effect:
     """How many ms a typical block saves, with its interval.
 
     The Hodges-Lehmann estimate of PLT_baseline - PLT_treatment.
@@ -134,7 +110,7 @@ def as_improvement(log_ratio: float) -> float | None:
     return None if math.isnan(log_ratio) else -math.expm1(-log_ratio)
 
 
-def null_improvement(baseline_ms: Sequence[float]) -> Improvement:
+def null_improvement(baseline_ms: Sequence[float]) -> Effect:
     """The improvement of the baseline on itself, with its interval: every second block against the last.
 
     Both loads are made alike, so what comes of it is what noise alone makes.

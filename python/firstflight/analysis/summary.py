@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from firstflight.analysis.cells import SIDES, CellPair, cell_pairs
 from firstflight.analysis.proof import prove
+from firstflight.analysis.records import Cell, Counts, Estimate, Summary
 from firstflight.analysis.signed_rank import CONFIDENCE
 from firstflight.analysis.statistics import (
     adjusted_p_values,
     blocks_needed,
     coefficient_of_variation,
-    improvement,
     median,
     null_halves,
     null_improvement,
@@ -41,7 +40,7 @@ In 2 the sides were the modes: `tcp_ms` and `tfo_ms`. In 1 the improvement was t
 """
 
 
-def summarize(folder: Path) -> dict[str, Any]:
+def summarize(folder: Path) -> Summary:
     """Summarise a results folder; nothing is written.
 
     Args:
@@ -60,7 +59,7 @@ def summarize(folder: Path) -> dict[str, Any]:
 
 def summarize_folder(
     folder: Path, pairs: Sequence[CellPair], *, torn: bool, failures: Sequence[LoadRecord] = ()
-) -> dict[str, Any]:
+) -> Summary:
     """As `summarize`, of cell pairs that are at hand already.
 
     Args:
@@ -83,7 +82,7 @@ def summarize_folder(
 
 def summarize_pairs(
     pairs: Sequence[CellPair], *, torn: bool = False, failures: Sequence[LoadRecord] = ()
-) -> dict[str, Any]:
+) -> Summary:
     """The summary of cell pairs; the same pairs give the same summary.
 
     Args:
@@ -116,40 +115,43 @@ def _until(folder: Path) -> float | None:
         return None
 
 
-def _cell(pair: CellPair) -> dict[str, Any]:
+def _cell(pair: CellPair) -> Cell:
     plt_ms = {side: pair.plt_ms(side) for side in SIDES}
     paired = (plt_ms["baseline"], plt_ms["treatment"]) if pair.blocks else ([], [])
     tested = ([], []) if pair.is_exact else paired
-    null = null_improvement(tested[0])
+    null, saved = null_improvement(tested[0]), shift(*paired)
     return {
         **pair.setting,
         "caption": caption(pair.setting),
         "n": len(pair.blocks),
         "exact": pair.is_exact,
-        **{f"{side}_loads": _counts(pair, side) for side in SIDES},
-        **{f"{side}_ms": _median(pair, plt_ms[side]) for side in SIDES},
-        **{f"{side}_cv": None if pair.is_exact else coefficient_of_variation(plt_ms[side]) for side in SIDES},
-        "improvement": _without_interval(improvement(*paired), pair),
-        "shift_ms": _without_interval(shift(*paired), pair),
+        "baseline_loads": _counts(pair, "baseline"),
+        "treatment_loads": _counts(pair, "treatment"),
+        "baseline_ms": _median(pair, plt_ms["baseline"]),
+        "treatment_ms": _median(pair, plt_ms["treatment"]),
+        "baseline_cv": None if pair.is_exact else coefficient_of_variation(plt_ms["baseline"]),
+        "treatment_cv": None if pair.is_exact else coefficient_of_variation(plt_ms["treatment"]),
+        "improvement": pair.improvement,
+        "shift_ms": {**saved, "low": None, "high": None} if pair.is_exact else saved,
         "p_value": p_value(*tested),
         "null_improvement": null["point"],
         "null_ms": [median(half)["median"] for half in null_halves(tested[0])],
         "null_low": null["low"],
         "null_high": null["high"],
         "proof": prove(pair),
+        "p_adjusted": None,
+        "verdict": "",
+        "blocks_needed": None,
     }
 
 
-def _median(pair: CellPair, values: Sequence[float]) -> Mapping[str, float | None]:
-    return _without_interval(median(values), pair)
-
-
-def _without_interval(found: Mapping[str, Any], pair: CellPair) -> Mapping[str, Any]:
+def _median(pair: CellPair, values: Sequence[float]) -> Estimate:
     """Of a model without randomness all loads are alike: an interval of no width would say nothing."""
+    found = median(values)
     return {**found, "low": None, "high": None} if pair.is_exact else found
 
 
-def _judged(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _judged(cells: list[Cell]) -> list[Cell]:
     """The cells with `p_adjusted`, `verdict` and, where blocks are too few for one, `blocks_needed`."""
     values = [cell["p_value"] for cell in cells]
     family = sum(value is not None for value in values)
@@ -173,5 +175,5 @@ def _judged(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _counts(pair: CellPair, side: str) -> dict[str, int]:
+def _counts(pair: CellPair, side: str) -> Counts:
     return {"ok": len(pair.ok[side]), "failed": len(pair.failed[side])}

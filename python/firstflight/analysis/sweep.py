@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import numpy as np
 import polars as pl
 
 from firstflight.analysis.cells import SIDES
 from firstflight.analysis.proof import ALWAYS_FAST
+from firstflight.analysis.records import Distribution, OriginsGroup, Setting, Sweep, SweepPath, Warning
 from firstflight.analysis.signed_rank import EXACT_BLOCKS, locate, locate_all, p_value, p_values
 from firstflight.analysis.statistics import (
     EXACT,
@@ -26,7 +27,7 @@ from firstflight.analysis.statistics import (
     blocks_needed,
     verdict,
 )
-from firstflight.analysis.warnings import Warning, caution, warn_of_what_if
+from firstflight.analysis.warnings import caution, warn_of_what_if
 from firstflight.analysis.words import caption
 from firstflight.errors import UsageError
 from firstflight.model.treatment import MODES
@@ -49,7 +50,7 @@ _CELL = ("page", *_BY)
 _QUARTERS = 4
 
 
-def summarize_sweep(folder: Path, loads: pl.LazyFrame) -> tuple[pl.DataFrame, dict[str, Any]]:
+def summarize_sweep(folder: Path, loads: pl.LazyFrame) -> tuple[pl.DataFrame, Sweep]:
     """The cells of a sweep, and how the improvement is distributed over them.
 
     Args:
@@ -70,18 +71,19 @@ def summarize_sweep(folder: Path, loads: pl.LazyFrame) -> tuple[pl.DataFrame, di
         raise UsageError(f"{folder}: no load has ended yet", "run the experiment, or go on with `--resume`")
     cells = _with_origins(sweep_cells(loads), folder)
     engines = cells["engine"].unique().sort().to_list()
-    found = {
+    settings = [cast(Setting, row) for row in cells.select(_BY).unique(maintain_order=True).to_dicts()]
+    found: Sweep = {
         "format": SWEEP_FORMAT,
         "loads": counts[0],
         "failed_loads": counts[1],
         "cells": cells.height,
         "engines": engines,
-        "caption": caption(*cells.select(_BY).unique(maintain_order=True).to_dicts()) if cells.height else "",
+        "caption": caption(*settings) if settings else "",
         "caution": _caution(engines, folder),
         "warnings": _warnings(cells, loads),
         "all": _distribution(cells),
         "paths": [
-            {**dict(zip(_BY, key, strict=True)), **_distribution(group)}
+            cast(SweepPath, {**dict(zip(_BY, key, strict=True)), **_distribution(group)})
             for key, group in cells.group_by(_BY, maintain_order=True)
         ],
         "origins": list(_by_origins(cells)),
@@ -276,7 +278,7 @@ def _with_origins(cells: pl.DataFrame, folder: Path) -> pl.DataFrame:
     return cells.join(known, on="page", how="left", maintain_order="left")
 
 
-def _by_origins(cells: pl.DataFrame) -> Iterator[dict[str, Any]]:
+def _by_origins(cells: pl.DataFrame) -> Iterator[OriginsGroup]:
     """Quarters of the pages, the fewest origins first; none where there are too few pages to tell."""
     known = cells.filter(pl.col("origins").is_not_null())
     counts = sorted(known.unique("page")["origins"].to_list())
@@ -290,17 +292,20 @@ def _by_origins(cells: pl.DataFrame) -> Iterator[dict[str, Any]]:
             yield {"from": fewest, "to": most, "rtt_ms": rtt_ms, **_distribution(found)}
 
 
-def _distribution(cells: pl.DataFrame) -> dict[str, Any]:
+def _distribution(cells: pl.DataFrame) -> Distribution:
     """Of the proved cells: how many, quantiles of the improvement, shares with each verdict and sign."""
     proved = cells.filter(pl.col("verdict") != NOT_PROVED)
     values, verdicts = proved["improvement"], proved["verdict"]
     quantiles = {f"p{round(100 * share):02d}": values.quantile(share, "linear") for share in QUANTILES}
     of = max(1, proved.height)
+    shares = {name: int((verdicts == name).sum()) / of for name in (FASTER, SLOWER, EXACT, TOO_FEW_REPEATS)}
     return {
         "n": proved.height,
         "improvement": quantiles,
-        **{name: int((verdicts == name).sum()) / of for name in (FASTER, SLOWER, EXACT)},
-        "too_few_repeats": int((verdicts == TOO_FEW_REPEATS).sum()) / of,
+        "faster": shares[FASTER],
+        "slower": shares[SLOWER],
+        "exact": shares[EXACT],
+        "too_few_repeats": shares[TOO_FEW_REPEATS],
         "above_zero": int((values > 0).sum()) / of,
         "below_zero": int((values < 0).sum()) / of,
     }

@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any, TypedDict
+from typing import Any
 
 from firstflight.analysis.cells import SIDES, CellPair, cell_name
 from firstflight.analysis.proof import prove
+from firstflight.analysis.records import Cell, Effect, Warning
 from firstflight.analysis.statistics import (
     NO_DIFFERENCE,
     TOO_FEW_REPEATS,
@@ -22,14 +23,6 @@ from firstflight.model.treatment import MODES
 from firstflight.plural import plural
 from firstflight.results import LoadRecord
 from firstflight.results.records import numeric, plt_ms
-
-
-class Warning(TypedDict):
-    """One doubt: what kind, what was seen and where, what to do."""
-
-    kind: str
-    message: str
-    advice: str
 
 
 def find_warnings(
@@ -243,7 +236,7 @@ def _where(pairs: Sequence[CellPair]) -> str:
     return some([pair.name for pair in pairs])
 
 
-def warn_of_too_few_repeats(cells: Sequence[Mapping[str, Any]]) -> list[Warning]:
+def warn_of_too_few_repeats(cells: Sequence[Cell]) -> list[Warning]:
     """The cells whose blocks cannot show any difference in a table of this size.
 
     Args:
@@ -252,7 +245,7 @@ def warn_of_too_few_repeats(cells: Sequence[Mapping[str, Any]]) -> list[Warning]
     few = [cell for cell in cells if cell["verdict"] == TOO_FEW_REPEATS]
     if not few:
         return []
-    needed = max(cell["blocks_needed"] for cell in few)
+    needed = max(cell["blocks_needed"] or 0 for cell in few)
     blocks = plural(min(cell["n"] for cell in few), "paired block")
     family = plural(sum(cell["p_value"] is not None for cell in cells), "cell")
     return [
@@ -264,7 +257,7 @@ def warn_of_too_few_repeats(cells: Sequence[Mapping[str, Any]]) -> list[Warning]
     ]
 
 
-def warn_of_many_cells(cells: Sequence[Mapping[str, Any]]) -> list[Warning]:
+def warn_of_many_cells(cells: Sequence[Cell]) -> list[Warning]:
     """The cells whose own interval excludes 0, but whose difference may be chance in a table of this size.
 
     Args:
@@ -286,7 +279,7 @@ def warn_of_many_cells(cells: Sequence[Mapping[str, Any]]) -> list[Warning]:
     ]
 
 
-def warn_of_width(cells: Sequence[Mapping[str, Any]], until: float | None) -> list[Warning]:
+def warn_of_width(cells: Sequence[Cell], until: float | None) -> list[Warning]:
     """The cells whose interval stayed wider than the plan asks for.
 
     Args:
@@ -323,16 +316,17 @@ def warn_of_what_if(plan: Mapping[str, Any]) -> list[Warning]:
     ]
 
 
-def _excludes_zero(found: Mapping[str, float | None]) -> bool:
+def _excludes_zero(found: Effect) -> bool:
     low, high = found["low"], found["high"]
     return low is not None and high is not None and (low > 0 or high < 0)
 
 
-def _is_wider(found: Mapping[str, Any], until: float | None) -> bool:
-    return until is not None and (found["low"] is None or found["high"] - found["low"] > until)
+def _is_wider(found: Effect, until: float | None) -> bool:
+    low, high = found["low"], found["high"]
+    return until is not None and (low is None or high is None or high - low > until)
 
 
-def _cells_named(cells: Sequence[Mapping[str, Any]]) -> str:
+def _cells_named(cells: Sequence[Cell]) -> str:
     return some([cell_name(cell) for cell in cells])
 
 

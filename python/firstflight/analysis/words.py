@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 from firstflight.analysis.cells import SIDES
 from firstflight.analysis.critical_path.stages import Component
+from firstflight.analysis.records import Cell, Estimate, Setting, plt_of
 from firstflight.analysis.statistics import FASTER, NOT_COMPARED, NOT_PROVED, SLOWER, TOO_FEW_REPEATS
 from firstflight.model.treatment import MODES, column_name, phrase
 from firstflight.plural import plural
@@ -57,7 +58,7 @@ def seconds(ms: float | None) -> str:
     return f"{ms / 1000:.3f} s" if ms < 1000 else f"{ms / 1000:.2f} s"
 
 
-def spread(estimate: Mapping[str, float | None]) -> str:
+def spread(estimate: Estimate) -> str:
     """The interval of a median in seconds, ``3.41\N{EN DASH}3.52``; empty for none."""
     low, high = estimate["low"], estimate["high"]
     return "" if low is None or high is None else f"{seconds(low)[:-2]}{DASH}{seconds(high)[:-2]}"
@@ -74,53 +75,53 @@ def rtt(rtt_ms: float) -> str:
     return f"{rtt_ms:g}"
 
 
-def rates(cell: Mapping[str, Any]) -> str:
+def rates(cell: Setting) -> str:
     """Rates down and up of a cell, Mbit/s: ``4/0.256``, ``unlimited/1``."""
     values = (cell["down_mbps"], cell["up_mbps"])
     return "/".join("unlimited" if mbps is None else f"{mbps:g}" for mbps in values)
 
 
-def comparison(cell: Mapping[str, Any]) -> str:
+def comparison(cell: Setting) -> str:
     """What is compared: ``tfo against tcp``; empty where there is nothing to compare with."""
     return f"{cell['treatment']} against {cell['baseline']}" if cell["treatment"] else ""
 
 
-def is_of_modes(cell: Mapping[str, Any]) -> bool:
+def is_of_modes(cell: Setting) -> bool:
     """Whether modes of transport are compared, and nothing else."""
     return {cell["baseline"], cell["treatment"]} <= {"", *MODES}
 
 
-def treated(cells: Sequence[Mapping[str, Any]]) -> str:
+def treated(cells: Sequence[Setting]) -> str:
     """How sentences name the treatment of cells: ``with TFO``, or of several ``under each treatment``."""
     names = {cell["treatment"] for cell in cells}
     return phrase(names.pop()) if len(names) == 1 else "under each treatment"
 
 
-def faster(cells: Sequence[Mapping[str, Any]]) -> str:
+def faster(cells: Sequence[Setting]) -> str:
     """What an improvement above 0 means: ``faster with TFO``; of several, ``faster than the baseline``."""
     names = {cell["treatment"] for cell in cells}
     return f"faster {phrase(names.pop())}" if len(names) == 1 else "faster than the baseline"
 
 
-def column_names(cell: Mapping[str, Any]) -> tuple[str, str]:
+def column_names(cell: Setting) -> tuple[str, str]:
     """How columns of baseline and treatment are headed: by their names, unless they are long."""
     baseline, treatment = (column_name(cell[side], side) for side in SIDES)
     return baseline, treatment
 
 
-def setting(cell: Mapping[str, Any]) -> str:
+def setting(cell: Setting) -> str:
     """What the cells of a table have in common: what is compared, but for modes, and the caption."""
     compares = "" if is_of_modes(cell) else f"{comparison(cell)}; "
     return f"{compares}{caption(cell)}"
 
 
-def medians(cell: Mapping[str, Any]) -> str:
+def medians(cell: Cell) -> str:
     """The median PLTs of both sides: ``3.49 s without TFO, 2.92 s with TFO``."""
-    sides = (f"{seconds(cell[f'{side}_ms']['median'])} {phrase(cell[side])}" for side in SIDES if cell[side])
+    sides = (f"{seconds(plt_of(cell, side)['median'])} {phrase(cell[side])}" for side in SIDES if cell[side])
     return ", ".join(sides)
 
 
-def caption(*cells: Mapping[str, Any]) -> str:
+def caption(*cells: Setting) -> str:
     """All that decides the numbers of cells beside page and RTT, as every table and figure says it.
 
     ``Access link 4/0.256 Mbit/s, loader, emulate, scheme http, HTTP/1.1, keep-alive, warm cookies``. What is
@@ -134,7 +135,7 @@ def caption(*cells: Mapping[str, Any]) -> str:
     return ", ".join(caption_lines(*cells))
 
 
-def caption_lines(*cells: Mapping[str, Any]) -> list[str]:
+def caption_lines(*cells: Setting) -> list[str]:
     """`caption` in two lines, for figures: the path; then client, engine, servers and cookies."""
     parts = [_parts(cell) for cell in cells]
     same = {name: text for name, text in parts[0].items() if all(other[name] == text for other in parts)}
@@ -151,23 +152,23 @@ _KEEP_ALIVE = {True: "keep-alive", False: "a connection per request", None: "kee
 _OF_PATH = ("link", "loss", "jitter", "duplicates", "queue", "middlebox")
 
 
-def _parts(cell: Mapping[str, Any]) -> dict[str, str]:
+def _parts(cell: Setting) -> dict[str, str]:
     """What a caption says of a cell, by what it is about; empty where it is as by default, or not common."""
     parts = _parts_of(cell)
     if differs := cell.get("differs"):
-        other = _parts_of({**cell, **{name: one for name, (one, _) in differs.items()}})
+        other = _parts_of(cast(Setting, {**cell, **{name: one for name, (one, _) in differs.items()}}))
         parts = {name: text if other[name] == text else "" for name, text in parts.items()}
     return parts
 
 
-def _parts_of(cell: Mapping[str, Any]) -> dict[str, str]:
-    asked = dict(cell)
+def _parts_of(cell: Setting) -> dict[str, str]:
+    asked = cell
     link = {"access": "Access link", "star": "Star,"}.get(cell["topology"], cell["topology"])
     return {
         "link": f"{link} {rates(cell)} Mbit/s{_traces(asked)}",
         "loss": _loss(asked),
         "jitter": _jitter(asked),
-        "duplicates": f"{100 * asked['duplicate']:g} % twice" if asked.get("duplicate") else "",
+        "duplicates": f"{100 * share:g} % twice" if (share := asked["duplicate"]) else "",
         "queue": _queue(asked),
         "middlebox": "" if asked.get("middlebox") in (None, "off") else f"middlebox {asked['middlebox']}",
         "client": asked["client"],
@@ -180,37 +181,37 @@ def _parts_of(cell: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _traces(asked: Mapping[str, Any]) -> str:
+def _traces(asked: Setting) -> str:
     names = [str(asked[way]) for way in ("down_trace", "up_trace") if asked.get(way)]
     return f" (trace {listed(names)})" if names else ""
 
 
-def _loss(asked: Mapping[str, Any]) -> str:
+def _loss(asked: Setting) -> str:
     if not asked["loss"]:
         return ""
     burst = asked.get("loss_burst")
-    bursts = f" in bursts of {burst:g} that lose {100 * asked['loss_in_burst']:g} %" if burst else ""
+    bursts = f" in bursts of {burst:g} that lose {100 * (asked['loss_in_burst'] or 0):g} %" if burst else ""
     return f"loss {100 * asked['loss']:g} %{bursts}"
 
 
-def _jitter(asked: Mapping[str, Any]) -> str:
+def _jitter(asked: Setting) -> str:
     reorders = " that reorders" if asked.get("reorder") else ""
     return f"jitter {asked['jitter_ms']:g} ms{reorders}" if asked.get("jitter_ms") else ""
 
 
-def _queue(asked: Mapping[str, Any]) -> str:
+def _queue(asked: Setting) -> str:
     queue = "" if asked.get("queue") in (None, _USUAL["queue"]) else f"queue {asked['queue']}"
     return f"queue {asked.get('queue')} with ECN" if asked.get("ecn") else queue
 
 
-def _scheme(asked: Mapping[str, Any]) -> str:
+def _scheme(asked: Setting) -> str:
     scheme = asked.get("scheme")
     if scheme == "recorded" and asked.get("url"):
         return f"scheme recorded ({str(asked['url']).partition(':')[0]})"
     return f"scheme {scheme}" if scheme else "scheme not known"
 
 
-def _http(asked: Mapping[str, Any]) -> str:
+def _http(asked: Setting) -> str:
     if asked.get("client") != "loader" and asked.get("scheme") != "http":
         return "HTTP version negotiated"
     return f"HTTP/{asked['http']}" if asked.get("http") else "HTTP version not known"
@@ -232,11 +233,11 @@ _USUAL: dict[str, Any] = {
 """What a caption does not say."""
 
 
-def _is_unusual(asked: Mapping[str, Any], column: str) -> bool:
-    return asked.get(column) is not None and asked[column] != _USUAL[column]
+def _is_unusual(asked: Setting, column: str) -> bool:
+    return asked.get(column) not in (None, _USUAL[column])
 
 
-def _unusual(asked: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+def _unusual(asked: Setting) -> list[tuple[str, str, str]]:
     """Name, column and text of what is said only where it is not as usual."""
     return [
         ("initial window", "initial_window", f"initial window {asked.get('initial_window')}"),
@@ -252,7 +253,7 @@ def _unusual(asked: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     ]
 
 
-def varying(cells: Sequence[Mapping[str, Any]]) -> list[str]:
+def varying(cells: Sequence[Setting]) -> list[str]:
     """The fields other than page and RTT in which the cells of a run differ.
 
     What each cell's own two sides differ in, the names of its treatments say.
@@ -265,7 +266,7 @@ def varying(cells: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def variant(cell: Mapping[str, Any], fields: Sequence[str]) -> str:
+def variant(cell: Setting, fields: Sequence[str]) -> str:
     """What tells a cell from those of the same page and RTT: ``star wget2``; empty where nothing does."""
     suffix = {"down_mbps": "mbit-down", "up_mbps": "mbit-up", "loss": "-loss"}
     values = ((cell.get(name), suffix.get(name, "")) for name in fields)
@@ -274,7 +275,7 @@ def variant(cell: Mapping[str, Any], fields: Sequence[str]) -> str:
     )
 
 
-def effect(cell: Mapping[str, Any]) -> str:
+def effect(cell: Cell) -> str:
     """What a cell shows: ``16.3 % faster`` if that is its verdict, else ``+1.2 %, no difference shown``."""
     found, said = cell["improvement"]["point"], str(cell["verdict"])
     if said in (NOT_PROVED, NOT_COMPARED):
@@ -284,23 +285,23 @@ def effect(cell: Mapping[str, Any]) -> str:
     return f"{percent(found)}, {said}"
 
 
-def verdict(cell: Mapping[str, Any]) -> str:
+def verdict(cell: Cell) -> str:
     """A cell's verdict, with the number of repeats that it would take where there are too few."""
     said = str(cell["verdict"])
     return f"{said} ({cell['blocks_needed']} needed)" if said == TOO_FEW_REPEATS else said
 
 
-def verdict_class(cell: Mapping[str, Any]) -> str:
+def verdict_class(cell: Cell) -> str:
     """The verdict as a name for styles: ``too-few-repeats``."""
     return str(cell["verdict"]).replace(" ", "-")
 
 
-def proved(cells: Sequence[Any]) -> list[Any]:
+def proved(cells: Sequence[Cell]) -> list[Cell]:
     """The cells whose proof holds."""
     return [cell for cell in cells if cell["proof"]["ok"]]
 
 
-def blocks(cells: Sequence[Mapping[str, Any]]) -> str:
+def blocks(cells: Sequence[Cell]) -> str:
     """How many paired blocks the cells stand on: ``5 paired blocks``, ``3 to 5 paired blocks``."""
     if cells and all(cell["exact"] for cell in cells):
         return "one exact pair of loads"

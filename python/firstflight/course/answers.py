@@ -12,6 +12,7 @@ from itertools import pairwise
 from statistics import median
 
 from firstflight.analysis.cells import SIDES
+from firstflight.analysis.records import known, loads_of
 from firstflight.analysis.statistics import (
     EXACT,
     FALSE_VERDICTS,
@@ -71,7 +72,7 @@ def falls(group: Sequence[Case]) -> list[tuple[Case, Case]]:
 def _sentence(case: Case) -> str:
     cell = case.cell
     if not cell["n"]:
-        loads = [cell[f"{side}_loads"] for side in SIDES]
+        loads = [loads_of(cell, side) for side in SIDES]
         ended = [f"{count['ok']} of {count['ok'] + count['failed']}" for count in loads]
         return (
             f"At {case.where} nothing can be compared: {ended[0]} loads {case.phrases[0]} ended ok and "
@@ -102,7 +103,7 @@ def _shift(case: Case) -> str:
     shift = case.cell["shift_ms"]
     if shift["low"] is None:
         return ""
-    point, low, high = (number(shift[name]) for name in ("point", "low", "high"))
+    point, low, high = (number(known(value)) for value in (shift["point"], shift["low"], shift["high"]))
     return f"; a load takes {point} ms less (95 % interval {low} to {high})"
 
 
@@ -215,7 +216,7 @@ def _transfer(found: Sequence[Case], shape: PageDescription) -> Iterator[str]:
     if not shared:
         yield f"It is {shape.wire_bytes / 1000:,.0f} kB on the wire."
         return
-    shares = [(_link_ms(case, shape) / case.cell["baseline_ms"]["median"], case) for case in shared]
+    shares = [(_link_ms(case, shape) / known(case.cell["baseline_ms"]["median"]), case) for case in shared]
     (low, best), (high, worst) = (pick(shares, key=lambda share: share[0]) for pick in (min, max))
     ms = _link_ms(best, shape)
     span = f"{100 * low:.0f} % of the load time {best.phrases[0]} at {best.where}"
@@ -227,7 +228,7 @@ def _transfer(found: Sequence[Case], shape: PageDescription) -> Iterator[str]:
 
 
 def _link_ms(case: Case, shape: PageDescription) -> float:
-    return shape.wire_bytes * 8 / (1000 * float(case.cell["down_mbps"]))
+    return shape.wire_bytes * 8 / (1000 * known(case.cell["down_mbps"]))
 
 
 def _chain(shape: PageDescription) -> str:

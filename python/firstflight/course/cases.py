@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from firstflight.analysis.cells import SIDES, CellPair
 from firstflight.analysis.critical_path.explanation import Explanation
+from firstflight.analysis.records import Cell, known
 from firstflight.analysis.words import interval, percent, rates, rtt, varying
 
 
@@ -23,7 +23,7 @@ class Case:
     """
 
     pair: CellPair
-    cell: Mapping[str, Any]
+    cell: Cell
     explanation: Explanation | None
     setting: str
 
@@ -45,12 +45,12 @@ class Case:
     @property
     def point(self) -> float:
         """The improvement, a signed fraction."""
-        return float(self.cell["improvement"]["point"])
+        return known(self.cell["improvement"]["point"])
 
     @property
     def saved_ms(self) -> float:
         """The difference of the medians, signed, ms."""
-        return float(self.cell["baseline_ms"]["median"] - self.cell["treatment_ms"]["median"])
+        return known(self.cell["baseline_ms"]["median"]) - known(self.cell["treatment_ms"]["median"])
 
     @property
     def phrases(self) -> tuple[str, str]:
@@ -80,13 +80,13 @@ class Case:
     def is_apart_from(self, other: Case) -> bool:
         """Whether the two intervals of the improvement do not overlap."""
         mine, theirs = self.cell["improvement"], other.cell["improvement"]
-        if None in (mine["low"], theirs["low"]):
+        if mine["low"] is None or theirs["low"] is None:
             return False
-        return bool(mine["low"] > theirs["high"] or mine["high"] < theirs["low"])
+        return mine["low"] > known(theirs["high"]) or known(mine["high"]) < theirs["low"]
 
 
 def cases(
-    pairs: Sequence[CellPair], cells: Sequence[Mapping[str, Any]], explanations: Sequence[Explanation]
+    pairs: Sequence[CellPair], cells: Sequence[Cell], explanations: Sequence[Explanation]
 ) -> dict[str, list[Case]]:
     """The cases of each page, in the order of the summary.
 
@@ -124,7 +124,7 @@ def by_setting(found: Sequence[Case]) -> list[list[Case]]:
     return [sorted(group, key=lambda case: case.rtt_ms) for group in groups.values()]
 
 
-def _setting(cell: Mapping[str, Any], fields: Sequence[str]) -> str:
+def _setting(cell: Cell, fields: Sequence[str]) -> str:
     parts = []
     if {"down_mbps", "up_mbps"} & set(fields):
         parts.append(f"{rates(cell)} Mbit/s")

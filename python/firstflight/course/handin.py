@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import vl_convert
 from firstflight.analysis import SIDES, CellPair, cell_pairs, summarize_pairs, words
 from firstflight.analysis.critical_path.explanation import median_load
 from firstflight.analysis.critical_path.stages import started_ms, times
+from firstflight.analysis.records import Cell
 from firstflight.course.observations import observations, sanitize_file
 from firstflight.errors import UsageError
 from firstflight.model.treatment import MODES
@@ -81,7 +82,7 @@ def write_course_zip(folder: Path, name: str, progress: Callable[[str], None] | 
     ]
 
 
-def _pages(cells: list[Mapping[str, Any]]) -> str:
+def _pages(cells: list[Cell]) -> str:
     """The URLs that were loaded, one on a line, as the course lists them."""
     return "".join(f"{url}\n" for url in dict.fromkeys(cell["url"] for cell in cells if cell["url"]))
 
@@ -107,7 +108,7 @@ _LEGEND = {"treatment": ("TFO Enabled", "red", 0.5), "baseline": ("TFO Disabled"
 def draw_course_figures(
     folder: Path,
     pairs: Sequence[CellPair],
-    cells: Sequence[Mapping[str, Any]],
+    cells: Sequence[Cell],
     progress: Callable[[str], None] | None = None,
 ) -> list[Path]:
     """Draws ``output-figures/timing-<page>-<RTT>.png`` for every cell that has a result.
@@ -160,15 +161,13 @@ def timing(pair: CellPair, page: str) -> alt.Chart:
     return figure
 
 
-def course_page(cell: Mapping[str, Any]) -> str:
+def course_page(cell: Cell) -> str:
     """A page's name in the original's figures: its URL, sanitised, without the scheme."""
     name = sanitize_file(cell["url"] or cell["page"])
     return name.removeprefix("https" if (cell["url"] or "").startswith("https:") else "http")
 
 
-def _named(
-    pairs: Sequence[CellPair], cells: Sequence[Mapping[str, Any]]
-) -> Iterator[tuple[str, CellPair, str]]:
+def _named(pairs: Sequence[CellPair], cells: Sequence[Cell]) -> Iterator[tuple[str, CellPair, str]]:
     """File names without their ending, all different: sanitising makes one name of several URLs."""
     taken: set[str] = set()
     varying = words.varying(cells)

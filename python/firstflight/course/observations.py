@@ -10,10 +10,10 @@ import string
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from firstflight.analysis.records import Cell, Summary, known, value_of
 from firstflight.analysis.words import is_of_modes
 
-_Cell = Mapping[str, Any]
-_Pages = Mapping[str, Sequence[_Cell]]
+_Pages = Mapping[str, Sequence[Cell]]
 
 HEADER = "Page\tRTT(ms)\tPLT: no TFO (s)\tPLT: TFO (s)\tImprov.\n"
 """First line of a table, as the course prints it."""
@@ -24,7 +24,7 @@ NULL_HEADER = "Page\tRTT(ms)\tPLT: no TFO (s)\tPLT: no TFO again (s)\tImprov.\n"
 _SAFE = frozenset("-_.() " + string.ascii_letters + string.digits)
 
 
-def observations(summary: Mapping[str, Any]) -> str:
+def observations(summary: Summary) -> str:
     """The whole file: a table per path and client, with pages in order and RTTs descending.
 
     After them as many of TCP against TCP, from the cells that were repeated.
@@ -33,11 +33,11 @@ def observations(summary: Mapping[str, Any]) -> str:
         summary: As `firstflight.analysis.summarize` gives it. Cells
             without a pair of loads or without proof are left out, and those that compare other than modes.
     """
-    tables: dict[tuple[Any, ...], dict[str, list[Mapping[str, Any]]]] = {}
+    tables: dict[tuple[Any, ...], dict[str, list[Cell]]] = {}
     for cell in summary["cells"]:
         if cell["n"] and cell["proof"]["ok"] and is_of_modes(cell):
-            setting = tuple(cell[name] for name in _SETTING)
-            page = sanitize_file(cell["url"] or cell["page"])
+            setting = tuple(value_of(cell, name) for name in _SETTING)
+            page = sanitize_file(cell.get("url") or cell["page"])
             tables.setdefault(setting, {}).setdefault(page, []).append(cell)
     repeated = [_only(pages, lambda cell: cell["n"] > 1) for pages in tables.values()]
     nulls = (_table(NULL_HEADER, pages, _null_row) for pages in repeated if pages)
@@ -58,33 +58,33 @@ def python2_str(number: float) -> str:
 _SETTING = ("down_mbps", "up_mbps", "loss", "topology", "client", "engine", "cookies")
 
 
-def _only(pages: _Pages, wanted: Callable[[_Cell], bool]) -> _Pages:
+def _only(pages: _Pages, wanted: Callable[[Cell], bool]) -> _Pages:
     kept = {page: list(filter(wanted, cells)) for page, cells in pages.items()}
     return {page: cells for page, cells in kept.items() if cells}
 
 
-def _table(header: str, pages: _Pages, row: Callable[[_Cell], str]) -> str:
+def _table(header: str, pages: _Pages, row: Callable[[Cell], str]) -> str:
     blocks = (
         f"{page}\n" + "".join(row(cell) for cell in _descending(cells)) for page, cells in pages.items()
     )
     return header + "".join(blocks)
 
 
-def _descending(cells: Sequence[_Cell]) -> list[_Cell]:
+def _descending(cells: Sequence[Cell]) -> list[Cell]:
     return sorted(cells, key=lambda cell: -float(cell["rtt_ms"]))
 
 
-def _row(cell: _Cell) -> str:
+def _row(cell: Cell) -> str:
     return _printed(cell["rtt_ms"], cell["baseline_ms"]["median"], cell["treatment_ms"]["median"])
 
 
-def _null_row(cell: _Cell) -> str:
+def _null_row(cell: Cell) -> str:
     return _printed(cell["rtt_ms"], *cell["null_ms"])
 
 
-def _printed(rtt_ms: float, without_ms: float, with_ms: float) -> str:
+def _printed(rtt_ms: float, *medians_ms: float | None) -> str:
     """One row. The improvement is that of the rounded times: who checks it by hand gets the same digits."""
-    without_ms, with_ms = round(float(without_ms), 3), round(float(with_ms), 3)
+    without_ms, with_ms = (round(known(ms), 3) for ms in medians_ms)
     improvement = 100 * (without_ms - with_ms) / without_ms
     values = (f"{rtt_ms:.12g}", *map(python2_str, (without_ms, with_ms, improvement)))
     return "\t" + " \t".join(values) + "\n"

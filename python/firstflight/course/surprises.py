@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from statistics import mean, median
 
 from firstflight.analysis.cells import SIDES
+from firstflight.analysis.records import known, loads_of
 from firstflight.analysis.statistics import SLOWER, outliers
 from firstflight.analysis.words import (
     COMPONENT_NAMES,
@@ -71,7 +72,7 @@ def _unexplained(found: Sequence[Case]) -> Iterator[str]:
         if bound_ms is None or not case.counts:
             continue
         apart_ms = case.saved_ms - bound_ms
-        if abs(apart_ms) > _APART * case.cell["baseline_ms"]["median"]:
+        if abs(apart_ms) > _APART * known(case.cell["baseline_ms"]["median"]):
             word = "more" if apart_ms > 0 else "less"
             yield (
                 f"At {case.where} TFO saves {number(case.saved_ms)} ms, {number(abs(apart_ms))} ms {word} "
@@ -117,7 +118,7 @@ def _ledger(record: LoadRecord, others: Sequence[LoadRecord]) -> str:
 
 def _failures(found: Sequence[Case]) -> Iterator[str]:
     for case in found:
-        counts = {side: case.cell[f"{side}_loads"]["failed"] for side in SIDES}
+        counts = {side: loads_of(case.cell, side)["failed"] for side in SIDES}
         if any(counts.values()):
             errors = [str(record["load"]["error"]) for side in SIDES for record in case.pair.failed[side]]
             yield (

@@ -5,8 +5,7 @@ Readable without colour and in 100 columns: every number that a colour marks als
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -14,9 +13,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from firstflight.analysis import SIDES, words
+from firstflight.analysis import words
 from firstflight.analysis.critical_path.explanation import Explanation
 from firstflight.analysis.critical_path.walk import COMPONENTS, CriticalPath
+from firstflight.analysis.records import Cell, Summary, Warning
 from firstflight.plural import plural
 from firstflight.visible import visible_lines
 
@@ -29,7 +29,7 @@ def plain(content: str, style: str = "") -> Text:
 _STYLES = {"faster": "green", "slower": "red", "not proved": "bold red"}
 
 
-def print_summary(summary: Mapping[str, Any], console: Console) -> None:
+def print_summary(summary: Summary, console: Console) -> None:
     """Print a summary.
 
     Args:
@@ -39,13 +39,13 @@ def print_summary(summary: Mapping[str, Any], console: Console) -> None:
     console.print(render_summary(summary))
 
 
-def render_summary(summary: Mapping[str, Any]) -> RenderableType:
+def render_summary(summary: Summary) -> RenderableType:
     """The summary as something `rich` can print: a table per path and client, warnings."""
     return Group(*_tables(summary["cells"]), *_warnings(summary["warnings"]))
 
 
-def _tables(cells: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:
-    settings: dict[str, list[Mapping[str, Any]]] = {}
+def _tables(cells: Sequence[Cell]) -> Iterator[RenderableType]:
+    settings: dict[str, list[Cell]] = {}
     for cell in cells:
         settings.setdefault(words.setting(cell), []).append(cell)
     for setting, group in settings.items():
@@ -53,7 +53,7 @@ def _tables(cells: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:
         yield Text("")
 
 
-def _table(setting: str, cells: Sequence[Mapping[str, Any]]) -> Table:
+def _table(setting: str, cells: Sequence[Cell]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
     table.title = _title(setting, cells)
     table.add_column("page\nRTT", no_wrap=True)
@@ -62,7 +62,7 @@ def _table(setting: str, cells: Sequence[Mapping[str, Any]]) -> Table:
         table.add_column(f"{name}\n95 %", justify="right", no_wrap=True)
     table.add_column("verdict", min_width=13)
     table.add_column("SYN data\naccepted", ratio=1)
-    pages: dict[str, list[Mapping[str, Any]]] = {}
+    pages: dict[str, list[Cell]] = {}
     for cell in cells:
         pages.setdefault(str(cell["page"]), []).append(cell)
     for page, rows in pages.items():
@@ -72,12 +72,12 @@ def _table(setting: str, cells: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-def _title(setting: str, cells: Sequence[Mapping[str, Any]]) -> Text:
+def _title(setting: str, cells: Sequence[Cell]) -> Text:
     count = words.blocks(cells)
     return plain(f"{setting}: {count} per row")
 
 
-def _row(cell: Mapping[str, Any]) -> list[Text]:
+def _row(cell: Cell) -> list[Text]:
     found = cell["improvement"]
     verdict = words.verdict(cell)
     style = _STYLES.get(cell["verdict"], "")
@@ -97,14 +97,14 @@ def _row(cell: Mapping[str, Any]) -> list[Text]:
     ]
 
 
-def _proof(cell: Mapping[str, Any]) -> str:
+def _proof(cell: Cell) -> str:
     """The proof in short: of all connections of the treatment, those with data of the SYN accepted."""
-    baseline, treatment = (cell["proof"][side] for side in SIDES)
+    baseline, treatment = cell["proof"]["baseline"], cell["proof"]["treatment"]
     leak = f", {baseline['leaked']} in {cell['baseline']}" if baseline["leaked"] else ""
     return f"{treatment['accepted']} of {treatment['connections']}{leak}"
 
 
-def _warnings(warnings: Sequence[Mapping[str, str]]) -> Iterator[RenderableType]:
+def _warnings(warnings: Sequence[Warning]) -> Iterator[RenderableType]:
     for warning in warnings:
         yield Text.assemble(("warning: ", "yellow"), plain(f"{warning['kind']}: {warning['message']}"))
         yield Padding(plain(f"hint: {warning['advice']}", "dim"), (0, 0, 0, 2))

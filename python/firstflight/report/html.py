@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from firstflight.analysis import words
 from firstflight.analysis.cells import SIDES
 from firstflight.analysis.critical_path.explanation import Explanation
 from firstflight.analysis.measured import Evidence
+from firstflight.analysis.records import Cell, known, loads_of
 from firstflight.course.questions import answers
 from firstflight.model.treatment import MODES, phrase
 from firstflight.plural import plural
@@ -115,14 +116,14 @@ def _drawing() -> dict[str, Any]:
     }
 
 
-def _question(cells: Sequence[Mapping[str, Any]]) -> str:
+def _question(cells: Sequence[Cell]) -> str:
     """What the page answers, under its title."""
     return f"How much sooner does the page load {words.treated(cells) if cells else ''}".strip() + "?"
 
 
-def _settings(cells: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+def _settings(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
     """Cells by path and client, as the page's tables show them."""
-    settings: dict[str, list[Mapping[str, Any]]] = {}
+    settings: dict[str, list[Cell]] = {}
     for cell in cells:
         settings.setdefault(words.setting(cell), []).append(cell)
     return settings
@@ -132,14 +133,12 @@ def _path(found: Explanation) -> str:
     return words.setting(found.pair.setting)
 
 
-def _paper(cells: Sequence[Mapping[str, Any]]) -> dict[tuple[str, float], float]:
+def _paper(cells: Sequence[Cell]) -> dict[tuple[str, float], float]:
     """The paper's improvements of the cells that it has, by page and RTT."""
     known = {(cell["page"], cell["rtt_ms"]) for cell in cells}
     printed = {(cell.page, cell.rtt_ms): cell.improvement for cell in published_table("paper").cells}
     return {key: improvement for key, improvement in printed.items() if key in known}
 
-
-Cell = Mapping[str, Any]
 
 _MOST_NAMED = 5
 """More pages, or RTTs, than these are not named one by one."""
@@ -177,7 +176,7 @@ def compared(cells: Sequence[Cell]) -> str:
 
 def _treatments(cells: Sequence[Cell]) -> str:
     """How sentences name those that have loads: ``without and with TFO``, ``with a and with b``."""
-    made = (cell[side] for side in SIDES for cell in cells if sum(cell[f"{side}_loads"].values()))
+    made = (cell[side] for side in SIDES for cell in cells if any(loads_of(cell, side).values()))
     phrases = [phrase(name) for name in dict.fromkeys(made)]
     (how, _, what), (_, _, last) = (phrases[place].rpartition(" ") for place in (0, -1))
     is_one = len(phrases) == 2 and what == last
@@ -198,7 +197,7 @@ def _verdicts(cells: Sequence[Cell]) -> Iterator[Fact]:
 def _range(cells: Sequence[Cell]) -> Iterator[Fact]:
     if not cells:
         return
-    ordered = sorted(cells, key=lambda cell: float(cell["improvement"]["point"]))
+    ordered = sorted(cells, key=lambda cell: known(cell["improvement"]["point"]))
     named = {"smallest improvement": ordered[0], "largest improvement": ordered[-1]}
     for name, cell in named.items():
         point = words.percent(cell["improvement"]["point"])

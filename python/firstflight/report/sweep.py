@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 from rich import box
@@ -15,24 +13,25 @@ from rich.table import Table
 from rich.text import Text
 
 from firstflight.analysis import words
+from firstflight.analysis.records import Distribution, OriginsGroup, Sweep, SweepPath
 from firstflight.analysis.sweep import summarize_sweep
 from firstflight.plural import plural
 from firstflight.report.console import plain
 from firstflight.results import write_whole
 from firstflight.results.tables import write_tables
 
-_SHARES = {"faster": "faster", "slower": "slower", "above 0": "above_zero", "below 0": "below_zero"}
-"""Columns of shares, and their keys: cells with a verdict, and the sign of what was seen, verdict or not."""
+_SHARES = ("faster", "slower", "above 0", "below 0")
+"""Columns of shares: cells with a verdict, and the sign of what was seen, verdict or not."""
 
 
-def caption_lines(sweep: Mapping[str, Any]) -> list[str]:
+def caption_lines(sweep: Sweep) -> list[str]:
     """What decides the numbers of a sweep, as `firstflight.analysis.words.caption` says it."""
     paths = sweep["paths"]
     compared = dict.fromkeys(words.comparison(path) for path in paths if not words.is_of_modes(path))
     return [*compared, *(words.caption_lines(*paths) if paths else [])]
 
 
-def print_sweep(sweep: Mapping[str, Any], console: Console) -> None:
+def print_sweep(sweep: Sweep, console: Console) -> None:
     """Prints a sweep.
 
     Args:
@@ -67,7 +66,7 @@ def print_sweep(sweep: Mapping[str, Any], console: Console) -> None:
         console.print(plain(f"  hint: {warning['advice']}", "dim"))
 
 
-def _by_origins(sweep: Mapping[str, Any]) -> Table:
+def _by_origins(sweep: Sweep) -> Table:
     groups = sweep["origins"]
     table = Table(box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
     caption = "\n".join(caption_lines(sweep))
@@ -80,7 +79,7 @@ def _by_origins(sweep: Mapping[str, Any]) -> Table:
     return table
 
 
-def write_sweep(folder: Path) -> dict[str, Any]:
+def write_sweep(folder: Path) -> Sweep:
     """Writes the tables, ``cells.parquet`` and ``sweep.json`` of a results folder from its journal.
 
     Returns:
@@ -96,7 +95,7 @@ def write_sweep(folder: Path) -> dict[str, Any]:
     return sweep
 
 
-def draw_sweep(folder: Path, sweep: Mapping[str, Any]) -> list[Path]:
+def draw_sweep(folder: Path, sweep: Sweep) -> list[Path]:
     """Draws ``figures/sweep.svg``, ``.png`` and ``.pdf``; nothing where there is no cell.
 
     Raises:
@@ -111,11 +110,12 @@ def draw_sweep(folder: Path, sweep: Mapping[str, Any]) -> list[Path]:
     return [save_figure(spec, folder / "figures" / f"sweep{suffix}") for suffix in (".svg", ".png", ".pdf")]
 
 
-def _path(path: Mapping[str, Any]) -> list[str]:
+def _path(path: SweepPath) -> list[str]:
     return [words.rtt(path["rtt_ms"]), words.rates(path), f"{100 * path['loss']:g}", path["topology"]]
 
 
-def _numbers(found: Mapping[str, Any]) -> list[str]:
+def _numbers(found: Distribution | SweepPath | OriginsGroup) -> list[str]:
     quantiles = [words.percent(value) for value in found["improvement"].values()]
-    shares = [f"{100 * found[name]:.0f} %" for name in _SHARES.values()]
+    known = (found["faster"], found["slower"], found["above_zero"], found["below_zero"])
+    shares = [f"{100 * share:.0f} %" for share in known]
     return [str(found["n"]), *quantiles, *shares]

@@ -12,6 +12,7 @@ from typing import Any
 
 from firstflight.analysis import SIDES, CellPair, words
 from firstflight.analysis.critical_path.explanation import Explanation, median_load
+from firstflight.analysis.records import Cell, Side
 from firstflight.report.figures.theme import FONT, SCHEMA, Spec, field, layer
 from firstflight.report.figures.waterfall import RowKey, moments, row_order, rows
 from firstflight.results import LoadRecord
@@ -66,7 +67,7 @@ class Waterfall:
 
 def waterfalls(
     pairs: Sequence[CellPair],
-    cells: Sequence[Mapping[str, Any]],
+    cells: Sequence[Cell],
     explanations: Sequence[Explanation] = (),
 ) -> tuple[dict[str, Labels], list[Waterfall]]:
     """The waterfalls of all pairs that have a paired block, and the labels of each page.
@@ -88,7 +89,7 @@ def waterfalls(
 
 
 def _waterfall(
-    pair: CellPair, cell: Mapping[str, Any], varying: Sequence[str], labels: Labels, why: Explanation | None
+    pair: CellPair, cell: Cell, varying: Sequence[str], labels: Labels, why: Explanation | None
 ) -> Waterfall:
     loads = {side: median_load(pair.loads(side)) for side in SIDES}
     order = row_order(*(loads[side]["requests"] for side in SIDES))
@@ -134,12 +135,12 @@ def _path(
             yield at[part.request], name, _round(part.start_ms), _round(part.end_ms)
 
 
-def _heading(cell: Mapping[str, Any], variant: str) -> str:
+def _heading(cell: Cell, variant: str) -> str:
     where = f"{cell['page']} at {words.rtt(cell['rtt_ms'])} ms RTT" + (f" ({variant})" if variant else "")
     return f"{where}: {words.medians(cell)} ({words.effect(cell)})"
 
 
-def _small_print(pair: CellPair, cell: Mapping[str, Any], loads: Mapping[str, LoadRecord]) -> str:
+def _small_print(pair: CellPair, cell: Cell, loads: Mapping[Side, LoadRecord]) -> str:
     blocks = " and ".join(f"{pair.phrases[side]} block {loads[side]['load']['block']}" for side in SIDES)
     return f"Drawn is the load whose PLT is nearest the median of its side: {blocks}. {words.caption(cell)}."
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from firstflight.analysis.measured import Measured
+from firstflight.analysis.records import Cell
 from firstflight.analysis.words import is_of_modes
 from firstflight.course.observations import observations
 from firstflight.course.questions import answers, render_answers
@@ -40,7 +40,7 @@ def write_report(measured: Measured) -> list[Path]:
     ]
 
 
-def _compared(cells: Sequence[Mapping[str, Any]]) -> str:
+def _compared(cells: Sequence[Cell]) -> str:
     """What the loads were compared for, in a title."""
     if all(map(is_of_modes, cells)):
         return "TCP Fast Open"

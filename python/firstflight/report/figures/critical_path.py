@@ -88,7 +88,7 @@ def _place(sides: Sequence[str]) -> Spec:
 
 
 def _rows(explanations: Sequence[Explanation]) -> Iterator[dict[str, Any]]:
-    cells = [_cell(found) for found in explanations]
+    cells = [found.pair.setting for found in explanations]
     varying = [name for name in words.varying(cells) if name not in SIDES]
     drawn = set()
     for found, cell in zip(explanations, cells, strict=True):
@@ -120,12 +120,8 @@ def _bar(row: dict[str, Any], found: Explanation, side: str) -> Iterator[dict[st
         }
 
 
-def _cell(found: Explanation) -> dict[str, Any]:
-    return found.pair.setting
-
-
 def _small_print(explanations: Sequence[Explanation]) -> list[str]:
     return [
         "Critical path from navigation start to load event, of the load nearest the median of its side.",
-        *words.caption_lines(*map(_cell, explanations)),
+        *words.caption_lines(*(found.pair.setting for found in explanations)),
     ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from firstflight.analysis import SIDES, words
+from firstflight.analysis.records import Cell, plt_of, value_of
 from firstflight.model.treatment import phrase
 from firstflight.published import PAPER, published_table
 from firstflight.report.figures.theme import (
@@ -26,8 +27,6 @@ from firstflight.report.figures.theme import (
 _COLUMNS = 4
 _SIZE = {"width": 200, "height": 230}
 _MEASURED, _PAPER = "measured", "the paper, Table 1"
-
-Cell = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -139,7 +138,9 @@ def _improvements(cells: Sequence[Cell], against: _Against) -> Rows:
     names = _sources(cells)
     for cell, panel in zip(cells, _panels(cells, against), strict=True):
         source = cell["treatment"] if cell["treatment"] in names else _MEASURED
-        rows.append(_row(panel, cell[against.column], source, cell["improvement"].values(), 100))
+        effect = cell["improvement"]
+        shown = (effect["point"], effect["low"], effect["high"])
+        rows.append(_row(panel, value_of(cell, against.column), source, shown, 100))
         found = paper.get((cell["page"], cell["rtt_ms"]))
         if found and against is _RTT and words.is_of_modes(cell):
             rows.append(_row(panel, found.rtt_ms, _PAPER, (found.improvement, None, None), 100))
@@ -150,13 +151,13 @@ def _medians(cells: Sequence[Cell]) -> Rows:
     panels = _panels(cells, _RTT)
     # Several treatments have the same baseline, which is drawn once.
     estimates = {
-        (cell["rtt_ms"], panel, phrase(cell[side])): cell[f"{side}_ms"]
+        (cell["rtt_ms"], panel, phrase(cell[side])): plt_of(cell, side)
         for cell, panel in zip(cells, panels, strict=True)
         for side in SIDES
         if cell[side]
     }
     return [
-        _row(panel, rtt_ms, source, found.values(), 1 / 1000)
+        _row(panel, rtt_ms, source, (found["median"], found["low"], found["high"]), 1 / 1000)
         for (rtt_ms, panel, source), found in estimates.items()
         if found["median"] is not None
     ]
@@ -172,8 +173,10 @@ def _panels(cells: Sequence[Cell], against: _Against) -> list[str]:
     """The panel of each cell: its page, and what else tells it apart but for what the curve goes over."""
     aside = (against.column, *SIDES)
     varying = [name for name in words.varying(cells) if name not in aside]
-    beside = [name for name in against.beside if len({cell[name] for cell in cells}) > 1]
-    variants = [[words.variant(cell, varying), *(f"{cell[name]:g} ms" for name in beside)] for cell in cells]
+    beside = [name for name in against.beside if len({value_of(cell, name) for cell in cells}) > 1]
+    variants = [
+        [words.variant(cell, varying), *(f"{value_of(cell, name):g} ms" for name in beside)] for cell in cells
+    ]
     names = [" ".join(filter(None, variant)) for variant in variants]
     return [
         f"{cell['page']} ({name})" if name else cell["page"] for cell, name in zip(cells, names, strict=True)

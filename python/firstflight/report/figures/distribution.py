@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from firstflight.analysis import SIDES, CellPair, words
+from firstflight.analysis.records import Cell
 from firstflight.plural import plural
 from firstflight.report.figures.theme import (
     INK,
@@ -32,7 +33,7 @@ _COLUMNS = 2
 _WIDTH, _ROW_HEIGHT = 360, 19
 
 
-def plt_distribution(pairs: Sequence[CellPair], cells: Sequence[Mapping[str, Any]]) -> Spec:
+def plt_distribution(pairs: Sequence[CellPair], cells: Sequence[Cell]) -> Spec:
     """A panel per page, a row per RTT and side.
 
     Args:
@@ -115,7 +116,7 @@ def _where(pair: CellPair, side: str, variant: str) -> dict[str, Any]:
     return {"panel": page, "row": row, "side": pair.phrases[side]}
 
 
-def _small_print(cells: Sequence[Mapping[str, Any]], loads: int) -> list[str]:
+def _small_print(cells: Sequence[Cell], loads: int) -> list[str]:
     shown = "A dot is a load, a box" if loads <= MOST_DOTS else "A box is"
     return [
         f"{plural(loads, 'load')}. {shown} the middle half, a thin line all, a tick the median.",

@@ -9,15 +9,15 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import vl_convert
 
 from firstflight.analysis import words
 from firstflight.analysis.measured import Evidence
+from firstflight.analysis.records import Cell
 from firstflight.errors import UsageError
 from firstflight.report.figures.critical_path import critical_paths
 from firstflight.report.figures.curves import improvement_by_rate, improvement_by_rtt, plt_by_rtt
@@ -67,7 +67,7 @@ def _figures(evidence: Evidence) -> Iterator[tuple[str, Spec]]:
             yield waterfall_name(cell, variant), waterfall(pair, cell, variant)
 
 
-def waterfall_name(cell: Mapping[str, Any], variant: str = "") -> str:
+def waterfall_name(cell: Cell, variant: str = "") -> str:
     """File name of a waterfall without its ending: ``waterfall-<page>-<rtt>ms`` and what else is special.
 
     A page's name comes from outside: what could lead out of the folder is replaced.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 
 from firstflight.analysis import words
+from firstflight.analysis.records import Distribution, OriginsGroup, Sweep, SweepPath, known
 from firstflight.plural import plural
 from firstflight.report.figures.theme import INK, SIDE_COLORS, Rows, Spec, styled, title
 
@@ -15,10 +16,8 @@ _HEIGHT, _WIDTH, _STEP = 230, 170, 18
 _COLORS = ("#79bfe8", "#0072b2", "#1f2933")
 """Of the shortest, the middle and the longest RTT."""
 
-Path = Mapping[str, Any]
 
-
-def improvement_of_sweep(sweep: Mapping[str, Any]) -> Spec:
+def improvement_of_sweep(sweep: Sweep) -> Spec:
     """Quantiles of the improvement against RTT, a panel per rate; and by the number of a page's origins.
 
     Args:
@@ -77,7 +76,7 @@ def _improvement(quantile: str) -> alt.Y:
     return alt.Y(f"{quantile}:Q", title="improvement of the PLT (%)", axis=alt.Axis(grid=True))
 
 
-def _fans(paths: Sequence[Path], *, several: bool) -> list[dict[str, Any]]:
+def _fans(paths: Sequence[SweepPath], *, several: bool) -> list[dict[str, Any]]:
     return [
         {"panel": _panel(path, several=several), "rtt": path["rtt_ms"], **_percents(path)}
         for path in paths
@@ -85,14 +84,14 @@ def _fans(paths: Sequence[Path], *, several: bool) -> list[dict[str, Any]]:
     ]
 
 
-def _panel(path: Path, *, several: bool) -> str:
+def _panel(path: SweepPath, *, several: bool) -> str:
     loss = f", loss {100 * path['loss']:g} %" if path["loss"] else ""
     star = ", star" if path["topology"] == "star" else ""
     treatment = f", {path['treatment']}" if several else ""
     return f"{words.rates(path)} Mbit/s{loss}{star}{treatment}"
 
 
-def _groups(origins: Sequence[Path]) -> list[dict[str, Any]]:
+def _groups(origins: Sequence[OriginsGroup]) -> list[dict[str, Any]]:
     """Of three RTTs: the shortest, the middle one, the longest."""
     rtts = sorted({group["rtt_ms"] for group in origins})
     shown = dict.fromkeys([rtts[0], rtts[len(rtts) // 2], rtts[-1]]) if rtts else {}
@@ -107,5 +106,5 @@ def _groups(origins: Sequence[Path]) -> list[dict[str, Any]]:
     ]
 
 
-def _percents(found: Path) -> dict[str, float]:
-    return {name: 100 * value for name, value in found["improvement"].items()}
+def _percents(found: Distribution | SweepPath | OriginsGroup) -> dict[str, float]:
+    return {name: 100 * known(value) for name, value in found["improvement"].items()}

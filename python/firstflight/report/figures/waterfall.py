@@ -11,6 +11,7 @@ import altair as alt
 
 from firstflight.analysis import SIDES, CellPair, words
 from firstflight.analysis.critical_path.explanation import median_load
+from firstflight.analysis.records import Cell, Side
 from firstflight.plural import plural
 from firstflight.report.figures.theme import (
     FAILED_COLOR,
@@ -126,7 +127,7 @@ _PANEL_WIDTH = 430
 _SHEET_HEIGHT = 760
 
 
-def waterfall(pair: CellPair, cell: dict[str, Any], variant: str = "") -> Spec:
+def waterfall(pair: CellPair, cell: Cell, variant: str = "") -> Spec:
     """The waterfall of a cell pair, as a Vega-Lite document.
 
     Args:
@@ -147,7 +148,9 @@ def waterfall(pair: CellPair, cell: dict[str, Any], variant: str = "") -> Spec:
     return styled(chart.to_dict(validate=False), data)
 
 
-def _data(side: str, load: LoadRecord, names: dict[RowKey, str], plt_ms: dict[str, float]) -> dict[str, Rows]:
+def _data(
+    side: Side, load: LoadRecord, names: dict[RowKey, str], plt_ms: dict[Side, float]
+) -> dict[str, Rows]:
     requests = load["requests"]
     return {
         f"{side} phases": [
@@ -165,7 +168,7 @@ def _data(side: str, load: LoadRecord, names: dict[RowKey, str], plt_ms: dict[st
 
 
 def _panel(
-    side: str, phrases: dict[str, str], names: dict[RowKey, str], plt_ms: dict[str, float], end_ms: float
+    side: Side, phrases: dict[str, str], names: dict[RowKey, str], plt_ms: dict[Side, float], end_ms: float
 ) -> alt.LayerChart | alt.FacetChart:
     height = max(120.0, min(len(names) * 17.0, _SHEET_HEIGHT))
     step = height / len(names)
@@ -186,7 +189,7 @@ def _panel(
     return alt.layer(*layers).properties(width=_PANEL_WIDTH, height=height, title=heading)
 
 
-def _plt_lines(side: str, plt_ms: dict[str, float], end_ms: float) -> list[alt.Chart]:
+def _plt_lines(side: Side, plt_ms: dict[Side, float], end_ms: float) -> list[alt.Chart]:
     """The load event of this load, and, dashed, that of the other."""
     other = next(name for name in SIDES if name != side)
     here, there = (alt.Chart(alt.NamedData(f"{name} plt")).encode(x="start:Q") for name in (side, other))
@@ -206,7 +209,7 @@ def _plt_lines(side: str, plt_ms: dict[str, float], end_ms: float) -> list[alt.C
     ]
 
 
-def _row_axis(side: str, phrase: str, names: dict[RowKey, str], step: float) -> alt.Axis | None:
+def _row_axis(side: Side, phrase: str, names: dict[RowKey, str], step: float) -> alt.Axis | None:
     if side != SIDES[0]:
         return None
     if len(names) <= LABELLED_ROWS:
@@ -227,13 +230,13 @@ def _end_ms(load: LoadRecord) -> float:
     return max((float(request["end_ms"] or 0) for request in load["requests"]), default=0.0)
 
 
-def _headline(cell: dict[str, Any], variant: str) -> str:
+def _headline(cell: Cell, variant: str) -> str:
     page = words.short_url(cell["url"] or cell["page"], 60)
     where = f"{page} at {words.rtt(cell['rtt_ms'])} ms RTT" + (f" ({variant})" if variant else "")
     return f"{where}: {words.medians(cell)} ({words.effect(cell)})"
 
 
-def _small_print(pair: CellPair, cell: dict[str, Any], loads: dict[str, LoadRecord]) -> list[str]:
+def _small_print(pair: CellPair, cell: Cell, loads: dict[Side, LoadRecord]) -> list[str]:
     blocks = ", ".join(f"{pair.names[side]} of block {loads[side]['load']['block']}" for side in SIDES)
     count = plural(cell["n"], "paired block")
     return [

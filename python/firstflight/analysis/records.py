@@ -1,0 +1,240 @@
+"""What ``summary.json`` and ``sweep.json`` hold, typed: cells with numbers, proof and verdict; warnings.
+
+docs/results.md and docs/sweeps.md say what each key means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NotRequired, TypedDict, cast
+
+Side = Literal["baseline", "treatment"]
+"""A side of a comparison: without or with what is compared."""
+
+
+class Estimate(TypedDict):
+    """A median in ms with its interval; null where there is too little data."""
+
+    median: float | None
+    low: float | None
+    high: float | None
+
+
+class Effect(TypedDict):
+    """A signed difference with its interval, a fraction or ms; positive: the treatment is faster."""
+
+    point: float | None
+    low: float | None
+    high: float | None
+
+
+class Seen(TypedDict):
+    """Connections of one side's loads that count.
+
+    All; with data in the SYN; with that data accepted; with such data though the mode has none.
+    """
+
+    connections: int
+    offered: int
+    accepted: int
+    leaked: int
+
+
+class CellProof(TypedDict):
+    """What was seen of both sides, and whether every load's own proof held."""
+
+    baseline: Seen
+    treatment: Seen
+    ok: bool
+    text: str
+
+
+class Warning(TypedDict):
+    """One doubt: what kind, what was seen and where, what to do."""
+
+    kind: str
+    message: str
+    advice: str
+
+
+class Counts(TypedDict):
+    """Loads of one side."""
+
+    ok: int
+    failed: int
+
+
+class Setting(TypedDict):
+    """All that decides the numbers of a cell but its page: path, client, engine, servers, and the two sides.
+
+    As in the loads table, of the treatment where the two differ. Null where the journal does not say.
+    """
+
+    rtt_ms: float
+    down_mbps: float | None
+    up_mbps: float | None
+    loss: float
+    topology: str
+    client: str
+    engine: str
+    loss_burst: float | None
+    loss_in_burst: float | None
+    jitter_ms: float | None
+    reorder: bool | None
+    duplicate: float | None
+    down_trace: str | None
+    up_trace: str | None
+    queue: str | None
+    ecn: bool | None
+    middlebox: str | None
+    initial_window: int | None
+    congestion_control: str | None
+    scheme: str | None
+    http: str | None
+    post_quantum: bool | None
+    keep_alive: bool | None
+    origin_rtt: str | None
+    lookups: bool | None
+    server_time: bool | None
+    processing: float | None
+    determinism: bool | None
+    browser: str | None
+    what_if: str | None
+    cookies: str
+    baseline: str
+    treatment: str
+    url: NotRequired[str | None]
+    differs: NotRequired[dict[str, list[Any]]]
+
+
+class CellSetting(Setting):
+    """A setting with its page."""
+
+    page: str
+
+
+class Cell(CellSetting):
+    """One pair of cells: the loads of a treatment beside those of the baseline."""
+
+    caption: str
+    n: int
+    exact: bool
+    baseline_loads: Counts
+    treatment_loads: Counts
+    baseline_ms: Estimate
+    treatment_ms: Estimate
+    baseline_cv: float | None
+    treatment_cv: float | None
+    improvement: Effect
+    shift_ms: Effect
+    p_value: float | None
+    null_improvement: float | None
+    null_ms: list[float | None]
+    null_low: float | None
+    null_high: float | None
+    proof: CellProof
+    p_adjusted: float | None
+    verdict: str
+    blocks_needed: int | None
+
+
+class Interval(TypedDict):
+    """How intervals are made."""
+
+    confidence: float
+    method: str
+
+
+class InstrumentFailures(TypedDict):
+    """How often the laboratory gave no result, and the loads that have none yet."""
+
+    attempts: int
+    loads_without_result: int
+
+
+class Summary(TypedDict):
+    """A run in numbers."""
+
+    format: str
+    interval: Interval
+    cells: list[Cell]
+    instrument_failures: InstrumentFailures
+    warnings: list[Warning]
+
+
+class Distribution(TypedDict):
+    """Of cells: how many, quantiles of the improvement, shares with each verdict and sign."""
+
+    n: int
+    improvement: dict[str, float | None]
+    faster: float
+    slower: float
+    exact: float
+    too_few_repeats: float
+    above_zero: float
+    below_zero: float
+
+
+class SweepPath(Setting, Distribution):
+    """The cells of one path."""
+
+
+OriginsGroup = TypedDict(
+    "OriginsGroup",
+    {
+        "from": int,
+        "to": int,
+        "rtt_ms": float,
+        "n": int,
+        "improvement": dict[str, float | None],
+        "faster": float,
+        "slower": float,
+        "exact": float,
+        "too_few_repeats": float,
+        "above_zero": float,
+        "below_zero": float,
+    },
+)
+"""The cells of the pages that have `from` to `to` origins, at one RTT."""
+
+
+class Sweep(TypedDict):
+    """A sweep in numbers."""
+
+    format: str
+    loads: int
+    failed_loads: int
+    cells: int
+    engines: list[str]
+    caption: str
+    caution: str | None
+    warnings: list[Warning]
+    all: Distribution
+    paths: list[SweepPath]
+    origins: list[OriginsGroup]
+
+
+def plt_of(cell: Cell, side: Side) -> Estimate:
+    """The median page load time of a side."""
+    return cell["baseline_ms"] if side == "baseline" else cell["treatment_ms"]
+
+
+def loads_of(cell: Cell, side: Side) -> Counts:
+    """The loads of a side, counted."""
+    return cell["baseline_loads"] if side == "baseline" else cell["treatment_loads"]
+
+
+def value_of(cell: Setting, column: str) -> Any:  # noqa: ANN401 (of any column)
+    """A column by its name."""
+    return cast(Mapping[str, Any], cell)[column]
+
+
+def known(value: float | None) -> float:
+    """A number of a cell that has one, such as the improvement of a cell with paired blocks.
+
+    Raises:
+        ValueError: There is none.
+    """
+    if value is None:
+        raise ValueError("a cell without this number")
+    return value
