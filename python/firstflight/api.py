@@ -441,7 +441,7 @@ def _named(record: Record, treatment: str, baseline: str) -> Record:
     return {**record, "load": {**record["load"], "treatment": treatment, "baseline": baseline}}
 
 
-def _cell_row(cell: Cell) -> dict[str, Any]:
+def _cell_row(cell: Cell) -> dict[str, object]:
     """A cell of the summary, flat: `baseline_ms` is the median, `improvement` the point."""
     plain = {name: value for name, value in cell.items() if not isinstance(value, dict)}
     medians = {name: cell[name]["median"] for name in ("baseline_ms", "treatment_ms")}
@@ -450,7 +450,7 @@ def _cell_row(cell: Cell) -> dict[str, Any]:
     return {**plain, **medians, **change, "proved": cell["proof"]["ok"]}
 
 
-def _chart(spec: dict[str, Any]) -> alt.TopLevelMixin:
+def _chart(spec: dict[str, object]) -> alt.TopLevelMixin:
     import altair as alt  # noqa: PLC0415
 
     return alt.Chart.from_dict(spec)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypedDict
 
 from firstflight.analysis.cells import SIDES, CellPair, cell_name
 from firstflight.analysis.proof import prove
@@ -338,6 +338,15 @@ SIMULATED_ADVICE = (
 )
 
 
+class _SimulatedError(TypedDict):
+    """Errors of the PLT as fractions, of the improvement in percentage points, over so many conditions."""
+
+    conditions: int
+    plt_error_median: float
+    plt_error_p95: float
+    improvement_error_pp: float
+
+
 def caution() -> str:
     """One sentence with the simulator's error against the real kernel, over the baseline's conditions."""
     error = _error()
@@ -351,6 +360,6 @@ def caution() -> str:
 
 
 @cache
-def _error() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((files(__package__) / SIMULATED_ERROR).read_text(encoding="utf-8"))
+def _error() -> _SimulatedError:
+    found: _SimulatedError = json.loads((files(__package__) / SIMULATED_ERROR).read_text(encoding="utf-8"))
     return found

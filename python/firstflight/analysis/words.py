@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 from firstflight.analysis.cells import SIDES
 from firstflight.analysis.critical_path.stages import Component
@@ -217,7 +217,7 @@ def _http(asked: Setting) -> str:
     return f"HTTP/{asked['http']}" if asked.get("http") else "HTTP version not known"
 
 
-_USUAL: dict[str, Any] = {
+_USUAL: dict[str, object] = {
     "queue": "1000p",
     "initial_window": 10,
     "congestion_control": "cubic",

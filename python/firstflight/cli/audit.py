@@ -3,7 +3,7 @@
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -33,7 +33,7 @@ def command(
     return 0
 
 
-def _document(found: Audit) -> dict[str, Any]:
+def _document(found: Audit) -> dict[str, object]:
     return {
         "cells": [_cell(cell) for cell in found.cells],
         "printed": [_row(cell) for cell in found.printed],
@@ -41,7 +41,7 @@ def _document(found: Audit) -> dict[str, Any]:
     }
 
 
-def _cell(cell: CourseCell) -> dict[str, Any]:
+def _cell(cell: CourseCell) -> dict[str, object]:
     return {
         "page": cell.page,
         "label_ms": cell.label_ms,
@@ -53,7 +53,7 @@ def _cell(cell: CourseCell) -> dict[str, Any]:
     }
 
 
-def _row(cell: PrintedCell) -> dict[str, Any]:
+def _row(cell: PrintedCell) -> dict[str, object]:
     numbers = {"tcp": cell.tcp.value, "tfo": cell.tfo.value, "printed_percent": cell.percent.value}
     return {
         "line": cell.line,
@@ -66,5 +66,5 @@ def _row(cell: PrintedCell) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: Finding) -> dict[str, object]:
     return {**asdict(finding), "file": str(finding.file)}

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -18,6 +18,9 @@ from firstflight.cli.talk import Talk, show_json
 from firstflight.engines.check import NOT_JUDGED, Checker, Row, Server
 from firstflight.errors import UsageError
 from firstflight.experiment.interrupt import Interrupted, interruptible
+
+if TYPE_CHECKING:
+    from firstflight.report.check import CheckDocument
 
 _MARKS = {
     "holds": Text("holds", "green"),
@@ -161,7 +164,7 @@ def _watched(
         )
 
 
-def _document(rows: list[Row], server: Server | None, elapsed_s: float) -> dict[str, Any]:
+def _document(rows: list[Row], server: Server | None, elapsed_s: float) -> "CheckDocument":
     counted = Counter(row["verdict"] for row in rows)
     return {
         "kernel": platform.release(),
@@ -172,14 +175,14 @@ def _document(rows: list[Row], server: Server | None, elapsed_s: float) -> dict[
     }
 
 
-def _write(out: Path, document: dict[str, Any]) -> None:
+def _write(out: Path, document: "CheckDocument") -> None:
     # Here, since the report's parts take a second to import, which no other command should wait for.
     from firstflight.report.check import write_check  # noqa: PLC0415
 
     write_check(out, document)
 
 
-def _show(document: dict[str, Any], out: Path | None) -> None:
+def _show(document: "CheckDocument", out: Path | None) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("row", "level", "§", "verdict", "seen"):
         table.add_column(name, no_wrap=name != "seen")

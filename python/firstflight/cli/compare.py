@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -42,7 +42,7 @@ def command(
     return 0
 
 
-def _document(found: Comparison) -> dict[str, Any]:
+def _document(found: Comparison) -> dict[str, object]:
     return {
         "a": found.a.name,
         "b": found.b.name,
@@ -59,7 +59,7 @@ def _document(found: Comparison) -> dict[str, Any]:
     }
 
 
-def _pair(pair: Pair) -> dict[str, Any]:
+def _pair(pair: Pair) -> dict[str, object]:
     low, high = pair.interval or (None, None)
     sides = {
         name: {k: v for k, v in asdict(cell).items() if k != "key"}

@@ -1,7 +1,7 @@
 """`firstflight pages`: what the pages are like."""
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -32,7 +32,7 @@ def command(
     return 0
 
 
-def _entry(page: LoadedPage) -> dict[str, Any]:
+def _entry(page: LoadedPage) -> dict[str, object]:
     return {
         "name": page.page.name,
         "url": page.page.url,

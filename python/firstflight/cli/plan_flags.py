@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, wraps
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Literal, get_args, get_origin
 
 import typer
 from pydantic import BaseModel
@@ -117,7 +117,7 @@ def default_text(key: str, model: type[BaseModel] = Plan) -> str:
 
 
 @cache
-def _defaults(model: type[BaseModel]) -> dict[str, Any]:
+def _defaults(model: type[BaseModel]) -> dict[str, object]:
     return model().model_dump(mode="json")
 
 

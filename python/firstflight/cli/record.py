@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -149,7 +149,7 @@ def _say(made: Visit, talk: Talk) -> None:
         talk.say(f"  and {len(made.lost) - _SHOWN} more: --json lists them")
 
 
-def _described(made: Visit) -> dict[str, Any]:
+def _described(made: Visit) -> dict[str, object]:
     return {
         "asked": made.asked,
         "url": made.url if made.had else None,

@@ -13,7 +13,6 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 import altair as alt
 import vl_convert
@@ -184,7 +183,7 @@ def _named(pairs: Sequence[CellPair], cells: Sequence[Cell]) -> Iterator[tuple[s
             yield name, pair, page
 
 
-def _bars(side: str, load: LoadRecord) -> list[dict[str, Any]]:
+def _bars(side: str, load: LoadRecord) -> list[dict[str, object]]:
     ended = [(row["end_ms"], row) for row in load["requests"] if row["end_ms"] is not None and times(row)]
     name, _, height = _LEGEND[side]
     return [

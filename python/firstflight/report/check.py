@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from firstflight.engines.check import Row
 from firstflight.report.figures import theme
 from firstflight.results import write_whole
 from firstflight.visible import visible_lines
@@ -15,7 +16,24 @@ from firstflight.visible import visible_lines
 _SIDES = {"client": "Client", "server": "Server", "both": "Client and server together"}
 
 
-def write_check(folder: Path, document: dict[str, Any]) -> None:
+class CheckedServer(TypedDict):
+    """The program that was checked in place of the kernel's own sockets."""
+
+    command: str
+    port: int
+
+
+class CheckDocument(TypedDict):
+    """What came of a check, as docs/check.md describes it."""
+
+    kernel: str
+    server: CheckedServer | None
+    elapsed_s: float
+    verdicts: dict[str, int]
+    rows: list[Row]
+
+
+def write_check(folder: Path, document: CheckDocument) -> None:
     """Writes both.
 
     Args:
@@ -27,7 +45,7 @@ def write_check(folder: Path, document: dict[str, Any]) -> None:
     write_whole(folder / "check.html", render_check(document).encode())
 
 
-def render_check(document: dict[str, Any]) -> str:
+def render_check(document: CheckDocument) -> str:
     """The page."""
     environment = Environment(
         loader=PackageLoader("firstflight.report"),

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -106,7 +106,7 @@ def _seen(value: object) -> object:
     return visible_lines(value) if type(value) is str else value
 
 
-def _drawing() -> dict[str, Any]:
+def _drawing() -> dict[str, object]:
     """What the script needs to draw any waterfall."""
     return {
         "panel": panel(),

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from firstflight.analysis import words
 from firstflight.results.files import PLAN
@@ -67,7 +66,7 @@ def read_provenance(folder: Path) -> Provenance:
     return Provenance(list(_flat(machine)), _measured(calibration), calibration, _plan(folder))
 
 
-def _environment(folder: Path) -> dict[str, Any]:
+def _environment(folder: Path) -> dict[str, object]:
     try:
         found = json.loads((folder / "environment.json").read_bytes())
     except FileNotFoundError:

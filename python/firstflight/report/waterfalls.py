@@ -41,7 +41,7 @@ class Labels:
             self.labels.append((_short(row[0]), self.origins.index(origin), mime))
         return self._places[row]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As the script reads it."""
         return {"origins": self.origins, "labels": self.labels}
 
@@ -62,7 +62,7 @@ class Waterfall:
     page: str
     heading: str
     small_print: str
-    data: dict[str, Any]
+    data: dict[str, object]
 
 
 def waterfalls(
@@ -96,7 +96,7 @@ def _waterfall(
     requests = {row: request for side in SIDES for row, request in rows(loads[side]["requests"]).items()}
     places = {row: n for n, row in enumerate(order)}
     phrases = pair.phrases
-    data = {
+    data: dict[str, object] = {
         "rows": [labels.place(row, requests[row]) for row in order],
         "sides": {side: {"name": phrases[side], **_side(loads[side], places, side, why)} for side in SIDES},
     }
@@ -107,7 +107,7 @@ def _waterfall(
 
 def _side(
     load: LoadRecord, places: Mapping[RowKey, int], side: str, why: Explanation | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     found = rows(load["requests"])
     at = {int(request["index"]): places[row] for row, request in found.items()}
     return {

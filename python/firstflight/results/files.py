@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from firstflight.errors import UsageError
 
@@ -42,7 +42,7 @@ def journal_path(folder: Path) -> Path:
     return path
 
 
-def plan_keys(folder: Path) -> dict[str, Any]:
+def plan_keys(folder: Path) -> dict[str, object]:
     """What the plan in a results folder says, as it stands there; nothing where none can be read."""
     with suppress(OSError, ValueError):
         return tomllib.loads((folder / PLAN).read_text("utf-8"))

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from firstflight.errors import UsageError
 from firstflight.model.treatment import PLAIN
@@ -162,7 +162,7 @@ class Journal:
         record.pop("format", None)
         return cast(LoadRecord, record)
 
-    def _complete(self, record: dict[str, Any]) -> None:
+    def _complete(self, record: dict[str, object]) -> None:
         """Gives a load of an earlier format the columns that it lacks."""
         load = record.get("load")
         if isinstance(load, dict):
@@ -170,14 +170,14 @@ class Journal:
             record["load"] = {**self._planned, **compared, **load}
 
     @cached_property
-    def _planned(self) -> dict[str, Any]:
+    def _planned(self) -> dict[str, object]:
         """The columns that format 1 lacks, from the plan in the folder; null where it does not say."""
         keys = plan_keys(self.path.parent)
         if keys.get("loss_burst", "off") == "off":
             keys["loss_burst"] = keys["loss_in_burst"] = None
         for trace in ("down_trace", "up_trace"):
             name = keys.get(trace, "off")
-            keys[trace] = None if name == "off" else PurePath(name).name
+            keys[trace] = None if name == "off" else PurePath(str(name)).name
         found = ((column, keys.get(column.key)) for column in TREATMENT if column.since > 1)
         return {column.name: value if fits(column, value) else None for column, value in found}
 

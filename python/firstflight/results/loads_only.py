@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import reduce
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -28,7 +27,7 @@ _PLACED = [column for column in LOADS.columns if column.place]
 
 def _line() -> pl.Schema:
     """A journal line: its load, and what of the tables stands elsewhere in it."""
-    found: dict[str, Any] = {
+    found: dict[str, pl.DataType] = {
         "format": pl.String(),
         "load": pl.Struct({column.name: _JSON_TYPES[column.type] for column in LOAD_COLUMNS}),
         "instrument_failure": pl.Boolean(),

@@ -39,4 +39,5 @@ def read_profile(folder: Path, name: str) -> Page | None:
         raise UsageError(f"{file}: cannot be read: {error}", hint) from error
     page = Page.from_json(content, place=str(file))
     plan = plan_keys(folder)
-    return paced(page, server_time=plan.get("server_time", True), processing=plan.get("processing", 1))
+    processing = float(str(plan.get("processing", 1)))
+    return paced(page, server_time=plan.get("server_time", True) is not False, processing=processing)

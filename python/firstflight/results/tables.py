@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -35,7 +34,7 @@ def load_frame(records: Iterable[LoadRecord]) -> pl.DataFrame:
     return _frame(LOADS, [load_row(record) for record in records])
 
 
-def load_row(record: LoadRecord) -> dict[str, Any]:
+def load_row(record: LoadRecord) -> dict[str, object]:
     """The row of a load in the loads table."""
     row = {column.name: column.of(record) for column in LOADS.columns}
     return {**row, "started_at": _instant(row["started_at"])}
@@ -142,7 +141,7 @@ def _sink(rows: pl.LazyFrame, parts: Path, folder: Path, table: Table) -> Path:
 
 
 def _rows_of(table: Table, records: Iterable[LoadRecord], key: str) -> pl.DataFrame:
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     for record in records:
         load_id = record["load"]["load_id"]
         found = sorted(record[table.name], key=lambda row: row[key])  # type: ignore[literal-required]
@@ -150,7 +149,7 @@ def _rows_of(table: Table, records: Iterable[LoadRecord], key: str) -> pl.DataFr
     return _frame(table, rows)
 
 
-def _frame(table: Table, rows: list[dict[str, Any]]) -> pl.DataFrame:
+def _frame(table: Table, rows: list[dict[str, object]]) -> pl.DataFrame:
     columns = {column.name: [row[column.name] for row in rows] for column in table.columns}
     return pl.DataFrame(columns, schema=polars_schema(table), strict=False)
 

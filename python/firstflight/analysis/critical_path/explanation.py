@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -55,7 +54,7 @@ class Explanation:
             return None
         return float(np.median(baseline_ms) - np.median(treatment_ms))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The explanation as data; `docs/explain.md` names every key."""
         return {
             **self.pair.key._asdict(),
@@ -65,7 +64,7 @@ class Explanation:
             "saved_ms": self.saved_ms,
         }
 
-    def _side(self, side: str) -> dict[str, Any] | None:
+    def _side(self, side: str) -> dict[str, object] | None:
         if side not in self.loads:
             return None
         return {"name": self.pair.names[side], **_load(self.loads[side], self.page)}
@@ -114,7 +113,7 @@ def _explained(record: LoadRecord, page: Page) -> ExplainedLoad:
     return ExplainedLoad(str(record["load"]["load_id"]), critical_path(record, page))
 
 
-def _load(load: ExplainedLoad, page: Page) -> dict[str, Any]:
+def _load(load: ExplainedLoad, page: Page) -> dict[str, object]:
     path = load.path
     return {
         "load_id": load.load_id,
@@ -134,7 +133,7 @@ def _load(load: ExplainedLoad, page: Page) -> dict[str, Any]:
     }
 
 
-def _request(path: CriticalPath, index: int, page: Page) -> dict[str, Any]:
+def _request(path: CriticalPath, index: int, page: Page) -> dict[str, object]:
     segments = [segment for segment in path.segments if segment.request == index]
     waits = [wait for wait in path.waits if wait.request == index]
     return {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from textwrap import wrap
-from typing import Any
 
 import altair as alt
 
@@ -62,7 +61,7 @@ def agreement(found: Comparison) -> Spec:
     )
 
 
-def _names(pair: Pair) -> dict[str, Any]:
+def _names(pair: Pair) -> dict[str, object]:
     rtt_ms = pair.key["rtt_ms"]
     return {"page": pair.key["page"], "rtt_ms": rtt_ms, "label": f"{words.rtt(rtt_ms)} ms"}
 

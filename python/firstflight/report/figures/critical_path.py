@@ -36,7 +36,7 @@ def critical_paths(explanations: Sequence[Explanation]) -> Spec:
     shown = [
         name for name in COMPONENTS if any(row["component"] == words.COMPONENT_NAMES[name] for row in data)
     ]
-    longest_s = max(row["total"] for row in data)
+    longest_s = max(load.path.plt_ms for found in explanations for load in found.loads.values()) / 1000
     names = list(
         dict.fromkeys(phrase for found in explanations for phrase in found.pair.phrases.values() if phrase)
     )
@@ -87,14 +87,14 @@ def _place(sides: Sequence[str]) -> Spec:
     return {"y": named("rtt", title="RTT", axis=axis, scale=padding), "yOffset": offset}
 
 
-def _rows(explanations: Sequence[Explanation]) -> Iterator[dict[str, Any]]:
+def _rows(explanations: Sequence[Explanation]) -> Iterator[dict[str, object]]:
     cells = [found.pair.setting for found in explanations]
     varying = [name for name in words.varying(cells) if name not in SIDES]
     drawn = set()
     for found, cell in zip(explanations, cells, strict=True):
         variant = words.variant(cell, varying)
         for side in (side for side in SIDES if side in found.loads):
-            row = {
+            row: dict[str, object] = {
                 "panel": f"{found.page.name} ({variant})" if variant else found.page.name,
                 "rtt": f"{words.rtt(found.pair.key.rtt_ms)} ms",
                 "side": found.pair.phrases[side],
@@ -106,7 +106,7 @@ def _rows(explanations: Sequence[Explanation]) -> Iterator[dict[str, Any]]:
                 yield from _bar(row, found, side)
 
 
-def _bar(row: dict[str, Any], found: Explanation, side: str) -> Iterator[dict[str, Any]]:
+def _bar(row: dict[str, object], found: Explanation, side: str) -> Iterator[dict[str, object]]:
     path = found.loads[side].path
     spent = path.spent_ms()
     for order, name in enumerate(spent):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from firstflight.analysis import SIDES, words
 from firstflight.analysis.records import Cell, plt_of, value_of
@@ -185,7 +184,7 @@ def _panels(cells: Sequence[Cell], against: _Against) -> list[str]:
 
 def _row(
     panel: str, at: float, source: str, estimate: Iterable[float | None], scale: float
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """One point with its interval."""
     scaled = (None if value is None else value * scale for value in estimate)
     return {

@@ -7,7 +7,6 @@ what the treatment does and what noise does.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -93,12 +92,12 @@ def _places(known: Sequence[tuple[CellPair, str]]) -> Iterator[tuple[CellPair, s
             yield pair, side, variant
 
 
-def _dots(pair: CellPair, side: str, variant: str) -> Iterator[dict[str, Any]]:
+def _dots(pair: CellPair, side: str, variant: str) -> Iterator[dict[str, object]]:
     for plt_ms, change in zip(pair.plt_ms(side), _changes(pair, side), strict=True):
         yield {**_where(pair, side, variant), "low": change, "plt": f"{plt_ms / 1000:.3f} s"}
 
 
-def _box(pair: CellPair, side: str, variant: str) -> dict[str, Any]:
+def _box(pair: CellPair, side: str, variant: str) -> dict[str, object]:
     names = ("low", "quarter", "median", "three_quarters", "high")
     ends = np.quantile(_changes(pair, side), (0, 0.25, 0.5, 0.75, 1))
     return {**_where(pair, side, variant), **dict(zip(names, map(float, ends), strict=True))}
@@ -110,7 +109,7 @@ def _changes(pair: CellPair, side: str) -> list[float]:
     return [100 * (plt_ms / middle - 1) for plt_ms in pair.plt_ms(side)]
 
 
-def _where(pair: CellPair, side: str, variant: str) -> dict[str, Any]:
+def _where(pair: CellPair, side: str, variant: str) -> dict[str, object]:
     page = f"{pair.key.page} ({variant})" if variant else pair.key.page
     row = f"{words.rtt(pair.key.rtt_ms)} ms {pair.phrases[side]}"
     return {"panel": page, "row": row, "side": pair.phrases[side]}

@@ -103,7 +103,7 @@ def flood_by_kind(rows: Rows) -> Spec:
     return styled(chart.to_dict(validate=False), {"points": points})
 
 
-def _panels(layers: alt.LayerChart | alt.FacetChart, points: list[dict[str, Any]], heading: Spec) -> Spec:
+def _panels(layers: alt.LayerChart | alt.FacetChart, points: list[dict[str, object]], heading: Spec) -> Spec:
     facet = alt.Facet("server:N", title=None, sort=None)
     chart = layers.properties(width=_WIDTH, height=_HEIGHT).facet(
         facet, columns=2, data=alt.NamedData("points"), title=heading
@@ -134,7 +134,7 @@ def _mode() -> alt.Color:
     return alt.Color("mode:N", sort=None).scale(domain=list(MODES), range=list(SIDE_COLORS.values()))
 
 
-def _cell(cell: Rows) -> dict[str, Any]:
+def _cell(cell: Rows) -> dict[str, object]:
     return {name: cell[0][name] for name in ("server", "rate", "mode", "flood")}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 
@@ -76,7 +75,7 @@ def _improvement(quantile: str) -> alt.Y:
     return alt.Y(f"{quantile}:Q", title="improvement of the PLT (%)", axis=alt.Axis(grid=True))
 
 
-def _fans(paths: Sequence[SweepPath], *, several: bool) -> list[dict[str, Any]]:
+def _fans(paths: Sequence[SweepPath], *, several: bool) -> list[dict[str, object]]:
     return [
         {"panel": _panel(path, several=several), "rtt": path["rtt_ms"], **_percents(path)}
         for path in paths
@@ -91,7 +90,7 @@ def _panel(path: SweepPath, *, several: bool) -> str:
     return f"{words.rates(path)} Mbit/s{loss}{star}{treatment}"
 
 
-def _groups(origins: Sequence[OriginsGroup]) -> list[dict[str, Any]]:
+def _groups(origins: Sequence[OriginsGroup]) -> list[dict[str, object]]:
     """Of three RTTs: the shortest, the middle one, the longest."""
     rtts = sorted({group["rtt_ms"] for group in origins})
     shown = dict.fromkeys([rtts[0], rtts[len(rtts) // 2], rtts[-1]]) if rtts else {}
