@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 from firstflight.analysis.cells import SIDES
 from firstflight.analysis.critical_path.stages import Component
-from firstflight.analysis.records import Cell, Estimate, Setting, plt_of
+from firstflight.analysis.records import Cell, CellSetting, Estimate, Setting, Side, plt_of
 from firstflight.analysis.statistics import FASTER, NOT_COMPARED, NOT_PROVED, SLOWER, TOO_FEW_REPEATS
 from firstflight.model.treatment import MODES, column_name, phrase
 from firstflight.plural import plural
@@ -93,14 +93,27 @@ def is_of_modes(cell: Setting) -> bool:
 
 def treated(cells: Sequence[Setting]) -> str:
     """How sentences name the treatment of cells: ``with TFO``, or of several ``under each treatment``."""
-    names = {cell["treatment"] for cell in cells}
-    return phrase(names.pop()) if len(names) == 1 else "under each treatment"
+    name = _only_treatment(cells)
+    return "under each treatment" if name is None else phrase(name)
 
 
 def faster(cells: Sequence[Setting]) -> str:
     """What an improvement above 0 means: ``faster with TFO``; of several, ``faster than the baseline``."""
+    name = _only_treatment(cells)
+    return "faster than the baseline" if name is None else f"faster {phrase(name)}"
+
+
+def subject(cells: Sequence[Setting]) -> str:
+    """What loads were compared for, in a title: ``TCP Fast Open``, ``initial_window=32``."""
+    if all(map(is_of_modes, cells)):
+        return "TCP Fast Open"
+    return _only_treatment(cells) or "each treatment"
+
+
+def _only_treatment(cells: Sequence[Setting]) -> str | None:
+    """The name of the treatment, if the cells have only one."""
     names = {cell["treatment"] for cell in cells}
-    return f"faster {phrase(names.pop())}" if len(names) == 1 else "faster than the baseline"
+    return names.pop() if len(names) == 1 else None
 
 
 def column_names(cell: Setting) -> tuple[str, str]:
@@ -273,6 +286,33 @@ def variant(cell: Setting, fields: Sequence[str]) -> str:
     return " ".join(
         unit.replace("mbit", "unlimited") if value is None else f"{value}{unit}" for value, unit in values
     )
+
+
+def panels(cells: Sequence[CellSetting], over: str = "rtt_ms") -> list[str]:
+    """The panel of a figure that each cell is in: its page, and what tells it from others of the page.
+
+    Args:
+        cells: Those of the figure.
+        over: The column that its curves or rows go over.
+    """
+    fields = [name for name in varying(cells) if name not in (over, *SIDES)]
+    has_rtts = over != "rtt_ms" and len({cell["rtt_ms"] for cell in cells}) > 1
+    parts = [[variant(cell, fields), f"{rtt(cell['rtt_ms'])} ms" if has_rtts else ""] for cell in cells]
+    names = [" ".join(filter(None, part)) for part in parts]
+    return [
+        f"{cell['page']} ({name})" if name else cell["page"] for cell, name in zip(cells, names, strict=True)
+    ]
+
+
+def sides_once(cells: Sequence[CellSetting], panels: Sequence[str]) -> Iterator[tuple[int, Side]]:
+    """Each side of each cell, by the cell's place: a baseline that several treatments share comes once."""
+    seen: set[tuple[object, ...]] = set()
+    for place, (cell, panel) in enumerate(zip(cells, panels, strict=True)):
+        for side in SIDES:
+            known = (panel, cell["rtt_ms"], cell[side], side == "treatment" and place)
+            if cell[side] and known not in seen:
+                seen.add(known)
+                yield place, side
 
 
 def effect(cell: Cell) -> str:

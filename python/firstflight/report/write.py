@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from firstflight.analysis import words
 from firstflight.analysis.measured import Measured
-from firstflight.analysis.records import Cell
-from firstflight.analysis.words import is_of_modes
 from firstflight.course.observations import observations
 from firstflight.course.questions import answers, render_answers
 from firstflight.report.html import render_html
@@ -29,7 +28,7 @@ def write_report(measured: Measured) -> list[Path]:
         UsageError: The folder cannot be written to, or a page's profile cannot be read.
     """
     folder, evidence = measured.folder, measured.evidence
-    told = render_answers(answers(evidence), _compared(measured.summary["cells"]))
+    told = render_answers(answers(evidence), words.subject(measured.summary["cells"]))
     summary = json.dumps(measured.summary, indent=2, ensure_ascii=False) + "\n"
     return [
         *write_tables(folder, measured.records),
@@ -38,14 +37,6 @@ def write_report(measured: Measured) -> list[Path]:
         write_whole(folder / "analysis.md", told.encode()),
         write_whole(folder / "report.html", render_html(folder, evidence).encode()),
     ]
-
-
-def _compared(cells: Sequence[Cell]) -> str:
-    """What the loads were compared for, in a title."""
-    if all(map(is_of_modes, cells)):
-        return "TCP Fast Open"
-    names = list(dict.fromkeys(str(cell["treatment"]) for cell in cells))
-    return names[0] if len(names) == 1 else "each treatment"
 
 
 def write_figures(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from firstflight.analysis import SIDES, words
+from firstflight.analysis import words
 from firstflight.analysis.critical_path.explanation import Explanation
 from firstflight.analysis.critical_path.walk import COMPONENTS
 from firstflight.report.figures.theme import (
@@ -89,21 +89,14 @@ def _place(sides: Sequence[str]) -> Spec:
 
 def _rows(explanations: Sequence[Explanation]) -> Iterator[dict[str, object]]:
     cells = [found.pair.setting for found in explanations]
-    varying = [name for name in words.varying(cells) if name not in SIDES]
-    drawn = set()
-    for found, cell in zip(explanations, cells, strict=True):
-        variant = words.variant(cell, varying)
-        for side in (side for side in SIDES if side in found.loads):
-            row: dict[str, object] = {
-                "panel": f"{found.page.name} ({variant})" if variant else found.page.name,
-                "rtt": f"{words.rtt(found.pair.key.rtt_ms)} ms",
-                "side": found.pair.phrases[side],
-            }
-            place = (*row.values(), side == "treatment" and id(found))
-            if place not in drawn:
-                # Several treatments have the same baseline, which is drawn once.
-                drawn.add(place)
-                yield from _bar(row, found, side)
+    panels = words.panels(cells)
+    for place, side in words.sides_once(cells, panels):
+        found = explanations[place]
+        if side in found.loads:
+            rtt = f"{words.rtt(found.pair.key.rtt_ms)} ms"
+            yield from _bar(
+                {"panel": panels[place], "rtt": rtt, "side": found.pair.phrases[side]}, found, side
+            )
 
 
 def _bar(row: dict[str, object], found: Explanation, side: str) -> Iterator[dict[str, object]]:

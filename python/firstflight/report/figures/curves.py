@@ -30,15 +30,14 @@ _MEASURED, _PAPER = "measured", "the paper, Table 1"
 
 @dataclass(frozen=True)
 class _Against:
-    """What a curve goes over: a column of the summary, its name, and what else a panel's name then needs."""
+    """What a curve goes over: a column of the summary, and its name."""
 
     column: str
     title: str
-    beside: tuple[str, ...] = ()
 
 
 _RTT = _Against("rtt_ms", "RTT (ms)")
-_RATE = _Against("down_mbps", "rate towards the client (Mbit/s)", beside=("rtt_ms",))
+_RATE = _Against("down_mbps", "rate towards the client (Mbit/s)")
 
 
 def improvement_by_rtt(cells: Sequence[Cell]) -> Spec:
@@ -135,7 +134,7 @@ def _improvements(cells: Sequence[Cell], against: _Against) -> Rows:
     paper = {(found.page, found.rtt_ms): found for found in published_table("paper").cells}
     rows = []
     names = _sources(cells)
-    for cell, panel in zip(cells, _panels(cells, against), strict=True):
+    for cell, panel in zip(cells, words.panels(cells, against.column), strict=True):
         source = cell["treatment"] if cell["treatment"] in names else _MEASURED
         effect = cell["improvement"]
         shown = (effect["point"], effect["low"], effect["high"])
@@ -147,39 +146,21 @@ def _improvements(cells: Sequence[Cell], against: _Against) -> Rows:
 
 
 def _medians(cells: Sequence[Cell]) -> Rows:
-    panels = _panels(cells, _RTT)
-    # Several treatments have the same baseline, which is drawn once.
-    estimates = {
-        (cell["rtt_ms"], panel, phrase(cell[side])): plt_of(cell, side)
-        for cell, panel in zip(cells, panels, strict=True)
-        for side in SIDES
-        if cell[side]
-    }
-    return [
-        _row(panel, rtt_ms, source, (found["median"], found["low"], found["high"]), 1 / 1000)
-        for (rtt_ms, panel, source), found in estimates.items()
-        if found["median"] is not None
-    ]
+    panels = words.panels(cells)
+    found = []
+    for place, side in words.sides_once(cells, panels):
+        cell = cells[place]
+        estimate = plt_of(cell, side)
+        if estimate["median"] is not None:
+            ends = (estimate["median"], estimate["low"], estimate["high"])
+            found.append(_row(panels[place], cell["rtt_ms"], phrase(cell[side]), ends, 1 / 1000))
+    return found
 
 
 def _sources(cells: Sequence[Cell]) -> list[str]:
     """How measured curves are called: after their treatments, if there are several."""
     names = list(dict.fromkeys(str(cell["treatment"]) for cell in cells))
     return names if len(names) > 1 else [_MEASURED]
-
-
-def _panels(cells: Sequence[Cell], against: _Against) -> list[str]:
-    """The panel of each cell: its page, and what else tells it apart but for what the curve goes over."""
-    aside = (against.column, *SIDES)
-    varying = [name for name in words.varying(cells) if name not in aside]
-    beside = [name for name in against.beside if len({value_of(cell, name) for cell in cells}) > 1]
-    variants = [
-        [words.variant(cell, varying), *(f"{value_of(cell, name):g} ms" for name in beside)] for cell in cells
-    ]
-    names = [" ".join(filter(None, variant)) for variant in variants]
-    return [
-        f"{cell['page']} ({name})" if name else cell["page"] for cell, name in zip(cells, names, strict=True)
-    ]
 
 
 def _row(

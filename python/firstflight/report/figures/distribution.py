@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from firstflight.analysis import SIDES, CellPair, words
-from firstflight.analysis.records import Cell
+from firstflight.analysis.records import Cell, Side
 from firstflight.plural import plural
 from firstflight.report.figures.theme import (
     INK,
@@ -39,16 +39,10 @@ def plt_distribution(pairs: Sequence[CellPair], cells: Sequence[Cell]) -> Spec:
         pairs: Cell pairs; at least one of them has a paired block.
         cells: Their entries in the summary, in the same order.
     """
-    varying = [name for name in words.varying(cells) if name not in SIDES]
-    known = [
-        (pair, words.variant(cell, varying)) for pair, cell in zip(pairs, cells, strict=True) if cell["n"]
-    ]
-    # Several treatments have the same baseline, which is drawn once.
-    drawn: dict[tuple[object, ...], tuple[CellPair, str, str]] = {}
-    for pair, side, variant in _places(known):
-        where = _where(pair, side, variant).values()
-        drawn.setdefault((*where, side == "treatment" and id(pair)), (pair, side, variant))
-    places = list(drawn.values())
+    known = [(pair, cell) for pair, cell in zip(pairs, cells, strict=True) if cell["n"]]
+    shown = [cell for _, cell in known]
+    panels = words.panels(shown)
+    places = [(known[at][0], side, panels[at]) for at, side in words.sides_once(shown, panels)]
     dots = [dot for place in places for dot in _dots(*place)]
     boxes = [_box(*place) for place in places]
     rows = len({box["row"] for box in boxes})
@@ -86,21 +80,15 @@ def _marks(colors: Mapping[str, str], *, with_dots: bool) -> Iterator[Spec]:
     yield layer("tick", {**base, "x": field("median")}, box, thickness=2, height={"band": 0.8})
 
 
-def _places(known: Sequence[tuple[CellPair, str]]) -> Iterator[tuple[CellPair, str, str]]:
-    for pair, variant in known:
-        for side in SIDES:
-            yield pair, side, variant
-
-
-def _dots(pair: CellPair, side: str, variant: str) -> Iterator[dict[str, object]]:
+def _dots(pair: CellPair, side: Side, panel: str) -> Iterator[dict[str, object]]:
     for plt_ms, change in zip(pair.plt_ms(side), _changes(pair, side), strict=True):
-        yield {**_where(pair, side, variant), "low": change, "plt": f"{plt_ms / 1000:.3f} s"}
+        yield {**_where(pair, side, panel), "low": change, "plt": f"{plt_ms / 1000:.3f} s"}
 
 
-def _box(pair: CellPair, side: str, variant: str) -> dict[str, object]:
+def _box(pair: CellPair, side: Side, panel: str) -> dict[str, object]:
     names = ("low", "quarter", "median", "three_quarters", "high")
     ends = np.quantile(_changes(pair, side), (0, 0.25, 0.5, 0.75, 1))
-    return {**_where(pair, side, variant), **dict(zip(names, map(float, ends), strict=True))}
+    return {**_where(pair, side, panel), **dict(zip(names, map(float, ends), strict=True))}
 
 
 def _changes(pair: CellPair, side: str) -> list[float]:
@@ -109,10 +97,9 @@ def _changes(pair: CellPair, side: str) -> list[float]:
     return [100 * (plt_ms / middle - 1) for plt_ms in pair.plt_ms(side)]
 
 
-def _where(pair: CellPair, side: str, variant: str) -> dict[str, object]:
-    page = f"{pair.key.page} ({variant})" if variant else pair.key.page
+def _where(pair: CellPair, side: Side, panel: str) -> dict[str, object]:
     row = f"{words.rtt(pair.key.rtt_ms)} ms {pair.phrases[side]}"
-    return {"panel": page, "row": row, "side": pair.phrases[side]}
+    return {"panel": panel, "row": row, "side": pair.phrases[side]}
 
 
 def _small_print(cells: Sequence[Cell], loads: int) -> list[str]:
