@@ -17,8 +17,8 @@ from firstflight.course.findings import KINDS, Finding
 from firstflight.course.log_checks import check_course_run
 from firstflight.course.printed import PrintedCell, check_printed, read_printed
 from firstflight.errors import UsageError
-from firstflight.report.console import plain
 from firstflight.results.files import JOURNAL
+from firstflight.visible import visible_lines
 
 _TABLE = "observations.txt"
 _TABLE_SUFFIXES = (".csv", ".tsv", ".txt", ".md")
@@ -148,7 +148,7 @@ def _runs(cells: list[CourseCell]) -> Table:
     for name in ("tcp 0 - tfo 1\nas printed", "matched\nruns", "tcp 0 - tcp 1\nno TFO at all"):
         table.add_column(name, justify="right", no_wrap=True)
     for page in dict.fromkeys(cell.page for cell in cells):
-        table.add_row(plain(page, "bold"))
+        table.add_row(_plain(page, "bold"))
         rows = [cell for cell in cells if cell.page == page]
         for cell in rows:
             times = (_ms(cell.plt(tfo=tfo, run=run)) for tfo in (False, True) for run in _RUNS)
@@ -169,7 +169,7 @@ def _printed(audit: Audit) -> Table:
         page = " ".join(filter(None, (cell.source, cell.page)))
         times = (cell.tcp.text, cell.tfo.text, f"{cell.percent.text} %", _signed(cell.improvement))
         style = "bold red" if cell.line in wrong else ""
-        table.add_row(str(cell.line), *(plain(field) for field in (page, cell.path, *times)), style=style)
+        table.add_row(str(cell.line), *(_plain(field) for field in (page, cell.path, *times)), style=style)
     return table
 
 
@@ -182,8 +182,8 @@ def _findings(findings: list[Finding]) -> Iterator[RenderableType]:
             yield Text.assemble((kind, "bold yellow"), f": {KINDS[kind]}")
         for finding in found:
             subject = f"{finding.subject}: " if finding.subject else ""
-            yield Padding(plain(f"{subject}{finding.message}"), (0, 0, 0, 2))
-            yield Padding(plain(finding.place, "dim"), (0, 0, 0, 4))
+            yield Padding(_plain(f"{subject}{finding.message}"), (0, 0, 0, 2))
+            yield Padding(_plain(finding.place, "dim"), (0, 0, 0, 4))
 
 
 def _ms(value: float | None) -> str:
@@ -192,3 +192,8 @@ def _ms(value: float | None) -> str:
 
 def _signed(value: float | None) -> str:
     return "-" if value is None else f"{round(value, 1) + 0.0:+.1f} %"
+
+
+def _plain(content: str, style: str = "") -> Text:
+    """Text of another's as it is: no markup, no control characters."""
+    return Text(visible_lines(content), style=style)
