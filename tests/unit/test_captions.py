@@ -105,7 +105,10 @@ def test_a_treatment_that_is_not_as_usual_is_in_the_caption(column: str) -> None
 
 
 def test_a_cell_is_known_by_every_treatment() -> None:
-    assert {*CellKey._fields, "cookies"} == {"page", *(column.name for column in TREATMENT)}
+    load = load_record()["load"]
+    key = CellKey.of(load).factors
+    assert {*key, "cookies"} == {column.name for column in TREATMENT}
+    assert all(key[name] == load[name] for name in key)
 
 
 def test_a_recorded_scheme_says_what_it_was() -> None:

@@ -13,50 +13,53 @@ from firstflight.analysis.records import CellSetting, Effect, Side
 from firstflight.analysis.statistics import improvement
 from firstflight.model.treatment import MODES, PLAIN, phrase
 from firstflight.results import LoadRecord
-from firstflight.results.records import numeric, plt_ms
-from firstflight.results.schema import is_drawn
+from firstflight.results.records import Factors, numeric, plt_ms
+from firstflight.results.schema import TREATMENT, is_drawn
 
 SIDES: tuple[Side, Side] = ("baseline", "treatment")
 """The two sides of a comparison: without and with what is compared."""
 
 
-class CellKey(NamedTuple):
-    """What the loads of a treatment have in common: page and `firstflight.results.schema.TREATMENT`.
+_FIRST = ("rtt_ms", "down_mbps", "up_mbps", "loss", "topology", "client", "engine")
+_COLUMNS = (*_FIRST, *(c.name for c in TREATMENT if c.name not in (*_FIRST, "cookies")))
 
-    Rates are null where the path is unlimited; what comes after the engine, where the journal does not say.
+
+@dataclass(frozen=True)
+class CellKey:
+    """What the loads of a treatment have in common: the page, and the columns in which plans may differ.
+
+    Args:
+        page: Name of the page.
+        values: Of `firstflight.results.schema.TREATMENT` but for the cookie state.
     """
 
     page: str
-    rtt_ms: float
-    down_mbps: float | None
-    up_mbps: float | None
-    loss: float
-    topology: str
-    client: str
-    engine: str
-    loss_burst: float | None = None
-    loss_in_burst: float | None = None
-    jitter_ms: float | None = None
-    reorder: bool | None = None
-    duplicate: float | None = None
-    down_trace: str | None = None
-    up_trace: str | None = None
-    queue: str | None = None
-    ecn: bool | None = None
-    middlebox: str | None = None
-    initial_window: int | None = None
-    congestion_control: str | None = None
-    scheme: str | None = None
-    http: str | None = None
-    post_quantum: bool | None = None
-    keep_alive: bool | None = None
-    origin_rtt: str | None = None
-    lookups: bool | None = None
-    server_time: bool | None = None
-    processing: float | None = None
-    determinism: bool | None = None
-    browser: str | None = None
-    what_if: str | None = None
+    values: tuple[object, ...]
+
+    @classmethod
+    def of(cls, load: Mapping[str, Any]) -> CellKey:
+        """That of a row of the loads table."""
+        return cls(load["page"], tuple(load[name] for name in _COLUMNS))
+
+    @property
+    def factors(self) -> Factors:
+        """The values by column, without `cookies`."""
+        return cast(Factors, dict(zip(_COLUMNS, self.values, strict=True)))
+
+    @property
+    def rtt_ms(self) -> float:
+        """RTT of the path, ms."""
+        return self.factors["rtt_ms"]
+
+    @property
+    def client(self) -> str:
+        """What loaded the page."""
+        return self.factors["client"]
+
+    @property
+    def engine(self) -> str:
+        """`emulate` or `simulate`."""
+        return self.factors["engine"]
 
 
 _PLACE = ("page", "rtt_ms", "down_mbps", "up_mbps", "topology", "engine", "down_trace", "up_trace")
@@ -175,7 +178,7 @@ class CellPair:
     @property
     def setting(self) -> CellSetting:
         """All that decides its numbers, with its URL: what `words.caption` takes."""
-        known = {**self.key._asdict(), "cookies": self.cookies, "url": self.url}
+        known = {"page": self.page, **self.key.factors, "cookies": self.cookies, "url": self.url}
         differs = {name: list(both) for name, both in self.differs.items()}
         return cast(CellSetting, {**known, **self.names, "differs": differs})
 
@@ -189,7 +192,7 @@ class CellPair:
         yield from self.failed[side]
 
 
-_DIFFER = ("mode", "cookies", *(name for name in CellKey._fields if name != "page"))
+_DIFFER = ("mode", "cookies", *_COLUMNS)
 
 
 class _Pair(NamedTuple):
@@ -233,7 +236,7 @@ def _treated(records: list[LoadRecord]) -> tuple[_Places, _Places]:
     anywhere: _Places = {}
     for load in (record["load"] for record in records):
         if load["treatment"] != load["baseline"]:
-            found = _Pair(_key(load), load["cookies"], load["baseline"], load["treatment"])
+            found = _Pair(CellKey.of(load), load["cookies"], load["baseline"], load["treatment"])
             in_block.setdefault((*_place(load), load["block"]), {})[found] = None
             anywhere.setdefault(_place(load), {})[found] = None
     return in_block, anywhere
@@ -241,7 +244,7 @@ def _treated(records: list[LoadRecord]) -> tuple[_Places, _Places]:
 
 def _pairs_of(load: Mapping[str, Any], in_block: _Places, anywhere: _Places) -> list[_Pair]:
     """The cell pairs that a load belongs to."""
-    own = _Pair(_key(load), load["cookies"], load["baseline"], load["treatment"])
+    own = _Pair(CellKey.of(load), load["cookies"], load["baseline"], load["treatment"])
     if load["treatment"] != load["baseline"]:
         return [own]
     beside = in_block.get((*_place(load), load["block"])) or anywhere.get(_place(load)) or {}
@@ -251,10 +254,6 @@ def _pairs_of(load: Mapping[str, Any], in_block: _Places, anywhere: _Places) -> 
         # Of one treatment under several keys (several runs put together) the one that shares the baseline's.
         found += [pair for pair in of_name if pair.key == own.key] or of_name
     return found or [own._replace(treatment="")]
-
-
-def _key(load: Mapping[str, Any]) -> CellKey:
-    return CellKey(*(load[name] for name in CellKey._fields))
 
 
 def _place(load: Mapping[str, Any]) -> tuple[object, ...]:
@@ -274,10 +273,10 @@ def _add(pair: CellPair, side: str, record: LoadRecord) -> None:
 
 
 def _order(pair: CellPair) -> tuple[Any, ...]:
-    key = pair.key
-    rates = (math.inf if rate is None else rate for rate in (key.down_mbps, key.up_mbps))
-    place = (key.page, key.rtt_ms, *rates, key.loss, key.topology, key.client, key.engine, pair.cookies)
-    return (*place, *(_natural(name) for name in (pair.treatment, pair.baseline)))
+    path = pair.key.factors
+    rates = (math.inf if rate is None else rate for rate in (path["down_mbps"], path["up_mbps"]))
+    place = (pair.page, pair.rtt_ms, *rates, path["loss"], path["topology"], path["client"], path["engine"])
+    return (*place, pair.cookies, *(_natural(name) for name in (pair.treatment, pair.baseline)))
 
 
 def _natural(name: str) -> list[tuple[float, str]]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
+from firstflight.results.records import Factors
+
 Side = Literal["baseline", "treatment"]
 """A side of a comparison: without or with what is compared."""
 
@@ -64,43 +66,9 @@ class Counts(TypedDict):
     failed: int
 
 
-class Setting(TypedDict):
-    """All that decides the numbers of a cell but its page: path, client, engine, servers, and the two sides.
+class Setting(Factors):
+    """All that decides the numbers of a cell but its page; of the treatment where the two sides differ."""
 
-    As in the loads table, of the treatment where the two differ. Null where the journal does not say.
-    """
-
-    rtt_ms: float
-    down_mbps: float | None
-    up_mbps: float | None
-    loss: float
-    topology: str
-    client: str
-    engine: str
-    loss_burst: float | None
-    loss_in_burst: float | None
-    jitter_ms: float | None
-    reorder: bool | None
-    duplicate: float | None
-    down_trace: str | None
-    up_trace: str | None
-    queue: str | None
-    ecn: bool | None
-    middlebox: str | None
-    initial_window: int | None
-    congestion_control: str | None
-    scheme: str | None
-    http: str | None
-    post_quantum: bool | None
-    keep_alive: bool | None
-    origin_rtt: str | None
-    lookups: bool | None
-    server_time: bool | None
-    processing: float | None
-    determinism: bool | None
-    browser: str | None
-    what_if: str | None
-    cookies: str
     baseline: str
     treatment: str
     url: NotRequired[str | None]

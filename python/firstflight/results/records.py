@@ -10,19 +10,14 @@ from collections.abc import Mapping
 from typing import NotRequired, TypedDict, cast
 
 
-class LoadRow(TypedDict):
-    """The columns of the loads table that stand in a record's `load`."""
+class Factors(TypedDict):
+    """Columns in which two loads of a page may differ by the plan: path, transport, servers and client.
 
-    load_id: str
-    block: int
-    order: int
-    repeat: int
-    page: str
+    Those that are read by name; null where an older journal does not say.
+    """
+
     engine: str
     client: str
-    mode: str
-    treatment: str
-    baseline: str
     cookies: str
     topology: str
     rtt_ms: float
@@ -52,6 +47,19 @@ class LoadRow(TypedDict):
     determinism: bool | None
     browser: str | None
     what_if: str | None
+
+
+class LoadRow(Factors):
+    """The columns of the loads table that stand in a record's `load`."""
+
+    load_id: str
+    block: int
+    order: int
+    repeat: int
+    page: str
+    mode: str
+    treatment: str
+    baseline: str
     seed: int
     started_at: str | None
     plt_ms: float | None

@@ -57,7 +57,8 @@ class Explanation:
     def to_json(self) -> dict[str, object]:
         """The explanation as data; `docs/explain.md` names every key."""
         return {
-            **self.pair.key._asdict(),
+            "page": self.pair.page,
+            **self.pair.key.factors,
             "cookies": self.pair.cookies,
             **{side: self._side(side) for side in SIDES},
             "could_save_ms": self.could_save_ms,
