@@ -23,16 +23,18 @@ from __future__ import annotations
 import argparse
 import gzip
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from firstflight.errors import FirstflightError
 from firstflight.pages import Page
-from firstflight.pages.exchanges import Exchange
-from firstflight.pages.fetchlog import FetchLog
-from firstflight.pages.mirror import read_recording
-from firstflight.pages.pages_list import read_pages_list
-from firstflight.pages.recording import Recording, page_of
-from firstflight.pages.sizes import Sizes, even_shares, request_sizes
+from firstflight.pages.assemble import make_page
+from firstflight.pages.discovery import Discovery, with_wire_offset
+from firstflight.pages.exchange import Exchange
+from firstflight.pages.fields import even_shares
+from firstflight.pages.profile import read_pages_list
+from firstflight.pages.readers.fetchlog import FetchLog
+from firstflight.pages.readers.mirror import Recording, read_recording
 
 NAMES = {
     "http://www.amazon.com": "amazon",
@@ -56,25 +58,38 @@ def derive(data: Path) -> dict[str, Page]:
     for url in read_pages_list(data / "Paper.pages"):
         recording = read_recording(data / "Paper", url)
         name = NAMES[url]
-        pages[name] = page_of(recording, wire_sizes(recording), name=name, source=SOURCE)
+        exchanges = with_wire_sizes(recording)
+        discovery = on_wire(recording.discovery, recording.exchanges, exchanges)
+        pages[name] = make_page(exchanges, discovery, recording.times, name=name, source=SOURCE)
     return pages
 
 
-def wire_sizes(recording: Recording) -> Sizes:
-    """Sizes on the wire: requests sum up to `tcp.write_bytes`, responses to `tcp.read_bytes`, exactly.
+def with_wire_sizes(recording: Recording) -> list[Exchange]:
+    """Exchanges with sizes on the wire: requests sum up to `tcp.write_bytes`, responses to `tcp.read_bytes`.
 
     Bodies come first (`body_sizes`); what they leave of the bytes read are the response headers, shared
     evenly: 480 to 670 bytes each, as headers are. The shares also hold what has no row of its own: the small
     bodies of redirects, the chunk marks of chunked bodies, and the handshakes and records of the few https
-    connections. Requests likewise: see `firstflight.pages.sizes.request_sizes`.
+    connections. The sizes of requests are the reader's own: see `firstflight.pages.fields.request_sizes`.
     """
     log = recording.log
     if log is None:
         raise FirstflightError("the recording has no fetch log", "keep Paper.fetchlog/ beside Paper/")
     bodies = body_sizes(recording.exchanges, log)
     headers = even_shares(log.stats["tcp.read_bytes"] - sum(bodies), len(bodies))
-    urls = [exchange.url for exchange in recording.exchanges]
-    return Sizes(request_sizes(urls, log.stats["tcp.write_bytes"]), headers, bodies)
+    return [
+        replace(exchange, header_bytes=header, body_bytes=body)
+        for exchange, header, body in zip(recording.exchanges, headers, bodies, strict=True)
+    ]
+
+
+def on_wire(discovery: Discovery, files: list[Exchange], wire: list[Exchange]) -> Discovery:
+    """`discovery` with `at_byte` counted on the wire instead of in files, in proportion."""
+    initiators = [
+        by and with_wire_offset(by, files[by.resource].body_bytes, wire[by.resource].body_bytes)
+        for by in discovery.initiators
+    ]
+    return replace(discovery, initiators=initiators)
 
 
 def body_sizes(exchanges: list[Exchange], log: FetchLog) -> list[int]:
@@ -115,7 +130,7 @@ def _sent_plain(exchanges: list[Exchange], log: FetchLog, scheme: str, channel: 
 
 
 def _has_body(exchange: Exchange) -> bool:
-    return exchange.file is not None and exchange.status not in (204, 304)
+    return exchange.body is not None and exchange.status not in (204, 304)
 
 
 def _is_text(exchange: Exchange) -> bool:

@@ -4,9 +4,8 @@ import atheris
 from target import main, refused_or
 
 with atheris.instrument_imports(include=["firstflight"]):
-    from firstflight.pages.archives.bodies import keep
-    from firstflight.pages.archives.coding import CodingError, decoded, encoded
-    from firstflight.pages.archives.store import BodyStore
+    from firstflight.pages.bodies import BodyStore, keep
+    from firstflight.pages.coding import CodingError, decoded, encoded
 
 CODINGS = ("gzip", "deflate", "br", "zstd")
 MOST_PIECE = 1 << 20

@@ -4,12 +4,11 @@ import atheris
 from target import main
 
 with atheris.instrument_imports(include=["firstflight"]):
-    from firstflight.pages.archives.fields import mime_of, repeatable
-    from firstflight.pages.archives.urls import absolute_url, normal_url, usable_url
-    from firstflight.pages.clear import clear_headers, clear_text
-    from firstflight.pages.scan_css import scan_css
-    from firstflight.pages.scan_html import base_url, scan_html
-    from firstflight.record.cdxj import surt
+    from firstflight.pages.fields import mime_of, repeatable
+    from firstflight.pages.record.package import surt
+    from firstflight.pages.scan import base_url, scan_css, scan_html
+    from firstflight.pages.scheme import clear_headers, clear_text
+    from firstflight.pages.urls import absolute_url, normal_url, usable_url
 
 
 def test(data: bytes) -> None:

@@ -10,7 +10,7 @@ with atheris.instrument_imports(include=["firstflight"]):
     from firstflight.model.path import parse_queue
     from firstflight.model.plan import Plan
     from firstflight.model.units import BadValueError, parse_rate, write_rate
-    from firstflight.pages.pages_list import read_pages_list
+    from firstflight.pages.profile import read_pages_list
 
 
 def test(data: bytes) -> None:

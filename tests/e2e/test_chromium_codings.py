@@ -10,7 +10,7 @@ from firstflight.engines.clients.chromium.browser import find_browser
 from firstflight.engines.clients.chromium.client import Chromium
 from firstflight.engines.emulate import Emulator
 from firstflight.pages import LoadedPage, under
-from firstflight.pages.archives.coding import encoded
+from firstflight.pages.coding import encoded
 
 HOST = "https://o0.test"
 DOCUMENT = b"<!doctype html><link rel=stylesheet href=/a.css><p>text"

@@ -6,8 +6,8 @@ from typing import Any
 from synthetic_results import write_journal
 
 from firstflight.model.load import PlannedLoad
+from firstflight.model.page import Page
 from firstflight.model.path import Path, Queue
-from firstflight.pages.model import Page
 from firstflight.results import LoadRecord
 from firstflight.results.profiles import write_profiles
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firstflight.analysis.critical_path.walk import critical_path
-from firstflight.pages.model import Page
+from firstflight.model.page import Page
 
 RTT_MS = 100.0
 

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from firstflight.engines.clients.chromium.client import for_cold_cache
+from firstflight.model.page import Spare
 from firstflight.pages import LoadedPage, Page
-from firstflight.pages.loaded import Spare
 
 
 def resource(url: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401

@@ -10,7 +10,7 @@ from firstflight.analysis import cell_pairs, summarize_pairs
 from firstflight.cli import main
 from firstflight.course.handin import draw_course_figures, timing
 from firstflight.course.questions import PageAnswers, render_answers
-from firstflight.pages.pages_list import read_pages_list
+from firstflight.pages.profile import read_pages_list
 from firstflight.results import LoadRecord
 
 NAME = "en.wikipedia.orgwikiTransmission_Control_Protocol"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from synthetic_results import load_record
 
 from firstflight.analysis.critical_path.walk import COMPONENTS, critical_path
-from firstflight.pages.model import Page
+from firstflight.model.page import Page
 from firstflight.results import LoadRecord
 
 DOCUMENT = request(0, 0, 0, 100, 100, 220, 220)

@@ -8,9 +8,8 @@ from synthetic_results import load_record
 from firstflight.course.audit import audit
 from firstflight.errors import FirstflightError, UsageError
 from firstflight.pages import load_page
-from firstflight.pages.archives.urls import normal_url
-from firstflight.pages.scan_css import scan_css
-from firstflight.pages.scan_html import scan_html
+from firstflight.pages.scan import scan_css, scan_html
+from firstflight.pages.urls import normal_url
 from firstflight.results import Journal
 from firstflight.results.check import check_record
 

@@ -17,7 +17,7 @@ from firstflight.engines.clients import curl
 from firstflight.errors import PageInputError, UsageError
 from firstflight.experiment.plan_file import read_plan_file
 from firstflight.pages import LoadedPage, Page, load_page
-from firstflight.pages.archives.store import BodyStore
+from firstflight.pages.bodies import BodyStore
 from firstflight.pages.sources import MOST_SYNTHESISED_BYTES
 
 URL = "http://a.example/"
@@ -120,7 +120,7 @@ SWELLING = 1 << 24
 def test_a_body_that_swells_is_refused_in_little_memory_and_leaves_nothing_behind(
     ending: str, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("firstflight.pages.archives.store.MOST_BODY_BYTES", 1 << 20)
+    monkeypatch.setattr("firstflight.pages.bodies.MOST_BODY_BYTES", 1 << 20)
     BodyStore("x")
     before = set(cache.rglob("*"))
     if ending == "wacz":
@@ -238,8 +238,8 @@ def coded(codings: int) -> bytes:
 
 @pytest.fixture
 def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("firstflight.pages.archives.budget.MOST_BYTES", 1 << 22)
-    monkeypatch.setattr("firstflight.pages.archives.budget.MOST_MEMBERS", 100)
+    monkeypatch.setattr("firstflight.pages.bodies.MOST_BYTES", 1 << 22)
+    monkeypatch.setattr("firstflight.pages.bodies.MOST_MEMBERS", 100)
 
 
 @pytest.mark.usefixtures("small_budget")
@@ -311,7 +311,7 @@ def test_the_directory_of_a_wacz_is_bounded_before_it_is_parsed(
         for number in range(100):
             archive.writestr(f"{number:060}", b"")
     assert load_page(str(tmp_path / "x.wacz"))
-    monkeypatch.setattr("firstflight.pages.archives.wacz._MOST_DIRECTORY", 10_000)
+    monkeypatch.setattr("firstflight.pages.readers.wacz._MOST_DIRECTORY", 10_000)
     parsed: list[zipfile.ZipInfo] = []
     monkeypatch.setattr(zipfile, "ZipInfo", lambda *arguments: parsed.append(zipfile.ZipInfo(*arguments)))
     with pytest.raises(PageInputError, match=r"x\.wacz: its directory has \d+ bytes"):

@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firstflight.errors import PageInputError
-from firstflight.pages.archives.bodies import keep
-from firstflight.pages.archives.coding import CodingError, codings_of, decoded, encoded
-from firstflight.pages.archives.fields import mime_of, repeatable
-from firstflight.pages.archives.store import KEPT_DAYS, BodyStore, cache_folder
-from firstflight.pages.archives.urls import normal_url, usable_url
+from firstflight.pages.bodies import KEPT_DAYS, BodyStore, cache_folder, keep
+from firstflight.pages.coding import CodingError, codings_of, decoded, encoded
+from firstflight.pages.fields import mime_of, repeatable
+from firstflight.pages.urls import normal_url, usable_url
 
 CODINGS = ["gzip", "deflate", "br", "zstd"]
 
@@ -129,7 +128,7 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: py
 
 
 def test_a_body_that_is_too_large_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("firstflight.pages.archives.store.MOST_ARCHIVE_BYTES", 10)
+    monkeypatch.setattr("firstflight.pages.bodies.MOST_ARCHIVE_BYTES", 10)
     before = set(cache_folder().rglob("*"))
     with pytest.raises(PageInputError, match="together have more"):
         BodyStore("x.warc").add([b"12345678", b"9012"], "x")

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from firstflight.model.page import Initiator
 from firstflight.pages.discovery import Discovery, discover
-from firstflight.pages.exchanges import Exchange, exchanges_of_log
-from firstflight.pages.fetchlog import FetchLog, Histogram, Resolve, Response, Transaction
-from firstflight.pages.gaps import quiet_ms
+from firstflight.pages.exchange import Exchange, quiet_ms
 from firstflight.pages.mentions import collect_mentions
-from firstflight.pages.mirror_files import MirrorFiles
-from firstflight.pages.model import Initiator
+from firstflight.pages.readers.fetchlog import FetchLog, Histogram, Resolve, Response, Transaction
+from firstflight.pages.readers.mirror import exchanges_of_log
+from firstflight.pages.readers.mirror_files import MirrorFiles
 from firstflight.pages.times import Times, derive_times, load_event_ms
 
 HOST = "http://a.example"
@@ -65,8 +65,8 @@ def test_the_body_after_a_redirect_is_saved_under_the_first_url(tmp_path: Path) 
     (tmp_path / "a.example" / "index.html").write_text("<p>")
     (tmp_path / "a.example" / "home").unlink()
     first, second = exchanges_of_log(recorded.log, MirrorFiles(tmp_path))
-    assert first.file is None
-    assert second.file == tmp_path / "a.example" / "index.html"
+    assert first.body is None
+    assert second.body == tmp_path / "a.example" / "index.html"
 
 
 def test_a_script_that_names_the_url_and_has_just_ended_asked_for_it(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firstflight.errors import PageInputError
-from firstflight.pages.fetchlog import (
+from firstflight.pages.readers.fetchlog import (
     Histogram,
     Resolve,
     Response,

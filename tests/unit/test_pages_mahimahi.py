@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from firstflight.errors import PageInputError
 from firstflight.pages import load_page
-from firstflight.pages.archives.protobuf import WireError, fields_of
+from firstflight.pages.readers.mahimahi import WireError, fields_of
 
 Fields = list[tuple[str, str]]
 

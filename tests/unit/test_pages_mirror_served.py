@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from firstflight.pages import under
-from firstflight.pages.mirror import open_mirror
+from firstflight.pages.readers.mirror import open_mirror
 
 UTF_8 = "<!doctype html><title>Café</title>".encode()
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firstflight import pages
+from firstflight import _core, pages
 from firstflight.errors import PageInputError
 from firstflight.pages import Initiator, Page, strip
 
@@ -123,7 +123,7 @@ def test_the_profile_of_a_page_is_the_page_without_files() -> None:
 
 def test_fields_are_those_of_the_schema() -> None:
     page = Page.from_json(profile(resource(0), resource(1)))
-    schema = json.loads(pages.model._core.page_schema())
+    schema = json.loads(_core.page_schema())
     assert set(asdict(page)) == set(schema["properties"])
     assert set(asdict(page.resources[1])) == set(schema["$defs"]["Resource"]["properties"])
 

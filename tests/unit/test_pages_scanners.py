@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firstflight.pages.mentions import is_document, needles
-from firstflight.pages.scan_css import StyleReference, scan_css
-from firstflight.pages.scan_html import base_url, scan_html
+from firstflight.pages.scan import StyleReference, base_url, scan_css, scan_html
 
 
 @pytest.mark.parametrize(

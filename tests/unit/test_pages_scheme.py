@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from firstflight.errors import UsageError
 from firstflight.pages import LoadedPage, Page, open_pages, under
-from firstflight.pages.clear import clear_body, clear_headers, clear_text, is_text
+from firstflight.pages.scheme import clear_body, clear_headers, clear_text, is_text
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from test_pages_har import DOCUMENT, entry, opened
 
+from firstflight.model.page import Host, Initiator, Page
 from firstflight.pages import LoadedPage, paced
-from firstflight.pages.model import Host, Initiator, Page
 
 PARSED = {"_initiator": DOCUMENT, "_initiator_type": "parser"}
 

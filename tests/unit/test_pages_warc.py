@@ -279,7 +279,7 @@ def test_gigabytes_of_zeros_need_no_memory(tmp_path: Path, start: bytes) -> None
 def test_a_body_larger_than_any_page_needs_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("firstflight.pages.archives.store.MOST_BODY_BYTES", 1 << 20)
+    monkeypatch.setattr("firstflight.pages.bodies.MOST_BODY_BYTES", 1 << 20)
     with pytest.raises(PageInputError, match=r"http://a\.example/: the body has more than 1 MiB"):
         opened(tmp_path, Recorder().answer(DOCUMENT, bytes(2 << 20)))
 

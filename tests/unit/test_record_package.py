@@ -14,12 +14,10 @@ from netlog_double import Log
 from firstflight.engines.clients.chromium.job import Drive, Fetch
 from firstflight.errors import PageInputError, UsageError
 from firstflight.pages import LoadedPage, load_page
-from firstflight.record.cdxj import surt
-from firstflight.record.netlog import open_netlog
-from firstflight.record.package import write_wacz
-from firstflight.record.pairs import pair
-from firstflight.record.visit import Visit
-from firstflight.record.wire import exchanges_of
+from firstflight.pages.record.browse import Visit
+from firstflight.pages.record.netlog import open_netlog
+from firstflight.pages.record.package import surt, write_wacz
+from firstflight.pages.record.wire import exchanges_of, pair
 
 SCRIPT = gzip.compress(b"fetch('/data' + 1)")
 STARTED_MS = 1000.0

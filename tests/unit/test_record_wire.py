@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from netlog_double import EPOCH_MS, Log
 
-from firstflight.record.netlog import open_netlog
-from firstflight.record.wire import Exchange, exchanges_of
+from firstflight.pages.record.netlog import open_netlog
+from firstflight.pages.record.wire import Exchange, exchanges_of
 
 CODED = gzip.compress(b"text " * 100)
 

@@ -30,9 +30,8 @@ from firstflight.experiment.schedule import Schedule
 from firstflight.experiment.setup import threads
 from firstflight.model.path import Trace
 from firstflight.model.plan import Plan
-from firstflight.pages.archives.budget import Budget
-from firstflight.pages.archives.store import BodyStore
-from firstflight.pages.archives.warc_records import records
+from firstflight.pages.bodies import BodyStore, Budget
+from firstflight.pages.readers.warc_records import records
 from firstflight.results import Journal, write_whole
 
 PLAN = Plan(rtt=(20.0,), repeats=4, jobs=1)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from firstflight.analysis.critical_path.walk import CriticalPath
-from firstflight.pages.model import Page, Resource
+from firstflight.model.page import Page, Resource
 
 MOST_REQUESTS = 10
 """Active requests at a time."""

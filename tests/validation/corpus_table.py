@@ -16,9 +16,7 @@ from pathlib import Path
 
 from firstflight.errors import PageInputError
 from firstflight.pages import LoadedPage, load_page
-from firstflight.pages.sources import is_mahimahi
-
-_ARCHIVES = (".har", ".har.gz", ".warc", ".warc.gz", ".wacz")
+from firstflight.pages.readers import format_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ def specs(folder: Path) -> Iterator[tuple[str, str]]:
                     f"{Path(name).parent.as_posix()}/{page}",
                     f"{path.parent / page}#http://{start.partition('/')[2]}",
                 )
-        elif (path.is_file() and path.name.endswith(_ARCHIVES)) or (path.is_dir() and is_mahimahi(path)):
+        elif format_of(path) is not None:
             yield name, str(path)
 
 

@@ -3,7 +3,7 @@
     python tests/validation/inference_check.py FOLDER
 
 For each folder of HARs with at least 30 % of their initiators recorded: how many of these the rules that
-need no such record and no bodies (4 and 5 of `pages.archives.timed`) find, and the longest chains of both.
+need no such record and no bodies (4 and 5 of `pages.discovery`) find, and the longest chains of both.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from firstflight.errors import PageInputError
-from firstflight.pages.archives.entry import Stated
-from firstflight.pages.archives.har import entries_of_har
-from firstflight.pages.archives.timed import discover_timed
-from firstflight.pages.mentions import Mentions
-from firstflight.pages.model import Initiator
+from firstflight.model.page import Initiator
+from firstflight.pages.discovery import discover_recorded
+from firstflight.pages.exchange import Stated
+from firstflight.pages.mentions import Mentions, RecordedFiles
+from firstflight.pages.readers.har import entries_of_har
 
 _LEAST_RECORDED = 0.3
 
@@ -52,9 +52,9 @@ def compare(path: Path) -> tuple[int, int, int, int] | None:
         return None
     plain = [replace(entry, text=None) for entry in entries]
     hidden = [replace(entry, stated=Stated()) for entry in plain]
-    exchanges = [entry.exchange() for entry in plain]
-    truth = discover_timed(plain, exchanges, Mentions()).initiators
-    guess = discover_timed(hidden, exchanges, Mentions()).initiators
+    files = RecordedFiles(plain)
+    truth = discover_recorded(plain, Mentions(), files).initiators
+    guess = discover_recorded(hidden, Mentions(), files).initiators
     known = [
         (said, found)
         for said, found in zip(truth, guess, strict=True)

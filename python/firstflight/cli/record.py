@@ -14,11 +14,11 @@ from firstflight.cli.talk import Talk, show_json
 from firstflight.engines.clients.chromium.browser import check_sandbox, find_browser
 from firstflight.errors import UsageError
 from firstflight.experiment.interrupt import Interrupted, interruptible
-from firstflight.pages.pages_list import check_url, read_pages_list
+from firstflight.pages.profile import read_pages_list
+from firstflight.pages.record.browse import Browsing, Visit, visit
+from firstflight.pages.record.package import write_wacz
+from firstflight.pages.urls import check_url
 from firstflight.plural import plural
-from firstflight.record.browse import Browsing
-from firstflight.record.package import write_wacz
-from firstflight.record.visit import Visit, visit
 
 _SHOWN = 20
 """Losses said on the screen; `--json` has them all."""

@@ -23,7 +23,7 @@ from firstflight.analysis.statistics import (
 )
 from firstflight.analysis.words import listed, number, percent, rtt, seconds
 from firstflight.course.cases import Case, by_setting, overlap
-from firstflight.pages.description import INITIAL_WINDOW_BYTES, ONE_SEGMENT_BYTES, PageDescription
+from firstflight.model.page import INITIAL_WINDOW_BYTES, ONE_SEGMENT_BYTES, PageDescription
 from firstflight.plural import plural
 from firstflight.results import LoadRecord
 

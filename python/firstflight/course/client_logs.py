@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from firstflight.errors import PageInputError, UsageError
-from firstflight.pages.fetchlog import MOST_BYTES, FetchLog, Transaction, parse_fetchlog
+from firstflight.pages.readers.fetchlog import MOST_BYTES, FetchLog, Transaction, parse_fetchlog
 
 HOME_DELAY_MS = 1.0
 """`--delayhome`, the client's own link, each way: the original's tables leave it out of the RTT."""

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from firstflight.course.client_logs import HOME_DELAY_MS, CourseCell, CourseLoad, change, line_of, run_of
 from firstflight.course.findings import Finding
-from firstflight.pages.fetchlog import Response, Transaction
+from firstflight.pages.readers.fetchlog import Response, Transaction
 
 _SHORT = 0.5
 """A load with fewer requests than this share of its page's median is cut short."""

@@ -1,9 +1,19 @@
 """Pages: what a load loads, and where pages come from."""
 
-from firstflight.pages.description import PageDescription, describe
-from firstflight.pages.loaded import LoadedPage, strip
-from firstflight.pages.model import FORMAT, Initiator, Kind, Missing, Page, Resource, Via
-from firstflight.pages.pace import paced
+from firstflight.model.page import (
+    FORMAT,
+    Initiator,
+    Kind,
+    LoadedPage,
+    Missing,
+    Page,
+    PageDescription,
+    Resource,
+    Via,
+    describe,
+    paced,
+    strip,
+)
 from firstflight.pages.profile import embedded_names
 from firstflight.pages.scheme import UnderSchemes, clear_warning, under, was_cleared
 from firstflight.pages.sources import load_page, open_pages

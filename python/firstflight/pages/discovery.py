@@ -1,6 +1,6 @@
 """Who discovered each exchange of a recording with times.
 
-In this order:
+A mirror with the browser's log has bodies, starts and ends (`discover`). In this order:
 
 1. A redirect leads to the next request of its target.
 2. Markup names the URL, or a style sheet does and nothing but other sheets and scripts was waited for since
@@ -11,6 +11,21 @@ In this order:
 A script that names the URL but could run longer before cannot have asked by itself: something that came later
 made it ask, so rule 4 decides. Finding only the host or the file name in a script counts as naming, but is
 `inferred` too.
+
+An archive with times records more (`discover_recorded`). In this order:
+
+1. A recorded redirect leads to the next request of its target.
+2. The recorded initiator, if it was asked for before. Of a script's call stack the file that came last: all
+   of them had to be there. Asked by markup or by a script in a document, it is discovered at a byte: where
+   the markup names it if the body is known, else where the document had arrived to when it was asked for.
+3. Nothing recorded, but bodies: rules 2 and 3 above.
+4. A `Referer` that is a style sheet.
+5. Otherwise by time, within the document that the `Referer` names: the document while it was still
+   arriving, at the byte it had arrived to; after that what ended last and at most 50 ms before the request:
+   a script, for images and fonts a style sheet; the document if there is none.
+
+Rules 4 and 5, and 3 where a name is not sure, are `inferred`. How good rule 5 is, measured on recordings
+whose initiators are known: `docs/archives.md`.
 """
 
 from __future__ import annotations
@@ -18,16 +33,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from firstflight.pages.exchanges import Exchange, kind_of_mime
-from firstflight.pages.gaps import quiet_ms
+from firstflight.model.page import Initiator, Kind, Missing
+from firstflight.pages.exchange import Exchange, kind_of_mime, quiet_ms
 from firstflight.pages.mentions import Files, Mention, Mentions, ScriptText, is_document, needles
-from firstflight.pages.model import Initiator, Kind, Missing
 
 # What asks for something does so while it runs; longer than this few tasks ran at once in 2013.
 AT_ONCE_MS = 50.0
 # A document cannot have been read before its answer began: of the course's four, amazon's did first, after
 # 23 % of its transaction.
 FIRST_BYTE_SHARE = 0.2
+# Clocks of requests and responses differ a little, and HARs round to the millisecond.
+SLACK_MS = 2.0
 
 Found: TypeAlias = tuple[Initiator, Kind | None]
 
@@ -36,7 +52,7 @@ Found: TypeAlias = tuple[Initiator, Kind | None]
 class Discovery:
     """Initiator and kind of each exchange, and the references that nothing answers.
 
-    `at_byte` counts bytes of the initiator's file, not of the wire.
+    `at_byte` counts bytes on the wire.
     """
 
     initiators: list[Initiator | None]
@@ -45,16 +61,19 @@ class Discovery:
 
 
 def discover(exchanges: list[Exchange], mentions: Mentions, files: Files) -> Discovery:
-    """Attributes every exchange but the first; `exchanges` are in order of their start."""
-    finder = Finder(exchanges, mentions)
-    initiators: list[Initiator | None] = [None]
-    kinds: list[Kind] = ["document"]
-    for index in range(1, len(exchanges)):
-        initiator, kind = finder.find(index)
-        initiators.append(initiator)
-        kinds.append(kind or kind_alone(exchanges[index]))
-    asked = {exchange.url for exchange in exchanges}
-    return Discovery(initiators, through_redirects(initiators, kinds), missing(mentions, asked, files))
+    """Attributes every exchange but the first of a mirror with a log.
+
+    Args:
+        exchanges: In order of their start; their bodies cross the wire as they are scanned.
+        mentions: All references of the mirror.
+        files: Which references it answers.
+    """
+    return _attribute(_Finder(exchanges, mentions), exchanges, mentions, files)
+
+
+def discover_recorded(exchanges: list[Exchange], mentions: Mentions, files: Files) -> Discovery:
+    """As `discover`, of an archive with times."""
+    return _attribute(_RecordedFinder(exchanges, mentions), exchanges, mentions, files)
 
 
 def missing(mentions: Mentions, asked: set[str], files: Files) -> list[Missing]:
@@ -66,23 +85,55 @@ def missing(mentions: Mentions, asked: set[str], files: Files) -> list[Missing]:
     ]
 
 
-def kind_alone(exchange: Exchange) -> Kind:
-    """What the browser takes an exchange for, where no reference says."""
+def kind_by_type(exchange: Exchange) -> Kind:
+    """What an archive's exchange is taken for, where neither the recording nor a reference says."""
+    if exchange.text is None:
+        return "frame" if exchange.is_html else kind_of_mime(exchange.mime, exchange.url)
+    return _kind_by_text(exchange)
+
+
+def with_wire_offset(initiator: Initiator, text_bytes: int, wire_bytes: int) -> Initiator:
+    """`initiator` with `at_byte` counted on the wire, in proportion to the body's size there."""
+    if not text_bytes:
+        return replace(initiator, at_byte=0)
+    return replace(initiator, at_byte=min(round(initiator.at_byte * wire_bytes / text_bytes), wire_bytes))
+
+
+def through_redirects(initiators: list[Initiator | None], kinds: list[Kind]) -> list[Kind]:
+    """A redirect and its target are one thing: what the first was named as, else what the last is."""
+    kinds = list(kinds)
+    redirected = [
+        (i, found.resource) for i, found in enumerate(initiators) if found and found.via == "redirect"
+    ]
+    for child, parent in reversed(redirected):
+        if kinds[parent] == "other":
+            kinds[parent] = kinds[child]
+    for child, parent in redirected:
+        kinds[child] = kinds[parent]
+    return kinds
+
+
+def _attribute(finder: _Finder, exchanges: list[Exchange], mentions: Mentions, files: Files) -> Discovery:
+    initiators: list[Initiator | None] = [None]
+    kinds: list[Kind] = ["document"]
+    for index, exchange in enumerate(exchanges[1:], start=1):
+        initiator, kind = finder.find(index)
+        initiators.append(initiator)
+        kinds.append(exchange.kind or kind or finder.kind_alone(exchange))
+    asked = {exchange.url for exchange in exchanges}
+    return Discovery(initiators, through_redirects(initiators, kinds), missing(mentions, asked, files))
+
+
+def _kind_by_text(exchange: Exchange) -> Kind:
     if exchange.redirect:
         return "other"
     kind = kind_of_mime(exchange.mime, exchange.url)
-    return "frame" if kind == "xhr" and exchange.is_html and is_document(exchange.read()) else kind
+    is_frame = kind == "xhr" and exchange.text_as == "html" and is_document(exchange.read())
+    return "frame" if is_frame else kind
 
 
-def with_wire_offset(initiator: Initiator, file_bytes: int, wire_bytes: int) -> Initiator:
-    """`initiator` with `at_byte` counted on the wire, in proportion to the body's size there."""
-    if not file_bytes:
-        return replace(initiator, at_byte=0)
-    return replace(initiator, at_byte=min(round(initiator.at_byte * wire_bytes / file_bytes), wire_bytes))
-
-
-class Finder:
-    """Finds who discovered an exchange, from its recording's bodies and times."""
+class _Finder:
+    """Finds who discovered an exchange, from its recording's texts, starts and ends."""
 
     def __init__(self, exchanges: list[Exchange], mentions: Mentions) -> None:
         self._exchanges = exchanges
@@ -91,15 +142,15 @@ class Finder:
         self._document = next((i for i, e in enumerate(exchanges) if not e.redirect), 0)
 
     def find(self, index: int) -> Found:
-        """By rules 1 to 4 of this module; to be called for every index in order."""
+        """Who discovered `index`; to be called for every index in order."""
         for rule in (self._redirect, self._mention, self._script):
             if (found := rule(index)) is not None:
                 return found
-        return self._latest(index), None
+        return self._last_script(index), None
 
-    def named(self, index: int) -> Found | None:
-        """By rules 2 and 3: markup, a style sheet or a script names the URL."""
-        return self._mention(index) or self._script(index)
+    def kind_alone(self, exchange: Exchange) -> Kind:
+        """What the browser takes an exchange for, where no reference says."""
+        return _kind_by_text(exchange)
 
     def _redirect(self, index: int) -> Found | None:
         for parent in range(index - 1, -1, -1):
@@ -115,7 +166,7 @@ class Finder:
             if not self._was_there(mention, index):
                 continue
             if mention.via == "style" and self._quiet(mention.parent, index) > AT_ONCE_MS:
-                return self._latest(index), mention.kind
+                return self._last_script(index), mention.kind
             return Initiator(mention.parent, mention.via, mention.at_byte), mention.kind
         return None
 
@@ -133,19 +184,20 @@ class Finder:
             return Initiator(latest.parent, latest.via, latest.at_byte, inferred=not needle.sure), None
         return None
 
-    def _latest(self, index: int) -> Initiator:
-        ended = [i for i in range(index) if self._exchanges[i].is_script and self._gap(i, index) >= 0]
+    def _last_script(self, index: int) -> Initiator:
+        scripts = (i for i in range(index) if self._exchanges[i].text_as == "script")
+        ended = [i for i in scripts if self._gap(i, index) >= 0]
         if ended:
             latest = max(ended, key=lambda i: self._exchanges[i].end_ms)
             return Initiator(latest, "script", inferred=True)
-        return Initiator(self._document, "parser", self._arrived(index), inferred=True)
+        return Initiator(self._document, "parser", self._scanned(index), inferred=True)
 
-    def _arrived(self, index: int) -> int:
+    def _scanned(self, index: int) -> int:
         """Bytes of the document that had arrived when `index` was asked for."""
         document = self._exchanges[self._document]
         first = self._exchanges[min(self._document + 1, index)].start_ms
         share = (self._exchanges[index].start_ms - first) / max(document.end_ms - first, 1.0)
-        return round(document.body_bytes * min(max(share, 0.0), 1.0))
+        return round(document.text_bytes * min(max(share, 0.0), 1.0))
 
     def _was_there(self, source: Mention | ScriptText, index: int) -> bool:
         """Whether the source had begun to arrive (for a parser) or had arrived when `index` was asked for."""
@@ -162,7 +214,7 @@ class Finder:
         parent = self._exchanges[script.parent]
         if script.via != "parser":
             return parent.end_ms
-        share = FIRST_BYTE_SHARE + (1 - FIRST_BYTE_SHARE) * script.at_byte / max(parent.body_bytes, 1)
+        share = FIRST_BYTE_SHARE + (1 - FIRST_BYTE_SHARE) * script.at_byte / max(parent.text_bytes, 1)
         return parent.start_ms + (parent.end_ms - parent.start_ms) * share
 
     def _gap(self, parent: int, index: int) -> float:
@@ -172,15 +224,101 @@ class Finder:
         return quiet_ms(self._exchanges, self._exchanges[parent].end_ms, self._exchanges[index].start_ms)
 
 
-def through_redirects(initiators: list[Initiator | None], kinds: list[Kind]) -> list[Kind]:
-    """A redirect and its target are one thing: what the first was named as, else what the last is."""
-    kinds = list(kinds)
-    redirected = [
-        (i, found.resource) for i, found in enumerate(initiators) if found and found.via == "redirect"
-    ]
-    for child, parent in reversed(redirected):
-        if kinds[parent] == "other":
-            kinds[parent] = kinds[child]
-    for child, parent in redirected:
-        kinds[child] = kinds[parent]
-    return kinds
+class _RecordedFinder(_Finder):
+    """Uses what archives record of initiators before what texts and times show."""
+
+    def __init__(self, exchanges: list[Exchange], mentions: Mentions) -> None:
+        super().__init__(exchanges, mentions)
+        self._redirects: dict[str, list[int]] = {}
+        self._last: dict[str, int] = {}
+        self._has_text = any(exchange.text for exchange in exchanges)
+
+    def find(self, index: int) -> Found:
+        """Who discovered `index`; to be called for every index in order."""
+        before = self._exchanges[index - 1]
+        self._last[before.url] = index - 1
+        if before.redirect:
+            self._redirects.setdefault(before.redirect, []).append(index - 1)
+        for rule in (self._redirect, self._stated, self._named, self._style):
+            if (found := rule(index)) is not None:
+                return found
+        return self._latest(index), None
+
+    def kind_alone(self, exchange: Exchange) -> Kind:
+        """What the browser takes an exchange for, where neither the recording nor a reference says."""
+        return kind_by_type(exchange)
+
+    def _redirect(self, index: int) -> Found | None:
+        waiting = self._redirects.get(self._exchanges[index].url)
+        return (Initiator(waiting.pop(), "redirect"), None) if waiting else None
+
+    def _stated(self, index: int) -> Found | None:
+        known = [self._last[url] for url in self._exchanges[index].stated.urls if url in self._last]
+        usable = [parent for parent in known if self._exchanges[parent].has_content]
+        if not usable:
+            return None
+        parent = max(usable, key=lambda i: self._exchanges[i].end_ms)
+        return self._by(parent, index), None
+
+    def _named(self, index: int) -> Found | None:
+        found = (self._mention(index) or self._script(index)) if self._has_text else None
+        return (self._on_wire(found[0]), found[1]) if found else None
+
+    def _style(self, index: int) -> Found | None:
+        parent = self._last.get(self._exchanges[index].referer)
+        if parent is None or not self._exchanges[parent].is_style:
+            return None
+        return Initiator(parent, "style", inferred=True), None
+
+    def _latest(self, index: int) -> Initiator:
+        document = self._referring_document(index)
+        if self._gap(document, index) < 0:
+            return self._by(document, index, inferred=True)
+        ended = [i for i in range(document + 1, index) if self._can_ask(i, index)]
+        latest = max(ended, key=lambda i: self._exchanges[i].end_ms, default=document)
+        return self._by(latest, index, inferred=True)
+
+    def _by(self, parent: int, index: int, *, inferred: bool = False) -> Initiator:
+        """The initiator `parent`, in the way that its type can be one."""
+        exchange = self._exchanges[parent]
+        if exchange.is_style:
+            return Initiator(parent, "style", inferred=inferred)
+        if not exchange.is_html:
+            return Initiator(parent, "script", inferred=inferred)
+        at = self._named_at(parent, index)
+        return Initiator(
+            parent, "parser", self._arrived(parent, index) if at is None else at, inferred=inferred
+        )
+
+    def _named_at(self, parent: int, index: int) -> int | None:
+        """The byte on the wire at which the markup of `parent` names `index`."""
+        for mention in self._mentions.by_url.get(self._exchanges[index].url, ()):
+            if mention.parent == parent and mention.via == "parser":
+                return self._on_wire(Initiator(parent, "parser", mention.at_byte)).at_byte
+        return None
+
+    def _can_ask(self, parent: int, index: int) -> bool:
+        before, exchange = self._exchanges[parent], self._exchanges[index]
+        shown = kind_of_mime(exchange.mime, exchange.url) in ("image", "font")
+        asks = before.is_style if shown else before.is_script
+        return asks and -SLACK_MS <= self._gap(parent, index) <= AT_ONCE_MS
+
+    def _referring_document(self, index: int) -> int:
+        parent = self._last.get(self._exchanges[index].referer)
+        return parent if parent is not None and self._exchanges[parent].is_html else self._document
+
+    def _arrived(self, parent: int, index: int) -> int:
+        """Bytes of `parent`'s body that had arrived when `index` was asked for, if they came evenly."""
+        exchange, clock = self._exchanges[parent], self._exchanges[parent].clock
+        length = clock.end_ms - clock.first_byte_ms
+        since = self._exchanges[index].start_ms - clock.first_byte_ms
+        share = since / length if length > 0 else 1.0
+        return round(exchange.body_bytes * min(max(share, 0.0), 1.0))
+
+    def _on_wire(self, initiator: Initiator) -> Initiator:
+        if initiator.via != "parser":
+            return replace(initiator, at_byte=0)
+        parent = self._exchanges[initiator.resource]
+        if initiator.inferred:
+            return replace(initiator, at_byte=min(initiator.at_byte, parent.body_bytes))
+        return with_wire_offset(initiator, parent.text_bytes, parent.body_bytes)

@@ -1,4 +1,4 @@
-"""Who names which URL: every reference in the HTML, style sheets and scripts of a recording."""
+"""Which body refers to which URL: every reference in the HTML, style sheets and scripts of a recording."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from firstflight.pages.archives.bodies import scannable
-from firstflight.pages.exchanges import Exchange
-from firstflight.pages.model import Kind, Via
-from firstflight.pages.scan_css import scan_css
-from firstflight.pages.scan_html import base_url, scan_html
+from firstflight.model.page import Kind, Via
+from firstflight.pages.bodies import scannable
+from firstflight.pages.exchange import Exchange
+from firstflight.pages.scan import base_url, scan_css, scan_html
+from firstflight.pages.urls import absolute_url
 
 MOST_CACHED = 2_000
 
@@ -94,15 +94,15 @@ def scan_exchange(
     index: int, exchange: Exchange, files: Files, scripts: list[ScriptText]
 ) -> Iterator[Mention]:
     """References that the body of one exchange makes; its script text is appended to `scripts`."""
-    if exchange.is_script or exchange.is_data:
-        scripts.append(ScriptText(script_text(exchange.read()), index, "script", 0))
-    elif exchange.is_css and exchange.file:
-        for reference, kind in _style_references(exchange.read()):
-            url = files.resolve(reference, exchange.url, exchange.file)
-            if url:
-                yield Mention(url, kind, index, "style", 0)
-    elif exchange.is_html:
-        yield from _scan_document(index, exchange, files, scripts)
+    match exchange.text_as:
+        case "script" | "data":
+            scripts.append(ScriptText(script_text(exchange.read()), index, "script", 0))
+        case "style":
+            for reference, kind in _style_references(exchange.read()):
+                if url := files.resolve(reference, exchange.url, exchange.text):
+                    yield Mention(url, kind, index, "style", 0)
+        case "html":
+            yield from _scan_document(index, exchange, files, scripts)
 
 
 def _scan_document(
@@ -119,7 +119,7 @@ def _scan_document(
         text = inline.text.replace("\\/", "/")
         scripts.append(ScriptText(text, index, via, inline.offset if via == "parser" else 0))
     for found in scan.references:
-        url = files.resolve(found.reference, base, exchange.file)
+        url = files.resolve(found.reference, base, exchange.text)
         if url:
             yield Mention(url, found.kind, index, via, found.offset if via == "parser" else 0)
 
@@ -183,3 +183,18 @@ def needles(url: str) -> list[Needle]:
     return [
         needle for needle in dict.fromkeys(found) if needle.text.strip("/") != parts.netloc or not needle.sure
     ]
+
+
+class RecordedFiles:
+    """Which references an archive answers."""
+
+    def __init__(self, exchanges: list[Exchange]) -> None:
+        self._texts: dict[str, Path | None] = {exchange.url: exchange.text for exchange in exchanges}
+
+    def find(self, url: str) -> Path | None:
+        """The decoded body of `url`, or None."""
+        return self._texts.get(url)
+
+    def resolve(self, reference: str, base_url: str, base_file: Path | None = None) -> str:
+        """The absolute URL that `reference` means in `base_url`, without fragment; '' if it means none."""
+        return absolute_url(reference, base_url)

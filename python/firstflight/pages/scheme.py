@@ -1,8 +1,16 @@
-"""Pages without TLS, as the paper's and the course's experiments load them."""
+"""Pages without TLS, as the paper's and the course's experiments load them.
+
+Recorded bodies and header fields of an https page are made those of the same page over http. References lose
+the `s` of their scheme and nothing else changes, so a body stays as long as it was but for one byte per
+reference. What would keep a browser from loading the result is taken out: hashes of scripts that are no
+longer the same, and `upgrade-insecure-requests`. URLs that a script puts together are left: what it then asks
+for with https fails.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,12 +20,10 @@ from typing import Any
 
 from firstflight import _core
 from firstflight.errors import UsageError
-from firstflight.pages.archives.bodies import MOST_TEXT_BYTES
-from firstflight.pages.archives.fields import value_of
-from firstflight.pages.archives.store import BodyStore
-from firstflight.pages.clear import clear_body, clear_headers, is_text
-from firstflight.pages.loaded import LoadedPage, Spare
-from firstflight.pages.model import Page
+from firstflight.model.page import Headers, LoadedPage, Page, Spare
+from firstflight.pages.bodies import MOST_TEXT_BYTES, BodyStore
+from firstflight.pages.coding import CodingError, codings_of, decoded, encoded
+from firstflight.pages.fields import value_of
 
 _AT_HAND = 32
 """Most pages that are held under several schemes."""
@@ -124,3 +130,64 @@ def _fit(resources: list[dict[str, Any]], bodies: dict[int, Path]) -> None:
     for resource in resources:
         if "at_byte" in (initiator := resource.get("initiator", {})):
             initiator["at_byte"] = min(initiator["at_byte"], resources[initiator["resource"]]["body_bytes"])
+
+
+# A URL from its scheme to its end: one inside another, in a query, is part of what was recorded.
+_URL = re.compile(rb"https(:(?://|\\/\\/)(?:(?!&quot;|&#34;)[^\s\"'<>()])*)")
+_INTEGRITY = re.compile(rb"(?<=[\s\"'])integrity(?=\s*=)")
+_UPGRADE = "upgrade-insecure-requests"
+_TEXT = re.compile(r"text/|.*(?:javascript|ecmascript|json|xml|html)")
+_COOKIE_OF_TLS = re.compile(r"\s*;\s*(?:secure|samesite=none)(?=\s*;|\s*$)", re.IGNORECASE)
+
+
+def is_text(mime: str) -> bool:
+    """Whether a body of this type can refer to others."""
+    return bool(_TEXT.match(mime.lower()))
+
+
+def clear_text(text: bytes) -> bytes:
+    """A decoded body with its references in the clear."""
+    text = _URL.sub(rb"http\1", text)
+    return _INTEGRITY.sub(b"data-integrity", text).replace(_UPGRADE.encode(), b"")
+
+
+def clear_body(body: bytes, content_encoding: str) -> bytes:
+    """A body as it is served, in the same coding as before; unchanged where it cannot be decoded.
+
+    Args:
+        body: The body in its coding.
+        content_encoding: That coding, as its header field says it; empty without one.
+    """
+    codings = codings_of(content_encoding)
+    try:
+        text = _whole(body, codings)
+        if text is None or (clear := clear_text(text)) == text:
+            return body
+        return encoded(clear, codings, len(body))
+    except CodingError:
+        return body
+
+
+def clear_headers(headers: Headers) -> Headers:
+    """Header fields of the same response over http."""
+    return tuple(
+        (name, _value(name.lower(), value))
+        for name, value in headers
+        if name.lower() != "strict-transport-security"
+    )
+
+
+def _value(name: str, value: str) -> str:
+    if name == "set-cookie":
+        return _COOKIE_OF_TLS.sub("", value)
+    return value.replace("https:", "http:").replace(_UPGRADE, "")
+
+
+def _whole(body: bytes, codings: list[str]) -> bytes | None:
+    """The decoded body; `None`: too much."""
+    text = bytearray()
+    for piece in decoded([body], codings):
+        text += piece
+        if len(text) > MOST_TEXT_BYTES:
+            return None
+    return bytes(text)

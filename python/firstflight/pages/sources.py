@@ -5,30 +5,19 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 from urllib.parse import urlsplit
 
 from firstflight.errors import PageInputError
-from firstflight.pages.loaded import LoadedPage
-from firstflight.pages.pages_list import check_url, read_pages_list
-from firstflight.pages.profile import embedded_names, embedded_page, read_profile
+from firstflight.model.page import LoadedPage
+from firstflight.pages.profile import embedded_names, embedded_page, read_pages_list, read_profile
+from firstflight.pages.readers import MIRROR, format_of
 from firstflight.pages.scheme import under
+from firstflight.pages.urls import check_url
 
 MOST_SYNTHESISED_BYTES = 1 << 29
 """What a page does not hold of its bodies and headers is made in memory, at each load."""
-
-_MIRROR = "firstflight.pages.mirror:open_mirror"
-_MAHIMAHI = "firstflight.pages.archives.mahimahi:open_mahimahi"
-_ARCHIVES = {
-    ".har": "firstflight.pages.archives.har:open_har",
-    ".har.gz": "firstflight.pages.archives.har:open_har",
-    ".warc": "firstflight.pages.archives.warc:open_warc",
-    ".warc.gz": "firstflight.pages.archives.warc:open_warc",
-    ".wacz": "firstflight.pages.archives.wacz:open_wacz",
-}
-"""What reads a file, by the end of its name. A reader is imported when there is a page for it to read."""
 
 
 def open_pages(specs: Sequence[str]) -> list[LoadedPage]:
@@ -70,11 +59,6 @@ def is_url(spec: str) -> bool:
     return bool(re.match(r"https?://", spec, re.IGNORECASE))
 
 
-def is_mahimahi(folder: Path) -> bool:
-    """Whether a directory is a Mahimahi recording."""
-    return next(folder.glob("save.*"), None) is not None
-
-
 def _refuse_url(url: str) -> NoReturn:
     check_url(url, place="pages")
     archive = f"{urlsplit(url).hostname}.wacz"
@@ -106,8 +90,10 @@ def _open(path: Path, url: str, spec: str) -> list[LoadedPage]:
         return _open_directory(path, url)
     if path.exists() and not path.is_file():
         raise PageInputError(f"{path}: neither a file nor a directory", "save what it gives to a file first")
-    if path.is_file() and (archive := _open_archive(path, url)):
-        return archive
+    if path.is_file():
+        _check_start(url, path)
+        if (found := format_of(path)) is not None:
+            return found.open(path, url)
     if url:
         raise PageInputError(f"{path}: no such directory", "name a start page as 'DIR#http://host/path'")
     if path.suffix == ".pages":
@@ -120,23 +106,19 @@ def _open(path: Path, url: str, spec: str) -> list[LoadedPage]:
     )
 
 
-def _open_archive(path: Path, url: str) -> list[LoadedPage]:
-    """The pages in an archive; none if the file's name is no archive's."""
-    if url:
-        check_url(url, place=str(path))
-    reader = next((reader for end, reader in _ARCHIVES.items() if path.name.lower().endswith(end)), None)
-    return _read(reader, path, url) if reader else []
-
-
 def _open_directory(path: Path, url: str) -> list[LoadedPage]:
-    if url:
-        check_url(url, place=str(path))
-    if is_mahimahi(path):
-        return _read(_MAHIMAHI, path.absolute(), url)
+    _check_start(url, path)
+    if (found := format_of(path)) is not None:
+        return found.open(path.absolute(), url)
     listed = path.absolute().with_name(f"{path.absolute().name}.pages")
     if listed.is_file() and not url:
         return _open_list(listed)
-    return _read(_MIRROR, path.absolute(), url)
+    return MIRROR.open(path.absolute(), url)
+
+
+def _check_start(url: str, path: Path) -> None:
+    if url:
+        check_url(url, place=str(path))
 
 
 def _open_list(path: Path) -> list[LoadedPage]:
@@ -145,10 +127,4 @@ def _open_list(path: Path) -> list[LoadedPage]:
     if not mirror.is_dir():
         problem = f"{path}: the pages have not been recorded: no directory {mirror.name} in the same folder"
         raise PageInputError(problem, "record them, or name a profile or a mirror directory")
-    return [page for url in urls for page in _read(_MIRROR, mirror, url)]
-
-
-def _read(reader: str, path: Path, url: str) -> list[LoadedPage]:
-    module, _, function = reader.partition(":")
-    found: LoadedPage | list[LoadedPage] = getattr(import_module(module), function)(path, url)
-    return found if isinstance(found, list) else [found]
+    return [page for url in urls for page in MIRROR.open(mirror, url)]

@@ -17,9 +17,9 @@ redirects):
   another's, which shows when the browser looked, not when the answer came.
 
 Processing (`cpu_ms`) and waiting (`delay_ms`), of what scripts and style sheets discover: the quiet time (see
-`gaps`) between the initiator's end and the child's start. What the initiator's quickest child waited, up to
-50 ms, is processing of the initiator; the rest is the child's delay, at most 500 ms. Markup that the parser
-meets has neither: a preload scanner does not wait.
+`quiet_ms`) between the initiator's end and the child's start. What the initiator's quickest child waited, up
+to 50 ms, is processing of the initiator; the rest is the child's delay, at most 500 ms. Markup that the
+parser reads has neither: a preload scanner does not wait.
 
 Load event (`blocks_load`): the first moment at which the document and all that had been asked for had ended,
 and no script, sheet or document for 50 ms before, which could still ask for more. What starts later cannot
@@ -31,14 +31,13 @@ at about 1,755) at about 3,178, where it finds quiet from 3,182 to 3,190.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from firstflight.model.page import Kind
 from firstflight.pages.discovery import AT_ONCE_MS, Discovery
-from firstflight.pages.exchanges import Exchange
-from firstflight.pages.fetchlog import FetchLog, Resolve
-from firstflight.pages.gaps import quiet_ms
-from firstflight.pages.model import Kind
+from firstflight.pages.exchange import Exchange, quiet_ms
+from firstflight.pages.readers.fetchlog import FetchLog, Resolve
 
 MOST_SERVER_MS = 100.0
 MOST_DOCUMENT_MS = 500.0
@@ -67,12 +66,26 @@ _STATIC = (
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Per exchange: server, processing and waiting time in ms, and whether the load event waits for it."""
+    """When a page's servers and its main thread let each exchange go on.
+
+    Attributes:
+        server_ms: What the server takes.
+        cpu_ms: What the main thread takes to process it.
+        delay_ms: What passes between discovery, or `after`, and request.
+        blocks_load: Whether the load event waits for it.
+        after: Index of what holds it back after it was discovered; empty where no recording tells.
+    """
 
     server_ms: list[float]
     cpu_ms: list[float]
     delay_ms: list[float]
     blocks_load: list[bool]
+    after: list[int | None] = field(default_factory=list)
+
+    @classmethod
+    def none(cls, count: int) -> Times:
+        """Those of `count` exchanges of a recording without times: zero."""
+        return cls([0.0] * count, [0.0] * count, [0.0] * count, [True] * count)
 
 
 def derive_times(exchanges: list[Exchange], discovery: Discovery, log: FetchLog) -> Times:

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from firstflight.errors import UsageError
-from firstflight.pages.model import Page
-from firstflight.pages.pace import paced
+from firstflight.model.page import Page, paced
 from firstflight.results.files import plan_keys, write_whole
 
 PROFILES = "pages"

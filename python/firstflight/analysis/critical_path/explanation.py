@@ -14,7 +14,7 @@ from firstflight.analysis.cells import SIDES, CellPair
 from firstflight.analysis.critical_path.stages import times
 from firstflight.analysis.critical_path.walk import CriticalPath, critical_path
 from firstflight.analysis.proof import uses_fast_open
-from firstflight.pages.model import Page
+from firstflight.model.page import Page
 from firstflight.results import LoadRecord
 from firstflight.results.records import plt_ms
 

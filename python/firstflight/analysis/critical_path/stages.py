@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from firstflight.pages.model import Page, Resource
+from firstflight.model.page import Page, Resource
 from firstflight.results import LoadRecord
 
 Row = Mapping[str, Any]

@@ -24,7 +24,7 @@ from firstflight.analysis.critical_path.stages import (
     syn_timeouts_ms,
     times,
 )
-from firstflight.pages.model import Initiator, Page, Resource
+from firstflight.model.page import Initiator, Page, Resource
 from firstflight.results import LoadRecord
 
 COMPONENTS: tuple[Component, ...] = (

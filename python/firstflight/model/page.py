@@ -1,0 +1,329 @@
+"""A page, as Python sees it, and what an experiment needs of it: a mirror of `crates/page/src/model.rs`.
+
+Rust is the one validator: a `Page` comes from JSON that `_core.check_page` has accepted, and goes back
+through it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from firstflight import _core
+from firstflight.errors import PageInputError
+
+FORMAT = "firstflight-profile/1"
+
+Kind = Literal["document", "frame", "style", "script", "font", "xhr", "image", "other"]
+Via = Literal["parser", "style", "script", "redirect"]
+
+
+@dataclass(frozen=True, slots=True)
+class Initiator:
+    """Who discovers a resource, and when.
+
+    Attributes:
+        resource: Index of the discovering resource.
+        via: How it is discovered.
+        at_byte: With `via` = `parser`: bytes of the initiator's body that must have arrived, on the wire.
+        after: Index of a resource that has to be done with, too, before the request: a script that holds the
+            parser; None if there is none.
+        delay_ms: Time that passes between discovery, or `after`, and request, ms.
+        inferred: Whether a rule of the importer decided, not the recording.
+    """
+
+    resource: int
+    via: Via
+    at_byte: int = 0
+    after: int | None = None
+    delay_ms: float = 0.0
+    inferred: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One request and its response. Sizes in bytes on the wire, times in ms."""
+
+    url: str
+    kind: Kind
+    mime: str
+    request_bytes: int
+    header_bytes: int
+    body_bytes: int
+    method: str = "GET"
+    status: int = 200
+    server_ms: float = 0.0
+    cpu_ms: float = 0.0
+    blocks_load: bool = True
+    initiator: Initiator | None = None
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and, where it is not the scheme's own, port."""
+        parts = urlsplit(self.url)
+        default = 443 if parts.scheme == "https" else 80
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+        port = "" if parts.port in (None, default) else f":{parts.port}"
+        return f"{parts.scheme}://{host}{port}"
+
+    @property
+    def wire_bytes(self) -> int:
+        """Response header and body."""
+        return self.header_bytes + self.body_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A reference that no recording answers: listed, never requested."""
+
+    url: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """How far a host was when the page was recorded; 0 where it was not recorded. Times in ms."""
+
+    host: str
+    rtt_ms: float = 0.0
+    lookup_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Everything one navigation loads. Made by `Page.from_json` or `Page.from_fields`.
+
+    Attributes:
+        name: Short name, used in tables and file names.
+        resources: What is loaded; the first is the document, a resource comes after its initiator.
+        source: Where the page comes from.
+        missing: References seen in the page that no recording answers.
+        hosts: What the recording tells of the way to hosts.
+    """
+
+    name: str
+    resources: tuple[Resource, ...]
+    source: str = ""
+    missing: tuple[Missing, ...] = ()
+    hosts: tuple[Host, ...] = ()
+    format: str = field(default=FORMAT)
+
+    @classmethod
+    def from_json(cls, text: str, *, place: str = "profile") -> Page:
+        """Reads a profile.
+
+        Args:
+            text: The profile's JSON.
+            place: Named in errors, e.g. the file.
+
+        Raises:
+            PageInputError: The text is not a page that can be loaded.
+        """
+        try:
+            fields = json.loads(_core.check_page(text))
+        except _core.PageError as error:
+            raise PageInputError(f"{place}: {error.at}: {error.problem}", error.hint) from None
+        resources = tuple(_resource(entry) for entry in fields.pop("resources"))
+        missing = tuple(Missing(**entry) for entry in fields.pop("missing", ()))
+        hosts = tuple(Host(**entry) for entry in fields.pop("hosts", ()))
+        return cls(resources=resources, missing=missing, hosts=hosts, **fields)
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any], *, place: str = "page") -> Page:
+        """Makes a page from a profile's keys and values, checked as `from_json` does."""
+        return cls.from_json(json.dumps({"format": FORMAT, **fields}), place=place)
+
+    def checked(self, *, place: str = "page") -> Page:
+        """The page after the checks of `from_json`.
+
+        Raises:
+            PageInputError: It cannot be loaded; the message names `place`.
+        """
+        return Page.from_json(json.dumps(asdict(self)), place=place)
+
+    def to_json(self) -> str:
+        """The page as a profile: canonical JSON text with a final newline."""
+        try:
+            return _core.check_page(json.dumps(asdict(self)))
+        except _core.PageError as error:
+            raise PageInputError(f"page {self.name}: {error.at}: {error.problem}", error.hint) from None
+
+    @property
+    def url(self) -> str:
+        """The document's URL."""
+        return self.resources[0].url
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """The page's origins in order of first use."""
+        return tuple(dict.fromkeys(resource.origin for resource in self.resources))
+
+    def describe(self) -> PageDescription:
+        """What the page is like: counts, sizes, chains."""
+        return describe(self)
+
+
+def _resource(entry: dict[str, Any]) -> Resource:
+    initiator = entry.pop("initiator", None)
+    return Resource(initiator=Initiator(**initiator) if initiator else None, **entry)
+
+
+Headers: TypeAlias = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Spare:
+    """An answer beside the page: its recording holds it, but its browser had it cached or did without."""
+
+    url: str
+    mime: str
+    file: Path
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedPage:
+    """A page, ready for an experiment.
+
+    Attributes:
+        page: The page.
+        bodies: File with the body of each resource, by its index; empty for a profile.
+        notes: What the reader had to decide or leave out, one line each.
+        headers: Fields of each response that the server repeats, as recorded, by the resource's index.
+            Without those of the connection and of the framing, except `Transfer-Encoding: chunked`;
+            `Content-Encoding` only where `bodies` has the body in that coding.
+        spare: Answers in addition to the page, for clients that decide themselves what they request.
+    """
+
+    page: Page
+    bodies: dict[int, Path] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    headers: dict[int, Headers] = field(default_factory=dict)
+    spare: tuple[Spare, ...] = ()
+
+
+def strip(page: Page) -> Page:
+    """The profile of an archive's page.
+
+    A `Page` never holds content: what makes an archive is `LoadedPage.bodies`. Without them the bodies are
+    synthesised, so the profile is the same page under its own name, checked once more.
+    """
+    return Page.from_json(page.to_json(), place=page.name)
+
+
+# Bounds of "small": one segment, and the ten segments of an initial window (RFC 6928).
+ONE_SEGMENT_BYTES = 1_400
+INITIAL_WINDOW_BYTES = 14_600
+
+
+@dataclass(frozen=True, slots=True)
+class PageDescription:
+    """A page in numbers.
+
+    Attributes:
+        requests: Number of resources.
+        hosts: Number of host names.
+        origins: Number of origins (scheme, host, port).
+        wire_bytes: Response headers and bodies, bytes.
+        request_bytes: Requests, bytes.
+        depth: Resources on the longest initiator chain, the document included.
+        chain: URLs of the initiator chain that carries most bytes, document first.
+        chain_bytes: Response bytes on that chain.
+        kinds: Resources of each kind.
+        blocking: Resources that the load event waits for.
+        missing: References that no recording answers.
+        recorded: Initiators that the recording tells, by itself or by what its bodies refer to.
+        inferred: Initiators that a rule of the importer decided.
+        one_segment_share: Share of responses (header and body) of at most 1,400 bytes.
+        initial_window_share: Share of responses of at most 14,600 bytes.
+    """
+
+    requests: int
+    hosts: int
+    origins: int
+    wire_bytes: int
+    request_bytes: int
+    depth: int
+    chain: tuple[str, ...]
+    chain_bytes: int
+    kinds: dict[str, int]
+    blocking: int
+    missing: int
+    recorded: int
+    inferred: int
+    one_segment_share: float
+    initial_window_share: float
+
+
+def describe(page: Page) -> PageDescription:
+    """Counts, sizes and chains of `page`."""
+    resources = page.resources
+    sizes = [resource.wire_bytes for resource in resources]
+    chain = _heaviest_chain(page)
+    return PageDescription(
+        requests=len(resources),
+        hosts=len({urlsplit(resource.url).hostname for resource in resources}),
+        origins=len(page.origins),
+        wire_bytes=sum(sizes),
+        request_bytes=sum(resource.request_bytes for resource in resources),
+        depth=max(_depths(page)),
+        chain=tuple(resources[index].url for index in chain),
+        chain_bytes=sum(sizes[index] for index in chain),
+        kinds=dict(Counter(resource.kind for resource in resources).most_common()),
+        blocking=sum(resource.blocks_load for resource in resources),
+        missing=len(page.missing),
+        recorded=sum(r.initiator is not None and not r.initiator.inferred for r in resources),
+        inferred=sum(r.initiator is not None and r.initiator.inferred for r in resources),
+        one_segment_share=sum(size <= ONE_SEGMENT_BYTES for size in sizes) / len(sizes),
+        initial_window_share=sum(size <= INITIAL_WINDOW_BYTES for size in sizes) / len(sizes),
+    )
+
+
+def _depths(page: Page) -> list[int]:
+    depths: list[int] = []
+    for resource in page.resources:
+        depths.append(depths[resource.initiator.resource] + 1 if resource.initiator else 1)
+    return depths
+
+
+def _heaviest_chain(page: Page) -> list[int]:
+    totals: list[int] = []
+    for resource in page.resources:
+        before = totals[resource.initiator.resource] if resource.initiator else 0
+        totals.append(before + resource.wire_bytes)
+    index = max(range(len(totals)), key=totals.__getitem__)
+    chain = [index]
+    while (initiator := page.resources[chain[-1]].initiator) is not None:
+        chain.append(initiator.resource)
+    return chain[::-1]
+
+
+_LONGEST_MS = 600_000.0
+"""As `crates/page/src/validate.rs` has it."""
+
+
+def paced(page: Page, *, server_time: bool = True, processing: float = 1.0) -> Page:
+    """`page` with other times than those of its recording.
+
+    Args:
+        page: As it was recorded.
+        server_time: Whether servers and the main thread take any time; pauses (`delay_ms`) stay in any case.
+        processing: Factor on the main thread's time (`cpu_ms`) and on pauses.
+    """
+    if server_time and processing == 1:
+        return page
+    resources = tuple(
+        replace(
+            resource,
+            server_ms=resource.server_ms * server_time,
+            cpu_ms=min(_LONGEST_MS, resource.cpu_ms * processing * server_time),
+            initiator=by and replace(by, delay_ms=min(_LONGEST_MS, by.delay_ms * processing)),
+        )
+        for resource in page.resources
+        for by in [resource.initiator]
+    )
+    return replace(page, resources=resources).checked()

@@ -1,1 +1,0 @@
-"""Archives: pages recorded with their requests and, mostly, their bodies."""

@@ -1,0 +1,311 @@
+"""The bodies of archives: what is served, what is scanned, and where both are kept.
+
+Bodies are files in the user's cache, named by their content: `$XDG_CACHE_HOME/firstflight/bodies/ab/abcd...`
+(`~/.cache` where that is not set). A body is written to a file of its own and moved into place once it is on
+the disk, and its size is checked when it is used again. So a file there is always whole, and two runs that
+open one archive share it. Nothing is ever left elsewhere, however the process ends; the folder may be removed
+whenever no experiment is running. Files that no opening has asked for in `KEPT_DAYS` are removed by the next
+one.
+
+A small archive can hold more than a machine can unpack in a day: `Budget` limits what opening one may cost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import IO, cast
+
+from firstflight.errors import PageInputError
+from firstflight.pages.coding import CodingError, codings_of, decoded
+
+# Larger texts are served, not searched: the scanners take a page's text as a whole.
+MOST_TEXT_BYTES = 1 << 25
+_MOST_CHUNK_LINE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A body on disk.
+
+    Attributes:
+        file: As served.
+        text: Decoded, where it can refer to other resources; None where it cannot, or cannot be decoded.
+        coded: Whether `file` is in the codings that its header says.
+    """
+
+    file: Path
+    text: Path | None
+    coded: bool
+
+
+def keep(
+    store: BodyStore, chunks: Iterable[bytes], entry: str, *, chunked: bool, encoding: str, scan: bool
+) -> Body:
+    """Keeps a body as it came over the wire.
+
+    Args:
+        store: Where to.
+        chunks: The body as recorded.
+        entry: Whose body it is, named in errors.
+        chunked: Whether its header says `Transfer-Encoding: chunked`. Recorders may have undone it, or not.
+        encoding: Its `Content-Encoding`. Recorders may have undone that too.
+        scan: Whether the decoded text is wanted.
+    """
+    file = store.add(chunks, entry)
+    if chunked and is_chunked(file, store.budget.counted):
+        file = store.add(_dechunked(file), entry)
+    codings = codings_of(encoding)
+    plain = file if scan and file.stat().st_size <= MOST_TEXT_BYTES else None
+    if not codings:
+        return Body(file, plain, True)
+    if not _starts(file, codings, store.budget.counted):
+        return Body(file, plain, False)
+    return Body(file, _text(store, file, codings, entry) if scan else None, True)
+
+
+def scannable(path: Path) -> bytes:
+    """The content of a text, empty if it is longer than `MOST_TEXT_BYTES`."""
+    return path.read_bytes() if path.stat().st_size <= MOST_TEXT_BYTES else b""
+
+
+def is_chunked(path: Path, counted: Callable[[Iterable[bytes]], Iterator[bytes]] = iter) -> bool:
+    """Whether a file is a whole sequence of chunks (RFC 9112 section 7.1), to its last one."""
+    try:
+        for _ in counted(_dechunked(path)):
+            pass
+    except ValueError:
+        return False
+    return True
+
+
+def _dechunked(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while True:
+            line = file.readline(_MOST_CHUNK_LINE)
+            size = int(line.partition(b";")[0].strip() or b"none", 16)
+            if size == 0:
+                return
+            if size < 0 or not line.endswith(b"\n"):
+                raise ValueError("no chunk")
+            while size and (data := file.read(min(size, 1 << 16))):
+                size -= len(data)
+                yield data
+            if size or file.read(2) != b"\r\n":
+                raise ValueError("the chunk's end is missing")
+
+
+def _starts(path: Path, codings: list[str], counted: Callable[[Iterable[bytes]], Iterator[bytes]]) -> bool:
+    """Whether the beginning of the body is in `codings`."""
+    try:
+        next(decoded(pieces(path), codings, counted), b"")
+    except CodingError:
+        return False
+    return True
+
+
+def _text(store: BodyStore, file: Path, codings: list[str], entry: str) -> Path | None:
+    """The decoded body; of one that is damaged farther on, what could be read, as a browser shows it."""
+    text = bytearray()
+    try:
+        for piece in decoded(pieces(file), codings, store.budget.counted):
+            text += piece
+            if len(text) > MOST_TEXT_BYTES:
+                return None
+    except CodingError:
+        pass
+    return store.add([bytes(text)], entry)
+
+
+KEPT_DAYS = 14
+MOST_BODY_BYTES = 1 << 29
+MOST_ARCHIVE_BYTES = 1 << 31
+PIECE = 1 << 16
+_DAY_S = 86_400.0
+
+
+class BodyStore:
+    """Keeps the bodies of one archive.
+
+    Args:
+        place: The archive, named in errors.
+
+    Attributes:
+        budget: What reading the archive may cost.
+
+    Raises:
+        PageInputError: The cache cannot be written.
+    """
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self.budget = Budget(place)
+        self._folder = cache_folder() / "bodies"
+        self._spent = 0
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            _prune(self._folder)
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def add(self, chunks: Iterable[bytes], entry: str) -> Path:
+        """Writes one body, piece by piece, and returns its file.
+
+        Args:
+            chunks: The body.
+            entry: Whose body it is, named in errors.
+
+        Raises:
+            PageInputError: It is larger than `MOST_BODY_BYTES`, all together are larger than
+                `MOST_ARCHIVE_BYTES`, or the cache cannot be written.
+        """
+        digest = hashlib.sha256()
+        try:
+            with NamedTemporaryFile(dir=self._folder, prefix=".part-", delete=False) as file:
+                part = Path(file.name)
+                try:
+                    for chunk in self._counted(chunks, entry):
+                        digest.update(chunk)
+                        file.write(chunk)
+                    file.flush()
+                    os.fsync(file.fileno())
+                except BaseException:
+                    part.unlink(missing_ok=True)
+                    raise
+            return self._settle(part, digest.hexdigest())
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def _counted(self, chunks: Iterable[bytes], entry: str) -> Iterator[bytes]:
+        size = 0
+        for chunk in chunks:
+            size += len(chunk)
+            self._spent += len(chunk)
+            if size > MOST_BODY_BYTES:
+                problem = f"{self._place}: {entry}: the body has more than {MOST_BODY_BYTES >> 20} MiB"
+                raise PageInputError(problem, "remove this entry from the archive: no page needs it to load")
+            if self._spent > MOST_ARCHIVE_BYTES:
+                problem = (
+                    f"{self._place}: {entry}: the bodies together have more than "
+                    f"{MOST_ARCHIVE_BYTES >> 30} GiB"
+                )
+                raise PageInputError(problem, "split the archive: one page each")
+            yield chunk
+
+    def _settle(self, part: Path, name: str) -> Path:
+        path = self._folder / name[:2] / name
+        path.parent.mkdir(exist_ok=True)
+        if path.exists() and path.stat().st_size == part.stat().st_size:
+            part.unlink()
+            os.utime(path)
+        else:
+            # Not there, or cut short by a crash of the system before it was on the disk.
+            part.replace(path)
+        return path
+
+    def _unwritable(self, error: OSError) -> PageInputError:
+        problem = f"{self._place}: cannot keep its bodies in {self._folder}: {error.strerror or error}"
+        return PageInputError(problem, "set XDG_CACHE_HOME to a folder you can write, with room for them")
+
+
+def cache_folder() -> Path:
+    """Firstflight's folder in the user's cache (XDG Base Directory Specification)."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "firstflight"
+
+
+def pieces(path: Path) -> Iterator[bytes]:
+    """The content of a file, piece by piece."""
+    with path.open("rb") as file:
+        while data := file.read(PIECE):
+            yield data
+
+
+def _prune(folder: Path) -> None:
+    """Removes what was not asked for in `KEPT_DAYS`, once a day; opening an archive asks for its bodies."""
+    mark, now = folder / ".pruned", time.time()
+    if mark.exists() and now - mark.stat().st_mtime < _DAY_S:
+        return
+    mark.touch()
+    oldest = now - KEPT_DAYS * _DAY_S
+    files = (Path(root, name) for root, _, names in os.walk(folder) for name in names)
+    for path in islice(files, 100_000):
+        try:
+            if path.stat().st_mtime < oldest:
+                path.unlink()
+        except OSError:
+            continue  # another process was quicker
+
+
+MOST_BYTES = 1 << 32
+"""Read and decompressed, with what is left out in the end."""
+MOST_MEMBERS = 400_000
+"""Files in it and records of its files; a WARC is read twice, and counts twice."""
+
+_LEAST_CHUNK = 256
+
+
+class Budget:
+    """Counts the bytes that come out of one archive, and its members.
+
+    Args:
+        place: The archive, named in errors.
+    """
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self._bytes = 0
+        self._members = 0
+
+    def spend(self, size: int) -> None:
+        """Counts bytes, at each layer of compression.
+
+        Raises:
+            PageInputError: They are more than `MOST_BYTES` by now.
+        """
+        self._bytes += size
+        if self._bytes > MOST_BYTES:
+            problem = f"{self.place}: more than {MOST_BYTES >> 30} GiB were unpacked and no end"
+            raise PageInputError(problem, "split the archive: one page each")
+
+    def member(self) -> None:
+        """Counts a file or record.
+
+        Raises:
+            PageInputError: They are more than `MOST_MEMBERS` by now.
+        """
+        self._members += 1
+        if self._members > MOST_MEMBERS:
+            problem = f"{self.place}: more than {MOST_MEMBERS} files and records in it"
+            raise PageInputError(problem, "split the archive: one page each")
+
+    def counted(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        """`chunks`, counted as they come; a small one costs more time than it has bytes."""
+        for chunk in chunks:
+            self.spend(max(len(chunk), _LEAST_CHUNK))
+            yield chunk
+
+    def reader(self, file: IO[bytes]) -> io.BufferedReader:
+        """`file`, counted as it is read."""
+        return io.BufferedReader(cast("io.RawIOBase", _Counted(file, self)))
+
+
+class _Counted(io.RawIOBase):
+    def __init__(self, file: IO[bytes], budget: Budget) -> None:
+        self._file, self._budget = file, budget
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        data = self._file.read(len(buffer))
+        self._budget.spend(len(data))
+        buffer[: len(data)] = data
+        return len(data)

@@ -1,0 +1,256 @@
+"""One recorded request and its response, whatever kind of archive it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from firstflight.model.page import Headers, Kind
+from firstflight.pages.bodies import scannable
+from firstflight.pages.fields import value_of
+
+HTML = ("text/html", "application/xhtml+xml")
+_DATA = ("application/json", "text/json", "text/plain", "text/xml", "application/xml")
+_WITHOUT_CONTENT = (204, 205)
+TextKind = Literal["html", "style", "script", "data"]
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """When a request was made and answered, in ms since the page began.
+
+    Attributes:
+        start_ms: When the browser asked for it.
+        first_byte_ms: When its first byte came.
+        end_ms: When its last byte came.
+        wait_ms: From the request sent to the first byte of the answer; None where not recorded.
+        handshake_ms: What the TCP handshake took: a round trip; None where no connection was opened.
+        lookup_ms: What the lookup of the host's name took; None where there was none.
+        held_ms: How long it waited for its turn although it needed no connection of its own: it went over one
+            of HTTP/2 or HTTP/3 that others opened. Else 0: whoever needs a connection waits for that.
+        cpu_ms: Main-thread time that the recording attributes to it; None where it does not.
+    """
+
+    start_ms: float
+    first_byte_ms: float
+    end_ms: float
+    wait_ms: float | None = None
+    handshake_ms: float | None = None
+    lookup_ms: float | None = None
+    held_ms: float = 0.0
+    cpu_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What the recording says of an exchange's initiator.
+
+    Attributes:
+        type: In DevTools' words: `parser`, `script`, `preload`, `other`...; may be empty.
+        urls: Who asked; of a script's call stack all files, the innermost first.
+    """
+
+    type: str = ""
+    urls: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request and its response. Sizes in bytes on the wire.
+
+    Attributes:
+        url: Absolute URL without fragment.
+        method: Request method, in capitals.
+        status: HTTP status, 200 to 599.
+        mime: MIME type without parameters, may be empty.
+        charset: The character encoding that came with the type, where a mirror's log says it.
+        request_bytes: Request line, fields and body.
+        header_bytes: Status line and fields of the response.
+        body_bytes: Body of the response, as encoded.
+        headers: Fields of the response that a server may repeat, as recorded.
+        redirect: Absolute URL that a redirect leads to, or empty.
+        referer: What the request's `Referer` says, or empty.
+        kind: What the browser took it for, where the recording says.
+        body: The body as it is to be served.
+        text: The body decoded, where it can refer to others; in a mirror, any body.
+        timing: None where the recording has no times.
+        stated: What the recording says of its initiator.
+        cached: Whether it came from the browser's cache or from a service worker.
+    """
+
+    url: str
+    method: str = "GET"
+    status: int = 200
+    mime: str = ""
+    charset: str = ""
+    request_bytes: int = 0
+    header_bytes: int = 0
+    body_bytes: int = 0
+    headers: Headers = ()
+    redirect: str = ""
+    referer: str = ""
+    kind: Kind | None = None
+    body: Path | None = None
+    text: Path | None = None
+    timing: Timing | None = None
+    stated: Stated = Stated()
+    cached: bool = False
+
+    @property
+    def host(self) -> str:
+        """Host name, lower case, as URLs write it."""
+        name = urlsplit(self.url).hostname or ""
+        return f"[{name}]" if ":" in name else name
+
+    @property
+    def is_html(self) -> bool:
+        """Whether browsers read it as HTML."""
+        return self.mime in HTML and self.has_content
+
+    @property
+    def is_script(self) -> bool:
+        """Whether browsers execute it."""
+        return self.has_content and (self.kind or kind_of_mime(self.mime, self.url)) == "script"
+
+    @property
+    def is_style(self) -> bool:
+        """Whether it is a style sheet."""
+        return self.has_content and (self.kind == "style" or self.mime == "text/css")
+
+    @property
+    def has_content(self) -> bool:
+        """Whether the browser had content after it: no redirect, no 204. After a 304, what it had before."""
+        return not self.redirect and self.status not in _WITHOUT_CONTENT
+
+    @property
+    def clock(self) -> Timing:
+        """Its times; all zero where there are none."""
+        return self.timing or Timing(0.0, 0.0, 0.0)
+
+    @property
+    def start_ms(self) -> float:
+        """When the browser asked for it; 0 where there are no times."""
+        return self.timing.start_ms if self.timing else 0.0
+
+    @property
+    def end_ms(self) -> float:
+        """When its last byte came; 0 where there are no times."""
+        return self.timing.end_ms if self.timing else 0.0
+
+    @property
+    def text_as(self) -> TextKind | None:
+        """What its text is scanned as; None where it has none, or one that refers to nothing."""
+        if self.text is None:
+            return None
+        if self.is_style or self.mime == "text/css":
+            return "style"
+        if kind_of_mime(self.mime, self.url) == "script":
+            return "script"
+        if self.mime in _DATA:
+            return "data"
+        return "html" if self.mime in HTML else None
+
+    @property
+    def text_bytes(self) -> int:
+        """Length of its text, 0 without one."""
+        return self.text.stat().st_size if self.text else 0
+
+    def read(self) -> bytes:
+        """Its text, empty without one, or if it is too long to be scanned."""
+        return scannable(self.text) if self.text else b""
+
+
+def needs_text(mime: str, url: str) -> bool:
+    """Whether a body of this type can refer to other resources."""
+    return (
+        mime in HTML
+        or mime.endswith(("xml", "json"))
+        or kind_of_mime(mime, url) in ("script", "style", "xhr")
+    )
+
+
+# DevTools' resource types, WebPageTest's request types, and Fetch's destinations (`Sec-Fetch-Dest`).
+_KINDS: dict[str, Kind] = {
+    "document": "frame",
+    "iframe": "frame",
+    "frame": "frame",
+    "stylesheet": "style",
+    "style": "style",
+    "script": "script",
+    "font": "font",
+    "image": "image",
+    "xhr": "xhr",
+    "fetch": "xhr",
+    "preflight": "xhr",
+    "empty": "xhr",
+    "media": "other",
+    "video": "other",
+    "audio": "other",
+    "track": "other",
+    "ping": "other",
+    "beacon": "other",
+    "manifest": "other",
+    "texttrack": "other",
+    "object": "other",
+    "embed": "other",
+}
+
+
+def recorded_kind(words: Iterable[str], fields: list[tuple[str, str]], mime: str) -> Kind | None:
+    """The kind that one of `words` or the request's `fields` say; None if they do not.
+
+    A navigation is told by what it accepts: browsers ask for `text/html` first only there.
+    """
+    for word in (*words, value_of(fields, "sec-fetch-dest")):
+        if word.lower() in _KINDS:
+            return _KINDS[word.lower()]
+    navigates = value_of(fields, "accept").startswith("text/html")
+    return "frame" if mime in HTML and navigates else None
+
+
+def browser_kind(words: Iterable[str], fields: list[tuple[str, str]], mime: str) -> Kind | None:
+    """As `recorded_kind`, of requests that surely a browser made: HTML that it fetched is data."""
+    if (found := recorded_kind(words, fields, mime)) is not None:
+        return found
+    return "xhr" if mime in HTML and value_of(fields, "accept") else None
+
+
+def is_script_mime(mime: str) -> bool:
+    """Whether browsers execute `mime`."""
+    return mime.endswith(("javascript", "ecmascript"))
+
+
+def kind_of_mime(mime: str, url: str) -> Kind:
+    """What a resource is taken for when only its type is known."""
+    if is_script_mime(mime) or (mime == "application/json" and "callback=" in url):
+        return "script"
+    if mime == "text/css":
+        return "style"
+    if mime.startswith("image/"):
+        return "image"
+    if "font" in mime or urlsplit(url).path.endswith((".woff", ".woff2", ".ttf", ".otf", ".eot")):
+        return "font"
+    if mime == "text/html" or mime in _DATA:
+        return "xhr"
+    return "other"
+
+
+def quiet_ms(exchanges: list[Exchange], after_ms: float, before_ms: float) -> float:
+    """Time from `after_ms` to `before_ms` in which nothing was fetched that could have been waited for, ms.
+
+    What could have been waited for: scripts, data, style sheets and documents that ended in between. One
+    still on its way at `before_ms` was not waited for; images are waited for by nothing.
+    """
+    within = sorted(
+        (max(exchange.start_ms, after_ms), exchange.end_ms)
+        for exchange in exchanges
+        if after_ms < exchange.end_ms <= before_ms and exchange.text_as is not None
+    )
+    quiet, at = 0.0, after_ms
+    for start, end in within:
+        quiet += max(start - at, 0.0)
+        at = max(at, end)
+    return quiet + max(before_ms - at, 0.0)

@@ -1,0 +1,121 @@
+"""Header fields, as archives record them and as servers may repeat them, and sizes of messages.
+
+Sizes are bytes on the wire. Where a recording gives none, or only a sum, they are those that are typical.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from http import HTTPStatus
+from urllib.parse import urlsplit
+
+from firstflight.model.page import Headers
+
+# RFC 9110 section 5.6.2
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+# RFC 9110 section 7.6.1, and what frames a message: the server's own to say.
+_OF_THE_CONNECTION = {
+    "connection",
+    "content-length",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+}
+_CHUNKED = ("Transfer-Encoding", "chunked")
+_MOST_VALUE = 16_384
+
+
+def value_of(headers: Iterable[tuple[str, str]], name: str) -> str:
+    """The value of the first field `name` (lower case), or empty."""
+    return next((value for key, value in headers if key.lower() == name), "")
+
+
+def repeatable(headers: Iterable[tuple[str, str]]) -> Headers:
+    """The fields that a server may send again: well-formed, and not about the connection or the framing.
+
+    Of the framing one thing is kept: `Transfer-Encoding: chunked`, of an answer that was sent in chunks.
+    DevTools joins repeated fields with newlines: they become fields of their own.
+    """
+    recorded = list(headers)
+    fields = (
+        (name, value.strip())
+        for name, joined in recorded
+        for value in joined.split("\n")
+        if _TOKEN.fullmatch(name) and name.lower() not in _OF_THE_CONNECTION and _is_value(value)
+    )
+    return (*fields, *([_CHUNKED] if is_chunked(recorded) else []))
+
+
+def is_chunked(headers: Iterable[tuple[str, str]]) -> bool:
+    """Whether a header says that its body comes in chunks (RFC 9112 section 6.1)."""
+    return value_of(headers, "transfer-encoding").lower().rpartition(",")[2].strip() == "chunked"
+
+
+def without(headers: Headers, name: str) -> Headers:
+    """`headers` without the fields `name` (lower case)."""
+    return tuple((key, value) for key, value in headers if key.lower() != name)
+
+
+def size_of(first_line: str, headers: Iterable[tuple[str, str]]) -> int:
+    """Bytes of a header as HTTP/1.1 writes it; the pseudo-fields of HTTP/2 are in the first line."""
+    lines = (name_value for name_value in headers if not name_value[0].startswith(":"))
+    fields = (len(f"{name}: {value}\r\n".encode(errors="replace")) for name, value in lines)
+    return len(f"{first_line}\r\n\r\n".encode(errors="replace")) + sum(fields)
+
+
+def status_line(status: int) -> str:
+    """The first line of a response."""
+    try:
+        return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return f"HTTP/1.1 {status} "
+
+
+def mime_of(content_type: str) -> str:
+    """The MIME type of a `Content-Type`, without parameters; empty if it is none."""
+    mime = content_type.partition(";")[0].strip().lower()
+    return mime if len(mime) <= 200 and all(" " <= c <= "~" for c in mime) else ""
+
+
+def _is_value(value: str) -> bool:
+    return len(value) <= _MOST_VALUE and all((" " <= c <= "ÿ" and c != "\x7f") or c == "\t" for c in value)
+
+
+# Accept, User-Agent, Referer, Cookie...: the four pages of the course have 280 to 430 beside request line and
+# Host.
+TYPICAL_REQUEST_FIELDS = 330
+# Status line, Date, Server, Content-Type, Content-Length, Cache-Control...: 300 to 560 on the course's pages.
+TYPICAL_HEADER = 350
+
+
+def request_sizes(urls: Sequence[str], total: int = 0) -> list[int]:
+    """Size of a GET of each URL.
+
+    Args:
+        urls: What is asked for.
+        total: The recorded sum; what request lines and Host fields leave of it is shared evenly, since
+        cookies and referrers of single requests are not known. 0 or too small for them: typical fields are
+        assumed.
+    """
+    least = [_least(url) for url in urls]
+    spare = total - sum(least)
+    if spare < 0:
+        return [size + TYPICAL_REQUEST_FIELDS for size in least]
+    return [size + share for size, share in zip(least, even_shares(spare, len(urls)), strict=True)]
+
+
+def even_shares(total: int, parts: int) -> list[int]:
+    """`total` in `parts` whole parts that differ by at most 1 and sum up to it."""
+    share, rest = divmod(total, parts)
+    return [share + (index < rest) for index in range(parts)]
+
+
+def _least(url: str) -> int:
+    parts = urlsplit(url)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return len(f"GET {target} HTTP/1.1\r\nHost: {parts.netloc}\r\n\r\n".encode())

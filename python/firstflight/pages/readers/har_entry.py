@@ -1,0 +1,392 @@
+"""One entry of a HAR: Chrome, Firefox, WebPageTest, browsertime, Splash, Firebug and converters of logs.
+
+JSON is read without trusting it: what is not of the expected type counts as absent. A HAR holds bodies
+decoded: for the wire they are encoded again, as their header says.
+
+Tools disagree on what the standard's size fields mean. Sizes on the wire are:
+
+Request: `headersSize` (or WebPageTest's `_bytesOut`), else its fields as HTTP/1.1 writes them, else what is
+typical; and the body.
+
+Response header: `headersSize`, else its fields as HTTP/1.1 writes them, else what is typical. HTTP/2 and
+HTTP/3 compress headers: their size here is what HTTP/1.1 would send.
+
+Response body, the first that is known:
+
+1. `Content-Length`, unless more came or less than that was transferred (then it belongs to another response).
+2. `bodySize`; less the header where it equals `_transferSize` (Chrome) or exceeds `content.size` by a header
+   (Firefox): there it counts both.
+3. `_transferSize` less the header.
+4. WebPageTest's `_objectSize`, or `_bytesIn` less the header.
+5. `content.size` less `content.compression`: the decoded size where no compression is given.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+import re
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+from firstflight.model.page import Headers
+from firstflight.pages.bodies import BodyStore
+from firstflight.pages.coding import CodingError, codings_of, encoded
+from firstflight.pages.exchange import Exchange, Stated, Timing, browser_kind, needs_text
+from firstflight.pages.fields import (
+    TYPICAL_HEADER,
+    mime_of,
+    repeatable,
+    request_sizes,
+    size_of,
+    status_line,
+    value_of,
+    without,
+)
+from firstflight.pages.urls import location_of, normal_url, usable_url
+
+_MULTIPLEXED = ("h2", "h3", "http/2", "http/3", "quic")
+_MOST_FRAMES = 200
+_MOST_PARENTS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """An entry that is no request over the network, and why."""
+
+    reason: str
+
+
+def read_entry(entry: Node, began_ms: float, store: BodyStore) -> Exchange | Dropped:
+    """Reads one entry.
+
+    Args:
+        entry: Its JSON.
+        began_ms: When the page began, ms since 1970.
+        store: Keeps its body.
+
+    Raises:
+        PageInputError: The body cannot be kept.
+    """
+    request, response = node(entry, "request"), node(entry, "response")
+    url = normal_url(text(request, "url"))
+    if reason := _refused(url, request, response):
+        return Dropped(reason)
+    status = round(number(response, "status") or 0)
+    fields, asked = pairs(response, "headers"), pairs(request, "headers")
+    mime = mime_of(text(node(response, "content"), "mimeType")) or mime_of(value_of(fields, "content-type"))
+    header = header_bytes(entry, status)
+    words = [text(entry, "_resourceType"), text(entry, "_request_type")]
+    read = Exchange(
+        url=url,
+        method=(text(request, "method") or "GET").upper(),
+        status=status,
+        mime="" if mime == "x-unknown" else mime,
+        request_bytes=request_bytes(entry, url),
+        header_bytes=header,
+        body_bytes=min(body_bytes(entry, header), 1 << 32),
+        headers=repeatable(fields),
+        redirect=location_of(url, status, text(response, "redirectURL") or value_of(fields, "location")),
+        referer=normal_url(value_of(asked, "referer")),
+        kind=browser_kind(words, asked, mime),
+        timing=_timing(entry, began_ms),
+        stated=_stated(entry),
+        cached=_is_cached(entry),
+    )
+    return _with_body(read, entry, store)
+
+
+def _with_body(read: Exchange, entry: Node, store: BodyStore) -> Exchange:
+    if not read.has_content or read.status == 304 or read.method == "HEAD":
+        return replace(read, body_bytes=0 if not read.redirect else read.body_bytes)
+    body = served_body(read, entry)
+    if body is None:
+        return read
+    file = store.add([body.served], read.url[:80])
+    scanned = needs_text(read.mime, read.url)
+    text_file = store.add([body.decoded], read.url[:80]) if scanned and body.decoded != body.served else file
+    return replace(
+        read,
+        body=file,
+        body_bytes=len(body.served),
+        text=text_file if scanned else None,
+        headers=body.headers,
+    )
+
+
+def _refused(url: str, request: Node, response: Node) -> str:
+    scheme = url.partition(":")[0].lower()
+    method, status = text(request, "method") or "GET", number(response, "status") or 0
+    if scheme not in ("http", "https"):
+        known = ("data", "blob", "about", "chrome-extension", "moz-extension", "ws", "wss", "file")
+        return f"{scheme if scheme in known else 'other'}: URLs, not asked for over HTTP"
+    if not usable_url(url) or not method.isascii() or not method.isalpha():
+        return "requests whose URL or method no browser sends"
+    if status == 101:
+        return "WebSockets"
+    if status < 200:
+        return "requests without an answer (blocked, cancelled or failed)"
+    return "" if status <= 599 else "answers with a status that HTTP does not have"
+
+
+def _timing(entry: Node, began_ms: float) -> Timing | None:
+    started = moment_ms(entry, "startedDateTime")
+    if started is None:
+        return None
+    timings = node(entry, "timings")
+    phases = ("blocked", "dns", "connect", "send", "wait", "receive")
+    total = positive(entry, "time") or sum(positive(timings, phase) or 0.0 for phase in phases)
+    start = started - began_ms
+    end = start + min(total, 3.6e6)
+    return Timing(
+        start_ms=start,
+        first_byte_ms=max(end - (positive(timings, "receive") or 0.0), start),
+        end_ms=end,
+        wait_ms=positive(timings, "wait"),
+        handshake_ms=_handshake_ms(timings),
+        lookup_ms=positive(timings, "dns"),
+        held_ms=_held_ms(entry, timings),
+        cpu_ms=positive(entry, "_cpuTime"),
+    )
+
+
+def _handshake_ms(timings: Node) -> float | None:
+    """The TCP part of `connect`; the standard counts TLS in, Firefox does not."""
+    connect, tls = positive(timings, "connect"), positive(timings, "ssl") or 0.0
+    return connect if connect is None or tls >= connect else connect - tls
+
+
+def _held_ms(entry: Node, timings: Node) -> float:
+    version = text(node(entry, "response"), "httpVersion") or text(node(entry, "request"), "httpVersion")
+    shared = version.lower().startswith(_MULTIPLEXED) and positive(timings, "connect") is None
+    return positive(timings, "blocked") or 0.0 if shared else 0.0
+
+
+def _is_cached(entry: Node) -> bool:
+    response = node(entry, "response")
+    flags = [text(entry, "_fromCache"), number(entry, "_fromCache") or 0]
+    flags += [
+        response.get(key) is True for key in ("fromDiskCache", "fromServiceWorker", "fromPrefetchCache")
+    ]
+    flags.append(response.get("_fetchedViaServiceWorker") is True)
+    return any(flag not in ("", "0", 0, False) for flag in flags)
+
+
+def _stated(entry: Node) -> Stated:
+    """`_initiator` as an object (Chrome) or `_initiator_detail` (chrome-har), else `_initiator` as a URL."""
+    detail = node(entry, "_initiator") or _detail(text(entry, "_initiator_detail"))
+    word = text(detail, "type") or text(entry, "_initiator_type")
+    urls = [*_stack(node(detail, "stack")), text(detail, "url"), text(entry, "_initiator")]
+    plain = (normal_url(url) for url in urls if url.startswith("http"))
+    return Stated(word.lower(), tuple(dict.fromkeys(plain)))
+
+
+def _detail(written: str) -> Node:
+    try:
+        found = json.loads(written) if written else {}
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _stack(stack: Node) -> list[str]:
+    """The files on a call stack, innermost first, and on those that scheduled it."""
+    urls: list[str] = []
+    for _ in range(_MOST_PARENTS):
+        urls += [text(frame, "url") for frame in nodes(stack, "callFrames")[:_MOST_FRAMES]]
+        stack = node(stack, "parent")
+    return urls
+
+
+# Longer headers no server accepts or sends: the field is not what it says.
+_MOST_HEADER = 1 << 20
+
+
+def request_bytes(entry: Node, url: str) -> int:
+    """Request line, fields and body, bytes."""
+    request = node(entry, "request")
+    body = positive(request, "bodySize") or positive(node(request, "postData"), "size") or 0.0
+    header = _header(positive(request, "headersSize") or positive(entry, "_bytesOut"))
+    if header is None:
+        header = _from_fields(request, url)
+    return header + int(min(body, 1 << 30))
+
+
+def header_bytes(entry: Node, status: int) -> int:
+    """Status line and fields of the response, bytes."""
+    response = node(entry, "response")
+    header = _header(positive(response, "headersSize"))
+    fields = pairs(response, "headers")
+    if header is None:
+        header = size_of(status_line(status), fields) if fields else TYPICAL_HEADER
+    return min(header, _MOST_HEADER)
+
+
+def body_bytes(entry: Node, header: int) -> int:
+    """Body of the response, bytes on the wire as encoded. By the rules of this module."""
+    response = node(entry, "response")
+    content = node(response, "content")
+    moved = positive(response, "_transferSize")
+    size = positive(response, "bodySize")
+    length = _length(response)
+    most = moved or size
+    if length and (most is None or length <= most):
+        return length
+    if size is not None:
+        both = size == moved or (moved is None and _exceeds_by(size, positive(content, "size"), header))
+        return max(round(size) - (header if both else 0), 0)
+    if moved is not None:
+        return max(round(moved) - header, 0)
+    if (found := positive(entry, "_objectSize")) is not None:
+        return round(found)
+    if (found := positive(entry, "_bytesIn")) is not None:
+        return max(round(found) - header, 0)
+    decoded = positive(content, "size") or 0.0
+    return max(round(decoded - (number(content, "compression") or 0.0)), 0)
+
+
+def _length(response: Node) -> int | None:
+    value = value_of(pairs(response, "headers"), "content-length").strip()
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 15 else None
+
+
+def _exceeds_by(size: float, decoded: float | None, header: int) -> bool:
+    return decoded is not None and abs(size - decoded - header) <= 2
+
+
+def _header(size: float | None) -> int | None:
+    return round(size) if size is not None and size <= _MOST_HEADER else None
+
+
+def _from_fields(request: Node, url: str) -> int:
+    fields = pairs(request, "headers")
+    if not fields:
+        return request_sizes([url])[0]
+    parts = urlsplit(url)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    host = [] if value_of(fields, "host") else [("Host", parts.netloc)]
+    return size_of(f"{text(request, 'method') or 'GET'} {target} HTTP/1.1", [*host, *fields])
+
+
+# How far a text may be from its recorded size and still be that body: tools count bytes before or after
+# decoding the character set.
+_LIKE = 0.05
+_SLACK_BYTES = 16
+# Of the names that Python knows, those of https://encoding.spec.whatwg.org/#names-and-labels
+_OF_THE_WEB = re.compile(r"utf-|iso-8859|windows-125|euc-|gb|big5|shift_jis|koi8", re.IGNORECASE)
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE | re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ServedBody:
+    """A body, decoded and as it is served, and the header fields that fit it."""
+
+    decoded: bytes
+    served: bytes
+    headers: Headers
+
+
+def served_body(read: Exchange, entry: Node) -> ServedBody | None:
+    """The body of an entry, or None if the HAR holds none or something else in its place.
+
+    Something else: a text that is not of the size recorded for it ("removed", cut short).
+    """
+    response = node(entry, "response")
+    content = node(response, "content")
+    body = _decoded(content, _charset(pairs(response, "headers"), text(content, "mimeType")))
+    if body is None or not _is_of_size(len(body), entry):
+        return None
+    names = codings_of(value_of(read.headers, "content-encoding"))
+    try:
+        served = encoded(body, names, read.body_bytes)
+    except CodingError:
+        return ServedBody(body, body, without(read.headers, "content-encoding"))
+    return ServedBody(body, served, read.headers)
+
+
+def _decoded(content: Node, charset: str) -> bytes | None:
+    written = text(content, "text")
+    if not written:
+        return None
+    if text(content, "encoding").lower() == "base64":
+        try:
+            return base64.b64decode(written)
+        except (binascii.Error, ValueError):
+            return None
+    try:
+        return written.encode(charset)
+    except (UnicodeError, LookupError):
+        return written.encode(errors="replace")
+
+
+def _is_of_size(size: int, entry: Node) -> bool:
+    content = node(node(entry, "response"), "content")
+    recorded = [positive(content, "size"), positive(entry, "_objectSizeUncompressed")]
+    sizes = [expected for expected in recorded if expected is not None]
+    return not sizes or any(abs(size - expected) <= expected * _LIKE + _SLACK_BYTES for expected in sizes)
+
+
+def _charset(headers: list[tuple[str, str]], mime: str) -> str:
+    """The character set a browser decoded the text from, UTF-8 if the header does not say."""
+    found = _CHARSET.search(value_of(headers, "content-type") or mime)
+    return found[1] if found and _OF_THE_WEB.match(found[1]) else "utf-8"
+
+
+Node: TypeAlias = dict[str, Any]
+
+_MOST = 1e15
+
+
+def node(parent: Node, key: str) -> Node:
+    """The object at `key`, empty if there is none."""
+    value = parent.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def nodes(parent: Node, key: str) -> list[Node]:
+    """The objects in the list at `key`."""
+    value = parent.get(key)
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def text(parent: Node, key: str) -> str:
+    """The string at `key`, empty if there is none."""
+    value = parent.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def number(parent: Node, key: str) -> float | None:
+    """The number at `key`, also where it is written as a string; None if there is none or it is absurd."""
+    value = parent.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        found = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return found if math.isfinite(found) and abs(found) < _MOST else None
+
+
+def positive(parent: Node, key: str) -> float | None:
+    """The number at `key` if it is above 0: HAR writes -1, and many tools 0, for 'not known'."""
+    value = number(parent, key)
+    return value if value is not None and value > 0 else None
+
+
+def moment_ms(parent: Node, key: str) -> float | None:
+    """The ISO 8601 time at `key` in ms since 1970; without a zone it counts as UTC."""
+    try:
+        moment = datetime.fromisoformat(text(parent, key).strip())
+        zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return zoned.timestamp() * 1000
+    except (ValueError, OverflowError):
+        return None
+
+
+def pairs(parent: Node, key: str) -> list[tuple[str, str]]:
+    """The `name` and `value` of each object in the list at `key`."""
+    return [(text(item, "name"), text(item, "value")) for item in nodes(parent, key)]

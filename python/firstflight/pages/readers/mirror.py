@@ -1,0 +1,322 @@
+"""Mirror directories: a folder per host, as the course's `fetch.py` and `wget -m` make them.
+
+Beside the directory `Paper` may stand `Paper.fetchlog/`, the browser's log of each page; then the page is
+what the browser asked for. Without it the page is what the files refer to.
+
+Servers answer with the mirror's files. `wget -k` makes paths between folders of references to other hosts
+(`../static.example/a.css`). To a browser that has every host at an address of its own they lead nowhere, so
+they name the host again (`//static.example/a.css`), behind blanks that keep the body as long as it was: URLs
+lose blanks in front.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from html import unescape
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from firstflight.errors import PageInputError
+from firstflight.model.page import Kind, LoadedPage
+from firstflight.pages.assemble import make_page
+from firstflight.pages.bodies import scannable
+from firstflight.pages.discovery import Discovery, discover
+from firstflight.pages.exchange import HTML, Exchange, Timing
+from firstflight.pages.fields import TYPICAL_HEADER, request_sizes
+from firstflight.pages.mentions import collect_mentions
+from firstflight.pages.readers.fetchlog import FetchLog, Response, Transaction, read_fetchlog
+from firstflight.pages.readers.mirror_files import MirrorBodies, MirrorFiles, mime_of, unspoken_charset
+from firstflight.pages.times import Times, derive_times
+from firstflight.pages.urls import normal_url, page_name, shorten
+from firstflight.pages.walk import Walk
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A mirrored page.
+
+    Attributes:
+        exchanges: Requests and responses, not encoded; an initiator comes before what it discovers.
+        discovery: Who discovered each.
+        times: Server, processing and waiting times.
+        log: The browser's log; None if the mirror has none.
+        cached: Number of bodies that the browser had and did not ask for.
+    """
+
+    exchanges: list[Exchange]
+    discovery: Discovery
+    times: Times
+    log: FetchLog | None = None
+    cached: int = 0
+
+
+def open_mirror(root: Path, url: str = "") -> LoadedPage:
+    """Reads the page at `url` from the mirror directory `root`, with its bodies as served: not encoded.
+
+    Without `url`, the page that `start_url` finds.
+
+    Raises:
+        PageInputError: The mirror has no such page, or its log is damaged.
+    """
+    if not url:
+        root, url = start_url(root)
+    try:
+        recording, files = _read(root, url)
+        exchanges = [_as_served(e, logged=recording.log is not None) for e in recording.exchanges]
+        name, source = page_name(url), f"mirror {root.name}"
+        page = make_page(exchanges, recording.discovery, recording.times, name=name, source=source)
+    except OSError as error:
+        problem = f"{error.filename or root}: {error.strerror or error}"
+        raise PageInputError(problem, "check the mirror's files and their permissions") from None
+    mirror = MirrorBodies(root)
+    bodies = {index: mirror.serve(e.body, e.mime) for index, e in enumerate(exchanges) if e.body}
+    spare = mirror.spare(files, {e.url for e in exchanges})
+    return LoadedPage(page, bodies, _notes(recording), spare=spare)
+
+
+def read_recording(root: Path, url: str) -> Recording:
+    """Reads the page at `url` from `root`: by the browser's log if there is one, else by its references."""
+    return _read(root, url)[0]
+
+
+def _read(root: Path, url: str) -> tuple[Recording, MirrorFiles]:
+    log_path = root.with_name(f"{root.name}.fetchlog") / log_name(url)
+    log = read_fetchlog(log_path) if log_path.is_file() else None
+    files = MirrorFiles(root, log.renames if log else None)
+    if log is not None:
+        return _by_log(files, log), files
+    path = files.find(url)
+    if path is None:
+        raise PageInputError(f"{root}: no file for the start page {shorten(url)}", start_hint(root))
+    return _by_references(files, normal_url(url), path), files
+
+
+def log_name(url: str) -> str:
+    """The name that the course's `sanitize_file` gives the log of `url`."""
+    return "".join(c for c in url if c.isascii() and (c.isalnum() or c in "-_.() "))
+
+
+def _as_served(exchange: Exchange, *, logged: bool) -> Exchange:
+    """A file is served whole, and its type with the charset: that of the log, or what its bytes show."""
+    if exchange.body is None:
+        return exchange
+    charset = exchange.charset if logged else unspoken_charset(exchange)
+    mime = f"{exchange.mime}; charset={charset}" if exchange.mime and charset else exchange.mime
+    return replace(exchange, mime=mime, status=200 if exchange.status == 304 else exchange.status)
+
+
+def _by_log(files: MirrorFiles, log: FetchLog) -> Recording:
+    exchanges = exchanges_of_log(log, files)
+    mentions = collect_mentions(exchanges, files)
+    discovery = discover(exchanges, mentions, files)
+    return Recording(exchanges, discovery, derive_times(exchanges, discovery, log), log, len(mentions.cached))
+
+
+def _by_references(files: MirrorFiles, url: str, path: Path) -> Recording:
+    """The page at `url`, whose document is the file `path`. Links to other pages are not followed."""
+    walk = _MirrorWalk(files)
+    walk.reach(_exchange(url, "text/html", path), None, "document")
+    walk.run()
+    exchanges = _with_requests(walk.exchanges)
+    discovery = walk.discovery({exchange.url for exchange in exchanges})
+    return Recording(exchanges, discovery, Times.none(len(exchanges)))
+
+
+class _MirrorWalk(Walk):
+    """Follows a page of a mirror: references lead to files, scripts to files whose name tells their type."""
+
+    def __init__(self, files: MirrorFiles) -> None:
+        super().__init__(files)
+        self._mirror = files
+        self._assets = {url: path for url, path in files.urls().items() if _is_asset(path)}
+
+    def answers(self, url: str, kind: Kind | None) -> list[Exchange]:
+        """The file of `url`, unless it is loaded already."""
+        path = self._mirror.find(url) if kind else self._assets[url]
+        if path is None or url in self.places:
+            return []
+        mime = mime_of(path, kind) if kind else mimetypes.guess_type(path.name)[0] or ""
+        return [_exchange(url, mime, path)]
+
+    def unreached(self) -> list[str]:
+        """The URLs of files that are not loaded."""
+        loaded = {exchange.body for exchange in self.exchanges}
+        return [url for url, path in self._assets.items() if path not in loaded]
+
+
+def _is_asset(path: Path) -> bool:
+    """Whether a script may fetch the file: no other page of a mirrored site, and of a type its name tells."""
+    mime = mimetypes.guess_type(path.name)[0]
+    return mime is not None and mime not in HTML
+
+
+def _exchange(url: str, mime: str, file: Path | None) -> Exchange:
+    """An exchange whose body is served as it is in the mirror, not encoded."""
+    size = file.stat().st_size if file else 0
+    return Exchange(url, mime=mime, header_bytes=TYPICAL_HEADER, body_bytes=size, body=file, text=file)
+
+
+def _with_requests(exchanges: list[Exchange], total: int = 0) -> list[Exchange]:
+    """The exchanges with the sizes of their requests, which sum up to `total` where it is known."""
+    sizes = request_sizes([exchange.url for exchange in exchanges], total)
+    return [replace(e, request_bytes=size) for e, size in zip(exchanges, sizes, strict=True)]
+
+
+def _notes(recording: Recording) -> list[str]:
+    exchanges, initiators = recording.exchanges, recording.discovery.initiators
+    counts = {
+        "answers 'Not Modified', whose files are served in full": sum(
+            e.status == 304 and e.body is not None for e in exchanges
+        ),
+        "answers without a file, served empty": sum(
+            e.body is None and e.status == 200 and not e.redirect for e in exchanges
+        ),
+        "files from the browser's cache, left out": recording.cached,
+        "references without an answer, listed and not requested": len(recording.discovery.missing),
+        "initiators inferred from times or from names in scripts": sum(
+            bool(i and i.inferred) for i in initiators
+        ),
+    }
+    return [f"{text}: {count}" for text, count in counts.items() if count]
+
+
+_MOST_SEARCHED = 2_000
+"""Documents whose links are followed: to ask is quicker than to read a whole site."""
+_MOST_NAMED = 5
+_MARKUP = re.compile(rb"<!doctype\s+html|<html\b", re.IGNORECASE)
+_STARTS_WITHIN = 1 << 16
+_FRAME = re.compile(rb"<i?frame\b[^>]*\ssrc\s*=\s*[\"']?\s*([^\s\"'>]+)", re.IGNORECASE)
+_LINK = re.compile(rb"\shref\s*=\s*[\"']?\s*([^\s\"'>]+)", re.IGNORECASE)
+
+
+def start_url(root: Path) -> tuple[Path, str]:
+    """The mirror directory and start page that a bare directory means.
+
+    A directory with an `index.html` of its own is the folder of a host. Else the start page is the document
+    `index.html` of a host, where there is one, else any document. Of several it is that of the host that the
+    directory is named after, else the only one that no other shows in a frame, else the only one that no
+    other links to.
+
+    Raises:
+        PageInputError: There is no such page, or more than one.
+    """
+    if (root / "index.html").is_file():
+        return root.absolute().parent, f"http://{root.absolute().name.lower()}/"
+    files = MirrorFiles(root)
+    left = _likeliest(_starts(files), files)
+    if not left:
+        raise PageInputError(f"{root}: which page? no host folder has an HTML document", start_hint(root))
+    if len(left) > 1:
+        raise PageInputError(f"{root}: which page? {len(left)} could be meant", start_hint(root))
+    return root, left[0]
+
+
+def start_hint(root: Path) -> str:
+    """How to name a start page of the mirror at `root`: the likeliest ones, ready to be pasted."""
+    files = MirrorFiles(root)
+    left = _likeliest(_starts(files), files)
+    if not left:
+        return f"name the start page as '{root}#http://host/path'"
+    more = f" or one of {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else ""
+    named = ", ".join(f"'{root}#{url}'" for url in left[:_MOST_NAMED])
+    return f"name one: {named}{more}"
+
+
+def _starts(files: MirrorFiles) -> dict[str, Path]:
+    """The documents that can be a start page, by URL."""
+    documents = {url: path for url, path in sorted(files.urls().items()) if _is_document(path)}
+    fronts = {url: path for url, path in documents.items() if _is_front(url, path)}
+    return fronts or documents
+
+
+def _is_front(url: str, path: Path) -> bool:
+    parts = urlsplit(url)
+    return (parts.path, parts.query) == ("/", "") and path.name == "index.html"
+
+
+def _is_document(path: Path) -> bool:
+    """Whether it is markup: `wget -E` and servers give the ending `.html` to scripts and data, too."""
+    mime = mimetypes.guess_type(path.name)[0]
+    if mime not in (None, *HTML):
+        return False
+    with path.open("rb") as file:
+        start = file.read(_STARTS_WITHIN).removeprefix(b"\xef\xbb\xbf").lstrip()
+    return bool(_MARKUP.match(start)) if mime is None else start.startswith(b"<")
+
+
+def _likeliest(starts: dict[str, Path], files: MirrorFiles) -> list[str]:
+    """The start pages that are left after each rule that leaves any."""
+    left = dict(starts)
+    name = files.root.absolute().name.lower()
+    rules: tuple[Callable[[], set[Path]], ...] = (
+        lambda: {path for url, path in left.items() if urlsplit(url).hostname not in (name, f"www.{name}")},
+        lambda: _named(_FRAME, left.items(), files),
+        lambda: _named(_LINK, left.items(), files),
+    )
+    for rule in rules:
+        if 1 < len(left) <= _MOST_SEARCHED:
+            out = rule()
+            left = {url: path for url, path in left.items() if path not in out} or left
+    return list(left)
+
+
+def _named(attribute: re.Pattern[bytes], starts: Iterable[tuple[str, Path]], files: MirrorFiles) -> set[Path]:
+    """The files that `attribute` of another document in `starts` names."""
+    found: set[Path] = set()
+    for base, path in starts:
+        references = {
+            unescape(word.decode("utf-8", "replace")) for word in attribute.findall(scannable(path))
+        }
+        targets = {files.find(url) for word in references if (url := files.resolve(word, base, path))}
+        found |= {target for target in targets if target is not None and target != path}
+    return found
+
+
+def exchanges_of_log(log: FetchLog, files: MirrorFiles) -> list[Exchange]:
+    """The log's transactions in order of their start, each with its response and recorded body.
+
+    The browser saves the body at the end of redirects under the URL that it first asked for.
+    """
+    answers = _answers(log)
+    order = sorted(range(len(log.transactions)), key=lambda index: log.transactions[index].start_ms)
+    heads = {index: index for index in order}
+    for index in order:
+        if (target := _redirect_target(index, order, log.transactions, answers)) is not None:
+            heads[target] = heads[index]
+    exchanges = []
+    for index in order:
+        asked, answer = log.transactions[index], answers[index]
+        head = log.transactions[heads[index]].url
+        file = None if answer.redirect else files.find(head) or files.find(asked.url)
+        exchanges.append(
+            replace(
+                _exchange(normal_url(asked.url), answer.mime.lower(), file),
+                status=answer.status,
+                redirect=normal_url(answer.redirect),
+                charset=answer.charset.lower(),
+                timing=Timing(asked.start_ms, asked.start_ms, asked.end_ms),
+            )
+        )
+    return _with_requests(exchanges, log.stats.get("tcp.write_bytes", 0))
+
+
+def _answers(log: FetchLog) -> list[Response]:
+    """The response of each transaction: the next unused one of the same URL."""
+    waiting: dict[str, list[Response]] = {}
+    for response in log.responses:
+        waiting.setdefault(response.url, []).append(response)
+    nothing = Response(200, "", "", "", "")
+    return [(waiting.get(entry.url) or [nothing]).pop(0) for entry in log.transactions]
+
+
+def _redirect_target(
+    index: int, order: list[int], entries: list[Transaction], answers: list[Response]
+) -> int | None:
+    target, end = normal_url(answers[index].redirect), entries[index].end_ms
+    if not target:
+        return None
+    later = (other for other in order if entries[other].start_ms >= end - 1)
+    return next((other for other in later if normal_url(entries[other].url) == target), None)

@@ -1,0 +1,230 @@
+"""WACZ files (https://specs.webrecorder.net/wacz/1.1.1/): a zip with WARC files and a list of pages.
+
+Nothing is unpacked by the names in the zip: its members are read where they are. A page whose line in the
+list names a HAR of the archive, as `firstflight record` writes it, has the initiators and times in that. An
+entry of the HAR names its answer in the WARC (`_warcRecordId`), which has bodies, fields and sizes.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from firstflight.errors import PageInputError
+from firstflight.model.page import LoadedPage
+from firstflight.pages.assemble import check_count
+from firstflight.pages.bodies import BodyStore, Budget
+from firstflight.pages.exchange import Exchange
+from firstflight.pages.readers.har import MOST_BYTES, timed_page
+from firstflight.pages.readers.har_entry import (
+    Dropped,
+    Node,
+    moment_ms,
+    node,
+    nodes,
+    positive,
+    read_entry,
+    text,
+)
+from firstflight.pages.readers.warc import Collected, collect, listed_pages, page_of_records
+from firstflight.pages.urls import normal_url
+
+_MOST_LIST = 1 << 24
+_MOST_MEMBERS = 10_000
+_MOST_DIRECTORY = _MOST_MEMBERS * 512
+"""Bytes; a name of an archive takes about a hundred."""
+_MOST_PAGES = 1_000
+
+
+def open_wacz(path: Path, url: str = "") -> list[LoadedPage]:
+    """Reads the page at `url` from the WACZ at `path`.
+
+    Without `url`, all pages that are recorded with a HAR each; else the first that it lists.
+
+    Raises:
+        PageInputError: The file is no WACZ or damaged, or there is no such page.
+    """
+    return _read(path, lambda archive: _pages_of(archive, path, url))
+
+
+def _read(path: Path, read: Callable[[zipfile.ZipFile], list[LoadedPage]]) -> list[LoadedPage]:
+    hint = "copy or record the archive again: it is damaged or no WACZ"
+    try:
+        with _Directory(path) as file, zipfile.ZipFile(file) as archive:
+            file.is_read = True
+            return read(archive)
+    except PageInputError:
+        raise
+    except Exception as error:  # zipfile raises whatever its input provokes
+        raise PageInputError(f"{path}: {str(error)[:160] or type(error).__name__}", hint) from None
+
+
+class _Directory(io.BufferedReader):
+    """A zip file whose directory has a largest size.
+
+    `zipfile` takes the directory in one read and makes an object of each name in it, however many they are.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(io.FileIO(path))
+        self._path = path
+        self.is_read = False
+
+    def read(self, size: int | None = -1) -> bytes:
+        if not self.is_read and (size or 0) > _MOST_DIRECTORY:
+            raise PageInputError(
+                f"{self._path}: its directory has {size} bytes, too many for {_MOST_MEMBERS} files",
+                "split the archive",
+            )
+        return super().read(size)
+
+
+def _pages_of(archive: zipfile.ZipFile, path: Path, url: str) -> list[LoadedPage]:
+    store = BodyStore(str(path))
+    listed = _listed(archive, store.budget)
+    collected = _collected(archive, path, store, listed)
+    hars = _hars(archive, str(path), listed, normal_url(url))
+    source = f"WACZ {path.name}"
+    if not hars:
+        return [page_of_records(collected, str(path), source, url)]
+    answers = dict(zip(collected.ids, collected.exchanges, strict=True))
+    pages = []
+    for member in hars:
+        notes: Counter[str] = Counter()
+        timed: Timed = read_timed(archive, str(path), member, answers, store=store, notes=notes)
+        pages.append(timed_page(timed.entries, timed.on_load_ms, source, notes))
+    return pages
+
+
+def _hars(archive: zipfile.ZipFile, place: str, listed: list[object], url: str) -> list[str]:
+    """HARs of the page `url`, or of all pages; of several recordings of `url` the first's."""
+    names = set(archive.namelist())
+    found = [
+        line["har"]
+        for line in listed
+        if isinstance(line, dict)
+        and isinstance(line.get("har"), str)
+        and line["har"] in names
+        and url in ("", normal_url(str(line.get("url"))))
+    ]
+    if len(found) > _MOST_PAGES and not url:
+        raise PageInputError(
+            f"{place}: {len(found)} pages are too many", "name one as 'FILE#http://host/path'"
+        )
+    return found[:1] if url else list(dict.fromkeys(found))
+
+
+def _collected(archive: zipfile.ZipFile, path: Path, store: BodyStore, listed: list[object]) -> Collected:
+    names = archive.namelist()
+    if len(names) > _MOST_MEMBERS:
+        raise PageInputError(f"{path}: {len(names)} files in it are too many", "split the archive")
+    for name in names:
+        if name.startswith("/") or ".." in PurePosixPath(name).parts:
+            raise PageInputError(
+                f"{path}: its member '{name[:80]}' leaves the archive", "do not trust this file"
+            )
+    warcs = [name for name in names if name.startswith("archive/") and name.endswith((".warc", ".warc.gz"))]
+    if not warcs:
+        problem = f"{path}: no WACZ: there is no archive/*.warc.gz in it"
+        raise PageInputError(problem, "unpack a collection of WACZ files and name one of them")
+    collected = Collected(pages=listed_pages(listed))
+    for name in warcs:
+        store.budget.member()
+        collect(lambda name=name: archive.open(name), f"{path}: {name}", store, collected)  # type: ignore[misc]
+    return collected.whole()
+
+
+def _listed(archive: zipfile.ZipFile, budget: Budget) -> list[object]:
+    """What `pages/pages.jsonl` lists; its first line describes the list itself."""
+    if "pages/pages.jsonl" not in archive.namelist():
+        return []
+    with archive.open("pages/pages.jsonl") as file:
+        data = file.read(_MOST_LIST)
+    budget.spend(len(data))
+    lines = data.decode("utf-8", errors="replace").splitlines()
+    found: list[object] = []
+    for line in lines:
+        try:
+            found.append(json.loads(line))
+        except (ValueError, RecursionError):
+            continue
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A page of the archive with its times.
+
+    Attributes:
+        entries: In order of their start.
+        on_load_ms: The load event after the page began; None if there was none.
+    """
+
+    entries: list[Exchange]
+    on_load_ms: float | None
+
+
+def read_timed(
+    archive: zipfile.ZipFile,
+    place: str,
+    member: str,
+    answers: Mapping[str, Exchange],
+    *,
+    store: BodyStore,
+    notes: Counter[str],
+) -> Timed:
+    """Reads the HAR `member` of a WACZ.
+
+    Args:
+        archive: The WACZ.
+        place: The WACZ, named in errors.
+        member: The HAR's name in it.
+        answers: What the WARC holds, by record.
+        store: That of the archive.
+        notes: Counts what is left out, by reason.
+
+    Raises:
+        PageInputError: The HAR is damaged, too long, or names no answer.
+    """
+    log = _log(archive, place, member, store.budget)
+    pages = nodes(log, "pages")
+    page: Node = pages[0] if pages else {}
+    check_count(len(nodes(log, "entries")), f"{place}: {member}")
+    began = moment_ms(page, "startedDateTime") or 0.0
+    entries: list[Exchange] = []
+    for raw in nodes(log, "entries"):
+        answer, told = answers.get(text(raw, "_warcRecordId")), read_entry(raw, began, store)
+        if answer is None or isinstance(told, Dropped):
+            notes["requests whose answer the archive does not hold"] += 1
+        else:
+            entries.append(_both(answer, told))
+    if not entries:
+        raise PageInputError(f"{place}: {member}: none of its answers is in the archive", "record it again")
+    entries.sort(key=lambda entry: entry.clock.start_ms)
+    return Timed(entries, positive(node(page, "pageTimings"), "onLoad"))
+
+
+def _both(answer: Exchange, told: Exchange) -> Exchange:
+    """The answer with what the browser told of it; of a redirect's body only the length is recorded."""
+    known = replace(answer, timing=told.timing, stated=told.stated, kind=told.kind or answer.kind)
+    if answer.body_bytes or not told.body_bytes or not answer.redirect:
+        return known
+    return replace(known, body=None, text=None, body_bytes=told.body_bytes)
+
+
+def _log(archive: zipfile.ZipFile, place: str, member: str, budget: Budget) -> Node:
+    with archive.open(member) as file:
+        data = file.read(MOST_BYTES + 1)
+    budget.spend(len(data))
+    try:
+        document = json.loads(data) if len(data) <= MOST_BYTES else None
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise PageInputError(f"{place}: {member} is no HAR", "record the pages again")
+    return node(document, "log")

@@ -1,0 +1,237 @@
+"""WARC files: bodies and header fields as they came over the wire; no times."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO
+
+from firstflight.errors import PageInputError
+from firstflight.model.page import LoadedPage
+from firstflight.pages.bodies import BodyStore
+from firstflight.pages.exchange import Exchange
+from firstflight.pages.readers.untimed import Asked, Recorded, recorded_exchange, start_of, untimed_page
+from firstflight.pages.readers.warc_records import Record, records
+from firstflight.pages.urls import normal_url, usable_url
+
+Opener = Callable[[], AbstractContextManager[IO[bytes]]]
+_MOST_LISTED = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPage:
+    """A page that an archive lists: where it begins, and when it was recorded (ISO 8601, may be empty)."""
+
+    url: str
+    date: str = ""
+
+
+@dataclass(slots=True)
+class Collected:
+    """What the files of one archive hold.
+
+    Attributes:
+        exchanges: In the order of the recording.
+        dates: `WARC-Date` of each exchange.
+        ids: `WARC-Record-ID` of each exchange.
+        pages: Pages that the archive lists.
+        notes: What was left out.
+        originals: Answers with a body, by digest and by URL; a later one of a URL takes its place.
+        revisits: Index, digest and URL of each answer whose body is recorded elsewhere, with the original
+            that was known when it came.
+    """
+
+    exchanges: list[Exchange] = field(default_factory=list)
+    dates: list[str] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
+    pages: list[ListedPage] = field(default_factory=list)
+    notes: Counter[str] = field(default_factory=Counter)
+    originals: dict[str, Exchange] = field(default_factory=dict)
+    revisits: list[tuple[int, str, str, Exchange | None]] = field(default_factory=list)
+
+    def whole(self) -> Collected:
+        """Gives revisits their bodies, once all files are read: the original may stand in a later one."""
+        for index, digest, url, known in self.revisits:
+            original = known or self.originals.get(digest) or self.originals.get(url)
+            self.exchanges[index] = _revisited(self.exchanges[index], original)
+        return self
+
+
+def open_warc(path: Path, url: str = "") -> LoadedPage:
+    """Reads the page at `url` from the WARC at `path`; without `url`, the first.
+
+    Raises:
+        PageInputError: The file is no WARC or damaged, or there is no such page.
+    """
+    try:
+        collected = Collected()
+        collect(lambda: path.open("rb"), str(path), BodyStore(str(path)), collected)
+        collected.whole()
+    except OSError as error:
+        problem = f"{path}: {error.strerror or error}"
+        raise PageInputError(problem, "check the path and its permissions") from None
+    return page_of_records(collected, str(path), f"WARC {path.name}", url)
+
+
+def collect(opener: Opener, place: str, store: BodyStore, into: Collected) -> None:
+    """Reads one WARC file, twice: the requests, then the answers with their bodies.
+
+    Raises:
+        PageInputError: The file is damaged.
+    """
+    requests = _Requests()
+    with opener() as file:
+        for record in records(file, place, store.budget):
+            if record.type == "request":
+                requests.add(record)
+            elif record.type == "warcinfo" and not into.pages:
+                into.pages += _pages_of_info(record)
+    with opener() as file:
+        for record in records(file, place, store.budget):
+            if record.type in ("response", "resource", "revisit"):
+                _add(record, requests, store, into)
+
+
+def page_of_records(collected: Collected, place: str, source: str, wanted: str) -> LoadedPage:
+    """The page `wanted`, or the first of `collected`. Several pages are told apart by their times.
+
+    Raises:
+        PageInputError: There is no such page.
+    """
+    begins = normal_url(wanted) or (normal_url(collected.pages[0].url) if collected.pages else "")
+    exchanges = _within(collected, begins)
+    if not exchanges:
+        raise PageInputError(f"{place}: no answer of a web server in it", "record the page again")
+    start = start_of(exchanges, place, wanted=wanted, listed=begins, recorded=True)
+    return untimed_page(exchanges, start, source, collected.notes)
+
+
+def _within(collected: Collected, begins: str) -> list[Exchange]:
+    """Entries from the page's own date on, up to the next page's."""
+    dated = sorted((page.date, normal_url(page.url)) for page in collected.pages if page.date)
+    own = next((date for date, url in dated if url == begins), "")
+    later = next((date for date, _ in dated if own and date[:19] > own[:19]), "")
+    if len(dated) < 2 or not own:
+        return collected.exchanges
+    kept = [
+        exchange
+        for exchange, date in zip(collected.exchanges, collected.dates, strict=True)
+        if own[:19] <= date[:19] and (not later or date[:19] < later[:19])
+    ]
+    collected.notes["answers of other pages in the archive"] += len(collected.exchanges) - len(kept)
+    return kept
+
+
+class _Requests:
+    """Requests by the answer they belong to, or by their URL."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, Asked] = {}
+        self._by_url: dict[str, list[Asked]] = {}
+
+    def add(self, record: Record) -> None:
+        """Keeps a request record."""
+        size = sum(len(piece) for piece in record.body)
+        asked = Asked(record.first_line.partition(" ")[0].upper(), record.first_line, record.http, size)
+        for name in ("warc-record-id", "warc-concurrent-to"):
+            if record.fields.get(name):
+                self._by_id[record.fields[name]] = asked
+        self._by_url.setdefault(record.uri, []).append(asked)
+
+    def of(self, record: Record) -> Asked | None:
+        """The request of an answer."""
+        waiting = self._by_url.get(record.uri, [])
+        for name in ("warc-record-id", "warc-concurrent-to"):
+            if (asked := self._by_id.get(record.fields.get(name, ""))) is not None:
+                if asked in waiting:
+                    waiting.remove(asked)
+                return asked
+        return waiting.pop(0) if waiting else None
+
+
+def _add(record: Record, requests: _Requests, store: BodyStore, into: Collected) -> None:
+    url, asked = normal_url(record.uri), requests.of(record)
+    if not url.startswith("http"):
+        return
+    recorded = _recorded(record, url)
+    if recorded is None or not usable_url(url) or (asked is not None and not _is_method(asked.method)):
+        into.notes["answers whose URL, method or status browsers do not use"] += 1
+        return
+    exchange = recorded_exchange(recorded, asked, store)
+    digest = record.fields.get("warc-payload-digest", "")
+    if record.type == "revisit":
+        target = normal_url(record.fields.get("warc-refers-to-target-uri", "") or url)
+        known = into.originals.get(digest) or into.originals.get(target)
+        into.revisits.append((len(into.exchanges), digest, target, known))
+    elif exchange.body is not None:
+        for key in (digest, url):
+            if key:
+                into.originals[key] = exchange
+    into.exchanges.append(exchange)
+    into.dates.append(record.fields.get("warc-date", ""))
+    into.ids.append(record.fields.get("warc-record-id", ""))
+
+
+def _recorded(record: Record, url: str) -> Recorded | None:
+    if record.type == "resource" or not record.http:
+        mime = record.fields.get("content-type", "") if record.type == "resource" else ""
+        return Recorded(url, 200, "HTTP/1.1 200 OK", [("Content-Type", mime)], record.body)
+    words = record.first_line.split()
+    status = int(words[1]) if len(words) > 1 and words[1].isdecimal() and len(words[1]) == 3 else 0
+    if not 200 <= status <= 599:
+        return None
+    return Recorded(url, status, record.first_line, record.http, record.body)
+
+
+def _revisited(exchange: Exchange, original: Exchange | None) -> Exchange:
+    """An answer whose body is recorded elsewhere: with that body, and its coding."""
+    if original is None or not exchange.has_content:
+        return exchange
+    return replace(
+        exchange,
+        status=200 if exchange.status == 304 else exchange.status,
+        mime=exchange.mime or original.mime,
+        headers=original.headers,
+        header_bytes=original.header_bytes,
+        body_bytes=original.body_bytes,
+        body=original.body,
+        text=original.text,
+    )
+
+
+def _pages_of_info(record: Record) -> list[ListedPage]:
+    """Pages in the `json-metadata` of a `warcinfo`, as Webrecorder writes them."""
+    text = _text(record.body)
+    line = next((line for line in text.splitlines() if line.startswith("json-metadata:")), "")
+    try:
+        found = json.loads(line.partition(":")[2])
+    except (ValueError, RecursionError):
+        return []
+    pages = found.get("pages") if isinstance(found, dict) else None
+    return listed_pages(pages if isinstance(pages, list) else [])
+
+
+def listed_pages(found: Iterable[object]) -> list[ListedPage]:
+    """The pages in a list of JSON objects with `url` and `ts` (or `timestamp`)."""
+    pages = []
+    for item in found:
+        if isinstance(item, dict) and isinstance(item.get("url"), str):
+            date = item.get("ts") or item.get("timestamp")
+            pages.append(ListedPage(item["url"], date if isinstance(date, str) and "-" in date else ""))
+    return pages
+
+
+def _is_method(method: str) -> bool:
+    return method.isascii() and method.isalpha()
+
+
+def _text(body: Iterable[bytes]) -> str:
+    text = bytearray()
+    for piece in body:
+        if len(text) < _MOST_LISTED:
+            text += piece
+    return text.decode("utf-8", errors="replace")

@@ -1,0 +1,263 @@
+"""Requests and answers as they crossed the wire, put together from the net log.
+
+Bodies are what the browser read before it undid any content coding. The body of a redirect it never reads;
+its length is known where the header says it. Each exchange is paired with the request of the page that it
+belongs to; what could not be had is listed.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from firstflight.engines.clients.chromium.job import Fetch
+from firstflight.pages.record.netlog import Event, NetLog, plain
+
+Fields = list[tuple[str, str]]
+
+_SENT = ("HTTP_TRANSACTION_SEND_REQUEST_HEADERS", "HTTP_TRANSACTION_HTTP2_SEND_REQUEST_HEADERS")
+_NO_BODY = (204, 205, 304)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """First line and fields of a message, a character for each byte."""
+
+    first_line: str
+    fields: Fields
+
+    def value(self, name: str) -> str:
+        """The first field `name` (lower case), or empty."""
+        return next((value for key, value in self.fields if key.lower() == name), "")
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request that was sent, and its answer.
+
+    Attributes:
+        url: Absolute URL, no fragment.
+        method: Request method.
+        from_page: Whether a page asked, not the browser itself.
+        sent_ms: When, monotonic clock.
+        request: Head of the request. Of HTTP/2 as HTTP/1.1 writes it.
+        answer: Head of the answer; `None`: none came.
+        body: File with the answer's body in its content coding, in chunks where the head says so.
+        body_bytes: Its length without chunks.
+        ended_ms: When its last byte was read.
+        error: Chromium's number of what ended it early; 0: nothing did.
+    """
+
+    url: str
+    method: str
+    from_page: bool
+    sent_ms: float
+    request: Head
+    body: Path
+    answer: Head | None = None
+    body_bytes: int = 0
+    ended_ms: float = 0.0
+    error: int = 0
+
+    @property
+    def status(self) -> int:
+        """HTTP status, 0 without an answer."""
+        words = self.answer.first_line.split() if self.answer else []
+        return int(words[1]) if len(words) > 1 and words[1].isdecimal() else 0
+
+    @property
+    def location(self) -> str:
+        """The field `Location` of a redirect, or empty."""
+        redirects = self.answer is not None and 300 <= self.status <= 399
+        return self.answer.value("location") if redirects and self.answer else ""
+
+    @property
+    def stated_bytes(self) -> int | None:
+        """The body's length as its head says; `None` if it does not."""
+        stated = self.answer.value("content-length") if self.answer else ""
+        return int(stated) if stated.isascii() and stated.isdecimal() and len(stated) < 15 else None
+
+    @property
+    def has_body(self) -> bool:
+        """Whether the browser was to read one."""
+        return not (self.method == "HEAD" or self.status in _NO_BODY or self.location)
+
+    @property
+    def chunked(self) -> bool:
+        """Whether the body stands in chunks. Where they were cut on the wire is not known."""
+        return bool(self.answer and "chunked" in self.answer.value("transfer-encoding").lower())
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of the answer came."""
+        if self.answer is None:
+            return False
+        if not self.has_body:
+            return True
+        return not self.error if self.stated_bytes is None else self.body_bytes == self.stated_bytes
+
+
+def exchanges_of(log: NetLog, folder: Path) -> list[Exchange]:
+    """Every request of `log` that went to a server, in the order of being sent.
+
+    Args:
+        log: The net log.
+        folder: Where bodies are put, a file each.
+    """
+    requests: dict[int, _Request] = {}
+    found: list[Exchange] = []
+    for event in log.events():
+        request = requests.setdefault(event.request, _Request())
+        if event.type in _SENT and request.url.startswith("http"):
+            found.append(request.send(event, folder / f"{len(found)}"))
+        else:
+            request.note(event)
+    for request in requests.values():
+        request.close()
+    return found
+
+
+@dataclass(slots=True)
+class _Request:
+    """A request of the browser's: several exchanges if it is redirected or asked to authenticate."""
+
+    url: str = ""
+    method: str = "GET"
+    from_page: bool = False
+    coded: bool = False
+    now: Exchange | None = field(default=None)
+
+    def send(self, event: Event, body: Path) -> Exchange:
+        self.close()
+        request = _asked([plain(line) for line in event.params["headers"]], event.params.get("line", ""))
+        self.now = Exchange(self.url, self.method, self.from_page, event.ms, request, body)
+        body.touch()
+        return self.now
+
+    def note(self, event: Event) -> None:
+        match event.type:
+            case "URL_REQUEST_START_JOB" if event.begins:
+                self._begin(event)
+            case "URL_REQUEST_FILTERS_SET":
+                self.coded = True
+        if self.now:
+            self._answer(self.now, event)
+
+    def close(self) -> None:
+        """Ends the body of what was under way."""
+        if self.now and self.now.chunked and self.now.has_body:
+            with self.now.body.open("ab") as file:
+                file.write(b"0\r\n\r\n")
+        self.now = None
+
+    def _begin(self, event: Event) -> None:
+        self.close()
+        self.url, self.method = event.params["url"].partition("#")[0], event.params["method"]
+        self.from_page = event.params.get("initiator", "").startswith("http")
+        self.coded = False
+
+    def _answer(self, now: Exchange, event: Event) -> None:
+        match event.type:
+            case "HTTP_TRANSACTION_READ_RESPONSE_HEADERS":
+                first, *lines = [plain(line) for line in event.params["headers"]]
+                now.answer, now.ended_ms = Head(first, _fields(lines)), event.ms
+            case "URL_REQUEST_JOB_BYTES_READ":
+                self._read(now, event)
+            case "URL_REQUEST_JOB_FILTERED_BYTES_READ" if not self.coded:
+                self._read(now, event)
+            case "CANCELLED" | "FAILED" | "REQUEST_ALIVE":
+                now.error = now.error or int(event.params.get("net_error", 0))
+
+    def _read(self, now: Exchange, event: Event) -> None:
+        data = base64.b64decode(event.params.get("bytes", ""))
+        if not data or not now.has_body:
+            return
+        now.body_bytes, now.ended_ms = now.body_bytes + len(data), event.ms
+        with now.body.open("ab") as file:
+            file.write(b"%x\r\n%b\r\n" % (len(data), data) if now.chunked else data)
+
+
+def _asked(lines: list[str], first: str) -> Head:
+    """HTTP/2 has pseudo-fields for what HTTP/1.1 says in the first line and in `Host`."""
+    if first:
+        return Head(first.strip(), _fields(lines))
+    fields = _fields([line.removeprefix(":") for line in lines if line.startswith(":")])
+    pseudo = dict(fields)
+    host = [("Host", pseudo.get("authority", ""))]
+    plain_fields = _fields([line for line in lines if not line.startswith(":")])
+    return Head(f"{pseudo.get('method', 'GET')} {pseudo.get('path', '/')} HTTP/1.1", host + plain_fields)
+
+
+def _fields(lines: list[str]) -> Fields:
+    parts = (line.partition(":") for line in lines)
+    return [(name, value.strip()) for name, _, value in parts]
+
+
+_BLOCKED = "inspector"
+"""Why DevTools stopped a request: the driver asked it to."""
+_LASTING = ("ERR_NAME_", "ERR_ABORTED", "ERR_BLOCKED_BY_", "ERR_CERT_", "ERR_UNSAFE_PORT", "ERR_INVALID_")
+"""What would not be otherwise a second time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """An exchange, and what DevTools says of it; nothing of what a service worker asked for."""
+
+    exchange: Exchange
+    fetch: Fetch | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A request whose answer could not be had, or not whole."""
+
+    url: str
+    method: str
+    reason: str
+
+    @property
+    def lasting(self) -> bool:
+        """Whether it would be lost again."""
+        return any(word in self.reason for word in _LASTING)
+
+
+def pair(exchanges: Iterable[Exchange], fetches: Iterable[Fetch]) -> tuple[list[Pair], list[Lost]]:
+    """The exchanges that the page made, in the order of being sent, and what it did not get.
+
+    The same request made twice is told apart by its order. What the browser asks on its own account is left
+    out.
+    """
+    waiting = _by_request(fetches)
+    pairs: list[Pair] = []
+    for exchange in sorted(exchanges, key=lambda exchange: exchange.sent_ms):
+        asked = waiting[exchange.method, exchange.url]
+        if asked or exchange.from_page:
+            pairs.append(Pair(exchange, asked.popleft() if asked else None))
+    unsent = [_unsent(fetch) for fetches in waiting.values() for fetch in fetches if fetch.status is None]
+    return [pair for pair in pairs if pair.exchange.answer], [*filter(None, map(_cut, pairs)), *unsent]
+
+
+def _by_request(fetches: Iterable[Fetch]) -> defaultdict[tuple[str, str], deque[Fetch]]:
+    waiting: defaultdict[tuple[str, str], deque[Fetch]] = defaultdict(deque)
+    network = (fetch for fetch in fetches if not fetch.cached and fetch.error != _BLOCKED)
+    for fetch in sorted(network, key=lambda fetch: fetch.sent_ms or fetch.queued_ms):
+        waiting[fetch.method, fetch.url.partition("#")[0]].append(fetch)
+    return waiting
+
+
+def _unsent(fetch: Fetch) -> Lost:
+    return Lost(fetch.url, fetch.method, fetch.error or "never answered")
+
+
+def _cut(pair: Pair) -> Lost | None:
+    exchange = pair.exchange
+    if exchange.whole:
+        return None
+    said = pair.fetch.error if pair.fetch and pair.fetch.error else f"net error {exchange.error}"
+    if exchange.answer is None:
+        return Lost(exchange.url, exchange.method, f"{said}: no answer")
+    stated = f" of {exchange.stated_bytes}" if exchange.stated_bytes is not None else ""
+    return Lost(exchange.url, exchange.method, f"{said}: {exchange.body_bytes}{stated} bytes came")

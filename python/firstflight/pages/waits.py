@@ -1,0 +1,211 @@
+"""Server, processing and waiting times of an archive with times, and what the load event waits for.
+
+Server time (`server_ms`): the recorded wait for the first byte less the round trip of the host (below),
+at most `MOST_SERVER_MS`. Answers that no program makes (files, see `times.is_made`) all have the time of the
+host's quickest: what the others waited longer was a busy link, or their turn on a shared connection, which a
+replay has of its own.
+
+Waiting (`after`): of the scripts, style sheets, documents and data that ended between an initiator's end and
+the child's start, the last; of several that ended within 50 ms a script, of several scripts the largest. The
+initiator only says who named the URL: a parser that a script holds, or a browser that puts images off until
+the head is there, asks for it later. A request that the browser held back although a shared connection was
+there (`held_ms`) waits for whatever ended last, its turn in the browser's queue; others wait for no image.
+
+Processing (`cpu_ms`): what the recording says, else, of what runs right before a request (`after`, else the
+script or style sheet that asks), the time between its end and the request; the quickest request's, up to 50
+ms, is processing, the rest is the request's `delay_ms`, at most `MOST_DELAY_MS`. So is the time between a
+document's end and what its markup or inline scripts ask for afterwards.
+
+Load event (`blocks_load`): with a recorded load event, what had ended by then; else by the mirror importer's
+rule (`times.load_event_ms`) what had begun by then.
+
+Round-trip time of a host: its quickest TCP handshake, but no longer than its quickest answer: a handshake may
+have queued behind other packets. Without a handshake it is the quickest answer. An answer that came quicker
+than the quickest handshake of all hosts was under way before it was asked for (HTTP/2 push): it says no more
+than that handshake.
+
+Lookup of a host: the longest of the requests that were made before its first answer came; those after it find
+the name known.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from typing import NamedTuple
+
+from firstflight.model.page import Host, Initiator, Kind
+from firstflight.pages.discovery import AT_ONCE_MS, Discovery
+from firstflight.pages.exchange import Exchange
+from firstflight.pages.times import Times, is_made, load_event_ms
+
+# What is longer than this hung: a load would take it for a dead connection.
+MOST_SERVER_MS = 20_000.0
+MOST_DELAY_MS = 20_000.0
+# The browser's clock of the load event and the recorder's of responses are two.
+LOAD_SLACK_MS = 10.0
+
+
+class Hold(NamedTuple):
+    """What an exchange waited for after its initiator, if for anything, and for how long after that, ms."""
+
+    after: int | None
+    wait_ms: float
+
+
+def wait_times(exchanges: list[Exchange], discovery: Discovery, on_load_ms: float | None) -> Times:
+    """Times of each exchange by the rules of this module; `on_load_ms` counts from the page's beginning."""
+    holds = _holds(exchanges, discovery)
+    cpu, delay = _processing(exchanges, discovery, holds)
+    if on_load_ms is None:
+        load = load_event_ms(exchanges, discovery.kinds)
+        blocking = [exchange.start_ms < load for exchange in exchanges]
+    else:
+        blocking = _blocking(exchanges, discovery, on_load_ms)
+    return Times(_servers(exchanges, discovery.kinds), cpu, delay, blocking, [hold.after for hold in holds])
+
+
+def _servers(exchanges: list[Exchange], kinds: list[Kind]) -> list[float]:
+    trips = round_trips(exchanges)
+    waits = [max((e.clock.wait_ms or 0.0) - trips.get(e.host, 0.0), 0.0) for e in exchanges]
+    made = [is_made(exchange, kind) for exchange, kind in zip(exchanges, kinds, strict=True)]
+    quickest: dict[str, float] = {}
+    for exchange, wait, is_program in zip(exchanges, waits, made, strict=True):
+        if not is_program:
+            quickest[exchange.host] = min(wait, quickest.get(exchange.host, math.inf))
+    own = [
+        wait if is_program else quickest[exchange.host]
+        for exchange, wait, is_program in zip(exchanges, waits, made, strict=True)
+    ]
+    return [_rounded(min(wait, MOST_SERVER_MS)) for wait in own]
+
+
+def _processing(
+    exchanges: list[Exchange], discovery: Discovery, holds: list[Hold]
+) -> tuple[list[float], list[float]]:
+    runs = [
+        _runs(exchanges, initiator, hold) for initiator, hold in zip(discovery.initiators, holds, strict=True)
+    ]
+    quickest = [math.inf] * len(exchanges)
+    for run, hold in zip(runs, holds, strict=True):
+        if run is not None:
+            quickest[run] = min(quickest[run], hold.wait_ms, AT_ONCE_MS)
+    cpu = [
+        _rounded(exchange.clock.cpu_ms or (found if math.isfinite(found) else 0.0))
+        for exchange, found in zip(exchanges, quickest, strict=True)
+    ]
+    delay = [
+        _rounded(min(max(hold.wait_ms - (0.0 if run is None else cpu[run]), 0.0), MOST_DELAY_MS))
+        for run, hold in zip(runs, holds, strict=True)
+    ]
+    return cpu, delay
+
+
+def _runs(exchanges: list[Exchange], initiator: Initiator | None, hold: Hold) -> int | None:
+    """What has to be processed right before an exchange is asked for."""
+    if hold.after is not None:
+        return hold.after if _can_hold(exchanges[hold.after]) else None
+    return initiator.resource if initiator and initiator.via in ("script", "style") else None
+
+
+def _holds(exchanges: list[Exchange], discovery: Discovery) -> list[Hold]:
+    ends = sorted((exchange.end_ms, index) for index, exchange in enumerate(exchanges))
+    waited_for = [(ended_ms, index) for ended_ms, index in ends if _can_hold(exchanges[index])]
+    sent = sent_ms(exchanges)
+    return [
+        _hold(exchanges, waited_for if sent[index] == exchanges[index].start_ms else ends, by, index, sent)
+        for index, by in enumerate(discovery.initiators)
+    ]
+
+
+def _hold(
+    exchanges: list[Exchange],
+    ends: list[tuple[float, int]],
+    initiator: Initiator | None,
+    index: int,
+    sent: list[float],
+) -> Hold:
+    if initiator is None or initiator.via == "redirect":
+        return Hold(None, 0.0)
+    found_ms, start_ms = exchanges[initiator.resource].end_ms, sent[index]
+    if initiator.via == "parser":
+        found_ms = min(found_ms, exchanges[index].start_ms)
+    between = ends[bisect_right(ends, (found_ms, len(exchanges))) : bisect_right(ends, (start_ms, index))]
+    last = [(ended_ms, after) for ended_ms, after in between if after < index]
+    if not last:
+        return Hold(None, max(start_ms - found_ms, 0.0))
+    at_once = [after for ended_ms, after in last if ended_ms >= last[-1][0] - AT_ONCE_MS]
+    after = max(at_once, key=lambda i: (exchanges[i].is_script, exchanges[i].body_bytes))
+    return Hold(after, start_ms - exchanges[after].end_ms)
+
+
+def _can_hold(exchange: Exchange) -> bool:
+    return exchange.is_script or exchange.is_style or exchange.is_html or _is_data(exchange)
+
+
+def _is_data(exchange: Exchange) -> bool:
+    return exchange.kind == "xhr" or exchange.mime.endswith(("json", "xml"))
+
+
+def _blocking(exchanges: list[Exchange], discovery: Discovery, on_load_ms: float) -> list[bool]:
+    document = discovery.kinds.count("document") - 1
+    return [
+        index <= document or exchange.end_ms <= on_load_ms + LOAD_SLACK_MS
+        for index, exchange in enumerate(exchanges)
+    ]
+
+
+def _rounded(ms: float) -> float:
+    return round(min(ms, 600_000.0), 1)
+
+
+def hosts_of(exchanges: list[Exchange]) -> list[Host]:
+    """What the exchanges tell of their hosts; hosts of which they tell nothing are not in it."""
+    trips = {name: round(ms, 1) for name, ms in round_trips(exchanges).items()}
+    lookups = _lookups(exchanges)
+    names = dict.fromkeys(exchange.host for exchange in exchanges)
+    hosts = (Host(name, trips.get(name, 0.0), lookups.get(name, 0.0)) for name in names)
+    return [host for host in hosts if host.rtt_ms or host.lookup_ms]
+
+
+def round_trips(exchanges: list[Exchange]) -> dict[str, float]:
+    """Round-trip time of each host that has one recorded, ms."""
+    handshakes = [e.clock.handshake_ms for e in exchanges if e.clock.handshake_ms is not None]
+    nearest = min(handshakes, default=0.0)
+    trips: dict[str, float] = {}
+    for exchange in exchanges:
+        for length in (exchange.clock.handshake_ms, exchange.clock.wait_ms):
+            if length is not None:
+                trips[exchange.host] = max(min(length, trips.get(exchange.host, math.inf)), nearest)
+    return trips
+
+
+def _lookups(exchanges: list[Exchange]) -> dict[str, float]:
+    answered: dict[str, float] = {}
+    for exchange in exchanges:
+        first = min(exchange.clock.first_byte_ms, answered.get(exchange.host, math.inf))
+        answered[exchange.host] = first
+    lookups: dict[str, float] = {}
+    for exchange in exchanges:
+        name, length = exchange.host, exchange.clock.lookup_ms
+        if length is not None and exchange.start_ms <= answered[name]:
+            lookups[name] = round(max(length, lookups.get(name, 0.0)), 1)
+    return lookups
+
+
+def sent_ms(exchanges: list[Exchange]) -> list[float]:
+    """When each exchange was let go by the browser, ms: at its start, or after it was held back (`held_ms`).
+
+    While its host's first connection was still being opened it waited for that.
+    """
+    ready: dict[str, float] = {}
+    for exchange in exchanges:
+        clock = exchange.clock
+        if clock.handshake_ms is not None:
+            name, at_ms = exchange.host, clock.first_byte_ms - (clock.wait_ms or 0.0)
+            ready[name] = min(at_ms, ready.get(name, math.inf))
+    released = ((exchange.start_ms, exchange.clock.held_ms, exchange.host) for exchange in exchanges)
+    return [
+        start_ms + held_ms if start_ms + held_ms > max(ready.get(name, start_ms), start_ms) else start_ms
+        for start_ms, held_ms, name in released
+    ]
