@@ -12,12 +12,6 @@ pub struct LabError {
     pub hint: String,
 }
 
-/// The end of what a program said, at most so many bytes, on one line.
-pub(crate) fn last_words(said: &[u8], most: usize) -> String {
-    let end = String::from_utf8_lossy(&said[said.len().saturating_sub(most)..]);
-    end.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 impl LabError {
     /// An error with a hint.
     pub fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {

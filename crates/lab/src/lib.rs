@@ -16,6 +16,7 @@ pub mod ledger;
 pub mod net;
 pub mod origin;
 pub mod packet;
+pub mod program;
 pub mod relay;
 pub mod sandbox;
 pub mod scheduling;
@@ -26,6 +27,5 @@ pub mod witness;
 
 mod descriptors;
 mod error;
-mod said;
 
 pub use error::LabError;

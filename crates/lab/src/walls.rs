@@ -31,6 +31,8 @@ use crate::sandbox::{self, NOBODY};
 /// What surrounds a program.
 #[derive(Debug, Clone)]
 pub enum Walls {
+    /// Nothing but the lab: a server that the user names runs as the lab's own process does.
+    None,
     /// A client of the lab's. It reads the system's programs and libraries, and these files and folders.
     Client(Vec<PathBuf>),
     /// A program of the user's. These sockets of the host's are covered; see [`host_sockets`].
@@ -120,6 +122,7 @@ impl Walls {
     /// Leaves of the caller's environment what the program may have.
     pub fn environment(&self, command: &mut Command) {
         match self {
+            Self::None => {}
             Self::Program(_) => {
                 for variable in LEADING_OUT {
                     command.env_remove(variable);
@@ -143,6 +146,9 @@ impl Walls {
     /// # Errors
     /// [`LabError`] when the walls cannot be had; within it, the kernel's error when the program cannot be started.
     pub fn spawn(&self, command: &mut Command) -> Result<io::Result<Child>, LabError> {
+        if matches!(self, Self::None) {
+            return Ok(command.spawn());
+        }
         // A mount namespace belongs to a thread, and to what that starts.
         let started = thread::scope(|scope| {
             let aside = scope.spawn(|| {
@@ -165,6 +171,7 @@ impl Walls {
         unshare(CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWIPC)
             .map_err(|errno| LabError::system("making namespaces for a program", errno))?;
         match self {
+            Self::None => Ok(()),
             Self::Client(reads) => {
                 umask(Mode::from_bits_truncate(0o022));
                 show_only(reads)
@@ -177,6 +184,7 @@ impl Walls {
     /// Has the child give up its rights before it becomes the program.
     fn shed(&self, command: &mut Command) -> Result<(), LabError> {
         match self {
+            Self::None => {}
             Self::Client(_) => {
                 let ids = Ids::of_client()?;
                 // SAFETY: it makes system calls and touches nothing else.

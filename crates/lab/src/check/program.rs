@@ -2,16 +2,15 @@
 
 use std::fs;
 use std::io;
-use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::kill;
-use nix::unistd::{Pid, geteuid};
+use nix::unistd::geteuid;
 use serde::Deserialize;
 
-use crate::said::Said;
-use crate::{LabError, scheduling};
+use crate::LabError;
+use crate::program::{Program, Running, Streams, is_alone};
+use crate::walls::Walls;
 
 /// How long a server may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -32,12 +31,6 @@ pub struct NamedServer {
     pub port: u16,
 }
 
-/// A server that runs. Processes end with the lab.
-#[derive(Debug)]
-pub(super) struct Running {
-    words: Said,
-}
-
 impl NamedServer {
     /// Reads its description.
     ///
@@ -51,34 +44,27 @@ impl NamedServer {
     /// Starts it, and waits until it listens.
     pub(super) fn start(&self) -> Result<Running, LabError> {
         allow_low_ports()?;
-        // A program is an ordinary task, whatever priority built the lab around it.
-        scheduling::become_ordinary();
-        let program = self.argv.first().map_or("", String::as_str);
-        let mut child = Command::new(program)
-            .args(self.argv.iter().skip(1))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| cannot_run(program, &error))?;
-        let running = Running {
-            words: Said::default(),
+        let program = Program {
+            argv: self.argv.clone(),
+            ..Program::default()
         };
-        child.stdout.take().map(|stream| running.words.listen(stream));
-        child.stderr.take().map(|stream| running.words.listen(stream));
-        self.wait(program, &mut child, &running)?;
+        let mut running = program
+            .start(&Walls::None, Streams::Kept { input: "" })
+            .map_err(|error| {
+                let LabError { message, hint } = error.into();
+                LabError::new(format!("server: {message}"), hint)
+            })?;
+        self.wait(&mut running)?;
         Ok(running)
     }
 
-    fn wait(&self, program: &str, child: &mut Child, running: &Running) -> Result<(), LabError> {
-        let port = self.port;
+    fn wait(&self, running: &mut Running) -> Result<(), LabError> {
+        let (program, port) = (self.argv.first().map_or("", String::as_str), self.port);
         let deadline = Instant::now() + PATIENCE;
         while !listens(port)? {
-            let ended = child
-                .try_wait()
-                .map_err(|error| LabError::system("waiting for the server", error))?;
+            let ended = running.try_wait()?;
             // One that went into the background leaves others behind.
-            let is_over = ended.is_some_and(|status| !status.success() || nobody_left());
+            let is_over = ended.is_some_and(|status| !status.success() || is_alone());
             let what = match ended {
                 Some(status) if is_over => {
                     let how = status.to_string().replace("exit status:", "exit code");
@@ -94,7 +80,7 @@ impl NamedServer {
                 }
             };
             return Err(LabError::new(
-                what + &running.said(),
+                what + &quoted(running),
                 if geteuid().is_root() {
                     NO_OTHER_USER
                 } else {
@@ -106,23 +92,14 @@ impl NamedServer {
     }
 }
 
-impl Running {
-    /// What it said, to be put behind a message.
-    pub(super) fn said(&self) -> String {
-        let line = self.words.line();
-        if line.is_empty() {
-            line
-        } else {
-            format!("; it said: {line}")
-        }
+/// What a server has printed, to be put behind a message.
+pub(super) fn quoted(running: &Running) -> String {
+    let output = running.output();
+    if output.is_empty() {
+        output
+    } else {
+        format!("; it said: {output}")
     }
-}
-
-fn cannot_run(program: &str, error: &io::Error) -> LabError {
-    LabError::new(
-        format!("server: cannot run {program}: {error}"),
-        "name a program that is installed, or its path",
-    )
 }
 
 /// An ordinary user's server may listen where it likes in here.
@@ -151,9 +128,4 @@ fn listens(port: u16) -> Result<bool, LabError> {
         }
     }
     Ok(false)
-}
-
-/// Whether this process, the first of its PID namespace, is the only one.
-fn nobody_left() -> bool {
-    kill(Pid::from_raw(-1), None).is_err()
 }

@@ -7,12 +7,13 @@ use nix::libc;
 
 use super::app::App;
 use super::packet::Packet;
-use super::program::{NamedServer, Running};
+use super::program::{NamedServer, quoted};
 use super::row::Stop;
 use super::wire::{SOON, Wire};
 use crate::LabError;
 use crate::net::{self, Side, bring_loopback_up};
 use crate::packet;
+use crate::program::Running;
 
 /// The client that most rows are, and one at another address.
 pub(super) const CLIENT: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 9);
@@ -180,7 +181,7 @@ impl ServerStage {
 
     /// What the user's server has said so far, to be put behind a message.
     pub(super) fn said(&self) -> String {
-        self.running.as_ref().map(Running::said).unwrap_or_default()
+        self.running.as_ref().map(quoted).unwrap_or_default()
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::time::Duration;
 
 use firstflight_loader::{Cookies, Mode};
@@ -10,11 +9,12 @@ use firstflight_page::{Page, Scheme};
 use firstflight_path::PathConfig;
 use serde::{Deserialize, Serialize};
 
-use super::{Directory, Ending, Program, Streams, Traffic, lines};
+use super::{Directory, Traffic, lines};
 use crate::job::RelaySummary;
 use crate::lab::{Lab, LabConfig};
 use crate::net::Transport;
-use crate::origin::{Bodies, Headers, Matching, Served};
+use crate::origin::{self, Bodies, Headers, Matching, Served};
+use crate::program::{Program, StartError, Streams};
 use crate::relay::{Keep, Timing};
 use crate::walls::Walls;
 use crate::witness::Expectation;
@@ -139,7 +139,7 @@ impl ExecJob {
         let before = lab.counters()?;
         lab.shape();
         let started = clock::now();
-        let (ending, error) = self.start_and_wait(&Walls::Program(sockets))?;
+        let ran = self.run_program(&Walls::Program(sockets))?;
         lab.settle(SETTLING);
         let counters = lab.counters()?.since(before);
         let directory = Directory::new(pages.iter().map(|served| served.page), &lab.addresses);
@@ -152,9 +152,9 @@ impl ExecJob {
         let lines = lines(&report.ledger, conversations);
         let exchanges = || lines.iter().flat_map(|line| &line.exchanges);
         Ok(ExecRecord {
-            exit_code: ending.code,
-            error,
-            elapsed_ms: ending.elapsed.as_secs_f64() * 1e3,
+            exit_code: ran.exit_code,
+            error: ran.error,
+            elapsed_ms: ran.elapsed.as_secs_f64() * 1e3,
             setup_ms: setup.as_secs_f64() * 1e3,
             requests: exchanges().filter(|exchange| exchange.resource.is_some()).count(),
             matching,
@@ -164,29 +164,27 @@ impl ExecJob {
     }
 
     /// Runs the program on the caller's own streams.
-    fn start_and_wait(&self, walls: &Walls) -> Result<(Ending, Option<String>), LabError> {
-        let streams = Streams {
-            input: Stdio::inherit(),
-            output: Stdio::inherit(),
-            errors: Stdio::inherit(),
+    fn run_program(&self, walls: &Walls) -> Result<Ran, LabError> {
+        let program = Program {
+            env: origin::service_variables().chain(self.program.env.clone()).collect(),
+            ..self.program.clone()
         };
-        Ok(match self.program.run(walls, streams, None)? {
-            Ok(ending) => (ending, None),
-            Err(error) => {
-                let code = if error.kind() == ErrorKind::NotFound {
-                    127
-                } else {
-                    126
-                };
-                let program = self.program.argv.first().map_or("", String::as_str);
-                let ending = Ending {
-                    code,
-                    timed_out: false,
-                    elapsed: Duration::ZERO,
-                };
-                (ending, Some(format!("cannot run {program}: {error}")))
-            }
-        })
+        match program.start(walls, Streams::Inherited) {
+            Ok(running) => running.wait(None).map(|ending| Ran {
+                exit_code: ending.code,
+                error: None,
+                elapsed: ending.elapsed,
+            }),
+            Err(StartError::Lab(error)) => Err(error),
+            Err(StartError::Program { source, program }) => Ok(Ran {
+                exit_code: match source.kind() {
+                    ErrorKind::NotFound => 127,
+                    _ => 126,
+                },
+                error: Some(format!("cannot run {program}: {source}")),
+                elapsed: Duration::ZERO,
+            }),
+        }
     }
 
     /// A program may connect and say nothing, or speak to no page: nothing is promised of every SYN.
@@ -196,6 +194,13 @@ impl ExecJob {
             Mode::Tfo => Expectation::Agreement,
         }
     }
+}
+
+/// What became of the program.
+struct Ran {
+    exit_code: i32,
+    error: Option<String>,
+    elapsed: Duration,
 }
 
 impl ServedPage {

@@ -6,24 +6,22 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
 use firstflight_page::Via;
 use nix::libc;
-use nix::sys::memfd::{MFdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
 
 use super::{Job, Record, RelaySummary, Request, since};
 use crate::LabError;
-use crate::exec::{Directory, Ending, Line, Program, Streams, Traffic};
+use crate::exec::{Directory, Line, Traffic};
 use crate::ledger::Progress;
-use crate::origin::{Exchange, Matching};
+use crate::origin::{self, Exchange, Matching};
+use crate::program::{Ending, Program, StartError, Streams};
 use crate::relay::RelayReport;
-use crate::said::Said;
 use crate::walls::Walls;
 use crate::witness::Counters;
 
@@ -85,7 +83,6 @@ struct OwnResult {
 #[derive(Debug)]
 pub(super) struct Ran {
     ending: Ending,
-    said: String,
     result: Option<serde_json::Value>,
     own: OwnResult,
     /// Why its result cannot be used.
@@ -109,38 +106,19 @@ const LONGEST_RESULT: u64 = 256 << 20;
 impl Command {
     /// Runs the program to its end, or to the end of its time.
     pub(super) fn run(&self, limit: Duration) -> Result<Ran, LabError> {
-        let failed = |error: std::io::Error| {
-            let program = self.argv.first().map_or("", String::as_str);
-            LabError::new(
-                format!("the client cannot be run: {program}: {error}"),
-                "install it, or name another client",
-            )
-        };
-        let mut input = in_memory().map_err(failed)?;
-        input.write_all(self.input.as_bytes()).map_err(failed)?;
-        input.rewind().map_err(failed)?;
-        let (words, output) = io::pipe().map_err(failed)?;
-        let streams = Streams {
-            input: Stdio::from(input),
-            output: Stdio::from(output.try_clone().map_err(failed)?),
-            errors: Stdio::from(output),
-        };
-        let said = Said::default();
-        let listening = said.listen(words);
         let program = Program {
             argv: self.argv.clone(),
-            env: self.env.clone(),
+            env: origin::service_variables().chain(self.env.clone()).collect(),
+            folder: None,
         };
         let walls = Walls::Client(self.reads.clone());
-        let ending = program.run(&walls, streams, Some(limit))?.map_err(failed)?;
-        // The pipe ends with the last process that has it, and all have been killed.
-        let _ = listening.join();
+        let running = program.start(&walls, Streams::Kept { input: &self.input });
+        let ending = running.map_err(cannot_run)?.wait(Some(limit))?;
         for (left, kept) in &self.keeps {
             keep(left, kept)?;
         }
         let mut ran = Ran {
             ending,
-            said: said.line(),
             result: None,
             own: OwnResult::default(),
             problem: None,
@@ -155,8 +133,14 @@ impl Command {
     }
 }
 
-fn in_memory() -> std::io::Result<File> {
-    Ok(memfd_create(c"client", MFdFlags::MFD_CLOEXEC)?.into())
+fn cannot_run(error: StartError) -> LabError {
+    match error {
+        StartError::Lab(error) => error,
+        StartError::Program { program, source } => LabError::new(
+            format!("the client cannot be run: {program}: {source}"),
+            "install it, or name another client",
+        ),
+    }
 }
 
 /// Opens a file that the client left: it may have left a link or a pipe in its place.
@@ -233,7 +217,7 @@ pub(super) fn record(job: &Job, command: &Command, ran: Ran, seen: Seen<'_>) -> 
         relay: RelaySummary::new(seen.report, job.late_bound_ms),
         client: Some(Report {
             exit_code: ran.ending.code,
-            said: ran.said,
+            said: ran.ending.output,
             elapsed_ms: ran.ending.elapsed.as_secs_f64() * 1e3,
             started_ns: started,
         }),
@@ -256,10 +240,10 @@ fn complaint(
         return Some(error.clone());
     }
     if !command.accepts.contains(&ran.ending.code) {
-        let said = if ran.said.is_empty() {
+        let said = if ran.ending.output.is_empty() {
             String::new()
         } else {
-            format!(": {}", ran.said)
+            format!(": {}", ran.ending.output)
         };
         return Some(format!("the client ended with code {}{said}", ran.ending.code));
     }

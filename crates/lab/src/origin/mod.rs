@@ -18,5 +18,5 @@ pub use answers::{Answers, Bodies, Headers, Matching, Served};
 pub use authority::Authority;
 pub use listen::Waiting;
 pub use log::{Conversation, Exchange, Log};
-pub use services::{ECHO_PORT, SINK_PORT, SOURCE_PORT};
+pub use services::{ECHO_PORT, SINK_PORT, SOURCE_PORT, service_variables};
 pub use world::{Servers, ServersConfig};

@@ -17,6 +17,17 @@ pub const SINK_PORT: u16 = 9;
 /// Port of the TCP source.
 pub const SOURCE_PORT: u16 = 19;
 
+/// Where a program finds them, as variables of its environment: `host:port`.
+pub fn service_variables() -> impl Iterator<Item = (String, String)> {
+    [
+        ("FIRSTFLIGHT_ECHO", ECHO_PORT),
+        ("FIRSTFLIGHT_SOURCE", SOURCE_PORT),
+        ("FIRSTFLIGHT_SINK", SINK_PORT),
+    ]
+    .into_iter()
+    .map(|(name, port)| (name.to_owned(), format!("{SERVICES}:{port}")))
+}
+
 /// Bytes a service reads or writes at once.
 const CHUNK: usize = 256 * 1024;
 

@@ -11,7 +11,7 @@ use super::kernel::{Kernel, KernelCounters, growth};
 use super::latency::Percentiles;
 use super::meter::{self, Processors, Tasks};
 use super::proof::Proof;
-use super::server::{SERVER, Server, ServerJob, Settings, TARGET, said};
+use super::server::{SERVER, Server, ServerJob, Settings, TARGET};
 use super::wire::{Carried, CookieJar, Tally, Wire, lateness};
 use crate::clock::ms;
 use crate::net::{self, Offload, Side, Transport, Tun};
@@ -249,7 +249,7 @@ impl StressJob {
                         format!(
                             "the server answers GET {TARGET} with something else than status 200 and {} bytes{}",
                             self.body_bytes,
-                            said()
+                            server.quoted()
                         ),
                         "let it serve the folder that it is started in",
                     ));
@@ -257,7 +257,7 @@ impl StressJob {
                 failures if failures.total() == 0 => return Ok(()),
                 _ if clock::now() > deadline => {
                     return Err(LabError::new(
-                        format!("the server does not answer at {SERVER}{}", said()),
+                        format!("the server does not answer at {SERVER}{}", server.quoted()),
                         "let it listen on every address, port 80",
                     ));
                 }

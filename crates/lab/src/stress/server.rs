@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use firstflight_loader::Cookies;
@@ -14,9 +13,10 @@ use serde::Deserialize;
 
 use super::kernel::Kernel;
 use super::meter::Tasks;
-use crate::error::last_words;
 use crate::net::{self, AddressPlan, Offload, Side, Transport, Tun};
 use crate::origin::{Answers, Bodies, Headers, Log, Served, Servers, ServersConfig, Waiting};
+use crate::program::{Program, Running, Streams};
+use crate::walls::Walls;
 use crate::{LabError, scheduling};
 
 /// Where the server listens.
@@ -27,9 +27,6 @@ const HOST: &str = "server.test";
 
 /// Where a program finds its files; the lab's own memory ([`crate::sandbox::mount_scratch`]).
 const FOLDER: &str = "/dev/shm/firstflight-server";
-const SAID: &str = "output";
-/// How much of what a program said is quoted, bytes.
-const QUOTED: usize = 600;
 
 /// Which server.
 #[derive(Debug, Clone, Deserialize)]
@@ -67,7 +64,7 @@ pub(super) struct Server {
 
 enum Who {
     Builtin(#[expect(dead_code, reason = "they run as long as this is kept")] Servers),
-    Program(Child),
+    Program(Running),
 }
 
 impl Server {
@@ -81,7 +78,7 @@ impl Server {
             ServerJob::Program { argv, files } => {
                 write_files(files)?;
                 let argv = argv.clone();
-                aside(move || program(&argv, settings))
+                aside(move || program(argv, settings))
             }
         }
     }
@@ -91,27 +88,26 @@ impl Server {
     /// # Errors
     /// [`LabError`] with what a program said before it ended.
     pub(super) fn check(&mut self) -> Result<(), LabError> {
-        let Who::Program(child) = &mut self.who else {
+        let Who::Program(running) = &mut self.who else {
             return Ok(());
         };
-        match child.try_wait() {
-            Ok(Some(status)) => Err(LabError::new(
-                format!("the server has ended ({status}){}", said()),
+        match running.try_wait()? {
+            Some(status) => Err(LabError::new(
+                format!("the server has ended ({status}){}", self.quoted()),
                 "it has to stay in the foreground",
             )),
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
-}
 
-/// What a program has said last, to be put behind a message.
-pub(super) fn said() -> String {
-    let text = fs::read(Path::new(FOLDER).join(SAID)).unwrap_or_default();
-    let words = last_words(&text, QUOTED);
-    if words.is_empty() {
-        String::new()
-    } else {
-        format!(" and said: {words}")
+    /// What it has printed, to be put behind a message.
+    pub(super) fn quoted(&self) -> String {
+        match &self.who {
+            Who::Program(running) if !running.output().is_empty() => {
+                format!(" and said: {}", running.output())
+            }
+            _ => String::new(),
+        }
     }
 }
 
@@ -171,7 +167,7 @@ fn aside(start: impl FnOnce() -> Result<Server, LabError> + Send + 'static) -> R
         .map_err(|_| LabError::new("the server's thread died", "please report this as a bug"))?
 }
 
-fn program(argv: &[String], settings: Settings) -> Result<Server, LabError> {
+fn program(argv: Vec<String>, settings: Settings) -> Result<Server, LabError> {
     unshare(CloneFlags::CLONE_NEWNET)
         .map_err(|errno| LabError::system("making the server's network namespace", errno))?;
     net::set_server_sysctls(false)?;
@@ -180,35 +176,17 @@ fn program(argv: &[String], settings: Settings) -> Result<Server, LabError> {
     net::bring_loopback_up(Side::Servers)?;
     let tun = Tun::open(Side::Servers, Offload::Checksums, &Transport::default())?;
     let kernel = Kernel::open()?;
-    let [name, arguments @ ..] = argv else {
-        return Err(LabError::new(
-            "the server is no program",
-            "name one with --server",
-        ));
+    let program = Program {
+        argv,
+        folder: Some(FOLDER.into()),
+        ..Program::default()
     };
-    let output = fs::File::create(Path::new(FOLDER).join(SAID))
-        .map_err(|error| LabError::system("keeping what the server says", error))?;
-    let errors = output
-        .try_clone()
-        .map_err(|error| LabError::system("keeping what the server says", error))?;
-    let child = Command::new(name)
-        .args(arguments)
-        .current_dir(FOLDER)
-        .stdin(Stdio::null())
-        .stdout(output)
-        .stderr(errors)
-        .spawn()
-        .map_err(|error| {
-            LabError::new(
-                format!("cannot run {name}: {error}"),
-                "name a program that is installed, or its path",
-            )
-        })?;
+    let running = program.start(&Walls::None, Streams::Kept { input: "" })?;
     Ok(Server {
         tun,
         kernel,
-        tasks: Tasks::program(child.id().cast_signed()),
-        who: Who::Program(child),
+        tasks: Tasks::program(running.id()),
+        who: Who::Program(running),
     })
 }
 

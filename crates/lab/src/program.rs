@@ -1,0 +1,357 @@
+//! Programs that the lab starts: clients, servers, and what a user runs with `exec`.
+//!
+//! A program runs in the network namespace of the thread that starts it, as an ordinary task, and in the
+//! [containment](Walls) it is given. Its output is read as it comes and kept within bounds, so that no pipe fills up
+//! and no memory either. The lab's process is the first of its PID namespace: whatever a program leaves running
+//! belongs to it, to be reaped and to be killed.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use nix::libc;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde::Deserialize;
+
+use crate::walls::Walls;
+use crate::{LabError, scheduling};
+
+/// A program with its arguments.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Name or path of the program, then its arguments.
+    pub argv: Vec<String>,
+    /// What its environment has beyond what it gets from the lab's own.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// The folder it starts in; the lab's own without.
+    #[serde(skip)]
+    pub folder: Option<PathBuf>,
+}
+
+/// Where a program's standard streams lead.
+#[derive(Debug, Clone, Copy)]
+pub enum Streams<'a> {
+    /// To the lab's own.
+    Inherited,
+    /// Standard input is a text; standard output and error are kept together, their beginning and their end.
+    Kept {
+        /// The text.
+        input: &'a str,
+    },
+}
+
+/// Why a program was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Its surroundings cannot be had.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// The kernel cannot run it, or there is no such program.
+    #[error("cannot run {program}: {source}")]
+    Program {
+        /// Its name as it was given; empty if none was.
+        program: String,
+        /// What the kernel says.
+        source: io::Error,
+    },
+}
+
+impl From<StartError> for LabError {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Lab(error) => error,
+            StartError::Program { .. } => {
+                Self::new(error.to_string(), "name a program that is installed, or its path")
+            }
+        }
+    }
+}
+
+/// A program that was started. It ends with the lab at the latest.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    started: Instant,
+    output: Output,
+    reader: Option<JoinHandle<()>>,
+}
+
+/// How a program ended.
+#[derive(Debug)]
+pub struct Ending {
+    /// Its exit code; 128 + n when signal n killed it, as shells count it.
+    pub code: i32,
+    /// It was killed because its time was up.
+    pub timed_out: bool,
+    /// How long it ran.
+    pub elapsed: Duration,
+    /// What was kept of its output, on one line.
+    pub output: String,
+}
+
+impl Program {
+    /// Starts it from the calling thread, which becomes an ordinary task, whatever priority built the lab.
+    ///
+    /// # Errors
+    /// [`StartError`] telling what the lab lacks from what the program does.
+    pub fn start(&self, walls: &Walls, streams: Streams<'_>) -> Result<Running, StartError> {
+        let failed = |source| StartError::Program {
+            program: self.argv.first().cloned().unwrap_or_default(),
+            source,
+        };
+        let [program, arguments @ ..] = self.argv.as_slice() else {
+            return Err(failed(io::ErrorKind::NotFound.into()));
+        };
+        let started = Instant::now();
+        scheduling::become_ordinary();
+        let mut command = Command::new(program);
+        walls.environment(&mut command);
+        command.args(arguments).envs(&self.env);
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        let output = Output::default();
+        let mut reader = None;
+        if let Streams::Kept { input } = streams {
+            let (reading, writing) = io::pipe().map_err(failed)?;
+            command
+                .stdin(in_memory(input).map_err(failed)?)
+                .stdout(writing.try_clone().map_err(failed)?)
+                .stderr(writing);
+            reader = Some(output.read(reading));
+        }
+        let child = walls.spawn(&mut command)?.map_err(failed)?;
+        Ok(Running {
+            child,
+            started,
+            output,
+            reader,
+        })
+    }
+}
+
+impl Running {
+    /// Its process number.
+    pub fn id(&self) -> libc::pid_t {
+        self.child.id().cast_signed()
+    }
+
+    /// How it ended, if it has.
+    ///
+    /// # Errors
+    /// [`LabError`] when the kernel does not say.
+    pub fn try_wait(&mut self) -> Result<Option<ExitStatus>, LabError> {
+        self.child
+            .try_wait()
+            .map_err(|error| LabError::system("waiting for a program", error))
+    }
+
+    /// What was kept of its output so far, on one line.
+    pub fn output(&self) -> String {
+        self.output.line()
+    }
+
+    /// Waits for its end, and reaps whatever ends before it. Kills it when `limit` is over, and in any case all that
+    /// it left running. Call on the first process of a PID namespace.
+    ///
+    /// # Errors
+    /// [`LabError`] when the kernel does not let it wait.
+    pub fn wait(self, limit: Option<Duration>) -> Result<Ending, LabError> {
+        let timed_out = Arc::new(AtomicBool::new(false));
+        let timer = limit.map(|limit| kill_all_after(limit, Arc::clone(&timed_out)));
+        let code = reap_until(self.id()).map_err(|error| LabError::system("waiting for a program", error))?;
+        drop(timer);
+        let elapsed = self.started.elapsed();
+        kill_all();
+        // The pipe ends with the last process that has it.
+        self.reader.map(JoinHandle::join);
+        Ok(Ending {
+            code,
+            timed_out: timed_out.load(Ordering::SeqCst),
+            elapsed,
+            output: self.output.line(),
+        })
+    }
+}
+
+/// Whether this process, the first of its PID namespace, is the only one.
+pub fn is_alone() -> bool {
+    kill(Pid::from_raw(-1), None).is_err()
+}
+
+/// Kills every process of the lab but this one, which is the first of its PID namespace.
+fn kill_all() {
+    // To have none to kill is no error.
+    let _ = kill(Pid::from_raw(-1), Signal::SIGKILL);
+}
+
+/// Kills all after `limit`, unless what it returns is dropped before.
+fn kill_all_after(limit: Duration, timed_out: Arc<AtomicBool>) -> mpsc::Sender<()> {
+    let (done, over) = mpsc::channel::<()>();
+    thread::spawn(move || {
+        if over.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
+            timed_out.store(true, Ordering::SeqCst);
+            kill_all();
+        }
+    });
+    done
+}
+
+/// Waits for `child`; orphans are handed to the first process of a PID namespace, and reaped on the way.
+fn reap_until(child: libc::pid_t) -> io::Result<i32> {
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` outlives the call. (The wrapper in `nix` has no name for real-time signals.)
+        let reaped = unsafe { libc::waitpid(-1, &raw mut status, 0) };
+        if reaped < 0 {
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        } else if reaped == child {
+            return Ok(if libc::WIFSIGNALED(status) {
+                128 + libc::WTERMSIG(status)
+            } else {
+                libc::WEXITSTATUS(status)
+            });
+        }
+    }
+}
+
+fn in_memory(text: &str) -> io::Result<Stdio> {
+    let mut file = File::from(memfd_create(c"input", MFdFlags::MFD_CLOEXEC)?);
+    file.write_all(text.as_bytes())?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
+/// How much of the beginning of an output is kept, and how much of the end, bytes.
+const HEAD: usize = 1_000;
+const TAIL: usize = 1_000;
+/// How long the reader rests after each piece: a server that logs every request would wake it for each, on a
+/// processor whose time is measured.
+const REST: Duration = Duration::from_millis(1);
+
+/// Output of bounded size, shared with the thread that reads it.
+#[derive(Debug, Clone, Default)]
+struct Output(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    left_out: u64,
+}
+
+impl Output {
+    /// Reads a stream to its end, so that no pipe fills up.
+    fn read(&self, mut stream: impl Read + Send + 'static) -> JoinHandle<()> {
+        let output = self.clone();
+        thread::spawn(move || {
+            let mut piece = vec![0; 65_536];
+            while let Ok(length @ 1..) = stream.read(&mut piece) {
+                output.keep(&piece[..length]);
+                thread::sleep(REST);
+            }
+        })
+    }
+
+    fn keep(&self, bytes: &[u8]) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (head, rest) = bytes.split_at(bytes.len().min(HEAD - kept.head.len()));
+        kept.head.extend_from_slice(head);
+        kept.tail.extend(rest);
+        let excess = kept.tail.len().saturating_sub(TAIL);
+        kept.tail.drain(..excess);
+        kept.left_out += excess as u64;
+    }
+
+    /// All of it on one line; in place of what was left out, how much that was.
+    fn line(&self) -> String {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = kept.head.clone();
+        if kept.left_out > 0 {
+            bytes.extend(format!(" [{} bytes left out] ", kept.left_out).bytes());
+        }
+        bytes.extend(&kept.tail);
+        let text = String::from_utf8_lossy(&bytes);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(pieces: &[&[u8]]) -> Output {
+        let output = Output::default();
+        for piece in pieces {
+            output.keep(piece);
+        }
+        output
+    }
+
+    #[test]
+    fn a_short_output_is_kept_whole_on_one_line() {
+        assert_eq!(kept(&[b"one\ntwo", b"  three\n"]).line(), "one two three");
+        assert_eq!(kept(&[]).line(), "");
+    }
+
+    #[test]
+    fn of_a_long_output_the_beginning_and_the_end_are_kept_and_the_rest_is_counted() {
+        let middle = vec![b'-'; 1_000_000];
+        let line = kept(&[b"begin", &middle, b"end"]).line();
+        assert!(line.starts_with("begin-"), "{line}");
+        assert!(line.ends_with("-end"), "{line}");
+        assert!(
+            line.contains(&format!(" [{} bytes left out] ", 1_000_008 - HEAD - TAIL)),
+            "{line}"
+        );
+        assert!(line.len() < HEAD + TAIL + 50);
+    }
+
+    #[test]
+    fn a_program_reads_its_input_and_both_its_outputs_are_kept_in_their_order() {
+        let program = Program {
+            argv: ["sh", "-c", "cat; echo error >&2; echo last"]
+                .map(str::to_owned)
+                .into(),
+            ..Program::default()
+        };
+        let mut running = program
+            .start(&Walls::None, Streams::Kept { input: "first\n" })
+            .expect("a shell");
+        assert!(running.child.wait().expect("a process to wait for").success());
+        running.reader.take().map(JoinHandle::join);
+        assert_eq!(running.output(), "first error last");
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_told_from_a_lab_that_cannot_be_had() {
+        let program = Program {
+            argv: vec!["no-such-program".to_owned()],
+            ..Program::default()
+        };
+        let error = program
+            .start(&Walls::None, Streams::Inherited)
+            .expect_err("no program");
+        assert!(
+            matches!(&error, StartError::Program { source, .. } if source.kind() == io::ErrorKind::NotFound)
+        );
+        assert!(
+            LabError::from(error)
+                .message
+                .starts_with("cannot run no-such-program: ")
+        );
+    }
+}
