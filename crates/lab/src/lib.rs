@@ -13,16 +13,15 @@ pub mod exec;
 pub mod job;
 pub mod lab;
 pub mod ledger;
+pub mod namespace;
 pub mod net;
 pub mod origin;
 pub mod packet;
 pub mod program;
 pub mod relay;
-pub mod sandbox;
 pub mod scheduling;
 pub mod stress;
 pub mod tether;
-pub mod walls;
 pub mod witness;
 
 mod descriptors;

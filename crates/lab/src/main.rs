@@ -8,10 +8,9 @@ use firstflight_lab::calibrate::{Calibration, Floor};
 use firstflight_lab::check::{self, CheckJob, NamedServer};
 use firstflight_lab::exec::{ExecJob, Terminal};
 use firstflight_lab::job::{Client, Job, Record};
-use firstflight_lab::sandbox::{self, Side};
+use firstflight_lab::namespace::{self, Side};
 use firstflight_lab::stress::{StressJob, StressRecord};
 use firstflight_lab::tether::{self, Tether};
-use firstflight_lab::walls;
 use firstflight_lab::{LabError, doctor};
 use serde::Serialize;
 
@@ -24,7 +23,7 @@ fn main() -> ExitCode {
         "load" => in_lab_for_clients(|realtime| answer(&load(realtime)?)),
         "try-browser-sandbox" => in_lab_for_clients(|_| {
             tethered_job()?;
-            answer(&serde_json::json!({ "sandbox": walls::try_browser_sandbox()? }))
+            answer(&serde_json::json!({ "sandbox": namespace::try_browser_sandbox()? }))
         }),
         "exec" => return exec(),
         "calibrate" => in_lab(|realtime| answer(&Calibration::from_json(&tethered_job()?)?.run(realtime)?)),
@@ -61,14 +60,14 @@ fn main() -> ExitCode {
 
 /// Runs `job` inside a lab; outside, waits for it and leaves with its exit code.
 fn in_lab(job: impl FnOnce(bool) -> Result<String, LabError>) -> Result<Option<String>, LabError> {
-    beyond(&sandbox::enter(false)?, job)
+    beyond(&namespace::enter(false)?, job)
 }
 
 /// The same, in a lab whose clients are not root.
 fn in_lab_for_clients(
     job: impl FnOnce(bool) -> Result<String, LabError>,
 ) -> Result<Option<String>, LabError> {
-    beyond(&sandbox::enter(true)?, job)
+    beyond(&namespace::enter(true)?, job)
 }
 
 fn beyond(
@@ -85,11 +84,11 @@ fn load(realtime: bool) -> Result<Record, LabError> {
     let job = Job::from_json(&tethered_job()?)?;
     let foreign = matches!(job.client, Client::Command(_));
     if foreign {
-        sandbox::mount_proc()?;
+        namespace::mount_proc()?;
     }
     // Files for clients must not land in the host's shared memory.
     if foreign || job.ca_file.is_some() {
-        sandbox::mount_scratch()?;
+        namespace::mount_scratch()?;
     }
     job.run(realtime)
 }
@@ -111,8 +110,8 @@ fn exec() -> ExitCode {
         }
     };
     let terminal = Terminal::share();
-    let sockets = walls::host_sockets();
-    let ran = match sandbox::enter(false) {
+    let sockets = namespace::host_sockets();
+    let ran = match namespace::enter(false) {
         Ok(Side::Outside(code)) => {
             drop(terminal);
             return ExitCode::from(code as u8);
@@ -121,9 +120,9 @@ fn exec() -> ExitCode {
             // The terminal is given back from outside.
             std::mem::forget(terminal);
             // Where /proc is masked the user's program sees the host's processes by numbers that are not theirs.
-            let _ = sandbox::mount_proc();
+            let _ = namespace::mount_proc();
             tether.read_job().and_then(|text| {
-                sandbox::mount_scratch()?;
+                namespace::mount_scratch()?;
                 ExecJob::from_json(&text)?.run(realtime, sockets)
             })
         }
@@ -141,7 +140,7 @@ fn exec() -> ExitCode {
 fn stress(realtime: bool) -> Result<StressRecord, LabError> {
     let job = StressJob::from_json(&tethered_job()?)?;
     // A program's files must not land in the host's shared memory.
-    sandbox::mount_scratch()?;
+    namespace::mount_scratch()?;
     job.run(realtime)
 }
 

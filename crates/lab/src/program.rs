@@ -1,7 +1,7 @@
 //! Programs that the lab starts: clients, servers, and what a user runs with `exec`.
 //!
 //! A program runs in the network namespace of the thread that starts it, as an ordinary task, and in the
-//! [containment](Walls) it is given. Its output is read as it comes and kept within bounds, so that no pipe fills up
+//! [containment](Containment) it is given. Its output is read as it comes and kept within bounds, so that no pipe fills up
 //! and no memory either. The lab's process is the first of its PID namespace: whatever a program leaves running
 //! belongs to it, to be reaped and to be killed.
 
@@ -21,7 +21,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::Deserialize;
 
-use crate::walls::Walls;
+use crate::namespace::Containment;
 use crate::{LabError, scheduling};
 
 /// A program with its arguments.
@@ -104,7 +104,7 @@ impl Program {
     ///
     /// # Errors
     /// [`StartError`] telling what the lab lacks from what the program does.
-    pub fn start(&self, walls: &Walls, streams: Streams<'_>) -> Result<Running, StartError> {
+    pub fn start(&self, containment: &Containment, streams: Streams<'_>) -> Result<Running, StartError> {
         let failed = |source| StartError::Program {
             program: self.argv.first().cloned().unwrap_or_default(),
             source,
@@ -115,7 +115,7 @@ impl Program {
         let started = Instant::now();
         scheduling::become_ordinary();
         let mut command = Command::new(program);
-        walls.environment(&mut command);
+        containment.environment(&mut command);
         command.args(arguments).envs(&self.env);
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
@@ -130,7 +130,7 @@ impl Program {
                 .stderr(writing);
             reader = Some(output.read(reading));
         }
-        let child = walls.spawn(&mut command)?.map_err(failed)?;
+        let child = containment.spawn(&mut command)?.map_err(failed)?;
         Ok(Running {
             child,
             started,
@@ -329,7 +329,7 @@ mod tests {
             ..Program::default()
         };
         let mut running = program
-            .start(&Walls::None, Streams::Kept { input: "first\n" })
+            .start(&Containment::None, Streams::Kept { input: "first\n" })
             .expect("a shell");
         assert!(running.child.wait().expect("a process to wait for").success());
         running.reader.take().map(JoinHandle::join);
@@ -343,7 +343,7 @@ mod tests {
             ..Program::default()
         };
         let error = program
-            .start(&Walls::None, Streams::Inherited)
+            .start(&Containment::None, Streams::Inherited)
             .expect_err("no program");
         assert!(
             matches!(&error, StartError::Program { source, .. } if source.kind() == io::ErrorKind::NotFound)

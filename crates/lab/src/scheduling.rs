@@ -14,6 +14,8 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use serde::Serialize;
 
+use crate::LabError;
+
 /// How the relay is scheduled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -41,6 +43,19 @@ pub fn become_realtime() -> bool {
 /// Gives real-time priority up.
 pub fn become_ordinary() {
     set_policy(libc::SCHED_OTHER, 0);
+}
+
+/// Does something on a thread that is an ordinary task, as are the threads that it starts, and waits for it.
+///
+/// # Errors
+/// What `work` says.
+pub fn as_ordinary_task<T: Send>(work: impl FnOnce() -> Result<T, LabError> + Send) -> Result<T, LabError> {
+    let work = || {
+        become_ordinary();
+        work()
+    };
+    let died = |_| LabError::new("a thread of the lab died", "please report this as a bug");
+    std::thread::scope(|scope| scope.spawn(work).join().map_err(died)?)
 }
 
 /// Puts the calling thread, a server's or the built-in client's, behind the relay and before other work:

@@ -1,20 +1,20 @@
 //! What this machine adds by itself: the same probes over a plain veth pair, with no relay between, or over
 //! two TUN devices and a loop that does nothing but hand packets on, which no relay can undercut.
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsFd;
-use std::sync::mpsc;
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sched::{CloneFlags, unshare};
 use serde::Deserialize;
+use tokio::runtime::Runtime;
 
 use super::{Probes, RoundTrips};
 use crate::net::{self, Offload, Side, Transport, Tun, VNET_HEADER_BYTES};
 use crate::origin::ECHO_PORT;
-use crate::{LabError, scheduling};
+use crate::{LabError, namespace, scheduling};
 
 const NEAR: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 const RETRY: Duration = Duration::from_millis(50);
@@ -53,7 +53,7 @@ impl Floor {
             .map_err(|error| LabError::new(format!("the probes: {error}"), "send one line of JSON"))
     }
 
-    /// Measures round trips between this namespace and another. Call inside a sandbox.
+    /// Measures round trips between this namespace and another. Call inside a lab.
     ///
     /// # Errors
     /// [`LabError`] when the kernel refuses the wire or the echo does not answer.
@@ -68,26 +68,12 @@ impl Floor {
 }
 
 fn over_tun(probes: Probes) -> Result<RoundTrips, LabError> {
-    let transport = Transport::default();
-    let client = Tun::open(Side::Client, Offload::None, &transport)?;
-    let (ready, started) = mpsc::channel();
-    std::thread::Builder::new()
-        .name("servers".to_owned())
-        .spawn(move || {
-            let servers = unshare(CloneFlags::CLONE_NEWNET)
-                .map_err(|errno| LabError::system("making a network namespace", errno))
-                .and_then(|()| Tun::open(Side::Servers, Offload::None, &Transport::default()))
-                .and_then(|tun| Ok((tun, UdpSocket::bind((FAR, ECHO_PORT)).map_err(no_echo)?)));
-            match servers {
-                Ok((tun, socket)) => {
-                    let _ = ready.send(Ok(tun));
-                    answer_all(socket);
-                }
-                Err(error) => drop(ready.send(Err(error))),
-            }
-        })
-        .map_err(no_echo)?;
-    let servers = started.recv().map_err(|_| dead())??;
+    let client = Tun::open(Side::Client, Offload::None, &Transport::default())?;
+    let far_end = || {
+        let tun = Tun::open(Side::Servers, Offload::None, &Transport::default())?;
+        Ok((tun, Echo::start()?))
+    };
+    let servers = namespace::in_new_network("servers", far_end, Echo::answer_all)?;
     std::thread::Builder::new()
         .name("loop".to_owned())
         .spawn(move || hand_on(&client, &servers))
@@ -113,26 +99,16 @@ fn hand_on(client: &Tun, servers: &Tun) {
 }
 
 fn over_veth(probes: Probes) -> Result<RoundTrips, LabError> {
-    let (ready, started) = mpsc::channel();
-    let (go, gone) = mpsc::channel();
-    std::thread::Builder::new()
-        .name("servers".to_owned())
-        .spawn(move || echo(&ready, &gone))
-        .map_err(no_echo)?;
-    let namespace = started.recv().map_err(|_| dead())??;
-    net::make_veth_pair(namespace.as_fd())?;
+    let near_end = File::open("/proc/thread-self/ns/net")
+        .map_err(|error| LabError::system("opening the network namespace", error))?;
+    let far_end = move || {
+        net::make_veth_pair(near_end.as_fd())?;
+        net::bring_veth_up(FAR)?;
+        Ok(((), Echo::start()?))
+    };
+    namespace::in_new_network("servers", far_end, Echo::answer_all)?;
     net::bring_veth_up(NEAR)?;
-    go.send(()).map_err(|_| dead())?;
-    started.recv().map_err(|_| dead())??;
     send(probes)
-}
-
-fn dead() -> LabError {
-    LabError::new("the echo service died", "please report this as a bug")
-}
-
-fn no_echo(error: std::io::Error) -> LabError {
-    LabError::system("starting the echo service", error)
 }
 
 fn send(probes: Probes) -> Result<RoundTrips, LabError> {
@@ -156,44 +132,36 @@ fn wait_for_echo() -> std::io::Result<()> {
     Err(std::io::ErrorKind::TimedOut.into())
 }
 
-type Answer = Result<std::fs::File, LabError>;
-
-/// The far end: a namespace of its own with an echo service like the lab's, on an async runtime.
-fn echo(ready: &mpsc::Sender<Answer>, go: &mpsc::Receiver<()>) {
-    let namespace = unshare(CloneFlags::CLONE_NEWNET)
-        .map_err(std::io::Error::from)
-        .and_then(|()| std::fs::File::open("/proc/thread-self/ns/net"));
-    let _ = ready.send(namespace.map_err(|error| LabError::system("making a network namespace", error)));
-    if go.recv().is_err() {
-        return;
-    }
-    let socket = net::bring_veth_up(FAR).and_then(|()| UdpSocket::bind((FAR, ECHO_PORT)).map_err(no_echo));
-    let socket = match socket {
-        Ok(socket) => socket,
-        Err(error) => return drop(ready.send(Err(error))),
-    };
-    let null = std::fs::File::open("/dev/null").map_err(|error| LabError::system("opening /dev/null", error));
-    let _ = ready.send(null);
-    answer_all(socket);
+/// An echo service like the lab's, on an async runtime.
+struct Echo {
+    runtime: Runtime,
+    socket: UdpSocket,
 }
 
-/// An echo service like the lab's, on an async runtime. Without one no probe comes back, which is an error.
-fn answer_all(socket: UdpSocket) {
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
-        return;
-    };
-    if socket.set_nonblocking(true).is_err() {
-        return;
+impl Echo {
+    /// Opens it at the far end, in the calling thread's network namespace.
+    fn start() -> Result<Self, LabError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let started = runtime.and_then(|runtime| {
+            let socket = UdpSocket::bind((FAR, ECHO_PORT))?;
+            socket.set_nonblocking(true)?;
+            Ok(Self { runtime, socket })
+        });
+        started.map_err(|error| LabError::system("starting the echo service", error))
     }
-    runtime.block_on(async {
-        let Ok(socket) = tokio::net::UdpSocket::from_std(socket) else {
-            return;
-        };
-        let mut datagram = vec![0; 65_536];
-        loop {
-            if let Ok((length, from)) = socket.recv_from(&mut datagram).await {
-                let _ = socket.send_to(&datagram[..length], from).await;
+
+    /// Without it no probe comes back, which is an error.
+    fn answer_all(self) {
+        self.runtime.block_on(async {
+            let Ok(socket) = tokio::net::UdpSocket::from_std(self.socket) else {
+                return;
+            };
+            let mut datagram = vec![0; 65_536];
+            loop {
+                if let Ok((length, from)) = socket.recv_from(&mut datagram).await {
+                    let _ = socket.send_to(&datagram[..length], from).await;
+                }
             }
-        }
-    });
+        });
+    }
 }

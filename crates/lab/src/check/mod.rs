@@ -26,7 +26,7 @@ pub use row::{Finding, Level, Row, Verdict};
 pub use wire::Line;
 
 use crate::witness::Counters;
-use crate::{LabError, clock, sandbox};
+use crate::{LabError, clock, namespace};
 use client::ClientStage;
 use row::{Stop, Trial};
 use server::ServerStage;
@@ -92,7 +92,7 @@ impl CheckJob {
             )
         })?;
         if self.server.is_some() {
-            let _ = sandbox::mount_proc();
+            let _ = namespace::mount_proc();
         }
         self.run_row(row, realtime)
     }
@@ -159,7 +159,7 @@ impl CheckJob {
 /// # Errors
 /// [`LabError`] when it cannot be started, does not listen, or does not answer.
 pub fn try_server(named: &NamedServer) -> Result<(), LabError> {
-    let _ = sandbox::mount_proc();
+    let _ = namespace::mount_proc();
     let mut stage = ServerStage::build(&server::OPEN, Some(named))?;
     let (syn, syn_ack) = stage.open(&[], &[])?;
     stage.ack(&syn, &syn_ack, server::REQUEST)?;

@@ -3,21 +3,19 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use firstflight_path::{Habit, Middlebox, PathConfig};
 use nix::errno::Errno;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sched::{CloneFlags, unshare};
 use nix::sys::socket::{MsgFlags, SockaddrIn, sendto};
 
 use super::app::App;
 use super::client::{REQUEST, tcp_socket};
 use crate::net::{self, Offload, Side, Transport, Tun, bring_loopback_up};
 use crate::relay::{Keep, Relay, RelayReport, Timing, Wire};
-use crate::{LabError, scheduling};
+use crate::{LabError, namespace, scheduling};
 
 /// Round trip between the two, ms.
 pub(super) const RTT_MS: f64 = 100.0;
@@ -40,7 +38,9 @@ impl PairStage {
     pub(super) fn build(habit: Option<Habit>, realtime: bool) -> Result<Self, LabError> {
         bring_loopback_up(Side::Client)?;
         let client = Tun::open(Side::Client, Offload::None, &Transport::default())?;
-        let (servers, app) = start_server()?;
+        let start = || serve().map(|started| (started, ()));
+        // The namespace lives as long as the listener.
+        let (servers, app) = namespace::in_new_network("server", start, |()| {})?;
         let wire = Wire {
             client,
             servers,
@@ -118,19 +118,9 @@ fn converse(mut stream: &TcpStream, mut sent: bool, deadline: Instant) -> io::Re
     }
 }
 
-/// A server in a network namespace of its own, which lives as long as its listener.
-fn start_server() -> Result<(Tun, App), LabError> {
-    let (started, ready) = mpsc::channel();
-    std::thread::spawn(move || started.send(serve()));
-    ready
-        .recv()
-        .map_err(|_| LabError::new("the server's thread died", "please report this as a bug"))?
-}
-
+/// The server's end of the wire, and the server, in its network namespace.
 fn serve() -> Result<(Tun, App), LabError> {
     scheduling::step_back();
-    unshare(CloneFlags::CLONE_NEWNET)
-        .map_err(|errno| LabError::system("making the server's network namespace", errno))?;
     net::set_sysctl("tcp_fastopen", "3")?;
     bring_loopback_up(Side::Servers)?;
     let tun = Tun::open(Side::Servers, Offload::None, &Transport::default())?;

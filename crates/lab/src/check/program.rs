@@ -9,8 +9,8 @@ use nix::unistd::geteuid;
 use serde::Deserialize;
 
 use crate::LabError;
+use crate::namespace::Containment;
 use crate::program::{Program, Running, Streams, is_alone};
-use crate::walls::Walls;
 
 /// How long a server may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -49,7 +49,7 @@ impl NamedServer {
             ..Program::default()
         };
         let mut running = program
-            .start(&Walls::None, Streams::Kept { input: "" })
+            .start(&Containment::None, Streams::Kept { input: "" })
             .map_err(|error| {
                 let LabError { message, hint } = error.into();
                 LabError::new(format!("server: {message}"), hint)

@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use super::{Directory, Traffic, lines};
 use crate::job::RelaySummary;
 use crate::lab::{Lab, LabConfig};
+use crate::namespace::Containment;
 use crate::net::Transport;
 use crate::origin::{self, Bodies, Headers, Matching, Served};
 use crate::program::{Program, StartError, Streams};
 use crate::relay::{Keep, Timing};
-use crate::walls::Walls;
 use crate::witness::Expectation;
 use crate::{LabError, clock};
 
@@ -114,7 +114,7 @@ impl ExecJob {
     }
 
     /// Builds the lab, primes it, runs the program, and hears the witnesses. `sockets` are the host's, see
-    /// [`crate::walls::host_sockets`].
+    /// [`crate::namespace::host_sockets`].
     ///
     /// # Errors
     /// [`LabError`] when the lab cannot be built; a program that fails is a record that says so.
@@ -139,7 +139,7 @@ impl ExecJob {
         let before = lab.counters()?;
         lab.shape();
         let started = clock::now();
-        let ran = self.run_program(&Walls::Program(sockets))?;
+        let ran = self.run_program(&Containment::Program(sockets))?;
         lab.settle(SETTLING);
         let counters = lab.counters()?.since(before);
         let directory = Directory::new(pages.iter().map(|served| served.page), &lab.addresses);
@@ -164,12 +164,14 @@ impl ExecJob {
     }
 
     /// Runs the program on the caller's own streams.
-    fn run_program(&self, walls: &Walls) -> Result<Ran, LabError> {
+    fn run_program(&self, containment: &Containment) -> Result<Ran, LabError> {
         let program = Program {
-            env: origin::service_variables().chain(self.program.env.clone()).collect(),
+            env: origin::service_variables()
+                .chain(self.program.env.clone())
+                .collect(),
             ..self.program.clone()
         };
-        match program.start(walls, Streams::Inherited) {
+        match program.start(containment, Streams::Inherited) {
             Ok(running) => running.wait(None).map(|ending| Ran {
                 exit_code: ending.code,
                 error: None,

@@ -19,10 +19,10 @@ use super::{Job, Record, RelaySummary, Request, since};
 use crate::LabError;
 use crate::exec::{Directory, Line, Traffic};
 use crate::ledger::Progress;
+use crate::namespace::Containment;
 use crate::origin::{self, Exchange, Matching};
 use crate::program::{Ending, Program, StartError, Streams};
 use crate::relay::RelayReport;
-use crate::walls::Walls;
 use crate::witness::Counters;
 
 /// A program that loads the page.
@@ -111,8 +111,8 @@ impl Command {
             env: origin::service_variables().chain(self.env.clone()).collect(),
             folder: None,
         };
-        let walls = Walls::Client(self.reads.clone());
-        let running = program.start(&walls, Streams::Kept { input: &self.input });
+        let containment = Containment::Client(self.reads.clone());
+        let running = program.start(&containment, Streams::Kept { input: &self.input });
         let ending = running.map_err(cannot_run)?.wait(Some(limit))?;
         for (left, kept) in &self.keeps {
             keep(left, kept)?;

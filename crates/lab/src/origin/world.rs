@@ -4,9 +4,9 @@ use std::sync::{Arc, mpsc};
 
 use firstflight_loader::Cookies;
 use firstflight_page::Origin;
-use nix::sched::{CloneFlags, unshare};
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 
 use super::answers::Answers;
 use super::authority::Authority;
@@ -15,7 +15,7 @@ use super::log::Log;
 use super::{listen, services};
 use crate::net::{self, AddressPlan, Offload, Side, Transport, Tun};
 use crate::witness::Counters;
-use crate::{LabError, scheduling};
+use crate::{LabError, namespace, scheduling};
 
 /// What the servers are to do.
 pub struct ServersConfig {
@@ -56,16 +56,16 @@ impl Servers {
     /// # Errors
     /// [`LabError`] when the namespace, a device or a listener cannot be had.
     pub fn start(config: ServersConfig) -> Result<(Self, Tun), LabError> {
-        let (ready, started) = mpsc::channel();
         let (ask, asked) = tokio::sync::mpsc::unbounded_channel();
-        std::thread::Builder::new()
-            .name("servers".to_owned())
-            .spawn(move || {
-                scheduling::step_back();
-                run(config, &ready, asked);
-            })
-            .map_err(|error| LabError::system("starting the servers", error))?;
-        let tun = started.recv().map_err(|_| gone())??;
+        let start = move || {
+            scheduling::step_back();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.map_err(|error| LabError::system("starting a runtime", error))?;
+            let (tun, listeners) = runtime.block_on(set_up(config))?;
+            Ok((tun, (runtime, listeners)))
+        };
+        let serve = |(runtime, listeners): (Runtime, Vec<_>)| runtime.block_on(answer(asked, &listeners));
+        let tun = namespace::in_new_network("servers", start, serve)?;
         Ok((Self { ask }, tun))
     }
 
@@ -109,37 +109,22 @@ fn gone() -> LabError {
 
 type Asked = tokio::sync::mpsc::UnboundedReceiver<Ask>;
 
-fn run(config: ServersConfig, ready: &mpsc::Sender<Result<Tun, LabError>>, mut asked: Asked) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = match runtime {
-        Ok(runtime) => runtime,
-        Err(error) => return drop(ready.send(Err(LabError::system("starting a runtime", error)))),
-    };
-    runtime.block_on(async move {
-        let listeners = match set_up(config).await {
-            Ok((tun, listeners)) => {
-                let _ = ready.send(Ok(tun));
-                listeners
-            }
-            Err(error) => return drop(ready.send(Err(error))),
-        };
-        while let Some(ask) = asked.recv().await {
-            match ask {
-                Ask::Work(work) => work(),
-                Ask::OtherKeys(keeps_old, answer) => {
-                    let changed = listeners
-                        .iter()
-                        .try_for_each(|listener| listen::change_key(listener, keeps_old));
-                    drop(answer.send(changed));
-                }
+/// Does what it is asked for until nobody can ask any more; the servers run meanwhile.
+async fn answer(mut asked: Asked, listeners: &[Arc<TcpListener>]) {
+    while let Some(ask) = asked.recv().await {
+        match ask {
+            Ask::Work(work) => work(),
+            Ask::OtherKeys(keeps_old, answer) => {
+                let changed = listeners
+                    .iter()
+                    .try_for_each(|listener| listen::change_key(listener, keeps_old));
+                drop(answer.send(changed));
             }
         }
-    });
+    }
 }
 
 async fn set_up(config: ServersConfig) -> Result<(Tun, Vec<Arc<TcpListener>>), LabError> {
-    unshare(CloneFlags::CLONE_NEWNET)
-        .map_err(|errno| LabError::system("making the servers' network namespace", errno))?;
     net::set_server_sysctls(config.cookies == Cookies::Cookieless)?;
     net::bring_loopback_up(Side::Servers)?;
     let tun = Tun::open(Side::Servers, config.offload, &config.transport)?;

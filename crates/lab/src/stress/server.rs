@@ -8,15 +8,14 @@ use std::sync::Arc;
 
 use firstflight_loader::Cookies;
 use firstflight_page::Page;
-use nix::sched::{CloneFlags, unshare};
 use serde::Deserialize;
 
 use super::kernel::Kernel;
 use super::meter::Tasks;
+use crate::namespace::{self, Containment};
 use crate::net::{self, AddressPlan, Offload, Side, Transport, Tun};
 use crate::origin::{Answers, Bodies, Headers, Log, Served, Servers, ServersConfig, Waiting};
 use crate::program::{Program, Running, Streams};
-use crate::walls::Walls;
 use crate::{LabError, scheduling};
 
 /// Where the server listens.
@@ -25,7 +24,7 @@ pub(super) const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 19,
 pub(super) const TARGET: &str = "/object";
 const HOST: &str = "server.test";
 
-/// Where a program finds its files; the lab's own memory ([`crate::sandbox::mount_scratch`]).
+/// Where a program finds its files; the lab's own memory ([`crate::namespace::mount_scratch`]).
 const FOLDER: &str = "/dev/shm/firstflight-server";
 
 /// Which server.
@@ -74,11 +73,13 @@ impl Server {
     /// [`LabError`] when the namespace, a device or the program cannot be had.
     pub(super) fn start(job: &ServerJob, settings: Settings) -> Result<Self, LabError> {
         match job {
-            ServerJob::Builtin {} => aside(move || builtin(settings)),
+            ServerJob::Builtin {} => scheduling::as_ordinary_task(|| builtin(settings)),
             ServerJob::Program { argv, files } => {
                 write_files(files)?;
                 let argv = argv.clone();
-                aside(move || program(argv, settings))
+                let start = move || program(argv, settings).map(|server| (server, ()));
+                // The namespace lives as long as the device and the program.
+                namespace::in_new_network("server", start, |()| {})
             }
         }
     }
@@ -155,21 +156,8 @@ fn page(body_bytes: usize) -> Result<Page, LabError> {
         .map_err(|error| LabError::new(format!("the object: {error}"), "please report this as a bug"))
 }
 
-/// Starts a server from a thread that is nothing but an ordinary task, whatever priority built the lab around it,
-/// and that may change namespaces.
-fn aside(start: impl FnOnce() -> Result<Server, LabError> + Send + 'static) -> Result<Server, LabError> {
-    let start = || {
-        scheduling::become_ordinary();
-        start()
-    };
-    std::thread::spawn(start)
-        .join()
-        .map_err(|_| LabError::new("the server's thread died", "please report this as a bug"))?
-}
-
 fn program(argv: Vec<String>, settings: Settings) -> Result<Server, LabError> {
-    unshare(CloneFlags::CLONE_NEWNET)
-        .map_err(|errno| LabError::system("making the server's network namespace", errno))?;
+    scheduling::become_ordinary();
     net::set_server_sysctls(false)?;
     net::set_sysctl("tcp_syncookies", &settings.syn_cookies.to_string())?;
     net::set_sysctl("ip_unprivileged_port_start", "0")?;
@@ -181,7 +169,7 @@ fn program(argv: Vec<String>, settings: Settings) -> Result<Server, LabError> {
         folder: Some(FOLDER.into()),
         ..Program::default()
     };
-    let running = program.start(&Walls::None, Streams::Kept { input: "" })?;
+    let running = program.start(&Containment::None, Streams::Kept { input: "" })?;
     Ok(Server {
         tun,
         kernel,

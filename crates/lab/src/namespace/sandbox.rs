@@ -20,7 +20,7 @@ use crate::LabError;
 use crate::scheduling;
 
 /// Where shared memory lives (`shm_overview(7)`).
-const SCRATCH: &str = "/dev/shm";
+pub(super) const SCRATCH: &str = "/dev/shm";
 /// How much of it there is: a browser's profile, its shared memory, and a HAR fit in several times.
 const SCRATCH_OPTIONS: &str = "mode=1777,size=1g,nr_inodes=200k";
 
@@ -126,7 +126,7 @@ pub fn mount_scratch() -> Result<(), LabError> {
 }
 
 /// Whether the calling process is in a user namespace that has [`NOBODY`].
-pub fn maps_nobody() -> bool {
+pub(super) fn maps_nobody() -> bool {
     let holds = |line: &str| {
         let mut numbers = line.split_whitespace().map(str::parse::<u64>);
         let (Some(Ok(first)), Some(_), Some(Ok(count))) = (numbers.next(), numbers.next(), numbers.next())
