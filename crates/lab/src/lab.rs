@@ -15,11 +15,12 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::client::{connect, tls_config};
-use crate::net::{self, AddressPlan, CLIENT, FORMER, Offload, SERVICES, Side, Transport, Tun};
+use crate::net::{self, AddressPlan, CLIENT, FORMER, SERVICES, Side, Transport};
 use crate::origin::{
     Answers, Authority, ECHO_PORT, Log, Matching, SINK_PORT, Served, Servers, ServersConfig, Waiting,
 };
 use crate::relay::{Keep, Relay, RelayReport, Timing, Wire};
+use crate::tun::{Offload, Tun};
 use crate::witness::Counters;
 use crate::{LabError, descriptors, scheduling};
 

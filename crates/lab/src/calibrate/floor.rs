@@ -2,7 +2,6 @@
 //! two TUN devices and a loop that does nothing but hand packets on, which no relay can undercut.
 
 use std::fs::File;
-use std::io::{Read, Write};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -12,8 +11,9 @@ use serde::Deserialize;
 use tokio::runtime::Runtime;
 
 use super::{Probes, RoundTrips};
-use crate::net::{self, Offload, Side, Transport, Tun, VNET_HEADER_BYTES};
+use crate::net::{self, Side, Transport};
 use crate::origin::ECHO_PORT;
+use crate::tun::{Frame, Offload, Tun};
 use crate::{LabError, namespace, scheduling};
 
 const NEAR: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
@@ -83,16 +83,16 @@ fn over_tun(probes: Probes) -> Result<RoundTrips, LabError> {
 
 /// Hands packets on, both ways, as soon as they come.
 fn hand_on(client: &Tun, servers: &Tun) {
-    let mut packet = vec![0; Offload::None.largest_packet() + VNET_HEADER_BYTES];
+    let mut frame = Frame::with_room(Offload::None.largest_packet());
     loop {
-        let mut fds = [client, servers].map(|tun| PollFd::new(tun.file().as_fd(), PollFlags::POLLIN));
+        let mut fds = [client, servers].map(|tun| PollFd::new(tun.as_fd(), PollFlags::POLLIN));
         if poll(&mut fds, PollTimeout::NONE).is_err() {
             continue;
         }
         for (from, to) in [(client, servers), (servers, client)] {
-            while let Ok(length) = from.file().read(&mut packet) {
+            while from.read(&mut frame) {
                 // One that the kernel does not take is a probe that does not come back.
-                let _ = to.file().write(&packet[..length]);
+                let _ = to.write(&frame);
             }
         }
     }

@@ -13,8 +13,9 @@ use nix::sys::socket::{MsgFlags, SockaddrIn, sendto};
 
 use super::app::App;
 use super::client::{REQUEST, tcp_socket};
-use crate::net::{self, Offload, Side, Transport, Tun, bring_loopback_up};
+use crate::net::{self, Side, Transport, bring_loopback_up};
 use crate::relay::{Keep, Relay, RelayReport, Timing, Wire};
+use crate::tun::{Offload, Tun};
 use crate::{LabError, namespace, scheduling};
 
 /// Round trip between the two, ms.

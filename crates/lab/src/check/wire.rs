@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::io::{self, Read, Write};
 use std::net::SocketAddrV4;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -13,8 +12,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::Serialize;
 
 use super::packet::Packet;
-use crate::net::{Offload, Side, Transport, Tun, VNET_HEADER_BYTES, is_origin};
+use crate::net::{Side, Transport, is_origin};
 use crate::relay::Capture;
+use crate::tun::{Frame, Offload, Tun};
 use crate::{LabError, clock};
 
 /// How long a kernel may take for what it does at once.
@@ -26,6 +26,8 @@ pub(super) const SILENCE: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub(super) struct Wire {
     tun: Tun,
+    /// What was read last.
+    frame: Frame,
     capture: Capture,
     sent: Vec<Packet>,
     started: u64,
@@ -47,6 +49,7 @@ impl Wire {
     pub(super) fn open(kernel: Side) -> Result<Self, LabError> {
         Ok(Self {
             tun: Tun::open(kernel, Offload::None, &Transport::default())?,
+            frame: Frame::with_room(Offload::None.largest_packet()),
             capture: Capture::default(),
             sent: Vec::new(),
             started: clock::now(),
@@ -68,10 +71,8 @@ impl Wire {
     /// Gives the kernel an IPv4 packet.
     pub(super) fn send_raw(&mut self, bytes: &[u8]) -> Result<(), LabError> {
         self.capture.keep(clock::now(), bytes);
-        let framed = [&[0; VNET_HEADER_BYTES], bytes].concat();
-        let written = (&mut self.tun.file()).write(&framed);
-        written
-            .map(drop)
+        self.tun
+            .write(&Frame::new(bytes))
             .map_err(|error| LabError::system("writing to the TUN device", error))
     }
 
@@ -79,8 +80,8 @@ impl Wire {
     pub(super) fn wait(&mut self, patience: Duration, fits: impl Fn(&Packet) -> bool) -> Option<Packet> {
         let deadline = Instant::now() + patience;
         loop {
-            while let Ok(packet) = self.read() {
-                if let Some(packet) = packet.filter(&fits) {
+            while self.tun.read(&mut self.frame) {
+                if let Some(packet) = self.keep().filter(&fits) {
                     return Some(packet);
                 }
             }
@@ -91,10 +92,7 @@ impl Wire {
             // Rounded up: a wait of no time at all would go round and round.
             let timeout = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
             // An interrupted wait only means looking again.
-            let _ = poll(
-                &mut [PollFd::new(self.tun.file().as_fd(), PollFlags::POLLIN)],
-                timeout,
-            );
+            let _ = poll(&mut [PollFd::new(self.tun.as_fd(), PollFlags::POLLIN)], timeout);
         }
     }
 
@@ -127,19 +125,17 @@ impl Wire {
         lines(self.capture.packets(), self.started)
     }
 
-    /// What the kernel has sent, `None` for what is not TCP; an error when nothing waits.
-    fn read(&mut self) -> io::Result<Option<Packet>> {
-        let mut buffer = [0; 2_048];
-        let length = (&mut self.tun.file()).read(&mut buffer)?;
-        let bytes = buffer.get(VNET_HEADER_BYTES..length).unwrap_or_default();
+    /// Keeps what was read last; `None` for what is not TCP.
+    fn keep(&mut self) -> Option<Packet> {
+        let bytes = self.frame.packet();
         // IPv6 introduces itself to the neighbours.
         if bytes.first().is_none_or(|byte| byte >> 4 != 4) {
-            return Ok(None);
+            return None;
         }
         self.capture.keep(clock::now(), bytes);
         let packet = Packet::parse(bytes);
         self.sent.extend(packet.clone());
-        Ok(packet)
+        packet
     }
 }
 

@@ -2,7 +2,6 @@
 //!
 //! Half a dozen ioctls on a fresh namespace; a netlink library would bring an async runtime for them.
 
-use std::fs::{File, OpenOptions};
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -11,7 +10,6 @@ use nix::libc;
 
 use super::addresses::{CLIENT, ORIGINS, SERVERS_TUN};
 use super::netlink::{self, Connected};
-use super::offload::Offload;
 use super::transport::Transport;
 use crate::LabError;
 
@@ -24,82 +22,29 @@ pub enum Side {
     Servers,
 }
 
-/// A TUN device. It goes away with its network namespace.
-#[derive(Debug)]
-pub struct Tun {
-    file: File,
-}
-
 /// Packets the kernel may hold for a relay that has not looked yet; beyond that it drops.
 const TUN_QUEUE_PACKETS: u32 = 20_000;
-const DEVICE: &str = "firstflight0";
+/// What the one device is called in each namespace.
+pub const DEVICE: &str = "firstflight0";
 /// The origins' network lies behind the client's wire.
 const CLIENT_MASK: Ipv4Addr = Ipv4Addr::new(255, 254, 0, 0);
 
-impl Tun {
-    /// Makes the device of `side` in the calling thread's network namespace and brings it up; connections across
-    /// it are as `transport` says.
-    ///
-    /// # Errors
-    /// [`LabError`] when `/dev/net/tun` cannot be opened or the kernel refuses a setting.
-    pub fn open(side: Side, offload: Offload, transport: &Transport) -> Result<Self, LabError> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open("/dev/net/tun")
-            .map_err(|error| {
-                LabError::new(
-                    format!("/dev/net/tun: {error}"),
-                    "load the module (`modprobe tun`) and let users open it (`chmod 666 /dev/net/tun`); \
-                 in a container pass `--device /dev/net/tun`",
-                )
-            })?;
-        let mut request = request(DEVICE);
-        request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
-        ioctl(&file, libc::TUNSETIFF, &mut request, "making a TUN device")?;
-        offload.apply(&file)?;
-        // Closing the descriptor of a device that persists does not wait for it to be taken apart: the
-        // kernel does that with the namespace, when nobody waits (`drivers/net/tun.c`, `tun_detach`).
-        // SAFETY: TUNSETPERSIST takes a number.
-        if unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETPERSIST, 1) } < 0 {
-            return Err(LabError::system(
-                "handing the TUN device to its namespace",
-                io::Error::last_os_error(),
-            ));
-        }
-
-        let socket = control_socket()?;
-        let (address, mask) = match side {
-            Side::Client => (CLIENT, CLIENT_MASK),
-            Side::Servers => (SERVERS_TUN, Ipv4Addr::new(255, 255, 0, 0)),
-        };
-        netlink::set_queue_length(DEVICE, TUN_QUEUE_PACKETS)
-            .map_err(|error| LabError::system("setting the TUN queue length", error))?;
-        set_address(&socket, DEVICE, address, mask)?;
-        bring_up(&socket, DEVICE)?;
-        set_route(address, mask, transport)?;
-        let tun = Self { file };
-        tun.set_nonblocking()?;
-        Ok(tun)
-    }
-
-    fn set_nonblocking(&self) -> Result<(), LabError> {
-        use nix::fcntl::{FcntlArg, OFlag, fcntl};
-        fcntl(&self.file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
-            .map(drop)
-            .map_err(|errno| LabError::system("fcntl", errno))
-    }
-
-    /// One end of anything that keeps the borders of what is written to it.
-    #[cfg(test)]
-    pub(crate) fn of(file: File) -> Self {
-        Self { file }
-    }
-
-    /// The descriptor packets are read from and written to.
-    pub fn file(&self) -> &File {
-        &self.file
-    }
+/// Brings up the device of `side` in the calling thread's network namespace; connections across it are as
+/// `transport` says.
+///
+/// # Errors
+/// [`LabError`] when the kernel refuses.
+pub fn set_up_wire(side: Side, transport: &Transport) -> Result<(), LabError> {
+    let socket = control_socket()?;
+    let (address, mask) = match side {
+        Side::Client => (CLIENT, CLIENT_MASK),
+        Side::Servers => (SERVERS_TUN, Ipv4Addr::new(255, 255, 0, 0)),
+    };
+    netlink::set_queue_length(DEVICE, TUN_QUEUE_PACKETS)
+        .map_err(|error| LabError::system("setting the TUN queue length", error))?;
+    set_address(&socket, DEVICE, address, mask)?;
+    bring_up(&socket, DEVICE)?;
+    set_route(address, mask, transport)
 }
 
 /// Gives the client's device in the calling thread's network namespace `address` in place of the one it has.

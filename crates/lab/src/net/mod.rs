@@ -4,15 +4,13 @@ mod addresses;
 mod device;
 mod names;
 mod netlink;
-mod offload;
 mod socket;
 mod sysctl;
 mod transport;
 
 pub use addresses::{AddressPlan, CLIENT, FORMER, SERVICES, is_origin};
-pub use device::{Side, Tun, bring_loopback_up, bring_veth_up, make_veth_pair, move_client};
+pub use device::{DEVICE, Side, bring_loopback_up, bring_veth_up, make_veth_pair, move_client, set_up_wire};
 pub use names::install_names;
-pub use offload::{Offload, VNET_HEADER_BYTES};
 pub use socket::set_tcp_option;
 pub use sysctl::{set_client_sysctls, set_server_sysctls, set_sysctl, use_ecn};
 pub use transport::Transport;

@@ -13,7 +13,8 @@ use super::authority::Authority;
 use super::listen::{HTTP1, HTTP2, Waiting};
 use super::log::Log;
 use super::{listen, services};
-use crate::net::{self, AddressPlan, Offload, Side, Transport, Tun};
+use crate::net::{self, AddressPlan, Side, Transport};
+use crate::tun::{Offload, Tun};
 use crate::witness::Counters;
 use crate::{LabError, namespace, scheduling};
 

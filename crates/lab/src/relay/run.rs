@@ -1,8 +1,6 @@
 //! The relay's loop.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddrV4;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -19,9 +17,10 @@ use serde::Deserialize;
 use super::pace::{Pace, Rest};
 use super::{Capture, Lateness, mangle};
 use crate::ledger::Ledger;
-use crate::net::{AddressPlan, CLIENT, FORMER, Tun, VNET_HEADER_BYTES};
+use crate::net::{AddressPlan, CLIENT, FORMER};
 use crate::packet::{self, Segment};
 use crate::scheduling::{self, Awake, Scheduling};
+use crate::tun::{Frame, Tun};
 use crate::{LabError, clock};
 
 /// Packets read from one side before the other side and the departures get their turn.
@@ -110,13 +109,9 @@ impl Wire {
         }
     }
 
-    fn device(&self, direction: Direction, end: End) -> &File {
+    fn device(&self, direction: Direction, end: End) -> &Tun {
         let at_servers = (direction == Direction::Up) == (end == End::Far);
-        if at_servers {
-            self.servers.file()
-        } else {
-            self.client.file()
-        }
+        if at_servers { &self.servers } else { &self.client }
     }
 }
 
@@ -249,11 +244,6 @@ fn plain(bytes: u32) -> Packet {
     Packet { bytes, ecn }
 }
 
-/// A packet as a device takes it: its checksums are in it.
-fn wrapped(packet: &[u8]) -> Vec<u8> {
-    [&[0; VNET_HEADER_BYTES], packet].concat()
-}
-
 /// The connections that crossed the shaped path, as the path numbers them.
 #[derive(Default)]
 struct Flows {
@@ -265,7 +255,7 @@ struct Flows {
 
 impl Flows {
     /// The flow of connection `number` of the ledger, which counts first SYNs.
-    fn of_connection(&mut self, network: &mut Network<Vec<u8>>, number: usize, origin: usize) -> Flow {
+    fn of_connection(&mut self, network: &mut Network<Frame>, number: usize, origin: usize) -> Flow {
         if self.tcp.len() == number {
             self.tcp.push(network.open(Protocol::Tcp, origin));
         }
@@ -275,7 +265,7 @@ impl Flows {
     /// The flow of a packet that belongs to no connection of the ledger.
     fn of_other(
         &mut self,
-        network: &mut Network<Vec<u8>>,
+        network: &mut Network<Frame>,
         direction: Direction,
         packet: &[u8],
         origin: usize,
@@ -294,11 +284,12 @@ impl Flows {
 
 struct Loop<'a> {
     wire: Wire,
-    network: Network<Vec<u8>>,
+    network: Network<Frame>,
     flows: Flows,
     control: &'a Control,
-    spare: Vec<Vec<u8>>,
-    scratch: Vec<u8>,
+    spare: Vec<Frame>,
+    /// What was read last.
+    frame: Frame,
     pace: Pace,
     report: RelayReport,
 }
@@ -306,7 +297,7 @@ struct Loop<'a> {
 impl<'a> Loop<'a> {
     fn new(
         wire: Wire,
-        network: Network<Vec<u8>>,
+        network: Network<Frame>,
         keep: Keep,
         scheduling: Scheduling,
         control: &'a Control,
@@ -329,14 +320,14 @@ impl<'a> Loop<'a> {
             cpu: 0,
             wall: clock::now(),
         };
-        let scratch = vec![0; wire.largest_packet + VNET_HEADER_BYTES];
+        let frame = Frame::with_room(wire.largest_packet);
         Self {
             wire,
             network,
             flows: Flows::default(),
             control,
             spare: Vec::new(),
-            scratch,
+            frame,
             pace: Pace::default(),
             report,
         }
@@ -373,8 +364,8 @@ impl<'a> Loop<'a> {
     /// Sleeps until a packet comes, `longest` ns have passed, or the relay is told something.
     fn poll(&mut self, longest: Option<u64>) -> [bool; 2] {
         let mut fds = [
-            PollFd::new(self.wire.client.file().as_fd(), PollFlags::POLLIN),
-            PollFd::new(self.wire.servers.file().as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.wire.client.as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.wire.servers.as_fd(), PollFlags::POLLIN),
             PollFd::new(self.control.wake.as_fd(), PollFlags::POLLIN),
         ];
         // An interrupted or failed wait only means looking again.
@@ -392,29 +383,27 @@ impl<'a> Loop<'a> {
     /// Reads what has come from one side; `true` when there may be more.
     fn read_batch(&mut self, direction: Direction) -> bool {
         for _ in 0..BATCH {
-            match self.wire.device(direction, End::Near).read(&mut self.scratch) {
-                Ok(length) if length > VNET_HEADER_BYTES => self.on_packet(direction, length),
-                Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return false,
+            if !self.wire.device(direction, End::Near).read(&mut self.frame) {
+                return false;
             }
+            self.on_packet(direction);
         }
         true
     }
 
-    fn on_packet(&mut self, direction: Direction, length: usize) {
+    fn on_packet(&mut self, direction: Direction) {
         let now = clock::now();
         self.pace.count();
-        let packet = &self.scratch[VNET_HEADER_BYTES..length];
+        let packet = self.frame.packet();
         let Some((source, destination)) = packet::endpoints(packet) else {
             return;
         };
         // Asked for each packet, after reading it: a SYN sent after `shape` must not cross unseen.
         if self.control.state.load(Ordering::SeqCst) == BYPASS {
-            let mut far_end = self.wire.device(direction, End::Far);
+            let far_end = self.wire.device(direction, End::Far);
             let written = match self.wire.before_shaping(direction, packet) {
-                Some(readdressed) => far_end.write(&wrapped(&readdressed)),
-                None => far_end.write(&self.scratch[..length]),
+                Some(readdressed) => far_end.write(&Frame::new(&readdressed)),
+                None => far_end.write(&self.frame),
             };
             self.report.refused += u64::from(written.is_err());
             return;
@@ -425,19 +414,19 @@ impl<'a> Loop<'a> {
             source
         };
         let origin = AddressPlan::index(self.wire.hosts, far_end);
-        let (flow, action) = self.meet(direction, now, origin, length);
-        let packet = &self.scratch[VNET_HEADER_BYTES..length];
+        let (flow, action) = self.meet(direction, now, origin);
+        let packet = self.frame.packet();
         if let (Direction::Up, Some(capture)) = (direction, &mut self.report.capture) {
             capture.keep(now, packet);
         }
         let bytes = packet.len() as u32;
         match action {
-            None => self.carry(now, direction, (flow, bytes), length),
+            None => self.carry(now, direction, flow, bytes),
             Some(Action::Drop) => {}
             Some(Action::Duplicate) => {
-                self.carry(now, direction, (flow, bytes), length);
+                self.carry(now, direction, flow, bytes);
                 // The box is behind the client's link, which carries the segment once.
-                self.carry(now, direction, (flow, 0), length);
+                self.carry(now, direction, flow, 0);
             }
             Some(Action::Reset) => {
                 let back = match direction {
@@ -446,27 +435,22 @@ impl<'a> Loop<'a> {
                 };
                 if let Some(reset) = mangle::reset(packet) {
                     let bytes = reset.len() as u32;
-                    self.network.carry(now, back, flow, plain(bytes), wrapped(&reset));
+                    self.network
+                        .carry(now, back, flow, plain(bytes), Frame::new(&reset));
                 }
             }
             Some(action @ (Action::StripOption | Action::StripData)) => {
                 if let Some(stripped) = mangle::strip(packet, action) {
                     self.network
-                        .carry(now, direction, flow, plain(bytes), wrapped(&stripped));
+                        .carry(now, direction, flow, plain(bytes), Frame::new(&stripped));
                 }
             }
         }
     }
 
     /// Enters what was read last into the ledger; whose it is, and what is to be done to it.
-    fn meet(
-        &mut self,
-        direction: Direction,
-        now: u64,
-        origin: usize,
-        length: usize,
-    ) -> (Flow, Option<Action>) {
-        let packet = &self.scratch[VNET_HEADER_BYTES..length];
+    fn meet(&mut self, direction: Direction, now: u64, origin: usize) -> (Flow, Option<Action>) {
+        let packet = self.frame.packet();
         let (ledger, network) = (&mut self.report.ledger, &mut self.network);
         let segment = Segment::parse(packet);
         let entered = segment.and_then(|segment| Some((ledger.sent(direction, now, &segment)?, segment)));
@@ -490,11 +474,10 @@ impl<'a> Loop<'a> {
     }
 
     /// Puts what was read last on the path, as a packet of a flow and of so many bytes.
-    fn carry(&mut self, now: u64, direction: Direction, (flow, bytes): (Flow, u32), length: usize) {
+    fn carry(&mut self, now: u64, direction: Direction, flow: Flow, bytes: u32) {
         let mut copy = self.spare.pop().unwrap_or_default();
-        copy.clear();
-        copy.extend_from_slice(&self.scratch[..length]);
-        let ecn = mangle::ecn(&copy[VNET_HEADER_BYTES..]);
+        copy.copy_from(&self.frame);
+        let ecn = mangle::ecn(copy.packet());
         self.network
             .carry(now, direction, flow, Packet { bytes, ecn }, copy);
     }
@@ -513,45 +496,32 @@ impl<'a> Loop<'a> {
             let now = clock::now();
             self.report.lateness.record(arrival.at, now);
             self.pace.count();
-            let (direction, mut packet) = (arrival.direction, arrival.payload);
+            let (direction, mut frame) = (arrival.direction, arrival.payload);
             if arrival.is_marked {
-                mangle::mark(&mut packet[VNET_HEADER_BYTES..]);
+                mangle::mark(frame.packet_mut());
             }
-            let written = self.wire.device(direction, End::Far).write(&packet);
+            let written = self.wire.device(direction, End::Far).write(&frame);
             self.report.refused += u64::from(written.is_err());
             if direction == Direction::Down {
-                if let Some(segment) = Segment::parse(&packet[VNET_HEADER_BYTES..]) {
+                if let Some(segment) = Segment::parse(frame.packet()) {
                     self.report.ledger.arrived(now, &segment);
                 }
                 if let Some(capture) = &mut self.report.capture {
-                    capture.keep(now, &packet[VNET_HEADER_BYTES..]);
+                    capture.keep(now, frame.packet());
                 }
             }
-            self.spare.push(packet);
+            self.spare.push(frame);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::OwnedFd;
-    use std::os::unix::net::UnixDatagram;
-
     use super::*;
-
-    /// A device as the relay sees it, and the kernel's side of it.
-    fn device() -> (Tun, UnixDatagram) {
-        let (ours, kernels) = UnixDatagram::pair().expect("a pair of sockets");
-        ours.set_nonblocking(true).expect("a mode every socket has");
-        kernels
-            .set_read_timeout(Some(Duration::from_secs(10)))
-            .expect("a timeout every socket has");
-        (Tun::of(File::from(OwnedFd::from(ours))), kernels)
-    }
 
     #[test]
     fn a_packet_that_crosses_before_the_path_is_shaped_keeps_its_length() {
-        let ((client, clients_kernel), (servers, servers_kernel)) = (device(), device());
+        let ((client, clients_kernel), (servers, servers_kernel)) = (Tun::pair(), Tun::pair());
         let wire = Wire {
             client,
             servers,
@@ -571,16 +541,19 @@ mod tests {
         )
         .expect("a relay");
         let builder = etherparse::PacketBuilder::ipv4(CLIENT.octets(), [198, 19, 0, 1], 64).udp(1_024, 7);
-        let mut packet = vec![0; VNET_HEADER_BYTES];
+        let mut packet = Vec::new();
         builder.write(&mut packet, b"?").expect("room in memory");
-        let mut received = [0; 4_096];
-        clients_kernel.send(&packet).expect("a relay that reads");
-        let length = servers_kernel
-            .recv(&mut received)
-            .expect("the packet within ten seconds");
+        clients_kernel
+            .write(&Frame::new(&packet))
+            .expect("a relay that reads");
+        let mut received = Frame::with_room(4_096);
+        let deadline = clock::now() + 10_000_000_000;
+        while !servers_kernel.read(&mut received) {
+            assert!(clock::now() < deadline, "no packet within ten seconds");
+            std::thread::yield_now();
+        }
         relay.finish().expect("a relay that lives");
-        assert_eq!(length, packet.len());
-        assert_eq!(&received[..length], packet);
+        assert_eq!(received.packet(), packet);
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! Floods of SYNs from addresses whose owners never answer, at a constant rate, behind the wire.
 
-use std::fs::File;
-use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::flood_packet::{stranger, syn, take_back};
 use super::meter::{self, Processors};
 use super::wire::{CookieJar, lock};
-use crate::net::Tun;
+use crate::tun::{Frame, Tun};
 use crate::{LabError, clock, scheduling};
 
 /// The first port that needs no privileges.
@@ -87,12 +85,8 @@ impl Flood {
         request: &[u8],
         (jar, processors): (&CookieJar, Processors),
     ) -> Result<Self, LabError> {
-        let tun = server_tun
-            .file()
-            .try_clone()
-            .map_err(|error| LabError::system("sharing a TUN device", error))?;
         let mut attacker = Attacker {
-            tun,
+            tun: server_tun.try_clone()?,
             server,
             request: request.to_vec(),
             random: Stream::new(0, Purpose::Flood, &[job.addresses.into()]),
@@ -134,7 +128,7 @@ impl Flood {
 }
 
 struct Attacker {
-    tun: File,
+    tun: Tun,
     server: SocketAddrV4,
     request: Vec<u8>,
     random: Stream,
@@ -182,7 +176,7 @@ impl Attacker {
         Ok(())
     }
 
-    fn packet(&mut self, kind: Kind) -> Result<Vec<u8>, LabError> {
+    fn packet(&mut self, kind: Kind) -> Result<Frame, LabError> {
         let anybody = stranger(self.random.next_u64() as u16);
         let (who, cookie) = match kind {
             Kind::Plain => (anybody, None),
@@ -214,10 +208,9 @@ impl Attacker {
         SocketAddrV4::new(stranger, port)
     }
 
-    fn send(&self, packet: &[u8]) -> Result<(), LabError> {
-        (&self.tun)
+    fn send(&self, packet: &Frame) -> Result<(), LabError> {
+        self.tun
             .write(packet)
-            .map(drop)
             .map_err(|error| LabError::system("sending a SYN of the flood", error))
     }
 }

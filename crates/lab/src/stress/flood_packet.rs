@@ -5,33 +5,32 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use etherparse::PacketBuilder;
 
 use crate::LabError;
-use crate::net::VNET_HEADER_BYTES;
 use crate::packet;
+use crate::tun::Frame;
 
 const TTL: u8 = 64;
 const WINDOW: u16 = 64_240;
 /// A segment size of 1,460 bytes, selective acknowledgments, a window scale of 7.
 const USUAL_OPTIONS: [u8; 9] = [2, 4, 5, 180, 4, 2, 3, 3, 7];
 
-/// A SYN from `source`, with what `fast_open` says (`None`: no such option) and with `data`, as a TUN device takes
-/// it. Its options are those of Linux, but for the timestamp, which would leave a cookie no room to be aligned.
+/// A SYN from `source`, with what `fast_open` says (`None`: no such option) and with `data`. Its options are those of Linux, but for the timestamp, which would leave a cookie no room to be aligned.
 pub(super) fn syn(
     source: SocketAddrV4,
     server: SocketAddrV4,
     sequence: u32,
     fast_open: Option<&[u8]>,
     data: &[u8],
-) -> Result<Vec<u8>, LabError> {
+) -> Result<Frame, LabError> {
     let builder = PacketBuilder::ipv4(source.ip().octets(), server.ip().octets(), TTL)
         .tcp(source.port(), server.port(), sequence, WINDOW)
         .syn()
         .options_raw(&options(fast_open))
         .map_err(|error| impossible(&error))?;
-    let mut packet = vec![0; VNET_HEADER_BYTES];
+    let mut packet = Vec::new();
     builder
         .write(&mut packet, data)
         .map_err(|error| impossible(&error))?;
-    Ok(packet)
+    Ok(Frame::new(&packet))
 }
 
 /// The reset with which `source` takes back a SYN that had this sequence number and no data.
@@ -39,15 +38,15 @@ pub(super) fn take_back(
     source: SocketAddrV4,
     server: SocketAddrV4,
     sequence: u32,
-) -> Result<Vec<u8>, LabError> {
+) -> Result<Frame, LabError> {
     let builder = PacketBuilder::ipv4(source.ip().octets(), server.ip().octets(), TTL)
         .tcp(source.port(), server.port(), sequence.wrapping_add(1), 0)
         .rst();
-    let mut packet = vec![0; VNET_HEADER_BYTES];
+    let mut packet = Vec::new();
     builder
         .write(&mut packet, &[])
         .map_err(|error| impossible(&error))?;
-    Ok(packet)
+    Ok(Frame::new(&packet))
 }
 
 /// An address among those that are neither the client's nor the server's, 198.18.1.0 to 198.18.255.255.
@@ -81,7 +80,7 @@ mod tests {
             (Some(&[5; 8][..]), Some(8)),
         ] {
             let packet = syn(source, SERVER, 1, fast_open, b"GET /").unwrap();
-            let segment = Segment::parse(&packet[VNET_HEADER_BYTES..]).unwrap();
+            let segment = Segment::parse(packet.packet()).unwrap();
             assert_eq!((segment.cookie_bytes, segment.payload_bytes), (length, 5));
             assert_eq!((segment.source.0, segment.flags.syn), (*source.ip(), true));
         }

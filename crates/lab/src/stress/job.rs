@@ -14,9 +14,10 @@ use super::proof::Proof;
 use super::server::{SERVER, Server, ServerJob, Settings, TARGET};
 use super::wire::{Carried, CookieJar, Tally, Wire, lateness};
 use crate::clock::ms;
-use crate::net::{self, Offload, Side, Transport, Tun};
+use crate::net::{self, Side, Transport};
 use crate::origin::Waiting;
 use crate::relay::LatenessSummary;
+use crate::tun::{Offload, Tun};
 use crate::{LabError, clock, descriptors, scheduling};
 
 /// One measurement.

@@ -13,9 +13,10 @@ use serde::Deserialize;
 use super::kernel::Kernel;
 use super::meter::Tasks;
 use crate::namespace::{self, Containment};
-use crate::net::{self, AddressPlan, Offload, Side, Transport, Tun};
+use crate::net::{self, AddressPlan, Side, Transport};
 use crate::origin::{Answers, Bodies, Headers, Log, Served, Servers, ServersConfig, Waiting};
 use crate::program::{Program, Running, Streams};
+use crate::tun::{Offload, Tun};
 use crate::{LabError, scheduling};
 
 /// Where the server listens.

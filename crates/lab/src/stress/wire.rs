@@ -5,8 +5,6 @@
 //! its writes take is what the server's kernel spends on receiving.
 
 use std::collections::{HashMap, VecDeque};
-use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,9 +18,10 @@ use nix::sys::time::TimeSpec;
 use serde::Serialize;
 
 use super::meter::{self, Processors};
-use crate::net::{CLIENT, Tun, VNET_HEADER_BYTES};
+use crate::net::CLIENT;
 use crate::packet::{self, Segment};
 use crate::relay::{Lateness, LatenessSummary, Pace, Rest};
+use crate::tun::{Frame, Tun};
 use crate::{LabError, clock, scheduling};
 
 /// Packets read before the departures get their turn.
@@ -120,7 +119,7 @@ impl Wire {
         .map(|(direction, from, to, processor)| {
             let shared = Arc::clone(&carried[usize::from(direction == Direction::Down)]);
             let (stop, jar) = (Arc::clone(&stop), Arc::clone(jar));
-            let ends = copy(from).and_then(|from| Ok((from, copy(to)?)));
+            let ends = from.try_clone().and_then(|from| Ok((from, to.try_clone()?)));
             ends.and_then(|(from, to)| {
                 let mut way = Carrier::new(direction, from, to, rtt / 2, shared, jar);
                 let work = move || way.run((processor, realtime), &stop);
@@ -152,12 +151,6 @@ impl Wire {
     }
 }
 
-fn copy(tun: &Tun) -> Result<File, LabError> {
-    tun.file()
-        .try_clone()
-        .map_err(|error| LabError::system("sharing a TUN device", error))
-}
-
 /// A thread that panicked while it held the lock left nothing half done: what is in there are counts.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -166,13 +159,14 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// One direction.
 struct Carrier {
     direction: Direction,
-    from: File,
-    to: File,
+    from: Tun,
+    to: Tun,
     delay: u64,
     /// Packets under way with the moments they are due, in that order.
-    under_way: VecDeque<(u64, Vec<u8>)>,
-    spare: Vec<Vec<u8>>,
-    scratch: Vec<u8>,
+    under_way: VecDeque<(u64, Frame)>,
+    spare: Vec<Frame>,
+    /// What was read last.
+    frame: Frame,
     pace: Pace,
     carried: Arc<Mutex<Carried>>,
     jar: CookieJar,
@@ -181,8 +175,8 @@ struct Carrier {
 impl Carrier {
     fn new(
         direction: Direction,
-        from: File,
-        to: File,
+        from: Tun,
+        to: Tun,
         delay: Duration,
         carried: Arc<Mutex<Carried>>,
         jar: CookieJar,
@@ -194,7 +188,7 @@ impl Carrier {
             delay: delay.as_nanos() as u64,
             under_way: VecDeque::new(),
             spare: Vec::new(),
-            scratch: vec![0; LARGEST_PACKET + VNET_HEADER_BYTES],
+            frame: Frame::with_room(LARGEST_PACKET),
             pace: Pace::default(),
             carried,
             jar,
@@ -235,20 +229,18 @@ impl Carrier {
         let carried = Arc::clone(&self.carried);
         let mut carried = lock(&carried);
         for _ in 0..BATCH {
-            match self.from.read(&mut self.scratch) {
-                Ok(length) if length > VNET_HEADER_BYTES => self.take(length, &mut carried.tally),
-                Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return false,
+            if !self.from.read(&mut self.frame) {
+                return false;
             }
+            self.take(&mut carried.tally);
         }
         true
     }
 
-    fn take(&mut self, length: usize, tally: &mut Tally) {
+    fn take(&mut self, tally: &mut Tally) {
         let now = clock::now();
         self.pace.count();
-        let packet = &self.scratch[VNET_HEADER_BYTES..length];
+        let packet = self.frame.packet();
         // Nothing but TCP speaks here.
         let Some(segment) = Segment::parse(packet) else {
             return;
@@ -261,8 +253,7 @@ impl Carrier {
         }
         tally.count(&segment);
         let mut copy = self.spare.pop().unwrap_or_default();
-        copy.clear();
-        copy.extend_from_slice(&self.scratch[..length]);
+        copy.copy_from(&self.frame);
         self.under_way.push_back((now + self.delay, copy));
     }
 

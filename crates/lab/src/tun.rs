@@ -1,0 +1,234 @@
+//! TUN devices, and the packets that cross them.
+//!
+//! A device puts a `virtio_net_hdr` in front of every packet and expects one (`IFF_VNET_HDR`, `tuntap.rst`). No
+//! other module knows that: what they read and write are [`Frame`]s.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+use nix::libc;
+
+use crate::LabError;
+use crate::net::{self, DEVICE, Side, Transport};
+
+/// Bytes of a `virtio_net_hdr`. All zeros says that the packet's checksums are in it.
+const HEADER_BYTES: usize = 10;
+
+const TUN_F_CSUM: u64 = 0x01;
+const TUN_F_TSO4: u64 = 0x02;
+const TUN_F_TSO6: u64 = 0x04;
+
+/// A TUN device. It goes away with its network namespace.
+#[derive(Debug)]
+pub struct Tun(File);
+
+/// What the kernel may leave to the other end of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offload {
+    /// Nothing: whole packets with their checksums, as on a wire; for captures.
+    None,
+    /// Checksums, which nobody computes: nothing on this wire flips bits. Packets have at most one MTU.
+    Checksums,
+    /// Checksums, and cutting TCP into segments: bundles of up to 64 KiB. Only where a path has no rate to cut them
+    /// by: there all segments of a bundle would arrive at the same instant anyway.
+    Segments,
+}
+
+/// A packet as a device takes and gives it.
+#[derive(Debug, Clone, Default)]
+pub struct Frame {
+    /// The header, the packet, and what is left of the room for one.
+    bytes: Vec<u8>,
+    length: usize,
+}
+
+impl Tun {
+    /// Makes the device of `side` in the calling thread's network namespace and brings it up; connections across
+    /// it are as `transport` says.
+    ///
+    /// # Errors
+    /// [`LabError`] when `/dev/net/tun` cannot be opened or the kernel refuses a setting.
+    pub fn open(side: Side, offload: Offload, transport: &Transport) -> Result<Self, LabError> {
+        let mut opening = OpenOptions::new();
+        opening.read(true).write(true).custom_flags(libc::O_NONBLOCK);
+        let file = opening.open("/dev/net/tun").map_err(|error| {
+            LabError::new(
+                format!("/dev/net/tun: {error}"),
+                "load the module (`modprobe tun`) and let users open it (`chmod 666 /dev/net/tun`); \
+                 in a container pass `--device /dev/net/tun`",
+            )
+        })?;
+        attach(&file)?;
+        set_number(
+            &file,
+            libc::TUNSETOFFLOAD,
+            offload.flags(),
+            "setting TUN offloads",
+        )?;
+        // Closing the descriptor of a device that persists does not wait for it to be taken apart: the
+        // kernel does that with the namespace, when nobody waits (`drivers/net/tun.c`, `tun_detach`).
+        set_number(
+            &file,
+            libc::TUNSETPERSIST,
+            1,
+            "handing the TUN device to its namespace",
+        )?;
+        net::set_up_wire(side, transport)?;
+        Ok(Self(file))
+    }
+
+    /// Both ends of something that keeps the borders of what is written to it, as a device does.
+    #[cfg(test)]
+    pub(crate) fn pair() -> (Self, Self) {
+        use std::os::{fd::OwnedFd, unix::net::UnixDatagram};
+        let (one, other) = UnixDatagram::pair().expect("a pair of sockets");
+        let tun = |end: UnixDatagram| {
+            end.set_nonblocking(true).expect("a mode every socket has");
+            Self(OwnedFd::from(end).into())
+        };
+        (tun(one), tun(other))
+    }
+
+    /// Reads a packet that waits, if one does.
+    pub fn read(&self, frame: &mut Frame) -> bool {
+        loop {
+            match (&self.0).read(&mut frame.bytes) {
+                Ok(length) if length > HEADER_BYTES => {
+                    frame.length = length;
+                    return true;
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Hands a packet to the kernel.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn write(&self, frame: &Frame) -> io::Result<()> {
+        (&self.0).write(&frame.bytes[..frame.length]).map(drop)
+    }
+
+    /// The same device once more.
+    ///
+    /// # Errors
+    /// [`LabError`] when there is no descriptor left.
+    pub fn try_clone(&self) -> Result<Self, LabError> {
+        let copy = self.0.try_clone();
+        copy.map(Self)
+            .map_err(|error| LabError::system("sharing a TUN device", error))
+    }
+}
+
+impl AsFd for Tun {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Offload {
+    /// Largest packet the kernel hands over, bytes.
+    pub fn largest_packet(self) -> usize {
+        if self == Self::Segments { 65_536 } else { 1_500 }
+    }
+
+    fn flags(self) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::Checksums => TUN_F_CSUM,
+            Self::Segments => TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6,
+        }
+    }
+}
+
+impl Frame {
+    /// Room for a packet of at most so many bytes, to be read into.
+    pub fn with_room(largest_packet: usize) -> Self {
+        Self {
+            bytes: vec![0; HEADER_BYTES + largest_packet],
+            length: 0,
+        }
+    }
+
+    /// A packet with its checksums in it.
+    pub fn new(packet: &[u8]) -> Self {
+        let bytes = [&[0; HEADER_BYTES], packet].concat();
+        Self {
+            length: bytes.len(),
+            bytes,
+        }
+    }
+
+    /// The packet; empty if none was read.
+    pub fn packet(&self) -> &[u8] {
+        self.bytes.get(HEADER_BYTES..self.length).unwrap_or_default()
+    }
+
+    /// The same, to be changed.
+    pub fn packet_mut(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(HEADER_BYTES..self.length).unwrap_or_default()
+    }
+
+    /// Becomes a copy of another frame, in the memory that it has.
+    pub fn copy_from(&mut self, other: &Self) {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&other.bytes[..other.length]);
+        self.length = other.length;
+    }
+}
+
+/// Makes the device of an open `/dev/net/tun`.
+fn attach(file: &File) -> Result<(), LabError> {
+    // SAFETY: an `ifreq` is plain data; all zeros is a valid one.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(DEVICE.bytes()) {
+        *to = from.cast_signed();
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
+    // SAFETY: TUNSETIFF takes a pointer to an `ifreq`, which outlives the call.
+    checked(
+        unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) },
+        "making a TUN device",
+    )
+}
+
+/// An `ioctl` that takes a number.
+fn set_number(file: &File, code: libc::Ioctl, number: u64, tried: &str) -> Result<(), LabError> {
+    // SAFETY: the callers' codes take numbers.
+    checked(unsafe { libc::ioctl(file.as_raw_fd(), code, number) }, tried)
+}
+
+fn checked(answer: libc::c_int, tried: &str) -> Result<(), LabError> {
+    if answer < 0 {
+        return Err(LabError::system(tried, io::Error::last_os_error()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_that_is_written_is_read_and_nothing_else_waits() {
+        let (one, other) = Tun::pair();
+        one.write(&Frame::new(b"packet")).expect("room for a packet");
+        let mut frame = Frame::with_room(1_500);
+        assert!(other.read(&mut frame));
+        assert_eq!(frame.packet(), b"packet");
+        assert!(!other.read(&mut frame));
+    }
+
+    #[test]
+    fn a_copy_has_no_more_than_its_packet() {
+        let mut long = Frame::new(&[1; 1_500]);
+        long.copy_from(&Frame::new(b"short"));
+        assert_eq!(long.packet(), b"short");
+        assert_eq!(Frame::default().packet(), b"");
+    }
+}
