@@ -145,9 +145,9 @@ impl Lab {
                 self.servers.change_keys(self.cookies == Cookies::Backup)
             }
             Cookies::Moved => {
-                net::move_client(FORMER, &self.transport)?;
+                net::move_client(CLIENT, FORMER, &self.transport)?;
                 self.prime(pages)?;
-                net::move_client(CLIENT, &self.transport)
+                net::move_client(FORMER, CLIENT, &self.transport)
             }
         }
     }

@@ -1,15 +1,14 @@
 //! The lab's network: two namespaces, a TUN device in each, addresses, sysctls and names.
 
 mod addresses;
-mod device;
+mod links;
 mod names;
-mod netlink;
 mod socket;
 mod sysctl;
 mod transport;
 
 pub use addresses::{AddressPlan, CLIENT, FORMER, SERVICES, is_origin};
-pub use device::{DEVICE, Side, bring_loopback_up, bring_veth_up, make_veth_pair, move_client, set_up_wire};
+pub use links::{DEVICE, Side, bring_loopback_up, bring_veth_up, make_veth_pair, move_client, set_up_wire};
 pub use names::install_names;
 pub use socket::set_tcp_option;
 pub use sysctl::{set_client_sysctls, set_server_sysctls, set_sysctl, use_ecn};

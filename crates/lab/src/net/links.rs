@@ -1,0 +1,237 @@
+//! Devices, addresses and routes of the lab's namespaces, told to the kernel by netlink (`rtnetlink(7)`).
+//!
+//! Everything here concerns the network namespace of the calling thread. TUN devices themselves are made by
+//! [`crate::tun`].
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
+    NetlinkPayload,
+};
+use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
+use netlink_packet_route::route::{
+    RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::{AddressFamily as Family, RouteNetlinkMessage};
+use nix::net::if_::if_nametoindex;
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
+
+use super::addresses::{CLIENT, ORIGINS, SERVERS_TUN};
+use super::transport::Transport;
+use crate::LabError;
+
+/// Which end of the wire a device is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// In the client's namespace.
+    Client,
+    /// In the servers' namespace.
+    Servers,
+}
+
+/// What the one device is called in each namespace.
+pub const DEVICE: &str = "firstflight0";
+/// Packets the kernel may hold for a relay that has not looked yet; beyond that it drops.
+const TUN_QUEUE_PACKETS: u32 = 20_000;
+/// The origins' network lies behind the client's wire.
+const CLIENT_PREFIX: u8 = 15;
+const PREFIX: u8 = 16;
+
+/// Brings up the TUN device of `side`; connections across it are as `transport` says.
+///
+/// # Errors
+/// [`LabError`] when the kernel refuses.
+pub fn set_up_wire(side: Side, transport: &Transport) -> Result<(), LabError> {
+    let (address, prefix) = match side {
+        Side::Client => (CLIENT, CLIENT_PREFIX),
+        Side::Servers => (SERVERS_TUN, PREFIX),
+    };
+    let netlink = Netlink::open()?;
+    let device = index(DEVICE)?;
+    let mut link = LinkMessage::default();
+    link.header.index = device;
+    link.attributes = vec![LinkAttribute::TxQueueLen(TUN_QUEUE_PACKETS)];
+    netlink
+        .request(RouteNetlinkMessage::SetLink(link), 0)
+        .map_err(|error| LabError::system("setting the TUN queue length", error))?;
+    netlink.add_address(device, address, prefix)?;
+    netlink.bring_up(device)?;
+    netlink.set_route(device, address, prefix, transport)
+}
+
+/// Gives the client's device address `to` in place of `from`.
+///
+/// # Errors
+/// [`LabError`] when the kernel refuses.
+pub fn move_client(from: Ipv4Addr, to: Ipv4Addr, transport: &Transport) -> Result<(), LabError> {
+    let netlink = Netlink::open()?;
+    let device = index(DEVICE)?;
+    let old = RouteNetlinkMessage::DelAddress(address_message(device, from, CLIENT_PREFIX));
+    netlink
+        .request(old, 0)
+        .map_err(|error| LabError::system("taking an address away", error))?;
+    netlink.add_address(device, to, CLIENT_PREFIX)?;
+    netlink.set_route(device, to, CLIENT_PREFIX, transport)
+}
+
+/// Brings the loopback device up; among the servers, every address of the origins' network becomes local by it
+/// (`fib_add_ifaddr` makes a loopback prefix a local route).
+///
+/// # Errors
+/// [`LabError`] when the kernel refuses.
+pub fn bring_loopback_up(side: Side) -> Result<(), LabError> {
+    let netlink = Netlink::open()?;
+    let device = index("lo")?;
+    netlink.bring_up(device)?;
+    if side == Side::Servers {
+        let first = Ipv4Addr::from_bits(ORIGINS.to_bits() + 1);
+        netlink.add_address(device, first, PREFIX)?;
+    }
+    Ok(())
+}
+
+/// Makes a veth pair between the calling thread's network namespace and `namespace`; both ends are called
+/// [`DEVICE`].
+///
+/// # Errors
+/// [`LabError`] when the kernel refuses.
+pub fn make_veth_pair(namespace: BorrowedFd<'_>) -> Result<(), LabError> {
+    let name = LinkAttribute::IfName(DEVICE.to_owned());
+    let mut peer = LinkMessage::default();
+    peer.attributes = vec![name.clone(), LinkAttribute::NetNsFd(namespace.as_raw_fd())];
+    let mut link = LinkMessage::default();
+    link.attributes = vec![
+        name,
+        LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Veth),
+            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
+        ]),
+    ];
+    Netlink::open()?
+        .request(RouteNetlinkMessage::NewLink(link), NLM_F_CREATE | NLM_F_EXCL)
+        .map_err(|error| LabError::system("making a veth pair", error))
+}
+
+/// Gives this namespace's end of a veth pair an address and brings it up.
+///
+/// # Errors
+/// [`LabError`] when the kernel refuses.
+pub fn bring_veth_up(address: Ipv4Addr) -> Result<(), LabError> {
+    let netlink = Netlink::open()?;
+    let device = index(DEVICE)?;
+    netlink.add_address(device, address, PREFIX)?;
+    netlink.bring_up(device)
+}
+
+/// A socket to the kernel's routing tables.
+struct Netlink(OwnedFd);
+
+/// More than an acknowledgment takes, with the request it repeats.
+const ANSWER_BYTES: usize = 4_096;
+
+impl Netlink {
+    fn open() -> Result<Self, LabError> {
+        let flags = SockFlag::SOCK_CLOEXEC;
+        socket(
+            AddressFamily::Netlink,
+            SockType::Raw,
+            flags,
+            SockProtocol::NetlinkRoute,
+        )
+        .map(Self)
+        .map_err(|errno| LabError::system("opening a netlink socket", errno))
+    }
+
+    fn bring_up(&self, device: u32) -> Result<(), LabError> {
+        let mut link = LinkMessage::default();
+        link.header.index = device;
+        link.header.flags = LinkFlags::Up;
+        link.header.change_mask = LinkFlags::Up;
+        self.request(RouteNetlinkMessage::SetLink(link), 0)
+            .map_err(|error| LabError::system("bringing a device up", error))
+    }
+
+    fn add_address(&self, device: u32, address: Ipv4Addr, prefix: u8) -> Result<(), LabError> {
+        let message = address_message(device, address, prefix);
+        self.request(
+            RouteNetlinkMessage::NewAddress(message),
+            NLM_F_CREATE | NLM_F_EXCL,
+        )
+        .map_err(|error| LabError::system("setting an address", error))
+    }
+
+    /// Puts an initial window and a congestion control on the route to a connected network: every connection
+    /// across it takes them, whoever opened it (`tcp_init_cwnd`, `tcp_ca_dst_init`).
+    fn set_route(
+        &self,
+        device: u32,
+        address: Ipv4Addr,
+        prefix: u8,
+        transport: &Transport,
+    ) -> Result<(), LabError> {
+        let network = Ipv4Addr::from_bits(address.to_bits() & (u32::MAX << (32 - prefix)));
+        let mut route = RouteMessage::default();
+        route.header = RouteHeader {
+            address_family: Family::Inet,
+            destination_prefix_length: prefix,
+            table: RouteHeader::RT_TABLE_MAIN,
+            protocol: RouteProtocol::Kernel,
+            scope: RouteScope::Link,
+            kind: RouteType::Unicast,
+            ..RouteHeader::default()
+        };
+        route.attributes = vec![
+            RouteAttribute::Destination(IpAddr::from(network).into()),
+            RouteAttribute::Oif(device),
+            RouteAttribute::PrefSource(IpAddr::from(address).into()),
+            RouteAttribute::Metrics(vec![
+                RouteMetric::InitCwnd(transport.initial_window),
+                RouteMetric::CcAlgo(transport.congestion_control.clone()),
+            ]),
+        ];
+        self.request(RouteNetlinkMessage::NewRoute(route), NLM_F_CREATE | NLM_F_REPLACE)
+            .map_err(|error| transport.refused(error))
+    }
+
+    /// Sends one request and waits until the kernel has done it.
+    fn request(&self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+        let mut header = NetlinkHeader::default();
+        header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+        let mut request = NetlinkMessage::new(header, NetlinkPayload::from(message));
+        request.finalize();
+        let mut bytes = vec![0; request.buffer_len()];
+        request.serialize(&mut bytes);
+        send(self.0.as_raw_fd(), &bytes, MsgFlags::empty())?;
+        let mut answer = [0; ANSWER_BYTES];
+        let length = recv(self.0.as_raw_fd(), &mut answer, MsgFlags::empty())?;
+        let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer[..length]);
+        match answer.map_err(io::Error::other)?.payload {
+            // Without a code it is an acknowledgment.
+            NetlinkPayload::Error(error) if error.code.is_none() => Ok(()),
+            NetlinkPayload::Error(error) => Err(error.to_io()),
+            _ => Err(io::Error::other("the kernel does not say whether it was done")),
+        }
+    }
+}
+
+fn index(device: &str) -> Result<u32, LabError> {
+    if_nametoindex(device).map_err(|errno| LabError::system(&format!("looking for device {device}"), errno))
+}
+
+fn address_message(device: u32, address: Ipv4Addr, prefix: u8) -> AddressMessage {
+    let mut message = AddressMessage::default();
+    message.header.family = Family::Inet;
+    message.header.prefix_len = prefix;
+    message.header.index = device;
+    message.attributes = vec![
+        AddressAttribute::Local(address.into()),
+        AddressAttribute::Address(address.into()),
+    ];
+    message
+}
