@@ -1,0 +1,112 @@
+"""How much of the course's gain is HTTP/1.0: Fast Open with and without keep-alive, simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+import firstflight as ff
+from studies.tables import (
+    COLORS,
+    ROWS,
+    Figure,
+    Frames,
+    Study,
+    by_treatment,
+    gain,
+    heading,
+    zero_line,
+)
+
+FOLDER = Path(__file__).parent
+LINKS: dict[str, dict[str, str]] = {
+    "star.csv": {},
+    "access.csv": {"topology": "access", "up": "256kbit"},
+}
+"""Tables by link: the course's star of symmetric links, and the paper's access link."""
+
+COLUMNS = {
+    "page": "{page}",
+    "RTT, ms": "{rtt_ms:g}",
+    "connections": "{connections_closing:.0f} → {connections_keep_alive:.0f}",
+    "TFO, closing": "{close_s:.2f} s → {close_tfo_s:.2f} s, {closing:+.1%}, {closing_rtts:.1f} RTT",
+    "TFO, keep-alive": "{keep_s:.2f} s → {keep_tfo_s:.2f} s, {keep_alive:+.1%}, {keep_alive_rtts:.1f} RTT",
+    "left of the saving": "{left:.0%}",
+    "keep-alive alone": "{alone:+.1%}",
+    "both": "{both:+.1%}",
+}
+SERVERS = {"a connection per request": "closing", "keep-alive": "keep_alive"}
+
+
+def measure(_: Sequence[str]) -> Frames:
+    """What Fast Open saves with servers that close and with keep-alive, and what keep-alive alone saves."""
+    return {name: cells(**keys) for name, keys in LINKS.items()}
+
+
+def cells(**keys: Any) -> pl.DataFrame:  # noqa: ANN401
+    """A row per page and RTT."""
+    loads = ff.simulate(FOLDER / "plan.toml", keep="loads", **keys).loads
+    wide = by_treatment(loads, pl.col("plt_ms").median(), pl.col("connections").median())
+    close, close_tfo, keep, keep_tfo = (
+        f"plt_ms_{name}" for name in ("close", "close-tfo", "keep", "keep-tfo")
+    )
+    closing_ms, keeping_ms = pl.col(close) - pl.col(close_tfo), pl.col(keep) - pl.col(keep_tfo)
+    return wide.select(
+        "page",
+        "rtt_ms",
+        connections_closing="connections_close-tfo",
+        connections_keep_alive="connections_keep-tfo",
+        close_s=pl.col(close) / 1000,
+        close_tfo_s=pl.col(close_tfo) / 1000,
+        closing=gain(close, close_tfo),
+        closing_rtts=closing_ms / pl.col("rtt_ms"),
+        keep_s=pl.col(keep) / 1000,
+        keep_tfo_s=pl.col(keep_tfo) / 1000,
+        keep_alive=gain(keep, keep_tfo),
+        keep_alive_rtts=keeping_ms / pl.col("rtt_ms"),
+        left=keeping_ms / closing_ms,
+        alone=gain(close, keep),
+        both=gain(close, keep_tfo),
+    )
+
+
+def draw(tables: Frames) -> Figure:
+    """The improvement against the RTT: a panel per page and link, a colour per server."""
+    rows = [
+        {
+            "link": link.removesuffix(".csv"),
+            "page": row["page"],
+            "rtt": row["rtt_ms"],
+            "server": server,
+            "gain": 100 * row[name],
+        }
+        for link in LINKS
+        for row in tables[link].iter_rows(named=True)
+        for server, name in SERVERS.items()
+    ]
+    x = alt.X("rtt:Q", title="RTT (ms)", axis=alt.Axis(values=[20, 100, 200], grid=False))
+    color = alt.Color("server:N", sort=None).scale(domain=list(SERVERS), range=[COLORS[1], COLORS[0]])
+    base = alt.Chart().encode(x=x, y=alt.Y("gain:Q", title="improvement of the PLT (%)"), color=color)
+    layers = alt.layer(
+        zero_line(), base.mark_line(), base.mark_point(filled=True, size=50, opacity=1)
+    ).properties(width=180, height=180)
+    chart = layers.facet(
+        column=alt.Column("page:N", title=None, sort=None),
+        row=alt.Row("link:N", title=None, sort=None),
+        data=ROWS,
+        title=heading(
+            "How much of Fast Open's gain is servers that close",
+            "Simulated, warm cookies, in the clear. Above 0, TFO is faster.",
+        ),
+    )
+    return Figure(chart.resolve_axis(x="independent"), rows)
+
+
+STUDY = Study(FOLDER, measure, dict.fromkeys(LINKS, COLUMNS), draw)
+
+if __name__ == "__main__":
+    raise SystemExit(STUDY.main())
