@@ -6,7 +6,7 @@ import pytest
 from synthetic_results import PAGES, RTTS_MS, failed_record, load_record, write_journal, write_results
 
 from firstflight.analysis import cell_pairs, summarize, summarize_pairs
-from firstflight.analysis.measured import read_measured
+from firstflight.analysis.summary import read_measured
 from firstflight.errors import UsageError
 from firstflight.report.write import write_report
 from firstflight.results import LoadRecord

@@ -11,7 +11,7 @@ from synthetic_results import load_record, write_journal, write_results
 
 from firstflight.analysis import cell_pairs, words
 from firstflight.analysis.cells import CellKey
-from firstflight.analysis.measured import read_measured
+from firstflight.analysis.summary import read_measured
 from firstflight.cli import main
 from firstflight.course.handin import timing
 from firstflight.report.console import print_summary

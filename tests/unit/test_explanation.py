@@ -11,7 +11,7 @@ from synthetic_results import write_journal
 
 from firstflight.analysis import cell_pairs
 from firstflight.analysis.critical_path.explanation import Explanation, explain, median_load
-from firstflight.analysis.measured import read_measured
+from firstflight.analysis.summary import read_measured
 from firstflight.model.page import Page
 from firstflight.report.console import explanation_lines, print_explanations
 from firstflight.report.figures.critical_path import critical_paths

@@ -9,7 +9,7 @@ from engine_double import EngineDouble, pages
 from worker_engine import TracedEngine
 
 from firstflight.analysis import SIDES, summarize
-from firstflight.analysis.measured import read_measured
+from firstflight.analysis.summary import read_measured
 from firstflight.cli import main
 from firstflight.engines.clients.program import Program
 from firstflight.engines.engine import Calibration, Record

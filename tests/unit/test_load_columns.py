@@ -13,9 +13,8 @@ from firstflight.experiment.plan_file import resolve
 from firstflight.experiment.schedule import Schedule
 from firstflight.model.plan import Plan
 from firstflight.results import CONNECTIONS, LOADS, REQUESTS, ConnectionRow, Journal, LoadRow, RequestRow
-from firstflight.results.polars_schema import polars_schema
 from firstflight.results.schema import KEYS_WITHOUT_COLUMN, LOAD_COLUMNS, Column
-from firstflight.results.tables import write_tables
+from firstflight.results.tables import polars_schema, write_tables
 
 NEW = [column.name for column in LOADS.columns if column.since > 1]
 NEWER = [column.name for column in LOADS.columns if column.since > 2]

@@ -10,7 +10,7 @@ import vl_convert
 from synthetic_results import PAGES, RTTS_MS, load_record
 
 from firstflight.analysis import cell_pairs, summarize_pairs
-from firstflight.analysis.measured import Evidence
+from firstflight.analysis.summary import Evidence
 from firstflight.published import published_table
 from firstflight.report.figures import distribution
 from firstflight.report.figures.curves import improvement_by_rate, improvement_by_rtt, plt_by_rtt

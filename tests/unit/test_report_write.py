@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from synthetic_results import failed_record, load_record, write_journal, write_results
 
-from firstflight.analysis.measured import read_measured
+from firstflight.analysis.summary import read_measured
 from firstflight.errors import UsageError
 from firstflight.report import script as script_module
 from firstflight.report.html import compared

@@ -9,10 +9,8 @@ from synthetic_results import failed_record, load_record, write_journal
 from firstflight.errors import UsageError
 from firstflight.results import CONNECTIONS, LOADS, REQUESTS, TABLES, Journal, LoadRecord
 from firstflight.results.docs import render_docs
-from firstflight.results.loads_only import scan_loads
-from firstflight.results.polars_schema import polars_schema
 from firstflight.results.schema import Table
-from firstflight.results.tables import write_tables
+from firstflight.results.tables import polars_schema, scan_loads, write_tables
 
 DESIGNED = {
     "loads": """load_id block order repeat page engine client mode treatment baseline

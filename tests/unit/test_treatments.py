@@ -15,7 +15,7 @@ from rich.console import Console
 from synthetic_results import load_record
 
 import firstflight as ff
-from firstflight.analysis.measured import read_measured
+from firstflight.analysis.summary import read_measured
 from firstflight.cli import main
 from firstflight.engines.engine import record_of
 from firstflight.errors import UsageError

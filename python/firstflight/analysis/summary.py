@@ -1,11 +1,14 @@
-"""summary.json: what the loads of a run say, per cell pair, with proof and doubts."""
+"""What the loads of a run say, per cell pair, with proof and doubts; a results folder, read once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 
 from firstflight.analysis.cells import SIDES, CellPair, cell_pairs
+from firstflight.analysis.critical_path.explanation import Explanation, explain
 from firstflight.analysis.proof import prove
 from firstflight.analysis.records import Cell, Counts, Estimate, Summary
 from firstflight.analysis.signed_rank import CONFIDENCE
@@ -32,12 +35,17 @@ from firstflight.analysis.words import caption
 from firstflight.errors import UsageError
 from firstflight.results import Journal, LoadRecord, journal_path
 from firstflight.results.files import plan_keys
+from firstflight.results.profiles import read_profile
 
 SUMMARY_FORMAT = "firstflight-summary/3"
 """Format and version of summary.json.
 
 In 2 the sides were the modes: `tcp_ms` and `tfo_ms`. In 1 the improvement was that of the medians.
 """
+
+
+MOST_EXPLAINED = 48
+"""With more cells than this the figure of critical paths is too long to read, and is left out."""
 
 
 def summarize(folder: Path) -> Summary:
@@ -105,6 +113,67 @@ def summarize_pairs(
             *warn_of_many_cells(cells),
         ],
     }
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What answers are made from.
+
+    Attributes:
+        pairs: From `cell_pairs`.
+        summary: Of these pairs, from `summarize_pairs`.
+        explanations: Of those that can be explained, from `explain`; without them less is said about causes.
+    """
+
+    pairs: Sequence[CellPair]
+    summary: Summary
+    explanations: Sequence[Explanation] = ()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A results folder, as it was read.
+
+    Attributes:
+        folder: The results folder.
+        records: Its loads.
+        pairs: Their cell pairs.
+        summary: As ``summary.json`` has it.
+    """
+
+    folder: Path
+    records: Sequence[LoadRecord]
+    pairs: Sequence[CellPair]
+    summary: Summary
+
+    @cached_property
+    def explanations(self) -> list[Explanation]:
+        """Of the pairs that can be explained.
+
+        Raises:
+            UsageError: A page's profile cannot be read.
+        """
+        return explain(self.pairs, partial(read_profile, self.folder))
+
+    @property
+    def evidence(self) -> Evidence:
+        """What answers and the report are made from; without explanations where the cells are many."""
+        return Evidence(
+            self.pairs, self.summary, self.explanations if len(self.pairs) <= MOST_EXPLAINED else []
+        )
+
+
+def read_measured(folder: Path) -> Measured:
+    """Reads a results folder.
+
+    Raises:
+        UsageError: The folder has no readable journal or no load.
+    """
+    journal = Journal(journal_path(folder))
+    records = journal.records()
+    pairs = cell_pairs(records)
+    summary = summarize_folder(folder, pairs, torn=journal.torn, failures=journal.instrument_failures)
+    return Measured(folder, records, pairs, summary)
 
 
 def _until(folder: Path) -> float | None:

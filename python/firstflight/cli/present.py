@@ -46,7 +46,7 @@ def present(
         _present_sweep(folder, talk, as_json=as_json)
         return
     # Here, since numpy takes a while to import, which no --help should wait for.
-    from firstflight.analysis.measured import read_measured  # noqa: PLC0415
+    from firstflight.analysis.summary import read_measured  # noqa: PLC0415
     from firstflight.report.console import print_explanations, print_summary  # noqa: PLC0415
 
     measured, console = read_measured(folder), data_console()

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from firstflight.analysis.measured import Evidence
+from firstflight.analysis.summary import Evidence
 from firstflight.analysis.words import is_of_modes
 from firstflight.course.answers import best_and_worst, by_rtt, content, effect, in_short
 from firstflight.course.cases import Case, cases

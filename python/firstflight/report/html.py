@@ -15,8 +15,8 @@ import firstflight
 from firstflight.analysis import words
 from firstflight.analysis.cells import SIDES
 from firstflight.analysis.critical_path.explanation import Explanation
-from firstflight.analysis.measured import Evidence
 from firstflight.analysis.records import Cell, known, loads_of
+from firstflight.analysis.summary import Evidence
 from firstflight.course.questions import answers
 from firstflight.model.treatment import MODES, phrase
 from firstflight.plural import plural

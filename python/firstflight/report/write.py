@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from firstflight.analysis import words
-from firstflight.analysis.measured import Measured
+from firstflight.analysis.summary import Measured
 from firstflight.course.observations import observations
 from firstflight.course.questions import answers, render_answers
 from firstflight.report.html import render_html

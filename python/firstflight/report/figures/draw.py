@@ -16,8 +16,8 @@ from pathlib import Path
 import vl_convert
 
 from firstflight.analysis import words
-from firstflight.analysis.measured import Evidence
 from firstflight.analysis.records import Cell
+from firstflight.analysis.summary import Evidence
 from firstflight.errors import UsageError
 from firstflight.report.figures.critical_path import critical_paths
 from firstflight.report.figures.curves import improvement_by_rate, improvement_by_rtt, plt_by_rtt
