@@ -5,14 +5,15 @@ from typing import Any
 
 import pytest
 
-from firstflight.analysis.server_cost import savings
 from firstflight.cli import main
 from firstflight.engines.lab import Lab
 from firstflight.errors import UsageError
 from firstflight.results.files import locked
 from firstflight.stress import Stress, StressObserver, StressPlan
 from firstflight.stress.plan import cells
+from firstflight.stress.rows import Row, row
 from firstflight.stress.run import JOURNAL, stored_plan
+from firstflight.stress.savings import savings
 
 
 @pytest.mark.parametrize(
@@ -205,3 +206,28 @@ def test_two_runs_cannot_measure_into_one_folder(tmp_path: Path, monkeypatch: py
     first = Stress(plan, tmp_path / "out")
     with locked(tmp_path / "out"), pytest.raises(UsageError, match="another run is at work"):
         first.run(StressObserver())
+
+
+def test_a_row_has_the_columns_that_are_typed() -> None:
+    class Anything(dict[str, Any]):
+        """A laboratory's record in which every number is 1."""
+
+        def __missing__(self, key: str) -> object:
+            numbers = {"late_p99_ms": 1.0, "ok": True, "disagreements": [], "wire": [{"late_p99_ms": 1.0}]}
+            return numbers.get(key, 1)
+
+    record = Anything()
+    for name in (
+        "latency_ms",
+        "server_kernel",
+        "server_kernel_in_all",
+        "down",
+        "up",
+        "sockets",
+        "arrivals",
+        "proof",
+    ):
+        record[name] = Anything()
+    plan = StressPlan.model_validate({"rates": "100"})
+    [cell, *_] = cells(plan, plan.rates)
+    assert row(plan, cell, record).keys() == Row.__annotations__.keys()

@@ -5,12 +5,12 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
 from firstflight.cli.completion import complete_page
-from firstflight.cli.exec_summary import say_summary
+from firstflight.cli.exec_summary import ExecRecord, say_summary
 from firstflight.cli.plan_flags import with_path_flags
 from firstflight.cli.talk import Talk
 from firstflight.engines.exec import Surroundings, run_inside
@@ -74,7 +74,7 @@ def _say(ledger: Mapping[str, Any], program: str, talk: Talk) -> None:
     if ledger["error"]:
         talk.error(ledger["error"], "name a program that is installed, or its path")
     else:
-        say_summary(dict(ledger), Path(program).name, talk)
+        say_summary(cast(ExecRecord, ledger), Path(program).name, talk)
 
 
 def _surroundings(

@@ -1,7 +1,9 @@
 """What is said after a program has run inside the laboratory."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import Any
+from typing import TypedDict
 
 from firstflight.cli.talk import Talk
 from firstflight.plural import plural
@@ -10,7 +12,39 @@ _NAMED = 5
 """Unmatched requests that are named; the record has them all."""
 
 
-def say_summary(record: dict[str, Any], program: str, talk: Talk) -> None:
+class ExecRecord(TypedDict):
+    """What came of a program: of the laboratory's record what is said of it (docs/exec.md has all)."""
+
+    exit_code: int
+    elapsed_ms: float
+    connections: list[object]
+    tfo_offered: int
+    tfo_accepted: int
+    bytes_down: int
+    bytes_up: int
+    retransmits: int
+    requests: int
+    unmatched_requests: int
+    unmatched: list[str]
+    proof: ExecProof
+    relay: ExecRelay
+
+
+class ExecProof(TypedDict):
+    """Whether the witnesses agree; where they do not, how."""
+
+    ok: bool
+    disagreements: list[str]
+
+
+class ExecRelay(TypedDict):
+    """Whether the relay was late beyond its bound, and by how much at most."""
+
+    late: bool
+    late_max_ms: float
+
+
+def say_summary(record: ExecRecord, program: str, talk: Talk) -> None:
     """Says what crossed the wire, and what makes it doubtful.
 
     Args:
@@ -31,7 +65,7 @@ def say_summary(record: dict[str, Any], program: str, talk: Talk) -> None:
         )
 
 
-def _lines(record: dict[str, Any], program: str) -> Iterator[str]:
+def _lines(record: ExecRecord, program: str) -> Iterator[str]:
     seconds = record["elapsed_ms"] / 1000
     yield f"{program}: exit code {record['exit_code']} after {seconds:.2f} s"
     opened = len(record["connections"])
@@ -47,12 +81,12 @@ def _lines(record: dict[str, Any], program: str) -> Iterator[str]:
         yield f"requests answered from the pages: {record['requests']}"
 
 
-def _witnesses(record: dict[str, Any]) -> str:
+def _witnesses(record: ExecRecord) -> str:
     agree = record["connections"] and record["proof"]["ok"]
     return " (ledger, servers' sockets and kernel counters agree)" if agree else ""
 
 
-def _say_unmatched(record: dict[str, Any], talk: Talk) -> None:
+def _say_unmatched(record: ExecRecord, talk: Talk) -> None:
     unmatched = record["unmatched_requests"]
     if not unmatched:
         return

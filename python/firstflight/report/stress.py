@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.table import Table
 
 from firstflight.analysis import words
-from firstflight.analysis.server_cost import savings
 from firstflight.results import write_whole
 from firstflight.stress.rows import Row, by_cell, middle_latency, mostly
+from firstflight.stress.savings import Saving, savings
 
 CSV = "stress.csv"
 
@@ -70,7 +70,7 @@ def print_stress(rows: Sequence[Row], console: Console) -> None:
         console.print(_savings(saved))
 
 
-def _savings(saved: Sequence[Mapping[str, Any]]) -> Table:
+def _savings(saved: Sequence[Saving]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left")
     table.title = "processor time that TFO saves"
     table.add_column("server")

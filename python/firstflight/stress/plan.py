@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
@@ -214,7 +214,7 @@ http {{
 laboratory has not."""
 
 
-def describe_server(server: str, *, size: int, backlog: int, qlen: int) -> dict[str, Any]:
+def describe_server(server: str, *, size: int, backlog: int, qlen: int) -> dict[str, object]:
     """A server as the laboratory's job holds it.
 
     Args:
@@ -291,7 +291,7 @@ def cells(plan: StressPlan, rates: Sequence[float]) -> Iterator[Cell]:
         yield from (Cell(*same, mode) for mode in modes)
 
 
-def job(plan: StressPlan, cell: Cell) -> dict[str, Any]:
+def job(plan: StressPlan, cell: Cell) -> dict[str, object]:
     """The laboratory's job of a cell."""
     flood = {"kind": cell.flood, "rate": plan.flood_rate, "addresses": plan.addresses}
     return {

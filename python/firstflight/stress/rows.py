@@ -2,12 +2,84 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from firstflight.model.treatment import MODES
 from firstflight.stress.plan import Cell, StressPlan
 
-Row = dict[str, Any]
+
+class Row(TypedDict):
+    """One measurement: its cell, what clients, server and wire show, and what that means."""
+
+    server: str
+    flood: str
+    qlen: int
+    backlog: int
+    syn_cookies: str
+    rate: float
+    repeat: int
+    mode: str
+    flood_rate: float
+    rtt_ms: float
+    size_bytes: int
+    requests: int
+    answered: int
+    timed_out: int
+    broken: int
+    wrong: int
+    unsent: int
+    success: float
+    min_ms: float | None
+    p50_ms: float | None
+    p90_ms: float | None
+    p99_ms: float | None
+    p999_ms: float | None
+    max_ms: float | None
+    cpu_us: float
+    server_cpu_us: float
+    receive_cpu_us: float
+    flood_cpu_share: float
+    server_cpu_share: float
+    server_busy: float
+    clients_busy: float
+    server_stolen: float
+    clients_stolen: float
+    own_core: bool
+    syns: int
+    syns_with_data: int
+    syn_data_acked: int
+    syn_data_not_acked: int
+    syns_sent_again: int
+    packets_up: int
+    packets_down: int
+    bytes_up: int
+    bytes_down: int
+    fast_open_passive: int
+    fast_open_refused: int
+    pending_limit_hits: int
+    accept_queue_overflows: int
+    dropped_syns: int
+    syn_cookies_sent: int
+    syn_cookies_received: int
+    server_timeouts: int
+    fast_open_passive_in_all: int
+    fast_open_refused_in_all: int
+    pending_limit_hits_in_all: int
+    accept_queue_overflows_in_all: int
+    dropped_syns_in_all: int
+    syn_cookies_sent_in_all: int
+    syn_cookies_received_in_all: int
+    server_timeouts_in_all: int
+    flood_syns: int
+    victims_packets: int
+    victims_bytes: int
+    arrivals_late_ms: float
+    wire_late_ms: float
+    proof: bool
+    disagreements: str
+    keeps_up: bool
+    limit: str
+
 
 HEADROOM_MS = 50.0
 """How much later than its round trips alone the 99th percentile may be while a server keeps up."""
@@ -30,7 +102,7 @@ _COUNTERS = {
 """Columns that are the server's kernel's own counters; with `_in_all`, warm-up included."""
 
 
-def row(plan: StressPlan, cell: Cell, record: dict[str, Any]) -> Row:
+def row(plan: StressPlan, cell: Cell, record: Mapping[str, Any]) -> Row:
     """The row of a laboratory's record."""
     found = {
         **asdict(cell),
@@ -52,7 +124,8 @@ def row(plan: StressPlan, cell: Cell, record: dict[str, Any]) -> Row:
         "proof": record["proof"]["ok"],
         "disagreements": "; ".join(record["proof"]["disagreements"]),
     }
-    return {**found, "keeps_up": keeps_up(found), "limit": _limit(found)}
+    measured = cast(Row, found)
+    return {**measured, "keeps_up": keeps_up(measured), "limit": _limit(measured)}
 
 
 def keeps_up(found: Row) -> bool:
@@ -93,7 +166,7 @@ def _limit(found: Row) -> str:
     return " and ".join(name for name, share in busy if share >= BUSY) or "none"
 
 
-def _processors(record: dict[str, Any]) -> Row:
+def _processors(record: Mapping[str, Any]) -> dict[str, object]:
     """Processor time per answered request, us; how busy both processors were while clients came, 0 to 1."""
     answered = max(record["answered"], 1)
     program, receiving = (1000 * record[name] / answered for name in ("server_cpu_ms", "receive_cpu_ms"))
@@ -110,7 +183,7 @@ def _processors(record: dict[str, Any]) -> Row:
     }
 
 
-def _wire(record: dict[str, Any]) -> Row:
+def _wire(record: Mapping[str, Any]) -> dict[str, object]:
     """SYNs and packets of the clients' connections; and what became of the data in their SYNs."""
     up, down, sockets = record["up"], record["down"], record["sockets"]
     return {

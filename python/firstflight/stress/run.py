@@ -1,7 +1,7 @@
 """Measuring cell by cell, into a journal that a stopped run goes on from."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,12 +105,12 @@ class Stress:
             self._append({"name": cell.name, "row": found})
             observer.measured(found)
 
-    def _ask(self, cell: Cell) -> dict[str, Any]:
+    def _ask(self, cell: Cell) -> Mapping[str, Any]:
         plan = self._plan
         limit_s = plan.warm_up + plan.seconds + 2 * plan.timeout + _GRACE_S
         return self._lab.ask("stress", job(plan, cell), timeout_s=limit_s)
 
-    def _append(self, line: dict[str, Any]) -> None:
+    def _append(self, line: Mapping[str, object]) -> None:
         try:
             repair(self._journal)
             with appended(self._journal) as handle:

@@ -6,18 +6,28 @@ that is slower for a while is so for both.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypedDict, cast
 
+from firstflight.analysis.records import Estimate
 from firstflight.analysis.statistics import median
 from firstflight.model.treatment import FAST_OPEN, PLAIN
+from firstflight.stress.rows import Row
 
-Row = dict[str, Any]
+
+class Saving(TypedDict):
+    """What Fast Open saves at one rate, or at all."""
+
+    server: str
+    rate: float | None
+    pairs: int
+    saved: Estimate
+
 
 _PAIR = ("server", "qlen", "backlog", "syn_cookies", "rate", "repeat")
 
 
-def savings(rows: Sequence[Row]) -> list[Row]:
+def savings(rows: Sequence[Row]) -> list[Saving]:
     """The share of processor time per request that Fast Open saves, by server: at each rate, and at all.
 
     Args:
@@ -28,7 +38,7 @@ def savings(rows: Sequence[Row]) -> list[Row]:
         Rows of `server`, `rate` (`None`: all rates), `pairs`, and `saved` with `median`, `low` and `high`, as
         fractions; negative where Fast Open costs.
     """
-    found = []
+    found: list[Saving] = []
     for server, saved in _saved(rows).items():
         for rate, shares in [
             *sorted(saved.items()),
@@ -49,8 +59,10 @@ def _saved(rows: Sequence[Row]) -> dict[str, dict[float, list[float]]]:
 
 
 def _pairs(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
-    pairs: dict[tuple[Any, ...], dict[str, Row]] = {}
+    pairs: dict[tuple[object, ...], dict[str, Row]] = {}
     for row in rows:
         if row["flood"] == "none" and row["keeps_up"]:
-            pairs.setdefault(tuple(row[key] for key in _PAIR), {})[row["mode"]] = row
+            pairs.setdefault(tuple(cast(Mapping[str, object], row)[key] for key in _PAIR), {})[
+                row["mode"]
+            ] = row
     return ((pair[PLAIN], pair[FAST_OPEN]) for pair in pairs.values() if {PLAIN, FAST_OPEN} <= pair.keys())
