@@ -113,7 +113,7 @@ class CellPair:
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing in the loads was drawn by lot, so that there is nothing to infer."""
+        """Whether nothing in the loads was random, so that there is nothing to infer."""
         loads = [record["load"] for side in SIDES for record in self.loads(side)]
         return bool(loads) and not any(map(is_drawn, loads))
 

@@ -44,7 +44,7 @@ class SideCell:
         baseline_ms: Median PLT of the baseline.
         treatment_ms: Of the treatment.
         improvement: (PLT_baseline - PLT_treatment) / PLT_baseline, signed.
-        low: Lower end of its interval; None: nobody knows.
+        low: Lower end of its interval; None where it is not known.
         high: Upper end.
         note: What is known to be wrong with it.
         blocks: Its paired blocks; None: the number is exact, or nothing is known of its spread.
@@ -69,7 +69,7 @@ class Side:
     Attributes:
         name: As it was asked for.
         setup: How its loads were made, in words.
-        cells: What came of it.
+        cells: Its cells.
         caption: All that decides its numbers, as its own tables say it; of a published table, what is known.
     """
 
@@ -263,7 +263,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What came of it.
+    """Two sides, cell by cell.
 
     Attributes:
         a: The first side.

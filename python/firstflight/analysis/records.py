@@ -52,7 +52,7 @@ class CellProof(TypedDict):
 
 
 class Warning(TypedDict):
-    """One doubt: what kind, what was seen and where, what to do."""
+    """A reason to check a result: its kind, what was seen and where, and what to do."""
 
     kind: str
     message: str

@@ -88,7 +88,7 @@ def locate_all(differences: Floats) -> tuple[Floats, Floats, Floats]:
 def p_value(differences: ArrayLike) -> float:
     """Two-sided p value of the signed-rank test: how likely so one-sided a set is where nothing differs.
 
-    Exact, also with ties: the signs of the differences at hand are flipped. Zeros are left out.
+    Exact, also with ties: the signs of the given differences are flipped. Zeros are left out.
 
     Args:
         differences: One per block.

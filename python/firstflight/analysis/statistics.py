@@ -185,7 +185,7 @@ def verdict(
     Args:
         blocks: Paired blocks of the cell.
         is_proved: Whether its proof holds.
-        is_exact: Whether nothing in its loads was drawn by lot.
+        is_exact: Whether nothing in its loads was random.
         low: Lower end of the interval of the improvement.
         high: Upper end.
         p_adjusted: From `adjusted_p_values`.

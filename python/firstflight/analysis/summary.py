@@ -1,4 +1,4 @@
-"""What the loads of a run say, per cell pair, with proof and doubts; a results folder, read once."""
+"""What the loads of a run say, per cell pair, with proof and warnings; a results folder, read once."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def summarize(folder: Path) -> Summary:
 def summarize_folder(
     folder: Path, pairs: Sequence[CellPair], *, torn: bool, failures: Sequence[LoadRecord] = ()
 ) -> Summary:
-    """As `summarize`, of cell pairs that are at hand already.
+    """As `summarize`, of cell pairs that were made before.
 
     Args:
         folder: The results folder.

@@ -94,7 +94,7 @@ def summarize_sweep(folder: Path, loads: pl.LazyFrame) -> tuple[pl.DataFrame, Sw
 def _caution(engines: list[str], folder: Path) -> str | None:
     if "simulate" not in engines:
         return None
-    return "; ".join([caution(), *(doubt["message"] for doubt in warn_of_what_if(plan_keys(folder)))])
+    return "; ".join([caution(), *(warning["message"] for warning in warn_of_what_if(plan_keys(folder)))])
 
 
 def sweep_cells(loads: pl.LazyFrame) -> pl.DataFrame:
@@ -209,7 +209,7 @@ def _judged(cells: pl.DataFrame) -> pl.DataFrame:
 
 
 def _warnings(cells: pl.DataFrame, loads: pl.LazyFrame) -> list[Warning]:
-    """What makes the sweep doubtful, the gravest first."""
+    """The warnings of the sweep, the gravest first."""
     counted = ("unmatched_requests", "failed_requests")
     late = pl.col("relay_late").fill_null(value=False)
     ok = loads.filter(pl.col("status") == "ok")

@@ -1,4 +1,4 @@
-"""All that makes a result doubtful, each with advice. A warning means: check before you trust the result."""
+"""Warnings: each reason to check a result before you trust it, with advice."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from firstflight.results.records import numeric, plt_ms
 def find_warnings(
     pairs: Sequence[CellPair], *, torn: bool = False, failures: Sequence[LoadRecord] = ()
 ) -> list[Warning]:
-    """All doubts about the loads of a run, the gravest first.
+    """The warnings about the loads of a run, the gravest first.
 
     Args:
         pairs: The cell pairs of the run.

@@ -251,7 +251,7 @@ def _is_unusual(asked: Setting, column: str) -> bool:
 
 
 def _unusual(asked: Setting) -> list[tuple[str, str, str]]:
-    """Name, column and text of what is said only where it is not as usual."""
+    """Name, column and text of what a caption has only where it differs from the default."""
     return [
         ("initial window", "initial_window", f"initial window {asked.get('initial_window')}"),
         ("congestion control", "congestion_control", str(asked.get("congestion_control"))),

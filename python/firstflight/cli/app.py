@@ -1,4 +1,4 @@
-"""The program `firstflight`: its commands, each imported when it is called, and what becomes of errors."""
+"""The program `firstflight`: its commands, each imported when it is called, and how errors end it."""
 
 from __future__ import annotations
 

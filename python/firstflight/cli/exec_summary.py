@@ -1,4 +1,4 @@
-"""What is said after a program has run inside the laboratory."""
+"""The summary on stderr after a program has run inside the laboratory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAMED = 5
 
 
 class ExecRecord(TypedDict):
-    """What came of a program: of the laboratory's record what is said of it (docs/exec.md has all)."""
+    """What the summary needs of the laboratory's record (docs/exec.md has all of it)."""
 
     exit_code: int
     elapsed_ms: float
@@ -45,12 +45,12 @@ class ExecRelay(TypedDict):
 
 
 def say_summary(record: ExecRecord, program: str, talk: Talk) -> None:
-    """Says what crossed the wire, and what makes it doubtful.
+    """Prints what crossed the wire, and the warnings.
 
     Args:
         record: As `engines.exec.run_inside` gives it.
         program: What the program is called.
-        talk: Where it is said; a quiet one leaves out all but doubts.
+        talk: Where to; a quiet one has warnings only.
     """
     for line in _lines(record, program):
         talk.note(line)

@@ -132,7 +132,7 @@ def _write(out: Path, visits: list[Visit]) -> int:
 
 
 def _say(made: Visit, talk: Talk) -> None:
-    """What came of one page: on stderr, at once."""
+    """The result of one page: on stderr, at once."""
     if not made.had:
         talk.error(f"{made.asked}: {made.problem}", "check the URL; a slow page may need --timeout")
         return

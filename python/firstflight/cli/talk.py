@@ -41,7 +41,7 @@ class Talk:
             self.say(text)
 
     def warn(self, text: str, hint: str = "") -> None:
-        """Says what makes a result doubtful, and what to do about it."""
+        """Warns that a result should be checked, and says how."""
         self._labelled("warning:", _YELLOW, text, hint)
 
     def error(self, text: str, hint: str = "") -> None:

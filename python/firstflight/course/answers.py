@@ -163,7 +163,7 @@ def _round_trips(group: Sequence[Case]) -> str:
 
 
 WELL, LITTLE = 0.10, 0.03
-"""Improvements: from the one a page is said to lend itself to TFO, up to the other hardly."""
+"""Improvements: from the first a page lends itself to TFO, up to the second it hardly does."""
 
 
 def content(found: Sequence[Case]) -> Iterator[str]:

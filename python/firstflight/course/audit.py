@@ -27,7 +27,7 @@ _LARGEST_BYTES = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What came of an audit.
+    """The result of an audit.
 
     Attributes:
         cells: Cells of an original run, all its loads side by side; empty where only a table was read.
@@ -127,7 +127,7 @@ def print_audit(audit: Audit, console: Console) -> None:
     """Prints an audit.
 
     Args:
-        audit: What came of it.
+        audit: Its result.
         console: Where to; its width and colour are honoured.
     """
     if audit.cells:

@@ -34,7 +34,7 @@ class Case:
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing in its loads was drawn by lot."""
+        """Whether nothing in its loads was random."""
         return bool(self.cell["exact"])
 
     @property

@@ -19,7 +19,7 @@ _START_MS = 300.0
 _OTHER = 0.05
 """Share of its requests by which a load may differ from the one it is compared with."""
 _APART = 5.0
-"""Percentage points between printed and matched that are worth a word."""
+"""Percentage points between printed and matched from which there is a finding."""
 _SMALL = 3.0
 """A null effect below this is noise, percent."""
 

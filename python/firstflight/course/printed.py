@@ -58,7 +58,7 @@ class Printed:
 
 @dataclass(frozen=True, slots=True)
 class PrintedCell:
-    """One row of somebody's table.
+    """One row of a published table.
 
     Attributes:
         file: Where it stands.
@@ -131,7 +131,7 @@ def _original(file: Path, lines: list[tuple[int, str]]) -> Iterator[PrintedCell]
 
 
 def _is_row(fields: list[str]) -> bool:
-    """Whether these can only be a row, though whoever pasted it lost the space before it."""
+    """Whether these can only be a row whose leading space was lost in pasting."""
     return len(fields) == 4 and all(map(_number, fields))
 
 
@@ -280,16 +280,16 @@ def _lost_sign(cell: PrintedCell) -> Finding:
 def _arithmetic(cell: PrintedCell) -> Finding:
     message = (
         f"{cell.tcp.text} without, {cell.tfo.text} with make {percent(cell.improvement / 100)}; "
-        f"printed {cell.percent.text}{_mend(cell)}"
+        f"printed {cell.percent.text}{_misprint(cell)}"
     )
     return Finding("arithmetic", cell.subject, message, cell.file, cell.line)
 
 
-def _mend(cell: PrintedCell) -> str:
+def _misprint(cell: PrintedCell) -> str:
     """The one digit that would make it right, if a single one does."""
-    mends = [f"{text} without" for text in _misprints(cell.tcp) if _fits(cell, text, cell.tfo.text)]
-    mends += [f"{text} with" for text in _misprints(cell.tfo) if _fits(cell, cell.tcp.text, text)]
-    return f" (one digit makes it right: {' or '.join(mends[:3])})" if mends else ""
+    fixes = [f"{text} without" for text in _misprints(cell.tcp) if _fits(cell, text, cell.tfo.text)]
+    fixes += [f"{text} with" for text in _misprints(cell.tfo) if _fits(cell, cell.tcp.text, text)]
+    return f" (one digit makes it right: {' or '.join(fixes[:3])})" if fixes else ""
 
 
 def _misprints(time: Printed) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The course's questions, answered for each page from what was measured.
 
 Every sentence has a number of this run in it; where a question cannot be answered, the sentence says what is
-missing. What is said about causes comes from the ledger and from critical paths, else nothing is said.
+missing. Causes are named only where the ledger or a critical path shows them.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _page(answers: PageAnswers) -> Iterator[str]:
 
 
 def _sentence(text: str) -> str:
-    """A line; of a stranger's text in it nothing becomes markup, our own code spans stay."""
+    """A line: text of a page never becomes markup, our own code spans stay."""
     parts = re.split(r"(`--[a-z0-9, -]+`)", text)
     return "".join(part if number % 2 else _plain(part) for number, part in enumerate(parts))
 

@@ -26,7 +26,7 @@ MOST_OUTLIERS = 5
 """More outliers of a page than this are counted."""
 
 _APART = 0.05
-"""Share of the load time by which a saving is beside what handshakes explain."""
+"""Share of the load time by which a saving differs from what handshakes explain."""
 _WORTH_MS = 5.0
 
 

@@ -1,4 +1,4 @@
-"""``check.html`` and ``check.json``: what came of a check, on a page that needs no network and no script."""
+"""``check.html`` and ``check.json``: the result of a check, on a page that needs no network and no script."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CheckedServer(TypedDict):
 
 
 class CheckDocument(TypedDict):
-    """What came of a check, as docs/check.md describes it."""
+    """The result of a check, as docs/check.md describes it."""
 
     kernel: str
     server: CheckedServer | None

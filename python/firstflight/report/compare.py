@@ -21,7 +21,7 @@ def print_comparison(found: Comparison, console: Console) -> None:
     """Prints a comparison.
 
     Args:
-        found: What came of it.
+        found: The comparison.
         console: Where to; its width and colour are honoured.
     """
     for part in (*_captions(found), _setup(found), _cells(found), *_summary(found)):

@@ -1,4 +1,4 @@
-"""The result on a terminal: a table with the pages' RTTs as rows, what makes it doubtful, and explanations.
+"""The result on a terminal: a table with the pages' RTTs as rows, the warnings, and explanations.
 
 Readable without colour and in 100 columns: every number that a colour marks also has a sign or a word.
 """
@@ -111,7 +111,7 @@ def _warnings(warnings: Sequence[Warning]) -> Iterator[RenderableType]:
 
 
 _LEAST_MS = 0.5
-"""Less than this is not worth a word."""
+"""Shorter times are left out."""
 
 
 def print_explanations(explanations: Sequence[Explanation], console: Console) -> None:

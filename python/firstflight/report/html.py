@@ -102,7 +102,7 @@ def _sections(*, waterfalls: bool, explained: bool) -> list[tuple[str, str, bool
 
 
 def _seen(value: object) -> object:
-    """What the template shows: text of a stranger's has nothing in it that cannot be seen."""
+    """What the template shows: no control characters of a recorded page."""
     return visible_lines(value) if type(value) is str else value
 
 

@@ -30,7 +30,7 @@ def digest(content: str) -> str:
 
 
 def bundle_vega() -> str:
-    """``vega.js``: sets `vegaEmbed`, and nothing else that our parts could meet."""
+    """``vega.js``: sets `vegaEmbed`, and no other global name."""
     import vl_convert  # noqa: PLC0415 (the report does without)
 
     bundled = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")

@@ -36,7 +36,7 @@ class Journal:
         self.torn = False
         """Whether the last `records` call passed over a torn last line: a load that was cut short."""
         self.instrument_failures: list[LoadRecord] = []
-        """What the last reading passed over since no load came of it: the laboratory failed."""
+        """What the last reading passed over: the laboratory failed, so that there is no load."""
         self._lock = threading.Lock()
         self._repaired = False
 
@@ -190,7 +190,7 @@ class Journal:
 
 
 def is_instrument_failure(record: LoadRecord) -> bool:
-    """Whether no load came of it: the laboratory could not be built, or died."""
+    """Whether the laboratory could not be built, or died, so that there is no load."""
     return record.get("instrument_failure") is True
 
 

@@ -1,7 +1,7 @@
 """What a journal line holds, typed: one load with its requests, its connections and its proof.
 
-`check` makes sure that a line is such a record when it is read and before it is written, so nobody else asks.
-`schema` says what each column means; a test holds the two together.
+`check` makes sure that a line is such a record when it is read and before it is written; no other code checks
+it. `schema` says what each column means; a test holds the two together.
 """
 
 from __future__ import annotations

@@ -240,7 +240,7 @@ TREATMENT = tuple(c for c in LOADS.columns if c.key and c.key not in ("pages", "
 """Columns in which two loads of one page may differ by the plan: path, transport, servers and client."""
 
 DRAWN_BY = ("engine", "cookies", "loss", "jitter_ms", "duplicate", "queue", "middlebox")
-"""Columns that say whether anything of a load is drawn by lot."""
+"""Columns that say whether anything of a load is random."""
 
 
 def is_drawn(load: Mapping[str, Any]) -> bool:

@@ -88,7 +88,7 @@ def write_tables(folder: Path, records: Iterable[LoadRecord] | None = None) -> l
 
     Args:
         folder: The results folder.
-        records: All its loads, where they are at hand already (`Journal.records`): the journal is not read.
+        records: All its loads, where they were read before (`Journal.records`): the journal is not read.
 
     Returns:
         The paths written.

@@ -66,7 +66,7 @@ class Load:
     def initiator(self, row: Row) -> Row | None:
         """The request whose answer asked for this one.
 
-        Where that one was never sent, whoever asked for it in turn; where nobody is known, the document.
+        Where that one was never sent, its own initiator; where none is known, the document.
         """
         document = self.by_index.get(0, self.requests[0])
         index = row["initiator"]
