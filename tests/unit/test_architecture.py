@@ -1,0 +1,62 @@
+"""Which package may import which, and that no modules import each other in a circle."""
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import firstflight
+
+ROOT = Path(firstflight.__file__).parent
+LEAVES = {"_core", "errors", "plural", "visible"}
+"""Modules that import nothing of ours: all may use them."""
+
+MAY_IMPORT = {
+    "model": set(),
+    "results": {"model"},
+    "published": set(),
+    "pages": {"model", "results", "engines"},
+    "engines": {"model", "pages", "results"},
+    "analysis": {"model", "published", "results"},
+    "experiment": {"analysis", "engines", "model", "pages", "results"},
+    "course": {"analysis", "model", "pages", "results"},
+    "stress": {"analysis", "engines", "experiment", "model", "results"},
+    "report": {"analysis", "course", "engines", "model", "published", "results", "stress"},
+}
+"""By package; `cli` and `api` may import any, and none may import them. Recording drives engines."""
+
+
+def modules() -> dict[str, ast.Module]:
+    names = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in ROOT.rglob("*.py")}
+    return {name.removesuffix(".__init__"): ast.parse(path.read_text()) for path, name in names.items()}
+
+
+def imported(tree: ast.Module, known: set[str]) -> Iterator[str]:
+    """Modules of ours that a module imports, wherever in it, for its types too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("firstflight."):
+            module = (node.module or "").removeprefix("firstflight.")
+            for name in node.names:
+                yield f"{module}.{name.name}" if f"{module}.{name.name}" in known else module
+
+
+MODULES = modules()
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_a_package_imports_only_those_below_it(package: str) -> None:
+    of_package = {name: tree for name, tree in MODULES.items() if name.split(".")[0] == package}
+    assert of_package
+    found = {other.split(".")[0] for tree in of_package.values() for other in imported(tree, set(MODULES))}
+    assert found - {package} - LEAVES <= MAY_IMPORT[package]
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = {name: set(imported(tree, set(MODULES))) - {name} for name, tree in MODULES.items()}
+    graph.pop("__init__")
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" imports ".join(error.args[1]))
