@@ -21,6 +21,12 @@ FORMAT = "firstflight-profile/1"
 
 Kind = Literal["document", "frame", "style", "script", "font", "xhr", "image", "other"]
 Via = Literal["parser", "style", "script", "redirect"]
+Headers: TypeAlias = tuple[tuple[str, str], ...]
+# Bounds of "small": one segment, and the ten segments of an initial window (RFC 6928).
+ONE_SEGMENT_BYTES = 1_400
+INITIAL_WINDOW_BYTES = 14_600
+_LONGEST_MS = 600_000.0
+"""As `crates/page/src/validate.rs` has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +179,6 @@ def _resource(entry: dict[str, Any]) -> Resource:
     return Resource(initiator=Initiator(**initiator) if initiator else None, **entry)
 
 
-Headers: TypeAlias = tuple[tuple[str, str], ...]
-
-
 @dataclass(frozen=True, slots=True)
 class Spare:
     """An answer beside the page: its recording holds it, but its browser had it cached or did without."""
@@ -213,11 +216,6 @@ def strip(page: Page) -> Page:
     synthesised, so the profile is the same page under its own name, checked once more.
     """
     return Page.from_json(page.to_json(), place=page.name)
-
-
-# Bounds of "small": one segment, and the ten segments of an initial window (RFC 6928).
-ONE_SEGMENT_BYTES = 1_400
-INITIAL_WINDOW_BYTES = 14_600
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,10 +298,6 @@ def _heaviest_chain(page: Page) -> list[int]:
     while (initiator := page.resources[chain[-1]].initiator) is not None:
         chain.append(initiator.resource)
     return chain[::-1]
-
-
-_LONGEST_MS = 600_000.0
-"""As `crates/page/src/validate.rs` has it."""
 
 
 def paced(page: Page, *, server_time: bool = True, processing: float = 1.0) -> Page:

@@ -29,6 +29,16 @@ from firstflight.pages.coding import CodingError, codings_of, decoded
 # Larger texts are served, not searched: the scanners take a page's text as a whole.
 MOST_TEXT_BYTES = 1 << 25
 _MOST_CHUNK_LINE = 1_000
+KEPT_DAYS = 14
+MOST_BODY_BYTES = 1 << 29
+MOST_ARCHIVE_BYTES = 1 << 31
+PIECE = 1 << 16
+_DAY_S = 86_400.0
+MOST_BYTES = 1 << 32
+"""Read and decompressed, with what is left out in the end."""
+MOST_MEMBERS = 400_000
+"""Files in it and records of its files; a WARC is read twice, and counts twice."""
+_LEAST_CHUNK = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +132,6 @@ def _text(store: BodyStore, file: Path, codings: list[str], entry: str) -> Path 
     except CodingError:
         pass
     return store.add([bytes(text)], entry)
-
-
-KEPT_DAYS = 14
-MOST_BODY_BYTES = 1 << 29
-MOST_ARCHIVE_BYTES = 1 << 31
-PIECE = 1 << 16
-_DAY_S = 86_400.0
 
 
 class BodyStore:
@@ -242,14 +245,6 @@ def _prune(folder: Path) -> None:
                 path.unlink()
         except OSError:
             continue  # another process was quicker
-
-
-MOST_BYTES = 1 << 32
-"""Read and decompressed, with what is left out in the end."""
-MOST_MEMBERS = 400_000
-"""Files in it and records of its files; a WARC is read twice, and counts twice."""
-
-_LEAST_CHUNK = 256
 
 
 class Budget:

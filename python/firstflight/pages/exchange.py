@@ -16,6 +16,31 @@ HTML = ("text/html", "application/xhtml+xml")
 _DATA = ("application/json", "text/json", "text/plain", "text/xml", "application/xml")
 _WITHOUT_CONTENT = (204, 205)
 TextKind = Literal["html", "style", "script", "data"]
+# DevTools' resource types, WebPageTest's request types, and Fetch's destinations (`Sec-Fetch-Dest`).
+_KINDS: dict[str, Kind] = {
+    "document": "frame",
+    "iframe": "frame",
+    "frame": "frame",
+    "stylesheet": "style",
+    "style": "style",
+    "script": "script",
+    "font": "font",
+    "image": "image",
+    "xhr": "xhr",
+    "fetch": "xhr",
+    "preflight": "xhr",
+    "empty": "xhr",
+    "media": "other",
+    "video": "other",
+    "audio": "other",
+    "track": "other",
+    "ping": "other",
+    "beacon": "other",
+    "manifest": "other",
+    "texttrack": "other",
+    "object": "other",
+    "embed": "other",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,33 +195,6 @@ def needs_text(mime: str, url: str) -> bool:
         or mime.endswith(("xml", "json"))
         or kind_of_mime(mime, url) in ("script", "style", "xhr")
     )
-
-
-# DevTools' resource types, WebPageTest's request types, and Fetch's destinations (`Sec-Fetch-Dest`).
-_KINDS: dict[str, Kind] = {
-    "document": "frame",
-    "iframe": "frame",
-    "frame": "frame",
-    "stylesheet": "style",
-    "style": "style",
-    "script": "script",
-    "font": "font",
-    "image": "image",
-    "xhr": "xhr",
-    "fetch": "xhr",
-    "preflight": "xhr",
-    "empty": "xhr",
-    "media": "other",
-    "video": "other",
-    "audio": "other",
-    "track": "other",
-    "ping": "other",
-    "beacon": "other",
-    "manifest": "other",
-    "texttrack": "other",
-    "object": "other",
-    "embed": "other",
-}
 
 
 def recorded_kind(words: Iterable[str], fields: list[tuple[str, str]], mime: str) -> Kind | None:

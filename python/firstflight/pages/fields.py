@@ -28,6 +28,11 @@ _OF_THE_CONNECTION = {
 }
 _CHUNKED = ("Transfer-Encoding", "chunked")
 _MOST_VALUE = 16_384
+# Accept, User-Agent, Referer, Cookie...: the four pages of the course have 280 to 430 beside request line and
+# Host.
+TYPICAL_REQUEST_FIELDS = 330
+# Status line, Date, Server, Content-Type, Content-Length, Cache-Control...: 300 to 560 on the course's pages.
+TYPICAL_HEADER = 350
 
 
 def value_of(headers: Iterable[tuple[str, str]], name: str) -> str:
@@ -84,13 +89,6 @@ def mime_of(content_type: str) -> str:
 
 def _is_value(value: str) -> bool:
     return len(value) <= _MOST_VALUE and all((" " <= c <= "ÿ" and c != "\x7f") or c == "\t" for c in value)
-
-
-# Accept, User-Agent, Referer, Cookie...: the four pages of the course have 280 to 430 beside request line and
-# Host.
-TYPICAL_REQUEST_FIELDS = 330
-# Status line, Date, Server, Content-Type, Content-Length, Cache-Control...: 300 to 560 on the course's pages.
-TYPICAL_HEADER = 350
 
 
 def request_sizes(urls: Sequence[str], total: int = 0) -> list[int]:

@@ -13,6 +13,7 @@ from firstflight.model.page import Page
 from firstflight.pages.urls import check_url
 
 MOST_BYTES = 100_000_000
+MOST_LIST_BYTES = 1_000_000
 
 
 def embedded_names() -> list[str]:
@@ -33,9 +34,6 @@ def read_profile(path: Path) -> Page:
         PageInputError: The file cannot be read or is not a profile; the message names the key.
     """
     return Page.from_json(read_text(path, MOST_BYTES), place=str(path))
-
-
-MOST_LIST_BYTES = 1_000_000
 
 
 def read_pages_list(path: Path) -> list[str]:

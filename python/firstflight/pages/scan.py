@@ -35,6 +35,9 @@ _SOURCES: dict[str, tuple[tuple[str, HtmlKind], ...]] = {
     "audio": (("src", "other"),),
     "image": (("href", "image"), ("xlink:href", "image")),
 }
+# Tokens take a hundred times the memory of their text; no page has a style sheet of this length.
+_MOST_CHARACTERS = 1 << 22
+Token: TypeAlias = Any  # tinycss2 has no types
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +184,6 @@ def _decode(latin: str) -> str:
 def base_url(scan: HtmlScan, url: str) -> str:
     """What references in the document at `url` are relative to."""
     return absolute_url(scan.base, url) or url if scan.base else url
-
-
-# Tokens take a hundred times the memory of their text; no page has a style sheet of this length.
-_MOST_CHARACTERS = 1 << 22
-
-Token: TypeAlias = Any  # tinycss2 has no types
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,12 @@ from firstflight.pages.fields import value_of
 
 _AT_HAND = 32
 """Most pages that are held under several schemes."""
+# A URL from its scheme to its end: one inside another, in a query, is part of what was recorded.
+_URL = re.compile(rb"https(:(?://|\\/\\/)(?:(?!&quot;|&#34;)[^\s\"'<>()])*)")
+_INTEGRITY = re.compile(rb"(?<=[\s\"'])integrity(?=\s*=)")
+_UPGRADE = "upgrade-insecure-requests"
+_TEXT = re.compile(r"text/|.*(?:javascript|ecmascript|json|xml|html)")
+_COOKIE_OF_TLS = re.compile(r"\s*;\s*(?:secure|samesite=none)(?=\s*;|\s*$)", re.IGNORECASE)
 
 
 def under(scheme: str, page: LoadedPage) -> LoadedPage:
@@ -130,14 +136,6 @@ def _fit(resources: list[dict[str, Any]], bodies: dict[int, Path]) -> None:
     for resource in resources:
         if "at_byte" in (initiator := resource.get("initiator", {})):
             initiator["at_byte"] = min(initiator["at_byte"], resources[initiator["resource"]]["body_bytes"])
-
-
-# A URL from its scheme to its end: one inside another, in a query, is part of what was recorded.
-_URL = re.compile(rb"https(:(?://|\\/\\/)(?:(?!&quot;|&#34;)[^\s\"'<>()])*)")
-_INTEGRITY = re.compile(rb"(?<=[\s\"'])integrity(?=\s*=)")
-_UPGRADE = "upgrade-insecure-requests"
-_TEXT = re.compile(r"text/|.*(?:javascript|ecmascript|json|xml|html)")
-_COOKIE_OF_TLS = re.compile(r"\s*;\s*(?:secure|samesite=none)(?=\s*;|\s*$)", re.IGNORECASE)
 
 
 def is_text(mime: str) -> bool:

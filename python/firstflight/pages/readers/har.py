@@ -5,9 +5,6 @@ They hold the requests of one or more pages, with times, and with bodies where t
 
 from __future__ import annotations
 
-import gzip
-import json
-import zlib
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -21,18 +18,20 @@ from firstflight.pages.discovery import discover_recorded
 from firstflight.pages.exchange import Exchange, Stated
 from firstflight.pages.fields import mime_of
 from firstflight.pages.mentions import RecordedFiles, collect_mentions
-from firstflight.pages.readers.har_entry import (
-    Dropped,
+from firstflight.pages.readers.har_entry import Dropped, read_entry
+from firstflight.pages.readers.har_json import (
     Node,
     moment_ms,
     node,
     nodes,
     positive,
-    read_entry,
+    read_har,
     text,
 )
 from firstflight.pages.urls import normal_url
 from firstflight.pages.waits import wait_times
+
+_DOCUMENTS = ("text/html", "application/xhtml+xml")
 
 
 def open_har(path: Path, url: str = "") -> LoadedPage:
@@ -142,33 +141,6 @@ def _host(url: str) -> str:
     return urlsplit(url).netloc
 
 
-_DOCUMENTS = ("text/html", "application/xhtml+xml")
-# JSON is read as a whole, and takes several times its size in memory.
-MOST_BYTES = 1 << 27
-
-
-def read_har(path: Path) -> Node:
-    """The `log` object of the HAR at `path`, with at least one entry.
-
-    Raises:
-        PageInputError: The file cannot be read, is too long, or is no HAR.
-    """
-    data = _read(path)
-    try:
-        document = json.loads(data.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        problem = f"{path}: byte {error.start} is not UTF-8"
-        raise PageInputError(problem, "export the HAR again, or save it as UTF-8") from None
-    except (ValueError, RecursionError) as error:
-        problem = f"{path}: not JSON: {str(error)[:120] or 'empty'}"
-        raise PageInputError(problem, "export the HAR again: it is damaged or its end is missing") from None
-    log = node(document, "log") if isinstance(document, dict) else {}
-    if not nodes(log, "entries"):
-        problem = f"{path}: no HAR: there is no log.entries with a request in it"
-        raise PageInputError(problem, "record the page again with the network panel open, and export it")
-    return log
-
-
 def entries_of_page(log: Node, path: Path, url: str) -> tuple[Node, list[Node], int]:
     """The page at `url`, without `url` the first, its entries, and how many entries belong to other pages.
 
@@ -201,20 +173,3 @@ def _begins(entries: list[Node], page: str) -> list[str]:
             if mime_of(text(node(node(entry, "response"), "content"), "mimeType")) in _DOCUMENTS:
                 return urls
     return urls[:1]
-
-
-def _read(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            zipped = file.read(2) == b"\x1f\x8b"
-        with gzip.open(path) if zipped else path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise PageInputError(f"{path}: not whole gzip: {error}", "copy or export the file again") from None
-    except OSError as error:
-        problem = f"{path}: {error.strerror or error}"
-        raise PageInputError(problem, "check the path and its permissions") from None
-    if len(data) > MOST_BYTES:
-        problem = f"{path}: more than {MOST_BYTES >> 20} MiB"
-        raise PageInputError(problem, "export it without bodies, or as WARC or WACZ")
-    return data

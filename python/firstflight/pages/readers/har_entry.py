@@ -1,7 +1,6 @@
 """One entry of a HAR: Chrome, Firefox, WebPageTest, browsertime, Splash, Firebug and converters of logs.
 
-JSON is read without trusting it: what is not of the expected type counts as absent. A HAR holds bodies
-decoded: for the wire they are encoded again, as their header says.
+A HAR holds bodies decoded: for the wire they are encoded again, as their header says.
 
 Tools disagree on what the standard's size fields mean. Sizes on the wire are:
 
@@ -26,11 +25,8 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import math
 import re
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from firstflight.model.page import Headers
@@ -47,11 +43,21 @@ from firstflight.pages.fields import (
     value_of,
     without,
 )
+from firstflight.pages.readers.har_json import Node, moment_ms, node, nodes, number, pairs, positive, text
 from firstflight.pages.urls import location_of, normal_url, usable_url
 
 _MULTIPLEXED = ("h2", "h3", "http/2", "http/3", "quic")
 _MOST_FRAMES = 200
 _MOST_PARENTS = 20
+# Longer headers no server accepts or sends: the field is not what it says.
+_MOST_HEADER = 1 << 20
+# How far a text may be from its recorded size and still be that body: tools count bytes before or after
+# decoding the character set.
+_LIKE = 0.05
+_SLACK_BYTES = 16
+# Of the names that Python knows, those of https://encoding.spec.whatwg.org/#names-and-labels
+_OF_THE_WEB = re.compile(r"utf-|iso-8859|windows-125|euc-|gb|big5|shift_jis|koi8", re.IGNORECASE)
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +208,6 @@ def _stack(stack: Node) -> list[str]:
     return urls
 
 
-# Longer headers no server accepts or sends: the field is not what it says.
-_MOST_HEADER = 1 << 20
-
-
 def request_bytes(entry: Node, url: str) -> int:
     """Request line, fields and body, bytes."""
     request = node(entry, "request")
@@ -272,15 +274,6 @@ def _from_fields(request: Node, url: str) -> int:
     return size_of(f"{text(request, 'method') or 'GET'} {target} HTTP/1.1", [*host, *fields])
 
 
-# How far a text may be from its recorded size and still be that body: tools count bytes before or after
-# decoding the character set.
-_LIKE = 0.05
-_SLACK_BYTES = 16
-# Of the names that Python knows, those of https://encoding.spec.whatwg.org/#names-and-labels
-_OF_THE_WEB = re.compile(r"utf-|iso-8859|windows-125|euc-|gb|big5|shift_jis|koi8", re.IGNORECASE)
-_CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE | re.ASCII)
-
-
 @dataclass(frozen=True, slots=True)
 class ServedBody:
     """A body, decoded and as it is served, and the header fields that fit it."""
@@ -334,59 +327,3 @@ def _charset(headers: list[tuple[str, str]], mime: str) -> str:
     """The character set a browser decoded the text from, UTF-8 if the header does not say."""
     found = _CHARSET.search(value_of(headers, "content-type") or mime)
     return found[1] if found and _OF_THE_WEB.match(found[1]) else "utf-8"
-
-
-Node: TypeAlias = dict[str, Any]
-
-_MOST = 1e15
-
-
-def node(parent: Node, key: str) -> Node:
-    """The object at `key`, empty if there is none."""
-    value = parent.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def nodes(parent: Node, key: str) -> list[Node]:
-    """The objects in the list at `key`."""
-    value = parent.get(key)
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def text(parent: Node, key: str) -> str:
-    """The string at `key`, empty if there is none."""
-    value = parent.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def number(parent: Node, key: str) -> float | None:
-    """The number at `key`, also where it is written as a string; None if there is none or it is absurd."""
-    value = parent.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        found = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return found if math.isfinite(found) and abs(found) < _MOST else None
-
-
-def positive(parent: Node, key: str) -> float | None:
-    """The number at `key` if it is above 0: HAR writes -1, and many tools 0, for 'not known'."""
-    value = number(parent, key)
-    return value if value is not None and value > 0 else None
-
-
-def moment_ms(parent: Node, key: str) -> float | None:
-    """The ISO 8601 time at `key` in ms since 1970; without a zone it counts as UTC."""
-    try:
-        moment = datetime.fromisoformat(text(parent, key).strip())
-        zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return zoned.timestamp() * 1000
-    except (ValueError, OverflowError):
-        return None
-
-
-def pairs(parent: Node, key: str) -> list[tuple[str, str]]:
-    """The `name` and `value` of each object in the list at `key`."""
-    return [(text(item, "name"), text(item, "value")) for item in nodes(parent, key)]

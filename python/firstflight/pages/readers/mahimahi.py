@@ -24,6 +24,9 @@ from firstflight.pages.readers.untimed import Asked, Recorded, recorded_exchange
 from firstflight.pages.urls import absolute_url, normal_url, usable_url
 
 _MOST_FILES = 50_000
+# https://protobuf.dev/programming-guides/encoding/
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_LONGEST_VARINT = 10
 
 
 @dataclass(slots=True)
@@ -128,11 +131,6 @@ def _message(data: bytes) -> _Message:
         elif number == 3:
             found.body = value
     return found
-
-
-# https://protobuf.dev/programming-guides/encoding/
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_LONGEST_VARINT = 10
 
 
 class WireError(ValueError):

@@ -33,6 +33,14 @@ from firstflight.pages.times import Times, derive_times
 from firstflight.pages.urls import normal_url, page_name, shorten
 from firstflight.pages.walk import Walk
 
+_MOST_SEARCHED = 2_000
+"""Documents whose links are followed: to ask is quicker than to read a whole site."""
+_MOST_NAMED = 5
+_MARKUP = re.compile(rb"<!doctype\s+html|<html\b", re.IGNORECASE)
+_STARTS_WITHIN = 1 << 16
+_FRAME = re.compile(rb"<i?frame\b[^>]*\ssrc\s*=\s*[\"']?\s*([^\s\"'>]+)", re.IGNORECASE)
+_LINK = re.compile(rb"\shref\s*=\s*[\"']?\s*([^\s\"'>]+)", re.IGNORECASE)
+
 
 @dataclass(frozen=True, slots=True)
 class Recording:
@@ -181,15 +189,6 @@ def _notes(recording: Recording) -> list[str]:
         ),
     }
     return [f"{text}: {count}" for text, count in counts.items() if count]
-
-
-_MOST_SEARCHED = 2_000
-"""Documents whose links are followed: to ask is quicker than to read a whole site."""
-_MOST_NAMED = 5
-_MARKUP = re.compile(rb"<!doctype\s+html|<html\b", re.IGNORECASE)
-_STARTS_WITHIN = 1 << 16
-_FRAME = re.compile(rb"<i?frame\b[^>]*\ssrc\s*=\s*[\"']?\s*([^\s\"'>]+)", re.IGNORECASE)
-_LINK = re.compile(rb"\shref\s*=\s*[\"']?\s*([^\s\"'>]+)", re.IGNORECASE)
 
 
 def start_url(root: Path) -> tuple[Path, str]:

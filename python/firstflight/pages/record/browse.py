@@ -32,6 +32,8 @@ _HOSTS = Path("/etc/hosts")
 _LONGEST = 60
 """Of a folder, bytes: a browser adds up to 45 to it for its socket."""
 _SHORT = "/tmp"
+_TOO_LATE = "Timeout"
+"""How Playwright says that there was no load event in time."""
 
 
 @dataclass(frozen=True)
@@ -146,10 +148,6 @@ def _result(file: Path, said: bytes) -> Drive:
     except (OSError, ValueError):
         last = said.decode(errors="replace").strip().rpartition("\n")[2]
         return Drive(error=f"the browser's driver failed: {last[:200] or 'it says nothing'}", broken=True)
-
-
-_TOO_LATE = "Timeout"
-"""How Playwright says that there was no load event in time."""
 
 
 @dataclass(frozen=True)

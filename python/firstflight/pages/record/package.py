@@ -25,6 +25,20 @@ from firstflight.pages.record.warc import Indexed, Warc
 from firstflight.results.files import whole
 
 _WARC = "data.warc.gz"
+_PORTS = {"http": 80, "https": 443}
+_SESSIONS = [
+    re.compile(rf"^{parameter}(?:&(.*))?$", re.IGNORECASE)
+    for parameter in (
+        "(.*?)jsessionid=[0-9a-z]{32}",
+        "(.*?)phpsessid=[0-9a-z]{32}",
+        "(.*?)sid=[0-9a-z]{32}",
+        "(.*?)aspsessionid[a-z]{8}=[a-z]{24}",
+        "(.*)cfid=[^&]+&cftoken=[^&]+",
+    )
+]
+_SESSION_IN_PATH = re.compile(
+    r"/\((?:(?:[a-z]\([0-9a-z]{24}\))+|[0-9a-z]{24})\)/(?=[^?]+\.aspx)", re.IGNORECASE
+)
 
 
 def write_wacz(path: Path, visits: Sequence[Visit]) -> None:
@@ -139,22 +153,6 @@ class _Hashed:
 
     def flush(self) -> None:
         """Nothing waits here."""
-
-
-_PORTS = {"http": 80, "https": 443}
-_SESSIONS = [
-    re.compile(rf"^{parameter}(?:&(.*))?$", re.IGNORECASE)
-    for parameter in (
-        "(.*?)jsessionid=[0-9a-z]{32}",
-        "(.*?)phpsessid=[0-9a-z]{32}",
-        "(.*?)sid=[0-9a-z]{32}",
-        "(.*?)aspsessionid[a-z]{8}=[a-z]{24}",
-        "(.*)cfid=[^&]+&cftoken=[^&]+",
-    )
-]
-_SESSION_IN_PATH = re.compile(
-    r"/\((?:(?:[a-z]\([0-9a-z]{24}\))+|[0-9a-z]{24})\)/(?=[^?]+\.aspx)", re.IGNORECASE
-)
 
 
 def cdxj(answers: Iterable[Indexed], warc: str) -> bytes:

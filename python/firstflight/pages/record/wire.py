@@ -20,6 +20,10 @@ Fields = list[tuple[str, str]]
 
 _SENT = ("HTTP_TRANSACTION_SEND_REQUEST_HEADERS", "HTTP_TRANSACTION_HTTP2_SEND_REQUEST_HEADERS")
 _NO_BODY = (204, 205, 304)
+_BLOCKED = "inspector"
+"""Why DevTools stopped a request: the driver asked it to."""
+_LASTING = ("ERR_NAME_", "ERR_ABORTED", "ERR_BLOCKED_BY_", "ERR_CERT_", "ERR_UNSAFE_PORT", "ERR_INVALID_")
+"""What would not be otherwise a second time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +198,6 @@ def _asked(lines: list[str], first: str) -> Head:
 def _fields(lines: list[str]) -> Fields:
     parts = (line.partition(":") for line in lines)
     return [(name, value.strip()) for name, _, value in parts]
-
-
-_BLOCKED = "inspector"
-"""Why DevTools stopped a request: the driver asked it to."""
-_LASTING = ("ERR_NAME_", "ERR_ABORTED", "ERR_BLOCKED_BY_", "ERR_CERT_", "ERR_UNSAFE_PORT", "ERR_INVALID_")
-"""What would not be otherwise a second time."""
 
 
 @dataclass(frozen=True, slots=True)
