@@ -24,8 +24,8 @@ from firstflight.model.load import PlannedLoad
 from firstflight.model.path import Path as NetworkPath
 from firstflight.model.path import Queue
 from firstflight.pages import LoadedPage, Page, load_page, under
-from firstflight.pages.readers.har import entries_of_har, read_har
-from firstflight.pages.readers.har_entry import nodes, number
+from firstflight.pages.readers.har import entries_of_har
+from firstflight.pages.readers.har_json import nodes, number, read_har
 
 KEYS = ("scheme", "origin_rtt", "lookups", "server_time", "after")
 _MOST_ATTEMPTS = 3

@@ -9,14 +9,12 @@ for with https fails.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 from firstflight import _core
 from firstflight.errors import UsageError
@@ -52,10 +50,9 @@ def under(scheme: str, page: LoadedPage) -> LoadedPage:
     if scheme == "https":
         return _secure(page)
     bodies, spare = _files(page)
-    fields = json.loads(_core.in_the_clear(page.page.to_json()))
-    _fit(fields["resources"], bodies)
+    clear = _fitted(Page.from_json(_core.in_the_clear(page.page.to_json())), bodies)
     headers = {index: clear_headers(names) for index, names in page.headers.items()}
-    return replace(page, page=Page.from_fields(fields), bodies=bodies, headers=headers, spare=spare)
+    return replace(page, page=clear, bodies=bodies, headers=headers, spare=spare)
 
 
 class UnderSchemes:
@@ -129,13 +126,21 @@ def _clear(file: Path, mime: str, coding: str, url: str, store: BodyStore) -> Pa
     return file if clear == body else store.add([clear], url)
 
 
-def _fit(resources: list[dict[str, Any]], bodies: dict[int, Path]) -> None:
-    """Gives resources the sizes of their new bodies."""
+def _fitted(page: Page, bodies: dict[int, Path]) -> Page:
+    """The page with the sizes of its new bodies."""
+    sizes = [resource.body_bytes for resource in page.resources]
     for index, file in bodies.items():
-        resources[index]["body_bytes"] = file.stat().st_size
-    for resource in resources:
-        if "at_byte" in (initiator := resource.get("initiator", {})):
-            initiator["at_byte"] = min(initiator["at_byte"], resources[initiator["resource"]]["body_bytes"])
+        sizes[index] = file.stat().st_size
+    resources = tuple(
+        replace(
+            resource,
+            body_bytes=size,
+            initiator=by and replace(by, at_byte=min(by.at_byte, sizes[by.resource])),
+        )
+        for resource, size in zip(page.resources, sizes, strict=True)
+        for by in [resource.initiator]
+    )
+    return replace(page, resources=resources).checked()
 
 
 def is_text(mime: str) -> bool:

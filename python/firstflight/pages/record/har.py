@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from firstflight.engines.clients.chromium.job import Drive, Fetch
@@ -18,7 +17,7 @@ _PHASES = ("blocked", "dns", "connect", "send", "wait", "receive")
 
 def har_of(
     pairs: Iterable[tuple[Pair, str]], drive: Drive, *, url: str, epoch_ms: float, creator: dict[str, str]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The HAR of one page.
 
     Args:
@@ -50,7 +49,7 @@ def iso_time(epoch_ms: float) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _entry(pair: Pair, record: str, began_ms: float, epoch_ms: float) -> dict[str, Any]:
+def _entry(pair: Pair, record: str, began_ms: float, epoch_ms: float) -> dict[str, object]:
     exchange, fetch = pair.exchange, pair.fetch
     start_ms = began_ms + fetch.queued_ms if fetch else exchange.sent_ms
     timings = _timings(pair, began_ms)
@@ -94,7 +93,7 @@ def _timings(pair: Pair, began_ms: float) -> dict[str, float]:
     return {phase: round(length, 3) for phase, length in found.items()}
 
 
-def _request(exchange: Exchange, fetch: Fetch | None, protocol: str) -> dict[str, Any]:
+def _request(exchange: Exchange, fetch: Fetch | None, protocol: str) -> dict[str, object]:
     query = parse_qsl(urlsplit(exchange.url).query, keep_blank_values=True)
     return {
         "method": exchange.method,
@@ -108,7 +107,7 @@ def _request(exchange: Exchange, fetch: Fetch | None, protocol: str) -> dict[str
     }
 
 
-def _response(exchange: Exchange, protocol: str) -> dict[str, Any]:
+def _response(exchange: Exchange, protocol: str) -> dict[str, object]:
     answer = exchange.answer or Head("", [])
     size = exchange.body_bytes if exchange.has_body else exchange.stated_bytes or 0
     return {
@@ -124,7 +123,7 @@ def _response(exchange: Exchange, protocol: str) -> dict[str, Any]:
     }
 
 
-def _initiator(pair: Pair) -> dict[str, Any]:
+def _initiator(pair: Pair) -> dict[str, object]:
     """As DevTools says it; of what it did not see, such as a worker's requests, the `Referer` does."""
     fetch, referer = pair.fetch, pair.exchange.request.value("referer")
     if fetch is None:

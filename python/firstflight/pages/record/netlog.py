@@ -11,11 +11,23 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 from urllib.parse import unquote_to_bytes
 
 _ESCAPED = "%ESCAPED:\u200b "
 """In front of text with other characters than ASCII, which then stand in percent-encoding."""
+
+
+class Params(TypedDict, total=False):
+    """What events say that are read here; each type says some of it."""
+
+    url: str
+    method: str
+    initiator: str
+    line: str
+    headers: list[str]
+    bytes: str
+    net_error: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +46,7 @@ class Event:
     request: int
     ms: float
     begins: bool
-    params: dict[str, Any]
+    params: Params
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +72,13 @@ class NetLog:
                 if found.get("source", {}).get("type") == self._request:
                     yield self._event(found)
 
-    def _event(self, found: dict[str, Any]) -> Event:
+    def _event(self, found: Any) -> Event:  # noqa: ANN401
         return Event(
             self._types[found["type"]],
             found["source"]["id"],
             float(found["time"]),
             found["phase"] == self._begin,
-            found.get("params") or {},
+            found.get("params") or Params(),
         )
 
 
@@ -95,7 +107,8 @@ def plain(text: str) -> str:
     return unquote_to_bytes(text.removeprefix(_ESCAPED)).decode("latin-1")
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
+def _parsed(line: bytes) -> Any:  # noqa: ANN401
+    """The JSON object in a line; None where there is none."""
     try:
         found = json.loads(line.rstrip(b",] \n"))
     except ValueError:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, cast
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from firstflight.errors import UsageError
@@ -64,7 +64,7 @@ def _fill(package: _Package, visits: Sequence[Visit]) -> None:
     indexed = _write_warc(package, visits)
     index = cdxj([answer for page in indexed for answer in page], _WARC)
     package.put("indexes/index.cdx.gz", gzip.compress(index, mtime=0))
-    lines: list[dict[str, Any]] = [{"format": "json-pages-1.0", "id": "pages", "title": "All Pages"}]
+    lines: list[dict[str, object]] = [{"format": "json-pages-1.0", "id": "pages", "title": "All Pages"}]
     for number, (visit, answers) in enumerate(zip(visits, indexed, strict=True), start=1):
         lines.append(_write_page(package, str(number), visit, answers))
     package.put("pages/pages.jsonl", "".join(f"{json.dumps(line)}\n" for line in lines).encode())
@@ -78,11 +78,11 @@ def _write_warc(package: _Package, visits: Sequence[Visit]) -> list[list[Indexed
         return [[warc.add(pair, visit.epoch_ms) for pair in visit.pairs] for visit in visits]
 
 
-def _write_page(package: _Package, name: str, visit: Visit, answers: list[Indexed]) -> dict[str, Any]:
+def _write_page(package: _Package, name: str, visit: Visit, answers: list[Indexed]) -> dict[str, object]:
     pairs = zip(visit.pairs, [answer.record for answer in answers], strict=True)
     har = har_of(pairs, visit.drive, url=visit.url, epoch_ms=visit.epoch_ms, creator=software())
     package.put(f"har/{name}.har", json.dumps(har, separators=(",", ":")).encode())
-    page: dict[str, Any] = {
+    page: dict[str, object] = {
         "id": name,
         "url": visit.url,
         "ts": iso_time(visit.epoch_ms + visit.began_ms),
@@ -90,8 +90,8 @@ def _write_page(package: _Package, name: str, visit: Visit, answers: list[Indexe
         "har": f"har/{name}.har",
     }
     if visit.screenshot.is_file():
-        page["screenshot"] = f"screenshots/{name}.png"
-        package.put(page["screenshot"], visit.screenshot.read_bytes())
+        page["screenshot"] = picture = f"screenshots/{name}.png"
+        package.put(picture, visit.screenshot.read_bytes())
     return page
 
 
@@ -100,7 +100,7 @@ class _Package:
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
-        self._resources: list[dict[str, Any]] = []
+        self._resources: list[dict[str, object]] = []
 
     def put(self, path: str, content: bytes) -> None:
         """Adds a file; what is not compressed already is."""
