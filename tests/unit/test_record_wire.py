@@ -7,12 +7,12 @@ import pytest
 from netlog_double import EPOCH_MS, Log
 
 from firstflight.pages.record.netlog import open_netlog
-from firstflight.pages.record.wire import Exchange, exchanges_of
+from firstflight.pages.record.wire import WireExchange, exchanges_of
 
 CODED = gzip.compress(b"text " * 100)
 
 
-def exchanges(log: Log, folder: Path, *, cut: int = 0) -> list[Exchange]:
+def exchanges(log: Log, folder: Path, *, cut: int = 0) -> list[WireExchange]:
     opened = open_netlog(log.write(folder, cut=cut))
     assert opened is not None
     assert opened.epoch_ms == EPOCH_MS

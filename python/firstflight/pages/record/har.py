@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from urllib.parse import parse_qsl, urlsplit
 
 from firstflight.engines.clients.chromium.job import Drive, Fetch
-from firstflight.pages.record.wire import Exchange, Fields, Head, Pair
+from firstflight.pages.record.wire import Fields, Head, Pair, WireExchange
 
 _PHASES = ("blocked", "dns", "connect", "send", "wait", "receive")
 
@@ -93,7 +93,7 @@ def _timings(pair: Pair, began_ms: float) -> dict[str, float]:
     return {phase: round(length, 3) for phase, length in found.items()}
 
 
-def _request(exchange: Exchange, fetch: Fetch | None, protocol: str) -> dict[str, object]:
+def _request(exchange: WireExchange, fetch: Fetch | None, protocol: str) -> dict[str, object]:
     query = parse_qsl(urlsplit(exchange.url).query, keep_blank_values=True)
     return {
         "method": exchange.method,
@@ -107,7 +107,7 @@ def _request(exchange: Exchange, fetch: Fetch | None, protocol: str) -> dict[str
     }
 
 
-def _response(exchange: Exchange, protocol: str) -> dict[str, object]:
+def _response(exchange: WireExchange, protocol: str) -> dict[str, object]:
     answer = exchange.answer or Head("", [])
     size = exchange.body_bytes if exchange.has_body else exchange.stated_bytes or 0
     return {

@@ -13,7 +13,7 @@ from warcio.statusandheaders import StatusAndHeaders  # type: ignore[import-unty
 from warcio.warcwriter import WARCWriter  # type: ignore[import-untyped]
 
 from firstflight.pages.record.har import iso_time
-from firstflight.pages.record.wire import Exchange, Head, Pair
+from firstflight.pages.record.wire import Head, Pair, WireExchange
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Warc:
 
     def _write(  # noqa: PLR0917
         self,
-        exchange: Exchange,
+        exchange: WireExchange,
         kind: str,
         head: Head | None,
         payload: IO[bytes],
@@ -118,7 +118,7 @@ class Warc:
         return record.rec_headers
 
 
-def _truncated(exchange: Exchange) -> dict[str, str]:
+def _truncated(exchange: WireExchange) -> dict[str, str]:
     if not exchange.whole:
         return {"WARC-Truncated": "disconnect"}
     return {"WARC-Truncated": "unspecified"} if exchange.location and exchange.stated_bytes else {}
@@ -130,6 +130,6 @@ def _posted(pair: Pair) -> bytes:
 
 
 @contextmanager
-def _payload(exchange: Exchange) -> Iterator[IO[bytes]]:
+def _payload(exchange: WireExchange) -> Iterator[IO[bytes]]:
     with exchange.body.open("rb") if exchange.body_bytes else BytesIO() as file:
         yield file

@@ -39,7 +39,7 @@ class Head:
 
 
 @dataclass(slots=True)
-class Exchange:
+class WireExchange:
     """One request that was sent, and its answer.
 
     Attributes:
@@ -104,7 +104,7 @@ class Exchange:
         return not self.error if self.stated_bytes is None else self.body_bytes == self.stated_bytes
 
 
-def exchanges_of(log: NetLog, folder: Path) -> list[Exchange]:
+def exchanges_of(log: NetLog, folder: Path) -> list[WireExchange]:
     """Every request of `log` that went to a server, in the order of being sent.
 
     Args:
@@ -112,7 +112,7 @@ def exchanges_of(log: NetLog, folder: Path) -> list[Exchange]:
         folder: Where bodies are put, a file each.
     """
     requests: dict[int, _Request] = {}
-    found: list[Exchange] = []
+    found: list[WireExchange] = []
     for event in log.events():
         request = requests.setdefault(event.request, _Request())
         if event.type in _SENT and request.url.startswith("http"):
@@ -132,12 +132,12 @@ class _Request:
     method: str = "GET"
     from_page: bool = False
     coded: bool = False
-    now: Exchange | None = field(default=None)
+    now: WireExchange | None = field(default=None)
 
-    def send(self, event: Event, body: Path) -> Exchange:
+    def send(self, event: Event, body: Path) -> WireExchange:
         self.close()
         request = _asked([plain(line) for line in event.params["headers"]], event.params.get("line", ""))
-        self.now = Exchange(self.url, self.method, self.from_page, event.ms, request, body)
+        self.now = WireExchange(self.url, self.method, self.from_page, event.ms, request, body)
         body.touch()
         return self.now
 
@@ -163,7 +163,7 @@ class _Request:
         self.from_page = event.params.get("initiator", "").startswith("http")
         self.coded = False
 
-    def _answer(self, now: Exchange, event: Event) -> None:
+    def _answer(self, now: WireExchange, event: Event) -> None:
         match event.type:
             case "HTTP_TRANSACTION_READ_RESPONSE_HEADERS":
                 first, *lines = [plain(line) for line in event.params["headers"]]
@@ -175,7 +175,7 @@ class _Request:
             case "CANCELLED" | "FAILED" | "REQUEST_ALIVE":
                 now.error = now.error or int(event.params.get("net_error", 0))
 
-    def _read(self, now: Exchange, event: Event) -> None:
+    def _read(self, now: WireExchange, event: Event) -> None:
         data = base64.b64decode(event.params.get("bytes", ""))
         if not data or not now.has_body:
             return
@@ -204,7 +204,7 @@ def _fields(lines: list[str]) -> Fields:
 class Pair:
     """An exchange, and what DevTools says of it; nothing of what a service worker asked for."""
 
-    exchange: Exchange
+    exchange: WireExchange
     fetch: Fetch | None
 
 
@@ -222,7 +222,7 @@ class Lost:
         return any(word in self.reason for word in _LASTING)
 
 
-def pair(exchanges: Iterable[Exchange], fetches: Iterable[Fetch]) -> tuple[list[Pair], list[Lost]]:
+def pair(exchanges: Iterable[WireExchange], fetches: Iterable[Fetch]) -> tuple[list[Pair], list[Lost]]:
     """The exchanges that the page made, in the order of being sent, and what it did not get.
 
     The same request made twice is told apart by its order. What the browser asks on its own account is left
