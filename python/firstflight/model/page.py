@@ -181,7 +181,7 @@ def _resource(entry: dict[str, Any]) -> Resource:
 
 @dataclass(frozen=True, slots=True)
 class Spare:
-    """An answer beside the page: its recording holds it, but its browser had it cached or did without."""
+    """An answer in the recording that is not of the page: its browser had it cached, or did without."""
 
     url: str
     mime: str

@@ -55,7 +55,7 @@ class Timing:
         handshake_ms: What the TCP handshake took: a round trip; None where no connection was opened.
         lookup_ms: What the lookup of the host's name took; None where there was none.
         held_ms: How long it waited for its turn although it needed no connection of its own: it went over one
-            of HTTP/2 or HTTP/3 that others opened. Else 0: whoever needs a connection waits for that.
+            of HTTP/2 or HTTP/3 that others opened. Else 0: a request that needs a connection waits for that.
         cpu_ms: Main-thread time that the recording attributes to it; None where it does not.
     """
 
@@ -200,7 +200,7 @@ def needs_text(mime: str, url: str) -> bool:
 def recorded_kind(words: Iterable[str], fields: list[tuple[str, str]], mime: str) -> Kind | None:
     """The kind that one of `words` or the request's `fields` say; None if they do not.
 
-    A navigation is told by what it accepts: browsers ask for `text/html` first only there.
+    A navigation is recognised by what it accepts: browsers ask for `text/html` first only there.
     """
     for word in (*words, value_of(fields, "sec-fetch-dest")):
         if word.lower() in _KINDS:

@@ -28,8 +28,8 @@ _OF_THE_CONNECTION = {
 }
 _CHUNKED = ("Transfer-Encoding", "chunked")
 _MOST_VALUE = 16_384
-# Accept, User-Agent, Referer, Cookie...: the four pages of the course have 280 to 430 beside request line and
-# Host.
+# Accept, User-Agent, Referer, Cookie...: the four pages of the course have 280 to 430, request line and Host
+# not included.
 TYPICAL_REQUEST_FIELDS = 330
 # Status line, Date, Server, Content-Type, Content-Length, Cache-Control...: 300 to 560 on the course's pages.
 TYPICAL_HEADER = 350

@@ -38,7 +38,7 @@ class Mention:
         url: What it refers to.
         kind: What the browser takes it for.
         parent: Index of the exchange whose body makes the reference.
-        via: How the browser meets it.
+        via: How the browser finds it.
         at_byte: With `via` = `parser`, bytes of the parent's file that must have arrived.
     """
 

@@ -69,7 +69,7 @@ def _refuse_url(url: str) -> NoReturn:
 
 
 def _makeable(page: LoadedPage, spec: str) -> LoadedPage:
-    """Refuses bodies and headers that are not there and said to be longer than can be made up."""
+    """Refuses a page whose missing bodies and headers are too long to be synthesised."""
     resources = page.page.resources
     made = sum(r.body_bytes for index, r in enumerate(resources) if index not in page.bodies)
     made += sum(r.header_bytes + r.request_bytes for r in resources)

@@ -138,7 +138,7 @@ def _rows(text: str, place: str) -> Iterator[tuple[int, str, str]]:
             section = ""
         elif line.strip() and not line.startswith(_HEADER):
             yield number, section, line
-    # A browser that died printing its histograms has said all that is needed.
+    # The histograms come last: a log that ends within them has all that is needed.
     if section not in ("", "queries"):
         hint = "fetch the page again: the browser stopped early"
         raise PageInputError(f"{place}: section <{section}> does not end", hint)

@@ -28,13 +28,13 @@ from firstflight.pages.exchange import HTML, Exchange, Timing
 from firstflight.pages.fields import TYPICAL_HEADER, request_sizes
 from firstflight.pages.mentions import collect_mentions
 from firstflight.pages.readers.fetchlog import FetchLog, Response, Transaction, read_fetchlog
-from firstflight.pages.readers.mirror_files import MirrorBodies, MirrorFiles, mime_of, unspoken_charset
+from firstflight.pages.readers.mirror_files import MirrorBodies, MirrorFiles, mime_of, undeclared_charset
 from firstflight.pages.times import Times, derive_times
 from firstflight.pages.urls import normal_url, page_name, shorten
 from firstflight.pages.walk import Walk
 
 _MOST_SEARCHED = 2_000
-"""Documents whose links are followed: to ask is quicker than to read a whole site."""
+"""Documents whose links are followed; in a larger site the user has to name the start page."""
 _MOST_NAMED = 5
 _MARKUP = re.compile(rb"<!doctype\s+html|<html\b", re.IGNORECASE)
 _STARTS_WITHIN = 1 << 16
@@ -111,7 +111,7 @@ def _as_served(exchange: Exchange, *, logged: bool) -> Exchange:
     """A file is served whole, and its type with the charset: that of the log, or what its bytes show."""
     if exchange.body is None:
         return exchange
-    charset = exchange.charset if logged else unspoken_charset(exchange)
+    charset = exchange.charset if logged else undeclared_charset(exchange)
     mime = f"{exchange.mime}; charset={charset}" if exchange.mime and charset else exchange.mime
     return replace(exchange, mime=mime, status=200 if exchange.status == 304 else exchange.status)
 

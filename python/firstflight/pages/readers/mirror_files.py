@@ -24,11 +24,13 @@ from firstflight.pages.urls import absolute_url, normal_url, usable_url
 
 _HOST_FOLDER = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*([:+]\d{1,5})?", re.IGNORECASE)
 MOST_SPARE = 2_000
-# Where browsers look for a document's own word (HTML Standard, prescan a byte stream).
+# Where browsers look for the encoding that a document declares (HTML Standard, prescan a byte stream).
 _DECLARED_WITHIN = 1_024
 _DECLARED = re.compile(rb"<meta[^>]+charset\s*=|^\xef\xbb\xbf", re.IGNORECASE)
 # A value that servers let differ (crates/lab, origin/answers): a time, a random number, an identifier.
-_CHANCE = re.compile(r"(?<=[?&;=])(?:(?:[-.:_TZ+]*\d){8,}[-.:_TZ+]*|(?=[^&;]*\d)[0-9A-Fa-f-]{16,})(?=[&;]|$)")
+_VARYING = re.compile(
+    r"(?<=[?&;=])(?:(?:[-.:_TZ+]*\d){8,}[-.:_TZ+]*|(?=[^&;]*\d)[0-9A-Fa-f-]{16,})(?=[&;]|$)"
+)
 _URL = re.compile(rb"https?:(?:\\?/){2}[^\s\"'<>()\x7f-\xff]{1,2000}")
 _MIME_OF_KIND: dict[Kind, str] = {"style": "text/css", "script": "text/javascript", "frame": "text/html"}
 _MAGIC = {b"\x89PNG": "image/png", b"GIF8": "image/gif", b"\xff\xd8\xff": "image/jpeg", b"wOFF": "font/woff"}
@@ -153,7 +155,7 @@ def _clean(reference: str) -> str:
     return re.sub(r"[\t\r\n]", "", reference.strip(" \t\r\n\f"))
 
 
-def unspoken_charset(exchange: Exchange) -> str:
+def undeclared_charset(exchange: Exchange) -> str:
     """`utf-8` for a document in it that does not say so itself: its header did, which no mirror keeps."""
     text = exchange.read() if exchange.text_as == "html" else b""
     if text.isascii() or _DECLARED.search(text[:_DECLARED_WITHIN]):
@@ -192,8 +194,8 @@ class MirrorBodies:
         """
         urls = {url: path for url in self._written(files) if (path := files.find(url))} | files.urls()
         urls |= {f"{url}index.html": path for url, path in urls.items() if path.name == "index.html"}
-        visited = {_without_chance(url) for url in known}
-        spare = sorted(url for url in urls if usable_url(url) and _without_chance(url) not in visited)
+        visited = {_without_varying(url) for url in known}
+        spare = sorted(url for url in urls if usable_url(url) and _without_varying(url) not in visited)
         return tuple(self._spare(url, urls[url]) for url in spare[:MOST_SPARE])
 
     def _written(self, files: MirrorFiles) -> set[str]:
@@ -207,9 +209,9 @@ class MirrorBodies:
         return Spare(url, mime, self.serve(path, mime))
 
 
-def _without_chance(url: str) -> str:
+def _without_varying(url: str) -> str:
     path, mark, query = url.partition("?")
-    return path + _CHANCE.sub("", mark + query)
+    return path + _VARYING.sub("", mark + query)
 
 
 def name_hosts(body: bytes, hosts: Iterable[str]) -> bytes:

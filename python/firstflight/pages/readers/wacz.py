@@ -12,7 +12,7 @@ import json
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from firstflight.errors import PageInputError
@@ -89,16 +89,10 @@ def _pages_of(archive: zipfile.ZipFile, path: Path, url: str) -> list[LoadedPage
     listed = _listed(archive, store.budget)
     collected = _collected(archive, path, store, listed)
     hars = _hars(archive, str(path), listed, normal_url(url))
-    source = f"WACZ {path.name}"
     if not hars:
-        return [page_of_records(collected, str(path), source, url)]
+        return [page_of_records(collected, str(path), f"WACZ {path.name}", url)]
     answers = dict(zip(collected.ids, collected.exchanges, strict=True))
-    pages = []
-    for member in hars:
-        notes: Counter[str] = Counter()
-        timed: Timed = read_timed(archive, str(path), member, answers, store=store, notes=notes)
-        pages.append(timed_page(timed.entries, timed.on_load_ms, source, notes))
-    return pages
+    return [_timed_page(archive, str(path), member, answers, store) for member in hars]
 
 
 def _hars(archive: zipfile.ZipFile, place: str, listed: list[object], url: str) -> list[str]:
@@ -156,29 +150,10 @@ def _listed(archive: zipfile.ZipFile, budget: Budget) -> list[object]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Timed:
-    """A page of the archive with its times.
-
-    Attributes:
-        entries: In order of their start.
-        on_load_ms: The load event after the page began; None if there was none.
-    """
-
-    entries: list[Exchange]
-    on_load_ms: float | None
-
-
-def read_timed(
-    archive: zipfile.ZipFile,
-    place: str,
-    member: str,
-    answers: Mapping[str, Exchange],
-    *,
-    store: BodyStore,
-    notes: Counter[str],
-) -> Timed:
-    """Reads the HAR `member` of a WACZ.
+def _timed_page(
+    archive: zipfile.ZipFile, place: str, member: str, answers: Mapping[str, Exchange], store: BodyStore
+) -> LoadedPage:
+    """The page whose HAR is `member`.
 
     Args:
         archive: The WACZ.
@@ -186,35 +161,36 @@ def read_timed(
         member: The HAR's name in it.
         answers: What the WARC holds, by record.
         store: That of the archive.
-        notes: Counts what is left out, by reason.
 
     Raises:
         PageInputError: The HAR is damaged, too long, or names no answer.
     """
+    notes = Counter[str]()
     log = _log(archive, place, member, store.budget)
     pages = nodes(log, "pages")
     page: Node = pages[0] if pages else {}
     check_count(len(nodes(log, "entries")), f"{place}: {member}")
     began = moment_ms(page, "startedDateTime") or 0.0
-    entries: list[Exchange] = []
+    exchanges: list[Exchange] = []
     for raw in nodes(log, "entries"):
-        answer, told = answers.get(text(raw, "_warcRecordId")), read_entry(raw, began, store)
-        if answer is None or isinstance(told, Dropped):
+        answer, listed = answers.get(text(raw, "_warcRecordId")), read_entry(raw, began, store)
+        if answer is None or isinstance(listed, Dropped):
             notes["requests whose answer the archive does not hold"] += 1
         else:
-            entries.append(_both(answer, told))
-    if not entries:
+            exchanges.append(_both(answer, listed))
+    if not exchanges:
         raise PageInputError(f"{place}: {member}: none of its answers is in the archive", "record it again")
-    entries.sort(key=lambda entry: entry.clock.start_ms)
-    return Timed(entries, positive(node(page, "pageTimings"), "onLoad"))
+    exchanges.sort(key=lambda exchange: exchange.start_ms)
+    on_load_ms = positive(node(page, "pageTimings"), "onLoad")
+    return timed_page(exchanges, on_load_ms, f"WACZ {Path(place).name}", notes)
 
 
-def _both(answer: Exchange, told: Exchange) -> Exchange:
-    """The answer with what the browser told of it; of a redirect's body only the length is recorded."""
-    known = replace(answer, timing=told.timing, stated=told.stated, kind=told.kind or answer.kind)
-    if answer.body_bytes or not told.body_bytes or not answer.redirect:
+def _both(answer: Exchange, listed: Exchange) -> Exchange:
+    """The answer with what the browser reported of it; of a redirect's body only the length is recorded."""
+    known = replace(answer, timing=listed.timing, stated=listed.stated, kind=listed.kind or answer.kind)
+    if answer.body_bytes or not listed.body_bytes or not answer.redirect:
         return known
-    return replace(known, body=None, text=None, body_bytes=told.body_bytes)
+    return replace(known, body=None, text=None, body_bytes=listed.body_bytes)
 
 
 def _log(archive: zipfile.ZipFile, place: str, member: str, budget: Budget) -> Node:

@@ -26,7 +26,7 @@ QUIET_MS = 1_500
 
 _DRIVER = "firstflight.pages.record.driver"
 _START_S = 90.0
-"""What starting, resting and ending may take beside the load."""
+"""What starting, resting and ending may take in addition to the load."""
 _END_S = 15.0
 _HOSTS = Path("/etc/hosts")
 _LONGEST = 60
@@ -76,14 +76,14 @@ def _drive(url: str, browsing: Browsing, folder: Path, temporary: str) -> Drive:
     )
     job = json.dumps(_job(url, browsing, folder).to_json()).encode()
     try:
-        _, said = process.communicate(job, timeout=_START_S + browsing.timeout_ms / 1000)
+        _, output = process.communicate(job, timeout=_START_S + browsing.timeout_ms / 1000)
     except subprocess.TimeoutExpired:
         _end(process)
         return Drive(error="the browser hung", broken=True)
     except BaseException:
         _end(process)
         raise
-    return _result(result, said)
+    return _result(result, output)
 
 
 @contextmanager
@@ -142,11 +142,11 @@ def _authority() -> str | None:
     return file if file and Path(file).is_file() else None
 
 
-def _result(file: Path, said: bytes) -> Drive:
+def _result(file: Path, output: bytes) -> Drive:
     try:
         return Drive.from_json(json.loads(file.read_text()))
     except (OSError, ValueError):
-        last = said.decode(errors="replace").strip().rpartition("\n")[2]
+        last = output.decode(errors="replace").strip().rpartition("\n")[2]
         return Drive(error=f"the browser's driver failed: {last[:200] or 'it says nothing'}", broken=True)
 
 
@@ -158,7 +158,7 @@ class Visit:
         asked: The URL that was to be recorded.
         pairs: Requests and answers, in the order of being sent.
         lost: What could not be had.
-        drive: What the browser said of the load.
+        drive: What the browser reported of the load.
         epoch_ms: Added to the monotonic clock it gives ms since 1970.
         screenshot: A picture of the page, if there is one.
         attempts: How often the page was loaded for it.

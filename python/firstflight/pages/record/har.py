@@ -22,7 +22,7 @@ def har_of(
 
     Args:
         pairs: Its exchanges, each with the id of its answer's WARC record.
-        drive: What the browser said of the load.
+        drive: What the browser reported of the load.
         url: Where the page begins.
         epoch_ms: Added to the monotonic clock it gives ms since 1970.
         creator: Name and version of this program.

@@ -1,4 +1,4 @@
-"""A WACZ (version 1.1.1) of recorded pages, written beside its place and moved there whole.
+"""A WACZ (version 1.1.1) of recorded pages, written to a temporary file and renamed when it is complete.
 
 Its index by URL is CDXJ (pywb's format): players look answers up in it, a line each, sorted.
 """

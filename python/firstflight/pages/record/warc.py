@@ -79,8 +79,8 @@ class Warc:
         offset = self._file.tell()
         with _payload(exchange) as payload:
             size = exchange.body.stat().st_size if exchange.body_bytes else 0
-            said = {**fields, **_truncated(exchange)}
-            answer = self._write(exchange, "response", exchange.answer, payload, size, said)
+            stated = {**fields, **_truncated(exchange)}
+            answer = self._write(exchange, "response", exchange.answer, payload, size, stated)
         length = self._file.tell() - offset
         record = answer.get_header("WARC-Record-ID")
         linked = {**fields, "WARC-Concurrent-To": record}

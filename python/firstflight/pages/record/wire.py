@@ -254,8 +254,8 @@ def _cut(pair: Pair) -> Lost | None:
     exchange = pair.exchange
     if exchange.whole:
         return None
-    said = pair.fetch.error if pair.fetch and pair.fetch.error else f"net error {exchange.error}"
+    reason = pair.fetch.error if pair.fetch and pair.fetch.error else f"net error {exchange.error}"
     if exchange.answer is None:
-        return Lost(exchange.url, exchange.method, f"{said}: no answer")
+        return Lost(exchange.url, exchange.method, f"{reason}: no answer")
     stated = f" of {exchange.stated_bytes}" if exchange.stated_bytes is not None else ""
-    return Lost(exchange.url, exchange.method, f"{said}: {exchange.body_bytes}{stated} bytes came")
+    return Lost(exchange.url, exchange.method, f"{reason}: {exchange.body_bytes}{stated} bytes came")
