@@ -25,7 +25,7 @@ Headers: TypeAlias = tuple[tuple[str, str], ...]
 # Bounds of "small": one segment, and the ten segments of an initial window (RFC 6928).
 ONE_SEGMENT_BYTES = 1_400
 INITIAL_WINDOW_BYTES = 14_600
-_LONGEST_MS = 600_000.0
+LONGEST_MS = 600_000.0
 """As `crates/page/src/validate.rs` has it."""
 
 
@@ -314,8 +314,8 @@ def paced(page: Page, *, server_time: bool = True, processing: float = 1.0) -> P
         replace(
             resource,
             server_ms=resource.server_ms * server_time,
-            cpu_ms=min(_LONGEST_MS, resource.cpu_ms * processing * server_time),
-            initiator=by and replace(by, delay_ms=min(_LONGEST_MS, by.delay_ms * processing)),
+            cpu_ms=min(LONGEST_MS, resource.cpu_ms * processing * server_time),
+            initiator=by and replace(by, delay_ms=min(LONGEST_MS, by.delay_ms * processing)),
         )
         for resource in page.resources
         for by in [resource.initiator]

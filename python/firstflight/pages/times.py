@@ -34,7 +34,7 @@ import math
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from firstflight.model.page import Kind
+from firstflight.model.page import INITIAL_WINDOW_BYTES, Kind
 from firstflight.pages.discovery import AT_ONCE_MS, Discovery
 from firstflight.pages.exchange import Exchange, quiet_ms
 from firstflight.pages.readers.fetchlog import FetchLog, Resolve
@@ -44,7 +44,6 @@ MOST_DOCUMENT_MS = 500.0
 MOST_DELAY_MS = 500.0
 SAME_MOMENT_MS = 5.0
 CONNECTIONS_PER_HOST = 6
-INITIAL_WINDOW_BYTES = 14_600
 _ASKING = ("document", "frame", "script", "style", "xhr")
 _STATIC = (
     ".css",

@@ -34,7 +34,7 @@ import math
 from bisect import bisect_right
 from typing import NamedTuple
 
-from firstflight.model.page import Host, Initiator, Kind
+from firstflight.model.page import LONGEST_MS, Host, Initiator, Kind
 from firstflight.pages.discovery import AT_ONCE_MS, Discovery
 from firstflight.pages.exchange import Exchange
 from firstflight.pages.times import Times, is_made, load_event_ms
@@ -156,7 +156,7 @@ def _blocking(exchanges: list[Exchange], discovery: Discovery, on_load_ms: float
 
 
 def _rounded(ms: float) -> float:
-    return round(min(ms, 600_000.0), 1)
+    return round(min(ms, LONGEST_MS), 1)
 
 
 def hosts_of(exchanges: list[Exchange]) -> list[Host]:
