@@ -60,3 +60,23 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(" imports ".join(error.args[1]))
+
+
+def test_analysis_writes_nothing() -> None:
+    writers = {
+        "write_whole",
+        "write_tables",
+        "write_text",
+        "write_bytes",
+        "write_parquet",
+        "sink_parquet",
+        "open",
+    }
+    called = {
+        (name, node.func.id if isinstance(node.func, ast.Name) else node.func.attr)
+        for name, tree in MODULES.items()
+        if name.startswith("analysis")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute)
+    }
+    assert not {(name, call) for name, call in called if call in writers}
