@@ -35,6 +35,7 @@ from firstflight.model.plan import Plan
 from firstflight.model.treatment import FAST_OPEN, ModeName
 from firstflight.pages import LoadedPage, Page, open_pages, under
 from firstflight.plural import plural
+from firstflight.report.figures.curves import improvement_by_rtt, plt_by_rtt
 from firstflight.results import Journal, LoadRecord, LoadRow, journal_path
 from firstflight.results.records import plt_ms
 from firstflight.results.schema import TREATMENT
@@ -138,14 +139,10 @@ class Results:
 
     def improvement_by_rtt(self) -> alt.TopLevelMixin:
         """The improvement against the RTT, a panel per page, with the paper's where it has the page."""
-        from firstflight.report.figures.curves import improvement_by_rtt  # noqa: PLC0415 (altair takes a second)
-
         return _chart(improvement_by_rtt([cell for cell in self.summary["cells"] if cell["n"]]))
 
     def plt_by_rtt(self) -> alt.TopLevelMixin:
         """The median PLT against the RTT, a panel per page and a line per treatment."""
-        from firstflight.report.figures.curves import plt_by_rtt  # noqa: PLC0415
-
         return _chart(plt_by_rtt(self.summary["cells"]))
 
     def _records(self) -> Sequence[LoadRecord]:
@@ -451,6 +448,6 @@ def _cell_row(cell: Cell) -> dict[str, object]:
 
 
 def _chart(spec: dict[str, object]) -> alt.TopLevelMixin:
-    import altair as alt  # noqa: PLC0415
+    import altair as alt  # noqa: PLC0415 (altair takes a second)
 
     return alt.Chart.from_dict(spec)

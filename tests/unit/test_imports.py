@@ -70,6 +70,13 @@ def test_run_imports_analysis_and_figures_only_when_there_is_something_to_show()
     assert not modules & {"altair", "numpy", "playwright", "polars", "scipy", "vl_convert", "warcio"}
 
 
+def test_a_report_is_written_without_the_libraries_that_draw_figures() -> None:
+    code = (
+        "import sys, firstflight.report.write; sys.exit(bool({'altair', 'vl_convert'} & sys.modules.keys()))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_says_of_a_command_what_its_own_help_begins_with(name: str) -> None:
     assert (load_command(name).help or "").partition("\n")[0] == COMMANDS[name]

@@ -16,15 +16,8 @@ from firstflight.report.figures import distribution
 from firstflight.report.figures.curves import improvement_by_rate, improvement_by_rtt, plt_by_rtt
 from firstflight.report.figures.distribution import plt_distribution
 from firstflight.report.figures.draw import draw_figures, waterfall_name
-from firstflight.report.figures.waterfall import (
-    LABELLED_ROWS,
-    median_load,
-    phases,
-    row_order,
-    rows,
-    waterfall,
-)
-from firstflight.report.waterfalls import axis, panel
+from firstflight.report.figures.waterfall import LABELLED_ROWS, median_load, waterfall
+from firstflight.report.waterfalls import axis, panel, phases, row_order, rows
 from firstflight.results import LoadRecord
 
 

@@ -29,10 +29,9 @@ from firstflight.plural import plural
 from firstflight.published import PAPER, published_table
 from firstflight.report.console import explanation_heading, explanation_lines
 from firstflight.report.figures import theme
-from firstflight.report.figures.draw import CRITICAL_PATH, overviews
-from firstflight.report.figures.waterfall import PHASE_NAMES
+from firstflight.report.figures.overviews import CRITICAL_PATH, overviews
 from firstflight.report.script import digest, script
-from firstflight.report.waterfalls import axis, panel, waterfalls
+from firstflight.report.waterfalls import PHASE_NAMES, axis, panel, waterfalls
 from firstflight.results.files import PLAN
 from firstflight.visible import visible, visible_lines
 
