@@ -15,8 +15,8 @@ from firstflight.cli.talk import Talk, show_json
 from firstflight.errors import UsageError
 from firstflight.experiment.folder import default_folder
 from firstflight.experiment.interrupt import Interrupted, interruptible
-from firstflight.experiment.plan_file import explain
 from firstflight.model.treatment import FAST_OPEN
+from firstflight.model.units import explain
 from firstflight.stress import Stress, StressObserver, StressPlan
 from firstflight.stress.rows import Row
 from firstflight.stress.run import stored_plan
@@ -58,7 +58,7 @@ def _plan(flags: Mapping[str, Any], folder: Path | None, *, resume: bool) -> Str
     try:
         return StressPlan.model_validate({**stored, **flags})
     except ValidationError as error:
-        key, problem, hint = explain(error)
+        key, problem, hint = explain(error, StressPlan.model_fields)
         raise UsageError(f"{key.replace('_', '-')}: {problem}" if key else problem, hint) from error
 
 

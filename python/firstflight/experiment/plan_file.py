@@ -5,25 +5,23 @@ it overrides every path key below. Files that a file names are found from its fo
 the traces of its run in `traces/down/` and `traces/up/`, where its `plan.toml` finds them.
 """
 
-import difflib
 import gzip
 import re
 import tomllib
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from firstflight import _core
 from firstflight.errors import UsageError
 from firstflight.model.path import Trace, write_trace
 from firstflight.model.plan import FLAGS_ONLY, PATH_KEYS, TRACES, Plan
-from firstflight.model.units import BadValueError
+from firstflight.model.units import BadValueError, explain, nearest
 from firstflight.results import write_whole
 
 _MOST_CHARACTERS = 1_000_000
@@ -109,16 +107,9 @@ def resolve(flags: Mapping[str, Any], plan_file: PlanFile | None = None) -> Plan
     except BadValueError as error:
         problem, hint = error.problem, error.hint
     except ValidationError as error:
-        key, problem, hint = explain(error)
+        key, problem, hint = explain(error, Plan.model_fields)
     place = next((layer.place(key) for layer in reversed(layers) if key in layer.values), key)
     raise UsageError(f"{place}: {problem}" if place else problem, hint)
-
-
-def explain(error: ValidationError) -> tuple[str, str, str]:
-    """The first thing that is wrong: its key (empty if it is no single one's), the problem, and the fix."""
-    details = error.errors()[0]
-    key = str(details["loc"][0]) if details["loc"] else ""
-    return key, *_explain(details, key)
 
 
 def _layers(plan_file: PlanFile) -> Iterator[PlanFile]:
@@ -153,7 +144,7 @@ def _read_path(name: object, folder: Path, place: str) -> PlanFile:
     for key in path.values:
         if key not in PATH_KEYS:
             problem = "not a key of a path" if key in Plan.model_fields else "unknown key"
-            raise UsageError(f"{path.place(key)}: {problem}", _nearest(key, PATH_KEYS))
+            raise UsageError(f"{path.place(key)}: {problem}", nearest(key, PATH_KEYS))
     return _beside(path, path.values)
 
 
@@ -173,20 +164,6 @@ def _left(below: Mapping[str, Any], above: PlanFile) -> dict[str, Any]:
     if above.values.get("treatment"):
         displaced.add("compare")
     return {key: value for key, value in below.items() if key not in displaced}
-
-
-def _explain(details: ErrorDetails, key: str) -> tuple[str, str]:
-    cause = details.get("ctx", {}).get("error")
-    if isinstance(cause, BadValueError):
-        return cause.problem, cause.hint
-    if details["type"] == "extra_forbidden":
-        return "unknown key", _nearest(key, Plan.model_fields)
-    return details["msg"], "see docs/plan.md"
-
-
-def _nearest(key: str, keys: Iterable[str]) -> str:
-    near = difflib.get_close_matches(key.replace("-", "_"), keys, n=1)
-    return f"did you mean {near[0]}?" if near else f"keys are {', '.join(keys)}"
 
 
 _MOST_BYTES = 100_000_000

@@ -44,23 +44,14 @@ from firstflight.model.treatment import (
 )
 from firstflight.model.units import (
     BadValueError,
-    choice,
     each,
-    parse_burst,
-    parse_duplicate,
-    parse_jitter,
-    parse_jobs,
-    parse_loss,
-    parse_loss_in_burst,
+    explain,
+    number,
     parse_pages,
-    parse_processing,
     parse_rate,
     parse_rtt,
-    parse_switch,
-    parse_text,
     parse_width,
     whole,
-    write_burst,
     write_each,
     write_plain,
     write_rate,
@@ -80,6 +71,24 @@ Rates = Annotated[
     write_each(write_rate),
     WithJsonSchema({"type": "array", "items": {"type": "string"}}),
 ]
+
+_NUMBER = PlainSerializer(write_plain, return_type=float | int)
+_LOSS = number("a share of packets", 0, 0.5, "write the share of packets lost, 0 to 0.5")
+_LOSS_IN_BURST = number(
+    "a share of packets",
+    0,
+    1,
+    "write the share of packets lost in a burst, above that of loss and up to 1",
+    above=True,
+)
+_BURST = number(
+    "a number of packets", 1, 1000, "write a mean number of packets, 1 to 1000, or off", or_word="off"
+)
+_JITTER = number("a time in ms", 0, 1000, "write ms from 0 to 1000, such as 10")
+_DUPLICATE = number("a share of packets", 0, 1, "write a share of packets from 0 to 1, such as 0.01 for 1 %")
+_FACTOR = number("a factor", 0, 10, "write a factor, 0 to 10, such as 2 for half as fast")
+_REPEATS = whole("a number of repeats", 1, 100_000)
+_JOBS = whole("a number of loads at a time, nor auto", 1, 256, or_word="auto")
 
 TRACES = {"down": "down_trace", "up": "up_trace"}
 """What may stand in place of a rate."""
@@ -120,7 +129,7 @@ class Plan(BaseModel):
         default=PAPER_PAGES,
         description="Pages to load: embedded names, archives, mirrors, profiles, .pages lists.",
     )
-    path: Annotated[str, BeforeValidator(parse_text)] = Field(
+    path: str = Field(
         default="",
         description="Path to start from, a preset or a TOML file of path keys; other keys override it.",
         json_schema_extra={"metavar": "NAME|FILE.toml"},
@@ -154,40 +163,38 @@ class Plan(BaseModel):
         description="In place of up: as down_trace, from the client.",
         json_schema_extra={"metavar": "FILE"},
     )
-    topology: Annotated[Literal["access", "star"], BeforeValidator(choice("access", "star"))] = Field(
+    topology: Literal["access", "star"] = Field(
         default="access",
         description="access: one access link for all (the paper). star: a link per origin (the course).",
         json_schema_extra={"metavar": "access|star"},
     )
-    loss: Annotated[float, BeforeValidator(parse_loss), PlainSerializer(write_plain)] = Field(
+    loss: Annotated[float, BeforeValidator(_LOSS), _NUMBER] = Field(
         default=0.0,
         description="Share of packets lost in each direction, 0 to 0.5.",
         json_schema_extra={"metavar": "SHARE"},
     )
-    loss_burst: Annotated[
-        float | Literal["off"], BeforeValidator(parse_burst), PlainSerializer(write_burst)
-    ] = Field(
-        default="off",
-        description="Losses come in bursts of so many packets on average; off: each is lost on its own.",
-        json_schema_extra={"metavar": "PACKETS"},
-    )
-    loss_in_burst: Annotated[float, BeforeValidator(parse_loss_in_burst), PlainSerializer(write_plain)] = (
+    loss_burst: Annotated[float | Literal["off"], BeforeValidator(_BURST), PlainSerializer(write_plain)] = (
         Field(
-            default=1.0,
-            description="With loss_burst: share of packets lost in a burst, above loss and up to 1.",
-            json_schema_extra={"metavar": "SHARE"},
+            default="off",
+            description="Losses come in bursts of so many packets on average; off: each is lost on its own.",
+            json_schema_extra={"metavar": "PACKETS"},
         )
     )
-    jitter: Annotated[float, BeforeValidator(parse_jitter), PlainSerializer(write_plain)] = Field(
+    loss_in_burst: Annotated[float, BeforeValidator(_LOSS_IN_BURST), _NUMBER] = Field(
+        default=1.0,
+        description="With loss_burst: share of packets lost in a burst, above loss and up to 1.",
+        json_schema_extra={"metavar": "SHARE"},
+    )
+    jitter: Annotated[float, BeforeValidator(_JITTER), _NUMBER] = Field(
         default=0.0,
         description="Longest additional delay of a packet each way, ms; uniform from 0.",
         json_schema_extra={"metavar": "MS"},
     )
-    reorder: Annotated[bool, BeforeValidator(parse_switch)] = Field(
+    reorder: bool = Field(
         default=False,
         description="With jitter: whether a packet may overtake those sent before it.",
     )
-    duplicate: Annotated[float, BeforeValidator(parse_duplicate), PlainSerializer(write_plain)] = Field(
+    duplicate: Annotated[float, BeforeValidator(_DUPLICATE), _NUMBER] = Field(
         default=0.0,
         description="Share of packets that arrive twice, in each direction, 0 to 1.",
         json_schema_extra={"metavar": "SHARE"},
@@ -197,7 +204,7 @@ class Plan(BaseModel):
         description="Queue of each link: at most 1000p, 64kB or 100ms; unlimited; codel; pie.",
         json_schema_extra={"metavar": "QUEUE"},
     )
-    ecn: Annotated[bool, BeforeValidator(parse_switch)] = Field(
+    ecn: bool = Field(
         default=False,
         description="Whether TCP uses ECN (RFC 3168): the queues codel and pie mark what they would drop.",
     )
@@ -215,12 +222,12 @@ class Plan(BaseModel):
         description="Initial congestion window at both ends, segments. Linux had 3 until 2011.",
         json_schema_extra={"metavar": "SEGMENTS"},
     )
-    congestion_control: Annotated[Literal["cubic", "reno"], BeforeValidator(choice("cubic", "reno"))] = Field(
+    congestion_control: Literal["cubic", "reno"] = Field(
         default="cubic",
         description="Congestion control at both ends: cubic, reno.",
         json_schema_extra={"metavar": "cubic|reno"},
     )
-    mode: Annotated[tuple[ModeName, ...], each(choice(*MODES))] = Field(
+    mode: Annotated[tuple[ModeName, ...], each()] = Field(
         default=(PLAIN, FAST_OPEN),
         description=f"Modes of transport to compare: {', '.join(MODES)}.",
         json_schema_extra={"metavar": "MODE,..."},
@@ -230,71 +237,66 @@ class Plan(BaseModel):
         description="Another key, and values to compare with the first: initial_window=10,32; or off.",
         json_schema_extra={"metavar": "KEY=A,B,..."},
     )
-    client: Annotated[
-        Literal["loader", "chromium", "wget2", "curl"],
-        BeforeValidator(choice("loader", "chromium", "wget2", "curl")),
-    ] = Field(
+    client: Literal["loader", "chromium", "wget2", "curl"] = Field(
         default="loader",
         description="What loads the page: the built-in loader, the system's chromium, wget2, or curl.",
         json_schema_extra={"metavar": "loader|chromium|wget2|curl"},
     )
-    browser: Annotated[str, BeforeValidator(parse_text)] = Field(
+    browser: str = Field(
         default="",
         description="Program of the browser, with the client chromium; empty: the system's. A flag only.",
         json_schema_extra={"metavar": "PATH"},
     )
-    har: Annotated[bool, BeforeValidator(parse_switch)] = Field(
+    har: bool = Field(
         default=False,
         description="Whether a browser's loads leave a HAR each, in har/ of the results folder.",
     )
-    screenshots: Annotated[bool, BeforeValidator(parse_switch)] = Field(
+    screenshots: bool = Field(
         default=False,
         description="Whether a browser's loads leave a picture each, in screenshots/ of the results folder.",
     )
-    determinism: Annotated[bool, BeforeValidator(parse_switch)] = Field(
+    determinism: bool = Field(
         default=True,
         description="Whether a browser's pages get the recording's time and fixed random numbers.",
     )
-    engine: Annotated[Literal["emulate", "simulate"], BeforeValidator(choice("emulate", "simulate"))] = Field(
+    engine: Literal["emulate", "simulate"] = Field(
         default="emulate",
         description="emulate: the real kernel over an emulated path. simulate: TCP on a virtual clock.",
         json_schema_extra={"metavar": "emulate|simulate"},
     )
-    scheme: Annotated[
-        Literal["recorded", "http", "https"], BeforeValidator(choice("recorded", "http", "https"))
-    ] = Field(
+    scheme: Literal["recorded", "http", "https"] = Field(
         default="recorded",
         description="recorded: each URL as it was. http: all in the clear, as in the paper. https: all TLS.",
         json_schema_extra={"metavar": "recorded|http|https"},
     )
-    post_quantum: Annotated[bool, BeforeValidator(parse_switch)] = Field(
+    post_quantum: bool = Field(
         default=True,
         description="Whether TLS offers the key share X25519MLKEM768, as browsers do; false: no client does.",
     )
-    http: Annotated[Literal["1.1", "2"], BeforeValidator(choice("1.1", "2"))] = Field(
+    http: Literal["1.1", "2"] = Field(
         default="1.1",
         description="What the loader speaks over TLS: HTTP/1.1, or HTTP/2 on one connection an origin.",
         json_schema_extra={"metavar": "1.1|2"},
     )
-    origin_rtt: Annotated[Literal["path", "recorded"], BeforeValidator(choice("path", "recorded"))] = Field(
+    origin_rtt: Literal["path", "recorded"] = Field(
         default="path",
         description="path: all origins have the path's RTT. recorded: farther hosts have more, as recorded.",
         json_schema_extra={"metavar": "path|recorded"},
     )
-    lookups: Annotated[bool, BeforeValidator(parse_switch)] = Field(
+    lookups: bool = Field(
         default=False,
         description="Whether the loader waits for the lookup of a host's name, as long as the recording did.",
     )
-    server_time: Annotated[bool, BeforeValidator(parse_switch)] = Field(
+    server_time: bool = Field(
         default=True,
         description="Whether servers and the main thread take the time that they took in the recording.",
     )
-    processing: Annotated[float, BeforeValidator(parse_processing), PlainSerializer(write_plain)] = Field(
+    processing: Annotated[float, BeforeValidator(_FACTOR), _NUMBER] = Field(
         default=1.0,
         description="Factor on the loader's own time: its main thread's work and the recording's pauses.",
         json_schema_extra={"metavar": "FACTOR"},
     )
-    keep_alive: Annotated[bool, BeforeValidator(parse_switch)] = Field(
+    keep_alive: bool = Field(
         default=True,
         description="Whether origins keep a connection open after a response. The course's server did not.",
     )
@@ -304,7 +306,7 @@ class Plan(BaseModel):
         "cookieless.",
         json_schema_extra={"metavar": "STATE,..."},
     )
-    require_cookie: Annotated[bool, BeforeValidator(parse_switch)] = Field(
+    require_cookie: bool = Field(
         default=False,
         description="Whether servers take no data without a cookie; cookieless is refused then.",
     )
@@ -313,7 +315,7 @@ class Plan(BaseModel):
         description="Simulated: variants that no kernel has, such as syn-payload=4,early-data; or off.",
         json_schema_extra={"metavar": "WHAT,..."},
     )
-    repeats: Annotated[int, BeforeValidator(whole("a number of repeats", 1, 100_000))] = Field(
+    repeats: Annotated[int, BeforeValidator(_REPEATS)] = Field(
         default=10,
         description="Loads of each page on each path under each treatment.",
         json_schema_extra={"metavar": "N"},
@@ -325,17 +327,17 @@ class Plan(BaseModel):
             json_schema_extra={"metavar": "WIDTH"},
         )
     )
-    most_repeats: Annotated[int, BeforeValidator(whole("a number of repeats", 1, 100_000))] = Field(
+    most_repeats: Annotated[int, BeforeValidator(_REPEATS)] = Field(
         default=100,
         description="With until: the most repeats of a cell, however wide its interval is, in whole rounds.",
         json_schema_extra={"metavar": "N"},
     )
-    keep: Annotated[Literal["all", "loads"], BeforeValidator(choice("all", "loads"))] = Field(
+    keep: Literal["all", "loads"] = Field(
         default="all",
         description="all: every load with its requests and connections. loads: its row only, for sweeps.",
         json_schema_extra={"metavar": "all|loads"},
     )
-    jobs: Annotated[int | Literal["auto"], BeforeValidator(parse_jobs)] = Field(
+    jobs: Annotated[int | Literal["auto"], BeforeValidator(_JOBS)] = Field(
         default="auto",
         description="Loads at a time. auto: as many as keep the relay on time without overloading the CPU.",
         json_schema_extra={"metavar": "auto|N"},
@@ -708,12 +710,5 @@ def _with_fast_open(info: ValidationInfo) -> str:
 
 def _told(error: ValidationError, key: str, treatment: Treatment) -> BadValueError:
     """Why a treatment cannot be, with its name."""
-    details = error.errors()[0]
-    cause = details.get("ctx", {}).get("error")
-    problem, hint = (
-        (cause.problem, cause.hint)
-        if isinstance(cause, BadValueError)
-        else (details["msg"], f"see {_PLAN_DOC}")
-    )
-    where = f"{details['loc'][0]}: " if details["loc"] else ""
-    return BadValueError(f"{key}: {treatment.name}: {where}{problem}", hint)
+    where, problem, hint = explain(error, Plan.model_fields)
+    return BadValueError(f"{key}: {treatment.name}: {f'{where}: ' if where else ''}{problem}", hint)

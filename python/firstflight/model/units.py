@@ -4,12 +4,14 @@ Every `parse_*` raises `BadValueError`. Every `write_*` gives the shortest text 
 for plan files, load names and tables.
 """
 
+import difflib
 import math
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import BeforeValidator, PlainSerializer, ValidationError
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(bit|kbit|mbit|gbit)")
 
@@ -30,16 +32,87 @@ class BadValueError(ValueError):
         self.hint = hint
 
 
-def parse_number(value: object, kind: str, hint: str) -> float:
+def parse_number(value: object, kind: str, hint: str, unit: str = "") -> float:
     """Reads a finite number; `kind` names what it should have been, such as `a time in ms`."""
-    if not isinstance(value, bool) and isinstance(value, int | float | str):
-        try:
-            number = float(value)
-        except (ValueError, OverflowError):
-            number = math.nan
-        if math.isfinite(number):
-            return number
+    text = value.strip().removesuffix(unit) if isinstance(value, str) else value
+    if not isinstance(text, bool) and isinstance(text, int | float | str):
+        with suppress(ValueError, OverflowError):
+            if math.isfinite(found := float(text)):
+                return found
     raise BadValueError(f"{quoted(value)} is not {kind}", hint)
+
+
+def number(
+    kind: str, low: float, high: float, hint: str, *, unit: str = "", or_word: str = "", above: bool = False
+) -> Callable[[object], Any]:
+    """Reads finite numbers in a range.
+
+    Args:
+        kind: What it is, such as `a time in ms`.
+        low: The least.
+        high: The most.
+        hint: What would be right.
+        unit: What a text may end in.
+        or_word: What may stand in place of a number; it is given as it is.
+        above: Whether `low` itself is out of range.
+    """
+
+    def parse(value: object) -> float | str:
+        if or_word and value == or_word:
+            return or_word
+        found = parse_number(value, kind, hint, unit)
+        if not low <= found <= high or (above and found == low):
+            raise BadValueError(f"{quoted(value)} is out of range", hint)
+        return found
+
+    return parse
+
+
+def parse_rtt(value: object) -> float:
+    """A round-trip time, ms; to the nanosecond. 0: the path adds no propagation delay."""
+    return float(round(_rtt(value), 6))
+
+
+def parse_width(value: object) -> float | str:
+    """How wide an interval of the improvement may be, a fraction; or `off`."""
+    percent = _width(value)
+    return percent if isinstance(percent, str) else round(percent / 100, 9)
+
+
+def write_plain(value: float | str) -> float | int | str:
+    """20 rather than 20.0; a word as it is."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def explain(error: ValidationError, keys: Iterable[str]) -> tuple[str, str, str]:
+    """The first thing that is wrong: its key (empty if it is no single one's), the problem, and the fix.
+
+    Args:
+        error: Of a model whose values these are.
+        keys: The model's.
+    """
+    details = error.errors()[0]
+    key, value = str(details["loc"][0]) if details["loc"] else "", quoted(details["input"])
+    cause = details.get("ctx", {}).get("error")
+    if isinstance(cause, BadValueError):
+        return key, cause.problem, cause.hint
+    match details["type"]:
+        case "extra_forbidden":
+            return key, "unknown key", nearest(key, keys)
+        case "literal_error":
+            allowed = re.findall(r"'([^']*)'", details["ctx"]["expected"])
+            return key, f"{value} is not one of {', '.join(allowed)}", f"use {' or '.join(allowed)}"
+        case "bool_type":
+            return key, f"{value} is neither true nor false", "write true or false"
+        case "string_type":
+            return key, f"{value} is not a text", "write it in quotes"
+    return key, details["msg"], "see docs/plan.md"
+
+
+def nearest(key: str, keys: Iterable[str]) -> str:
+    """A hint that names the key that was meant, or all."""
+    near = difflib.get_close_matches(key.replace("-", "_"), keys, n=1)
+    return f"did you mean {near[0]}?" if near else f"keys are {', '.join(keys)}"
 
 
 def parse_whole(value: object, kind: str, hint: str) -> int:
@@ -92,10 +165,7 @@ def quoted(value: object) -> str:
     return f'"{text if len(text) <= 60 else text[:57] + "..."}"'
 
 
-MAX_RTT_MS = 10_000.0
-
-
-def each(parse: Callable[[Any], Any]) -> BeforeValidator:
+def each(parse: Callable[[Any], Any] = lambda value: value) -> BeforeValidator:
     """A list: from TOML an array or one value, from a flag text with commas."""
 
     def parse_all(value: object) -> tuple[Any, ...]:
@@ -107,27 +177,17 @@ def each(parse: Callable[[Any], Any]) -> BeforeValidator:
     return BeforeValidator(parse_all)
 
 
-def choice(*allowed: str) -> Callable[[object], str]:
-    """One word out of `allowed`."""
-
-    def parse(value: object) -> str:
-        if value in allowed:
-            return str(value)
-        hint = f"use {' or '.join(allowed)}"
-        raise BadValueError(f"{quoted(value)} is not one of {', '.join(allowed)}", hint)
-
-    return parse
-
-
-def whole(kind: str, low: int, high: int) -> Callable[[object], int]:
-    """A whole number in a range; `kind` names what it is, such as `a seed`."""
+def whole(kind: str, low: int, high: int, or_word: str = "") -> Callable[[object], Any]:
+    """Reads whole numbers in a range; as `number`."""
     hint = f"write a whole number, {low} to {high}"
 
-    def parse(value: object) -> int:
-        number = parse_whole(value, kind, hint)
-        if not low <= number <= high:
+    def parse(value: object) -> int | str:
+        if or_word and value == or_word:
+            return or_word
+        found = parse_whole(value, kind, hint)
+        if not low <= found <= high:
             raise BadValueError(f"{quoted(value)} is out of range", hint)
-        return number
+        return found
 
     return parse
 
@@ -137,107 +197,9 @@ def parse_pages(value: object) -> tuple[str, ...]:
     return _distinct(_page(part) for part in (value if isinstance(value, list | tuple) else [value]))
 
 
-def parse_rtt(value: object) -> float:
-    """A round-trip time, ms; to the nanosecond. 0: the path adds no propagation delay."""
-    text = value.strip().removesuffix("ms") if isinstance(value, str) else value
-    hint = "write ms from 0 to 10000, such as 20,100,200"
-    try:
-        rtt_ms = parse_number(text, "a time in ms", hint)
-    except BadValueError:
-        raise BadValueError(f"{quoted(value)} is not a time in ms", hint) from None
-    if not 0 <= rtt_ms <= MAX_RTT_MS:
-        raise BadValueError(f"{quoted(value)} is out of range", hint)
-    return round(rtt_ms, 6)
-
-
-def parse_loss(value: object) -> float:
-    """The share of packets lost."""
-    hint = "write the share of packets lost, 0 to 0.5"
-    return _between(0, 0.5, value, "a share of packets", hint)
-
-
-def parse_burst(value: object) -> float | str:
-    """The mean length of a burst of losses, packets; or `off`."""
-    if value == "off":
-        return "off"
-    hint = "write a mean number of packets, 1 to 1000, or off"
-    return _between(1, 1000, value, "a number of packets", hint)
-
-
-def write_burst(packets: float | str) -> float | int | str:
-    """The inverse of `parse_burst`."""
-    return packets if isinstance(packets, str) else write_plain(packets)
-
-
-def parse_loss_in_burst(value: object) -> float:
-    """The share of packets lost in a burst."""
-    hint = "write the share of packets lost in a burst, above that of loss and up to 1"
-    share = parse_number(value, "a share of packets", hint)
-    if not 0 < share <= 1:
-        raise BadValueError(f"{quoted(value)} is out of range", hint)
-    return share
-
-
-def parse_jitter(value: object) -> float:
-    """The longest additional delay, ms."""
-    hint = "write ms from 0 to 1000, such as 10"
-    return _between(0, 1000, value, "a time in ms", hint)
-
-
-def parse_duplicate(value: object) -> float:
-    """The share of packets that arrive twice."""
-    hint = "write a share of packets from 0 to 1, such as 0.01 for 1 %"
-    return _between(0, 1, value, "a share of packets", hint)
-
-
-def parse_width(value: object) -> float | str:
-    """How wide an interval of the improvement may be, a fraction; or `off`."""
-    if value == "off":
-        return "off"
-    hint = "write percentage points above 0 and up to 100, such as 2%; or off"
-    text = value.strip().removesuffix("%") if isinstance(value, str) else value
-    try:
-        percent = parse_number(text, "a width in percent", hint)
-    except BadValueError:
-        raise BadValueError(f"{quoted(value)} is not a width in percent, nor off", hint) from None
-    if not 0.01 <= percent <= 100:
-        raise BadValueError(f"{quoted(value)} is out of range", hint)
-    return round(percent / 100, 9)
-
-
 def write_width(width: float | str) -> str:
     """The inverse of `parse_width`."""
     return width if isinstance(width, str) else f"{100 * width:.7g}%"
-
-
-def parse_processing(value: object) -> float:
-    """A factor on processing times."""
-    hint = "write a factor, 0 to 10, such as 2 for half as fast"
-    return _between(0, 10, value, "a factor", hint)
-
-
-def parse_jobs(value: object) -> int | str:
-    """Loads at a time, or `auto`."""
-    return "auto" if value == "auto" else whole("a number of loads at a time, nor auto", 1, 256)(value)
-
-
-def parse_switch(value: object) -> bool:
-    """Yes or no; a flag has no value to parse."""
-    if isinstance(value, bool):
-        return value
-    raise BadValueError(f"{quoted(value)} is neither true nor false", "write true or false")
-
-
-def parse_text(value: object) -> str:
-    """Any text, such as a path."""
-    if isinstance(value, str):
-        return value
-    raise BadValueError(f"{quoted(value)} is not a text", "write it in quotes")
-
-
-def write_plain(number: float) -> float | int:
-    """20 rather than 20.0."""
-    return int(number) if number.is_integer() else number
 
 
 def write_each(write: Callable[[Any], Any]) -> PlainSerializer:
@@ -266,8 +228,12 @@ def _page(value: object) -> str:
     )
 
 
-def _between(low: float, high: float, value: object, kind: str, hint: str) -> float:
-    number = parse_number(value, kind, hint)
-    if not low <= number <= high:
-        raise BadValueError(f"{quoted(value)} is out of range", hint)
-    return number
+_rtt = number("a time in ms", 0, 10_000, "write ms from 0 to 10000, such as 20,100,200", unit="ms")
+_width = number(
+    "a width in percent, nor off",
+    0.01,
+    100,
+    "write percentage points above 0 and up to 100, such as 2%; or off",
+    unit="%",
+    or_word="off",
+)

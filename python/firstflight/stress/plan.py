@@ -4,7 +4,7 @@ import random
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Annotated, Literal
@@ -12,12 +12,11 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 from firstflight.errors import UsageError
-from firstflight.model.treatment import FAST_OPEN, MODES, PLAIN, ModeName
+from firstflight.model.treatment import FAST_OPEN, PLAIN, ModeName
 from firstflight.model.units import (
     BadValueError,
-    choice,
     each,
-    parse_number,
+    number,
     parse_rtt,
     quoted,
     whole,
@@ -30,7 +29,12 @@ AUTO = "auto"
 SYN_COOKIES = ("off", "on", "always")
 """As `tcp_syncookies` counts: 0, 1, 2."""
 
-_MOST_RATE = 200_000.0
+
+def _up_to(most: float, kind: str) -> Callable[[object], float]:
+    return number(kind, 0, most, f"write {kind}, above 0 and up to {most:g}", above=True)
+
+
+parse_rate = _up_to(200_000.0, "a number per second")
 
 
 def parse_servers(value: object) -> tuple[str, ...]:
@@ -50,11 +54,6 @@ def parse_servers(value: object) -> tuple[str, ...]:
     return (text,)
 
 
-def parse_rate(value: object) -> float:
-    """A number of somethings per second."""
-    return _number(value, "a number per second", _MOST_RATE)
-
-
 def parse_rates(value: object) -> tuple[float, ...]:
     """Rates with commas; none for `auto`."""
     if value == AUTO:
@@ -68,20 +67,7 @@ def write_rates(rates: tuple[float, ...]) -> str | list[float]:
     return list(rates) or AUTO
 
 
-def parse_seconds(value: object) -> float:
-    """A time in s."""
-    return _number(value, "a time in s", 600.0)
-
-
-def _number(value: object, kind: str, most: float) -> float:
-    hint = f"write {kind}, above 0 and up to {most:g}"
-    number = parse_number(value, kind, hint)
-    if not 0 < number <= most:
-        raise BadValueError(f"{quoted(value)} is out of range", hint)
-    return number
-
-
-Seconds = Annotated[float, BeforeValidator(parse_seconds), PlainSerializer(write_plain)]
+Seconds = Annotated[float, BeforeValidator(_up_to(600.0, "a time in s")), PlainSerializer(write_plain)]
 Rate = Annotated[float, BeforeValidator(parse_rate), PlainSerializer(write_plain)]
 
 
@@ -103,7 +89,7 @@ class StressPlan(BaseModel):
         "which serves the file `object` of the folder it is started in, at port 80.",
         json_schema_extra={"metavar": "SERVER"},
     )
-    mode: Annotated[tuple[ModeName, ...], each(choice(*MODES))] = Field(
+    mode: Annotated[tuple[ModeName, ...], each()] = Field(
         default=(PLAIN, FAST_OPEN),
         description="Transport treatments to compare: tcp, tfo.",
         json_schema_extra={"metavar": "MODE,..."},
@@ -135,7 +121,7 @@ class StressPlan(BaseModel):
     )
     flood: Annotated[
         tuple[Literal["none", "plain", "forged", "valid"], ...],
-        each(choice("none", "plain", "forged", "valid")),
+        each(),
     ] = Field(
         default=("none",),
         description="SYNs from addresses that never answer: none; plain; with data and forged cookies; "
@@ -162,7 +148,7 @@ class StressPlan(BaseModel):
         description="SYNs, and connections to be accepted, that may wait at the server.",
         json_schema_extra={"metavar": "N,..."},
     )
-    syn_cookies: Annotated[tuple[Literal["off", "on", "always"], ...], each(choice(*SYN_COOKIES))] = Field(
+    syn_cookies: Annotated[tuple[Literal["off", "on", "always"], ...], each()] = Field(
         default=("on",),
         description="SYN cookies at the server: off; on, when its queue is full; always.",
         json_schema_extra={"metavar": "WHEN,..."},
