@@ -22,7 +22,6 @@ from firstflight.engines.simulate import Simulator
 from firstflight.errors import ExperimentError, UsageError
 from firstflight.experiment.catalogue import Catalogue, read_catalogue
 from firstflight.experiment.folder import default_folder
-from firstflight.experiment.observer import Observer
 from firstflight.experiment.plan_file import PlanFile, read_plan_file, resolve
 from firstflight.experiment.recorder import Outcome, make_block
 from firstflight.experiment.run import run_experiment
@@ -33,6 +32,7 @@ from firstflight.model.load import PlannedLoad
 from firstflight.model.path import Path
 from firstflight.model.plan import Plan
 from firstflight.model.treatment import FAST_OPEN, ModeName
+from firstflight.observer import Observer
 from firstflight.pages import LoadedPage, Page, open_pages, under
 from firstflight.plural import plural
 from firstflight.report.figures.curves import improvement_by_rtt, plt_by_rtt
@@ -304,7 +304,7 @@ def run(
     versions = setup.versions()
     observer = _Sayer(say)
     with workers_for(wanted, setup, scheduler, observer.warn) as workers:
-        pages = read_catalogue(wanted.pages, wanted.schemes, say, say, page_check(wanted, setup, scheduler))
+        pages = read_catalogue(wanted.pages, wanted.schemes, observer, page_check(wanted, setup, scheduler))
         outcome = run_experiment(
             wanted, pages, workers, folder, resume=resume, clients=versions, observer=observer
         )
@@ -339,6 +339,9 @@ class _Sayer(Observer):
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
 
+    def note(self, text: str) -> None:
+        self._say(text)
+
     def warn(self, message: str, hint: str = "") -> None:
         self._say(f"warning: {message}")
 
@@ -353,7 +356,7 @@ def _simulated(given: Plan | str | os.PathLike[str] | None, keys: dict[str, obje
     catalogue = (
         Catalogue.of(_under_the_only(plan.schemes, pages))
         if pages
-        else read_catalogue(plan.pages, plan.schemes, _ignore, _ignore)
+        else read_catalogue(plan.pages, plan.schemes, Observer())
     )
     engine = Simulator(plan.keep)
 
@@ -376,10 +379,6 @@ def _opened(pages: object) -> list[LoadedPage]:
 
 def _under_the_only(schemes: tuple[str, ...], pages: list[LoadedPage]) -> list[LoadedPage]:
     return [under(schemes[0], page) for page in pages] if len(schemes) == 1 else pages
-
-
-def _ignore(text: str) -> None:
-    """What readers of pages say is for a terminal."""
 
 
 def _plan(plan: Plan | str | os.PathLike[str] | None, keys: dict[str, object]) -> Plan:

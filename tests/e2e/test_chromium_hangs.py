@@ -13,14 +13,13 @@ from firstflight.engines.clients.chromium.browser import find_browser
 from firstflight.engines.clients.chromium.client import Chromium, TimeLimits
 from firstflight.engines.clients.chromium.job import DriveJob
 from firstflight.engines.emulate import Emulator
-from firstflight.engines.engine import Record
-from firstflight.experiment.observer import Observer
-from firstflight.experiment.recorder import Outcome
+from firstflight.experiment.recorder import Outcome, is_settled
 from firstflight.experiment.run import run_experiment
 from firstflight.experiment.setup import threads
 from firstflight.model.load import PlannedLoad
 from firstflight.model.plan import Plan
 from firstflight.pages import LoadedPage
+from firstflight.results import Journal, LoadRecord
 
 LOAD_MS = 4_000
 LIMITS = TimeLimits(start_ms=8_000, load_ms=LOAD_MS)
@@ -47,17 +46,6 @@ TREACHEROUS = """\
 """
 
 
-class Witness(Observer):
-    """Remembers loads that broke and loads that are made no more, not those made again for a late relay."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[Record, bool]] = []
-
-    def made(self, record: Record, *, settled: bool) -> None:
-        if settled or record.get("broken"):
-            self.told.append((record, settled))
-
-
 class Treacherous(Chromium):
     """A browser that gets `signal` in the middle of its first load, or of every."""
 
@@ -80,10 +68,12 @@ class Treacherous(Chromium):
         return drive
 
 
-def run(browser: Chromium, slow: LoadedPage, folder: Path) -> tuple[Outcome, list[tuple[Record, bool]]]:
+def run(browser: Chromium, slow: LoadedPage, folder: Path) -> tuple[Outcome, list[tuple[LoadRecord, bool]]]:
+    """A run of one load: its attempts that broke or are its last, not those made again for a late relay."""
     engine = Emulator(clients={"chromium": browser})
-    witness = Witness()
-    return run_experiment(PLAN, [slow], threads(PLAN, engine), folder, observer=witness), witness.told
+    outcome = run_experiment(PLAN, [slow], threads(PLAN, engine), folder)
+    attempts = ((record, is_settled(record)) for record in Journal(folder / "journal.jsonl").attempts())
+    return outcome, [(record, settled) for record, settled in attempts if settled or record.get("broken")]
 
 
 @pytest.mark.usefixtures("emulator")

@@ -15,7 +15,6 @@ from firstflight.engines.clients.program import Program
 from firstflight.engines.engine import Calibration, Record
 from firstflight.errors import LabError
 from firstflight.experiment.calibrate import calibrate
-from firstflight.experiment.observer import Observer
 from firstflight.experiment.recorder import Outcome
 from firstflight.experiment.run import run_experiment
 from firstflight.experiment.schedule import Schedule
@@ -25,6 +24,7 @@ from firstflight.experiment.workers.processes import Processes
 from firstflight.model.load import PlannedLoad
 from firstflight.model.path import Path as PathModel
 from firstflight.model.plan import Plan
+from firstflight.observer import Observer
 from firstflight.report.write import write_report
 from firstflight.results import Journal
 from firstflight.results.tables import write_tables
@@ -39,12 +39,15 @@ KILLED = LabError(
 
 class Heard(Observer):
     def __init__(self) -> None:
-        self.records: list[tuple[Record, bool]] = []
-
+        self.done = 0
+        self.remarks: list[str] = []
         self.warnings: list[str] = []
 
-    def made(self, record: Record, *, settled: bool) -> None:
-        self.records.append((record, settled))
+    def advance(self) -> None:
+        self.done += 1
+
+    def remark(self, text: str) -> None:
+        self.remarks.append(text)
 
     def warn(self, message: str, hint: str = "") -> None:
         self.warnings.append(message)
@@ -82,7 +85,8 @@ def test_a_load_whose_laboratory_died_is_made_again_at_once(tmp_path: Path) -> N
     assert (outcome.made, outcome.left, outcome.instrument_failures) == (len(PLANNED), 0, 1)
     assert [load.load_id for load in engine.made] == [*PLANNED[:3], *PLANNED[2:]]
     assert sorted(loads(tmp_path)) == sorted(PLANNED)
-    assert [settled for _, settled in heard.records].count(False) == 1
+    assert (heard.done, heard.remarks) == (len(PLANNED), [])
+    assert heard.warnings == [f"load {PLANNED[2]} has no result: {KILLED.message}"]
     [failure] = list(failures(tmp_path))
     assert failure["load"]["load_id"] == PLANNED[2]
     assert (failure["load"]["error"], failure["hint"]) == (KILLED.message, KILLED.hint)

@@ -8,8 +8,9 @@ import pytest
 from firstflight.cli import main
 from firstflight.engines.lab import Lab
 from firstflight.errors import UsageError
+from firstflight.observer import Observer
 from firstflight.results.files import locked
-from firstflight.stress import Stress, StressObserver, StressPlan
+from firstflight.stress import Stress, StressPlan
 from firstflight.stress.plan import cells
 from firstflight.stress.rows import Row, row
 from firstflight.stress.run import JOURNAL, stored_plan
@@ -75,7 +76,7 @@ def test_auto_doubles_until_nobody_keeps_up_and_then_looks_closer(
     capacity = {"tcp": 2_500.0, "tfo": 3_200.0}
     slow_above(monkeypatch, capacity)
     stress = Stress(StressPlan(repeats=1), tmp_path / "out")
-    stress.run(StressObserver())
+    stress.run(Observer())
     assert sorted({row["rate"] for row in stress.rows}) == [500, 1000, 2000, 2500, 3000, 3500, 4000]
     assert all(row["keeps_up"] == (row["rate"] <= capacity[row["mode"]]) for row in stress.rows)
 
@@ -86,13 +87,13 @@ def test_a_torn_line_is_measured_again_and_nothing_else(
     asked = slow_above(monkeypatch, {"tcp": 1e9, "tfo": 1e9})
     folder = tmp_path / "out"
     plan = StressPlan.model_validate({"rates": "100,200", "repeats": "1"})
-    Stress(plan, folder).run(StressObserver())
+    Stress(plan, folder).run(Observer())
     assert len(asked) == 4
     journal = folder / JOURNAL
     journal.write_bytes(journal.read_bytes()[:-10])
     assert stored_plan(folder) == plan
     again = Stress(plan, folder, resume=True)
-    again.run(StressObserver())
+    again.run(Observer())
     assert (len(asked), len(again.rows)) == (5, 4)
     assert journal.read_bytes().count(b"\n") == 4
 
@@ -191,12 +192,12 @@ def test_a_line_without_its_newline_is_kept_and_the_next_one_is_not_glued_to_it(
     asked = slow_above(monkeypatch, {"tcp": 1e9, "tfo": 1e9})
     folder = tmp_path / "out"
     plan = StressPlan.model_validate({"rates": "100", "repeats": "1"})
-    Stress(plan, folder).run(StressObserver())
+    Stress(plan, folder).run(Observer())
     journal = folder / JOURNAL
     lines = journal.read_bytes().splitlines()
     journal.write_bytes(lines[0])
     again = Stress(plan, folder, resume=True)
-    again.run(StressObserver())
+    again.run(Observer())
     assert (len(asked), len(again.rows)) == (3, 2)
 
 
@@ -205,7 +206,7 @@ def test_two_runs_cannot_measure_into_one_folder(tmp_path: Path, monkeypatch: py
     plan = StressPlan.model_validate({"rates": "100", "repeats": "1"})
     first = Stress(plan, tmp_path / "out")
     with locked(tmp_path / "out"), pytest.raises(UsageError, match="another run is at work"):
-        first.run(StressObserver())
+        first.run(Observer())
 
 
 def test_a_row_has_the_columns_that_are_typed() -> None:

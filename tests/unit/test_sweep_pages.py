@@ -10,6 +10,7 @@ from firstflight.experiment.catalogue import AT_HAND, Catalogue, read_catalogue
 from firstflight.experiment.run import run_experiment
 from firstflight.experiment.setup import threads
 from firstflight.model.plan import Plan
+from firstflight.observer import Observer
 
 
 def write(folder: Path, name: str, count: int = 1) -> list[Path]:
@@ -22,14 +23,17 @@ def write(folder: Path, name: str, count: int = 1) -> list[Path]:
     return files
 
 
-class Heard:
-    """What a catalogue said."""
+class Heard(Observer):
+    """What a catalogue warned of."""
 
     def __init__(self) -> None:
         self.warnings: list[str] = []
 
     def read(self, *specs: str) -> Catalogue:
-        return read_catalogue(specs, ["recorded"], lambda note: None, self.warnings.append)
+        return read_catalogue(specs, ["recorded"], self)
+
+    def warn(self, message: str, hint: str = "") -> None:
+        self.warnings.append(message)
 
 
 def test_a_pattern_gives_the_files_it_matches_in_the_order_of_their_names(

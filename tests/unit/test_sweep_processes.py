@@ -15,6 +15,7 @@ from firstflight.experiment.run import run_experiment
 from firstflight.experiment.schedule import Schedule
 from firstflight.experiment.workers.processes import Processes
 from firstflight.model.plan import Plan
+from firstflight.observer import Observer
 from firstflight.results import Journal
 from firstflight.results.tables import write_tables
 
@@ -90,6 +91,6 @@ def test_workers_open_pages_where_they_are(tmp_path: Path) -> None:
     file = tmp_path / "one.json"
     file.write_text(wikipedia.page.to_json())
     plan = PLAN.model_copy(update={"pages": (str(tmp_path / "*.json"),)})
-    catalogue = read_catalogue(plan.pages, plan.schemes, print, print)
+    catalogue = read_catalogue(plan.pages, plan.schemes, Observer())
     engine = TracedEngine(tmp_path / "trace")
     assert run_experiment(plan, catalogue, Processes(engine, 1), tmp_path / "out").made == len(PLANNED) // 2

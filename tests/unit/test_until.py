@@ -14,7 +14,6 @@ from firstflight.analysis import summarize
 from firstflight.cli import main
 from firstflight.errors import UsageError
 from firstflight.experiment.folder import stored_plan
-from firstflight.experiment.observer import Observer
 from firstflight.experiment.plan_file import resolve
 from firstflight.experiment.recorder import Outcome
 from firstflight.experiment.run import run_experiment
@@ -22,6 +21,7 @@ from firstflight.experiment.schedule import Schedule
 from firstflight.experiment.setup import threads
 from firstflight.model.load import PlannedLoad
 from firstflight.model.plan import FIRST_LOOK, Plan
+from firstflight.observer import Observer
 from firstflight.results import Journal
 
 NAMES = ["amazon", "wikipedia"]
@@ -30,11 +30,15 @@ PLAN = resolve({"rtt": "100", "until": "2%", "most_repeats": "30", "jobs": "2"})
 
 class Heard(Observer):
     def __init__(self) -> None:
-        self.rounds: list[tuple[int, int, int]] = []
+        self.rounds: list[int] = []
+        self.notes: list[str] = []
         self.warnings: list[str] = []
 
-    def starting(self, planned: int, made: int, wide: int) -> None:
-        self.rounds.append((planned, made, wide))
+    def begin(self, what: str, total: int | None = None, done: int = 0) -> None:
+        self.rounds += [total] if what == "loads" and total is not None else []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
     def warn(self, message: str, hint: str = "") -> None:
         self.warnings.append(message)
@@ -80,8 +84,9 @@ def test_only_cells_that_are_too_wide_go_on_and_only_as_long_as_they_are(tmp_pat
     assert made["wikipedia", "tcp"] == made["wikipedia", "tfo"]
     assert FIRST_LOOK < len(made["wikipedia", "tcp"]) < 30
     assert width(tmp_path, "wikipedia") <= 0.02
-    assert [wide for _, _, wide in heard.rounds] == [0] + [1] * (len(heard.rounds) - 1)
-    assert outcome.planned == outcome.made == sum(map(len, made.values())) == heard.rounds[-1][0]
+    wide = [note.startswith("1 cell still too wide: ") for note in heard.notes]
+    assert wide == [False] + [True] * (len(heard.rounds) - 1)
+    assert outcome.planned == outcome.made == sum(map(len, made.values())) == heard.rounds[-1]
     assert heard.warnings == []
 
 

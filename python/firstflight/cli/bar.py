@@ -7,11 +7,12 @@ from rich import progress as rich
 from rich.text import Text
 
 from firstflight.cli.console import progress_console
-from firstflight.cli.progress import Progress
+from firstflight.cli.progress import Forwarder
+from firstflight.observer import Observer
 
 
 @contextmanager
-def bar() -> Iterator[Progress]:
+def bar(talk: Observer) -> Iterator[Observer]:
     """Shows a bar with rate and time left; what goes to stderr meanwhile stands above it."""
     with rich.Progress(
         rich.TextColumn("{task.description}", markup=False),
@@ -22,7 +23,7 @@ def bar() -> Iterator[Progress]:
         transient=True,
         speed_estimate_period=300,
     ) as shown:
-        yield _Bar(shown)
+        yield _Bar(shown, talk)
 
 
 class _Counted(rich.ProgressColumn):
@@ -39,8 +40,9 @@ class _Counted(rich.ProgressColumn):
         return Text(" ").join([rich.MofNCompleteColumn().render(task), *pace])
 
 
-class _Bar(Progress):
-    def __init__(self, shown: rich.Progress) -> None:
+class _Bar(Forwarder):
+    def __init__(self, shown: rich.Progress, talk: Observer) -> None:
+        super().__init__(talk)
         self._shown = shown
         self._task: rich.TaskID | None = None
 

@@ -158,10 +158,7 @@ def _watched(
     jobs: int,
 ) -> list[Row]:
     with talk.progress() as shown:
-        shown.begin("rows", len(rows))
-        return checker.check(
-            rows, server=server, captures=captures, jobs=jobs, done=lambda _: shown.advance()
-        )
+        return checker.check(rows, server=server, captures=captures, jobs=jobs, observer=shown)
 
 
 def _document(rows: list[Row], server: Server | None, elapsed_s: float) -> "CheckDocument":

@@ -3,41 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
+
+from firstflight.observer import Observer
 
 EVERY_S = 10.0
 """Time between two lines where there is no terminal."""
 
 
-class Progress:
-    """What is being done and how much of it; shows nothing. Any thread may call it."""
-
-    def begin(self, what: str, total: int | None = None, done: int = 0) -> None:
-        """Something else is done from now on.
-
-        Args:
-            what: In a word or two, such as `loads`.
-            total: How many there are to do; `None`: not counted.
-            done: How many are done already.
-        """
-
-    def advance(self) -> None:
-        """One more is done."""
-
-    def remark(self, text: str) -> None:
-        """What else to show of what is being done; replaces what was remarked before."""
-
-
 @contextmanager
-def lines(say: Callable[[str], object]) -> Iterator[Progress]:
+def lines(talk: Observer) -> Iterator[Observer]:
     """Shows progress where there is no terminal.
 
     Args:
-        say: Told how far it is, every `EVERY_S`.
+        talk: Noted how far it is, every `EVERY_S`; told notes and warnings.
     """
-    shown = _Lines(say)
+    shown = _Lines(talk)
     thread = Thread(target=shown.repeat, daemon=True)
     thread.start()
     try:
@@ -47,10 +30,25 @@ def lines(say: Callable[[str], object]) -> Iterator[Progress]:
         thread.join()
 
 
-class _Lines(Progress):
-    def __init__(self, say: Callable[[str], object]) -> None:
+class Forwarder(Observer):
+    """Shows progress; passes notes and warnings on."""
+
+    def __init__(self, talk: Observer) -> None:
+        self._talk = talk
+
+    def note(self, text: str) -> None:
+        """Something that may be left out."""
+        self._talk.note(text)
+
+    def warn(self, message: str, hint: str = "") -> None:
+        """Something makes the results doubtful; what to do about it."""
+        self._talk.warn(message, hint)
+
+
+class _Lines(Forwarder):
+    def __init__(self, talk: Observer) -> None:
+        super().__init__(talk)
         self.ended = Event()
-        self._say = say
         self._begun_s = time.monotonic()
         self._what, self._remark = "", ""
         self._total: int | None = None
@@ -71,7 +69,7 @@ class _Lines(Progress):
         """Says how far it is, every `EVERY_S`, until `ended` is set."""
         while not self.ended.wait(EVERY_S):
             if self._what:
-                self._say(self._line())
+                self.note(self._line())
 
     def _line(self) -> str:
         passed_s = time.monotonic() - self._begun_s

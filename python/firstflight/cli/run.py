@@ -1,7 +1,6 @@
 """`firstflight run`: an experiment, from pages to table and figures."""
 
 import signal
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,14 +9,11 @@ import typer
 
 from firstflight.cli.plan_flags import with_plan_flags
 from firstflight.cli.present import figure_forms, present
-from firstflight.cli.progress import Progress
 from firstflight.cli.talk import Talk
-from firstflight.engines.engine import Record
 from firstflight.errors import ExperimentError, LabError, UsageError
 from firstflight.experiment.catalogue import read_catalogue
 from firstflight.experiment.folder import default_folder, stored_plan
 from firstflight.experiment.interrupt import Interrupted, interruptible
-from firstflight.experiment.observer import Observer
 from firstflight.experiment.plan_file import PlanFile, read_plan_file, resolve
 from firstflight.experiment.recorder import Outcome
 from firstflight.experiment.run import run_experiment
@@ -109,16 +105,11 @@ def _measure(
     versions = setup.versions()
     try:
         with workers_for(plan, setup, scheduler, talk.warn) as workers:
-            pages = read_catalogue(
-                plan.pages, plan.schemes, talk.note, talk.warn, page_check(plan, setup, scheduler)
-            )
+            pages = read_catalogue(plan.pages, plan.schemes, talk, page_check(plan, setup, scheduler))
             with talk.progress() as shown:
-                observer = _Loads(talk, shown)
-                outcome = run_experiment(
-                    plan, pages, workers, folder, resume=resume, clients=versions, observer=observer
+                return run_experiment(
+                    plan, pages, workers, folder, resume=resume, clients=versions, observer=shown
                 )
-            observer.say_made_again()
-            return outcome
     except ExperimentError as error:
         if (folder / JOURNAL).is_file():
             talk.note(f"what was measured is in {folder}; make its report with: firstflight report {folder}")
@@ -159,43 +150,3 @@ def _end(outcome: Outcome, folder: Path, talk: Talk) -> int:
             f"without a load that succeeded: {plural(outcome.empty_cells, 'cell')}", "try: firstflight doctor"
         )
     return 1 if outcome.left or outcome.unproved or outcome.empty_cells else 0
-
-
-class _Loads(Observer):
-    """Shows how many loads are made, and counts those that had to be made again."""
-
-    def __init__(self, talk: Talk, shown: Progress) -> None:
-        self._talk = talk
-        self._shown = shown
-        self._again: Counter[str] = Counter()
-
-    def calibrating(self, paths: int) -> None:
-        self._shown.begin(f"calibrating {plural(paths, 'path')}")
-
-    def starting(self, planned: int, made: int, wide: int) -> None:
-        self._shown.begin("loads", planned, made)
-        cells = f"{plural(wide, 'cell')} still too wide: " if wide else ""
-        self._talk.note(
-            f"{cells}{plural(planned, 'load')} planned" + (f", {made} made already" if made else "")
-        )
-
-    def made(self, record: Record, *, settled: bool) -> None:
-        load = record["load"]
-        if settled:
-            self._shown.advance()
-        if record.get("instrument_failure"):
-            self._talk.warn(f"load {load['load_id']} has no result: {load['error']}")
-            return
-        if load["status"] == "failed":
-            self._talk.warn(f"load {load['load_id']} failed: {load['error']}")
-        if not settled:
-            self._again["the client broke" if record.get("broken") else "the relay was late"] += 1
-            self._shown.remark(f"{self._again.total()} made again")
-
-    def warn(self, message: str, hint: str = "") -> None:
-        self._talk.warn(message, hint)
-
-    def say_made_again(self) -> None:
-        """Says how often loads were made again, and why."""
-        for why, count in self._again.items():
-            self._talk.note(f"loads made again: {count}, since {why}")

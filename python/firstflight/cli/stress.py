@@ -10,14 +10,13 @@ from pydantic import ValidationError
 
 from firstflight.cli.console import data_console
 from firstflight.cli.plan_flags import with_flags_of
-from firstflight.cli.progress import Progress
 from firstflight.cli.talk import Talk, show_json
 from firstflight.errors import UsageError
 from firstflight.experiment.folder import default_folder
 from firstflight.experiment.interrupt import Interrupted, interruptible
 from firstflight.model.treatment import FAST_OPEN
 from firstflight.model.units import explain
-from firstflight.stress import Stress, StressObserver, StressPlan
+from firstflight.stress import Stress, StressPlan
 from firstflight.stress.rows import Row
 from firstflight.stress.run import stored_plan
 
@@ -66,7 +65,7 @@ def _run(stress: Stress, talk: Talk) -> int:
     """Measures; the signal that stopped it, or 0."""
     try:
         with interruptible(), talk.progress() as shown:
-            stress.run(_Watch(shown))
+            stress.run(shown)
     except Interrupted as interrupted:
         return interrupted.signal
     return 0
@@ -114,21 +113,3 @@ def _without_fast_open(rows: list[Row]) -> list[str]:
     tried = [row for row in rows if row["mode"] == FAST_OPEN and row["flood"] == "none"]
     worked = {row["server"] for row in tried if row["fast_open_passive"]}
     return [server for server in dict.fromkeys(row["server"] for row in tried) if server not in worked]
-
-
-class _Watch(StressObserver):
-    def __init__(self, shown: Progress) -> None:
-        self._shown = shown
-        self._planned = self._measured = 0
-
-    def planned(self, measurements: int) -> None:
-        self._planned += measurements
-        self._shown.begin("measurements", self._planned, self._measured)
-
-    def measured(self, found: Row) -> None:
-        self._measured += 1
-        self._shown.advance()
-        self._shown.remark(
-            f"{found['server']} {found['mode']} {found['rate']:g}/s, flood {found['flood']}: "
-            f"{100 * found['success']:.1f} % served"
-        )

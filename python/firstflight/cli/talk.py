@@ -11,15 +11,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from firstflight.cli.progress import Progress, lines
+from firstflight.cli.progress import lines
 from firstflight.errors import FirstflightError, one_line
+from firstflight.observer import Observer
 from firstflight.visible import without_invisible
 
 _YELLOW, _BOLD_RED, _CYAN = "33", "1;31", "36"
 _NO_COLOUR_TERMINALS = ("dumb", "unknown")
 
 
-class Talk:
+class Talk(Observer):
     """Notes, warnings and errors on stderr.
 
     Args:
@@ -40,9 +41,9 @@ class Talk:
         if not self.quiet:
             self.say(text)
 
-    def warn(self, text: str, hint: str = "") -> None:
+    def warn(self, message: str, hint: str = "") -> None:
         """Warns that a result should be checked, and says how."""
-        self._labelled("warning:", _YELLOW, text, hint)
+        self._labelled("warning:", _YELLOW, message, hint)
 
     def error(self, text: str, hint: str = "") -> None:
         """Says what went wrong, and the fix."""
@@ -57,17 +58,17 @@ class Talk:
         _write(one_line(text))
 
     @contextmanager
-    def progress(self) -> Iterator[Progress]:
+    def progress(self) -> Iterator[Observer]:
         """Shows how far it is while the block runs: as a bar, or without a terminal in lines."""
         if self.quiet:
-            yield Progress()
+            yield self
         elif self.has_terminal:
             from firstflight.cli.bar import bar  # noqa: PLC0415 (rich, which only a terminal needs)
 
-            with bar() as shown:
+            with bar(self) as shown:
                 yield shown
         else:
-            with lines(self.note) as shown:
+            with lines(self) as shown:
                 yield shown
 
     def _labelled(self, label: str, colour: str, text: str, hint: str) -> None:

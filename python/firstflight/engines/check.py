@@ -1,6 +1,6 @@
 """RFC 7413 as a list of experiments: each row is done in a laboratory of its own, many side by side."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import Any
 
 from firstflight.engines.lab import Lab
 from firstflight.errors import LabError
+from firstflight.observer import Observer
 
 _ROW_S = 120.0
 """After this a laboratory is killed; its waits are shorter."""
@@ -53,7 +54,7 @@ class Checker:
         server: Server | None,
         captures: Path | None,
         jobs: int,
-        done: Callable[[Row], None],
+        observer: Observer,
     ) -> list[Row]:
         """Does `rows`, `jobs` at a time.
 
@@ -62,17 +63,19 @@ class Checker:
             server: The server to examine; this kernel's client and our own server without.
             captures: Folder for a capture of each row.
             jobs: How many at a time.
-            done: Called with each row when it is done, one at a time, in any order.
+            observer: Is told how many are done.
 
         Returns:
             Each row with `verdict`, `seen`, `packets`, `counters`, `elapsed_ms` and `capture`, in order; one
             that could not be done has the verdict `NOT_JUDGED`, and a `hint`.
         """
+        observer.begin("rows", len(rows))
         pool = ThreadPoolExecutor(jobs)
         try:
             futures = [pool.submit(self._check, row, server, captures) for row in rows]
             for future in as_completed(futures):
-                done(future.result())
+                future.result()
+                observer.advance()
             return [future.result() for future in futures]
         finally:
             self._lab.stop()

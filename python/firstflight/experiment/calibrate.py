@@ -7,9 +7,9 @@ from typing import Any
 
 from firstflight.engines.engine import Calibration, Engine
 from firstflight.errors import LabError
-from firstflight.experiment.observer import Observer
 from firstflight.model.path import Path
 from firstflight.model.units import write_rate
+from firstflight.observer import Observer
 
 _AT_A_TIME = 1
 """A second laboratory would make the relay of the first one late."""

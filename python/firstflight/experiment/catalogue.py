@@ -16,6 +16,7 @@ from pathlib import Path
 
 from firstflight.errors import PageInputError, UsageError
 from firstflight.experiment.workers.pool import each
+from firstflight.observer import Observer
 from firstflight.pages import LoadedPage, Page, clear_warning, load_page, under, was_cleared
 from firstflight.pages.sources import is_url
 from firstflight.results.profiles import PROFILES
@@ -23,7 +24,6 @@ from firstflight.results.profiles import PROFILES
 AT_HAND = 128
 """Most pages that are held open."""
 
-Say = Callable[[str], None]
 Check = Callable[[LoadedPage], None]
 
 
@@ -132,15 +132,15 @@ class Catalogue:
 
 
 def read_catalogue(
-    specs: Sequence[str], schemes: Sequence[str], note: Say, warn: Say, check: Check = _accept
+    specs: Sequence[str], schemes: Sequence[str], observer: Observer, check: Check = _accept
 ) -> Catalogue:
     """Opens every page of `specs` once.
 
     Args:
         specs: PAGEs, patterns among them.
         schemes: Of the plan's treatments. If there are several, pages are opened as recorded.
-        note: Told what a reader had to decide.
-        warn: Told which files of a pattern are left out, and once which pages lose their TLS.
+        observer: Is told what a reader had to decide, and warned of the files of a pattern that are left
+            out, and once of the pages that lose their TLS.
         check: Raises `PageInputError` for a page that the plan cannot load.
 
     Raises:
@@ -151,17 +151,17 @@ def read_catalogue(
     for spec in specs:
         files = matches(spec)
         if files:
-            note(f"{spec}: {len(files)} files")
-        pages = _matched(files, schemes, warn, check) if files else iter(_pages(schemes, check, spec))
+            observer.note(f"{spec}: {len(files)} files")
+        pages = _matched(files, schemes, observer, check) if files else iter(_pages(schemes, check, spec))
         before = len(opened)
         for page in pages:
-            _say_notes(page, note)
+            _say_notes(page, observer)
             opened.append(page if len(opened) < AT_HAND else replace(page, page=None))
         if len(opened) == before:
             raise UsageError(f"pages: nothing that {spec} matches can be read", "see docs/archives.md")
     opened = _told_apart(opened)
     if cleared := [one.entry.name for one in opened if one.is_cleared]:
-        warn(clear_warning(cleared))
+        observer.warn(clear_warning(cleared))
     return Catalogue([one.entry for one in opened], first=[one.page for one in opened if one.page])
 
 
@@ -198,10 +198,12 @@ class _Opened:
     is_cleared: bool = False
 
 
-def _matched(files: Sequence[str], schemes: Sequence[str], warn: Say, check: Check) -> Iterator[_Opened]:
+def _matched(
+    files: Sequence[str], schemes: Sequence[str], observer: Observer, check: Check
+) -> Iterator[_Opened]:
     for pages, problem in each(partial(_attempt, schemes, check), files):
         if problem:
-            warn(f"left out: {problem}")
+            observer.warn(f"left out: {problem}")
         yield from (replace(page, is_matched=True) for page in pages)
 
 
@@ -226,9 +228,9 @@ def _pages(schemes: Sequence[str], check: Check, spec: str) -> list[_Opened]:
     return found
 
 
-def _say_notes(opened: _Opened, note: Say) -> None:
+def _say_notes(opened: _Opened, observer: Observer) -> None:
     for text in opened.page.notes if opened.page else ():
-        note(f"{opened.entry.name}: {text}")
+        observer.note(f"{opened.entry.name}: {text}")
 
 
 def _told_apart(opened: Sequence[_Opened]) -> list[_Opened]:

@@ -7,6 +7,7 @@ once; if that fails too it is left, for `--resume` to make.
 
 import threading
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,9 +15,9 @@ from typing import NamedTuple, cast
 
 from firstflight.engines.engine import Engine, Record, instrument_failure_of
 from firstflight.errors import ExperimentError, LabError, UsageError
-from firstflight.experiment.observer import Observer
 from firstflight.experiment.schedule import Block, Schedule
 from firstflight.model.load import PlannedLoad
+from firstflight.observer import Observer
 from firstflight.pages import LoadedPage, UnderSchemes
 from firstflight.results import Journal, LoadRecord
 from firstflight.results.journal import encode, is_instrument_failure
@@ -236,6 +237,7 @@ class Recorder:
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
         self._in_a_row = 0
+        self._again: Counter[str] = Counter()
 
     def is_left(self, numbers: Iterable[int]) -> bool:
         """Whether anything of those blocks is missing."""
@@ -277,7 +279,7 @@ class Recorder:
                 self._in_a_row = self._in_a_row + 1 if is_instrument_failure(one.record) else 0
             in_a_row = self._in_a_row
         for one in new:
-            self.observer.made(one.record, settled=is_settled(one.record))
+            self._tell(one.record)
         if new and in_a_row >= MAX_IN_A_ROW:
             last = new[-1].record
             raise LabError(
@@ -285,6 +287,24 @@ class Recorder:
                 f"{last.get('hint') or 'try: firstflight doctor'}; then go on: "
                 f"firstflight run --resume --out {self.journal.path.parent}",
             )
+
+    def _tell(self, record: Record) -> None:
+        load, settled = record["load"], is_settled(record)
+        if settled:
+            self.observer.advance()
+        if is_instrument_failure(record):
+            self.observer.warn(f"load {load['load_id']} has no result: {load['error']}")
+            return
+        if load["status"] == "failed":
+            self.observer.warn(f"load {load['load_id']} failed: {load['error']}")
+        if not settled:
+            self._again["the client broke" if record.get("broken") else "the relay was late"] += 1
+            self.observer.remark(f"{self._again.total()} made again")
+
+    def tell_made_again(self) -> None:
+        """Notes how often loads were made again, and why."""
+        for why, count in self._again.items():
+            self.observer.note(f"loads made again: {count}, since {why}")
 
     def _is_new(self, record: Record) -> bool:
         order = record["load"]["order"]

@@ -33,13 +33,14 @@ from firstflight.experiment.folder import (
     write_environment,
 )
 from firstflight.experiment.interrupt import Interrupted, interruptible
-from firstflight.experiment.observer import Observer
 from firstflight.experiment.recorder import Outcome, Recorder, RunState
 from firstflight.experiment.schedule import Schedule
 from firstflight.experiment.workers import Workers
 from firstflight.model.plan import Plan
 from firstflight.model.units import write_width
+from firstflight.observer import Observer
 from firstflight.pages import LoadedPage
+from firstflight.plural import plural
 from firstflight.results import Journal
 from firstflight.results.files import JOURNAL
 from firstflight.results.profiles import write_profiles
@@ -90,21 +91,29 @@ def run_experiment(
                         machines = workers.machines()
                         write_environment(folder, clients or {}, pages.fingerprints, calibrations, machines)
                         calibrated = True
-                    observer.starting(due.loads, min(recorder.state.settled, due.loads), due.wide)
+                    _tell(due, min(recorder.state.settled, due.loads), observer)
                     workers.make(recorder.left(due.blocks), pages, recorder)
                     if recorder.is_left(due.blocks):
                         break  # What is due next depends on loads that are still to be made.
                 _warn_of_wide(rounds, planned.most_repeats, plan, observer)
         except Interrupted as interrupted:
             stopped_by = interrupted.signal
+        recorder.tell_made_again()
         return recorder.state.outcome(stopped_by, rounds.loads)
+
+
+def _tell(due: Round, made: int, observer: Observer) -> None:
+    observer.begin("loads", due.loads, made)
+    cells = f"{plural(due.wide, 'cell')} still too wide: " if due.wide else ""
+    before = f", {made} made already" if made else ""
+    observer.note(f"{cells}{plural(due.loads, 'load')} planned{before}")
 
 
 def _calibrate(
     plan: Plan, workers: Workers, bias_ms: dict[float, float], observer: Observer
 ) -> list[Calibration]:
     paths = plan.paths_of_all()
-    observer.calibrating(len(paths))
+    observer.begin(f"calibrating {plural(len(paths), 'path')}")
     return workers.calibrate(paths, bias_ms, observer)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from firstflight.engines.lab import Lab
 from firstflight.errors import ExperimentError, UsageError
 from firstflight.experiment.folder import ENVIRONMENT, describe_machine
+from firstflight.observer import Observer
 from firstflight.results import write_whole
 from firstflight.results.files import appended, left_before_the_plan, locked
 from firstflight.results.journal import is_json, repair, write_all
@@ -18,16 +19,6 @@ PLAN, JOURNAL = "stress.json", "stress.jsonl"
 
 _FIRST_RATE, _MOST_DOUBLINGS, _STEPS = 500.0, 8, 4
 _GRACE_S = 60.0
-
-
-class StressObserver:
-    """Is told what happens; does nothing with it."""
-
-    def planned(self, measurements: int) -> None:
-        """So many more measurements are to be made."""
-
-    def measured(self, found: Row) -> None:
-        """One was made."""
 
 
 class Stress:
@@ -47,6 +38,7 @@ class Stress:
         self._plan = plan
         self._journal = folder / JOURNAL
         self._lab = Lab()
+        self._wanted = self._made = 0
         # Before the lock, so that a folder that is not ours is left as it is.
         self._check(folder, resume=resume)
         with locked(folder):
@@ -60,7 +52,7 @@ class Stress:
         """Every measurement so far: those in the journal, whenever a signal came."""
         return list(dict(read_journal(self._journal)).values())
 
-    def run(self, observer: StressObserver) -> None:
+    def run(self, observer: Observer) -> None:
         """Makes every measurement that the journal lacks.
 
         Raises:
@@ -70,7 +62,7 @@ class Stress:
         with locked(self._journal.parent):
             self._run(observer)
 
-    def _run(self, observer: StressObserver) -> None:
+    def _run(self, observer: Observer) -> None:
         if self._plan.rates:
             self._measure(list(cells(self._plan, self._plan.rates)), observer)
             return
@@ -96,14 +88,20 @@ class Stress:
                 found.setdefault((measured["server"], measured["mode"]), []).append(measured["keeps_up"])
         return [2 * sum(kept) > len(kept) for kept in found.values()]
 
-    def _measure(self, wanted: list[Cell], observer: StressObserver) -> None:
+    def _measure(self, wanted: list[Cell], observer: Observer) -> None:
         made = dict(read_journal(self._journal))
         missing = [cell for cell in wanted if cell.name not in made]
-        observer.planned(len(missing))
+        self._wanted += len(missing)
+        observer.begin("measurements", self._wanted, self._made)
         for cell in missing:
             found = row(self._plan, cell, self._ask(cell))
             self._append({"name": cell.name, "row": found})
-            observer.measured(found)
+            self._made += 1
+            observer.advance()
+            observer.remark(
+                f"{cell.server} {cell.mode} {cell.rate:g}/s, flood {cell.flood}: "
+                f"{100 * found['success']:.1f} % served"
+            )
 
     def _ask(self, cell: Cell) -> Mapping[str, Any]:
         plan = self._plan

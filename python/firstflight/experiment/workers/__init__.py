@@ -9,10 +9,10 @@ if TYPE_CHECKING:
 
     from firstflight.engines.engine import Calibration
     from firstflight.experiment.catalogue import Catalogue
-    from firstflight.experiment.observer import Observer
     from firstflight.experiment.recorder import Recorder
     from firstflight.experiment.schedule import Block
     from firstflight.model.path import Path
+    from firstflight.observer import Observer
 
 
 class Workers(Protocol):

@@ -22,7 +22,6 @@ from firstflight.errors import ExperimentError, FirstflightError, UsageError
 from firstflight.experiment.calibrate import twice, warn_of
 from firstflight.experiment.catalogue import Catalogue, Entry
 from firstflight.experiment.folder import describe_machine
-from firstflight.experiment.observer import Observer
 from firstflight.experiment.recorder import Recorder
 from firstflight.experiment.schedule import Block
 from firstflight.experiment.workers.processes import (
@@ -36,6 +35,7 @@ from firstflight.experiment.workers.processes import (
     tasks,
 )
 from firstflight.model.path import Path
+from firstflight.observer import Observer
 from firstflight.pages import LoadedPage
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ from typing import Any, Protocol
 from firstflight.engines.engine import Calibration, Engine, Record
 from firstflight.experiment.calibrate import calibrate
 from firstflight.experiment.catalogue import Catalogue, Entry
-from firstflight.experiment.observer import Observer
 from firstflight.experiment.recorder import JournalLine, Recorder, journal_line, make_block
 from firstflight.experiment.schedule import Block
 from firstflight.experiment.workers.pool import Pool
 from firstflight.experiment.workers.threads import LOOK_S
 from firstflight.model.path import Path
+from firstflight.observer import Observer
 from firstflight.pages import LoadedPage
 
 BLOCKS_AT_ONCE = 32

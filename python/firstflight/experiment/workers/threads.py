@@ -19,10 +19,10 @@ from typing import Any, Literal
 from firstflight.engines.engine import Calibration, Engine, EngineStoppedError, Record
 from firstflight.experiment.calibrate import calibrate
 from firstflight.experiment.catalogue import Catalogue
-from firstflight.experiment.observer import Observer
 from firstflight.experiment.recorder import Recorder, make_block
 from firstflight.experiment.schedule import Block
 from firstflight.model.path import Path
+from firstflight.observer import Observer
 
 LOOK_S = 0.25
 """How often the main thread wakes up: a signal that the system gave to another thread does not wake it."""
