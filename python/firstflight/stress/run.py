@@ -9,9 +9,9 @@ from firstflight.engines.lab import Lab
 from firstflight.errors import ExperimentError, UsageError
 from firstflight.experiment.folder import ENVIRONMENT, describe_machine
 from firstflight.observer import Observer
-from firstflight.results import write_whole
-from firstflight.results.files import appended, left_before_the_plan, locked
-from firstflight.results.journal import is_json, repair, write_all
+from firstflight.results import Journal, write_whole
+from firstflight.results.files import left_before_the_plan, locked
+from firstflight.results.journal import is_json
 from firstflight.stress.plan import Cell, StressPlan, cells, check_installed, job, versions
 from firstflight.stress.rows import Row, row
 
@@ -36,7 +36,8 @@ class Stress:
     def __init__(self, plan: StressPlan, folder: Path, *, resume: bool = False) -> None:
         check_installed(plan.server)
         self._plan = plan
-        self._journal = folder / JOURNAL
+        self._folder = folder
+        self._journal = Journal(folder / JOURNAL)
         self._lab = Lab()
         self._wanted = self._made = 0
         # Before the lock, so that a folder that is not ours is left as it is.
@@ -50,7 +51,7 @@ class Stress:
     @property
     def rows(self) -> list[Row]:
         """Every measurement so far: those in the journal, whenever a signal came."""
-        return list(dict(read_journal(self._journal)).values())
+        return list(dict(read_journal(self._journal.path)).values())
 
     def run(self, observer: Observer) -> None:
         """Makes every measurement that the journal lacks.
@@ -59,7 +60,7 @@ class Stress:
             LabError: The laboratory could not be built, or the server does not serve.
             UsageError: Another run holds the folder, or it cannot be written to.
         """
-        with locked(self._journal.parent):
+        with locked(self._folder):
             self._run(observer)
 
     def _run(self, observer: Observer) -> None:
@@ -89,7 +90,7 @@ class Stress:
         return [2 * sum(kept) > len(kept) for kept in found.values()]
 
     def _measure(self, wanted: list[Cell], observer: Observer) -> None:
-        made = dict(read_journal(self._journal))
+        made = dict(read_journal(self._journal.path))
         missing = [cell for cell in wanted if cell.name not in made]
         self._wanted += len(missing)
         observer.begin("measurements", self._wanted, self._made)
@@ -110,14 +111,10 @@ class Stress:
 
     def _append(self, line: Mapping[str, object]) -> None:
         try:
-            repair(self._journal)
-            with appended(self._journal) as handle:
-                write_all(handle, json.dumps(line, allow_nan=False).encode() + b"\n")
-        except OSError as error:
-            raise ExperimentError(
-                f"{self._journal}: cannot be written: {error.strerror or error}",
-                f"free some space, then go on: firstflight stress --resume --out {self._journal.parent}",
-            ) from error
+            self._journal.append_lines([json.dumps(line, allow_nan=False).encode() + b"\n"])
+        except UsageError as error:
+            hint = f"free some space, then go on: firstflight stress --resume --out {self._folder}"
+            raise ExperimentError(error.message, hint) from error
 
     def _check(self, folder: Path, *, resume: bool) -> None:
         stored = folder / PLAN
