@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -25,10 +25,9 @@ from firstflight.experiment.folder import default_folder
 from firstflight.experiment.plan_file import PlanFile, read_plan_file, resolve
 from firstflight.experiment.recorder import Outcome, make_block
 from firstflight.experiment.run import run_experiment
-from firstflight.experiment.schedule import Block, Schedule, factors, load_id
+from firstflight.experiment.schedule import Block, Schedule, load_id, load_under
 from firstflight.experiment.setup import EngineSetup, page_check, workers_for
 from firstflight.experiment.workers.pool import cores
-from firstflight.model.load import PlannedLoad
 from firstflight.model.path import Path
 from firstflight.model.plan import Plan
 from firstflight.model.treatment import FAST_OPEN, ModeName
@@ -390,16 +389,12 @@ def _plan(plan: Plan | str | os.PathLike[str] | None, keys: dict[str, object]) -
 def _load(engine: EngineName, page: LoadedPage, path: Path, mode: object, keys: dict[str, object]) -> Load:
     plan = resolve({"topology": path.topology, **keys, "engine": engine, "mode": mode})
     page = under(plan.scheme, page)
-    planned = PlannedLoad(
+    planned = replace(
+        load_under(plan),
         load_id=load_id(page.page.name, path, plan.mode[0], 1),
-        block=0,
-        order=0,
-        repeat=1,
         page=page.page.name,
         path=path,
-        seed=plan.seed,
         cookies=_only("cookies", plan.cookies),
-        **factors(plan),
     )
     return Load(EngineSetup.of(plan, FilePath())().load(planned, page))
 

@@ -21,6 +21,7 @@ from firstflight.engines.clients.chromium.browser import find_browser
 from firstflight.engines.clients.chromium.client import Chromium
 from firstflight.engines.clients.command import ForeignClient
 from firstflight.engines.emulate import Emulator
+from firstflight.engines.engine import Answer, LabJob
 from firstflight.model.load import PlannedLoad
 from firstflight.model.path import Path as NetworkPath
 from firstflight.model.path import Queue
@@ -39,12 +40,12 @@ class Captured:
     file: Path
     client: ForeignClient | None = None
 
-    def equip(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
+    def equip(self, job: LabJob, planned: PlannedLoad, page: LoadedPage) -> LabJob:
         """The job, with a capture."""
-        job = {**job, "capture": str(self.file)}
+        job["capture"] = str(self.file)
         return self.client.equip(job, planned, page) if self.client else job
 
-    def complete(self, answer: dict[str, Any], page: LoadedPage) -> dict[str, Any]:
+    def complete(self, answer: Answer, page: LoadedPage) -> Answer:
         """The answer, as the client completes it."""
         return self.client.complete(answer, page) if self.client else answer
 

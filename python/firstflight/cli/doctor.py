@@ -1,8 +1,8 @@
 """`firstflight doctor`: can this machine do it, and how well?"""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from dataclasses import asdict
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -11,24 +11,14 @@ from rich.text import Text
 from firstflight.cli.console import data_console
 from firstflight.cli.talk import Talk, show_json
 from firstflight.engines.clients import installed_clients
-from firstflight.engines.emulate import Emulator
+from firstflight.engines.emulate import Check, Emulator
+from firstflight.engines.engine import Measured
 from firstflight.errors import LabError
 from firstflight.experiment.calibrate import problems
 from firstflight.model.path import Path, Queue
 
 _PATH = Path("access", 20.0, 4_000_000, 256_000, Queue(packets=1000), loss=0.0)
 """Short enough for two seconds; the paper's rates."""
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing looked at. What is not `needed` may be missing."""
-
-    name: str
-    ok: bool
-    detail: str
-    hint: str = ""
-    needed: bool = True
 
 
 def command(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False) -> int:
@@ -49,7 +39,7 @@ def command(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON
 def _lab_checks() -> Iterator[Check]:
     try:
         lab = Emulator()
-        checks = [Check(**check) for check in lab.examine()]
+        checks = lab.examine()
         yield from checks
         if all(check.ok for check in checks):
             yield _calibration(lab)
@@ -70,7 +60,7 @@ def _calibration(lab: Emulator) -> Check:
     )
 
 
-def _measured(measured: dict[str, Any]) -> str:
+def _measured(measured: Measured) -> str:
     rtt, down, up = measured["rtt_ms"], measured["down_mbps"], measured["up_mbps"]
     relay = measured["relay"]
     return (

@@ -5,15 +5,15 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 
 from firstflight.cli.completion import complete_page
-from firstflight.cli.exec_summary import ExecRecord, say_summary
+from firstflight.cli.exec_summary import say_summary
 from firstflight.cli.plan_flags import with_path_flags
 from firstflight.cli.talk import Talk
-from firstflight.engines.exec import Surroundings, run_inside
+from firstflight.engines.exec import ExecRecord, Surroundings, run_inside
 from firstflight.errors import UsageError
 from firstflight.experiment.plan_file import PlanFile, resolve
 from firstflight.model.treatment import FAST_OPEN
@@ -67,14 +67,14 @@ def command(
     if record:
         write_whole(record, json.dumps(ledger, indent=2, ensure_ascii=False).encode() + b"\n")
     _say(ledger, argv[0], talk)
-    return int(ledger["exit_code"])
+    return ledger["exit_code"]
 
 
-def _say(ledger: Mapping[str, Any], program: str, talk: Talk) -> None:
+def _say(ledger: ExecRecord, program: str, talk: Talk) -> None:
     if ledger["error"]:
         talk.error(ledger["error"], "name a program that is installed, or its path")
     else:
-        say_summary(cast(ExecRecord, ledger), Path(program).name, talk)
+        say_summary(ledger, Path(program).name, talk)
 
 
 def _surroundings(

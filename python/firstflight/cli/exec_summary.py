@@ -3,54 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypedDict
 
 from firstflight.cli.talk import Talk
+from firstflight.engines.exec import ExecRecord
 from firstflight.plural import plural
 
 _NAMED = 5
 """Unmatched requests that are named; the record has them all."""
 
 
-class ExecRecord(TypedDict):
-    """What the summary needs of the laboratory's record (docs/exec.md has all of it)."""
-
-    exit_code: int
-    elapsed_ms: float
-    connections: list[object]
-    tfo_offered: int
-    tfo_accepted: int
-    bytes_down: int
-    bytes_up: int
-    retransmits: int
-    requests: int
-    unmatched_requests: int
-    unmatched: list[str]
-    proof: ExecProof
-    relay: ExecRelay
-
-
-class ExecProof(TypedDict):
-    """Whether the witnesses agree; where they do not, how."""
-
-    ok: bool
-    disagreements: list[str]
-
-
-class ExecRelay(TypedDict):
-    """Whether the relay was late beyond its bound, and by how much at most."""
-
-    late: bool
-    late_max_ms: float
-
-
 def say_summary(record: ExecRecord, program: str, talk: Talk) -> None:
-    """Prints what crossed the wire, and the warnings.
+    """Says what crossed the wire, and what makes it doubtful.
 
     Args:
         record: As `engines.exec.run_inside` gives it.
         program: What the program is called.
-        talk: Where to; a quiet one has warnings only.
+        talk: Where it is said; a quiet one leaves out all but warnings.
     """
     for line in _lines(record, program):
         talk.note(line)

@@ -92,7 +92,7 @@ class Checker:
             "capture": str(file.absolute()) if file else None,
         }
         try:
-            seen = self._lab.ask("check", job, timeout_s=_ROW_S)
+            seen: Row = self._lab.ask("check", job, timeout_s=_ROW_S)
         except LabError as error:
             seen = {"verdict": NOT_JUDGED, "seen": error.message, "hint": error.hint, "packets": []}
         kept = file.name if file and file.exists() else None

@@ -5,13 +5,22 @@ import math
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, cast
 
 from firstflight.engines.clients.command import ForeignClient
-from firstflight.engines.engine import Calibration, Record, failure, job_of, record_of
+from firstflight.engines.engine import (
+    Answer,
+    Calibration,
+    LabJob,
+    Measured,
+    Record,
+    failure,
+    job_of,
+    record_of,
+)
 from firstflight.engines.lab import CA_FILE, LATE_BOUND_MS, Lab, may_keep_awake
 from firstflight.errors import LabError
 from firstflight.model.load import PlannedLoad
@@ -25,6 +34,17 @@ _LONGEST_SPARSE_MS = 500.0
 """At longer RTTs waiting for each probe would take minutes, and a processor sleeps no deeper."""
 
 _GRACE_S = 30.0
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked at on this machine. What is not `needed` may be missing."""
+
+    name: str
+    ok: bool
+    detail: str
+    hint: str = ""
+    needed: bool = True
 
 
 class Emulator:
@@ -62,13 +82,12 @@ class Emulator:
             "rate_ms": rate_ms,
             "late_bound_ms": LATE_BOUND_MS,
         }
-        measured = self._ask("calibrate", job, path, _probes_s(path) + 2 * rate_ms / 1000)
+        measured: Measured = self._ask("calibrate", job, path, _probes_s(path) + 2 * rate_ms / 1000)
         return Calibration(path, rate_ms, {**measured, "floor_ms": self._floor_ms, "bias_ms": bias_ms})
 
-    def examine(self) -> list[dict[str, Any]]:
-        """What a laboratory needs of this machine: `name`, `ok`, `detail`, `hint` of every check."""
-        checks: list[dict[str, Any]] = self._lab.ask("doctor", timeout_s=_GRACE_S)["checks"]
-        return checks
+    def examine(self) -> list[Check]:
+        """What a laboratory needs of this machine."""
+        return [Check(**check) for check in self._lab.ask("doctor", timeout_s=_GRACE_S)["checks"]]
 
     def load(self, planned: PlannedLoad, page: LoadedPage) -> Record:
         """Makes one load; what the page or the client does wrong is in the record.
@@ -82,7 +101,8 @@ class Emulator:
         client = self._clients.get(planned.client)
         job = _job(planned, page)
         if client:
-            job = client.equip({**job, "ca_file": CA_FILE}, planned, page)
+            job["ca_file"] = CA_FILE
+            job = client.equip(job, planned, page)
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         answer = _proved(self._ask("load", job, planned.path, job["timeout_ms"] / 1000))
         if client is None:
@@ -112,14 +132,14 @@ class Emulator:
                 self._bias_ms[rtt_ms] = round(found["rtt_ms"]["p50"] - probed_ms - self._floor_ms, 6)
             return self._bias_ms[rtt_ms]
 
-    def _ask(self, command: str, job: dict[str, Any], path: Path, limit_s: float) -> dict[str, Any]:
+    def _ask(self, command: str, job: Mapping[str, object], path: Path, limit_s: float) -> Any:  # noqa: ANN401
         take_out_ms = self._bias_ms.get(path.rtt_ms, 0.0)
         with self._timing() as timing:
             job = {**job, "timing": {**timing, "take_out_ms": take_out_ms}}
             return self._lab.ask(command, job, timeout_s=limit_s + _GRACE_S)
 
     @contextmanager
-    def _timing(self) -> Iterator[dict[str, Any]]:
+    def _timing(self) -> Iterator[dict[str, bool]]:
         """What a laboratory does for its relay. One at a time keeps processors awake: enough for all."""
         keeps = may_keep_awake() and self._keeping_awake.acquire(blocking=False)
         try:
@@ -149,7 +169,7 @@ def _rate_ms(path: Path) -> int:
     return round(1000 + 10 * path.rtt_ms)
 
 
-def _proved(answer: dict[str, Any]) -> dict[str, Any]:
+def _proved(answer: Answer) -> Answer:
     """The answer. Raises `LabError` if it calls itself ok without proof."""
     proof = answer.get("proof")
     if answer.get("status") != "ok" or (isinstance(proof, dict) and proof.get("ok") is True):
@@ -157,8 +177,8 @@ def _proved(answer: dict[str, Any]) -> dict[str, Any]:
     raise LabError("the laboratory's answer is ok without proof", "please report this as a bug")
 
 
-def _job(planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
-    return {
+def _job(planned: PlannedLoad, page: LoadedPage) -> LabJob:
+    job = {
         **job_of(planned, page),
         "page": json.loads(page.page.to_json()),
         "bodies": {str(index): str(FilePath(file).resolve()) for index, file in page.bodies.items()},
@@ -167,3 +187,4 @@ def _job(planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
         "late_bound_ms": LATE_BOUND_MS,
         "capture": None,
     }
+    return cast(LabJob, job)

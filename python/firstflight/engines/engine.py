@@ -4,16 +4,151 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import NotRequired, Protocol, Required, TypedDict, cast
 
 from firstflight.engines.promise import broken_promises
 from firstflight.errors import LabError
 from firstflight.model.load import PlannedLoad
 from firstflight.model.path import Path
 from firstflight.pages import LoadedPage
-from firstflight.results import LoadRow
 from firstflight.results.check import check_record
-from firstflight.results.records import LoadRecord
+from firstflight.results.records import ConnectionRow, LoadRecord, LoadRow, Proof, Relay, RequestRow
+
+
+class Rtt(TypedDict, total=False):
+    """The round-trip time of probes, ms."""
+
+    p50: Required[float]
+    expected: Required[float]
+
+
+class Rate(TypedDict, total=False):
+    """The rate of a stream, Mbit/s; `None`: not limited, or not measured."""
+
+    expected: Required[float | None]
+    measured: Required[float | None]
+
+
+class Lateness(TypedDict, total=False):
+    """How late the relay sent packets."""
+
+    late: Required[bool]
+    late_max_ms: Required[float]
+    late_p99_ms: float
+
+
+class Measured(TypedDict, total=False):
+    """What crossed an empty path, as the laboratory gives it; further keys stay in `environment.json`."""
+
+    simulated: bool
+    rtt_ms: Required[Rtt]
+    down_mbps: Required[Rate]
+    up_mbps: Required[Rate]
+    relay: Required[Lateness]
+    floor_ms: float | None
+    bias_ms: float
+
+
+class ResourceJob(TypedDict, total=False):
+    """A resource of a page as the laboratory takes it: the profile format (docs/profile.md)."""
+
+    url: Required[str]
+    kind: str
+    mime: str | None
+    request_bytes: int
+    header_bytes: int
+    body_bytes: int
+    blocks_load: bool
+    initiator: object
+    status: int
+
+
+class PageJob(TypedDict):
+    """A page as the laboratory takes it; its other keys are handed on as they are."""
+
+    resources: list[ResourceJob]
+
+
+class Job(TypedDict):
+    """What every engine is asked."""
+
+    scheme: str
+    tls: object
+    path: object
+    origin_rtt: str
+    lookups: bool
+    mode: str
+    cookies: str
+    keep_alive: bool
+    timeout_ms: int
+    request_timeout_ms: int
+
+
+class CommandJob(TypedDict):
+    """A client that is a program of its own, as the laboratory takes it: see `clients.command.Command`."""
+
+    kind: str
+    argv: list[str]
+    env: dict[str, str]
+    input: str
+    accepts: list[int]
+    result: str | None
+    reads: list[str]
+    keeps: dict[str, str]
+
+
+class LabJob(Job):
+    """What the laboratory is asked."""
+
+    page: PageJob
+    bodies: dict[str, str]
+    headers: dict[str, list[tuple[str, str]]]
+    transport: object
+    late_bound_ms: float
+    capture: str | None
+    ca_file: NotRequired[str | None]
+    client: NotRequired[CommandJob]
+
+
+class CalibrationRow(Measured, total=False):
+    """A calibration as `environment.json` keeps it."""
+
+    path: Mapping[str, object]
+    rate_ms: int
+
+
+class Answer(TypedDict, total=False):
+    """What an engine says of a load: what stands in its record, and what only its client looks at."""
+
+    status: Required[str]
+    error: str | None
+    plt_ms: float | None
+    first_byte_ms: float | None
+    requests: list[RequestRow]
+    connections: list[ConnectionRow]
+    request_count: int
+    failed_requests: int
+    connection_count: int
+    unmatched_requests: int
+    unmatched: list[str]
+    approximate_requests: int
+    tfo_offered: int
+    tfo_accepted: int
+    bytes_down: int
+    bytes_up: int
+    retransmits: int
+    proof: Proof
+    relay: Relay
+    browser: Mapping[str, object]
+    broken: bool
+    client: ClientAnswer
+    result: object
+
+
+class ClientAnswer(TypedDict):
+    """How a client that is a program of its own ended."""
+
+    exit_code: int
 
 
 class Record(LoadRecord, total=False):
@@ -23,7 +158,7 @@ class Record(LoadRecord, total=False):
     """URLs that the client asked for and no recording answers, where there were any."""
     approximate_requests: int
     """Requests answered although a value that changes with every visit differs, where there were any."""
-    browser: dict[str, Any]
+    browser: Mapping[str, object]
     """Version and moments of the page, where a browser loaded it."""
     broken: bool
     """The client died or hung."""
@@ -43,9 +178,9 @@ class Calibration:
 
     path: Path
     rate_ms: int
-    measured: dict[str, Any]
+    measured: Measured
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> CalibrationRow:
         """For `environment.json`: asked and measured side by side."""
         traces = {way: trace.describe() for way, trace in self.path.traces.items()}
         return {"path": {**self.path.to_json(seed=0), **traces}, "rate_ms": self.rate_ms, **self.measured}
@@ -81,7 +216,7 @@ class Engine(Protocol):
         """Ends every load under way, at once and for good. Safe from any thread."""
 
 
-def job_of(planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
+def job_of(planned: PlannedLoad, page: LoadedPage) -> Job:
     """What the jobs of all engines say in the same words."""
     limit_ms = time_limit_ms(planned.path, sum(resource.body_bytes for resource in page.page.resources))
     return {
@@ -107,14 +242,12 @@ def time_limit_ms(path: Path, body_bytes: int) -> int:
     return round(120_000 + 300 * path.rtt_ms + 4 * transfer_ms)
 
 
-def failure(error: str) -> dict[str, Any]:
+def failure(error: str) -> Answer:
     """The answer of a load that went wrong."""
     return {"status": "failed", "error": error}
 
 
-def record_of(
-    planned: PlannedLoad, started_at: str | None, answer: Mapping[str, Any], *, whose: str
-) -> Record:
+def record_of(planned: PlannedLoad, started_at: str | None, answer: Answer, *, whose: str) -> Record:
     """The record of a load.
 
     Args:
@@ -140,7 +273,7 @@ def instrument_failure_of(planned: PlannedLoad, started_at: str, error: LabError
     return record
 
 
-def _held(planned: PlannedLoad, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+def _held(planned: PlannedLoad, answer: Answer) -> Answer:
     """The answer, failed if its rows break what the load's treatment promises: such a load is no result."""
     if answer["status"] != "ok" or not (broken := broken_promises(planned, answer)):
         return answer
@@ -153,9 +286,9 @@ def _held(planned: PlannedLoad, answer: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def _record(planned: PlannedLoad, started_at: str | None, answer: Mapping[str, Any]) -> Record:
+def _record(planned: PlannedLoad, started_at: str | None, answer: Answer) -> Record:
     record: Record = {
-        "load": cast(LoadRow, _load_row(planned, started_at, answer)),
+        "load": _load_row(planned, started_at, answer),
         "requests": answer.get("requests", []),
         "connections": answer.get("connections", []),
         "proof": answer.get("proof", {}),
@@ -172,9 +305,9 @@ def _record(planned: PlannedLoad, started_at: str | None, answer: Mapping[str, A
     return record
 
 
-def _load_row(planned: PlannedLoad, started_at: str | None, answer: Mapping[str, Any]) -> dict[str, Any]:
+def _load_row(planned: PlannedLoad, started_at: str | None, answer: Answer) -> LoadRow:
     """The columns of `loads`: what was planned, then what came of it."""
-    return {
+    row = {
         **planned.columns(),
         "started_at": started_at,
         "plt_ms": answer.get("plt_ms"),
@@ -189,9 +322,10 @@ def _load_row(planned: PlannedLoad, started_at: str | None, answer: Mapping[str,
         "status": answer["status"],
         "error": answer.get("error"),
     }
+    return cast(LoadRow, row)
 
 
-def _counts(answer: Mapping[str, Any]) -> dict[str, int | None]:
+def _counts(answer: Answer) -> dict[str, int | None]:
     """As the engine counted, or of the rows that it gave."""
     if "request_count" in answer:
         requests, failed = answer["request_count"], answer["failed_requests"]

@@ -8,13 +8,47 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
-from typing import Any
+from typing import TypedDict
 
-from firstflight.engines.lab import CA_FILE, LATE_BOUND_MS, lab_binary, may_keep_awake, preload_library
+from firstflight.engines.engine import Lateness
+from firstflight.engines.lab import (
+    CA_FILE,
+    LATE_BOUND_MS,
+    answer_of,
+    lab_binary,
+    may_keep_awake,
+    preload_library,
+)
 from firstflight.errors import LabError
 from firstflight.model.load import Transport
 from firstflight.model.path import Path
 from firstflight.pages import LoadedPage
+
+
+class Proof(TypedDict):
+    """Whether all witnesses of Fast Open agree."""
+
+    ok: bool
+    disagreements: list[str]
+
+
+class ExecRecord(TypedDict):
+    """What the laboratory says of a program that ran inside it; docs/exec.md names the rest."""
+
+    exit_code: int
+    error: str | None
+    elapsed_ms: float
+    requests: int
+    unmatched_requests: int
+    unmatched: list[str]
+    connections: list[object]
+    tfo_offered: int
+    tfo_accepted: int
+    bytes_down: int
+    bytes_up: int
+    retransmits: int
+    proof: Proof
+    relay: Lateness
 
 
 @dataclass(frozen=True)
@@ -44,7 +78,7 @@ class Surroundings:
     transport: Transport = field(default_factory=Transport)
 
 
-def run_inside(surroundings: Surroundings, argv: Sequence[str]) -> dict[str, Any]:
+def run_inside(surroundings: Surroundings, argv: Sequence[str]) -> ExecRecord:
     """Runs a program to its end.
 
     The laboratory lives as long as a pipe of this process: when this process dies, however it dies, so do the
@@ -75,7 +109,8 @@ def run_inside(surroundings: Surroundings, argv: Sequence[str]) -> dict[str, Any
                 job = job[tether.write(job) :]
         output = reader.read()
         process.wait()
-    return _record(process.returncode, output)
+    record: ExecRecord = answer_of("exec", process.returncode, output)
+    return record
 
 
 def _start(job: int, answer: int) -> subprocess.Popen[bytes]:
@@ -107,7 +142,7 @@ def _keyboard_is_theirs() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _job(surroundings: Surroundings, argv: Sequence[str]) -> dict[str, Any]:
+def _job(surroundings: Surroundings, argv: Sequence[str]) -> dict[str, object]:
     capture = surroundings.capture
     return {
         "pages": [_page(page) for page in surroundings.pages],
@@ -125,7 +160,7 @@ def _job(surroundings: Surroundings, argv: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _page(page: LoadedPage) -> dict[str, Any]:
+def _page(page: LoadedPage) -> dict[str, object]:
     return {
         "page": json.loads(page.page.to_json()),
         "bodies": {str(index): str(FilePath(file).resolve()) for index, file in page.bodies.items()},
@@ -136,18 +171,3 @@ def _page(page: LoadedPage) -> dict[str, Any]:
 def _preloads() -> str:
     """Our library in front of those that the user has."""
     return " ".join(filter(None, [preload_library(), os.environ.get("LD_PRELOAD")]))
-
-
-def _record(returncode: int, output: bytes) -> dict[str, Any]:
-    try:
-        answer = json.loads(output)
-    except ValueError:
-        answer = None
-    match answer:
-        case {"error": {"message": str(message), "hint": str(hint)}}:
-            raise LabError(message, hint)
-        case {"exit_code": int()}:
-            record: dict[str, Any] = answer
-            return record
-    ended = f"was killed by signal {-returncode}" if returncode < 0 else f"ended with code {returncode}"
-    raise LabError(f"the laboratory (exec) {ended} and gave no answer", "try: firstflight doctor")

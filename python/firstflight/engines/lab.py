@@ -8,6 +8,7 @@ import resource
 import subprocess
 import tempfile
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -93,8 +94,8 @@ class Lab:
         self._lock = threading.Lock()
         self._stopped = False
 
-    def ask(self, command: str, job: dict[str, Any] | None = None, *, timeout_s: float) -> dict[str, Any]:
-        """Runs one job to its end.
+    def ask(self, command: str, job: Mapping[str, object] | None = None, *, timeout_s: float) -> Any:  # noqa: ANN401 (the command says what)
+        """Runs one job to its end; gives the JSON object that it answers.
 
         Args:
             command: `load`, `calibrate` or `doctor`.
@@ -116,7 +117,7 @@ class Lab:
                 self._end(process)
             if self._stopped:
                 raise EngineStoppedError
-            return _answer(command, process.returncode, output, _tail(stderr))
+            return answer_of(command, process.returncode, output, _tail(stderr))
 
     def stop(self) -> None:
         """Kills every job under way and starts no other."""
@@ -155,7 +156,7 @@ class Lab:
                     pipe.close()
 
 
-def _converse(process: subprocess.Popen[bytes], job: dict[str, Any] | None) -> bytes:
+def _converse(process: subprocess.Popen[bytes], job: Mapping[str, object] | None) -> bytes:
     """Hands the job over and reads to the end. Standard input stays open: its end stops the laboratory."""
     if process.stdin is None or process.stdout is None:
         raise AssertionError("started with pipes")
@@ -167,16 +168,27 @@ def _converse(process: subprocess.Popen[bytes], job: dict[str, Any] | None) -> b
     return output
 
 
-def _answer(command: str, returncode: int, output: bytes, stderr: str) -> dict[str, Any]:
+def answer_of(command: str, returncode: int, output: bytes, stderr: str = "") -> Any:  # noqa: ANN401 (as ask)
+    """What a laboratory answered that has ended.
+
+    Args:
+        command: What it was to do.
+        returncode: How its process ended; the program's code where it gives an `exit_code`.
+        output: What it wrote.
+        stderr: What it said beside that.
+
+    Raises:
+        LabError: It could not be built, died, or gave no answer.
+    """
     try:
         answer = json.loads(output)
     except ValueError:
         answer = None
-    match returncode, answer:
-        case 0, dict():
-            return answer
-        case _, {"error": {"message": str(message), "hint": str(hint)}}:
+    match answer:
+        case {"error": {"message": str(message), "hint": str(hint)}}:
             raise LabError(message, hint)
+        case dict() if returncode == 0 or "exit_code" in answer:
+            return answer
     ended = f"was killed by signal {-returncode}" if returncode < 0 else f"ended with code {returncode}"
     said = f" and printed: {stderr}" if stderr else ""
     raise LabError(f"the laboratory ({command}) {ended} and gave no answer{said}", "try: firstflight doctor")

@@ -4,10 +4,17 @@ import json
 import math
 from collections import OrderedDict
 from threading import Event, Lock
-from typing import Any
 
 from firstflight import _core
-from firstflight.engines.engine import Calibration, EngineStoppedError, Record, failure, job_of, record_of
+from firstflight.engines.engine import (
+    Calibration,
+    EngineStoppedError,
+    Measured,
+    Record,
+    failure,
+    job_of,
+    record_of,
+)
 from firstflight.model.load import PlannedLoad
 from firstflight.model.path import Path
 from firstflight.pages import LoadedPage, paced
@@ -38,14 +45,12 @@ class Simulator:
         """There is nothing to measure: a simulated path is what it was asked to be."""
         sent_ms = [_UDP_BYTES * 8_000 / rate if rate else 0.0 for rate in (path.down_bps, path.up_bps)]
         rtt_ms = path.rtt_ms + math.fsum(sent_ms)
-        rates = {"down_mbps": path.down_bps, "up_mbps": path.up_bps}
-        measured: dict[str, Any] = {
+        down, up = (rate and rate / 1e6 for rate in (path.down_bps, path.up_bps))
+        measured: Measured = {
             "simulated": True,
             "rtt_ms": {"p50": rtt_ms, "expected": rtt_ms},
-            **{
-                key: {"expected": rate and rate / 1e6, "measured": rate and rate / 1e6}
-                for key, rate in rates.items()
-            },
+            "down_mbps": {"expected": down, "measured": down},
+            "up_mbps": {"expected": up, "measured": up},
             "relay": {"late": False, "late_max_ms": 0.0},
         }
         return Calibration(path, 0, measured)

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
 
-from firstflight.engines.engine import Calibration, Engine
+from firstflight.engines.engine import Calibration, Engine, Rate
 from firstflight.errors import LabError
 from firstflight.model.path import Path
 from firstflight.model.units import write_rate
@@ -76,18 +75,18 @@ def problems(calibration: Calibration) -> Iterator[str]:
     """
     path, measured = calibration.path, calibration.measured
     name = f"path {path.rtt_ms:g} ms, {write_rate(path.down_bps)} down, {write_rate(path.up_bps)} up"
-    rtt_ms, expected_ms = (measured["rtt_ms"][key] for key in ("p50", "expected"))
+    rtt_ms, expected_ms = measured["rtt_ms"]["p50"], measured["rtt_ms"]["expected"]
     off_ms = expected_ms - rtt_ms if path.traces else abs(rtt_ms - expected_ms)
     if path.loss == path.jitter_ms == 0 and off_ms > _RTT_SLACK_MS + _RTT_SLACK * expected_ms:
         yield f"{name}: the measured RTT is {rtt_ms:.2f} ms, expected were {expected_ms:.2f}"
-    for key in ("down_mbps", "up_mbps"):
-        if _is_off(rate := measured[key], calibration.rate_ms):
+    for key, rate in (("down_mbps", measured["down_mbps"]), ("up_mbps", measured["up_mbps"])):
+        if _is_off(rate, calibration.rate_ms):
             yield f"{name}: {key} is {rate['measured']:.3g}, expected were {rate['expected']:.3g}"
     if measured["relay"]["late"]:
         yield f"{name}: the relay was late by up to {measured['relay']['late_max_ms']:.2f} ms"
 
 
-def _is_off(rate: Mapping[str, Any], rate_ms: int) -> bool:
+def _is_off(rate: Rate, rate_ms: int) -> bool:
     """A rate without a limit, or not measured, is never off."""
     expected, measured = rate["expected"], rate["measured"]
     if expected is None or measured is None or not rate_ms:

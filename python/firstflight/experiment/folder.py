@@ -1,16 +1,18 @@
 """The results folder of a run: made, checked and locked before anything starts; its `environment.json`."""
 
+from __future__ import annotations
+
 import json
 import os
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
-from firstflight.engines.engine import Calibration
+from firstflight.engines.engine import Calibration, CalibrationRow
 from firstflight.errors import UsageError
 from firstflight.experiment.plan_file import keep_trace, read_plan_file, resolve
 from firstflight.model.path import TRACES_FOLDER
@@ -89,7 +91,29 @@ def _differences(stored: Plan, plan: Plan) -> list[str]:
     return [key for key in Plan.model_fields if key != "jobs" and getattr(stored, key) != getattr(plan, key)]
 
 
-def describe_machine() -> dict[str, Any]:
+class Machine(TypedDict, total=False):
+    """What a run, or a worker of a cluster, is made on."""
+
+    started_at: str
+    firstflight: str
+    kernel: str
+    machine: str
+    cpu: str
+    cores: int
+    python: str
+
+
+class Environment(Machine, total=False):
+    """`environment.json`. Files of other versions may lack any of it."""
+
+    clients: dict[str, str]
+    pages: dict[str, str]
+    calibration: list[CalibrationRow]
+    workers: list[Machine]
+    earlier: list[Environment]
+
+
+def describe_machine() -> Machine:
     """Kernel, CPU, and versions; nothing that names the machine or its user."""
     return {
         "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -107,7 +131,7 @@ def write_environment(
     clients: dict[str, str],
     pages: dict[str, str],
     calibrations: Sequence[Calibration],
-    machines: Sequence[dict[str, Any]] = (),
+    machines: Sequence[Machine] = (),
 ) -> None:
     """Writes the file; a resumed run keeps what the runs before it wrote, under `earlier`.
 
@@ -120,19 +144,19 @@ def write_environment(
     """
     before = read_environment(folder)
     earlier = [*before.pop("earlier", []), before] if before else []
-    document = {
-        **describe_machine(),
+    document: Environment = {
         "clients": clients,
         "pages": pages,
         "calibration": [calibration.to_json() for calibration in calibrations],
-        **({"workers": list(machines)} if machines else {}),
-        "earlier": earlier,
     }
-    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    if machines:
+        document["workers"] = list(machines)
+    document["earlier"] = earlier
+    text = json.dumps({**describe_machine(), **document}, indent=2, ensure_ascii=False) + "\n"
     write_whole(folder / ENVIRONMENT, text.encode())
 
 
-def read_environment(folder: Path) -> dict[str, Any]:
+def read_environment(folder: Path) -> Environment:
     """What the folder's last run wrote; empty when there is none."""
     file = folder / ENVIRONMENT
     try:
@@ -143,16 +167,21 @@ def read_environment(folder: Path) -> dict[str, Any]:
         raise UsageError(f"{file}: cannot be read: {error}", "delete it: a run writes it again") from error
     if not isinstance(document, dict):
         raise UsageError(f"{file}: is not a JSON object", "delete it: a run writes it again")
-    return document
+    return cast(Environment, document)
 
 
-def bias_of(before: dict[str, Any]) -> dict[float, float]:
+def bias_of(before: Environment) -> dict[float, float]:
     """What the relay adds to each RTT, ms by RTT in ms, as a run measured that wrote `before`."""
-    found = ((one.get("path", {}).get("rtt_ms"), one.get("bias_ms")) for one in before.get("calibration", []))
-    return {rtt_ms: bias_ms for rtt_ms, bias_ms in found if rtt_ms is not None and bias_ms is not None}
+    known: dict[float, float] = {}
+    for one in before.get("calibration", []):
+        path, bias_ms = one.get("path"), one.get("bias_ms")
+        rtt_ms = path.get("rtt_ms") if path else None
+        if isinstance(rtt_ms, int | float) and bias_ms is not None:
+            known[rtt_ms] = bias_ms
+    return known
 
 
-def changes(before: dict[str, Any], plan: Plan, clients: dict[str, str]) -> list[str]:
+def changes(before: Environment, plan: Plan, clients: dict[str, str]) -> list[str]:
     """What a run that goes on does on another machine or with other programs than the run before it.
 
     Args:
@@ -162,7 +191,8 @@ def changes(before: dict[str, Any], plan: Plan, clients: dict[str, str]) -> list
     """
     now = describe_machine()
     keys = ["firstflight"] if plan.engine == "simulate" else ["firstflight", "kernel", "cpu", "cores"]
-    pairs = [(key, before.get(key), now[key]) for key in keys]
+    was, found = cast(Mapping[str, object], before), cast(Mapping[str, object], now)
+    pairs = [(key, was.get(key), found[key]) for key in keys]
     known = before.get("clients", {})
     pairs += [(name, known.get(name), clients.get(name)) for name in plan.clients]
     return [f"{key} {old}, now {new}" for key, old, new in pairs if old and new and old != new]

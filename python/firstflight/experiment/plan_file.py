@@ -35,7 +35,7 @@ class PlanFile:
 
     file: Path | None = None
     text: str = ""
-    values: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, object] = field(default_factory=dict)
     is_path: bool = False
 
     @property
@@ -89,7 +89,7 @@ def resolve(flags: Mapping[str, Any], plan_file: PlanFile | None = None) -> Plan
         UsageError: A value or key is wrong; the message names it and its place.
     """
     layers = [*_layers(plan_file or PlanFile()), *_layers(PlanFile(values=dict(flags)))]
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for layer in layers:
         for key in FLAGS_ONLY:
             if layer.file and layer.values.get(key):
@@ -148,7 +148,7 @@ def _read_path(name: object, folder: Path, place: str) -> PlanFile:
     return _beside(path, path.values)
 
 
-def _left(below: Mapping[str, Any], above: PlanFile) -> dict[str, Any]:
+def _left(below: Mapping[str, Any], above: PlanFile) -> dict[str, object]:
     """What a layer leaves of the keys below.
 
     A path displaces a path, a rate a trace, a trace a rate, and what is compared what was to be compared.

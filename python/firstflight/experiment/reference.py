@@ -3,9 +3,11 @@
 `python -m firstflight.experiment.reference` prints the page, with `--schema` the schema.
 """
 
+from __future__ import annotations
+
 import json
 import sys
-from typing import Any
+from typing import TypedDict, cast
 
 import tomlkit
 
@@ -36,7 +38,7 @@ What `--path NAME` stands for. [The path](../path.md) says what a file of your o
 
 def render_reference() -> str:
     """The page: every key with its flag, what it takes, its default and meaning; then the paths by name."""
-    schema, defaults = plan_schema()["properties"], Plan().model_dump(mode="json")
+    schema, defaults = _entries(), Plan().model_dump(mode="json")
     rows = [
         f"| `{key}` | {_flag(key)} | {_takes(schema[key])} | `{tomlkit.item(defaults[key]).as_string()}` "
         f"| {field.description} |"
@@ -52,19 +54,32 @@ def _settings(path: PlanFile) -> str:
     return ", ".join(f"`{key} = {tomlkit.item(value).as_string()}`" for key, value in path.values.items())
 
 
-def plan_schema() -> dict[str, Any]:
+class Entry(TypedDict, total=False):
+    """A key of a JSON schema."""
+
+    type: str
+    enum: list[str]
+    const: str
+    anyOf: list[Entry]
+    items: Entry
+
+
+def plan_schema() -> dict[str, object]:
     """The JSON schema of a plan as a results folder keeps it, every value in its plain form."""
-    schema = Plan.model_json_schema(mode="serialization")
-    properties = {
-        key: {name: part for name, part in entry.items() if name not in ("title", "metavar")}
-        for key, entry in schema["properties"].items()
-    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A plan of firstflight",
         "type": "object",
-        "properties": properties,
+        "properties": _entries(),
         "additionalProperties": False,
+    }
+
+
+def _entries() -> dict[str, Entry]:
+    properties = Plan.model_json_schema(mode="serialization")["properties"]
+    return {
+        key: cast(Entry, {name: part for name, part in entry.items() if name not in ("title", "metavar")})
+        for key, entry in properties.items()
     }
 
 
@@ -77,7 +92,7 @@ def _flag(key: str) -> str:
     return f"`{name}`, `--no-{name[2:]}`" if Plan.model_fields[key].annotation is bool else f"`{name}`"
 
 
-def _takes(entry: dict[str, Any]) -> str:
+def _takes(entry: Entry) -> str:
     """What a key takes, in words."""
     if "enum" in entry:
         return " or ".join(f"`{word}`" for word in entry["enum"])

@@ -16,7 +16,7 @@ import hashlib
 import random
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple, overload
@@ -175,7 +175,8 @@ class Schedule(Sequence[Block]):
         name = unit.treatments[place]
         arm = self._treatments[name]
         path, cookies = arm.settings[unit.setting]
-        return PlannedLoad(
+        return replace(
+            arm.load,
             load_id=self._load_id(unit, name),
             block=block,
             order=block * self.block_size + place,
@@ -186,7 +187,6 @@ class Schedule(Sequence[Block]):
             cookies=cookies,
             treatment=name,
             baseline=self._baseline,
-            **arm.factors,
         )
 
 
@@ -201,10 +201,11 @@ def load_id(page: str, path: Path, treatment: str, repeat: int, cookies: str = "
     return f"{_cell(page, path)}{state}-{treatment.replace(':', '')}-{repeat:03d}"
 
 
-def factors(plan: Plan) -> dict[str, Any]:
-    """What of a plan under one treatment is the same for all of its loads and defines them."""
+def load_under(plan: Plan) -> PlannedLoad:
+    """What all loads of a plan under one treatment have in common: a load without a place in the run."""
     [mode] = plan.mode
-    return {"mode": mode, **{name: getattr(plan, name) for name in _FACTORS}}
+    factors: Any = {name: getattr(plan, name) for name in _FACTORS}
+    return PlannedLoad("", 0, 0, 1, "", plan.paths()[0], mode, plan.seed, **factors)
 
 
 _FACTORS = sorted(
@@ -214,17 +215,17 @@ _FACTORS = sorted(
 
 
 class _Arm(NamedTuple):
-    """A plan under one treatment: its paths and cookie states, and what defines all of its loads."""
+    """A plan under one treatment: its paths and cookie states, and what all of its loads have in common."""
 
     settings: list[tuple[Path, str]]
-    factors: dict[str, Any]
+    load: PlannedLoad
 
 
 def _arms(plan: Plan) -> dict[str, _Arm]:
     """By the treatment's name, in the order of the plan."""
     compared = tuple(dict.fromkeys(key for one in plan.treatments for key, _ in one.keys))
     return {
-        name: _Arm(arm.settings(), {**factors(arm), "compared": compared})
+        name: _Arm(arm.settings(), replace(load_under(arm), compared=compared))
         for name, arm in plan.arms().items()
     }
 

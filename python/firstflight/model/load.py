@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from firstflight.model.path import Path
 from firstflight.model.treatment import PLAIN
@@ -17,7 +16,7 @@ class Transport:
     initial_window: int = 10
     congestion_control: str = "cubic"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The form in which an engine takes it."""
         return {"initial_window": self.initial_window, "congestion_control": self.congestion_control}
 
@@ -67,7 +66,7 @@ class PlannedLoad:
         """What every connection has."""
         return Transport(self.initial_window, self.congestion_control)
 
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> dict[str, object]:
         """What the loads table says of it (`firstflight.results.LOADS`): all but what came of the load."""
         named = {name: getattr(self, name) for name in _COLUMNS_BY_NAME}
         treatment = {"treatment": self.treatment or self.mode, "baseline": self.baseline or PLAIN}

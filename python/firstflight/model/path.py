@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from firstflight.model.units import BadValueError, parse_number, quoted
 
@@ -80,7 +79,7 @@ class Trace:
         """Its file's name and the first digits of its digest: traces with other times never have one name."""
         return f"{self.name} {self.sha256[:12]}"
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """What identifies it, without its times."""
         limits = {"mean_bps": self.mean_bps, "lasts_ms": self.lasts_ms}
         return {"name": self.name, "sha256": self.sha256, **limits}
@@ -97,7 +96,7 @@ class Middlebox:
         """As a plan has it: `drop-data`, or with the share of paths `drop-data:0.3`."""
         return self.kind if self.share == 1 else f"{self.kind}:{self.share!r}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The form in which an engine takes it."""
         return {"habit": self.kind, "share": self.share}
 
@@ -139,7 +138,7 @@ class Path:
         traces = {"down_trace": self.down_trace, "up_trace": self.up_trace}
         return {way: trace for way, trace in traces.items() if trace}
 
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> dict[str, object]:
         """What the loads table says of it (`firstflight.results.LOADS`)."""
         burst, middlebox = self.burst, self.middlebox
         return {
@@ -160,7 +159,7 @@ class Path:
             "middlebox": str(middlebox) if middlebox else "off",
         }
 
-    def to_json(self, seed: int) -> dict[str, Any]:
+    def to_json(self, seed: int) -> dict[str, object]:
         """The form in which an engine takes it; `seed` decides what befalls which packet or origin."""
         return {
             "topology": self.topology,

@@ -1,7 +1,7 @@
 """The plan of an experiment: one model for TOML files, flags, `--help` and docs/reference/plan.md."""
 
 from itertools import product
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -351,7 +351,7 @@ class Plan(BaseModel):
     treatment: Annotated[
         tuple[Treatment, ...],
         BeforeValidator(parse_treatments),
-        PlainSerializer(write_treatments, return_type=list[dict[str, Any]]),
+        PlainSerializer(write_treatments, return_type=list[dict[str, object]]),
     ] = Field(
         default=(),
         description="In place of compare: a name, and keys with their values; the first is the baseline.",
@@ -359,7 +359,7 @@ class Plan(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _treatments_have_one_mode(cls, data: dict[str, Any]) -> dict[str, Any]:
+    def _treatments_have_one_mode(cls, data: dict[str, object]) -> dict[str, object]:
         """Treatments that do not name their mode have that of the plan, of which then there is one."""
         compare, tables = data.get("compare", "off"), data.get("treatment")
         if "mode" in data or not (tables or compare not in ("off", None)):
@@ -372,7 +372,7 @@ class Plan(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _star_links_are_symmetric(cls, data: dict[str, Any]) -> dict[str, Any]:
+    def _star_links_are_symmetric(cls, data: dict[str, object]) -> dict[str, object]:
         if data.get("topology") == "star" and "up" not in data and "down" in data:
             return {**data, "up": data["down"]}
         if data.get("topology") == "star" and "up" not in data:
@@ -381,7 +381,7 @@ class Plan(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _a_trace_is_in_place_of_a_rate(cls, data: dict[str, Any]) -> dict[str, Any]:
+    def _a_trace_is_in_place_of_a_rate(cls, data: dict[str, object]) -> dict[str, object]:
         for rate, trace in TRACES.items():
             if rate in data and data.get(trace, "off") not in ("off", None):
                 raise BadValueError(f"{trace}: stands in place of {rate}", f"leave out {trace} or {rate}")
@@ -663,12 +663,12 @@ class Plan(BaseModel):
         How many are made at a time (`jobs`) does not matter, nor where the browser lies; nor, with `until`,
         when cells have enough.
         """
-        free: dict[str, Any] = {"jobs": "auto", "browser": ""}
+        free: dict[str, object] = {"jobs": "auto", "browser": ""}
         if "off" not in (self.until, other.until):
             free |= {"until": 1.0, "most_repeats": 1}
         return self.model_copy(update=free) == other.model_copy(update=free)
 
-    def to_keys(self) -> dict[str, Any]:
+    def to_keys(self) -> dict[str, object]:
         """Its keys, as `experiment.plan_file.resolve` takes them back."""
         traces = {key: trace for key in TRACES.values() if (trace := getattr(self, key))}
         return {**self._plain(), **traces}
@@ -687,7 +687,7 @@ class Plan(BaseModel):
             document.add("treatment", tomlkit.item([one.to_toml() for one in self.treatment]))
         return tomlkit.dumps(document)
 
-    def _plain(self) -> dict[str, Any]:
+    def _plain(self) -> dict[str, object]:
         """Every value in its plain form, without the rates in whose place traces stand."""
         unused = {rate for rate, trace in TRACES.items() if getattr(self, trace)}
         return {key: value for key, value in self.model_dump(mode="json").items() if key not in unused}

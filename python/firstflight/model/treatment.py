@@ -111,11 +111,11 @@ class Treatment:
         """The name as load ids have it."""
         return self.name.replace(":", "")
 
-    def to_keys(self) -> dict[str, Any]:
+    def to_keys(self) -> dict[str, object]:
         """Its keys and values."""
         return {key: list(value) if isinstance(value, tuple) else value for key, value in self.keys}
 
-    def to_toml(self) -> dict[str, Any]:
+    def to_toml(self) -> dict[str, object]:
         """As a `[[treatment]]` table."""
         return {"name": self.name, **self.to_keys()}
 
@@ -202,7 +202,7 @@ def parse_treatments(value: object) -> tuple[Treatment, ...]:
     return tuple(found)
 
 
-def write_treatments(treatments: tuple[Treatment, ...]) -> list[dict[str, Any]]:
+def write_treatments(treatments: tuple[Treatment, ...]) -> list[dict[str, object]]:
     """The inverse of `parse_treatments`."""
     return [treatment.to_toml() for treatment in treatments]
 

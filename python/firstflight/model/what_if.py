@@ -4,8 +4,7 @@ A plan writes it as `negative-cache,unproven=14600:200,syn-payload=4`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from firstflight.model.units import BadValueError, parse_whole, quoted
 
@@ -55,7 +54,7 @@ class WhatIf:
         """As a plan has it: `negative-cache,syn-payload=4`; `off` where nothing is otherwise."""
         return ",".join(self.names) or "off"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The form in which the simulator takes it."""
         unproven = None
         if self.unproven_bytes is not None:
@@ -84,17 +83,17 @@ def parse_what_if(value: object) -> WhatIf:
         return value
     if value == "off":
         return TODAY
-    parts = [str(part).strip() for part in (value if isinstance(value, list) else str(value).split(","))]
-    fields: dict[str, Any] = {}
-    for part in parts:
-        name, _, text = part.partition("=")
+    found, names = TODAY, set()
+    for part in value if isinstance(value, list) else str(value).split(","):
+        text = str(part).strip()
+        name, _, rest = text.partition("=")
         if name not in _PARSERS:
-            raise BadValueError(f"{quoted(part)} is not a --what-if variant", f"use off, {_NAMES}")
-        found = _PARSERS[name](part, text)
-        if fields.keys() & found.keys():
+            raise BadValueError(f"{quoted(text)} is not a --what-if variant", f"use off, {_NAMES}")
+        if name in names:
             raise BadValueError(f"{quoted(name)} is given twice", "give each once")
-        fields |= found
-    return WhatIf(**fields)
+        found = _PARSERS[name](found, text, rest)
+        names.add(name)
+    return found
 
 
 def needs_fast_open(what_if: WhatIf) -> list[str]:
@@ -102,35 +101,37 @@ def needs_fast_open(what_if: WhatIf) -> list[str]:
     return [name for name in what_if.names if not name.startswith("early-data")]
 
 
-def _negative_cache(part: str, text: str) -> dict[str, Any]:
+_Parser = Callable[[WhatIf, str, str], WhatIf]
+"""Takes what is otherwise so far, a part as it is written, and what follows its `=`."""
+
+
+def _negative_cache(so_far: WhatIf, part: str, text: str) -> WhatIf:
     if text not in ("", "load", "visit"):
         hint = "write negative-cache, or negative-cache=visit for what an earlier visit taught"
         raise BadValueError(f"{quoted(part)} is not a kind of negative-cache", hint)
-    return {"negative_cache": text or "load"}
+    return replace(so_far, negative_cache=text or "load")
 
 
-def _client_cookies(part: str, text: str) -> dict[str, Any]:
+def _client_cookies(so_far: WhatIf, part: str, text: str) -> WhatIf:
     if text or "=" in part:
         raise BadValueError(f"{quoted(part)} has a value", "write client-cookies")
-    return {"client_cookies": True}
+    return replace(so_far, client_cookies=True)
 
 
-def _unproven(part: str, text: str) -> dict[str, Any]:
+def _unproven(so_far: WhatIf, part: str, text: str) -> WhatIf:
     hint = "write bytes, and ms if you like, such as unproven=14600 or unproven=14600:200"
     size, colon, limit = text.partition(":")
-    found = {"unproven_bytes": _in_range(part, size, (0, 1_000_000), hint)}
-    if colon:
-        found["unproven_ms"] = _in_range(part, limit, (0, 60_000), hint)
-    return found
+    limit_ms = _in_range(part, limit, (0, 60_000), hint) if colon else None
+    return replace(so_far, unproven_bytes=_in_range(part, size, (0, 1_000_000), hint), unproven_ms=limit_ms)
 
 
 def _number(
-    field: str, low: int, high: int, *, default: int | None, hint: str
-) -> Callable[[str, str], dict[str, Any]]:
-    def parse(part: str, text: str) -> dict[str, Any]:
+    put: Callable[[WhatIf, int], WhatIf], low: int, high: int, *, default: int | None, hint: str
+) -> _Parser:
+    def parse(so_far: WhatIf, part: str, text: str) -> WhatIf:
         if not text and default is not None and "=" not in part:
-            return {field: default}
-        return {field: _in_range(part, text, (low, high), hint)}
+            return put(so_far, default)
+        return put(so_far, _in_range(part, text, (low, high), hint))
 
     return parse
 
@@ -142,10 +143,10 @@ def _in_range(part: str, text: str, bounds: tuple[int, int], hint: str) -> int:
     return number
 
 
-_PARSERS: dict[str, Callable[[str, str], dict[str, Any]]] = {
+_PARSERS: dict[str, _Parser] = {
     "negative-cache": _negative_cache,
     "one-time-cookies": _number(
-        "one_time_cookies",
+        lambda so_far, kept: replace(so_far, one_time_cookies=kept),
         1,
         1_000,
         default=1,
@@ -154,15 +155,18 @@ _PARSERS: dict[str, Callable[[str, str], dict[str, Any]]] = {
     "client-cookies": _client_cookies,
     "unproven": _unproven,
     "syn-payload": _number(
-        "syn_payload", 2, 10, default=None, hint="write segments in all, 2 to 10, such as syn-payload=2"
+        lambda so_far, segments: replace(so_far, syn_payload=segments),
+        2,
+        10,
+        default=None,
+        hint="write segments in all, 2 to 10, such as syn-payload=2",
     ),
     "early-data": _number(
-        "early_data",
+        lambda so_far, most: replace(so_far, early_data=most),
         0,
         1_000_000,
         default=16_384,
         hint="write early-data, or bytes such as early-data=4096; 0 only resumes",
     ),
 }
-
 _NAMES = ", ".join(_PARSERS)

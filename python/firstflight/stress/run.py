@@ -107,7 +107,8 @@ class Stress:
     def _ask(self, cell: Cell) -> Mapping[str, Any]:
         plan = self._plan
         limit_s = plan.warm_up + plan.seconds + 2 * plan.timeout + _GRACE_S
-        return self._lab.ask("stress", job(plan, cell), timeout_s=limit_s)
+        answer: Row = self._lab.ask("stress", job(plan, cell), timeout_s=limit_s)
+        return answer
 
     def _append(self, line: Mapping[str, object]) -> None:
         try:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from firstflight.engines.engine import Answer, CommandJob, LabJob
     from firstflight.model.load import PlannedLoad
     from firstflight.pages import LoadedPage
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 class ForeignClient(Protocol):
     """Tells the laboratory how a program loads a page, and what its answer means."""
 
-    def equip(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
+    def equip(self, job: LabJob, planned: PlannedLoad, page: LoadedPage) -> LabJob:
         """The laboratory's job with this client in it.
 
         Args:
@@ -24,7 +25,7 @@ class ForeignClient(Protocol):
             page: Its page.
         """
 
-    def complete(self, answer: dict[str, Any], page: LoadedPage) -> dict[str, Any]:
+    def complete(self, answer: Answer, page: LoadedPage) -> Answer:
         """The laboratory's answer with what the client itself saw of the load."""
 
 
@@ -52,7 +53,7 @@ class Command:
     reads: Sequence[str] = ()
     keeps: Mapping[str, str] = field(default_factory=dict)
 
-    def to_json(self, preload: str) -> dict[str, Any]:
+    def to_json(self, preload: str) -> CommandJob:
         """The form in which the laboratory takes it.
 
         Args:

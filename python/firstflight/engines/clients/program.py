@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from firstflight.engines.clients import curl, wget2
 from firstflight.engines.clients.command import Command
 from firstflight.errors import UsageError
 
 if TYPE_CHECKING:
+    from firstflight.engines.engine import Answer, LabJob
     from firstflight.model.load import PlannedLoad
     from firstflight.pages import LoadedPage, Page
 
@@ -35,12 +36,12 @@ class Program:
         self._program = program
         self._preload = preload
 
-    def equip(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
+    def equip(self, job: LabJob, planned: PlannedLoad, page: LoadedPage) -> LabJob:
         """The laboratory's job with the program in it."""
         command = self._command(self._program, page.page, planned.post_quantum)
         return {**job, "client": command.to_json(self._preload)}
 
-    def complete(self, answer: dict[str, Any], page: LoadedPage) -> dict[str, Any]:
+    def complete(self, answer: Answer, page: LoadedPage) -> Answer:
         """The laboratory's answer, as it is; of a program that a signal ended the load is made once more."""
         killed = answer["client"]["exit_code"] > _SIGNALS
         return {**answer, "broken": True} if killed and answer["status"] == "failed" else answer

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from firstflight.engines.engine import Calibration
     from firstflight.experiment.catalogue import Catalogue
+    from firstflight.experiment.folder import Machine
     from firstflight.experiment.recorder import Recorder
     from firstflight.experiment.schedule import Block
     from firstflight.model.path import Path
@@ -32,7 +33,7 @@ class Workers(Protocol):
             LabError: A laboratory cannot be built, or failed twice.
         """
 
-    def machines(self) -> list[dict[str, Any]]:
+    def machines(self) -> list[Machine]:
         """What the machines of a cluster are, a worker each; empty for this machine."""
 
     def make(self, blocks: Iterator[Block], pages: Catalogue, recorder: Recorder) -> None:

@@ -21,7 +21,7 @@ from firstflight.engines.engine import Calibration
 from firstflight.errors import ExperimentError, FirstflightError, UsageError
 from firstflight.experiment.calibrate import twice, warn_of
 from firstflight.experiment.catalogue import Catalogue, Entry
-from firstflight.experiment.folder import describe_machine
+from firstflight.experiment.folder import Machine, describe_machine
 from firstflight.experiment.recorder import Recorder
 from firstflight.experiment.schedule import Block
 from firstflight.experiment.workers.processes import (
@@ -111,7 +111,7 @@ class Cluster:
         warn_of(calibrations, observer)
         return calibrations
 
-    def machines(self) -> list[dict[str, Any]]:
+    def machines(self) -> list[Machine]:
         """What each worker runs on."""
         return list(self._client.run(describe_machine).values())
 
@@ -248,7 +248,7 @@ def _check_workers(client: "Client", address: str, *, labs: bool) -> None:
             )
 
 
-def _places(worker: dict[str, Any], *, labs: bool) -> int:
+def _places(worker: Mapping[str, Any], *, labs: bool) -> int:
     return int(worker["resources"].get(LAB, 0) if labs else worker["nthreads"])
 
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, islice
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol
+from typing import Protocol
 
 from firstflight.engines.engine import Calibration, Engine, Record
 from firstflight.experiment.calibrate import calibrate
 from firstflight.experiment.catalogue import Catalogue, Entry
+from firstflight.experiment.folder import Machine
 from firstflight.experiment.recorder import JournalLine, Recorder, journal_line, make_block
 from firstflight.experiment.schedule import Block
 from firstflight.experiment.workers.pool import Pool
@@ -143,7 +144,7 @@ class Processes:
         """Measures the empty paths, in this process."""
         return calibrate(self._factory(), paths, bias_ms, observer)
 
-    def machines(self) -> list[dict[str, Any]]:
+    def machines(self) -> list[Machine]:
         """None but this one."""
         return []
 

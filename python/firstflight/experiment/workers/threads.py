@@ -14,11 +14,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path as FilePath
-from typing import Any, Literal
+from typing import Literal
 
 from firstflight.engines.engine import Calibration, Engine, EngineStoppedError, Record
 from firstflight.experiment.calibrate import calibrate
 from firstflight.experiment.catalogue import Catalogue
+from firstflight.experiment.folder import Machine
 from firstflight.experiment.recorder import Recorder, make_block
 from firstflight.experiment.schedule import Block
 from firstflight.model.path import Path
@@ -46,7 +47,7 @@ class Threads:
         """Measures the empty paths."""
         return calibrate(self._engine, paths, bias_ms, observer)
 
-    def machines(self) -> list[dict[str, Any]]:
+    def machines(self) -> list[Machine]:
         """None but this one."""
         return []
 

@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from firstflight.engines.clients.chromium.determinism import recorded_ms
 from firstflight.engines.clients.chromium.job import Drive, DriveJob
 from firstflight.engines.clients.chromium.join import in_the_clear, join
 from firstflight.engines.clients.command import Command
+from firstflight.engines.engine import Answer, LabJob, ResourceJob
 from firstflight.engines.lab import preload_library
 from firstflight.model.load import PlannedLoad
 from firstflight.pages import LoadedPage, Page
@@ -71,7 +71,7 @@ class Chromium:
         self._preload = preload_library()
         self._sandbox = sandbox
 
-    def equip(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
+    def equip(self, job: LabJob, planned: PlannedLoad, page: LoadedPage) -> LabJob:
         """The laboratory's job, with the driver as its client."""
         result = f"{_SCRATCH}/firstflight-result.json"
         drive = self._drive(job, planned, page)
@@ -93,7 +93,7 @@ class Chromium:
         job = for_cold_cache(job, page)
         return {**job, "timeout_ms": timeout_ms, "ca_file": drive.authority, "client": client}
 
-    def complete(self, answer: dict[str, Any], page: LoadedPage) -> dict[str, Any]:
+    def complete(self, answer: Answer, page: LoadedPage) -> Answer:
         """The laboratory's answer with the browser's times in it."""
         if answer.get("result") is None:
             return {**answer, "broken": True}
@@ -108,7 +108,7 @@ class Chromium:
             }
         return join(answer, drive, page.page)
 
-    def _drive(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> DriveJob:
+    def _drive(self, job: LabJob, planned: PlannedLoad, page: LoadedPage) -> DriveJob:
         urls = [resource.url for resource in page.page.resources]
         if job.get("scheme", "http") == "http":
             urls = [in_the_clear(url) for url in urls]
@@ -182,7 +182,7 @@ _TEMPORARY = {301: 302, 308: 307}
 _OF_CACHES = ("cache-control", "expires")
 
 
-def for_cold_cache(job: dict[str, Any], page: LoadedPage) -> dict[str, Any]:
+def for_cold_cache(job: LabJob, page: LoadedPage) -> LabJob:
     """The laboratory's job with all that the page's recording holds, and every answer of use.
 
     A 304 becomes a 200 with the same, empty, body: a browser without a copy may ask again, or not. A redirect
@@ -196,7 +196,7 @@ def for_cold_cache(job: dict[str, Any], page: LoadedPage) -> dict[str, Any]:
         for index, fields in job["headers"].items()
     }
     first = len(resources)
-    spare = [
+    spare: list[ResourceJob] = [
         {
             "url": spare.url,
             "kind": "other",
@@ -218,7 +218,7 @@ def for_cold_cache(job: dict[str, Any], page: LoadedPage) -> dict[str, Any]:
     }
 
 
-def _fresh(resource: dict[str, Any], times: int) -> dict[str, Any]:
+def _fresh(resource: ResourceJob, times: int) -> ResourceJob:
     status = resource.get("status", _OK)
     if status == _NOT_MODIFIED:
         return {**resource, "status": _OK}

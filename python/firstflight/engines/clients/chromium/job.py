@@ -1,7 +1,6 @@
 """What the driver is told and what it answers: JSON, so that it can run in a laboratory of its own."""
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class DriveJob:
     screenshot: str | None = None
     flags: list[str] = field(default_factory=list)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The form in which the driver takes it."""
         return asdict(self)
 
@@ -112,12 +111,12 @@ class Drive:
     error: str | None = None
     broken: bool = False
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The form in which the driver answers."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, document: dict[str, Any]) -> "Drive":
+    def from_json(cls, document: object) -> "Drive":
         """The inverse of `to_json`. What it does not know is left out: a hostile browser may have written it.
 
         Raises:

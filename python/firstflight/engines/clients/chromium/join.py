@@ -7,20 +7,20 @@ was never sent, the browser's.
 import re
 from collections import defaultdict, deque
 from collections.abc import Iterable
-from typing import Any
+from typing import cast
 from urllib.parse import urlsplit, urlunsplit
 
 from firstflight.engines.clients.chromium.job import Drive, Fetch
+from firstflight.engines.engine import Answer
 from firstflight.pages import Page
-
-Row = dict[str, Any]
+from firstflight.results.records import RequestRow
 
 _TIMES = ("queued_ms", "connect_start_ms", "connect_end_ms", "sent_ms", "first_byte_ms", "end_ms")
 _BLOCKED = "inspector"
 """Why DevTools stopped a request: we asked it to."""
 
 
-def join(answer: dict[str, Any], drive: Drive, page: Page) -> dict[str, Any]:
+def join(answer: Answer, drive: Drive, page: Page) -> Answer:
     """The laboratory's answer with the browser's times.
 
     Args:
@@ -38,14 +38,20 @@ def join(answer: dict[str, Any], drive: Drive, page: Page) -> dict[str, Any]:
         if index is None:
             index, strays = len(page.resources) + strays, strays + 1
         rows.append(_unsent_row(fetch, index, indices))
-    return {
+    joined: Answer = {
         **answer,
-        **_verdict(answer, drive),
         "requests": sorted(rows, key=lambda row: (row["queued_ms"] is None, row["queued_ms"])),
         "unmatched_requests": answer["unmatched_requests"]
         + sum(_bare(fetch.url) not in indices for fetch in unsent),
         "browser": {"version": drive.browser, "sandboxed": drive.sandboxed, **drive.marks},
     }
+    early = [row for row in answer["connections"] if (row["opened_ms"] or 0.0) < 0]
+    if drive.broken:
+        joined["broken"] = True
+    elif early and answer["status"] == "ok":
+        joined["status"] = "failed"
+        joined["error"] = f"the browser opened {len(early)} connections before navigation"
+    return joined
 
 
 def in_the_clear(url: str) -> str:
@@ -54,18 +60,6 @@ def in_the_clear(url: str) -> str:
     if parts.scheme != "https":
         return url
     return urlunsplit(parts._replace(scheme="http", netloc=re.sub(r":(443|80)$", "", parts.netloc)))
-
-
-def _verdict(answer: dict[str, Any], drive: Drive) -> dict[str, Any]:
-    if drive.broken:
-        return {"broken": True}
-    early = [row for row in answer["connections"] if row["opened_ms"] < 0]
-    if early and answer["status"] == "ok":
-        return {
-            "status": "failed",
-            "error": f"the browser opened {len(early)} connections before navigation",
-        }
-    return {}
 
 
 def _indices(page: Page) -> dict[str, int]:
@@ -86,7 +80,7 @@ def _by_url(fetches: Iterable[Fetch]) -> defaultdict[str, deque[Fetch]]:
     return waiting
 
 
-def _timed(row: Row, fetches: deque[Fetch], indices: dict[str, int]) -> Row:
+def _timed(row: RequestRow, fetches: deque[Fetch], indices: dict[str, int]) -> RequestRow:
     if not fetches:
         return row
     fetch = fetches.popleft()
@@ -94,10 +88,10 @@ def _timed(row: Row, fetches: deque[Fetch], indices: dict[str, int]) -> Row:
     times = {key: getattr(fetch, key) for key in _TIMES if getattr(fetch, key) is not None}
     reused = {} if fetch.connect_start_ms is not None else {"connect_start_ms": None, "connect_end_ms": None}
     alone = _interleaved(row, fetch, indices)
-    return {**row, **times, **reused, **alone, "initiator": _initiator(fetch, indices)}
+    return cast(RequestRow, {**row, **times, **reused, **alone, "initiator": _initiator(fetch, indices)})
 
 
-def _interleaved(row: Row, fetch: Fetch, indices: dict[str, int]) -> Row:
+def _interleaved(row: RequestRow, fetch: Fetch, indices: dict[str, int]) -> dict[str, object]:
     """HTTP/2 interleaves responses: which bytes were this one's, and whether all came, the browser knows."""
     if fetch.protocol != "h2" or fetch.error or fetch.end_ms is None or _bare(row["url"]) not in indices:
         return {}
@@ -109,8 +103,8 @@ def _was_lost(fetch: Fetch) -> bool:
     return fetch.sent_ms is None and fetch.status is None
 
 
-def _unsent_row(fetch: Fetch, index: int, indices: dict[str, int]) -> Row:
-    return {
+def _unsent_row(fetch: Fetch, index: int, indices: dict[str, int]) -> RequestRow:
+    row = {
         "index": index,
         "url": fetch.url,
         "origin": _origin(fetch.url),
@@ -123,6 +117,7 @@ def _unsent_row(fetch: Fetch, index: int, indices: dict[str, int]) -> Row:
         "initiator": _initiator(fetch, indices),
         "error": fetch.error or "never sent",
     }
+    return cast(RequestRow, row)
 
 
 def _initiator(fetch: Fetch, indices: dict[str, int]) -> int | None:

@@ -10,6 +10,10 @@ from playwright.sync_api import CDPSession
 
 from firstflight.engines.clients.chromium.job import Fetch
 
+Params = dict[str, Any]
+"""What DevTools says of an event, or of a part of it (chromedevtools.github.io/devtools-protocol)."""
+
+
 GONE = "Target.detachedFromTarget"
 """A frame or worker is no more."""
 
@@ -18,8 +22,8 @@ GONE = "Target.detachedFromTarget"
 class _Hop:
     """One request; a redirect makes another of the same id."""
 
-    asked: dict[str, Any]
-    response: dict[str, Any] | None = None
+    asked: Params
+    response: Params | None = None
     ended: float | None = None
     wire_bytes: int | None = None
     cached: bool = False
@@ -41,7 +45,7 @@ class Fetches:
     changed_s: float = field(default_factory=time.monotonic)
     _hops: dict[str, list[_Hop]] = field(default_factory=dict)
 
-    def note(self, event: str, params: dict[str, Any]) -> None:
+    def note(self, event: str, params: Params) -> None:
         """Takes one event, of any session of the page."""
         self.changed_s = time.monotonic()
         if event == GONE:
@@ -83,7 +87,7 @@ class Fetches:
         schemes = ("http:", "https:")
         return [_fetch(hop, started_s) for hop in hops if hop.asked["request"]["url"].startswith(schemes)]
 
-    def _ask(self, name: str, params: dict[str, Any]) -> None:
+    def _ask(self, name: str, params: Params) -> None:
         hops = self._hops.setdefault(name, [])
         if (redirect := params.get("redirectResponse")) and hops:
             hops[-1].response = redirect
@@ -93,7 +97,7 @@ class Fetches:
         hops.append(_Hop(params))
         self.under_way.add(name)
 
-    def _end(self, name: str, params: dict[str, Any]) -> None:
+    def _end(self, name: str, params: Params) -> None:
         self._hops[name][-1].ended = params["timestamp"]
         self._lose(name)
 
@@ -126,7 +130,7 @@ def _fetch(hop: _Hop, started_s: float) -> Fetch:
     return fetch
 
 
-def _add_response(fetch: Fetch, hop: _Hop, response: dict[str, Any], started_s: float) -> None:
+def _add_response(fetch: Fetch, hop: _Hop, response: Params, started_s: float) -> None:
     header_bytes = 0 if hop.cached else round(response["encodedDataLength"])
     fetch.status = response["status"]
     fetch.mime = response["mimeType"]
@@ -154,7 +158,7 @@ def _add_timing(fetch: Fetch, timing: dict[str, float], started_s: float) -> Non
     fetch.first_byte_ms = at("receiveHeadersStart") or at("receiveHeadersEnd")
 
 
-def _initiator(asked: dict[str, Any]) -> str | None:
+def _initiator(asked: Params) -> str | None:
     """URL of the initiator: of the script on top of the stack, or of the document or sheet."""
     if redirect := asked.get("redirectResponse"):
         return str(redirect["url"])
@@ -164,7 +168,7 @@ def _initiator(asked: dict[str, Any]) -> str | None:
     return str(found) if found else None
 
 
-def _askers(initiator: dict[str, Any]) -> list[str]:
+def _askers(initiator: Params) -> list[str]:
     """The files on the initiator's call stack and on those that scheduled it, innermost first."""
     urls, stack = [], initiator.get("stack", {})
     while stack:
@@ -178,8 +182,8 @@ def _ms(timestamp_s: float, started_s: float) -> float:
     return round((timestamp_s - started_s) * 1000, 3)
 
 
-Handler = Callable[[str, dict[str, Any]], None]
-Send = Callable[[str, dict[str, Any]], None]
+Handler = Callable[[str, Params], None]
+Send = Callable[[str, Params], None]
 
 CODINGS = {"Accept-Encoding": "gzip, deflate, br, zstd"}
 """What Chromium offers with https. In the clear it offers, and takes, gzip and deflate alone."""
@@ -221,12 +225,12 @@ class Targets:
         session.on("Target.attachedToTarget", lambda params: self._attached(send, params))
         session.on("Target.receivedMessageFromTarget", lambda params: self._received(send, params))
 
-        def send(method: str, params: dict[str, Any]) -> None:
+        def send(method: str, params: Params) -> None:
             session.send(method, params)
 
         self._listen(send)
 
-    def _passing(self, event: str) -> Callable[[dict[str, Any]], None]:
+    def _passing(self, event: str) -> Callable[[Params], None]:
         return lambda params: self._handler(event, params)
 
     def _listen(self, send: Send) -> None:
@@ -237,12 +241,12 @@ class Targets:
             send("Network.setExtraHTTPHeaders", {"headers": self._headers})
         send("Target.setAutoAttach", _CHILDREN)
 
-    def _attached(self, parent: Send, params: dict[str, Any]) -> None:
+    def _attached(self, parent: Send, params: Params) -> None:
         child = self._through(parent, params["sessionId"])
         self._listen(child)
         child("Runtime.runIfWaitingForDebugger", {})
 
-    def _received(self, parent: Send, params: dict[str, Any]) -> None:
+    def _received(self, parent: Send, params: Params) -> None:
         message = json.loads(params["message"])
         child = self._through(parent, params["sessionId"])
         match message.get("method"):
@@ -254,7 +258,7 @@ class Targets:
                 self._handler(event, message["params"])
 
     def _through(self, parent: Send, session_id: str) -> Send:
-        def send(method: str, params: dict[str, Any]) -> None:
+        def send(method: str, params: Params) -> None:
             self._last_id += 1
             message = json.dumps({"id": self._last_id, "method": method, "params": params})
             parent("Target.sendMessageToTarget", {"sessionId": session_id, "message": message})
