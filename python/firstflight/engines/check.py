@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict, cast
 
 from firstflight.engines.lab import Lab
 from firstflight.errors import LabError
@@ -17,7 +17,26 @@ _SERVER_S = 30.0
 NOT_JUDGED = "not judged"
 """Verdict of a row that could not be done; the others are the laboratory's."""
 
-Row = dict[str, Any]
+
+class Row(TypedDict):
+    """A row of the list: what is done, and once it is done, what was seen.
+
+    `verdict` is `NOT_JUDGED` where it could not be done, and `hint` says what can be done about it.
+    """
+
+    id: str
+    side: str
+    level: str
+    section: str | None
+    behaviour: str
+    done: str
+    verdict: NotRequired[str]
+    seen: NotRequired[str]
+    packets: NotRequired[list[object]]
+    counters: NotRequired[object]
+    elapsed_ms: NotRequired[float]
+    capture: NotRequired[str | None]
+    hint: NotRequired[str]
 
 
 @dataclass(frozen=True)
@@ -35,7 +54,7 @@ class Checker:
         self._lab = Lab()
 
     def rows(self) -> list[Row]:
-        """The list: `id`, `side`, `level`, `section`, `behaviour`, `done` of every row, in order."""
+        """The list, in order; nothing is done yet."""
         rows: list[Row] = self._lab.ask("check-rows", timeout_s=_SERVER_S)["rows"]
         return rows
 
@@ -84,7 +103,7 @@ class Checker:
     def _check(self, row: Row, server: Server | None, captures: Path | None) -> Row:
         if server and row["side"] != "server":
             why = "It examines this kernel's client; --server examines a server."
-            return row | {"verdict": "not applicable", "seen": why, "packets": [], "capture": None}
+            return {**row, "verdict": "not applicable", "seen": why, "packets": [], "capture": None}
         file = captures / f"{row['id']}.pcapng" if captures else None
         job = {
             "row": row["id"],
@@ -92,8 +111,8 @@ class Checker:
             "capture": str(file.absolute()) if file else None,
         }
         try:
-            seen: Row = self._lab.ask("check", job, timeout_s=_ROW_S)
+            seen = self._lab.ask("check", job, timeout_s=_ROW_S)
         except LabError as error:
             seen = {"verdict": NOT_JUDGED, "seen": error.message, "hint": error.hint, "packets": []}
         kept = file.name if file and file.exists() else None
-        return row | seen | {"capture": kept}
+        return cast(Row, {**row, **seen, "capture": kept})

@@ -21,6 +21,7 @@ from firstflight.engines.clients.program import COMMANDS, Program, find_program
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.engine import Engine
 from firstflight.engines.lab import LATE_BOUND_MS, Lab, check_descriptors, preload_library
+from firstflight.engines.simulate import Simulator
 from firstflight.errors import PageInputError, UsageError
 from firstflight.experiment.workers import Workers
 from firstflight.experiment.workers.dask import Cluster
@@ -84,8 +85,6 @@ class EngineSetup:
             LabError: The laboratory was not built.
         """
         if self.engine == "simulate":
-            from firstflight.engines.simulate import Simulator  # noqa: PLC0415 (needs nothing of this system)
-
             return Simulator(self.keep)
         return Emulator(clients=self._clients())
 

@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -138,9 +139,8 @@ class Chromium:
 
 def _python_folders() -> list[str]:
     """What this Python and the driver's modules are read from."""
-    import playwright  # noqa: PLC0415 (slow to import, and needed for browsers only)
-
-    packages = [Path(__file__).parents[3], *(Path(folder) for folder in playwright.__path__)]
+    driver = find_spec("playwright")
+    packages = [Path(__file__).parents[3], *((driver and driver.submodule_search_locations) or [])]
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     named = [os.environ.get("PYTHONPYCACHEPREFIX", ""), *paths]
     return [sys.prefix, sys.base_prefix, *map(str, packages), *filter(os.path.isabs, named)]

@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from playwright.sync_api import BrowserContext, CDPSession, Error, Page, sync_playwright
 
@@ -217,7 +216,7 @@ class Marks:
 
     def read(self, outcome: Drive) -> None:
         """Puts the marks into `outcome`; those that were never reached stay `None`."""
-        found: dict[str, Any] = self._page.evaluate(_MARKS)
+        found: dict[str, float | None] = self._page.evaluate(_MARKS)
         outcome.started_ns = self._started_ns()
         outcome.plt_ms = found.pop("load") or None
         outcome.first_byte_ms = found.pop("first_byte") or None
