@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -28,7 +28,7 @@ _PORTS = "FIRSTFLIGHT_PRELOAD_PORTS"
 
 @with_path_flags(_DEFAULTS)
 def command(
-    path_flags: Mapping[str, Any],
+    path_flags: Mapping[str, object],
     argv: Annotated[
         list[str], typer.Argument(metavar="-- COMMAND ...", help="The program and its arguments.")
     ],
@@ -78,7 +78,7 @@ def _say(ledger: ExecRecord, program: str, talk: Talk) -> None:
 
 
 def _surroundings(
-    flags: Mapping[str, Any], pages: list[str], capture: Path | None, talk: Talk
+    flags: Mapping[str, object], pages: list[str], capture: Path | None, talk: Talk
 ) -> Surroundings:
     plan = resolve(flags, PlanFile(values=dict(_DEFAULTS)))
     for key in ("rtt", "down", "up", "mode", "cookies"):

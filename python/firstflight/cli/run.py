@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -27,7 +27,7 @@ _WITHOUT_LABORATORY = "simulate: --engine simulate needs no laboratory, and pred
 
 @with_plan_flags
 def command(
-    plan_flags: Mapping[str, Any],
+    plan_flags: Mapping[str, object],
     *,
     plan: Annotated[
         Path | None,
@@ -87,7 +87,7 @@ def command(
     return _end(outcome, folder, talk)
 
 
-def _plan(flags: Mapping[str, Any], file: Path | None, out: Path | None, *, resume: bool) -> Plan:
+def _plan(flags: Mapping[str, object], file: Path | None, out: Path | None, *, resume: bool) -> Plan:
     """Flags over `--plan`; with `--resume` and no `--plan`, over the plan that the folder holds."""
     if resume and out is None:
         raise UsageError("--resume requires --out DIR", "name its results folder with --out")

@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from pydantic import ValidationError
@@ -23,7 +23,7 @@ from firstflight.stress.run import stored_plan
 
 @with_flags_of(StressPlan)
 def command(
-    flags: Mapping[str, Any],
+    flags: Mapping[str, object],
     *,
     out: Annotated[
         Path | None,
@@ -50,7 +50,7 @@ def command(
     return _end(rows, folder, stopped, talk)
 
 
-def _plan(flags: Mapping[str, Any], folder: Path | None, *, resume: bool) -> StressPlan:
+def _plan(flags: Mapping[str, object], folder: Path | None, *, resume: bool) -> StressPlan:
     if resume and folder is None:
         raise UsageError("--resume requires --out DIR", "name their folder with --out")
     stored = stored_plan(folder).model_dump() if resume and folder else {}

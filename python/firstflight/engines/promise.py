@@ -10,17 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, cast
 
 from firstflight.model.load import PlannedLoad
+from firstflight.results.records import ConnectionRow, RequestRow
 
-Row = Mapping[str, Any]
+if TYPE_CHECKING:
+    from firstflight.engines.engine import Answer
 
 _AT_ONCE_MS = 1.0
 """A response may end, and the next request leave, this much out of order in rows of different clocks."""
 
 
-def broken_promises(planned: PlannedLoad, answer: Mapping[str, Any]) -> list[str]:
+def broken_promises(planned: PlannedLoad, answer: Answer) -> list[str]:
     """How a load that ended ok breaks what its treatment promises; rows that were not kept say nothing.
 
     Args:
@@ -32,7 +35,9 @@ def broken_promises(planned: PlannedLoad, answer: Mapping[str, Any]) -> list[str
     return [text for key in keys for text in _PROMISES[key](getattr(planned, key), requests, connections)]
 
 
-def _scheme(scheme: str, requests: Sequence[Row], connections: Sequence[Row]) -> Iterator[str]:
+def _scheme(
+    scheme: str, requests: Sequence[RequestRow], connections: Sequence[ConnectionRow]
+) -> Iterator[str]:
     if scheme == "recorded":
         return
     other = [row["origin"] for row in connections if row["origin"] and not _is_of(row, scheme)]
@@ -40,7 +45,7 @@ def _scheme(scheme: str, requests: Sequence[Row], connections: Sequence[Row]) ->
         yield f"scheme={scheme}: {len(other)} of {len(connections)} connections to {other[0]}"
 
 
-def _http(http: str, requests: Sequence[Row], connections: Sequence[Row]) -> Iterator[str]:
+def _http(http: str, requests: Sequence[RequestRow], connections: Sequence[ConnectionRow]) -> Iterator[str]:
     """HTTP/2 has one connection an origin; HTTP/1.1 sends a request once the response before it has ended."""
     if http == "2":
         # An origin's connection that broke is opened anew: those that never carried a request do not count.
@@ -51,38 +56,42 @@ def _http(http: str, requests: Sequence[Row], connections: Sequence[Row]) -> Ite
             yield f"http=2: {secure.count(several[0])} connections to {several[0]}"
         return
     for connection, rows in _by_connection(requests).items():
-        if not all(_is_of(row, "https") for row in rows):
+        if not all(_is_of(row, "https") for _, row in rows):
             continue
-        for before, after in pairwise(rows):
-            if before["end_ms"] is not None and after["sent_ms"] < before["end_ms"] - _AT_ONCE_MS:
+        for (_, before), (sent_ms, after) in pairwise(rows):
+            if before["end_ms"] is not None and sent_ms < before["end_ms"] - _AT_ONCE_MS:
                 yield f"http=1.1: two requests at once on connection {connection} to {after['origin']}"
                 return
 
 
-def _keep_alive(keep_alive: bool, requests: Sequence[Row], connections: Sequence[Row]) -> Iterator[str]:
+def _keep_alive(
+    keep_alive: bool, requests: Sequence[RequestRow], connections: Sequence[ConnectionRow]
+) -> Iterator[str]:
     if keep_alive:
         return
     for connection, rows in _by_connection(requests).items():
         if len(rows) > 1:
-            yield f"keep_alive=false: {len(rows)} requests on connection {connection} to {rows[0]['origin']}"
+            origin = rows[0][1]["origin"]
+            yield f"keep_alive=false: {len(rows)} requests on connection {connection} to {origin}"
             return
 
 
-_PROMISES: Mapping[str, Callable[[Any, Sequence[Row], Sequence[Row]], Iterator[str]]] = {
+_PROMISES: Mapping[str, Callable[[Any, Sequence[RequestRow], Sequence[ConnectionRow]], Iterator[str]]] = {
     "scheme": _scheme,
     "http": _http,
     "keep_alive": _keep_alive,
 }
 
 
-def _is_of(row: Row, scheme: str) -> bool:
+def _is_of(row: RequestRow | ConnectionRow, scheme: str) -> bool:
     return str(row["origin"]).startswith(f"{scheme}:")
 
 
-def _by_connection(requests: Sequence[Row]) -> dict[int, list[Row]]:
-    """The requests that each connection carried, in the order in which they were sent."""
-    found: dict[int, list[Row]] = {}
-    sent = (row for row in requests if row["sent_ms"] is not None and row["connection"] is not None)
-    for row in sorted(sent, key=lambda row: float(row["sent_ms"])):
-        found.setdefault(row["connection"], []).append(row)
+def _by_connection(requests: Sequence[RequestRow]) -> dict[int, list[tuple[float, RequestRow]]]:
+    """The requests that each connection carried, with when each was sent, ms, in that order."""
+    sent = [(row["sent_ms"], row) for row in requests if row["connection"] is not None]
+    known = [(sent_ms, row) for sent_ms, row in sent if sent_ms is not None]
+    found: dict[int, list[tuple[float, RequestRow]]] = {}
+    for sent_ms, row in sorted(known, key=itemgetter(0)):
+        found.setdefault(cast(int, row["connection"]), []).append((sent_ms, row))
     return found

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -78,7 +77,7 @@ def read_plan_file(file: Path, kind: str = "plan") -> PlanFile:
         ) from error
 
 
-def resolve(flags: Mapping[str, Any], plan_file: PlanFile | None = None) -> Plan:
+def resolve(flags: Mapping[str, object], plan_file: PlanFile | None = None) -> Plan:
     """Puts flags over the file's keys over the defaults.
 
     Args:
@@ -121,11 +120,14 @@ def _layers(plan_file: PlanFile) -> Iterator[PlanFile]:
     yield _beside(plan_file, values)
 
 
-def _beside(plan_file: PlanFile, values: Mapping[str, Any]) -> PlanFile:
+def _beside(plan_file: PlanFile, values: Mapping[str, object]) -> PlanFile:
     """The file with these values; what it names is found from its folder."""
     folder = plan_file.file.parent if plan_file.file else Path()
-    names = {key: values[key] for key in TRACES.values() if isinstance(values.get(key), str)}
-    found = {key: str(folder / name) for key, name in names.items() if name not in ("", "off")}
+    found = {
+        key: str(folder / name)
+        for key in TRACES.values()
+        if isinstance(name := values.get(key), str) and name not in ("", "off")
+    }
     return replace(plan_file, values={**values, **found})
 
 
@@ -148,7 +150,7 @@ def _read_path(name: object, folder: Path, place: str) -> PlanFile:
     return _beside(path, path.values)
 
 
-def _left(below: Mapping[str, Any], above: PlanFile) -> dict[str, object]:
+def _left(below: Mapping[str, object], above: PlanFile) -> dict[str, object]:
     """What a layer leaves of the keys below.
 
     A path displaces a path, a rate a trace, a trace a rate, and what is compared what was to be compared.

@@ -102,7 +102,7 @@ class Treatment:
     keys: tuple[tuple[str, Any], ...]
 
     @classmethod
-    def of(cls, name: str, keys: Mapping[str, Any]) -> Treatment:
+    def of(cls, name: str, keys: Mapping[str, object]) -> Treatment:
         """A treatment of these keys."""
         return cls(name, tuple((key, tuple(v) if isinstance(v, list) else v) for key, v in keys.items()))
 
