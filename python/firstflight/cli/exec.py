@@ -3,14 +3,13 @@
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from firstflight.cli.completion import complete_page
-from firstflight.cli.exec_summary import say_summary
 from firstflight.cli.plan_flags import with_path_flags
 from firstflight.cli.talk import Talk
 from firstflight.engines.exec import ExecRecord, Surroundings, run_inside
@@ -18,6 +17,7 @@ from firstflight.errors import UsageError
 from firstflight.experiment.plan_file import PlanFile, resolve
 from firstflight.model.treatment import FAST_OPEN
 from firstflight.pages import clear_warning, open_pages, under, was_cleared
+from firstflight.plural import plural
 from firstflight.results import write_whole
 
 _DEFAULTS = {"rtt": "100", "mode": FAST_OPEN}
@@ -74,7 +74,7 @@ def _say(ledger: ExecRecord, program: str, talk: Talk) -> None:
     if ledger["error"]:
         talk.error(ledger["error"], "name a program that is installed, or its path")
     else:
-        say_summary(ledger, Path(program).name, talk)
+        _say_summary(ledger, Path(program).name, talk)
 
 
 def _surroundings(
@@ -116,3 +116,61 @@ def _check_ports(text: str) -> None:
     for word in filter(None, text.split(",")):
         if not (re.fullmatch(r"\d{1,5}", word.strip(), re.ASCII) and int(word) < 65_536):
             raise UsageError(f"{_PORTS}: {word!r} is not a port", "write ports with commas, such as 80,443")
+
+
+_NAMED = 5
+"""Unmatched requests that are named; the record has them all."""
+
+
+def _say_summary(record: ExecRecord, program: str, talk: Talk) -> None:
+    """Says what crossed the wire, and what makes it doubtful.
+
+    Args:
+        record: As `engines.exec.run_inside` gives it.
+        program: What the program is called.
+        talk: Where it is said; a quiet one leaves out all but warnings.
+    """
+    for line in _lines(record, program):
+        talk.note(line)
+    _say_unmatched(record, talk)
+    proof, relay = record["proof"], record["relay"]
+    if not proof["ok"]:
+        talk.warn(f"the witnesses of TFO disagree: {'; '.join(proof['disagreements'])}")
+    if relay["late"]:
+        talk.warn(
+            f"the relay sent packets up to {relay['late_max_ms']:.1f} ms late",
+            "stop other work on this machine",
+        )
+
+
+def _lines(record: ExecRecord, program: str) -> Iterator[str]:
+    seconds = record["elapsed_ms"] / 1000
+    yield f"{program}: exit code {record['exit_code']} after {seconds:.2f} s"
+    opened = len(record["connections"])
+    yield (
+        f"connections: {opened}; data in the SYN: {record['tfo_offered']} offered, "
+        f"{record['tfo_accepted']} accepted{_witnesses(record)}"
+    )
+    yield (
+        f"bytes: {record['bytes_down']:,} down, {record['bytes_up']:,} up; "
+        f"segments retransmitted: {record['retransmits']}"
+    )
+    if record["requests"]:
+        yield f"requests answered from the pages: {record['requests']}"
+
+
+def _witnesses(record: ExecRecord) -> str:
+    agree = record["connections"] and record["proof"]["ok"]
+    return " (ledger, servers' sockets and kernel counters agree)" if agree else ""
+
+
+def _say_unmatched(record: ExecRecord, talk: Talk) -> None:
+    unmatched = record["unmatched_requests"]
+    if not unmatched:
+        return
+    names = record["unmatched"][:_NAMED]
+    more = f", and {unmatched - len(names)} more" if unmatched > len(names) else ""
+    talk.warn(
+        f"{plural(unmatched, 'request')} that no page answers: {', '.join(names)}{more}",
+        "name the page that has it with --pages; firstflight pages shows what a page consists of",
+    )
