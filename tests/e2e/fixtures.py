@@ -15,7 +15,7 @@ def emulator() -> Emulator:
     """The engine on the real clock. Where no laboratory can be built, CI fails and other machines skip."""
     try:
         emulator = Emulator()
-        missing = [f"{check['name']}: {check['detail']}" for check in emulator.examine() if not check["ok"]]
+        missing = [f"{check.name}: {check.detail}" for check in emulator.examine() if not check.ok]
     except LabError as error:
         missing = [f"{error.message} ({error.hint})"]
     if missing:

@@ -8,6 +8,7 @@ from synthetic_results import load_record
 from firstflight.cli import main
 from firstflight.cli.plan_flags import default_text
 from firstflight.engines.clients import Client
+from firstflight.engines.emulate import Check
 from firstflight.errors import LabError
 from firstflight.model.plan import Plan
 from firstflight.results import Journal
@@ -122,8 +123,8 @@ class LabDouble(EngineDouble):
         super().__init__()
         self._checks = checks
 
-    def examine(self) -> list[dict[str, object]]:
-        return list(self._checks)
+    def examine(self) -> list[Check]:
+        return [Check(**check) for check in self._checks]  # type: ignore[arg-type]
 
 
 def doctor(
