@@ -1,6 +1,5 @@
 """The engine on the real clock: the real kernel, TCP and sockets, over a path emulated packet by packet."""
 
-import json
 import math
 import threading
 from collections.abc import Iterator, Mapping
@@ -19,6 +18,7 @@ from firstflight.engines.engine import (
     Record,
     failure,
     job_of,
+    page_job,
     record_of,
 )
 from firstflight.engines.lab import CA_FILE, LATE_BOUND_MS, Lab, may_keep_awake
@@ -180,9 +180,7 @@ def _proved(answer: Answer) -> Answer:
 def _job(planned: PlannedLoad, page: LoadedPage) -> LabJob:
     job = {
         **job_of(planned, page),
-        "page": json.loads(page.page.to_json()),
-        "bodies": {str(index): str(FilePath(file).resolve()) for index, file in page.bodies.items()},
-        "headers": {str(index): list(fields) for index, fields in page.headers.items()},
+        **page_job(page),
         "transport": planned.transport.to_json(),
         "late_bound_ms": LATE_BOUND_MS,
         "capture": None,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path as FilePath
 from typing import NotRequired, Protocol, Required, TypedDict, cast
 
 from firstflight.engines.promise import broken_promises
@@ -97,12 +99,17 @@ class CommandJob(TypedDict):
     keeps: dict[str, str]
 
 
-class LabJob(Job):
-    """What the laboratory is asked."""
+class ServedPage(TypedDict):
+    """A page with the files and header fields of its responses, by the index of the resource."""
 
     page: PageJob
     bodies: dict[str, str]
     headers: dict[str, list[tuple[str, str]]]
+
+
+class LabJob(Job, ServedPage):
+    """What the laboratory is asked."""
+
     transport: object
     late_bound_ms: float
     capture: str | None
@@ -230,6 +237,15 @@ def job_of(planned: PlannedLoad, page: LoadedPage) -> Job:
         "keep_alive": planned.keep_alive,
         "timeout_ms": limit_ms,
         "request_timeout_ms": limit_ms // 4,
+    }
+
+
+def page_job(page: LoadedPage) -> ServedPage:
+    """A page as the laboratory's servers take it."""
+    return {
+        "page": json.loads(page.page.to_json()),
+        "bodies": {str(index): str(FilePath(file).resolve()) for index, file in page.bodies.items()},
+        "headers": {str(index): list(fields) for index, fields in page.headers.items()},
     }
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import TypedDict
 
-from firstflight.engines.engine import Lateness
+from firstflight.engines.engine import Lateness, page_job
 from firstflight.engines.lab import (
     CA_FILE,
     LATE_BOUND_MS,
@@ -145,7 +145,7 @@ def _keyboard_is_theirs() -> Iterator[None]:
 def _job(surroundings: Surroundings, argv: Sequence[str]) -> dict[str, object]:
     capture = surroundings.capture
     return {
-        "pages": [_page(page) for page in surroundings.pages],
+        "pages": [page_job(page) for page in surroundings.pages],
         "path": surroundings.path.to_json(surroundings.seed),
         "mode": surroundings.mode,
         "cookies": surroundings.cookies,
@@ -157,14 +157,6 @@ def _job(surroundings: Surroundings, argv: Sequence[str]) -> dict[str, object]:
         "timing": {"keep_awake": may_keep_awake()},
         "capture": str(capture.absolute()) if capture else None,
         "program": {"argv": list(argv), "env": {"FIRSTFLIGHT_CA": CA_FILE, "LD_PRELOAD": _preloads()}},
-    }
-
-
-def _page(page: LoadedPage) -> dict[str, object]:
-    return {
-        "page": json.loads(page.page.to_json()),
-        "bodies": {str(index): str(FilePath(file).resolve()) for index, file in page.bodies.items()},
-        "headers": {str(index): list(fields) for index, fields in page.headers.items()},
     }
 
 
