@@ -15,7 +15,7 @@ from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untype
 from firstflight.engines.exec import Surroundings, run_inside
 from firstflight.model.path import Path as Route
 from firstflight.model.path import Queue
-from firstflight.pages import LoadedPage, under
+from firstflight.pages import LoadedPage, load_page, under
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,11 @@ def record(pages: Sequence[LoadedPage], urls: Sequence[str], file: Path, scheme:
         Surroundings(route, "tcp", "warm", True, 1, scheme, served), ["sh", "-c", script, "sh", *words]
     )
     return Recording(file, json.loads(said.read_text()), ledger)
+
+
+def again(first: Recording, urls: list[str], scheme: str = "http") -> Recording:
+    """Records a recording as the laboratory replays it."""
+    return record(load_page(str(first.file)), urls, first.file.with_name("again.wacz"), scheme)
 
 
 def _plain(body: bytes, coding: str) -> bytes:

@@ -7,11 +7,11 @@ import signal
 import socket
 from pathlib import Path
 
-import brotli
+import brotli  # type: ignore[import-untyped]
 import pytest
 from archive import Archive
-from program import Program, unavailable, until
-from recorded import Recording, record
+from program import Program, until
+from recorded import Recording, again, record
 from synth_site import program as installed
 
 from firstflight.engines.emulate import Emulator
@@ -86,11 +86,6 @@ def recording(
     return record([site.page()], [start], tmp_path_factory.mktemp("recording") / "x.wacz", scheme)
 
 
-def again(first: Recording, urls: list[str], scheme: str = "http") -> Recording:
-    """The recording, replayed and recorded."""
-    return record(load_page(str(first.file)), urls, first.file.with_name("again.wacz"), scheme)
-
-
 def assert_all_told(loaded: LoadedPage) -> None:
     initiators = [resource.initiator for resource in loaded.page.resources]
     assert initiators[0] is None
@@ -130,25 +125,6 @@ def test_a_page_of_the_paper_is_recorded_twice_alike(tmp_path: Path) -> None:
     assert second.gist() == first.gist()
     [loaded] = load_page(str(second.file))
     assert_all_told(loaded)
-
-
-REAL = (
-    "corpus/pages/tp5n/w3.org#http://www.w3.org/standards/webdesign/htmlcss.html",
-    "corpus/warc/2018_books-toscrape.warc.gz",
-)
-
-
-@pytest.mark.parametrize("recorded", REAL)
-def test_a_real_page_is_recorded_twice_alike(recorded: str, tmp_path: Path) -> None:
-    shared = Path(__file__).resolve().parents[3] / "shared" / "data"
-    if not shared.is_dir():
-        unavailable("the real recordings are not here: ../shared/data")
-    pages = load_page(f"{shared}/{recorded}")
-    start = [pages[0].page.resources[0].url.replace("https:", "http:")]
-    first = record(pages, start, tmp_path / "x.wacz")
-    second = again(first, start)
-    assert len(first.gist()) > 10
-    assert second.gist() == first.gist()
 
 
 def test_several_pages_are_in_one_archive_and_apart(tmp_path: Path) -> None:

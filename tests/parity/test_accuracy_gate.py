@@ -6,21 +6,23 @@ them: `FIRSTFLIGHT_TEST_GRID=all pytest tests/parity/test_accuracy_gate.py`.
 
 import os
 import random
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
-from pathlib import Path
 
 import pytest
 from accuracy_baseline import Measured
 from accuracy_baseline import read as read_measured
-from accuracy_grid import CONDITIONS, MODES, Condition, open_page
+from accuracy_grid import CONDITIONS, MODES, Condition, measured_pages, open_page
 from accuracy_models import read as read_predicted
+from accuracy_pages import PAGES, TOKEN
 from accuracy_table import DOCUMENT, STATED, document, figures, pairs, stated
 from predict_accuracy import measured_conditions, predictions
 
 from firstflight.analysis.warnings import caution
 from firstflight.engines.emulate import Emulator
+from firstflight.pages import load_page
 
 WHOLE_GRID = os.environ.get("FIRSTFLIGHT_TEST_GRID") == "all"
 PREDICTED_OF = 8
@@ -32,30 +34,31 @@ AGAIN = 0.05
 """How far such a measurement may be from the baseline: packets that tie for a queue fall either way."""
 
 
-@pytest.fixture(scope="session")
-def corpus() -> Path:
-    """The recordings."""
-    folder = Path(__file__).resolve().parents[3] / "shared" / "data" / "corpus"
-    if not folder.is_dir():
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(
-            "the real recordings are not here: ../shared/data"
-        )
-    return folder
-
-
 def test_the_baseline_holds_the_whole_grid() -> None:
     assert len(read_measured()) == CONDITIONS == len(read_predicted())
 
 
-def test_the_models_say_what_is_committed(corpus: Path) -> None:
-    """A change of a model, of the loader or of an importer shows here, and in the diff of the table.
+def test_pages_of_other_people_hold_no_path_query_or_token() -> None:
+    shape = re.compile(r"https?://([a-z0-9._-]+)(:\d+)?/(\d+x*(\.(css|js|img|font))?)?")
+    profiles = list(PAGES.glob("*.json"))
+    assert len(profiles) == len(measured_pages())
+    for page in (load_page(str(profile))[0].page for profile in profiles):
+        assert page.missing == ()
+        for resource in page.resources:
+            found = shape.fullmatch(resource.url)
+            assert found, resource.url
+            assert not any(map(TOKEN.fullmatch, found[1].split("."))), resource.url
+
+
+def test_the_models_say_what_is_committed() -> None:
+    """A change of a model or of the loader shows here, and in the diff of the table.
 
     Without loss a condition takes two loads, with it ninety.
     """
     lossless, lossy = by_loss(measured_conditions())
     again = [*lossless, *sample(lossy, PREDICTED_OF)]
     committed = {row.number: row for row in read_predicted()}
-    assert list(predictions(corpus, again)) == [committed[condition.number] for condition in again]
+    assert list(predictions(again)) == [committed[condition.number] for condition in again]
 
 
 def test_every_stratum_of_the_grid_is_in_the_samples() -> None:
@@ -88,12 +91,12 @@ def test_simulated_results_state_the_committed_error() -> None:
 
 
 @pytest.mark.timing
-def test_the_real_kernel_still_measures_the_baseline(corpus: Path) -> None:
+def test_the_real_kernel_still_measures_the_baseline() -> None:
     baseline = {row.number: row for row in read_measured()}
     lossless, _ = by_loss(measured_conditions())
     again = [(condition, mode) for condition in sample(lossless, MEASURED_OF) for mode in MODES]
     planned = [condition.planned(mode, 0, "emulate") for condition, mode in again]
-    pages = [open_page(condition.page, corpus) for condition, _ in again]
+    pages = [open_page(condition.page) for condition, _ in again]
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         records = list(pool.map(Emulator().load, planned, pages))
     for (condition, mode), record in zip(again, records, strict=True):

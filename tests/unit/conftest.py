@@ -10,18 +10,6 @@ import pytest
 MEMORY = "/dev/shm"
 
 
-@pytest.fixture(scope="session")
-def shared_data() -> Path:
-    """The folder of real recordings beside the repository; never part of it."""
-    folder = Path(__file__).resolve().parents[3] / "shared" / "data"
-    if not folder.is_dir():
-        message = "the real recordings are not here: ../shared/data"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
-    return folder
-
-
 @pytest.fixture(scope="session", autouse=True)
 def cache() -> Iterator[Path]:
     """The user's cache, for the time of the tests an empty folder; in memory, since bodies are synced."""

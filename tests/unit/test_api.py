@@ -123,7 +123,8 @@ def test_a_run_takes_a_plan_a_file_or_keys_and_keys_stand_over_the_others(tmp_pa
     file = tmp_path / "plan.toml"
     file.write_text('pages = ["wikipedia"]\nrtt = [20]\nrepeats = 2\n')
     plan = ff.Plan(pages=("wikipedia",), rtt=(20.0,), repeats=2)
-    for number, given in enumerate((plan, file, str(file))):
+    plans: tuple[ff.Plan | Path | str, ...] = (plan, file, str(file))
+    for number, given in enumerate(plans):
         results = ff.run(given, repeats=1, out=tmp_path / str(number))
         assert results.loads.height == 2
 
@@ -181,9 +182,13 @@ def test_a_folder_that_is_none_of_ours_is_refused(tmp_path: Path) -> None:
         ff.open_results(tmp_path)
 
 
-def test_several_pages_are_not_one(shared_data: Path) -> None:
-    with pytest.raises(ff.UsageError, match="holds 4 pages"):
-        ff.load_page(shared_data / "course" / "Paper.pages")
+def test_several_pages_are_not_one(tmp_path: Path) -> None:
+    for host in ("a.example", "b.example"):
+        (tmp_path / "Two" / host).mkdir(parents=True)
+        (tmp_path / "Two" / host / "index.html").write_text("<p>")
+    (tmp_path / "Two.pages").write_text("http://a.example\nhttp://b.example\n")
+    with pytest.raises(ff.UsageError, match="holds 2 pages"):
+        ff.load_page(tmp_path / "Two.pages")
 
 
 def test_a_run_without_a_load_that_succeeded_raises_as_the_command_exits_with_1(

@@ -107,34 +107,3 @@ def test_no_text_makes_the_parser_fail_otherwise(text: str) -> None:
         assert parse_fetchlog(text).transactions
     except PageInputError as error:
         assert error.hint
-
-
-@pytest.mark.parametrize(
-    ("name", "transactions", "renames"),
-    [
-        ("httpwww.amazon.com", 68, 33),
-        ("httpwww.nytimes.com", 54, 75),
-        ("httpwww.wsj.com", 133, 44),
-        ("httpen.wikipedia.orgwikiTransmission_Control_Protocol", 29, 19),
-    ],
-)
-def test_the_course_logs_are_read_in_full(
-    shared_data: Path, name: str, transactions: int, renames: int
-) -> None:
-    log = read_fetchlog(shared_data / "course" / "Paper.fetchlog" / name)
-    assert len(log.transactions) == len(log.responses) == transactions
-    assert len(log.renames) == renames
-
-
-def test_the_client_logs_of_a_course_run_are_read_except_the_crashed_one(shared_data: Path) -> None:
-    logs = [
-        path for path in (shared_data / "course" / "run-2018" / "client").rglob("http*") if path.is_file()
-    ]
-    refused = []
-    for path in logs:
-        try:
-            read_fetchlog(path)
-        except PageInputError:
-            refused.append(f"{path.parent.name}/{path.name}")
-    assert len(logs) == 36
-    assert refused == ["10-0-tfo-1/httpwww.gitlab.com"]

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from firstflight.pages.urls import page_name
 URL = "http://a.example/"
 
 
-def mirror(root: Path, files: dict[str, str | bytes]) -> Path:
+def mirror(root: Path, files: Mapping[str, str | bytes]) -> Path:
     for name, body in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -168,7 +169,7 @@ def test_a_mirror_with_several_starts_asks_which(tmp_path: Path) -> None:
     ],
 )
 def test_a_mirror_whose_start_page_lies_deeper_is_that_page(
-    tmp_path: Path, files: dict[str, str], start: str
+    tmp_path: Path, files: Mapping[str, str], start: str
 ) -> None:
     (page,) = open_pages([str(mirror(tmp_path / "m", files))])
     assert page.page.url == start
@@ -205,40 +206,6 @@ def test_names_of_logs_and_pages_come_from_the_url() -> None:
     assert page_name("http://en.wikipedia.org/wiki/T_C?x=1") == "en.wikipedia.org-wiki-T_C-x-1"
     assert len(page_name("http://a.example/" + "x" * 300)) == 100
     assert page_name("http://ä/") == "page"
-
-
-def test_the_course_directory_gives_its_four_pages_with_their_bodies(shared_data: Path) -> None:
-    loaded = open_pages([str(shared_data / "course" / "Paper")])
-    pages = [entry.page.describe() for entry in loaded]
-    assert [(page.requests, page.hosts) for page in pages] == [(68, 10), (54, 28), (133, 45), (29, 4)]
-    for entry in loaded:
-        for index, path in entry.bodies.items():
-            assert entry.page.resources[index].body_bytes == path.stat().st_size
-        assert all(resource.status != 304 for resource in entry.page.resources)
-    assert [len(entry.bodies) for entry in loaded] == [67, 41, 120, 29]
-
-
-def test_redirects_of_the_course_pages_lead_to_their_targets(shared_data: Path) -> None:
-    (loaded,) = open_pages([f"{shared_data}/course/Paper#http://www.wsj.com"])
-    first, second, third = loaded.page.resources[:3]
-    assert [first.status, second.status, third.status] == [301, 301, 200]
-    assert [r.initiator.via for r in (second, third) if r.initiator] == ["redirect", "redirect"]
-    assert {first.kind, second.kind, third.kind} == {"document"}
-    assert loaded.bodies[2].name == "index.html"
-    assert 0 not in loaded.bodies
-
-
-def test_every_page_of_the_corpus_is_read(shared_data: Path) -> None:
-    folder = shared_data / "corpus" / "pages" / "tp5n"
-    rows = [line.split("\t") for line in (folder / "PAGES.tsv").read_text().splitlines()]
-    counts = {}
-    for name, start in rows:
-        (loaded,) = open_pages([f"{folder}/{name}#http://{start.partition('/')[2]}"])
-        counts[name] = len(loaded.page.resources)
-        assert len(loaded.bodies) == len(loaded.page.resources)
-    assert len(counts) == 14
-    assert min(counts.values()) >= 12
-    assert counts["w3.org"] == 49
 
 
 def test_paths_between_hosts_name_the_host_again_and_bodies_stay_as_long(tmp_path: Path) -> None:

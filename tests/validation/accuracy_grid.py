@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
-from pathlib import Path as FilePath
 from typing import TypeVar
+
+from accuracy_baseline import read as read_measured
+from accuracy_pages import SEED, file
 
 from firstflight import _core
 from firstflight.model.load import PlannedLoad
@@ -17,7 +19,6 @@ from firstflight.pages import LoadedPage, Page, load_page
 
 _T = TypeVar("_T")
 
-SEED = 2011
 CONDITIONS = 300
 """Each in both modes: 600 cells."""
 MODES = ("tcp", "tfo")
@@ -29,11 +30,6 @@ UPLINK = 4
 LOSSES = (0.0, 0.005, 0.02)
 REPEATS = {0.0: 3, 0.005: 14, 0.02: 15}
 """Loads of a cell by loss: where dice decide, a median needs more of them."""
-
-CORPUS_PAGES = 40
-SMALLEST, LARGEST = 5, 400
-"""Requests of a page."""
-HEAVIEST_BYTES = 3_000_000
 
 
 @dataclass(frozen=True)
@@ -62,14 +58,14 @@ class Condition:
         )
 
 
-def conditions(corpus: list[str]) -> list[Condition]:
+def conditions(recorded: list[str]) -> list[Condition]:
     """The grid.
 
     Args:
-        corpus: Names of the corpus pages in it.
+        recorded: The pages in it beside the paper's, by the names of their recordings.
     """
     dice = random.Random(SEED)
-    pages = [*PAPER_PAGES, *corpus]
+    pages = [*PAPER_PAGES, *recorded]
     settings = list(product(RTTS_MS, RATES_BPS, LOSSES, ("access", "star"), (True, False)))
     return [
         Condition(number, page, _path(*setting[:4]), setting[4])
@@ -79,20 +75,15 @@ def conditions(corpus: list[str]) -> list[Condition]:
     ]
 
 
-def choose(candidates: list[str]) -> list[str]:
-    """The corpus pages of the grid, out of all that fit."""
-    return sorted(random.Random(SEED).sample(sorted(candidates), CORPUS_PAGES))
-
-
-def fits(requests: int, wire_bytes: int) -> bool:
-    """Whether a page can be loaded often enough on slow links."""
-    return SMALLEST <= requests <= LARGEST and wire_bytes <= HEAVIEST_BYTES
+def measured_pages() -> list[str]:
+    """The pages of the committed baseline beside the paper's, by the names of their recordings."""
+    return sorted({row.page for row in read_measured()} - set(PAPER_PAGES))
 
 
 @cache
-def open_page(name: str, corpus: FilePath) -> LoadedPage:
+def open_page(name: str) -> LoadedPage:
     """A page of the grid as both clocks load it: in the clear. Opened once."""
-    (recorded,) = load_page(name if name in PAPER_PAGES else str(corpus / name))
+    (recorded,) = load_page(name if name in PAPER_PAGES else str(file(name)))
     fields = json.loads(_core.in_the_clear(recorded.page.to_json()))
     return replace(recorded, page=Page.from_fields(fields))
 

@@ -1,6 +1,6 @@
 """Loads every cell of the grid on the real kernel and writes the medians: the committed baseline.
 
-    python tests/validation/measure_accuracy.py CORPUS JOURNAL [--jobs 12]
+    python tests/validation/measure_accuracy.py JOURNAL [--jobs 12]
 
 Takes most of an hour. The journal has a line per load; started again with the same journal, it goes on, and
 measures those pages anew that an importer now reads otherwise.
@@ -15,31 +15,28 @@ from pathlib import Path
 from typing import Any
 
 from accuracy_baseline import BASELINE, Measured, write
-from accuracy_grid import MODES, REPEATS, Condition, choose, conditions, fits, open_page
+from accuracy_grid import MODES, REPEATS, Condition, conditions, measured_pages, open_page
 
 from firstflight.analysis.statistics import improvement
 from firstflight.engines.emulate import Emulator
-from firstflight.errors import PageInputError
 from firstflight.experiment.catalogue import fingerprint
 from firstflight.model.load import PlannedLoad
-from firstflight.pages import LoadedPage, load_page
+from firstflight.pages import LoadedPage
 
 Line = dict[str, Any]
 """One load in the journal."""
 
 _ATTEMPTS = 3
-_ARCHIVES = ("*.har", "*.warc.gz")
 
 
 def main() -> int:
     """Measures what the journal lacks, then writes the baseline."""
     parser = argparse.ArgumentParser(description="Measure the grid on the real kernel.")
-    parser.add_argument("corpus", type=Path)
     parser.add_argument("journal", type=Path)
     parser.add_argument("--jobs", type=int, default=12)
     options = parser.parse_args()
-    grid = conditions(choose(candidates(options.corpus)))
-    pages = {name: open_page(name, options.corpus) for name in {condition.page for condition in grid}}
+    grid = conditions(measured_pages())
+    pages = {name: open_page(name) for name in {condition.page for condition in grid}}
     digests = {name: fingerprint(loaded.page) for name, loaded in pages.items()}
     made = {line["load_id"] for line in read(options.journal) if counts(line, digests)}
     todo = [load for load in every_load(grid) if load.load_id not in made]
@@ -54,12 +51,6 @@ def main() -> int:
     counted = [line for line in read(options.journal) if counts(line, digests)]
     write(BASELINE, summarise(grid, counted))
     return 0
-
-
-def candidates(corpus: Path) -> list[str]:
-    """Recordings that open and are of a size that fits."""
-    files = sorted(file for pattern in _ARCHIVES for file in corpus.rglob(pattern))
-    return [str(file.relative_to(corpus)) for file in files if _fits(file)]
 
 
 def counts(line: Line, digests: dict[str, str]) -> bool:
@@ -131,14 +122,6 @@ def _row(condition: Condition, loads: dict[str, Line]) -> Measured | None:
 def read(journal: Path) -> list[Line]:
     """Lines of the journal; none if there is none yet."""
     return [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
-
-
-def _fits(file: Path) -> bool:
-    try:
-        facts = load_page(str(file))[0].page.describe()
-    except PageInputError:
-        return False
-    return fits(facts.requests, facts.wire_bytes)
 
 
 if __name__ == "__main__":

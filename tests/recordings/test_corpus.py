@@ -1,14 +1,22 @@
 """The recordings of other people's pages: every one becomes a page, or is refused with its reason."""
 
+import csv
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
+from accuracy_grid import measured_pages
+from accuracy_pages import PAGES, file, source, text, without_content
 
 from firstflight.errors import PageInputError
-from firstflight.pages import LoadedPage, load_page
+from firstflight.experiment.plan_file import resolve
+from firstflight.pages import LoadedPage, load_page, open_pages
+
+Opened: TypeAlias = tuple[dict[str, LoadedPage], dict[str, str]]
+"""Pages by the names of their files, and why the others were refused."""
 
 
-def opened(paths: list[Path]) -> tuple[dict[str, LoadedPage], dict[str, str]]:
+def opened(paths: list[Path]) -> Opened:
     pages, refused = {}, {}
     for path in paths:
         try:
@@ -24,12 +32,35 @@ def sizes_agree(loaded: LoadedPage) -> bool:
 
 
 @pytest.fixture(scope="module")
-def hars(shared_data: Path) -> tuple[dict[str, LoadedPage], dict[str, str]]:
+def hars(shared_data: Path) -> Opened:
     return opened(sorted((shared_data / "corpus" / "har").rglob("*.har")))
 
 
+@pytest.fixture(scope="module")
+def warcs(shared_data: Path) -> Opened:
+    return opened(sorted((shared_data / "corpus" / "warc").glob("*.warc.gz")))
+
+
+@pytest.fixture(scope="module")
+def manifest(shared_data: Path) -> dict[str, dict[str, str]]:
+    """Its rows by file."""
+    with (shared_data / "corpus" / "MANIFEST.tsv").open(newline="", encoding="utf-8") as lines:
+        return {row["file"]: row for row in csv.DictReader(lines, delimiter="\t")}
+
+
+def test_the_profiles_of_the_accuracy_grid_are_what_the_importers_make_of_their_recordings(
+    hars: Opened, warcs: Opened, manifest: dict[str, dict[str, str]]
+) -> None:
+    """After a change of a reader: `python tests/validation/accuracy_pages.py CORPUS`, then the predictions."""
+    pages = {**hars[0], **warcs[0]}
+    assert len(measured_pages()) == len(list(PAGES.glob("*.json"))) == 40
+    for name in measured_pages():
+        derived = without_content(pages[Path(name).name].page, source(manifest[name]))
+        assert text(derived) == file(name).read_text(encoding="utf-8"), name
+
+
 def test_every_har_but_the_one_without_its_document_is_read(
-    hars: tuple[dict[str, LoadedPage], dict[str, str]],
+    hars: Opened,
 ) -> None:
     pages, refused = hars
     assert len(pages) == 97
@@ -38,18 +69,15 @@ def test_every_har_but_the_one_without_its_document_is_read(
     assert all(sizes_agree(loaded) for loaded in pages.values())
 
 
-def test_hars_lose_no_request_without_a_word(
-    hars: tuple[dict[str, LoadedPage], dict[str, str]], shared_data: Path
-) -> None:
-    rows = (shared_data / "corpus" / "MANIFEST.tsv").read_text(encoding="utf-8").splitlines()
-    entries = {Path(cells[0]).name: cells[6] for row in rows if (cells := row.split("\t"))}
+def test_hars_lose_no_request_without_a_word(hars: Opened, manifest: dict[str, dict[str, str]]) -> None:
+    entries = {Path(name).name: int(row["entries"]) for name, row in manifest.items()}
     for name, loaded in hars[0].items():
         left_out = sum(int(n.rpartition(": ")[2]) for n in loaded.notes if n.startswith("left out"))
-        assert len(loaded.page.resources) + left_out == int(entries[name]), name
+        assert len(loaded.page.resources) + left_out == entries[name], name
 
 
 def test_recorded_initiators_are_used_where_there_are_any(
-    hars: tuple[dict[str, LoadedPage], dict[str, str]],
+    hars: Opened,
 ) -> None:
     shares = {
         name: loaded.page.describe().inferred / len(loaded.page.resources) for name, loaded in hars[0].items()
@@ -61,7 +89,7 @@ def test_recorded_initiators_are_used_where_there_are_any(
 
 
 def test_bodies_of_hars_cross_the_wire_with_their_recorded_size(
-    hars: tuple[dict[str, LoadedPage], dict[str, str]],
+    hars: Opened,
 ) -> None:
     """Firefox' HAR of changba.com has every body, compressed by `Content-Encoding` where it was."""
     loaded = hars[0]["2021_changba_firefox_bodies.har"]
@@ -69,8 +97,8 @@ def test_bodies_of_hars_cross_the_wire_with_their_recorded_size(
     assert loaded.page.describe().wire_bytes == pytest.approx(1_900_000, rel=0.05)
 
 
-def test_every_warc_is_read_with_its_bodies(shared_data: Path) -> None:
-    pages, refused = opened(sorted((shared_data / "corpus" / "warc").glob("*.warc.gz")))
+def test_every_warc_is_read_with_its_bodies(warcs: Opened) -> None:
+    pages, refused = warcs
     assert (len(pages), refused) == (16, {})
     assert all(sizes_agree(loaded) for loaded in pages.values())
     assert pages["2012_wikipedia-main.warc.gz"].page.url == "http://en.wikipedia.org/wiki/Main_Page"
@@ -91,3 +119,27 @@ def test_every_mahimahi_recording_is_read_from_its_own_start(shared_data: Path) 
         "2022_amazon": "https://www.amazon.com/",
     }
     assert all(sizes_agree(loaded) for loaded in pages.values())
+
+
+def test_every_mirror_is_read(shared_data: Path) -> None:
+    folder = shared_data / "corpus" / "pages" / "tp5n"
+    rows = [line.split("\t") for line in (folder / "PAGES.tsv").read_text().splitlines()]
+    counts = {}
+    for name, start in rows:
+        (loaded,) = open_pages([f"{folder}/{name}#http://{start.partition('/')[2]}"])
+        counts[name] = len(loaded.page.resources)
+        assert len(loaded.bodies) == len(loaded.page.resources)
+    assert len(counts) == 14
+    assert min(counts.values()) >= 12
+    assert counts["w3.org"] == 49
+
+
+def test_links_as_recorded_are_read(shared_data: Path) -> None:
+    folder = shared_data / "corpus" / "mahimahi" / "traces"
+    links = sorted(link for link in folder.iterdir() if link.name != "README")
+    assert len(links) == 12
+    for link in links:
+        trace = resolve({"down_trace": str(link)}).down_trace
+        assert trace is not None
+        assert 100_000 < trace.mean_bps < 20_000_000
+        assert trace.lasts_ms >= 120_000
