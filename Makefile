@@ -49,6 +49,7 @@ lint: build ## check format, style, words, types and the stub of the compiled mo
 	$(BIN)/ruff check
 	$(BIN)/python scripts/prose.py
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file tests/mypy.ini
 	MYPYPATH=python $(BIN)/python -m mypy.stubtest firstflight._core
 	cargo fmt --all --check
 	cargo clippy --quiet --workspace --locked --all-targets -- -D warnings

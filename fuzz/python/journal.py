@@ -1,6 +1,7 @@
 """Journals, and what a report makes of them."""
 
 import atheris
+
 from target import FOLDER, main, refused_or
 
 with atheris.instrument_imports(include=["firstflight"]):

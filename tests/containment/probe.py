@@ -51,7 +51,7 @@ def writing(spec: Spec) -> str:
                 opened.write("x")
         except OSError:
             continue
-        return folder
+        return str(folder)
     return ""
 
 

@@ -63,7 +63,13 @@ def fan(images: int, **fields: Any) -> LoadedPage:  # noqa: ANN401
 
 def planned(page: LoadedPage, mode: str, rtt_ms: float = 20.0, **fields: Any) -> PlannedLoad:  # noqa: ANN401
     """One load of `page`; `fields` are those of `Path` (rates: unlimited) and `PlannedLoad`."""
-    path = {"topology": "access", "down_bps": None, "up_bps": None, "queue": Queue(packets=1000), "loss": 0.0}
+    path: dict[str, Any] = {
+        "topology": "access",
+        "down_bps": None,
+        "up_bps": None,
+        "queue": Queue(packets=1000),
+        "loss": 0.0,
+    }
     path |= {key: fields.pop(key) for key in path.keys() & fields.keys()}
     name = f"{page.page.name}-r{rtt_ms:g}-{mode}"
     place = {"load_id": name, "block": 0, "order": 0, "repeat": 1, "seed": 1, **fields}

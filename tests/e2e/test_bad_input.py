@@ -118,7 +118,7 @@ def test_a_mirror_without_its_start_page_is_refused(call: Callable[..., Ended]) 
 
 def test_a_results_folder_with_another_plan_is_refused_and_left_alone(program: Program) -> None:
     (program.folder / "out").mkdir()
-    plan = Plan(pages=["chain.json"], rtt=[10], down=["90kbit"], up=["90kbit"], repeats=1)
+    plan = Plan(pages=("chain.json",), rtt=(10,), down=(90_000,), up=(90_000,), repeats=1)
     (program.folder / "out" / "plan.toml").write_text(plan.to_toml())
     before = contents(program.folder / "out")
     calls = {"another plan (differs in: repeats)": "2", "holds this experiment already": "1"}

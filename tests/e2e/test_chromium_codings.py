@@ -9,6 +9,7 @@ from synth_site import program as installed
 from firstflight.engines.clients.chromium.browser import find_browser
 from firstflight.engines.clients.chromium.client import Chromium
 from firstflight.engines.emulate import Emulator
+from firstflight.model.page import Headers
 from firstflight.pages import LoadedPage, under
 from firstflight.pages.coding import encoded
 
@@ -29,7 +30,7 @@ def coded(folder: Path, coding: str) -> LoadedPage:
         document(url=f"{HOST}/a.css", kind="style", mime="text/css", body_bytes=len(sheet), initiator=found),
         document(url=f"{HOST}/b.png", kind="image", mime="image/png", body_bytes=8, initiator=found),
     ]
-    headers = {1: (("Content-Type", "text/css"), ("Content-Encoding", coding))}
+    headers: dict[int, Headers] = {1: (("Content-Type", "text/css"), ("Content-Encoding", coding))}
     return LoadedPage(page(f"coded-{coding}", *resources).page, files, headers=headers)
 
 

@@ -20,7 +20,7 @@ REPEATS = 3
 
 def run(emulator: Emulator, folder: Path, jobs: int) -> list[dict[str, object]]:
     """The loads of a small experiment, in the order of their names."""
-    plan = Plan(rtt=[20], down=["2mbit"], up=["2mbit"], repeats=REPEATS, jobs=jobs)
+    plan = Plan(rtt=(20,), down=(2_000_000,), up=(2_000_000,), repeats=REPEATS, jobs=jobs)
     outcome = run_experiment(plan, PAGES, threads(plan, emulator), folder)
     assert outcome == Outcome(planned=12, made=12, unproved=0, empty_cells=0)
     records = Journal(folder / "journal.jsonl").records()

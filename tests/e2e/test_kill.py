@@ -136,7 +136,7 @@ def chance_of_difference(
 
     def difference(cells: Sequence[np.ndarray]) -> float:
         parts = zip(cells, sizes, strict=True)
-        return abs(sum(cell[:size].mean() - cell[size:].mean() for cell, size in parts))
+        return float(abs(sum(cell[:size].mean() - cell[size:].mean() for cell, size in parts)))
 
     seen = difference(ranks)
     drawn = [difference([draw.permutation(cell) for cell in ranks]) for _ in range(5_000)]

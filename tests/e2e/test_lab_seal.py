@@ -28,7 +28,9 @@ def running(program: Program) -> Iterator[Process]:
     )
     try:
         assert until(lambda: inside(program) is not None), "no laboratory came up"
-        yield inside(program)
+        lab = inside(program)
+        assert lab is not None
+        yield lab
     finally:
         process.kill()
         process.communicate()

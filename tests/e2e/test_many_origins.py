@@ -37,8 +37,8 @@ def test_a_page_of_2000_origins_is_loaded_under_the_usual_limit_of_descriptors(
     program: Program, engine: str
 ) -> None:
     file = profile(program.folder, ORIGINS)
-    run = ("run", file, "--engine", engine, "--rtt", "20", "--repeats", "1", "--out", "out")
-    run = (*run, "--down", "100mbit", "--up", "100mbit")
+    path = ("--rtt", "20", "--down", "100mbit", "--up", "100mbit")
+    run = ("run", file, "--engine", engine, *path, "--repeats", "1", "--out", "out")
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     ended = program(*run, wrap=limited(DEFAULT_SOFT_LIMIT, hard))
     assert ended.code == 0, ended.err
@@ -52,7 +52,7 @@ def test_a_page_of_more_origins_than_the_hard_limit_has_room_for_is_refused_befo
     program: Program,
 ) -> None:
     file = profile(program.folder, 200)
-    run = ("run", file, "--rtt", "20", "--repeats", "1", "--out", "out")
+    run: tuple[str | Path, ...] = ("run", file, "--rtt", "20", "--repeats", "1", "--out", "out")
     refused = program(*run, wrap=limited(1_000, 1_223))
     assert refused.code == 2
     assert "200 listeners need 1224 file descriptors, and the hard limit is 1223" in refused.err

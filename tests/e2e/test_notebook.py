@@ -20,7 +20,7 @@ def test_the_example_notebook_runs_and_shows_that_tfo_saves_round_trips(
 ) -> None:
     folder = Path(shutil.copytree(EXAMPLES / "notebook", tmp_path / "notebook"))
     shutil.copy(EXAMPLES / "chain.json", tmp_path)
-    notebook = nbformat.read(folder / NAME, as_version=4)
+    notebook = nbformat.read(folder / NAME, as_version=4)  # type: ignore[no-untyped-call]
     NotebookClient(
         notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": folder}}
     ).execute()
@@ -32,7 +32,7 @@ def test_the_example_notebook_runs_and_shows_that_tfo_saves_round_trips(
 
 
 def test_the_example_notebook_is_committed_without_outputs() -> None:
-    notebook = nbformat.read(EXAMPLES / "notebook" / NAME, as_version=4)
+    notebook = nbformat.read(EXAMPLES / "notebook" / NAME, as_version=4)  # type: ignore[no-untyped-call]
     nbformat.validate(notebook)
     assert not any(cell.get("outputs") for cell in notebook.cells)
 

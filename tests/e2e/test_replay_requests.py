@@ -2,9 +2,10 @@
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
-from archive import Archive, Curl
+from archive import Answer, Archive, Curl
 from small_pages import assert_ok, document, load, page
 
 from firstflight.engines.emulate import Emulator
@@ -22,7 +23,7 @@ def archive(tmp_path: Path) -> Archive:
     return archive
 
 
-def ask(archive: Archive, *requests: tuple[str, ...]):  # noqa: ANN201
+def ask(archive: Archive, *requests: tuple[str, ...]) -> tuple[list[Answer], dict[str, Any]]:
     return Curl(archive.page(), archive.folder)(*requests)
 
 

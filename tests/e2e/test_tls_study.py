@@ -72,7 +72,7 @@ def hello_bytes(capture: Path) -> tuple[int, int]:
 
 def round_trips(record: Record) -> float:
     """To the first byte of the document."""
-    return record["load"]["first_byte_ms"] / RTT_MS
+    return float(record["load"]["first_byte_ms"]) / RTT_MS
 
 
 def test_the_browsers_client_hello_is_longer_than_a_syn(fetch: Fetch, folder: Path) -> None:

@@ -51,7 +51,7 @@ def manifest(shared_data: Path) -> dict[str, dict[str, str]]:
 def test_the_profiles_of_the_accuracy_grid_are_what_the_importers_make_of_their_recordings(
     hars: Opened, warcs: Opened, manifest: dict[str, dict[str, str]]
 ) -> None:
-    """After a change of a reader: `python tests/validation/accuracy_pages.py CORPUS`, then the predictions."""
+    """If not: `python tests/validation/accuracy_pages.py CORPUS`, then the predictions again."""
     pages = {**hars[0], **warcs[0]}
     assert len(measured_pages()) == len(list(PAGES.glob("*.json"))) == 40
     for name in measured_pages():

@@ -1,7 +1,8 @@
 """An engine without a laboratory: synthetic records, late, failed or interrupted where a test wants it."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import cast
 
 from synthetic_results import load_record
 
@@ -18,7 +19,7 @@ MEASURED = {
     "setup_ms": 5.0,
 }
 
-Change = Callable[[PlannedLoad, int], dict[str, object]]
+Change = Callable[[PlannedLoad, int], Mapping[str, object]]
 
 
 def pages(*names: str) -> list[LoadedPage]:
@@ -37,7 +38,7 @@ class EngineDouble:
 
     def __init__(
         self,
-        before: Callable[[PlannedLoad, int], None] = lambda planned, number: None,
+        before: Callable[[PlannedLoad, int], object] = lambda planned, number: None,
         relay: Change = lambda planned, number: {},
         load: Change = lambda planned, number: {},
         *,
@@ -66,11 +67,10 @@ class EngineDouble:
         self._before(planned, number)
         if self.stopped.is_set():
             raise EngineStoppedError
-        record = load_record(
-            **{**planned.columns(), **self._load(planned, number)},
-        )
+        record = cast(Record, load_record(**{**planned.columns(), **self._load(planned, number)}))
         relay = {**record["relay"], **self._relay(planned, number)}
-        return {**record, "relay": relay, "broken": self._broken}
+        record["relay"], record["broken"] = relay, self._broken
+        return record
 
     def stop(self) -> None:
         self.stopped.set()

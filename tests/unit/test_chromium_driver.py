@@ -147,7 +147,12 @@ def test_the_script_of_a_worker_that_has_ended_is_not_waited_for() -> None:
 def test_an_answer_with_unknown_keys_is_read_and_one_of_another_type_is_refused() -> None:
     answer = {**Drive(plt_ms=1.0).to_json(), "surprise": 1}
     assert Drive.from_json(answer) == Drive(plt_ms=1.0)
-    for hostile in ({**answer, "fetches": [1]}, {**answer, "plt_ms": "fast"}, {"marks": []}):
+    damaged: list[dict[str, object]] = [
+        {**answer, "fetches": [1]},
+        {**answer, "plt_ms": "fast"},
+        {"marks": []},
+    ]
+    for hostile in damaged:
         with pytest.raises(ValueError, match="validation error"):
             Drive.from_json(hostile)
 

@@ -159,9 +159,9 @@ def test_an_interrupted_run_reports_what_it_has_and_says_how_to_go_on(
     def interrupt(planned: PlannedLoad, number: int) -> None:
         if number == 3:
             os.kill(os.getpid(), signal.SIGINT)
-            assert engine.stopped.wait(timeout=30)
+            assert interrupted.stopped.wait(timeout=30)
 
-    engine = use(EngineDouble(before=interrupt), monkeypatch)
+    interrupted = use(EngineDouble(before=interrupt), monkeypatch)
     call = ["run", "wikipedia", "--rtt", "20", "--repeats", "2", "--jobs", "1", "--out", "here"]
     assert main(call) == 130
     shown = capsys.readouterr()

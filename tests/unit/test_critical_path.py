@@ -15,7 +15,7 @@ DOCUMENT = request(0, 0, 0, 100, 100, 220, 220)
 """Handshake 100, round trip 100, and 20 of something else."""
 
 
-def spent(record: LoadRecord, of: Page) -> dict[str, float]:
+def spent(record: LoadRecord, of: Page) -> dict[str, Any]:
     return {component: pytest.approx(ms) for component, ms in critical_path(record, of).spent_ms().items()}
 
 

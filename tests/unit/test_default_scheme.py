@@ -58,7 +58,7 @@ def test_a_page_recorded_over_http_stays_in_the_clear(tmp_path: Path) -> None:
 def test_the_embedded_pages_of_2013_were_in_the_clear_and_stay_so(name: str) -> None:
     page = load_page(name)
     assert all(origin.startswith("http:") for origin in page.page.origins)
-    default, clear = (simulate(page, path(20), **keys) for keys in ({}, {"scheme": "http"}))
+    default, clear = simulate(page, path(20)), simulate(page, path(20), scheme="http")
     assert default.plt_ms == clear.plt_ms
 
 

@@ -4,7 +4,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 import polars as pl
 import pytest
 import typer

@@ -1,5 +1,6 @@
 import tomllib
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -38,9 +39,11 @@ def some(values: st.SearchStrategy) -> st.SearchStrategy:
 
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
-    topology = draw(st.sampled_from(["access", "star"]))
+    topology: Literal["access", "star"] = draw(st.sampled_from(["access", "star"]))
     down = draw(some(rates))
-    client = draw(st.sampled_from(["loader", "chromium"]))
+    client: Literal["loader", "chromium"] = draw(st.sampled_from(["loader", "chromium"]))
+    bursts: st.SearchStrategy[Any] = st.just("off") | st.floats(1, 1000)
+    jobs: st.SearchStrategy[Any] = st.just("auto") | st.integers(1, 64)
     mode = draw(some(st.sampled_from(["tcp", "tfo"])))
     middlebox = draw(middleboxes) if "tfo" in mode else None
     has_option = states.filter(lambda state: state != "cookieless")
@@ -52,7 +55,7 @@ def plans(draw: st.DrawFn) -> Plan:
         up=down if topology == "star" else draw(some(rates)),
         topology=topology,
         loss=(loss := draw(st.floats(0, 0.5))),
-        loss_burst=draw(st.just("off") | st.floats(1, 1000)) if loss else "off",
+        loss_burst=draw(bursts) if loss else "off",
         jitter=(jitter := draw(st.floats(0, 1000))),
         reorder=draw(st.booleans()) if jitter else False,
         duplicate=draw(st.floats(0, 1)),
@@ -71,7 +74,7 @@ def plans(draw: st.DrawFn) -> Plan:
         keep_alive=draw(st.booleans()),
         cookies=draw(some(staged if "tfo" in mode else st.sampled_from(["warm", "cold"]))),
         repeats=draw(st.integers(1, 1000)),
-        jobs=draw(st.just("auto") | st.integers(1, 64)),
+        jobs=draw(jobs),
         seed=draw(st.integers(0, 2**53)),
     )
 
@@ -200,7 +203,7 @@ def test_bursts_need_losses_that_fit_in_them() -> None:
             resolve({"loss": loss, "loss_burst": packets, "loss_in_burst": share})
 
 
-BAD = {
+BAD: dict[str, list[Any]] = {
     "rtt": ["fast", "-1", "-0.001", "10001", "nan", "inf", "", "20,,30", "20,20", "20;30"],
     "down": ["4", "-4mbit", "4mb/s", "0kbit", "200gbit", "", "4mbit,4000kbit"],
     "up": ["slow", "0.1bit"],

@@ -2,11 +2,12 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import cast
 
 import pytest
 from engine_double import EngineDouble, pages
 
-from firstflight.engines.engine import Calibration
+from firstflight.engines.engine import Calibration, Record
 from firstflight.errors import LabError, UsageError
 from firstflight.experiment.folder import results_folder, stored_plan
 from firstflight.experiment.recorder import MAX_ATTEMPTS, Outcome
@@ -30,7 +31,9 @@ def run(folder: Path, engine: EngineDouble, plan: Plan = PLAN, *, resume: bool =
 
 def journalled(folder: Path) -> dict[str, int]:
     """Attempts by load."""
-    return {r["load"]["load_id"]: r["attempt"] for r in Journal(folder / "journal.jsonl").records()}
+    return {
+        r["load"]["load_id"]: cast(Record, r)["attempt"] for r in Journal(folder / "journal.jsonl").records()
+    }
 
 
 def interrupt_at(number: int, by: signal.Signals = signal.SIGINT) -> EngineDouble:
@@ -39,9 +42,10 @@ def interrupt_at(number: int, by: signal.Signals = signal.SIGINT) -> EngineDoubl
     return engine
 
 
-def _interrupt(engine: EngineDouble, by: signal.Signals) -> None:
+def _interrupt(engine: EngineDouble, by: signal.Signals) -> bool:
     os.kill(os.getpid(), by)
     assert engine.stopped.wait(timeout=30)
+    return True
 
 
 def test_a_run_makes_each_planned_load_once(tmp_path: Path) -> None:

@@ -93,7 +93,8 @@ def test_a_simulated_cell_without_randomness_has_one_block_whatever_the_repeats(
     exact = Schedule(Plan(engine="simulate", repeats=5), PAGES)
     assert (len(exact), exact.loads) == (exact.pairs, 2 * exact.pairs)
     for drawn in ({"loss": 0.01}, {"cookies": ("pool:3",)}, {"engine": "emulate"}):
-        schedule = Schedule(Plan(**{"engine": "simulate", "repeats": 5, **drawn}), PAGES)
+        plan = Plan.model_validate({"engine": "simulate", "repeats": 5, **drawn})
+        schedule = Schedule(plan, PAGES)
         assert len(schedule) == 5 * schedule.pairs
     mixed = Schedule(Plan(engine="simulate", repeats=5, cookies=("warm", "pool:3")), PAGES)
     assert len(mixed) == mixed.pairs // 2 * 6

@@ -73,7 +73,12 @@ def test_a_slot_waits_for_one_to_be_given_back() -> None:
     limit = ConcurrencyLimit(1, late_bound_ms=2.0)
     assert limit.acquire()
     admitted = threading.Event()
-    waiting = threading.Thread(target=lambda: limit.acquire() and admitted.set())
+
+    def wait() -> None:
+        assert limit.acquire()
+        admitted.set()
+
+    waiting = threading.Thread(target=wait)
     waiting.start()
     assert not admitted.is_set()
     limit.release()

@@ -143,7 +143,7 @@ def test_a_folder_of_journal_format_1_says_what_its_plan_said(tmp_path: Path, ke
     )
     several = [load_record(), load_record(block=1)]
     if keep == "loads":
-        several = [{**one, "requests": [], "connections": []} for one in several]  # type: ignore[misc]
+        several = [{**one, "requests": [], "connections": []} for one in several]
     folder = as_format_1(write_journal(tmp_path, several))
     loads = pl.read_parquet(write_tables(folder)[0])
     assert loads.schema == polars_schema(LOADS)

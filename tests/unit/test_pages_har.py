@@ -127,7 +127,7 @@ def test_redirects_in_a_circle_are_requests_one_after_the_other(tmp_path: Path) 
 
 
 def test_server_time_is_the_wait_less_the_handshake(tmp_path: Path) -> None:
-    connect = {"timings": {"connect": 70, "ssl": 45, "wait": 40}}
+    connect: Any = {"timings": {"connect": 70, "ssl": 45, "wait": 40}}
     loaded = opened(tmp_path, entry(DOCUMENT, **connect), entry(f"{DOCUMENT}q?x", 200, "text/plain"))
     assert [resource.server_ms for resource in loaded.page.resources] == [15.0, 15.0]
 

@@ -2,9 +2,10 @@
 
 import gzip
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
-import brotli
+import brotli  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,7 +47,9 @@ def test_references_lose_their_s_and_nothing_else_changes(recorded: bytes, clear
         ("br", lambda text: brotli.compress(text, quality=9), brotli.decompress),
     ],
 )
-def test_a_coded_body_stays_in_its_coding_and_about_as_long(coding, encode, decode) -> None:  # noqa: ANN001
+def test_a_coded_body_stays_in_its_coding_and_about_as_long(
+    coding: str, encode: Callable[[bytes], bytes], decode: Callable[[bytes], bytes]
+) -> None:
     text = b"".join(b'<a href="https://a.test/%d">%x</a>\n' % (n, n**7) for n in range(2_000))
     body = encode(text)
     clear = clear_body(body, coding)

@@ -39,7 +39,7 @@ class Recorder:
     def request(self, url: str, method: str = "GET", headers: Headers | None = None) -> "Recorder":
         return self._write("request", url, _header(f"{method} / HTTP/1.1", headers or []), {})
 
-    def bytes(self) -> bytes:
+    def whole(self) -> bytes:
         return b"".join(self._records)
 
     def _write(self, kind: str, url: str, block: bytes, fields: dict[str, str]) -> "Recorder":
@@ -56,7 +56,7 @@ def _header(first_line: str, fields: Headers) -> bytes:
 
 def opened(folder: Path, recorder: Recorder, url: str = "") -> LoadedPage:
     path = folder / "x.warc.gz"
-    path.write_bytes(recorder.bytes())
+    path.write_bytes(recorder.whole())
     (loaded,) = load_page(f"{path}{url}")
     return loaded
 
@@ -195,7 +195,7 @@ def test_a_wacz_is_the_first_page_that_it_lists(tmp_path: Path) -> None:
         {"url": DOCUMENT, "ts": "2024-01-01T00:01:00Z"},
         {"url": "http://b.example/", "ts": "2024-01-01T00:00:00Z"},
     ]
-    warcs = {"archive/1.warc.gz": first.bytes(), "archive/2.warc.gz": second.bytes()}
+    warcs = {"archive/1.warc.gz": first.whole(), "archive/2.warc.gz": second.whole()}
     path = wacz(tmp_path, warcs, pages)
     (loaded,) = load_page(str(path))
     assert [url for url, *_ in found(loaded)] == [DOCUMENT, "http://a.example/beacon"]
@@ -214,7 +214,7 @@ def test_a_revisit_has_its_body_wherever_the_archive_holds_it(
     original = Recorder().answer("http://a.example/1", b"same", "image/png", fields=digest)
     page.answer("http://a.example/2", b"", "image/png", kind="revisit", fields=digest | refers)
     names = ("1", "2") if original_first else ("2", "1")
-    warcs = dict(zip(names, (original.bytes(), page.bytes()), strict=True))
+    warcs = dict(zip(names, (original.whole(), page.whole()), strict=True))
     files = {f"archive/{name}.warc.gz": warcs[name] for name in sorted(warcs)}
     (loaded,) = load_page(str(wacz(tmp_path, files, [{"url": DOCUMENT}])))
     bodies = {r.url: loaded.bodies[i].read_bytes() for i, r in enumerate(loaded.page.resources)}
@@ -238,15 +238,15 @@ def test_an_archive_that_is_one_gzip_stream_is_read_too(tmp_path: Path) -> None:
     plain = (
         Recorder(zipped=False).answer(DOCUMENT, b"<img src=i>").answer("http://a.example/i", b"", "image/png")
     )
-    path.write_bytes(gzip.compress(plain.bytes()))
+    path.write_bytes(gzip.compress(plain.whole()))
     assert len(load_page(str(path))[0].page.resources) == 2
 
 
 @pytest.mark.parametrize("zipped", [True, False])
 def test_wherever_a_warc_is_cut_off_it_says_so_or_is_whole(tmp_path: Path, *, zipped: bool) -> None:
     recorder = Recorder(zipped=zipped).answer(DOCUMENT, b"<p>" * 10)
-    one = len(recorder.bytes())
-    whole = recorder.answer("http://a.example/i.png", b"x" * 100, "image/png").bytes()
+    one = len(recorder.whole())
+    whole = recorder.answer("http://a.example/i.png", b"x" * 100, "image/png").whole()
     path = tmp_path / "x.warc.gz"
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
@@ -257,7 +257,7 @@ def test_wherever_a_warc_is_cut_off_it_says_so_or_is_whole(tmp_path: Path, *, zi
 
 
 def test_a_record_that_is_longer_than_it_says_is_an_error(tmp_path: Path) -> None:
-    data = Recorder(zipped=False).answer(DOCUMENT, b"<p>" * 100).answer("http://a.example/i", b"x").bytes()
+    data = Recorder(zipped=False).answer(DOCUMENT, b"<p>" * 100).answer("http://a.example/i", b"x").whole()
     length = next(line for line in data.split(b"\r\n") if line.startswith(b"Content-Length"))
     path = tmp_path / "x.warc"
     path.write_bytes(data.replace(length, b"Content-Length: 150", 1))

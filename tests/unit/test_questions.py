@@ -1,5 +1,7 @@
 """The course's questions are answered from data: each answer has the numbers of the run, and the reason."""
 
+from typing import Any
+
 from synthetic_results import PAGES, failed_record, load_record
 
 from firstflight.analysis import cell_pairs, summarize_pairs
@@ -19,7 +21,7 @@ EFFECT, BY_RTT, CONTENT, SURPRISES, SUMMARY, BEST = (
 )
 
 
-def blocks(tcp_ms: float, tfo_ms: float, count: int = 10, **changes: object) -> list[LoadRecord]:
+def blocks(tcp_ms: float, tfo_ms: float, count: int = 10, **changes: Any) -> list[LoadRecord]:  # noqa: ANN401
     """Paired blocks whose PLTs differ by a thousandth from block to block."""
     return [
         load_record(mode=mode, block=block, plt_ms=plt_ms * (1 + block / 1000), **changes)

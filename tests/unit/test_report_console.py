@@ -1,4 +1,5 @@
 import io
+from typing import Any
 
 from rich.console import Console
 from synthetic_results import failed_record, load_record
@@ -16,7 +17,7 @@ def shown(records: list[LoadRecord], *, width: int = 100, force_terminal: bool =
     return file.getvalue()
 
 
-def loads(**changes: object) -> list[LoadRecord]:
+def loads(**changes: Any) -> list[LoadRecord]:  # noqa: ANN401
     return [load_record(mode=mode, block=n, **changes) for n in range(10) for mode in ("tcp", "tfo")]
 
 

@@ -118,7 +118,7 @@ def test_an_unsound_load_is_not_journalled(journal: Journal, changes: dict[str, 
 
 def test_a_record_without_its_proof_is_not_journalled(journal: Journal) -> None:
     record = load_record()
-    del record["proof"]
+    del record["proof"]  # type: ignore[misc]
     with pytest.raises(ValueError, match="proof: expected an object"):
         journal.append(record)
 
@@ -132,12 +132,12 @@ def test_an_unsound_request_is_named_by_its_number(journal: Journal) -> None:
 
 def test_many_labs_finish_at_once_and_no_line_is_lost(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.jsonl")
-    threads = [
-        threading.Thread(
-            target=lambda n=n: [journal.append(load_record(block=10 * n + i)) for i in range(10)]
-        )
-        for n in range(4)
-    ]
+
+    def append(first: int) -> None:
+        for block in range(first, first + 10):
+            journal.append(load_record(block=block))
+
+    threads = [threading.Thread(target=append, args=(10 * n,)) for n in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

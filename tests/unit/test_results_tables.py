@@ -80,8 +80,8 @@ def test_a_journal_of_loads_alone_gives_the_same_bytes_read_in_columns_or_line_b
 ) -> None:
     alone = [record | {"requests": [], "connections": []} for record in [*records(), load_record(block=1)]]
     random.Random(3).shuffle(alone)
-    columns = write_journal(tmp_path / "columns", alone)  # type: ignore[arg-type]
-    lines = write_journal(tmp_path / "lines", alone)  # type: ignore[arg-type]
+    columns = write_journal(tmp_path / "columns", alone)
+    lines = write_journal(tmp_path / "lines", alone)
     journal = lines / "journal.jsonl"
     journal.write_text(journal.read_text().replace("[]", "[ ]") + '{"cut": "sho')
     assert scan_loads(journal, tmp_path) is None
@@ -105,7 +105,7 @@ def test_a_damaged_journal_of_loads_alone_is_refused_with_its_line(
     tmp_path: Path, key: str, value: object, says: str
 ) -> None:
     alone = [record | {"requests": [], "connections": []} for record in records()]
-    journal = write_journal(tmp_path, alone) / "journal.jsonl"  # type: ignore[arg-type]
+    journal = write_journal(tmp_path, alone) / "journal.jsonl"
     first, second, *rest = journal.read_text().splitlines()
     line = json.loads(second)
     line["load"][key] = value

@@ -179,9 +179,15 @@ def test_a_folder_that_cannot_be_locked_is_refused(tmp_path: Path, monkeypatch: 
     assert refused.value.hint
 
 
+def interrupt() -> bool:
+    """Sends this process a SIGINT, as Ctrl-C does."""
+    os.kill(os.getpid(), signal.SIGINT)
+    return True
+
+
 def test_a_run_that_goes_on_with_another_kernel_or_client_warns(tmp_path: Path) -> None:
     plan = PLAN.model_copy(update={"client": "chromium"})
-    stopped = EngineDouble(before=lambda planned, made: made == 3 and os.kill(os.getpid(), signal.SIGINT))
+    stopped = EngineDouble(before=lambda planned, made: made == 3 and interrupt())
     run_experiment(
         plan, pages(*NAMES), threads(plan, stopped), tmp_path, clients={"chromium": "140", "curl": "7"}
     )
@@ -205,7 +211,7 @@ def test_a_run_that_goes_on_with_another_kernel_or_client_warns(tmp_path: Path) 
 
 
 def test_a_run_that_goes_on_with_the_same_system_does_not_warn(tmp_path: Path) -> None:
-    stopped = EngineDouble(before=lambda planned, made: made == 3 and os.kill(os.getpid(), signal.SIGINT))
+    stopped = EngineDouble(before=lambda planned, made: made == 3 and interrupt())
     run_experiment(PLAN, pages(*NAMES), threads(PLAN, stopped), tmp_path)
     heard = Heard()
     run_experiment(PLAN, pages(*NAMES), threads(PLAN, EngineDouble()), tmp_path, resume=True, observer=heard)
@@ -213,7 +219,7 @@ def test_a_run_that_goes_on_with_the_same_system_does_not_warn(tmp_path: Path) -
 
 
 def test_a_run_that_goes_on_takes_out_of_the_rtt_what_the_first_one_did(tmp_path: Path) -> None:
-    first = EngineDouble(before=lambda planned, made: made == 3 and os.kill(os.getpid(), signal.SIGINT))
+    first = EngineDouble(before=lambda planned, made: made == 3 and interrupt())
     run_experiment(PLAN, pages(*NAMES), threads(PLAN, first), tmp_path)
     file = tmp_path / "environment.json"
     file.write_text(file.read_text().replace('"bias_ms": 0.05', '"bias_ms": 0.07'))
@@ -225,7 +231,7 @@ def test_a_run_that_goes_on_takes_out_of_the_rtt_what_the_first_one_did(tmp_path
 
 
 def test_a_run_that_goes_on_with_another_kernel_measures_the_relay_again(tmp_path: Path) -> None:
-    first = EngineDouble(before=lambda planned, made: made == 3 and os.kill(os.getpid(), signal.SIGINT))
+    first = EngineDouble(before=lambda planned, made: made == 3 and interrupt())
     run_experiment(PLAN, pages(*NAMES), threads(PLAN, first), tmp_path)
     file = tmp_path / "environment.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "kernel": "5.4.0"}))

@@ -83,7 +83,7 @@ def test_with_keep_loads_only_their_rows_are_kept(tmp_path: Path) -> None:
     write_tables(tmp_path)
     assert pl.read_parquet(tmp_path / "loads.parquet").height == len(PLANNED)
     assert pl.read_parquet(tmp_path / "requests.parquet").height == 0
-    assert pl.read_parquet(tmp_path / "loads.parquet")["requests"].min() > 0
+    assert all(pl.read_parquet(tmp_path / "loads.parquet")["requests"])
 
 
 def test_workers_open_pages_where_they_are(tmp_path: Path) -> None:

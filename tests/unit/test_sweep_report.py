@@ -54,7 +54,7 @@ def test_the_journal_of_a_sweep_has_no_requests_and_its_tables_have_their_counts
     lines = [json.loads(line) for line in Path("sweep/journal.jsonl").read_text().splitlines()]
     assert len(lines) == 24
     assert all(line["requests"] == line["connections"] == [] for line in lines)
-    assert pl.read_parquet("sweep/loads.parquet")["requests"].min() > 0
+    assert all(pl.read_parquet("sweep/loads.parquet")["requests"])
     assert not Path("sweep/report.html").exists()
 
 

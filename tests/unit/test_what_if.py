@@ -18,7 +18,7 @@ unproven = st.tuples(st.none(), st.none()) | st.tuples(
 )
 what_ifs = st.builds(
     lambda negative_cache, one_time, own, limits, syn_payload, early: WhatIf(
-        negative_cache, one_time, own, *limits, syn_payload, early
+        negative_cache, one_time, own, limits[0], limits[1], syn_payload, early
     ),
     st.sampled_from([None, "load", "visit"]),
     st.none() | st.integers(1, 1_000),
