@@ -30,7 +30,7 @@ CRATES := --workspace --exclude firstflight-python --locked
 
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: help build run test lint audit advisories reference docs bench clean system rust
+.PHONY: help build run test check crates lint audit advisories reference docs bench clean system rust
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
@@ -41,8 +41,13 @@ run: build ## do the paper's experiment; ends with the table and where the repor
 	$(BIN)/firstflight run --plan plans/paper.toml --repeats 10
 
 test: build ## run all tests
+	tests/run $(BIN)/python $(MAKE) --no-print-directory crates
+
+check: build ## lint and run all tests at the same time, as CI does
+	tests/run $(BIN)/python $(MAKE) --no-print-directory lint crates
+
+crates:
 	cargo test --quiet $(CRATES)
-	tests/run $(BIN)/python
 
 lint: build ## check format, style, words, types and the stub of the compiled module
 	$(BIN)/ruff format --check
