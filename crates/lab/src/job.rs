@@ -9,23 +9,21 @@ use std::time::Duration;
 use firstflight_loader::{Config, Cookies, HttpVersion, Mode, NANOS_PER_MS, OriginRtt, TlsOptions};
 use firstflight_page::{Page, Scheme};
 use firstflight_path::PathConfig;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::LabError;
 use crate::client;
-use crate::exec::{Directory, SETTLING, lines};
-use crate::lab::{Lab, LabConfig};
+use crate::lab::{Lab, LabConfig, SETTLING};
 use crate::net::{AddressPlan, Transport};
 use crate::origin::{Bodies, Headers, Served};
 use crate::relay::{Keep, RelayReport, Timing};
-use crate::scheduling::Scheduling;
+use crate::traffic::{Directory, lines};
 use crate::witness::{Counters, Expectation, Promise};
 
 pub use command::{Command, Report};
-pub use record::{Connection, Record, Request};
+pub use record::{Record, Request};
 
 use command::Seen;
-use record::since;
 
 /// What is to be loaded, and how.
 #[derive(Debug, Clone, Deserialize)]
@@ -108,63 +106,6 @@ fn half_a_minute() -> u64 {
 }
 fn late_bound() -> f64 {
     2.0
-}
-
-/// How the relay did.
-#[derive(Debug, Clone, Serialize)]
-pub struct RelaySummary {
-    /// Packets delivered.
-    pub packets: u64,
-    /// Packets dropped by full queues.
-    pub dropped: u64,
-    /// Packets dropped by the loss model.
-    pub lost: u64,
-    /// Segments dropped by rules of interference.
-    pub taken: u64,
-    /// Packets sent on twice.
-    pub duplicated: u64,
-    /// Packets marked instead of dropped (RFC 3168).
-    pub marked: u64,
-    /// Packets a device refused.
-    pub refused: u64,
-    /// How late packets were delivered.
-    #[serde(flatten)]
-    pub lateness: crate::relay::LatenessSummary,
-    /// Whether one was later than the bound.
-    pub late: bool,
-    /// How the relay's thread was scheduled.
-    pub scheduling: Scheduling,
-    /// Processors that were kept from halting.
-    pub kept_awake: usize,
-    /// What was taken out of the path's RTT for what the relay adds to it, ms.
-    pub taken_out_ms: f64,
-    /// Processor time it took, ms.
-    pub cpu_ms: f64,
-    /// How long it ran, ms.
-    pub wall_ms: f64,
-}
-
-impl RelaySummary {
-    /// Sums a relay's work up.
-    pub fn new(report: &RelayReport, late_bound_ms: f64) -> Self {
-        let lateness = report.lateness.summary();
-        Self {
-            packets: report.lateness.packets(),
-            dropped: report.drops.full,
-            lost: report.drops.lost,
-            taken: report.drops.taken,
-            duplicated: report.duplicated,
-            marked: report.marked,
-            refused: report.refused,
-            late: lateness.late_max_ms > late_bound_ms || report.refused > 0,
-            lateness,
-            scheduling: report.scheduling,
-            kept_awake: report.kept_awake,
-            taken_out_ms: report.taken_out_ms,
-            cpu_ms: report.cpu as f64 / 1e6,
-            wall_ms: report.wall as f64 / 1e6,
-        }
-    }
 }
 
 impl Job {

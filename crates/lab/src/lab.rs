@@ -68,6 +68,9 @@ pub struct Lab {
 /// How long priming may take: there is no delay yet, so this is a thousand times what it needs.
 const PRIMING_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long packets under way may take to arrive once the program has ended.
+pub const SETTLING: Duration = Duration::from_secs(3);
+
 impl Lab {
     /// Builds it. Call once per process, on the thread that will be the client's.
     ///

@@ -22,6 +22,7 @@ pub mod relay;
 pub mod scheduling;
 pub mod stress;
 pub mod tether;
+pub mod traffic;
 pub mod tun;
 pub mod witness;
 

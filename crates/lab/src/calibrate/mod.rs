@@ -14,11 +14,10 @@ use firstflight_path::{Direction, PathConfig};
 use serde::{Deserialize, Serialize};
 
 use crate::LabError;
-use crate::job::RelaySummary;
 use crate::lab::{Lab, LabConfig};
 use crate::net::{CLIENT, SERVICES, Transport};
 use crate::origin::{Bodies, ECHO_PORT, Headers, SINK_PORT, SOURCE_PORT, Served};
-use crate::relay::{Keep, Timing};
+use crate::relay::{Keep, RelaySummary, Timing};
 
 pub use floor::{Floor, Over};
 pub use flow::{Flow, flood, receive, transmit};

@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, SockaddrIn, connect, sendto, socket};
 
-use super::packet::Packet;
+use super::packet::{Kind, Packet};
 use super::wire::{SILENCE, SOON, Wire};
 use crate::LabError;
 use crate::net::{Side, bring_loopback_up};
@@ -119,7 +119,7 @@ impl ClientStage {
             .local_addr()
             .map_err(|error| LabError::system("asking a socket for its port", error))?
             .port();
-        let first = |packet: &Packet| packet.name() == "SYN" && packet.source.port() == port;
+        let first = |packet: &Packet| packet.kind() == Kind::Syn && packet.source.port() == port;
         let syn = self.wire.expect("SYN", SOON, first)?;
         Ok(Call {
             socket,
@@ -217,7 +217,7 @@ impl ClientStage {
         let begun = Instant::now();
         let source = call.syn.source;
         let syn = self.wire.expect("SYN sent again", RETRANSMISSION, |packet| {
-            packet.source == source && packet.name() == "SYN"
+            packet.source == source && packet.kind() == Kind::Syn
         })?;
         Ok(Again {
             syn,

@@ -7,10 +7,10 @@
 
 mod app;
 mod client;
+mod finding;
 mod packet;
 mod pair;
 mod program;
-mod row;
 mod rows;
 mod server;
 mod wire;
@@ -21,14 +21,16 @@ use std::time::Duration;
 use firstflight_path::Habit;
 use serde::{Deserialize, Serialize};
 
+pub use finding::{Finding, Verdict};
 pub use program::NamedServer;
-pub use row::{Finding, Level, Row, Verdict};
+pub use rows::{Level, Row};
 pub use wire::Line;
 
 use crate::witness::Counters;
 use crate::{LabError, clock, namespace};
 use client::ClientStage;
-use row::{Stop, Trial};
+use finding::Stop;
+use rows::Trial;
 use server::ServerStage;
 use wire::Wire;
 

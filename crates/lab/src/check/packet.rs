@@ -1,5 +1,6 @@
 //! A TCP segment as a script writes and reads it: every field that a check sets or judges.
 
+use std::fmt;
 use std::net::SocketAddrV4;
 
 use etherparse::{IpNumber, Ipv4Header, TcpHeader};
@@ -8,6 +9,30 @@ use crate::packet::{TcpFlags, TcpOption, assemble, options, padded, parse};
 
 const TTL: u8 = 64;
 const WINDOW: u16 = u16::MAX;
+
+/// What a segment is, by its flags and whether it carries data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Syn,
+    SynAck,
+    Ack,
+    Data,
+    Fin,
+    Rst,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(match self {
+            Self::Syn => "SYN",
+            Self::SynAck => "SYN-ACK",
+            Self::Ack => "ACK",
+            Self::Data => "data",
+            Self::Fin => "FIN",
+            Self::Rst => "RST",
+        })
+    }
+}
 
 /// A segment, without what no check looks at (window, urgent pointer).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,20 +146,17 @@ impl Packet {
         assemble(ip, tcp, &self.payload)
     }
 
-    /// What it is, in words.
-    pub(super) fn name(&self) -> &'static str {
-        match (self.flags, self.payload.is_empty()) {
-            (TcpFlags { rst: true, .. }, _) => "RST",
-            (
-                TcpFlags {
-                    syn: true, ack: true, ..
-                },
-                _,
-            ) => "SYN-ACK",
-            (TcpFlags { syn: true, .. }, _) => "SYN",
-            (TcpFlags { fin: true, .. }, _) => "FIN",
-            (_, true) => "ACK",
-            (_, false) => "data",
+    /// What it is.
+    pub(super) fn kind(&self) -> Kind {
+        match self.flags {
+            TcpFlags { rst: true, .. } => Kind::Rst,
+            TcpFlags {
+                syn: true, ack: true, ..
+            } => Kind::SynAck,
+            TcpFlags { syn: true, .. } => Kind::Syn,
+            TcpFlags { fin: true, .. } => Kind::Fin,
+            _ if self.payload.is_empty() => Kind::Ack,
+            _ => Kind::Data,
         }
     }
 }

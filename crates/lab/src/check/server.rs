@@ -6,9 +6,9 @@ use std::time::Duration;
 use nix::libc;
 
 use super::app::App;
-use super::packet::Packet;
+use super::finding::Stop;
+use super::packet::{Kind, Packet};
 use super::program::{NamedServer, quoted};
-use super::row::Stop;
 use super::wire::{SOON, Wire};
 use crate::LabError;
 use crate::net::{self, Side, bring_loopback_up};
@@ -117,7 +117,7 @@ impl ServerStage {
     pub(super) fn syn_ack(&mut self, syn: &Packet) -> Result<Packet, LabError> {
         let client = syn.source;
         self.wire.expect("SYN-ACK", SOON, |packet| {
-            packet.destination == client && packet.name() == "SYN-ACK"
+            packet.destination == client && packet.kind() == Kind::SynAck
         })
     }
 

@@ -171,7 +171,7 @@ fn describe(packet: &Packet, first: &mut HashMap<Flow, u32>) -> String {
     if packet.flags.syn {
         first.insert((source, destination), packet.sequence);
     }
-    let mut text = packet.name().to_owned();
+    let mut text = packet.kind().to_string();
     for (name, cookie) in [
         ("cookie", packet.cookie()),
         ("experimental cookie", packet.experimental_cookie()),

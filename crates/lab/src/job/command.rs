@@ -15,14 +15,15 @@ use firstflight_page::Via;
 use nix::libc;
 use serde::{Deserialize, Serialize};
 
-use super::{Job, Record, RelaySummary, Request, since};
+use super::{Job, Record, Request};
 use crate::LabError;
-use crate::exec::{Directory, Line, Traffic};
+use crate::clock::since;
 use crate::ledger::Progress;
 use crate::namespace::Containment;
 use crate::origin::{self, Exchange, Matching};
 use crate::program::{Ending, Program, StartError, Streams};
-use crate::relay::RelayReport;
+use crate::relay::{RelayReport, RelaySummary};
+use crate::traffic::{Directory, Line, Traffic};
 use crate::witness::Counters;
 
 /// A program that loads the page.

@@ -3,17 +3,16 @@
 use std::time::Duration;
 
 use firstflight_loader::RequestRecord;
-use firstflight_path::Action;
 use serde::Serialize;
 
+use super::Job;
 use super::command::Report;
-use super::{Job, RelaySummary};
 use crate::client::Loaded;
-use crate::clock::ms;
-use crate::exec::Traffic;
-use crate::ledger::{Cookie, Entry};
+use crate::clock::{ms, since};
+use crate::ledger::Entry;
 use crate::origin::Matching;
-use crate::relay::RelayReport;
+use crate::relay::{RelayReport, RelaySummary};
+use crate::traffic::{Connection, Traffic};
 use crate::witness::{Counters, Statement, examine};
 
 /// One load.
@@ -67,25 +66,6 @@ pub struct Request {
     pub(super) initiator: Option<usize>,
     /// Why it failed.
     pub(super) error: Option<String>,
-}
-
-/// One connection. Times are ms since navigation start.
-#[derive(Debug, Clone, Serialize)]
-#[expect(clippy::struct_field_names, reason = "the results' column is called so")]
-pub struct Connection {
-    connection: u32,
-    origin: String,
-    opened_ms: f64,
-    syn_payload_bytes: u32,
-    cookie: Cookie,
-    syn_data_acked: bool,
-    new_cookie: bool,
-    syn_retransmits: u32,
-    retransmits: u32,
-    bytes_down: u64,
-    bytes_up: u64,
-    closed_ms: Option<f64>,
-    interfered: Option<Action>,
 }
 
 impl Record {
@@ -165,27 +145,6 @@ impl Request {
     }
 }
 
-impl Connection {
-    /// The row of an entry of the ledger; `started` is the monotonic moment its times count from, ns.
-    pub fn new(connection: u32, origin: String, entry: &Entry, started: u64) -> Self {
-        Self {
-            connection,
-            origin,
-            opened_ms: since(started, entry.opened),
-            syn_payload_bytes: entry.syn_payload_bytes,
-            cookie: entry.cookie,
-            syn_data_acked: entry.accepted(),
-            new_cookie: entry.new_cookie != 0,
-            syn_retransmits: entry.syn_retransmits,
-            retransmits: entry.retransmits,
-            bytes_down: entry.bytes_down,
-            bytes_up: entry.bytes_up,
-            closed_ms: entry.closed.map(|at| since(started, at)),
-            interfered: entry.interfered,
-        }
-    }
-}
-
 /// What the relay and each connection's socket say.
 fn statements(loaded: &Loaded, report: &RelayReport) -> Vec<Statement> {
     let connections = loaded.record.connections.iter();
@@ -225,9 +184,4 @@ fn connections(job: &Job, loaded: &Loaded, statements: &[Statement]) -> Vec<Conn
         ))
     });
     rows.collect()
-}
-
-/// From `started` to `at`, ms; negative for what was before.
-pub(super) fn since(started: u64, at: u64) -> f64 {
-    at.cast_signed().wrapping_sub(started.cast_signed()) as f64 / 1e6
 }

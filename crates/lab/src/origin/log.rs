@@ -4,16 +4,18 @@
 //! this log places each request and response in the byte streams of its connection. *When* those bytes crossed
 //! the wire is in the [ledger](crate::ledger).
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::{Context, Poll, ready};
 
 use firstflight_page::Origin;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::counted::Counted;
 use crate::clock;
 use crate::ledger::ConnectionKey;
 use crate::witness::TcpInfo;
@@ -151,6 +153,73 @@ impl Conversation {
 
     pub(super) fn count_written(&self, bytes: usize) {
         self.written.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+/// A TCP stream that tells its [`Conversation`] how many bytes went each way, below anything that encrypts or frames
+/// them.
+#[derive(Debug)]
+pub(super) struct Counted {
+    stream: TcpStream,
+    conversation: Arc<Conversation>,
+}
+
+impl Counted {
+    pub(super) fn new(stream: TcpStream, conversation: Arc<Conversation>) -> Self {
+        Self { stream, conversation }
+    }
+
+    fn wrote(&self, outcome: &io::Result<usize>) {
+        if let Ok(bytes) = outcome {
+            self.conversation.count_written(*bytes);
+        }
+    }
+}
+
+impl AsyncRead for Counted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let outcome = ready!(Pin::new(&mut self.stream).poll_read(context, buffer));
+        self.conversation.count_read(buffer.filled().len() - before);
+        Poll::Ready(outcome)
+    }
+}
+
+impl AsyncWrite for Counted {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = ready!(Pin::new(&mut self.stream).poll_write(context, bytes));
+        self.wrote(&outcome);
+        Poll::Ready(outcome)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = ready!(Pin::new(&mut self.stream).poll_write_vectored(context, bytes));
+        self.wrote(&outcome);
+        Poll::Ready(outcome)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 

@@ -4,7 +4,6 @@ mod answer;
 mod answers;
 mod authority;
 mod body;
-mod counted;
 mod listen;
 mod log;
 mod respond;

@@ -12,6 +12,6 @@ mod run;
 
 pub use capture::Capture;
 pub use lateness::{Lateness, LatenessSummary};
-pub use run::{Keep, Relay, RelayReport, Timing, Wire};
+pub use run::{Keep, Relay, RelayReport, RelaySummary, Timing, Wire};
 
 pub(crate) use pace::{Pace, Rest};

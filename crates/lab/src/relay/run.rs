@@ -12,10 +12,10 @@ use firstflight_path::{Action, Direction, Drops, Ecn, Flow, Header, Network, Pac
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::time::TimeSpec;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::pace::{Pace, Rest};
-use super::{Capture, Lateness, mangle};
+use super::{Capture, Lateness, LatenessSummary, mangle};
 use crate::ledger::Ledger;
 use crate::net::{AddressPlan, CLIENT, FORMER};
 use crate::packet::{self, Segment};
@@ -157,6 +157,63 @@ pub struct RelayReport {
     pub cpu: u64,
     /// How long it ran, ns.
     pub wall: u64,
+}
+
+/// How the relay did.
+#[derive(Debug, Clone, Serialize)]
+pub struct RelaySummary {
+    /// Packets delivered.
+    pub packets: u64,
+    /// Packets dropped by full queues.
+    pub dropped: u64,
+    /// Packets dropped by the loss model.
+    pub lost: u64,
+    /// Segments dropped by rules of interference.
+    pub taken: u64,
+    /// Packets sent on twice.
+    pub duplicated: u64,
+    /// Packets marked instead of dropped (RFC 3168).
+    pub marked: u64,
+    /// Packets a device refused.
+    pub refused: u64,
+    /// How late packets were delivered.
+    #[serde(flatten)]
+    pub lateness: LatenessSummary,
+    /// Whether one was later than the bound.
+    pub late: bool,
+    /// How the relay's thread was scheduled.
+    pub scheduling: Scheduling,
+    /// Processors that were kept from halting.
+    pub kept_awake: usize,
+    /// What was taken out of the path's RTT for what the relay adds to it, ms.
+    pub taken_out_ms: f64,
+    /// Processor time it took, ms.
+    pub cpu_ms: f64,
+    /// How long it ran, ms.
+    pub wall_ms: f64,
+}
+
+impl RelaySummary {
+    /// Sums a relay's work up.
+    pub fn new(report: &RelayReport, late_bound_ms: f64) -> Self {
+        let lateness = report.lateness.summary();
+        Self {
+            packets: report.lateness.packets(),
+            dropped: report.drops.full,
+            lost: report.drops.lost,
+            taken: report.drops.taken,
+            duplicated: report.duplicated,
+            marked: report.marked,
+            refused: report.refused,
+            late: lateness.late_max_ms > late_bound_ms || report.refused > 0,
+            lateness,
+            scheduling: report.scheduling,
+            kept_awake: report.kept_awake,
+            taken_out_ms: report.taken_out_ms,
+            cpu_ms: report.cpu as f64 / 1e6,
+            wall_ms: report.wall as f64 / 1e6,
+        }
+    }
 }
 
 impl Relay {

@@ -83,7 +83,8 @@ impl Flood {
         server_tun: &Tun,
         server: SocketAddrV4,
         request: &[u8],
-        (jar, processors): (&CookieJar, Processors),
+        jar: &CookieJar,
+        processors: Processors,
     ) -> Result<Self, LabError> {
         let mut attacker = Attacker {
             tun: server_tun.try_clone()?,

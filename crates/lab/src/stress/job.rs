@@ -186,13 +186,13 @@ impl StressJob {
         let kernel = Kernel::open()?;
         let jar = CookieJar::default();
         let rtt = Duration::from_secs_f64(self.rtt_ms / 1e3);
-        let wire = Wire::start([&tun, &server.tun], rtt, (processors, realtime), &jar)?;
+        let wire = Wire::start([&tun, &server.tun], rtt, processors, realtime, &jar)?;
         let request = format!("GET {TARGET} HTTP/1.0\r\nHost: {}\r\n\r\n", SERVER.ip()).into_bytes();
         scheduling::become_ordinary();
         self.rehearse(&mut server, &request, processors)?;
         let flood = self
             .flood
-            .map(|job| Flood::start(job, &server.tun, SERVER, &request, (&jar, processors)));
+            .map(|job| Flood::start(job, &server.tun, SERVER, &request, &jar, processors));
         let mut witnesses = Witnesses {
             wire,
             flood: flood.transpose()?,

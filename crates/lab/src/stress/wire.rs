@@ -107,7 +107,8 @@ impl Wire {
     pub(super) fn start(
         [client, server]: [&Tun; 2],
         rtt: Duration,
-        (processors, realtime): (Processors, bool),
+        processors: Processors,
+        realtime: bool,
         jar: &CookieJar,
     ) -> Result<Self, LabError> {
         let stop = Arc::new(AtomicBool::new(false));
@@ -122,7 +123,7 @@ impl Wire {
             let ends = from.try_clone().and_then(|from| Ok((from, to.try_clone()?)));
             ends.and_then(|(from, to)| {
                 let mut way = Carrier::new(direction, from, to, rtt / 2, shared, jar);
-                let work = move || way.run((processor, realtime), &stop);
+                let work = move || way.run(processor, realtime, &stop);
                 let thread = std::thread::Builder::new().name("wire".to_owned());
                 thread
                     .spawn(work)
@@ -195,7 +196,7 @@ impl Carrier {
         }
     }
 
-    fn run(&mut self, (processor, realtime): (usize, bool), stop: &AtomicBool) {
+    fn run(&mut self, processor: usize, realtime: bool, stop: &AtomicBool) {
         // Where it may not choose, the system does.
         let _ = meter::stay_on(processor);
         scheduling::become_relay(realtime);

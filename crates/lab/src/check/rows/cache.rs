@@ -3,8 +3,9 @@
 use std::io::Write;
 use std::net::SocketAddrV4;
 
+use super::{Level, Row, Trial};
 use crate::check::client::{Answer, COOKIE, ClientStage, NEW_COOKIE, OTHER, REQUEST, SERVER, granted};
-use crate::check::row::{Finding, Level, Row, Stop, Trial, yes};
+use crate::check::finding::{Finding, Stop, yes};
 use crate::check::rows::request::option_of;
 use crate::check::wire::SILENCE;
 use crate::packet::{fast_open, mss};

@@ -2,8 +2,9 @@
 
 use std::io::Read;
 
+use super::{Level, Row, Trial};
 use crate::check::client::{Again, Answer, COOKIE, ClientStage, NEW_COOKIE, REQUEST, SERVER, Unreachable};
-use crate::check::row::{Finding, Level, Row, Stop, Trial, yes};
+use crate::check::finding::{Finding, Stop, yes};
 use crate::check::rows::request::option_of;
 use crate::check::wire::SILENCE;
 use crate::witness::Counters;

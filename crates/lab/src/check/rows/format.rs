@@ -1,7 +1,8 @@
 //! The option on the wire (RFC 7413, section 4.1.1).
 
+use super::{Level, Row, Trial};
 use crate::check::client::{ClientStage, MSS, REQUEST, SERVER, granted};
-use crate::check::row::{Finding, Level, Row, Stop, Trial};
+use crate::check::finding::{Finding, Stop};
 use crate::check::server::{self, OPEN, ServerStage};
 use crate::check::wire::SOON;
 use crate::packet::{fast_open, mss};

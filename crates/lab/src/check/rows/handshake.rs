@@ -4,9 +4,10 @@ use std::io::{ErrorKind, Read};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use super::{Level, Row, Trial};
 use crate::check::client::{Answer, COOKIE, Call, ClientStage, REQUEST, SERVER};
-use crate::check::packet::Packet;
-use crate::check::row::{Finding, Level, Row, Stop, Trial, yes};
+use crate::check::finding::{Finding, Stop, yes};
+use crate::check::packet::{Kind, Packet};
 use crate::check::wire::SOON;
 use crate::packet::mss;
 
@@ -157,7 +158,7 @@ fn simultaneous_open(stage: &mut ClientStage) -> Result<Finding, Stop> {
     stage.wire.send(&theirs)?;
     let source = call.syn.source;
     let met = stage.wire.wait(SOON, |packet| {
-        packet.source == source && packet.name() == "SYN-ACK"
+        packet.source == source && packet.kind() == Kind::SynAck
     });
     let mut taken = call.syn.reply(theirs.sequence, call.syn.end());
     taken.flags.syn = true;

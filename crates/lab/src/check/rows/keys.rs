@@ -2,7 +2,8 @@
 
 use nix::libc;
 
-use crate::check::row::{Finding, Level, Row, Stop, Trial, yes};
+use super::{Level, Row, Trial};
+use crate::check::finding::{Finding, Stop, yes};
 use crate::check::server::{CLIENT, OPEN, REQUEST, STRANGER, ServerStage, Settings};
 use crate::check::wire::SOON;
 use crate::net;

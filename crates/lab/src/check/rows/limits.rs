@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::check::row::{Finding, Level, Row, Stop, Trial, yes};
+use super::{Level, Row, Trial};
+use crate::check::finding::{Finding, Stop, yes};
+use crate::check::packet::{Kind, Packet};
 use crate::check::server::{OPEN, REQUEST, ServerStage, Settings};
 use crate::check::wire::{SILENCE, SOON};
 use crate::packet::fast_open;
@@ -152,12 +154,12 @@ fn cookie_timeout(stage: &mut ServerStage) -> Result<Finding, Stop> {
     sent_again(stage, &syn)
 }
 
-fn sent_again(stage: &mut ServerStage, syn: &crate::check::packet::Packet) -> Result<Finding, Stop> {
+fn sent_again(stage: &mut ServerStage, syn: &Packet) -> Result<Finding, Stop> {
     let client = syn.source;
     let again = stage
         .wire
         .expect("SYN-ACK sent again", RETRANSMISSION, |packet| {
-            packet.destination == client && packet.name() == "SYN-ACK"
+            packet.destination == client && packet.kind() == Kind::SynAck
         })?;
     let bare = again.cookie().is_none() && again.experimental_cookie().is_none();
     let seen = format!(

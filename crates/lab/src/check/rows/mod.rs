@@ -1,4 +1,4 @@
-//! The list. One module for each group of rules.
+//! What a row is, and the list of them: one module for each group of rules.
 
 mod answer;
 mod cache;
@@ -10,7 +10,12 @@ mod limits;
 pub(super) mod paths;
 mod request;
 
-use super::row::Row;
+use firstflight_path::Habit;
+use serde::Serialize;
+
+use super::client::ClientStage;
+use super::finding::{Finding, Stop};
+use super::server::{ServerStage, Settings};
 
 /// Every row, group by group.
 pub(super) const GROUPS: &[&[Row]] = &[
@@ -24,3 +29,71 @@ pub(super) const GROUPS: &[&[Row]] = &[
     limits::ROWS,
     paths::ROWS,
 ];
+
+/// One behaviour.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Row {
+    /// Its name: the number of the rule, where it has one, and a word.
+    pub id: &'static str,
+    /// How strongly it is asked for.
+    pub level: Level,
+    /// Section of RFC 7413; empty where the RFC says nothing of it.
+    pub section: &'static str,
+    /// What should be seen.
+    pub behaviour: &'static str,
+    /// What is done to see it.
+    pub done: &'static str,
+    /// How it is done, and to whom.
+    #[serde(flatten)]
+    pub(in crate::check) trial: Trial,
+}
+
+/// How strongly a behaviour is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Level {
+    /// The RFC requires it.
+    #[serde(rename = "MUST")]
+    Must,
+    /// The RFC forbids the contrary.
+    #[serde(rename = "MUST NOT")]
+    MustNot,
+    /// The RFC asks for it, unless there are reasons.
+    #[serde(rename = "SHOULD")]
+    Should,
+    /// The RFC allows it.
+    #[serde(rename = "MAY")]
+    May,
+    /// The RFC describes it, without a word in capitals.
+    #[serde(rename = "described")]
+    Described,
+    /// Advice to applications or operators.
+    #[serde(rename = "advice")]
+    Advice,
+    /// Not the RFC's: what packetdrill's tests hold Linux to.
+    #[serde(rename = "Linux")]
+    Linux,
+}
+
+/// Who is examined, and how.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(tag = "side", rename_all = "lowercase")]
+pub(in crate::check) enum Trial {
+    /// This kernel's client; the script is its server.
+    Client {
+        #[serde(skip)]
+        run: fn(&mut ClientStage) -> Result<Finding, Stop>,
+    },
+    /// This kernel's client and its server, with a middlebox between them or without.
+    #[serde(rename = "both")]
+    Pair {
+        #[serde(skip)]
+        habit: Option<Habit>,
+    },
+    /// A server; the script is its client.
+    Server {
+        #[serde(skip)]
+        settings: Settings,
+        #[serde(skip)]
+        run: fn(&mut ServerStage) -> Result<Finding, Stop>,
+    },
+}

@@ -2,9 +2,10 @@
 
 use firstflight_path::Habit;
 
+use super::{Level, Row, Trial};
 use crate::LabError;
+use crate::check::finding::Finding;
 use crate::check::pair::{PairStage, RTT_MS};
-use crate::check::row::{Finding, Level, Row, Trial};
 use crate::ledger::Entry;
 use crate::relay::RelayReport;
 use crate::witness::Counters;

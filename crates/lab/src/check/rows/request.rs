@@ -1,8 +1,9 @@
 //! Asking for a cookie (RFC 7413, sections 2 and 4.2.1).
 
+use super::{Level, Row, Trial};
 use crate::check::client::{Answer, ClientStage, MSS, REQUEST, SERVER};
+use crate::check::finding::{Finding, Stop};
 use crate::check::packet::Packet;
-use crate::check::row::{Finding, Level, Row, Stop, Trial};
 use crate::packet::mss;
 use crate::witness::Counters;
 

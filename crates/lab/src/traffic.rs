@@ -1,14 +1,15 @@
-//! What a foreign program did, as the relay, the servers and the kernel saw it.
+//! What crossed the wire, as the relay, the servers and the kernel saw it: connections, their requests, and sums.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use firstflight_page::{Origin, Page};
+use firstflight_path::Action;
 use serde::Serialize;
 
-use crate::job::Connection;
-use crate::ledger::{ConnectionKey, Entry, Ledger};
+use crate::clock::since;
+use crate::ledger::{ConnectionKey, Cookie, Entry, Ledger};
 use crate::net::AddressPlan;
 use crate::origin::{Conversation, Exchange};
 use crate::witness::{Counters, Expectation, Proof, Sockets, Statement, examine};
@@ -45,6 +46,25 @@ pub struct Traffic {
     pub retransmits: u64,
     /// What the witnesses say.
     pub proof: Proof,
+}
+
+/// One connection. Times are ms since navigation start.
+#[derive(Debug, Clone, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the results' column is called so")]
+pub struct Connection {
+    connection: u32,
+    origin: String,
+    opened_ms: f64,
+    syn_payload_bytes: u32,
+    cookie: Cookie,
+    syn_data_acked: bool,
+    new_cookie: bool,
+    syn_retransmits: u32,
+    retransmits: u32,
+    bytes_down: u64,
+    bytes_up: u64,
+    closed_ms: Option<f64>,
+    interfered: Option<Action>,
 }
 
 /// Brings together what the relay and the servers saw of each connection, in the order of opening.
@@ -116,6 +136,27 @@ impl Traffic {
             bytes_up: sum(|entry| entry.bytes_up),
             retransmits: sum(|entry| u64::from(entry.retransmits + entry.syn_retransmits)),
             proof,
+        }
+    }
+}
+
+impl Connection {
+    /// The row of an entry of the ledger; `started` is the monotonic moment its times count from, ns.
+    pub fn new(connection: u32, origin: String, entry: &Entry, started: u64) -> Self {
+        Self {
+            connection,
+            origin,
+            opened_ms: since(started, entry.opened),
+            syn_payload_bytes: entry.syn_payload_bytes,
+            cookie: entry.cookie,
+            syn_data_acked: entry.accepted(),
+            new_cookie: entry.new_cookie != 0,
+            syn_retransmits: entry.syn_retransmits,
+            retransmits: entry.retransmits,
+            bytes_down: entry.bytes_down,
+            bytes_up: entry.bytes_up,
+            closed_ms: entry.closed.map(|at| since(started, at)),
+            interfered: entry.interfered,
         }
     }
 }

@@ -1,4 +1,8 @@
-//! `exec`: what is asked, what is answered. Both are one JSON document.
+//! `exec`: any program inside a lab, with the lab's path, pages and services around it.
+//!
+//! What is asked and what is answered are one JSON document each.
+
+mod terminal;
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -9,16 +13,17 @@ use firstflight_page::{Page, Scheme};
 use firstflight_path::PathConfig;
 use serde::{Deserialize, Serialize};
 
-use super::{Directory, Traffic, lines};
-use crate::job::RelaySummary;
-use crate::lab::{Lab, LabConfig};
+use crate::lab::{Lab, LabConfig, SETTLING};
 use crate::namespace::Containment;
 use crate::net::Transport;
 use crate::origin::{self, Bodies, Headers, Matching, Served};
 use crate::program::{Program, StartError, Streams};
-use crate::relay::{Keep, Timing};
+use crate::relay::{Keep, RelaySummary, Timing};
+use crate::traffic::{Directory, Traffic, lines};
 use crate::witness::Expectation;
 use crate::{LabError, clock};
+
+pub use terminal::Terminal;
 
 /// What is to be run, and what around it.
 #[derive(Debug, Clone, Deserialize)]
@@ -92,9 +97,6 @@ pub struct ExecRecord {
     /// How the relay did.
     pub relay: RelaySummary,
 }
-
-/// How long packets under way may take to arrive once the program has ended.
-pub const SETTLING: Duration = Duration::from_secs(3);
 
 impl ExecJob {
     /// Reads a job.
