@@ -1,5 +1,7 @@
 //! The chunked transfer coding (RFC 9112, section 7.1), as far as counting the body needs it.
 
+use super::Failure;
+
 /// A chunk's size in hexadecimal has at most so many digits: more do not fit 64 bits.
 const MAX_DIGITS: u32 = 15;
 
@@ -42,8 +44,8 @@ impl Chunked {
     /// Takes the next `bytes`: how many of them are the body's, and whether the body is complete.
     ///
     /// # Errors
-    /// A text, when these are no chunks, or something follows the last.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(u64, bool), String> {
+    /// [`Failure`] when these are no chunks, or something follows the last.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(u64, bool), Failure> {
         let mut body = 0;
         let mut rest = bytes;
         while let Some((&first, after)) = rest.split_first() {
@@ -63,14 +65,14 @@ impl Chunked {
                 State::Trailer { filled: false } if first == b'\n' => self.state = State::End,
                 State::Trailer { .. } if first == b'\r' => {}
                 State::Trailer { filled } => *filled = first != b'\n',
-                State::End => return Err(format!("{} bytes after the last chunk", rest.len())),
+                State::End => return Err(Failure::AfterChunks(rest.len())),
             }
             rest = after;
         }
         Ok((body, matches!(self.state, State::End)))
     }
 
-    fn take_size(&mut self, byte: u8) -> Result<(), String> {
+    fn take_size(&mut self, byte: u8) -> Result<(), Failure> {
         let State::Size {
             bytes,
             digits,
@@ -80,7 +82,7 @@ impl Chunked {
             return Ok(());
         };
         match (char::from(byte).to_digit(16), byte) {
-            (_, b'\n') if *digits == 0 => return Err("a chunk without a size".to_owned()),
+            (_, b'\n') if *digits == 0 => return Err(Failure::NoChunkSize),
             (_, b'\n') if *bytes == 0 => self.state = State::Trailer { filled: false },
             (_, b'\n') => self.state = State::Data { left: *bytes + 2 },
             _ if *extension => {}
@@ -89,7 +91,7 @@ impl Chunked {
                 *digits += 1;
             }
             (None, b';' | b'\r' | b' ') => *extension = true,
-            _ => return Err("not the size of a chunk".to_owned()),
+            _ => return Err(Failure::BadChunkSize),
         }
         Ok(())
     }

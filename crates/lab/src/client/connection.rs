@@ -8,6 +8,7 @@ use nix::errno::Errno;
 use nix::sys::socket::sockopt::TcpFastOpenConnect;
 use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, SockaddrIn, setsockopt, socket};
 
+use super::Failure;
 use super::http::{Progress, Response};
 use super::http2::Http2;
 use super::tls::{Incoming, Session};
@@ -136,24 +137,24 @@ impl Connection {
     /// Reads once.
     ///
     /// # Errors
-    /// A text: the connection is gone, or what came is not a response.
-    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Result<Received, String> {
+    /// [`Failure`]: the connection is gone, or what came is not a response.
+    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Result<Received, Failure> {
         let read = match &mut self.session {
             Some(session) => session.read(&mut self.stream, buffer),
             None => self.stream.read(buffer).map(Incoming::Bytes),
         };
         let bytes = match read {
-            Ok(Incoming::Bytes(0)) => return Err("closed by the server".to_owned()),
+            Ok(Incoming::Bytes(0)) => return Err(Failure::Closed),
             Ok(Incoming::Bytes(bytes)) => bytes,
             Ok(Incoming::Ready) => return self.negotiated(),
             Ok(Incoming::Nothing) => return Ok(Received::Nothing),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
                 return Ok(Received::Nothing);
             }
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(error.into()),
         };
         let Some(exchange) = &mut self.exchange else {
-            return Err("the server sent bytes nobody asked for".to_owned());
+            return Err(Failure::Unasked);
         };
         exchange
             .response
@@ -161,9 +162,9 @@ impl Connection {
             .map(Received::Response)
     }
 
-    fn negotiated(&mut self) -> Result<Received, String> {
+    fn negotiated(&mut self) -> Result<Received, Failure> {
         if let Some(session) = self.session.take_if(|session| session.speaks_http2()) {
-            let stream = self.stream.try_clone().map_err(|error| error.to_string())?;
+            let stream = self.stream.try_clone()?;
             self.http2 = Some(Http2::new(session, stream)?);
         }
         Ok(Received::Ready)

@@ -15,8 +15,8 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use rustls::ClientConfig;
 
 use super::connection::{Connection, Received};
-use super::http;
 use super::tls::Session;
+use super::{Failure, http};
 use crate::ledger::ConnectionKey;
 use crate::witness::TcpInfo;
 use crate::{LabError, clock};
@@ -170,14 +170,11 @@ impl Driver<'_> {
 
     fn open(&mut self, conn: ConnId, origin: usize) -> Result<(), LabError> {
         let opened = match self.servers[origin] {
-            None => Err("the name does not resolve in the lab".to_owned()),
-            Some(server) => match self.connect(server, origin) {
-                Ok(connection) => Ok(connection),
-                Err(error) => Err(of_the_page(&error)?),
-            },
+            None => Err(Failure::UnknownHost),
+            Some(server) => self.connect(server, origin).map_err(Failure::from),
         };
         match opened {
-            Err(error) => self.fail(conn.0, &error),
+            Err(failure) => self.fail(conn.0, &failure)?,
             Ok(connection) => {
                 let ready = connection.writable && !connection.is_secure();
                 // A socket whose SYN still waits for data reports a hang-up: it is watched once it has sent.
@@ -213,15 +210,13 @@ impl Driver<'_> {
     fn send(&mut self, conn: ConnId, request: usize) -> Result<(), LabError> {
         let connection = self.connections.get_mut(&conn.0);
         if let Some(http2) = connection.and_then(|connection| connection.http2.as_mut()) {
-            if let Err(error) = http2.ask(request, &self.page.resources[request]) {
-                self.fail(conn.0, &error);
-                return Ok(());
+            if let Err(failure) = http2.ask(request, &self.page.resources[request]) {
+                return self.fail(conn.0, &failure);
             }
             let now = clock::now();
             self.loader.handle(now, Event::Stream { conn, request });
             self.loader.handle(now, Event::RequestSent(conn));
-            self.advance(conn.0);
-            return Ok(());
+            return self.advance(conn.0);
         }
         let bytes = self.requests[request].clone();
         let head_only = self.page.resources[request].method == "HEAD";
@@ -234,7 +229,7 @@ impl Driver<'_> {
         match sent {
             Ok(true) => self.loader.handle(clock::now(), Event::RequestSent(conn)),
             Ok(false) => {}
-            Err(error) => self.fail(conn.0, &of_the_page(&error)?),
+            Err(error) => self.fail(conn.0, &error.into())?,
         }
         Ok(())
     }
@@ -246,8 +241,7 @@ impl Driver<'_> {
         };
         if ready.intersects(EpollFlags::EPOLLOUT | EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP) {
             if let Err(error) = connection.outcome() {
-                self.fail(id, &error.to_string());
-                return Ok(());
+                return self.fail(id, &error.into());
             }
             if !connection.writable && !connection.is_secure() {
                 connection.writable = true;
@@ -256,10 +250,7 @@ impl Driver<'_> {
                 match connection.flush() {
                     Ok(true) => self.loader.handle(clock::now(), Event::RequestSent(conn)),
                     Ok(false) => {}
-                    Err(error) => {
-                        self.fail(id, &of_the_page(&error)?);
-                        return Ok(());
-                    }
+                    Err(error) => return self.fail(id, &error.into()),
                 }
             }
         }
@@ -278,8 +269,7 @@ impl Driver<'_> {
                 return Ok(());
             };
             if connection.http2.is_some() {
-                self.advance(id);
-                return Ok(());
+                return self.advance(id);
             }
             let progress = match connection.receive(&mut self.buffer) {
                 Ok(Received::Nothing) => return Ok(()),
@@ -289,10 +279,7 @@ impl Driver<'_> {
                     continue;
                 }
                 Ok(Received::Response(progress)) => progress,
-                Err(error) => {
-                    self.fail(id, &error);
-                    return Ok(());
-                }
+                Err(failure) => return self.fail(id, &failure),
             };
             let carried = self.carried.get(&id).copied();
             if let (Some(_), Some(resource)) = (&progress.head, carried) {
@@ -307,10 +294,10 @@ impl Driver<'_> {
     }
 
     /// Lets a connection of HTTP/2 write and read.
-    fn advance(&mut self, id: u32) {
+    fn advance(&mut self, id: u32) -> Result<(), LabError> {
         let connection = self.connections.get_mut(&id);
         let Some(http2) = connection.and_then(|connection| connection.http2.as_mut()) else {
-            return;
+            return Ok(());
         };
         match http2.advance() {
             Ok(news) => {
@@ -320,8 +307,9 @@ impl Driver<'_> {
                     self.tell(now, conn, Some(request), &progress);
                 }
             }
-            Err(error) => self.fail(id, &error),
+            Err(failure) => self.fail(id, &failure)?,
         }
+        Ok(())
     }
 
     /// Tells the loader what came of the request that `conn` carries.
@@ -349,15 +337,19 @@ impl Driver<'_> {
         }
     }
 
-    fn fail(&mut self, id: u32, error: &str) {
+    /// Closes a connection and tells the loader why.
+    ///
+    /// # Errors
+    /// [`LabError`] where the page is not to blame.
+    fn fail(&mut self, id: u32, failure: &Failure) -> Result<(), LabError> {
+        if let Some(error) = failure.of_the_lab() {
+            return Err(error);
+        }
         self.close(id);
-        self.loader.handle(
-            clock::now(),
-            Event::Failed {
-                conn: ConnId(id),
-                error,
-            },
-        );
+        let (conn, error) = (ConnId(id), failure.to_string());
+        self.loader
+            .handle(clock::now(), Event::Failed { conn, error: &error });
+        Ok(())
     }
 
     fn close(&mut self, id: u32) {
@@ -386,19 +378,6 @@ impl Driver<'_> {
     }
 }
 
-/// What became of a connection, as the page's failure.
-///
-/// # Errors
-/// [`LabError`] where this machine, not the page or the path, is why: it had no descriptor or memory left.
-fn of_the_page(error: &io::Error) -> Result<String, LabError> {
-    match error.raw_os_error().map(Errno::from_raw) {
-        Some(Errno::EMFILE | Errno::ENFILE | Errno::ENOBUFS | Errno::ENOMEM) => {
-            Err(LabError::system("a socket of the client", error))
-        }
-        _ => Ok(error.to_string()),
-    }
-}
-
 /// Asks to be told of a connection's edges. One that is watched already stays so.
 fn watch(epoll: &Epoll, connection: impl AsFd, conn: ConnId) -> Result<(), LabError> {
     let interest = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLET;
@@ -415,10 +394,10 @@ mod tests {
     #[test]
     fn a_machine_without_descriptors_or_memory_is_no_failure_of_the_page() {
         for errno in [Errno::EMFILE, Errno::ENFILE, Errno::ENOBUFS, Errno::ENOMEM] {
-            of_the_page(&errno.into()).expect_err("an error of the laboratory");
+            assert!(Failure::Socket(errno.into()).of_the_lab().is_some(), "{errno}");
         }
         for errno in [Errno::ECONNREFUSED, Errno::ECONNRESET, Errno::ETIMEDOUT] {
-            of_the_page(&errno.into()).expect("a failure of the page");
+            assert!(Failure::Socket(errno.into()).of_the_lab().is_none(), "{errno}");
         }
     }
 

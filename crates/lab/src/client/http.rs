@@ -2,6 +2,7 @@
 
 use firstflight_page::Resource;
 
+use super::Failure;
 use super::chunked::Chunked;
 
 /// Header fields a response may have at most.
@@ -64,14 +65,14 @@ enum Body {
 
 impl Body {
     /// Takes the next bytes: how many of them are the body's, and whether it is complete.
-    fn take(&mut self, bytes: &[u8]) -> Result<(u64, bool), String> {
+    fn take(&mut self, bytes: &[u8]) -> Result<(u64, bool), Failure> {
         match self {
             Self::Chunked(chunked) => chunked.take(bytes),
             Self::Left(left) => {
                 let more = bytes.len() as u64;
                 *left = left
                     .checked_sub(more)
-                    .ok_or_else(|| format!("{} bytes more than the response announced", more - *left))?;
+                    .ok_or(Failure::TooLong(more.saturating_sub(*left)))?;
                 Ok((more, *left == 0))
             }
         }
@@ -100,8 +101,8 @@ impl Response {
     /// Takes the next `bytes` of the stream.
     ///
     /// # Errors
-    /// A text, when this is no HTTP/1.1 response of known length.
-    pub(super) fn take(&mut self, bytes: &[u8], head_only: bool) -> Result<Progress, String> {
+    /// [`Failure`] when this is no HTTP/1.1 response of known length.
+    pub(super) fn take(&mut self, bytes: &[u8], head_only: bool) -> Result<Progress, Failure> {
         let mut progress = Progress::default();
         let mut rest = bytes;
         if self.body.is_none() {
@@ -121,7 +122,7 @@ impl Response {
         Ok(progress)
     }
 
-    fn read_head(&mut self, head_only: bool) -> Result<Option<(u16, Option<String>)>, String> {
+    fn read_head(&mut self, head_only: bool) -> Result<Option<(u16, Option<String>)>, Failure> {
         let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
         let mut parsed = httparse::Response::new(&mut fields);
         let status = match parsed.parse(&self.head) {
@@ -130,7 +131,7 @@ impl Response {
                 self.header_bytes = bytes as u64;
                 parsed.code.unwrap_or_default()
             }
-            Err(error) => return Err(format!("not an HTTP response: {error}")),
+            Err(error) => return Err(error.into()),
         };
         let find = |name: &str| {
             let field = parsed
@@ -146,7 +147,7 @@ impl Response {
             _ if empty => Body::Left(0),
             _ if chunked => Body::Chunked(Chunked::default()),
             Some(length) => Body::Left(length),
-            None => return Err("the response does not say how long it is".to_owned()),
+            None => return Err(Failure::UnknownLength),
         });
         self.reusable = !find("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
         Ok(Some((status, find("location").map(ToOwned::to_owned))))

@@ -18,6 +18,7 @@ use hyper::Request;
 use hyper::header::{HeaderValue, LOCATION};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::Failure;
 use super::http::{Progress, padding};
 use super::tls::{Incoming, Session};
 
@@ -44,7 +45,7 @@ enum Response {
 
 impl Http2 {
     /// Begins, once `session` has negotiated it: what there is to say is said with the first request.
-    pub(super) fn new(session: Session, stream: TcpStream) -> Result<Self, String> {
+    pub(super) fn new(session: Session, stream: TcpStream) -> Result<Self, Failure> {
         let mut builder = Builder::new();
         builder
             .initial_window_size(WINDOW)
@@ -58,18 +59,15 @@ impl Http2 {
                 sender,
                 exchanges: Vec::new(),
             }),
-            Poll::Ready(Err(error)) => Err(error.to_string()),
-            Poll::Pending => Err("HTTP/2 does not begin".to_owned()),
+            Poll::Ready(Err(error)) => Err(error.into()),
+            Poll::Pending => Err(Failure::NoHttp2),
         }
     }
 
     /// Asks for `resource`, number `index` of its page; [`Self::advance`] sends it.
-    pub(super) fn ask(&mut self, index: usize, resource: &Resource) -> Result<(), String> {
+    pub(super) fn ask(&mut self, index: usize, resource: &Resource) -> Result<(), Failure> {
         let request = request(resource)?;
-        let (response, _) = self
-            .sender
-            .send_request(request, true)
-            .map_err(|error| error.to_string())?;
+        let (response, _) = self.sender.send_request(request, true)?;
         self.exchanges.push(Exchange {
             resource: index,
             response: Response::Due(response),
@@ -80,13 +78,12 @@ impl Http2 {
     /// Writes and reads what the socket takes and has; what came, by resource.
     ///
     /// # Errors
-    /// A text: the connection is gone, or one of its streams is.
-    pub(super) fn advance(&mut self) -> Result<Vec<(usize, Progress)>, String> {
+    /// [`Failure`]: the connection is gone, or one of its streams is.
+    pub(super) fn advance(&mut self) -> Result<Vec<(usize, Progress)>, Failure> {
         let context = &mut Context::from_waker(Waker::noop());
         if let Poll::Ready(outcome) = Pin::new(&mut self.connection).poll(context) {
-            return Err(
-                outcome.map_or_else(|error| error.to_string(), |()| "closed by the server".to_owned())
-            );
+            outcome?;
+            return Err(Failure::Closed);
         }
         let mut news = Vec::new();
         for exchange in &mut self.exchanges {
@@ -102,13 +99,13 @@ impl Http2 {
 }
 
 impl Response {
-    fn advance(&mut self, context: &mut Context<'_>) -> Result<Progress, String> {
+    fn advance(&mut self, context: &mut Context<'_>) -> Result<Progress, Failure> {
         let mut progress = Progress::default();
         if let Self::Due(response) = self {
             let Poll::Ready(response) = Pin::new(response).poll(context) else {
                 return Ok(progress);
             };
-            let (head, body) = response.map_err(|error| error.to_string())?.into_parts();
+            let (head, body) = response?.into_parts();
             let location = head.headers.get(LOCATION).and_then(|value| value.to_str().ok());
             progress.head = Some((head.status.as_u16(), location.map(ToOwned::to_owned)));
             *self = Self::Coming(body);
@@ -116,32 +113,30 @@ impl Response {
         while let Self::Coming(body) = self
             && let Poll::Ready(data) = body.poll_data(context)
         {
-            let Some(data) = data.transpose().map_err(|error| error.to_string())? else {
+            let Some(data) = data.transpose()? else {
                 progress.end = Some(true);
                 *self = Self::Over;
                 break;
             };
             progress.body += data.len() as u64;
-            body.flow_control()
-                .release_capacity(data.len())
-                .map_err(|error| error.to_string())?;
+            body.flow_control().release_capacity(data.len())?;
         }
         Ok(progress)
     }
 }
 
 /// The request of `resource` with as much padding as over HTTP/1.1.
-fn request(resource: &Resource) -> Result<Request<()>, String> {
+fn request(resource: &Resource) -> Result<Request<()>, Failure> {
     let mut request = Request::builder()
         .method(resource.method.as_str())
         .uri(resource.url.split('#').next().unwrap_or_default());
     let padding = padding(resource);
     if padding > 0 {
-        let mut value = HeaderValue::from_bytes(&vec![b'p'; padding]).map_err(|error| error.to_string())?;
+        let mut value = HeaderValue::from_bytes(&vec![b'p'; padding]).map_err(hyper::http::Error::from)?;
         value.set_sensitive(true);
         request = request.header("p", value);
     }
-    request.body(()).map_err(|error| error.to_string())
+    Ok(request.body(())?)
 }
 
 /// A socket with TLS on top of it.

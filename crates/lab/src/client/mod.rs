@@ -7,6 +7,57 @@ mod http;
 mod http2;
 mod tls;
 
+use std::io;
+
+use nix::libc;
+
+use crate::LabError;
+
 pub use connection::connect;
 pub use driver::{Loaded, SocketFacts, load};
 pub use tls::config as tls_config;
+
+/// Why a connection, or an exchange on it, failed.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("the name does not resolve in the lab")]
+    UnknownHost,
+    #[error(transparent)]
+    Socket(#[from] io::Error),
+    #[error("closed by the server")]
+    Closed,
+    #[error("the server sent bytes nobody asked for")]
+    Unasked,
+    #[error("not an HTTP response: {0}")]
+    NoResponse(#[from] httparse::Error),
+    #[error("the response does not say how long it is")]
+    UnknownLength,
+    #[error("{0} bytes more than the response announced")]
+    TooLong(u64),
+    #[error("a chunk without a size")]
+    NoChunkSize,
+    #[error("not the size of a chunk")]
+    BadChunkSize,
+    #[error("{0} bytes after the last chunk")]
+    AfterChunks(usize),
+    #[error("HTTP/2 does not begin")]
+    NoHttp2,
+    #[error(transparent)]
+    Http2(#[from] h2::Error),
+    #[error(transparent)]
+    Request(#[from] hyper::http::Error),
+}
+
+impl Failure {
+    /// The same as the laboratory's, where this machine, not the page or the path, is why: it had no descriptor or
+    /// memory left.
+    fn of_the_lab(&self) -> Option<LabError> {
+        let Self::Socket(error) = self else { return None };
+        match error.raw_os_error() {
+            Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
+                Some(LabError::system("a socket of the client", error))
+            }
+            _ => None,
+        }
+    }
+}

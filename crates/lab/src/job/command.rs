@@ -87,7 +87,16 @@ pub(super) struct Ran {
     result: Option<serde_json::Value>,
     own: OwnResult,
     /// Why its result cannot be used.
-    problem: Option<String>,
+    problem: Option<BadResult>,
+}
+
+/// Why the program's own result cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum BadResult {
+    #[error("the client left no result: {0}")]
+    Missing(#[from] io::Error),
+    #[error("the client's result is malformed: {0}")]
+    Malformed(#[from] serde_json::Error),
 }
 
 /// What everybody else saw of it.
@@ -157,13 +166,10 @@ fn open_left(file: &Path) -> io::Result<File> {
     Ok(opened)
 }
 
-fn read_result(file: &Path) -> Result<(OwnResult, serde_json::Value), String> {
+fn read_result(file: &Path) -> Result<(OwnResult, serde_json::Value), BadResult> {
     let mut text = String::new();
-    open_left(file)
-        .and_then(|file| file.take(LONGEST_RESULT).read_to_string(&mut text))
-        .map_err(|error| format!("the client left no result: {error}"))?;
-    let understood = serde_json::from_str(&text).and_then(|own| Ok((own, serde_json::from_str(&text)?)));
-    understood.map_err(|error| format!("the client's result is malformed: {error}"))
+    open_left(file)?.take(LONGEST_RESULT).read_to_string(&mut text)?;
+    Ok((serde_json::from_str(&text)?, serde_json::from_str(&text)?))
 }
 
 /// Copies a file that the client left to where it is kept. One that it did not leave is not there either.
@@ -248,8 +254,8 @@ fn complaint(
         };
         return Some(format!("the client ended with code {}{said}", ran.ending.code));
     }
-    if ran.problem.is_some() {
-        return ran.problem.clone();
+    if let Some(problem) = &ran.problem {
+        return Some(problem.to_string());
     }
     match document {
         _ if ran.result.is_some() => {}
