@@ -8,8 +8,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
-    NetlinkPayload,
+    ErrorBuffer, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkBuffer,
+    NetlinkHeader, NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{
@@ -210,13 +210,12 @@ impl Netlink {
         send(self.0.as_raw_fd(), &bytes, MsgFlags::empty())?;
         let mut answer = [0; ANSWER_BYTES];
         let length = recv(self.0.as_raw_fd(), &mut answer, MsgFlags::empty())?;
-        let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer[..length]);
-        match answer.map_err(io::Error::other)?.payload {
-            // Without a code it is an acknowledgment.
-            NetlinkPayload::Error(error) if error.code.is_none() => Ok(()),
-            NetlinkPayload::Error(error) => Err(error.to_io()),
-            _ => Err(io::Error::other("the kernel does not say whether it was done")),
-        }
+        let answer = NetlinkBuffer::new_checked(&answer[..length]).map_err(io::Error::other)?;
+        let answer = ErrorBuffer::new_checked(answer.payload()).map_err(io::Error::other)?;
+        // Without a code it is an acknowledgment.
+        answer
+            .code()
+            .map_or(Ok(()), |code| Err(io::Error::from_raw_os_error(-code.get())))
     }
 }
 
