@@ -21,7 +21,7 @@ fuzz_target!(|text: &str| {
 });
 
 fn read<T>(job: Result<T, LabError>) -> Option<T> {
-    job.inspect_err(|error| assert!(!error.message.is_empty() && !error.hint.is_empty(), "{error}"))
+    job.inspect_err(|error| assert!(!error.to_string().is_empty() && !error.hint().is_empty(), "{error}"))
         .ok()
 }
 

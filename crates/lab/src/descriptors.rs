@@ -25,13 +25,11 @@ pub(crate) fn reserve(listeners: u64) -> Result<(), LabError> {
     if limit >= needed {
         return Ok(());
     }
-    Err(LabError::new(
-        format!("{listeners} listeners need {needed} file descriptors, and the limit is {limit}"),
-        format!(
-            "raise the hard limit: `ulimit -Hn {needed}` as root, LimitNOFILE= of a systemd service, \
-             `--ulimit nofile={needed}` of a container; or load a page of fewer origins"
-        ),
-    ))
+    Err(LabError::FewDescriptors {
+        listeners,
+        needed,
+        limit,
+    })
 }
 
 /// Raises the soft limit to `wanted`, or as far as the hard limit lets it; returns what it is then.

@@ -1,31 +1,302 @@
-//! Why a laboratory could not be built or a job not be done.
+//! Why a laboratory could not be built or a job not be done, each with what the user can do about it.
 
+use std::borrow::Cow;
 use std::fmt::Display;
+use std::io;
+use std::path::{Path, PathBuf};
 
-/// An error with the mend.
-#[derive(Debug, Clone, thiserror::Error, serde::Serialize)]
-#[error("{message}")]
-pub struct LabError {
-    /// What failed.
-    pub message: String,
-    /// What the user can do about it; may be empty.
-    pub hint: String,
+use firstflight_page::PageError;
+use nix::errno::Errno;
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+
+/// Why there is no answer to a job.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// The system refuses something that a lab needs.
+    #[error("{tried}: {answer}")]
+    System {
+        /// What was tried.
+        tried: String,
+        /// How the kernel, or a library that asked it, answered.
+        answer: String,
+    },
+    /// This program is wrong: a thread has died, or what it made itself cannot be used.
+    #[error("{0}")]
+    Bug(String),
+
+    /// There is no job of this name.
+    #[error("'{0}' is not a job")]
+    UnknownJob(String),
+    /// A job, or a part of it, is not in its format.
+    #[error("{what}: {problem}")]
+    Malformed {
+        /// What should have come.
+        what: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A job has a number that no measurement can have.
+    #[error("the job: {name} is {value}")]
+    OutOfRange {
+        /// The number's key.
+        name: &'static str,
+        /// What it is.
+        value: f64,
+        /// What it may be.
+        bound: String,
+    },
+    /// A flood with valid cookies has no address.
+    #[error("the job: flood.addresses is 0: a flood with valid cookies needs an address that has one")]
+    FloodWithoutAddress,
+    /// A page is no page.
+    #[error("page.{0}")]
+    Page(#[from] PageError),
+    /// No packet could cross such a path.
+    #[error(transparent)]
+    Path(#[from] firstflight_path::PathError),
+    /// `check` has no row of this name.
+    #[error("'{0}' is no row")]
+    UnknownRow(String),
+
+    /// The kernel, or a container's policy, forbids namespaces.
+    #[error("the kernel refuses new namespaces: {0}")]
+    NoNamespaces(Errno),
+    /// A lab cannot have `/proc` to itself.
+    #[error("a client would see the host's processes: mounting /proc: {0}")]
+    MaskedProc(Errno),
+    /// There is no second user for a client of root's.
+    #[error("a client would run as root: this lab has no other user")]
+    ClientIsRoot,
+    /// There is no TUN device, or this user may not open it.
+    #[error("/dev/net/tun: {0}")]
+    NoTun(io::Error),
+    /// The kernel has no such congestion control.
+    #[error("this kernel has no congestion control {0}")]
+    NoCongestionControl(String),
+    /// This user may not have as many descriptors as the page's listeners need.
+    #[error("{listeners} listeners need {needed} file descriptors, and the limit is {limit}")]
+    FewDescriptors {
+        /// Listeners of the page's origins.
+        listeners: u64,
+        /// Descriptors they need, with the lab's own.
+        needed: u64,
+        /// How many there may be.
+        limit: u64,
+    },
+    /// No descriptor, or no memory, was left for a connection.
+    #[error("the servers could not accept a connection: {0}")]
+    NotAccepted(String),
+
+    /// A recorded body cannot be read.
+    #[error("{}: {problem}", file.display())]
+    Unreadable {
+        /// Where it is.
+        file: PathBuf,
+        /// What the system says.
+        problem: io::Error,
+    },
+    /// What is to be kept cannot be written.
+    #[error("writing {}: {problem}", file.display())]
+    Unwritable {
+        /// Where it was to be.
+        file: PathBuf,
+        /// What the system or the format's library says.
+        problem: String,
+    },
+
+    /// A program that the user named was not started.
+    #[error("{}{program}: {problem}", role.cannot_run())]
+    NotStarted {
+        /// What it was to be.
+        role: Role,
+        /// Its name.
+        program: String,
+        /// What the kernel says.
+        problem: io::Error,
+    },
+    /// The user's server does not do what `check` needs; the message says what.
+    #[error("server: {problem}")]
+    CheckedServer {
+        /// What it did, and what it printed.
+        problem: String,
+        /// Whether it may be for want of another user than root.
+        as_root: bool,
+    },
+    /// The user's server does not do what `stress` needs.
+    #[error("{problem}{printed}")]
+    StressedServer {
+        /// What it did.
+        problem: ServerProblem,
+        /// What it printed.
+        printed: String,
+    },
+    /// A packet did not come, without which nothing can be said.
+    #[error("no {what} came within {seconds:.1} s")]
+    Missing {
+        /// Which.
+        what: String,
+        /// How long it was waited for.
+        seconds: f64,
+    },
+}
+
+/// What a program of the user's was to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// A client that loads a page.
+    Client,
+    /// The server that `check` or `stress` looks at.
+    Server,
+    /// Anything else.
+    Program,
+}
+
+impl Role {
+    fn cannot_run(self) -> &'static str {
+        match self {
+            Self::Client => "the client cannot be run: ",
+            Self::Server => "server: cannot run ",
+            Self::Program => "cannot run ",
+        }
+    }
+}
+
+/// What a server did that is measured under load.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerProblem {
+    /// It went away, or into the background.
+    #[error("the server has ended ({0})")]
+    Ended(std::process::ExitStatus),
+    /// It serves something else.
+    #[error("the server answers GET {target} with something else than status 200 and {body_bytes} bytes")]
+    OtherAnswer {
+        /// What it was asked for.
+        target: &'static str,
+        /// How long the object is.
+        body_bytes: usize,
+    },
+    /// It does not answer.
+    #[error("the server does not answer at {0}")]
+    Silent(std::net::SocketAddrV4),
+    /// It does not use Fast Open.
+    #[error("the server gives no Fast Open cookies: there is no flood with valid ones")]
+    NoCookies,
 }
 
 impl LabError {
-    /// An error with a hint.
-    pub fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            hint: hint.into(),
+    /// The error of a system call: what was tried, and how the kernel answered.
+    pub fn system(tried: impl Into<String>, answer: impl Display) -> Self {
+        Self::System {
+            tried: tried.into(),
+            answer: answer.to_string(),
         }
     }
 
-    /// The error of a system call: what was tried, and how the kernel answered.
-    pub fn system(tried: &str, answer: impl Display) -> Self {
-        Self::new(
-            format!("{tried}: {answer}"),
-            "run `firstflight doctor`: it names what the lab lacks",
-        )
+    /// Something that this program does not allow for.
+    pub fn bug(what: impl Into<String>) -> Self {
+        Self::Bug(what.into())
+    }
+
+    /// A part of a job that is not in its format.
+    pub fn malformed(what: &'static str, problem: impl Display) -> Self {
+        let problem = problem.to_string();
+        Self::Malformed { what, problem }
+    }
+
+    /// A file that cannot be written.
+    pub fn unwritable(file: &Path, problem: impl Display) -> Self {
+        Self::Unwritable {
+            file: file.to_owned(),
+            problem: problem.to_string(),
+        }
+    }
+
+    /// What the user can do about it.
+    pub fn hint(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            Self::System { .. } => "run `firstflight doctor`: it names what the lab lacks",
+            Self::Bug(_) => "please report this as a bug",
+            Self::UnknownJob(_) => {
+                "use `firstflight run`; this program is its laboratory (load, calibrate, check, doctor)"
+            }
+            Self::Malformed { .. } => "send one line of JSON",
+            Self::OutOfRange { bound, .. } => return format!("give {bound}").into(),
+            Self::FloodWithoutAddress => "give 1 or more",
+            Self::Page(error) => return error.hint.clone().into(),
+            Self::Path(_) => "correct the path's description",
+            Self::UnknownRow(_) => "firstflight check names them all",
+            Self::NoNamespaces(_) => {
+                "run `firstflight doctor`: it says what forbids user namespaces here and how to allow them"
+            }
+            Self::MaskedProc(_) => {
+                "give the container an unmasked /proc (docker run --security-opt systempaths=unconfined)"
+            }
+            Self::ClientIsRoot => {
+                "run firstflight as an ordinary user, or give this container user ids up to 65534"
+            }
+            Self::NoTun(_) => {
+                "load the module (`modprobe tun`) and let users open it (`chmod 666 /dev/net/tun`); \
+                 in a container pass `--device /dev/net/tun`"
+            }
+            Self::NoCongestionControl(name) => {
+                return format!("as root: modprobe tcp_{name}; or choose another").into();
+            }
+            Self::FewDescriptors { needed, .. } => {
+                return format!(
+                    "raise the hard limit: `ulimit -Hn {needed}` as root, LimitNOFILE= of a systemd service, \
+                     `--ulimit nofile={needed}` of a container; or load a page of fewer origins"
+                )
+                .into();
+            }
+            Self::NotAccepted(_) => {
+                "open fewer connections at once, or raise the hard limit of file descriptors (`ulimit -Hn`)"
+            }
+            Self::Unreadable { .. } => "the archive has changed since it was opened: start again",
+            Self::Unwritable { .. } => {
+                "name a file in a folder that exists and may be written to, on a disk with space left"
+            }
+            Self::NotStarted { role, .. } => match role {
+                Role::Client => "install it, or name another client",
+                Role::Server | Role::Program => "name a program that is installed, or its path",
+            },
+            Self::CheckedServer { as_root: true, .. } => {
+                "try the command by itself; in here root cannot become another user, so that nginx wants \
+                 `user root;`; --port names where it listens"
+            }
+            Self::CheckedServer { .. } => "try the command by itself; --port names where it listens",
+            Self::StressedServer { problem, .. } => match problem {
+                ServerProblem::Ended(_) => "it has to stay in the foreground",
+                ServerProblem::OtherAnswer { .. } => "let it serve the folder that it is started in",
+                ServerProblem::Silent(_) => "let it listen on every address, port 80",
+                ServerProblem::NoCookies => "use a server that listens with TCP_FASTOPEN, or another --flood",
+            },
+            Self::Missing { .. } => "look at the capture",
+        })
+    }
+}
+
+impl Serialize for LabError {
+    /// As the Python side reads it: `message` and `hint`.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("LabError", 2)?;
+        fields.serialize_field("message", &self.to_string())?;
+        fields.serialize_field("hint", &self.hint())?;
+        fields.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_written_with_its_message_and_its_hint() {
+        let error = LabError::system("fork", "no memory");
+        assert_eq!(
+            serde_json::to_value(&error).expect("two strings"),
+            serde_json::json!({
+                "message": "fork: no memory", "hint": "run `firstflight doctor`: it names what the lab lacks",
+            })
+        );
     }
 }

@@ -17,7 +17,7 @@ use crate::lab::{Lab, LabConfig, SETTLING};
 use crate::namespace::Containment;
 use crate::net::Transport;
 use crate::origin::{self, Bodies, Headers, Matching, Served};
-use crate::program::{Program, StartError, Streams};
+use crate::program::{Program, Streams};
 use crate::relay::{Keep, RelaySummary, Timing};
 use crate::traffic::{Directory, Traffic, lines};
 use crate::witness::Expectation;
@@ -104,12 +104,11 @@ impl ExecJob {
     /// # Errors
     /// [`LabError`] naming what is wrong with it.
     pub fn from_json(text: &str) -> Result<Self, LabError> {
-        let mut job: Self = serde_json::from_str(text)
-            .map_err(|error| LabError::new(format!("the job: {error}"), "send one line of JSON"))?;
+        let mut job: Self =
+            serde_json::from_str(text).map_err(|error| LabError::malformed("the job", error))?;
         for served in &mut job.pages {
             let page = &served.page;
-            page.validate()
-                .map_err(|error| LabError::new(format!("page.{error}"), error.hint))?;
+            page.validate()?;
             job.scheme.apply(&mut served.page);
         }
         Ok(job)
@@ -179,15 +178,15 @@ impl ExecJob {
                 error: None,
                 elapsed: ending.elapsed,
             }),
-            Err(StartError::Lab(error)) => Err(error),
-            Err(StartError::Program { source, program }) => Ok(Ran {
-                exit_code: match source.kind() {
-                    ErrorKind::NotFound => 127,
+            Err(error @ LabError::NotStarted { .. }) => Ok(Ran {
+                exit_code: match &error {
+                    LabError::NotStarted { problem, .. } if problem.kind() == ErrorKind::NotFound => 127,
                     _ => 126,
                 },
-                error: Some(format!("cannot run {program}: {source}")),
+                error: Some(error.to_string()),
                 elapsed: Duration::ZERO,
             }),
+            Err(error) => Err(error),
         }
     }
 

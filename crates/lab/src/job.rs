@@ -114,11 +114,9 @@ impl Job {
     /// # Errors
     /// [`LabError`] naming what is wrong with it.
     pub fn from_json(text: &str) -> Result<Self, LabError> {
-        let mut job: Self = serde_json::from_str(text)
-            .map_err(|error| LabError::new(format!("the job: {error}"), "send one line of JSON"))?;
-        job.page
-            .validate()
-            .map_err(|error| LabError::new(format!("page.{error}"), error.hint))?;
+        let mut job: Self =
+            serde_json::from_str(text).map_err(|error| LabError::malformed("the job", error))?;
+        job.page.validate()?;
         job.scheme.apply(&mut job.page);
         if job.origin_rtt == OriginRtt::Recorded {
             job.path.origin_rtt_ms = job.recorded_rtts();

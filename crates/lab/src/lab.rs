@@ -241,10 +241,7 @@ impl Lab {
 fn accepted(log: &Log) -> Result<(), LabError> {
     match log.refused() {
         None => Ok(()),
-        Some(error) => Err(LabError::new(
-            format!("the servers could not accept a connection: {error}"),
-            "open fewer connections at once, or raise the hard limit of file descriptors (`ulimit -Hn`)",
-        )),
+        Some(error) => Err(LabError::NotAccepted(error.to_string())),
     }
 }
 
@@ -261,7 +258,7 @@ fn authority(config: &LabConfig<'_>) -> Result<Option<Arc<Authority>>, LabError>
 
 /// Connects, and hangs up with a reset, so that nothing of this connection is left on the wire afterwards.
 fn prime_one(server: SocketAddrV4) -> Result<(), LabError> {
-    let failed = |error: io::Error| LabError::system(&format!("connecting to {server} in the lab"), error);
+    let failed = |error: io::Error| LabError::system(format!("connecting to {server} in the lab"), error);
     let (stream, _) = connect(server).map_err(failed)?;
     wait_connected(&stream).map_err(failed)?;
     let linger = libc::linger {

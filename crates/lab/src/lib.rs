@@ -29,4 +29,4 @@ pub mod witness;
 mod descriptors;
 mod error;
 
-pub use error::LabError;
+pub use error::{LabError, Role, ServerProblem};

@@ -40,10 +40,7 @@ fn main() -> ExitCode {
             Ok(answer(&serde_json::json!({ "checks": doctor::examine() })).map(Some)).and_then(|text| text)
         }
         "--version" => Ok(Some(format!("firstflight-lab {}", env!("CARGO_PKG_VERSION")))),
-        _ => Err(LabError::new(
-            format!("'{command}' is not a job"),
-            "use `firstflight run`; this program is its laboratory (load, calibrate, check, doctor)",
-        )),
+        _ => Err(LabError::UnknownJob(command)),
     };
     match answer {
         Ok(text) => {
@@ -149,12 +146,7 @@ fn tethered_job() -> Result<String, LabError> {
 }
 
 fn answer(document: &impl Serialize) -> Result<String, LabError> {
-    serde_json::to_string(document).map_err(|error| {
-        LabError::new(
-            format!("writing the answer: {error}"),
-            "please report this as a bug",
-        )
-    })
+    serde_json::to_string(document).map_err(|error| LabError::bug(format!("writing the answer: {error}")))
 }
 
 #[expect(clippy::print_stdout, reason = "standard output is this program's answer")]

@@ -21,6 +21,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::Deserialize;
 
+use crate::error::Role;
 use crate::namespace::Containment;
 use crate::{LabError, scheduling};
 
@@ -50,33 +51,6 @@ pub enum Streams<'a> {
     },
 }
 
-/// Why a program was not started.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// Its surroundings cannot be had.
-    #[error(transparent)]
-    Lab(#[from] LabError),
-    /// The kernel cannot run it, or there is no such program.
-    #[error("cannot run {program}: {source}")]
-    Program {
-        /// Its name as it was given; empty if none was.
-        program: String,
-        /// What the kernel says.
-        source: io::Error,
-    },
-}
-
-impl From<StartError> for LabError {
-    fn from(error: StartError) -> Self {
-        match error {
-            StartError::Lab(error) => error,
-            StartError::Program { .. } => {
-                Self::new(error.to_string(), "name a program that is installed, or its path")
-            }
-        }
-    }
-}
-
 /// A program that was started. It ends with the lab at the latest.
 #[derive(Debug)]
 pub struct Running {
@@ -103,11 +77,16 @@ impl Program {
     /// Starts it from the calling thread, which becomes an ordinary task, whatever priority built the lab.
     ///
     /// # Errors
-    /// [`StartError`] telling what the lab lacks from what the program does.
-    pub fn start(&self, containment: &Containment, streams: Streams<'_>) -> Result<Running, StartError> {
-        let failed = |source| StartError::Program {
+    /// [`LabError::NotStarted`] when there is no such program or it cannot be run; others when the lab lacks something.
+    pub fn start(&self, containment: &Containment, streams: Streams<'_>) -> Result<Running, LabError> {
+        let failed = |problem| LabError::NotStarted {
+            role: match containment {
+                Containment::None => Role::Server,
+                Containment::Client(_) => Role::Client,
+                Containment::Program(_) => Role::Program,
+            },
             program: self.argv.first().cloned().unwrap_or_default(),
-            source,
+            problem,
         };
         let [program, arguments @ ..] = self.argv.as_slice() else {
             return Err(failed(io::ErrorKind::NotFound.into()));
@@ -346,12 +325,13 @@ mod tests {
             .start(&Containment::None, Streams::Inherited)
             .expect_err("no program");
         assert!(
-            matches!(&error, StartError::Program { source, .. } if source.kind() == io::ErrorKind::NotFound)
+            matches!(&error, LabError::NotStarted { problem, .. } if problem.kind() == io::ErrorKind::NotFound)
         );
         assert!(
-            LabError::from(error)
-                .message
-                .starts_with("cannot run no-such-program: ")
+            error
+                .to_string()
+                .starts_with("server: cannot run no-such-program: "),
+            "{error}"
         );
     }
 }

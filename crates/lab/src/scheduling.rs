@@ -54,7 +54,7 @@ pub fn as_ordinary_task<T: Send>(work: impl FnOnce() -> Result<T, LabError> + Se
         become_ordinary();
         work()
     };
-    let died = |_| LabError::new("a thread of the lab died", "please report this as a bug");
+    let died = |_| LabError::bug("a thread of the lab died");
     std::thread::scope(|scope| scope.spawn(work).join().map_err(died)?)
 }
 

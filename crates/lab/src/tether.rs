@@ -33,7 +33,7 @@ impl Tether {
     pub fn read_job(mut self) -> Result<String, LabError> {
         let text = self
             .read_line()
-            .map_err(|error| LabError::new(format!("reading the job: {error}"), "write one line of JSON"))?;
+            .map_err(|error| LabError::malformed("reading the job", error))?;
         std::thread::spawn(move || {
             let mut rest = [0; 256];
             while matches!(self.0.read(&mut rest), Ok(1..)) {}
@@ -60,7 +60,7 @@ impl Tether {
 /// # Errors
 /// [`LabError`] when there is no such descriptor.
 pub fn take(descriptor: RawFd) -> Result<OwnedFd, LabError> {
-    let missing = |errno| LabError::system(&format!("taking descriptor {descriptor}"), errno);
+    let missing = |errno| LabError::system(format!("taking descriptor {descriptor}"), errno);
     // SAFETY: whoever started this process opened it for this one user, named in the arguments.
     let owned = unsafe { OwnedFd::from_raw_fd(descriptor) };
     match fcntl(&owned, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)) {

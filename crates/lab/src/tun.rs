@@ -53,13 +53,7 @@ impl Tun {
     pub fn open(side: Side, offload: Offload, transport: &Transport) -> Result<Self, LabError> {
         let mut opening = OpenOptions::new();
         opening.read(true).write(true).custom_flags(libc::O_NONBLOCK);
-        let file = opening.open("/dev/net/tun").map_err(|error| {
-            LabError::new(
-                format!("/dev/net/tun: {error}"),
-                "load the module (`modprobe tun`) and let users open it (`chmod 666 /dev/net/tun`); \
-                 in a container pass `--device /dev/net/tun`",
-            )
-        })?;
+        let file = opening.open("/dev/net/tun").map_err(LabError::NoTun)?;
         attach(&file)?;
         set_number(
             &file,

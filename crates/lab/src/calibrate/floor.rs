@@ -49,8 +49,7 @@ impl Floor {
     /// # Errors
     /// [`LabError`] naming what is wrong with it.
     pub fn from_json(text: &str) -> Result<Self, LabError> {
-        serde_json::from_str(text)
-            .map_err(|error| LabError::new(format!("the probes: {error}"), "send one line of JSON"))
+        serde_json::from_str(text).map_err(|error| LabError::malformed("the probes", error))
     }
 
     /// Measures round trips between this namespace and another. Call inside a lab.

@@ -90,8 +90,7 @@ impl Calibration {
     /// # Errors
     /// [`LabError`] naming what is wrong with it.
     pub fn from_json(text: &str) -> Result<Self, LabError> {
-        serde_json::from_str(text)
-            .map_err(|error| LabError::new(format!("the calibration: {error}"), "send one line of JSON"))
+        serde_json::from_str(text).map_err(|error| LabError::malformed("the calibration", error))
     }
 
     /// Builds a lab without a page and measures.

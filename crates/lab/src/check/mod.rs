@@ -76,8 +76,7 @@ impl CheckJob {
     /// # Errors
     /// [`LabError`] naming what is wrong with it.
     pub fn from_json(text: &str) -> Result<Self, LabError> {
-        serde_json::from_str(text)
-            .map_err(|error| LabError::new(format!("the job: {error}"), "send one line of JSON"))
+        serde_json::from_str(text).map_err(|error| LabError::malformed("the job", error))
     }
 
     /// Does the row. Call inside a lab, once; `realtime` says whether this thread has priority for a relay.
@@ -87,12 +86,7 @@ impl CheckJob {
     /// nothing to be said.
     pub fn run(&self, realtime: bool) -> Result<RowRecord, LabError> {
         let row = rows().find(|row| row.id == self.row);
-        let row = row.ok_or_else(|| {
-            LabError::new(
-                format!("'{}' is no row", self.row),
-                "firstflight check names them all",
-            )
-        })?;
+        let row = row.ok_or_else(|| LabError::UnknownRow(self.row.clone()))?;
         if self.server.is_some() {
             let _ = namespace::mount_proc();
         }
@@ -168,14 +162,14 @@ pub fn try_server(named: &NamedServer) -> Result<(), LabError> {
     if stage.data_to(&syn, ANSWER_PATIENCE).is_some() {
         return Ok(());
     }
-    Err(LabError::new(
-        format!(
-            "server: it listens on port {} and does not answer GET / in HTTP{}",
+    Err(LabError::CheckedServer {
+        problem: format!(
+            "it listens on port {} and does not answer GET / in HTTP{}",
             named.port,
             stage.said()
         ),
-        program::NO_OTHER_USER,
-    ))
+        as_root: true,
+    })
 }
 
 /// How things stood when a row began.

@@ -15,9 +15,6 @@ use crate::program::{Program, Running, Streams, is_alone};
 /// How long a server may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
-/// What root's servers stumble over: a user namespace with a single user.
-pub(super) const NO_OTHER_USER: &str = "try the command by itself; in here root cannot become another user, so \
-                                        that nginx wants `user root;`; --port names where it listens";
 /// `TCP_LISTEN` as `/proc/net/tcp` has it.
 const LISTENING: &str = "0A";
 
@@ -37,8 +34,7 @@ impl NamedServer {
     /// # Errors
     /// [`LabError`] naming what is wrong with it.
     pub fn from_json(text: &str) -> Result<Self, LabError> {
-        serde_json::from_str(text)
-            .map_err(|error| LabError::new(format!("the server: {error}"), "send one line of JSON"))
+        serde_json::from_str(text).map_err(|error| LabError::malformed("the server", error))
     }
 
     /// Starts it, and waits until it listens.
@@ -48,12 +44,7 @@ impl NamedServer {
             argv: self.argv.clone(),
             ..Program::default()
         };
-        let mut running = program
-            .start(&Containment::None, Streams::Kept { input: "" })
-            .map_err(|error| {
-                let LabError { message, hint } = error.into();
-                LabError::new(format!("server: {message}"), hint)
-            })?;
+        let mut running = program.start(&Containment::None, Streams::Kept { input: "" })?;
         self.wait(&mut running)?;
         Ok(running)
     }
@@ -68,25 +59,21 @@ impl NamedServer {
             let what = match ended {
                 Some(status) if is_over => {
                     let how = status.to_string().replace("exit status:", "exit code");
-                    format!("server: {program} ended with {how} and did not listen on port {port}")
+                    format!("{program} ended with {how} and did not listen on port {port}")
                 }
                 _ if Instant::now() > deadline => {
                     let seconds = PATIENCE.as_secs();
-                    format!("server: {program} did not listen on port {port} within {seconds} s")
+                    format!("{program} did not listen on port {port} within {seconds} s")
                 }
                 _ => {
                     thread::sleep(LOOK_AGAIN);
                     continue;
                 }
             };
-            return Err(LabError::new(
-                what + &quoted(running),
-                if geteuid().is_root() {
-                    NO_OTHER_USER
-                } else {
-                    "try the command by itself; --port names where it listens"
-                },
-            ));
+            return Err(LabError::CheckedServer {
+                problem: what + &quoted(running),
+                as_root: geteuid().is_root(),
+            });
         }
         Ok(())
     }
@@ -116,7 +103,7 @@ fn listens(port: u16) -> Result<bool, LabError> {
             Ok(text) => text,
             // A kernel without IPv6.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(LabError::system(&format!("reading {path}"), error)),
+            Err(error) => return Err(LabError::system(format!("reading {path}"), error)),
         };
         let found = text.lines().skip(1).any(|line| {
             let mut words = line.split_whitespace().skip(1);

@@ -64,7 +64,7 @@ impl Wire {
     /// Gives the kernel a segment.
     pub(super) fn send(&mut self, packet: &Packet) -> Result<(), LabError> {
         let bytes = packet.bytes();
-        let bytes = bytes.ok_or_else(|| LabError::new("the segment's options do not fit", ""))?;
+        let bytes = bytes.ok_or_else(|| LabError::bug("the segment's options do not fit"))?;
         self.send_raw(&bytes)
     }
 
@@ -141,10 +141,10 @@ impl Wire {
 
 /// What to say of a packet that did not come.
 pub(super) fn missing(what: &str, patience: Duration) -> LabError {
-    LabError::new(
-        format!("no {what} came within {:.1} s", patience.as_secs_f64()),
-        "look at the capture",
-    )
+    LabError::Missing {
+        what: what.to_owned(),
+        seconds: patience.as_secs_f64(),
+    }
 }
 
 type Flow = (SocketAddrV4, SocketAddrV4);

@@ -1,9 +1,18 @@
 //! The chunked transfer coding (RFC 9112, section 7.1), as far as counting the body needs it.
 
-use super::Failure;
-
 /// A chunk's size in hexadecimal has at most so many digits: more do not fit 64 bits.
 const MAX_DIGITS: u32 = 15;
+
+/// Why these are no chunks.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ChunkError {
+    #[error("a chunk without a size")]
+    NoSize,
+    #[error("not the size of a chunk")]
+    BadSize,
+    #[error("{0} bytes after the last chunk")]
+    After(usize),
+}
 
 /// A chunked body on its way in.
 #[derive(Debug, Default)]
@@ -44,8 +53,8 @@ impl Chunked {
     /// Takes the next `bytes`: how many of them are the body's, and whether the body is complete.
     ///
     /// # Errors
-    /// [`Failure`] when these are no chunks, or something follows the last.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(u64, bool), Failure> {
+    /// [`ChunkError`] when these are no chunks, or something follows the last.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(u64, bool), ChunkError> {
         let mut body = 0;
         let mut rest = bytes;
         while let Some((&first, after)) = rest.split_first() {
@@ -65,14 +74,14 @@ impl Chunked {
                 State::Trailer { filled: false } if first == b'\n' => self.state = State::End,
                 State::Trailer { .. } if first == b'\r' => {}
                 State::Trailer { filled } => *filled = first != b'\n',
-                State::End => return Err(Failure::AfterChunks(rest.len())),
+                State::End => return Err(ChunkError::After(rest.len())),
             }
             rest = after;
         }
         Ok((body, matches!(self.state, State::End)))
     }
 
-    fn take_size(&mut self, byte: u8) -> Result<(), Failure> {
+    fn take_size(&mut self, byte: u8) -> Result<(), ChunkError> {
         let State::Size {
             bytes,
             digits,
@@ -82,7 +91,7 @@ impl Chunked {
             return Ok(());
         };
         match (char::from(byte).to_digit(16), byte) {
-            (_, b'\n') if *digits == 0 => return Err(Failure::NoChunkSize),
+            (_, b'\n') if *digits == 0 => return Err(ChunkError::NoSize),
             (_, b'\n') if *bytes == 0 => self.state = State::Trailer { filled: false },
             (_, b'\n') => self.state = State::Data { left: *bytes + 2 },
             _ if *extension => {}
@@ -91,7 +100,7 @@ impl Chunked {
                 *digits += 1;
             }
             (None, b';' | b'\r' | b' ') => *extension = true,
-            _ => return Err(Failure::BadChunkSize),
+            _ => return Err(ChunkError::BadSize),
         }
         Ok(())
     }

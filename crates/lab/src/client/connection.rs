@@ -156,10 +156,8 @@ impl Connection {
         let Some(exchange) = &mut self.exchange else {
             return Err(Failure::Unasked);
         };
-        exchange
-            .response
-            .take(&buffer[..bytes], exchange.head_only)
-            .map(Received::Response)
+        let progress = exchange.response.take(&buffer[..bytes], exchange.head_only)?;
+        Ok(Received::Response(progress))
     }
 
     fn negotiated(&mut self) -> Result<Received, Failure> {

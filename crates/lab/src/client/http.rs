@@ -2,11 +2,23 @@
 
 use firstflight_page::Resource;
 
-use super::Failure;
-use super::chunked::Chunked;
+use super::chunked::{ChunkError, Chunked};
 
 /// Header fields a response may have at most.
 const MAX_FIELDS: usize = 256;
+
+/// Why what came is no response, or how long one is cannot be known.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum HttpError {
+    #[error("not an HTTP response: {0}")]
+    NoResponse(#[from] httparse::Error),
+    #[error("the response does not say how long it is")]
+    UnknownLength,
+    #[error("{0} bytes more than the response announced")]
+    TooLong(u64),
+    #[error(transparent)]
+    Chunks(#[from] ChunkError),
+}
 
 /// The request of `resource`, as long as it was recorded (or as short as it can be).
 pub(super) fn request(resource: &Resource, host: &str) -> Vec<u8> {
@@ -65,14 +77,14 @@ enum Body {
 
 impl Body {
     /// Takes the next bytes: how many of them are the body's, and whether it is complete.
-    fn take(&mut self, bytes: &[u8]) -> Result<(u64, bool), Failure> {
+    fn take(&mut self, bytes: &[u8]) -> Result<(u64, bool), HttpError> {
         match self {
-            Self::Chunked(chunked) => chunked.take(bytes),
+            Self::Chunked(chunked) => Ok(chunked.take(bytes)?),
             Self::Left(left) => {
                 let more = bytes.len() as u64;
                 *left = left
                     .checked_sub(more)
-                    .ok_or(Failure::TooLong(more.saturating_sub(*left)))?;
+                    .ok_or(HttpError::TooLong(more.saturating_sub(*left)))?;
                 Ok((more, *left == 0))
             }
         }
@@ -101,8 +113,8 @@ impl Response {
     /// Takes the next `bytes` of the stream.
     ///
     /// # Errors
-    /// [`Failure`] when this is no HTTP/1.1 response of known length.
-    pub(super) fn take(&mut self, bytes: &[u8], head_only: bool) -> Result<Progress, Failure> {
+    /// [`HttpError`] when this is no HTTP/1.1 response of known length.
+    pub(super) fn take(&mut self, bytes: &[u8], head_only: bool) -> Result<Progress, HttpError> {
         let mut progress = Progress::default();
         let mut rest = bytes;
         if self.body.is_none() {
@@ -122,7 +134,7 @@ impl Response {
         Ok(progress)
     }
 
-    fn read_head(&mut self, head_only: bool) -> Result<Option<(u16, Option<String>)>, Failure> {
+    fn read_head(&mut self, head_only: bool) -> Result<Option<(u16, Option<String>)>, HttpError> {
         let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
         let mut parsed = httparse::Response::new(&mut fields);
         let status = match parsed.parse(&self.head) {
@@ -147,7 +159,7 @@ impl Response {
             _ if empty => Body::Left(0),
             _ if chunked => Body::Chunked(Chunked::default()),
             Some(length) => Body::Left(length),
-            None => return Err(Failure::UnknownLength),
+            None => return Err(HttpError::UnknownLength),
         });
         self.reusable = !find("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
         Ok(Some((status, find("location").map(ToOwned::to_owned))))

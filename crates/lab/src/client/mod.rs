@@ -28,18 +28,8 @@ enum Failure {
     Closed,
     #[error("the server sent bytes nobody asked for")]
     Unasked,
-    #[error("not an HTTP response: {0}")]
-    NoResponse(#[from] httparse::Error),
-    #[error("the response does not say how long it is")]
-    UnknownLength,
-    #[error("{0} bytes more than the response announced")]
-    TooLong(u64),
-    #[error("a chunk without a size")]
-    NoChunkSize,
-    #[error("not the size of a chunk")]
-    BadChunkSize,
-    #[error("{0} bytes after the last chunk")]
-    AfterChunks(usize),
+    #[error(transparent)]
+    Http(#[from] http::HttpError),
     #[error("HTTP/2 does not begin")]
     NoHttp2,
     #[error(transparent)]

@@ -21,7 +21,7 @@ use crate::clock::since;
 use crate::ledger::Progress;
 use crate::namespace::Containment;
 use crate::origin::{self, Exchange, Matching};
-use crate::program::{Ending, Program, StartError, Streams};
+use crate::program::{Ending, Program, Streams};
 use crate::relay::{RelayReport, RelaySummary};
 use crate::traffic::{Directory, Line, Traffic};
 use crate::witness::Counters;
@@ -123,7 +123,7 @@ impl Command {
         };
         let containment = Containment::Client(self.reads.clone());
         let running = program.start(&containment, Streams::Kept { input: &self.input });
-        let ending = running.map_err(cannot_run)?.wait(Some(limit))?;
+        let ending = running?.wait(Some(limit))?;
         for (left, kept) in &self.keeps {
             keep(left, kept)?;
         }
@@ -140,16 +140,6 @@ impl Command {
             }
         }
         Ok(ran)
-    }
-}
-
-fn cannot_run(error: StartError) -> LabError {
-    match error {
-        StartError::Lab(error) => error,
-        StartError::Program { program, source } => LabError::new(
-            format!("the client cannot be run: {program}: {source}"),
-            "install it, or name another client",
-        ),
     }
 }
 
@@ -180,12 +170,7 @@ fn keep(left: &Path, kept: &Path) -> Result<(), LabError> {
     File::create(kept)
         .and_then(|mut kept| io::copy(&mut file, &mut kept))
         .map(drop)
-        .map_err(|error| {
-            LabError::new(
-                format!("{}: {error}", kept.display()),
-                "name a results folder that is yours, on a disk with space left",
-            )
-        })
+        .map_err(|error| LabError::unwritable(kept, error))
 }
 
 /// The record of a foreign client's load.

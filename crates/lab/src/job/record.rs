@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::Job;
 use super::command::Report;
 use crate::client::Loaded;
-use crate::clock::{ms, since};
+use crate::clock::ms;
 use crate::ledger::Entry;
 use crate::origin::Matching;
 use crate::relay::{RelayReport, RelaySummary};

@@ -120,12 +120,7 @@ impl Containment {
             });
             aside.join()
         });
-        started.map_err(|_| {
-            LabError::new(
-                "the thread that starts programs died",
-                "please report this as a bug",
-            )
-        })?
+        started.map_err(|_| LabError::bug("the thread that starts programs died"))?
     }
 
     /// Gives the calling thread mounts and System V IPC of its own, cut down, and has the child give up its rights

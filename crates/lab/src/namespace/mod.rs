@@ -48,12 +48,7 @@ pub fn in_new_network<Given: Send + 'static, Kept>(
     thread::Builder::new()
         .name(name.to_owned())
         .spawn(work)
-        .map_err(|error| LabError::system(&format!("starting the thread of the {name}"), error))?;
-    let died = |_| {
-        LabError::new(
-            format!("the thread of the {name} died"),
-            "please report this as a bug",
-        )
-    };
+        .map_err(|error| LabError::system(format!("starting the thread of the {name}"), error))?;
+    let died = |_| LabError::bug(format!("the thread of the {name} died"));
     answered.recv().map_err(died)?
 }

@@ -74,10 +74,7 @@ impl Ids {
         if sandbox::maps_nobody() {
             return Ok(Self::Nobody);
         }
-        Err(LabError::new(
-            "a client would run as root: this lab has no other user",
-            "run firstflight as an ordinary user, or give this container user ids up to 65534",
-        ))
+        Err(LabError::ClientIsRoot)
     }
 }
 

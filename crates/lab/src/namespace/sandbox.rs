@@ -54,12 +54,7 @@ pub fn enter(for_clients: bool) -> Result<Side, LabError> {
         | CloneFlags::CLONE_NEWNET
         | CloneFlags::CLONE_NEWNS
         | CloneFlags::CLONE_NEWPID;
-    unshare(flags).map_err(|errno| {
-        LabError::new(
-            format!("the kernel refuses new namespaces: {errno}"),
-            "run `firstflight doctor`: it says what forbids user namespaces here and how to allow them",
-        )
-    })?;
+    unshare(flags).map_err(LabError::NoNamespaces)?;
     if !clerk.is_some_and(Clerk::map_two_users) {
         let renamed = uid.is_root() && for_clients;
         let inside = |id| if renamed { NOBODY } else { id };
@@ -99,12 +94,7 @@ pub fn enter(for_clients: bool) -> Result<Side, LabError> {
 /// [`LabError`] when the kernel refuses.
 pub fn mount_proc() -> Result<(), LabError> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>).map_err(|errno| {
-        LabError::new(
-            format!("a client would see the host's processes: mounting /proc: {errno}"),
-            "give the container an unmasked /proc (docker run --security-opt systempaths=unconfined)",
-        )
-    })
+    mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>).map_err(LabError::MaskedProc)
 }
 
 /// Gives the lab shared memory of its own, in which clients keep what is to go when the lab goes, however that is.
@@ -181,7 +171,7 @@ impl Clerk {
 
 fn write_id_map(file: &str, content: &str) -> Result<(), LabError> {
     fs::write(format!("/proc/self/{file}"), content)
-        .map_err(|error| LabError::system(&format!("writing {file} of the user namespace"), error))
+        .map_err(|error| LabError::system(format!("writing {file} of the user namespace"), error))
 }
 
 fn wait_for(child: nix::unistd::Pid) -> i32 {

@@ -220,7 +220,7 @@ impl Netlink {
 }
 
 fn index(device: &str) -> Result<u32, LabError> {
-    if_nametoindex(device).map_err(|errno| LabError::system(&format!("looking for device {device}"), errno))
+    if_nametoindex(device).map_err(|errno| LabError::system(format!("looking for device {device}"), errno))
 }
 
 fn address_message(device: u32, address: Ipv4Addr, prefix: u8) -> AddressMessage {

@@ -78,14 +78,14 @@ fn read(file: &str) -> Result<String, LabError> {
     match fs::read(file) {
         Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
-        Err(error) => Err(LabError::system(&format!("reading {file}"), error)),
+        Err(error) => Err(LabError::system(format!("reading {file}"), error)),
     }
 }
 
 fn cover(file: &str, content: &str) -> Result<(), LabError> {
     let ours = Path::new(FOR_A_MOMENT).join(file.replace('/', "-"));
     fs::write(&ours, content)
-        .map_err(|error| LabError::system(&format!("writing the lab's {file}"), error))?;
+        .map_err(|error| LabError::system(format!("writing the lab's {file}"), error))?;
     mounted(mount(
         Some(&ours),
         file,

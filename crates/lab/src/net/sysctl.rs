@@ -71,5 +71,5 @@ pub fn set_sysctl(name: &str, value: &str) -> Result<(), LabError> {
 }
 
 fn write(path: &str, value: &str) -> Result<(), LabError> {
-    fs::write(path, value).map_err(|error| LabError::system(&format!("setting {path} to {value}"), error))
+    fs::write(path, value).map_err(|error| LabError::system(format!("setting {path} to {value}"), error))
 }

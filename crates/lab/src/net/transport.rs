@@ -32,12 +32,8 @@ impl Default for Transport {
 impl Transport {
     /// Why a route could not say it.
     pub(super) fn refused(&self, error: io::Error) -> LabError {
-        let name = &self.congestion_control;
         if error.raw_os_error() == Some(libc::EINVAL) {
-            return LabError::new(
-                format!("this kernel has no congestion control {name}"),
-                format!("as root: modprobe tcp_{name}; or choose another"),
-            );
+            return LabError::NoCongestionControl(self.congestion_control.clone());
         }
         LabError::system("setting the initial window of a route", error)
     }

@@ -66,12 +66,7 @@ impl Authority {
     /// # Errors
     /// [`LabError`] naming the file.
     pub fn write(&self, file: &Path) -> Result<(), LabError> {
-        fs::write(file, self.pem()).map_err(|error| {
-            LabError::new(
-                format!("{}: {error}", file.display()),
-                "name a file in a folder that exists and may be written to",
-            )
-        })
+        fs::write(file, self.pem()).map_err(|error| LabError::unwritable(file, error))
     }
 
     fn pem(&self) -> String {

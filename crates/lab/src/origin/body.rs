@@ -19,11 +19,9 @@ const CHUNK: usize = 16 * 1024;
 
 /// Opens a recorded body.
 pub(super) fn open(file: &Path) -> Result<Bytes, LabError> {
-    read(file).map_err(|error| {
-        LabError::new(
-            format!("{}: {error}", file.display()),
-            "the archive has changed since it was opened: start again",
-        )
+    read(file).map_err(|error| LabError::Unreadable {
+        file: file.to_owned(),
+        problem: error,
     })
 }
 
@@ -176,7 +174,7 @@ mod tests {
             assert!(body.iter().all(|&byte| byte == 7));
         }
         let missing = open(&folder.join("none")).unwrap_err();
-        assert!(missing.message.contains("none"));
+        assert!(missing.to_string().contains("none"));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -105,7 +105,7 @@ impl Servers {
 }
 
 fn gone() -> LabError {
-    LabError::new("the servers died", "please report this as a bug")
+    LabError::bug("the servers died")
 }
 
 type Asked = tokio::sync::mpsc::UnboundedReceiver<Ask>;

@@ -37,12 +37,7 @@ impl Capture {
     /// # Errors
     /// [`LabError`] naming the file when it cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), LabError> {
-        let failed = |error: &dyn std::fmt::Display| {
-            LabError::new(
-                format!("writing the capture {}: {error}", path.display()),
-                "check that the folder exists, is writable and not full",
-            )
-        };
+        let failed = |error: &dyn std::fmt::Display| LabError::unwritable(path, error);
         let file = File::create(path).map_err(|error| failed(&error))?;
         let mut writer = PcapNgWriter::new(BufWriter::new(file)).map_err(|error| failed(&error))?;
         let interface = InterfaceDescriptionBlock {

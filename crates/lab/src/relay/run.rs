@@ -230,8 +230,7 @@ impl Relay {
         timing: Timing,
         realtime: bool,
     ) -> Result<Self, LabError> {
-        let network = Network::new(&timing.corrected(path))
-            .map_err(|error| LabError::new(error.to_string(), "correct the path's description"))?;
+        let network = Network::new(&timing.corrected(path))?;
         let wake = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
             .map_err(|errno| LabError::system("eventfd", errno))?;
         let control = Arc::new(Control {
@@ -276,10 +275,7 @@ impl Relay {
     /// [`LabError`] when the relay has died.
     pub fn finish(self) -> Result<RelayReport, LabError> {
         self.control.set(STOPPED);
-        let report = self
-            .thread
-            .join()
-            .map_err(|_| LabError::new("the relay died", "please report this as a bug"))?;
+        let report = self.thread.join().map_err(|_| LabError::bug("the relay died"))?;
         Ok(RelayReport {
             kept_awake: self.awake.as_ref().map_or(0, Awake::processors),
             ..report

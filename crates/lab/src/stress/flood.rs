@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::flood_packet::{stranger, syn, take_back};
 use super::meter::{self, Processors};
 use super::wire::{CookieJar, lock};
+use crate::error::ServerProblem;
 use crate::tun::{Frame, Tun};
 use crate::{LabError, clock, scheduling};
 
@@ -123,7 +124,7 @@ impl Flood {
     /// [`LabError`] when it broke off.
     pub(super) fn finish(self) -> Result<(), LabError> {
         self.shared.stop.store(true, Ordering::SeqCst);
-        let died = |_| LabError::new("the flood died", "please report this as a bug");
+        let died = |_| LabError::bug("the flood died");
         self.thread.join().map_err(died)?
     }
 }
@@ -230,10 +231,10 @@ fn wait_for_cookies(strangers: &[Ipv4Addr], jar: &CookieJar) -> Result<Vec<Vec<u
             return Ok(found);
         }
         if clock::now() > deadline {
-            return Err(LabError::new(
-                "the server gives no Fast Open cookies: there is no flood with valid ones",
-                "use a server that listens with TCP_FASTOPEN, or another --flood",
-            ));
+            return Err(LabError::StressedServer {
+                problem: ServerProblem::NoCookies,
+                printed: String::new(),
+            });
         }
         std::thread::sleep(LOOK_AGAIN);
     }

@@ -61,7 +61,7 @@ fn options(fast_open: Option<&[u8]>) -> Vec<u8> {
 }
 
 fn impossible(error: &dyn std::fmt::Display) -> LabError {
-    LabError::new(format!("making a SYN: {error}"), "please report this as a bug")
+    LabError::bug(format!("making a SYN: {error}"))
 }
 
 #[cfg(test)]

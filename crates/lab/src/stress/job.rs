@@ -14,6 +14,7 @@ use super::proof::Proof;
 use super::server::{SERVER, Server, ServerJob, Settings, TARGET};
 use super::wire::{Carried, CookieJar, Tally, Wire, lateness};
 use crate::clock::ms;
+use crate::error::ServerProblem;
 use crate::net::{self, Side, Transport};
 use crate::origin::Waiting;
 use crate::relay::LatenessSummary;
@@ -121,8 +122,7 @@ impl StressJob {
     /// # Errors
     /// [`LabError`] naming what is wrong with it.
     pub fn from_json(text: &str) -> Result<Self, LabError> {
-        let job: Self = serde_json::from_str(text)
-            .map_err(|error| LabError::new(format!("the job: {error}"), "send one line of JSON"))?;
+        let job: Self = serde_json::from_str(text).map_err(|error| LabError::malformed("the job", error))?;
         job.check()?;
         Ok(job)
     }
@@ -146,10 +146,7 @@ impl StressJob {
                 } else {
                     "0 or more".to_owned()
                 };
-                return Err(LabError::new(
-                    format!("the job: {name} is {value}"),
-                    format!("give {bound}"),
-                ));
+                return Err(LabError::OutOfRange { name, value, bound });
             }
         }
         match self.flood {
@@ -157,10 +154,7 @@ impl StressJob {
                 kind: Kind::Valid,
                 addresses: 0,
                 ..
-            }) => Err(LabError::new(
-                "the job: flood.addresses is 0: a flood with valid cookies needs an address that has one",
-                "give 1 or more",
-            )),
+            }) => Err(LabError::FloodWithoutAddress),
             _ => Ok(()),
         }
     }
@@ -246,21 +240,14 @@ impl StressJob {
             let outcome = clients::run(one, processors)?;
             match outcome.failures {
                 Failures { wrong: 1.., .. } => {
-                    return Err(LabError::new(
-                        format!(
-                            "the server answers GET {TARGET} with something else than status 200 and {} bytes{}",
-                            self.body_bytes,
-                            server.quoted()
-                        ),
-                        "let it serve the folder that it is started in",
-                    ));
+                    return Err(server.problem(ServerProblem::OtherAnswer {
+                        target: TARGET,
+                        body_bytes: self.body_bytes,
+                    }));
                 }
                 failures if failures.total() == 0 => return Ok(()),
                 _ if clock::now() > deadline => {
-                    return Err(LabError::new(
-                        format!("the server does not answer at {SERVER}{}", server.quoted()),
-                        "let it listen on every address, port 80",
-                    ));
+                    return Err(server.problem(ServerProblem::Silent(SERVER)));
                 }
                 _ => std::thread::sleep(LOOK_AGAIN),
             }
@@ -389,14 +376,14 @@ mod tests {
             ("/flood/rate", "flood.rate", -1.0),
         ] {
             let error = job(&[(at, value.into())]).expect_err(at);
-            assert!(error.message.contains(name), "{error}");
-            assert!(!error.hint.is_empty());
+            assert!(error.to_string().contains(name), "{error}");
+            assert!(!error.hint().is_empty());
         }
     }
 
     #[test]
     fn a_flood_with_the_cookies_of_no_address_is_refused() {
         let error = job(&[("/flood/addresses", 0.into())]).expect_err("no address");
-        assert!(error.message.contains("flood.addresses"), "{error}");
+        assert!(error.to_string().contains("flood.addresses"), "{error}");
     }
 }

@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use super::kernel::Kernel;
 use super::meter::Tasks;
+use crate::error::ServerProblem;
 use crate::namespace::{self, Containment};
 use crate::net::{self, AddressPlan, Side, Transport};
 use crate::origin::{Answers, Bodies, Headers, Log, Served, Servers, ServersConfig, Waiting};
@@ -94,22 +95,20 @@ impl Server {
             return Ok(());
         };
         match running.try_wait()? {
-            Some(status) => Err(LabError::new(
-                format!("the server has ended ({status}){}", self.quoted()),
-                "it has to stay in the foreground",
-            )),
+            Some(status) => Err(self.problem(ServerProblem::Ended(status))),
             None => Ok(()),
         }
     }
 
-    /// What it has printed, to be put behind a message.
-    pub(super) fn quoted(&self) -> String {
-        match &self.who {
+    /// Why it cannot be measured, with what it has printed.
+    pub(super) fn problem(&self, problem: ServerProblem) -> LabError {
+        let printed = match &self.who {
             Who::Program(running) if !running.output().is_empty() => {
                 format!(" and said: {}", running.output())
             }
             _ => String::new(),
-        }
+        };
+        LabError::StressedServer { problem, printed }
     }
 }
 
@@ -153,8 +152,7 @@ fn page(body_bytes: usize) -> Result<Page, LabError> {
             "request_bytes": 0, "header_bytes": 0, "body_bytes": body_bytes,
         }],
     });
-    serde_json::from_value(document)
-        .map_err(|error| LabError::new(format!("the object: {error}"), "please report this as a bug"))
+    serde_json::from_value(document).map_err(|error| LabError::bug(format!("the object: {error}")))
 }
 
 fn program(argv: Vec<String>, settings: Settings) -> Result<Server, LabError> {

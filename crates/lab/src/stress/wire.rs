@@ -145,7 +145,7 @@ impl Wire {
     /// Ends both directions.
     pub(super) fn finish(self) -> Result<(), LabError> {
         self.stop.store(true, Ordering::SeqCst);
-        let died = |_| LabError::new("the wire died", "please report this as a bug");
+        let died = |_| LabError::bug("the wire died");
         self.threads
             .into_iter()
             .try_for_each(|thread| thread.join().map_err(died))
