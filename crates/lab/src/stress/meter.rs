@@ -5,7 +5,8 @@ use std::fs;
 
 use nix::libc;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-use nix::unistd::Pid;
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::{Pid, gettid};
 
 use crate::LabError;
 
@@ -60,8 +61,7 @@ impl Program {
 impl Tasks {
     /// The calling thread.
     pub(super) fn this_thread() -> Self {
-        // SAFETY: `gettid` takes nothing and cannot fail.
-        Self::Thread(unsafe { libc::gettid() })
+        Self::Thread(gettid().as_raw())
     }
 
     /// A program that was just started.
@@ -84,13 +84,8 @@ impl Tasks {
 
 /// A clock of somebody else's (`clock_getcpuclockid(3)`); `None` if there is nobody.
 fn read(clock: libc::clockid_t) -> Option<u64> {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `time` outlives the call.
-    let answer = unsafe { libc::clock_gettime(clock, &raw mut time) };
-    (answer == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+    let time = clock_gettime(ClockId::from_raw(clock)).ok()?;
+    Some(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
 /// Who runs where.
