@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use nix::libc;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sys::prctl;
 use nix::unistd::Pid;
 use serde::Serialize;
 
@@ -70,8 +71,8 @@ pub fn step_back() {
 
 /// Makes the best of the calling thread, which is the relay.
 pub fn become_relay(realtime: bool) -> Scheduling {
-    // SAFETY: PR_SET_TIMERSLACK takes a number; 1 ns switches the slack off for this thread.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+    // 1 ns switches the slack off for this thread; every kernel takes it.
+    let _ = prctl::set_timerslack(1);
     if realtime && set_policy(libc::SCHED_FIFO, FIFO_PRIORITY) {
         return Scheduling::Fifo;
     }

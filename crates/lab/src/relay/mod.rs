@@ -5,13 +5,15 @@
 //! Not modelled: anything below IP. IPv6 does not cross.
 
 mod capture;
-mod lateness;
 mod mangle;
 mod pace;
+mod report;
 mod run;
+mod timing;
 
 pub use capture::Capture;
-pub use lateness::{Lateness, LatenessSummary};
-pub use run::{Keep, Relay, RelayReport, RelaySummary, Timing, Wire};
+pub use report::{Lateness, LatenessSummary, RelayReport, RelaySummary};
+pub use run::{Keep, Relay, Wire};
+pub use timing::Timing;
 
 pub(crate) use pace::{Pace, Rest};

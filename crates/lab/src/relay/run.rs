@@ -12,10 +12,9 @@ use firstflight_path::{Action, Direction, Drops, Ecn, Flow, Header, Network, Pac
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::time::TimeSpec;
-use serde::{Deserialize, Serialize};
 
 use super::pace::{Pace, Rest};
-use super::{Capture, Lateness, LatenessSummary, mangle};
+use super::{Capture, Lateness, RelayReport, Timing, mangle};
 use crate::ledger::Ledger;
 use crate::net::{AddressPlan, CLIENT, FORMER};
 use crate::packet::{self, Segment};
@@ -30,10 +29,6 @@ const BYPASS: u8 = 0;
 const SHAPED: u8 = 1;
 const HASTENED: u8 = 2;
 const STOPPED: u8 = 3;
-
-/// The most of a round trip that is taken out for what the relay adds itself, ms, and as a share of the RTT.
-const MOST_TAKEN_OUT_MS: f64 = 1.0;
-const MOST_TAKEN_OUT_SHARE: f64 = 0.1;
 
 /// What the relay stands between.
 #[derive(Debug)]
@@ -57,35 +52,6 @@ pub struct Keep {
     pub packets: bool,
     /// When each byte of each connection passed.
     pub times: bool,
-}
-
-/// What is done for a relay to be in time.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Timing {
-    /// Whether processors are kept from halting.
-    pub keep_awake: bool,
-    /// What the relay adds to a round trip, ms, as a calibration has measured it: it is taken out of the
-    /// propagation delay, at most 1 ms and 10 % of the RTT.
-    pub take_out_ms: f64,
-}
-
-impl Timing {
-    /// What is taken out of a round trip of `rtt_ms`, ms.
-    pub fn taken_out_ms(self, rtt_ms: f64) -> f64 {
-        let most_ms = MOST_TAKEN_OUT_MS.min(MOST_TAKEN_OUT_SHARE * rtt_ms);
-        self.take_out_ms.min(most_ms).max(0.0)
-    }
-
-    /// The path whose delays the relay makes so that packets find those of `path`.
-    fn corrected(self, path: &PathConfig) -> PathConfig {
-        let corrected = |rtt_ms: f64| rtt_ms - self.taken_out_ms(rtt_ms);
-        PathConfig {
-            rtt_ms: corrected(path.rtt_ms),
-            origin_rtt_ms: path.origin_rtt_ms.iter().copied().map(corrected).collect(),
-            ..path.clone()
-        }
-    }
 }
 
 /// Where a packet comes from, where it goes.
@@ -128,92 +94,6 @@ pub struct Relay {
 struct Control {
     state: AtomicU8,
     wake: EventFd,
-}
-
-/// What a relay leaves behind.
-#[derive(Debug)]
-pub struct RelayReport {
-    /// Every connection it saw while the path was shaped.
-    pub ledger: Ledger,
-    /// Every packet, if asked for.
-    pub capture: Option<Capture>,
-    /// How late it was.
-    pub lateness: Lateness,
-    /// Packets that the path dropped.
-    pub drops: Drops,
-    /// Packets that the path sent on twice.
-    pub duplicated: u64,
-    /// Packets that a queue marked instead of dropping them.
-    pub marked: u64,
-    /// Packets a device refused.
-    pub refused: u64,
-    /// How the thread was scheduled.
-    pub scheduling: Scheduling,
-    /// Processors that were kept from halting.
-    pub kept_awake: usize,
-    /// What was taken out of the path's RTT for what the relay adds to it, ms.
-    pub taken_out_ms: f64,
-    /// Processor time it took, ns.
-    pub cpu: u64,
-    /// How long it ran, ns.
-    pub wall: u64,
-}
-
-/// How the relay did.
-#[derive(Debug, Clone, Serialize)]
-pub struct RelaySummary {
-    /// Packets delivered.
-    pub packets: u64,
-    /// Packets dropped by full queues.
-    pub dropped: u64,
-    /// Packets dropped by the loss model.
-    pub lost: u64,
-    /// Segments dropped by rules of interference.
-    pub taken: u64,
-    /// Packets sent on twice.
-    pub duplicated: u64,
-    /// Packets marked instead of dropped (RFC 3168).
-    pub marked: u64,
-    /// Packets a device refused.
-    pub refused: u64,
-    /// How late packets were delivered.
-    #[serde(flatten)]
-    pub lateness: LatenessSummary,
-    /// Whether one was later than the bound.
-    pub late: bool,
-    /// How the relay's thread was scheduled.
-    pub scheduling: Scheduling,
-    /// Processors that were kept from halting.
-    pub kept_awake: usize,
-    /// What was taken out of the path's RTT for what the relay adds to it, ms.
-    pub taken_out_ms: f64,
-    /// Processor time it took, ms.
-    pub cpu_ms: f64,
-    /// How long it ran, ms.
-    pub wall_ms: f64,
-}
-
-impl RelaySummary {
-    /// Sums a relay's work up.
-    pub fn new(report: &RelayReport, late_bound_ms: f64) -> Self {
-        let lateness = report.lateness.summary();
-        Self {
-            packets: report.lateness.packets(),
-            dropped: report.drops.full,
-            lost: report.drops.lost,
-            taken: report.drops.taken,
-            duplicated: report.duplicated,
-            marked: report.marked,
-            refused: report.refused,
-            late: lateness.late_max_ms > late_bound_ms || report.refused > 0,
-            lateness,
-            scheduling: report.scheduling,
-            kept_awake: report.kept_awake,
-            taken_out_ms: report.taken_out_ms,
-            cpu_ms: report.cpu as f64 / 1e6,
-            wall_ms: report.wall as f64 / 1e6,
-        }
-    }
 }
 
 impl Relay {
@@ -607,46 +487,5 @@ mod tests {
         }
         relay.finish().expect("a relay that lives");
         assert_eq!(received.packet(), packet);
-    }
-
-    #[test]
-    fn what_is_taken_out_is_bounded_by_a_millisecond_and_a_share_of_the_rtt() {
-        let taken = |take_out_ms, rtt_ms| {
-            let timing = Timing {
-                take_out_ms,
-                ..Timing::default()
-            };
-            timing.taken_out_ms(rtt_ms)
-        };
-        assert_eq!(taken(0.2, 100.0), 0.2);
-        assert_eq!(taken(5.0, 100.0), 1.0);
-        assert_eq!(taken(0.75, 2.0), 0.2);
-        assert_eq!(taken(0.75, 0.0), 0.0);
-        assert_eq!(taken(-0.3, 100.0), 0.0);
-        assert_eq!(taken(f64::NAN, 0.0), 0.0);
-    }
-
-    #[test]
-    fn no_delay_of_a_corrected_path_is_negative_and_nothing_else_of_it_changes() {
-        let path = PathConfig {
-            rtt_ms: 100.0,
-            origin_rtt_ms: vec![0.0, 0.5, 300.0],
-            up_bps: Some(256_000),
-            ..PathConfig::default()
-        };
-        let timing = Timing {
-            keep_awake: false,
-            take_out_ms: 0.75,
-        };
-        let corrected = timing.corrected(&path);
-        assert_eq!(corrected.rtt_ms, 99.25);
-        assert_eq!(corrected.origin_rtt_ms, [0.0, 0.45, 299.25]);
-        let but_for_delays = PathConfig {
-            rtt_ms: path.rtt_ms,
-            origin_rtt_ms: path.origin_rtt_ms.clone(),
-            ..corrected
-        };
-        assert_eq!(but_for_delays, path);
-        assert_eq!(Timing::default().corrected(&path), path);
     }
 }
