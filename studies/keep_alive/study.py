@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import altair as alt
 import polars as pl
@@ -39,17 +38,43 @@ COLUMNS = {
     "keep-alive alone": "{alone:+.1%}",
     "both": "{both:+.1%}",
 }
+MEASURED = {
+    "page": "{page}",
+    "RTT, ms": "{rtt_ms:g}",
+    "closing, real kernel": "{closing:+.1%} ({blocks} blocks)",
+    "closing, simulated": "{closing_simulated:+.1%}",
+    "keep-alive, real kernel": "{keep_alive:+.1%} ({blocks} blocks)",
+    "keep-alive, simulated": "{keep_alive_simulated:+.1%}",
+}
 SERVERS = {"a connection per request": "closing", "keep-alive": "keep_alive"}
 
 
-def measure(_: Sequence[str]) -> Frames:
-    """What Fast Open saves with servers that close and with keep-alive, and what keep-alive alone saves."""
-    return {name: cells(**keys) for name, keys in LINKS.items()}
+def measure(folders: Sequence[str]) -> Frames:
+    """What Fast Open saves with servers that close and with keep-alive, and what keep-alive alone saves.
+
+    `folders`: new results on the star with the real kernel; without them the stored ones are kept.
+    """
+    simulated = {
+        name: cells(ff.simulate(FOLDER / "plan.toml", keep="loads", **keys).loads)
+        for name, keys in LINKS.items()
+    }
+    return {**simulated, "measured.csv": measured(folders, simulated["star.csv"])}
 
 
-def cells(**keys: Any) -> pl.DataFrame:  # noqa: ANN401
-    """A row per page and RTT."""
-    loads = ff.simulate(FOLDER / "plan.toml", keep="loads", **keys).loads
+def measured(folders: Sequence[str], simulated: pl.DataFrame) -> pl.DataFrame:
+    """The improvement of the medians on the real kernel, and the simulator's."""
+    place, shown = ("page", "rtt_ms"), ("closing", "keep_alive")
+    kernel = pl.read_csv(FOLDER / "measured.csv").select(*place, *shown, "blocks")
+    if folders:
+        loads = pl.concat(ff.open_results(folder).loads for folder in folders).filter(proved=True)
+        blocks = loads.group_by(place).agg(blocks=pl.col("block").n_unique())
+        kernel = cells(loads).select(*place, *shown).join(blocks, on=place)
+    predicted = simulated.select(*place, *(pl.col(name).alias(f"{name}_simulated") for name in shown))
+    return kernel.join(predicted, on=place, how="left", maintain_order="left")
+
+
+def cells(loads: pl.DataFrame) -> pl.DataFrame:
+    """A row per page and RTT: medians of each treatment, and what they differ by."""
     wide = by_treatment(loads, pl.col("plt_ms").median(), pl.col("connections").median())
     close, close_tfo, keep, keep_tfo = (
         f"plt_ms_{name}" for name in ("close", "close-tfo", "keep", "keep-tfo")
@@ -106,7 +131,7 @@ def draw(tables: Frames) -> Figure:
     return Figure(chart.resolve_axis(x="independent"), rows)
 
 
-STUDY = Study(FOLDER, measure, dict.fromkeys(LINKS, COLUMNS), draw)
+STUDY = Study(FOLDER, measure, {**dict.fromkeys(LINKS, COLUMNS), "measured.csv": MEASURED}, draw)
 
 if __name__ == "__main__":
     raise SystemExit(STUDY.main())

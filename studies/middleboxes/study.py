@@ -47,7 +47,10 @@ def types() -> pl.DataFrame:
     plain = {box: "plt_ms_duplicate-syn-plain" if box == "duplicate-syn" else "plt_ms_plain" for box in BOXES}
     gains = {box.replace("-", "_"): gain(plain[box], f"plt_ms_{box}") for box in BOXES}
     no_box = gain("plt_ms_plain", "plt_ms_no-box")
-    return cells.select("page", "rtt_ms", tcp_s=pl.col("plt_ms_plain") / 1000, no_box=no_box, **gains)
+    times = pl.col("plt_ms_drop-data") / pl.col("plt_ms_plain")
+    return cells.select(
+        "page", "rtt_ms", tcp_s=pl.col("plt_ms_plain") / 1000, no_box=no_box, **gains, drop_data_times=times
+    )
 
 
 def shares() -> pl.DataFrame:

@@ -13,6 +13,8 @@ from documents import ROOT, documents
 from synthetic_results import failed_record, load_record, write_journal
 
 import firstflight as ff
+from firstflight.experiment.plan_file import read_plan_file, resolve
+from firstflight.experiment.schedule import Schedule
 from studies.loss import study as loss
 from studies.paper.study import distance
 from studies.short_rtt import study as short_rtt
@@ -22,6 +24,7 @@ from studies.what_if.study import CONDITIONS, effect, means
 
 RTT_MS = 200.0
 STUDIES = [page.parent for page in sorted((ROOT / "studies").glob("*/README.md"))]
+PLANS = sorted((ROOT / "studies").glob("*/*.toml"))
 CONDITIONS_STATED = {"plan", "n", "engine", "kernel and machine", "clients", "commit", "data", "command"}
 QUOTED = re.compile(r"([+−]?\d[\d.,]*(?: %)?)<!-- (\S+\.csv) ((?:\w+=\S+ )*)(\{.+?\}) -->")  # noqa: RUF001
 """A number and where it is from: `+9.9 %<!-- loads.csv page=wikipedia rtt_ms=100 {improvement:+.1%} -->`.
@@ -45,6 +48,14 @@ def quotations() -> Iterator[tuple[Path, str, Path, dict[str, str], str]]:
 def fits(row: dict[str, object], where: dict[str, str]) -> bool:
     values = {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in row.items()}
     return all(values[name].replace(" ", "_") == value for name, value in where.items())
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: str(plan.relative_to(ROOT / "studies")))
+def test_a_studys_plan_is_valid_and_its_baseline_has_no_fast_open(plan: Path) -> None:
+    # A plan that names no mode has Fast Open where treatments differ in what needs it, such as cookies.
+    resolved = resolve({}, read_plan_file(plan))
+    loads = (load for block in Schedule(resolved, ["page"]) for load in block.loads)
+    assert {load.mode for load in loads if load.treatment == resolved.baseline} == {"tcp"}
 
 
 @pytest.mark.parametrize("study", studies(), ids=lambda study: study.folder.name)
