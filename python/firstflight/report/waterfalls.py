@@ -15,7 +15,7 @@ from firstflight.analysis import SIDES, CellPair, words
 from firstflight.analysis.critical_path.explanation import Explanation, median_load
 from firstflight.analysis.records import Cell, Side
 from firstflight.report.figures.theme import FONT, SCHEMA, Spec, field, layer
-from firstflight.results import LoadRecord
+from firstflight.results import LoadRecord, RequestRow
 from firstflight.visible import visible
 
 PHASES = ("queued", "connect", "wait", "receive")
@@ -29,7 +29,7 @@ PHASE_NAMES = {
 }
 """Phases as views name them."""
 
-Request = Mapping[str, Any]
+Request = RequestRow
 RowKey = tuple[str, int]
 
 
@@ -78,7 +78,7 @@ def broke_off(requests: Sequence[Request]) -> Iterator[tuple[RowKey, float]]:
         if request["end_ms"] is None:
             yield (
                 row,
-                max((float(request[name]) for name in _EVENTS if request[name] is not None), default=0.0),
+                max(_begun(request), default=0.0),
             )
 
 
@@ -100,7 +100,10 @@ def row_order(baseline: Sequence[Request], treatment: Sequence[Request]) -> list
     return [*first, *(row for row in second if row not in known)]
 
 
-_EVENTS = ("queued_ms", "connect_start_ms", "sent_ms", "first_byte_ms")
+def _begun(request: Request) -> list[float]:
+    """The known moments at which a phase of a request began, ms."""
+    known = (request["queued_ms"], request["connect_start_ms"], request["sent_ms"], request["first_byte_ms"])
+    return [float(moment) for moment in known if moment is not None]
 
 
 def _by_start(requests: Sequence[Request]) -> list[RowKey]:
@@ -109,7 +112,7 @@ def _by_start(requests: Sequence[Request]) -> list[RowKey]:
 
 
 def _start_ms(request: Request) -> float:
-    return min((float(request[name]) for name in _EVENTS if request[name] is not None), default=float("inf"))
+    return min(_begun(request), default=float("inf"))
 
 
 LONGEST_URL = 300
@@ -124,7 +127,7 @@ class Labels:
     labels: list[tuple[str, int, str]] = dataclasses.field(default_factory=list)
     _places: dict[RowKey, int] = dataclasses.field(default_factory=dict)
 
-    def place(self, row: RowKey, request: Mapping[str, Any]) -> int:
+    def place(self, row: RowKey, request: Request) -> int:
         """Where the label of a row is, which is added if it is new."""
         if row not in self._places:
             self._places[row] = len(self.labels)
@@ -211,7 +214,7 @@ def _side(
     }
 
 
-def _request(request: Mapping[str, Any]) -> Iterator[float | int | None]:
+def _request(request: Request) -> Iterator[float | int | None]:
     yield from map(_round, moments(request))
     yield from (request["connection"], request["status"], request["wire_bytes"])
 

@@ -13,23 +13,21 @@ those, too, so they count towards what it could save.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 from firstflight.model.page import Page, Resource
-from firstflight.results import LoadRecord
+from firstflight.results import ConnectionRow, LoadRecord, RequestRow
 
-Row = Mapping[str, Any]
+Row = RequestRow
 
 MSS_BYTES = 1448
 """Data in a full segment: an MTU of 1,500 bytes less the headers."""
 
 HEADER_BYTES = 52
 """IPv4 and TCP headers with the timestamp option."""
-
-_EVENTS = ("queued_ms", "connect_start_ms", "connect_end_ms", "sent_ms", "first_byte_ms", "end_ms")
 
 
 class Load:
@@ -41,7 +39,7 @@ class Load:
     """
 
     def __init__(self, record: LoadRecord, page: Page) -> None:
-        self.row: Row = record["load"]
+        self.row = record["load"]
         self.requests: list[Row] = [row for row in record["requests"] if times(row)]
         self.page = page
         self.rtt_ms = float(self.row["rtt_ms"])
@@ -76,11 +74,16 @@ class Load:
         found = document if index is None else self.by_index[index]
         return None if found is row or row is document else found
 
-    def connection(self, row: Row) -> Row:
+    def connection(self, row: Row) -> ConnectionRow | None:
         """The connection of a request as the ledger saw it; empty if it never was on the wire."""
-        return self._connections.get(row["connection"], {})
+        return None if row["connection"] is None else self._connections.get(row["connection"])
 
-    def connections(self) -> Iterable[Row]:
+    def carried_in_syn(self, row: Row) -> bool:
+        """Whether the SYN of a request's connection carried data that the SYN-ACK acknowledged."""
+        connection = self.connection(row)
+        return bool(connection and connection["syn_data_acked"])
+
+    def connections(self) -> Iterable[ConnectionRow]:
         """All connections of the load."""
         return self._connections.values()
 
@@ -106,7 +109,26 @@ class Load:
 
 def times(row: Row) -> list[float]:
     """The known moments of a request in their order, ms; empty for one that was never discovered."""
-    return [float(row[name]) for name in _EVENTS if row[name] is not None]
+    known = (
+        row["queued_ms"],
+        row["connect_start_ms"],
+        row["connect_end_ms"],
+        row["sent_ms"],
+        row["first_byte_ms"],
+        row["end_ms"],
+    )
+    return [float(moment) for moment in known if moment is not None]
+
+
+def ended_ms(row: Row) -> float:
+    """When the response was complete, ms.
+
+    Raises:
+        ValueError: It never was.
+    """
+    if row["end_ms"] is None:
+        raise ValueError(f"{row['url']}: no complete response")
+    return float(row["end_ms"])
 
 
 def started_ms(row: Row) -> float:
@@ -181,7 +203,8 @@ def fetch(load: Load, row: Row, until_ms: float, body_bytes: int | None = None) 
 
 def syn_timeouts_ms(load: Load, row: Row) -> float:
     """How long lost SYNs held up the connection of a request, ms."""
-    lost = int(load.connection(row).get("syn_retransmits", 0))
+    connection = load.connection(row)
+    lost = connection["syn_retransmits"] if connection else 0
     return _SYN_RTO_MS * float(2**lost - 1)
 
 
@@ -244,13 +267,14 @@ def _body(load: Load, row: Row, start_ms: float, until_ms: float, body_bytes: in
 
 def _tcp_handshake_ms(load: Load, row: Row) -> float:
     """What the TCP handshake takes at least: nothing if the SYN's data were accepted."""
-    if load.connection(row).get("syn_data_acked"):
+    if load.carried_in_syn(row):
         return 0.0
     return load.rtt_ms + syn_timeouts_ms(load, row)
 
 
 def _offered(load: Load, row: Row) -> bool:
-    return bool(load.connection(row).get("syn_payload_bytes"))
+    connection = load.connection(row)
+    return bool(connection and connection["syn_payload_bytes"])
 
 
 def _over_tls(row: Row) -> bool:
@@ -343,7 +367,7 @@ def _holder(load: Load, row: Row, free_ms: float) -> Row | None:
         and free_ms - _RELEASE_MS <= other["end_ms"] <= free_ms
         and (load.opened(row) or other["connection"] == row["connection"])
     ]
-    return max(found, key=lambda other: float(other["end_ms"]), default=None)
+    return max(found, key=ended_ms, default=None)
 
 
 def _opening(load: Load, segment: Segment) -> bool:
@@ -359,5 +383,5 @@ def _waited(row: Row) -> bool:
     return row["sent_ms"] is None or row["sent_ms"] - started_ms(row) > _AT_ONCE_MS
 
 
-def _count_near(moments: list[float], at_ms: float) -> int:
+def _count_near(moments: Sequence[float | None], at_ms: float) -> int:
     return sum(at is not None and abs(at - at_ms) <= _OPENING_MS for at in moments)

@@ -18,6 +18,7 @@ from firstflight.analysis.critical_path.stages import (
     Row,
     Segment,
     Wait,
+    ended_ms,
     explain_wait,
     fetch,
     started_ms,
@@ -127,7 +128,7 @@ def _handshakes(load: Load, segments: Iterable[Segment], *, inside_wait: bool = 
     """Nothing is left to save of a connection whose SYN carried the request."""
     for segment in segments:
         row = load.by_index[segment.request]
-        if segment.component == "tcp" and not load.connection(row).get("syn_data_acked"):
+        if segment.component == "tcp" and not load.carried_in_syn(row):
             waited_ms = max(0.0, segment.ms - syn_timeouts_ms(load, row))
             yield Handshake(segment.request, waited_ms, min(waited_ms, load.rtt_ms), inside_wait)
 
@@ -221,7 +222,7 @@ class _Walk:
     def _settled_ms(self, row: Row) -> float:
         """When nothing of a complete resource was left to do."""
         tasks = (task for task in self._tasks if task.request == row["index"])
-        return next((task.end_ms for task in tasks), float(row["end_ms"]))
+        return next((task.end_ms for task in tasks), ended_ms(row))
 
     def _known(self, row: Row, above: Row) -> Initiator | None:
         """How the page says that one discovers the other; a browser's own word names no way and no delay."""
@@ -269,12 +270,12 @@ def timetable(load: Load) -> list[Task]:
     arrived = [row for row in load.by_index.values() if row["end_ms"] is not None and not row.get("error")]
     tasks: list[Task] = []
     free_ms = 0.0
-    for row in sorted(arrived, key=lambda row: float(row["end_ms"])):
+    for row in sorted(arrived, key=ended_ms):
         resource = load.resource(row)
         if resource is None or row["index"] not in processed:
             continue
-        start_ms = max(free_ms, float(row["end_ms"]))
-        waited = free_ms > float(row["end_ms"])
+        start_ms = max(free_ms, ended_ms(row))
+        waited = free_ms > ended_ms(row)
         free_ms = start_ms + resource.cpu_ms
         tasks.append(Task(int(row["index"]), start_ms, free_ms, waited))
     return tasks
