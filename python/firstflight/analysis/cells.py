@@ -138,7 +138,7 @@ class CellPair:
             pairs.pop("cookies")
         return {name: (one, other) for name, (one, other) in pairs.items() if one != other}
 
-    def loads(self, side: str) -> list[LoadRecord]:
+    def loads(self, side: Side) -> list[LoadRecord]:
         """The loads that count: the paired ones, or all ok ones where no block has both. In block order."""
         by_block = self.ok[side]
         return [by_block[block] for block in self.blocks or sorted(by_block)]
@@ -155,7 +155,7 @@ class CellPair:
         found = improvement(*(self.plt_ms(side) for side in SIDES)) if self.blocks else improvement([], [])
         return {**found, "low": None, "high": None} if self.is_exact else found
 
-    def mean(self, side: str, column: str) -> float:
+    def mean(self, side: Side, column: str) -> float:
         """Mean of a column of the loads table over `loads`; NaN where there is no load with a value.
 
         Args:
@@ -171,7 +171,7 @@ class CellPair:
         ok = (record for by_block in self.ok.values() for record in by_block.values())
         return [*ok, *(record for failed in self.failed.values() for record in failed)]
 
-    def plt_ms(self, side: str) -> list[float]:
+    def plt_ms(self, side: Side) -> list[float]:
         """Page load times of `loads`, ms."""
         return [plt_ms(record) for record in self.loads(side)]
 
@@ -187,7 +187,7 @@ class CellPair:
         """The cell in a message: page and RTT, and of a treatment that is no mode its name."""
         return cell_name({"page": self.key.page, "rtt_ms": self.key.rtt_ms, **self.names})
 
-    def _of(self, side: str) -> Iterator[LoadRecord]:
+    def _of(self, side: Side) -> Iterator[LoadRecord]:
         yield from self.ok[side].values()
         yield from self.failed[side]
 
@@ -221,7 +221,7 @@ def cell_pairs(records: Iterable[LoadRecord]) -> list[CellPair]:
     pairs: dict[_Pair, CellPair] = {}
     for record in records:
         for found in _pairs_of(record["load"], in_block, anywhere):
-            side = "treatment" if record["load"]["treatment"] == found.treatment else "baseline"
+            side: Side = "treatment" if record["load"]["treatment"] == found.treatment else "baseline"
             _add(pairs.setdefault(found, CellPair(*found)), side, record)
     return sorted(pairs.values(), key=_order)
 
@@ -264,7 +264,7 @@ def _uses_cookies(load: Mapping[str, Any]) -> bool:
     return load["mode"] not in MODES or MODES[load["mode"]].fast_open
 
 
-def _add(pair: CellPair, side: str, record: LoadRecord) -> None:
+def _add(pair: CellPair, side: Side, record: LoadRecord) -> None:
     load = record["load"]
     if load["status"] == "ok":
         pair.ok[side][load["block"]] = record

@@ -34,7 +34,7 @@ def prove(pair: CellPair) -> CellProof:
     }
 
 
-def uses_fast_open(pair: CellPair, side: str) -> bool:
+def uses_fast_open(pair: CellPair, side: Side) -> bool:
     """Whether any load of a side is of a mode with Fast Open."""
     return any(_is_fast_open(record["load"]) for record in pair.loads(side))
 
@@ -43,7 +43,7 @@ def _is_fast_open(load: Mapping[str, Any]) -> bool:
     return MODES[load["mode"]].fast_open if load["mode"] in MODES else True
 
 
-def _seen(pair: CellPair, side: str) -> Seen:
+def _seen(pair: CellPair, side: Side) -> Seen:
     loads = [record["load"] for record in pair.loads(side)]
     connections, offered, accepted = (
         sum(load[column] or 0 for load in loads) for column in ("connections", "tfo_offered", "tfo_accepted")

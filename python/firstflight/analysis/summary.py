@@ -10,7 +10,7 @@ from pathlib import Path
 from firstflight.analysis.cells import SIDES, CellPair, cell_pairs
 from firstflight.analysis.critical_path.explanation import Explanation, explain
 from firstflight.analysis.proof import prove
-from firstflight.analysis.records import Cell, Counts, Estimate, Summary
+from firstflight.analysis.records import Cell, Counts, Estimate, Side, Summary
 from firstflight.analysis.signed_rank import CONFIDENCE
 from firstflight.analysis.statistics import (
     adjusted_p_values,
@@ -244,5 +244,5 @@ def _judged(cells: list[Cell]) -> list[Cell]:
     ]
 
 
-def _counts(pair: CellPair, side: str) -> Counts:
+def _counts(pair: CellPair, side: Side) -> Counts:
     return {"ok": len(pair.ok[side]), "failed": len(pair.failed[side])}

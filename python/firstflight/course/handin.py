@@ -20,7 +20,7 @@ import vl_convert
 from firstflight.analysis import SIDES, CellPair, cell_pairs, summarize_pairs, words
 from firstflight.analysis.critical_path.explanation import median_load
 from firstflight.analysis.critical_path.stages import started_ms, times
-from firstflight.analysis.records import Cell
+from firstflight.analysis.records import Cell, Side
 from firstflight.course.observations import observations, sanitize_file
 from firstflight.errors import UsageError
 from firstflight.model.treatment import MODES
@@ -183,7 +183,7 @@ def _named(pairs: Sequence[CellPair], cells: Sequence[Cell]) -> Iterator[tuple[s
             yield name, pair, page
 
 
-def _bars(side: str, load: LoadRecord) -> list[dict[str, object]]:
+def _bars(side: Side, load: LoadRecord) -> list[dict[str, object]]:
     ended = [(row["end_ms"], row) for row in load["requests"] if row["end_ms"] is not None and times(row)]
     name, _, height = _LEGEND[side]
     return [

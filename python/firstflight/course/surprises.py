@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from statistics import mean, median
 
 from firstflight.analysis.cells import SIDES
-from firstflight.analysis.records import known, loads_of
+from firstflight.analysis.records import Side, known, loads_of
 from firstflight.analysis.statistics import SLOWER, outliers
 from firstflight.analysis.words import (
     COMPONENT_NAMES,
@@ -87,7 +87,7 @@ def _outliers(found: Sequence[Case]) -> Iterator[str]:
         yield f"So do {plural(len(said) - MOST_OUTLIERS, 'more load')} of this page."
 
 
-def _outliers_of(case: Case, side: str) -> Iterator[str]:
+def _outliers_of(case: Case, side: Side) -> Iterator[str]:
     loads = case.pair.loads(side)
     for place in outliers(case.pair.plt_ms(side)):
         took_ms, block = plt_ms(loads[place]), loads[place]["load"]["block"]
@@ -149,7 +149,7 @@ def _in_the_ledger(case: Case) -> Iterator[str]:
         yield f"the data of {refused} of {seen['offered']} SYNs was not accepted"
 
 
-def _mean_of(case: Case, side: str, column: str) -> float:
+def _mean_of(case: Case, side: Side, column: str) -> float:
     return mean(numeric(record["load"], column) or 0.0 for record in case.pair.loads(side))
 
 

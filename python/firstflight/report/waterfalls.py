@@ -203,7 +203,7 @@ def _waterfall(
 
 
 def _side(
-    load: LoadRecord, places: Mapping[RowKey, int], side: str, why: Explanation | None
+    load: LoadRecord, places: Mapping[RowKey, int], side: Side, why: Explanation | None
 ) -> dict[str, object]:
     found = rows(load["requests"])
     at = {int(request["index"]): places[row] for row, request in found.items()}
@@ -220,7 +220,7 @@ def _request(request: Request) -> Iterator[float | int | None]:
 
 
 def _path(
-    load: LoadRecord, side: str, why: Explanation | None, at: Mapping[int, int]
+    load: LoadRecord, side: Side, why: Explanation | None, at: Mapping[int, int]
 ) -> Iterator[tuple[int, str, float | None, float | None]]:
     """The critical path, if it is that of the very load that is drawn."""
     explained = why.loads.get(side) if why else None

@@ -14,6 +14,7 @@ from firstflight.analysis.cells import SIDES, CellPair
 from firstflight.analysis.critical_path.stages import times
 from firstflight.analysis.critical_path.walk import CriticalPath, critical_path
 from firstflight.analysis.proof import uses_fast_open
+from firstflight.analysis.records import Side
 from firstflight.model.page import Page
 from firstflight.results import LoadRecord
 from firstflight.results.records import plt_ms
@@ -65,7 +66,7 @@ class Explanation:
             "saved_ms": self.saved_ms,
         }
 
-    def _side(self, side: str) -> dict[str, object] | None:
+    def _side(self, side: Side) -> dict[str, object] | None:
         if side not in self.loads:
             return None
         return {"name": self.pair.names[side], **_load(self.loads[side], self.page)}

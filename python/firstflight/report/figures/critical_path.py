@@ -8,6 +8,7 @@ from typing import Any
 from firstflight.analysis import words
 from firstflight.analysis.critical_path.explanation import Explanation
 from firstflight.analysis.critical_path.walk import COMPONENTS
+from firstflight.analysis.records import Side
 from firstflight.report.figures.theme import (
     COMPONENT_COLORS,
     INK,
@@ -99,7 +100,7 @@ def _rows(explanations: Sequence[Explanation]) -> Iterator[dict[str, object]]:
             )
 
 
-def _bar(row: dict[str, object], found: Explanation, side: str) -> Iterator[dict[str, object]]:
+def _bar(row: dict[str, object], found: Explanation, side: Side) -> Iterator[dict[str, object]]:
     path = found.loads[side].path
     spent = path.spent_ms()
     for order, name in enumerate(spent):

@@ -91,7 +91,7 @@ def _box(pair: CellPair, side: Side, panel: str) -> dict[str, object]:
     return {**_where(pair, side, panel), **dict(zip(names, map(float, ends), strict=True))}
 
 
-def _changes(pair: CellPair, side: str) -> list[float]:
+def _changes(pair: CellPair, side: Side) -> list[float]:
     """PLT of each load of a side against the median of the baseline, percent."""
     middle = float(np.median(pair.plt_ms("baseline")))
     return [100 * (plt_ms / middle - 1) for plt_ms in pair.plt_ms(side)]
