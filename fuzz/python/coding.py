@@ -1,6 +1,7 @@
 """Content codings and chunks. The first byte says which codings, in which order, and if there are chunks."""
 
 import atheris
+
 from target import main, refused_or
 
 with atheris.instrument_imports(include=["firstflight"]):

@@ -1,6 +1,7 @@
 """Scanners of HTML and style sheets, URLs of archives, and bodies put in the clear: none ever refuses."""
 
 import atheris
+
 from target import main
 
 with atheris.instrument_imports(include=["firstflight"]):

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import atheris
+
 from target import FOLDER, main, opened, refused_or
 
 with atheris.instrument_imports(include=["firstflight"]):

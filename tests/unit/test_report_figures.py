@@ -90,8 +90,9 @@ def test_one_row_is_one_url_in_both_modes_even_when_asked_for_twice() -> None:
 
 
 def test_rows_are_ordered_by_start_without_tfo_then_what_only_the_other_asked_for() -> None:
-    late, early = request(queued=9) | {"url": "/late"}, request(queued=1) | {"url": "/early", "index": 1}
-    other = request(queued=0) | {"url": "/other"}
+    late: Any = request(queued=9) | {"url": "/late"}
+    early: Any = request(queued=1) | {"url": "/early", "index": 1}
+    other: Any = request(queued=0) | {"url": "/other"}
     assert row_order([late, early], [other, early]) == [("/early", 0), ("/late", 0), ("/other", 0)]
 
 
