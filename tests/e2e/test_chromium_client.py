@@ -98,11 +98,13 @@ def test_the_browsers_own_marks_are_kept(wikipedia: dict[str, Record]) -> None:
 
 
 def test_a_small_page_takes_its_round_trips(browser: Emulator) -> None:
-    loads = {mode: load(browser, fan(3), mode, RTT_MS, client="chromium") for mode in MODES}
+    """On a path so long that what a busy machine adds is less than a round trip."""
+    rtt_ms = 3 * RTT_MS
+    loads = {mode: load(browser, fan(3), mode, rtt_ms, client="chromium") for mode in MODES}
     for record in loads.values():
         assert_ok(record)
-    assert loads["tcp"]["load"]["plt_ms"] >= 4 * RTT_MS
-    assert 2 * RTT_MS <= loads["tfo"]["load"]["plt_ms"] <= loads["tcp"]["load"]["plt_ms"] - RTT_MS
+    assert loads["tcp"]["load"]["plt_ms"] >= 4 * rtt_ms
+    assert 2 * rtt_ms <= loads["tfo"]["load"]["plt_ms"] <= loads["tcp"]["load"]["plt_ms"] - rtt_ms
 
 
 def test_what_the_page_was_not_recorded_with_fails_at_once_and_is_counted(
