@@ -238,7 +238,7 @@ def coded(codings: int) -> bytes:
 
 @pytest.fixture
 def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("firstflight.pages.bodies.MOST_BYTES", 1 << 22)
+    monkeypatch.setattr("firstflight.pages.bodies.MOST_UNPACKED_BYTES", 1 << 22)
     monkeypatch.setattr("firstflight.pages.bodies.MOST_MEMBERS", 100)
 
 

@@ -26,19 +26,21 @@ from typing import IO, cast
 from firstflight.errors import PageInputError
 from firstflight.pages.coding import CodingError, codings_of, decoded
 
-# Larger texts are served, not searched: the scanners take a page's text as a whole.
 MOST_TEXT_BYTES = 1 << 25
-_MOST_CHUNK_LINE = 1_000
-KEPT_DAYS = 14
+"""Larger texts are served, not searched: the scanners take a page's text as a whole."""
 MOST_BODY_BYTES = 1 << 29
 MOST_ARCHIVE_BYTES = 1 << 31
-PIECE = 1 << 16
-_DAY_S = 86_400.0
-MOST_BYTES = 1 << 32
+"""All bodies of an archive, as served."""
+MOST_UNPACKED_BYTES = 1 << 32
 """Read and decompressed, with what is left out in the end."""
 MOST_MEMBERS = 400_000
-"""Files in it and records of its files; a WARC is read twice, and counts twice."""
+"""Files in an archive and records of its files; a WARC is read twice, and counts twice."""
+KEPT_DAYS = 14
+
+PIECE = 1 << 16
+_MOST_CHUNK_LINE = 1_000
 _LEAST_CHUNK = 256
+_DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ def keep(
         scan: Whether the decoded text is wanted.
     """
     file = store.add(chunks, entry)
-    if chunked and is_chunked(file, store.budget.counted):
+    if chunked and _is_chunked(file, store.budget.counted):
         file = store.add(_dechunked(file), entry)
     codings = codings_of(encoding)
     plain = file if scan and file.stat().st_size <= MOST_TEXT_BYTES else None
@@ -86,7 +88,7 @@ def scannable(path: Path) -> bytes:
     return path.read_bytes() if path.stat().st_size <= MOST_TEXT_BYTES else b""
 
 
-def is_chunked(path: Path, counted: Callable[[Iterable[bytes]], Iterator[bytes]] = iter) -> bool:
+def _is_chunked(path: Path, counted: Callable[[Iterable[bytes]], Iterator[bytes]] = iter) -> bool:
     """Whether a file is a whole sequence of chunks (RFC 9112 section 7.1), to its last one."""
     try:
         for _ in counted(_dechunked(path)):
@@ -263,11 +265,11 @@ class Budget:
         """Counts bytes, at each layer of compression.
 
         Raises:
-            PageInputError: They are more than `MOST_BYTES` by now.
+            PageInputError: They are more than `MOST_UNPACKED_BYTES` by now.
         """
         self._bytes += size
-        if self._bytes > MOST_BYTES:
-            problem = f"{self.place}: more than {MOST_BYTES >> 30} GiB were unpacked and no end"
+        if self._bytes > MOST_UNPACKED_BYTES:
+            problem = f"{self.place}: more than {MOST_UNPACKED_BYTES >> 30} GiB were unpacked and no end"
             raise PageInputError(problem, "split the archive: one page each")
 
     def member(self) -> None:
