@@ -310,14 +310,14 @@ def paced(page: Page, *, server_time: bool = True, processing: float = 1.0) -> P
     """
     if server_time and processing == 1:
         return page
-    resources = tuple(
-        replace(
+
+    def at_pace(resource: Resource) -> Resource:
+        by = resource.initiator
+        return replace(
             resource,
             server_ms=resource.server_ms * server_time,
             cpu_ms=min(LONGEST_MS, resource.cpu_ms * processing * server_time),
             initiator=by and replace(by, delay_ms=min(LONGEST_MS, by.delay_ms * processing)),
         )
-        for resource in page.resources
-        for by in [resource.initiator]
-    )
-    return replace(page, resources=resources).checked()
+
+    return replace(page, resources=tuple(map(at_pace, page.resources))).checked()

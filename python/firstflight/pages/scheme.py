@@ -18,7 +18,7 @@ from threading import Lock
 
 from firstflight import _core
 from firstflight.errors import UsageError
-from firstflight.model.page import Headers, LoadedPage, Page, Spare
+from firstflight.model.page import Headers, LoadedPage, Page, Resource, Spare
 from firstflight.pages.bodies import MOST_TEXT_BYTES, BodyStore
 from firstflight.pages.coding import CodingError, codings_of, decoded, encoded
 from firstflight.pages.fields import value_of
@@ -131,16 +131,13 @@ def _fitted(page: Page, bodies: dict[int, Path]) -> Page:
     sizes = [resource.body_bytes for resource in page.resources]
     for index, file in bodies.items():
         sizes[index] = file.stat().st_size
-    resources = tuple(
-        replace(
-            resource,
-            body_bytes=size,
-            initiator=by and replace(by, at_byte=min(by.at_byte, sizes[by.resource])),
-        )
-        for resource, size in zip(page.resources, sizes, strict=True)
-        for by in [resource.initiator]
-    )
-    return replace(page, resources=resources).checked()
+
+    def fitted(resource: Resource, size: int) -> Resource:
+        by = resource.initiator
+        initiator = by and replace(by, at_byte=min(by.at_byte, sizes[by.resource]))
+        return replace(resource, body_bytes=size, initiator=initiator)
+
+    return replace(page, resources=tuple(map(fitted, page.resources, sizes))).checked()
 
 
 def is_text(mime: str) -> bool:
