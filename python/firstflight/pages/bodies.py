@@ -37,7 +37,7 @@ MOST_MEMBERS = 400_000
 """Files in an archive and records of its files; a WARC is read twice, and counts twice."""
 KEPT_DAYS = 14
 
-PIECE = 1 << 16
+_PIECE = 1 << 16
 _MOST_CHUNK_LINE = 1_000
 _LEAST_CHUNK = 256
 _DAY_S = 86_400.0
@@ -229,7 +229,7 @@ def cache_folder() -> Path:
 def pieces(path: Path) -> Iterator[bytes]:
     """The content of a file, piece by piece."""
     with path.open("rb") as file:
-        while data := file.read(PIECE):
+        while data := file.read(_PIECE):
             yield data
 
 

@@ -216,14 +216,14 @@ def browser_kind(words: Iterable[str], fields: list[tuple[str, str]], mime: str)
     return "xhr" if mime in HTML and value_of(fields, "accept") else None
 
 
-def is_script_mime(mime: str) -> bool:
+def _is_script_mime(mime: str) -> bool:
     """Whether browsers execute `mime`."""
     return mime.endswith(("javascript", "ecmascript"))
 
 
 def kind_of_mime(mime: str, url: str) -> Kind:
     """What a resource is taken for when only its type is known."""
-    if is_script_mime(mime) or (mime == "application/json" and "callback=" in url):
+    if _is_script_mime(mime) or (mime == "application/json" and "callback=" in url):
         return "script"
     if mime == "text/css":
         return "style"

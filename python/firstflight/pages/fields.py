@@ -30,7 +30,7 @@ _CHUNKED = ("Transfer-Encoding", "chunked")
 _MOST_VALUE = 16_384
 # Accept, User-Agent, Referer, Cookie...: the four pages of the course have 280 to 430, request line and Host
 # not included.
-TYPICAL_REQUEST_FIELDS = 330
+_TYPICAL_REQUEST_FIELDS = 330
 # Status line, Date, Server, Content-Type, Content-Length, Cache-Control...: 300 to 560 on the course's pages.
 TYPICAL_HEADER = 350
 
@@ -103,7 +103,7 @@ def request_sizes(urls: Sequence[str], total: int = 0) -> list[int]:
     least = [_least(url) for url in urls]
     spare = total - sum(least)
     if spare < 0:
-        return [size + TYPICAL_REQUEST_FIELDS for size in least]
+        return [size + _TYPICAL_REQUEST_FIELDS for size in least]
     return [size + share for size, share in zip(least, even_shares(spare, len(urls)), strict=True)]
 
 

@@ -96,7 +96,7 @@ def scan_exchange(
     """References that the body of one exchange makes; its script text is appended to `scripts`."""
     match exchange.text_as:
         case "script" | "data":
-            scripts.append(ScriptText(script_text(exchange.read()), index, "script", 0))
+            scripts.append(ScriptText(_script_text(exchange.read()), index, "script", 0))
         case "style":
             for reference, kind in _style_references(exchange.read()):
                 if url := files.resolve(reference, exchange.url, exchange.text):
@@ -114,7 +114,7 @@ def _scan_document(
     # Markup that is not a whole document is data: a script puts it into the page once all has arrived.
     via: Via = "parser" if index == 0 or is_document(body) else "script"
     if via == "script":
-        scripts.append(ScriptText(script_text(body), index, via, 0))
+        scripts.append(ScriptText(_script_text(body), index, via, 0))
     for inline in scan.scripts:
         text = inline.text.replace("\\/", "/")
         scripts.append(ScriptText(text, index, via, inline.offset if via == "parser" else 0))
@@ -139,7 +139,7 @@ def _look_through(first: Mention, files: Files, mentions: Mentions) -> None:
             continue
         mentions.cached.add(path)
         if mention.kind == "script":
-            text = script_text(scannable(path))
+            text = _script_text(scannable(path))
             mentions.scripts.append(ScriptText(text, mention.parent, mention.via, mention.at_byte))
         elif mention.kind == "style":
             for reference, kind in _style_references(scannable(path)):
@@ -154,7 +154,7 @@ def _style_references(body: bytes) -> Iterable[tuple[str, Kind]]:
     return [(found.reference, found.kind) for found in scan_css(text)]
 
 
-def script_text(body: bytes) -> str:
+def _script_text(body: bytes) -> str:
     r"""Source of a script for string search: `\/` is `/`."""
     return body.decode("utf-8", errors="replace").replace("\\/", "/")
 

@@ -13,7 +13,7 @@ from firstflight.model.page import Page
 from firstflight.pages.urls import check_url
 
 MOST_BYTES = 100_000_000
-MOST_LIST_BYTES = 1_000_000
+_MOST_LIST_BYTES = 1_000_000
 
 
 def embedded_names() -> list[str]:
@@ -43,7 +43,7 @@ def read_pages_list(path: Path) -> list[str]:
         PageInputError: The list cannot be read, is empty, or a line is no URL.
     """
     urls = []
-    for number, line in enumerate(read_text(path, MOST_LIST_BYTES).splitlines(), start=1):
+    for number, line in enumerate(read_text(path, _MOST_LIST_BYTES).splitlines(), start=1):
         if line.strip():
             check_url(line.strip(), place=f"{path}: line {number}")
             urls.append(line.strip())

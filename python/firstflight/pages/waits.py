@@ -46,7 +46,7 @@ MOST_DELAY_MS = 20_000.0
 LOAD_SLACK_MS = 10.0
 
 
-class Hold(NamedTuple):
+class _Hold(NamedTuple):
     """What an exchange waited for after its initiator, if for anything, and for how long after that, ms."""
 
     after: int | None
@@ -81,7 +81,7 @@ def _servers(exchanges: list[Exchange], kinds: list[Kind]) -> list[float]:
 
 
 def _processing(
-    exchanges: list[Exchange], discovery: Discovery, holds: list[Hold]
+    exchanges: list[Exchange], discovery: Discovery, holds: list[_Hold]
 ) -> tuple[list[float], list[float]]:
     runs = [
         _runs(exchanges, initiator, hold) for initiator, hold in zip(discovery.initiators, holds, strict=True)
@@ -101,14 +101,14 @@ def _processing(
     return cpu, delay
 
 
-def _runs(exchanges: list[Exchange], initiator: Initiator | None, hold: Hold) -> int | None:
+def _runs(exchanges: list[Exchange], initiator: Initiator | None, hold: _Hold) -> int | None:
     """What has to be processed right before an exchange is asked for."""
     if hold.after is not None:
         return hold.after if _can_hold(exchanges[hold.after]) else None
     return initiator.resource if initiator and initiator.via in ("script", "style") else None
 
 
-def _holds(exchanges: list[Exchange], discovery: Discovery) -> list[Hold]:
+def _holds(exchanges: list[Exchange], discovery: Discovery) -> list[_Hold]:
     ends = sorted((exchange.end_ms, index) for index, exchange in enumerate(exchanges))
     waited_for = [(ended_ms, index) for ended_ms, index in ends if _can_hold(exchanges[index])]
     sent = sent_ms(exchanges)
@@ -124,19 +124,19 @@ def _hold(
     initiator: Initiator | None,
     index: int,
     sent: list[float],
-) -> Hold:
+) -> _Hold:
     if initiator is None or initiator.via == "redirect":
-        return Hold(None, 0.0)
+        return _Hold(None, 0.0)
     found_ms, start_ms = exchanges[initiator.resource].end_ms, sent[index]
     if initiator.via == "parser":
         found_ms = min(found_ms, exchanges[index].start_ms)
     between = ends[bisect_right(ends, (found_ms, len(exchanges))) : bisect_right(ends, (start_ms, index))]
     last = [(ended_ms, after) for ended_ms, after in between if after < index]
     if not last:
-        return Hold(None, max(start_ms - found_ms, 0.0))
+        return _Hold(None, max(start_ms - found_ms, 0.0))
     at_once = [after for ended_ms, after in last if ended_ms >= last[-1][0] - AT_ONCE_MS]
     after = max(at_once, key=lambda i: (exchanges[i].is_script, exchanges[i].body_bytes))
-    return Hold(after, start_ms - exchanges[after].end_ms)
+    return _Hold(after, start_ms - exchanges[after].end_ms)
 
 
 def _can_hold(exchange: Exchange) -> bool:

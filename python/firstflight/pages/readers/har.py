@@ -68,7 +68,7 @@ def entries_of_har(path: Path, notes: Counter[str], url: str = "") -> tuple[list
     Raises:
         PageInputError: The file is no HAR, or has no such page.
     """
-    page, own, foreign = entries_of_page(read_har(path), path, url)
+    page, own, foreign = _entries_of_page(read_har(path), path, url)
     check_count(len(own), str(path))
     notes["requests of other pages in the file"] += foreign
     entries = _network(_entries(own, _began_ms(page, own), BodyStore(str(path)), notes), notes)
@@ -139,7 +139,7 @@ def _host(url: str) -> str:
     return urlsplit(url).netloc
 
 
-def entries_of_page(log: Node, path: Path, url: str) -> tuple[Node, list[Node], int]:
+def _entries_of_page(log: Node, path: Path, url: str) -> tuple[Node, list[Node], int]:
     """The page at `url`, without `url` the first, its entries, and how many entries belong to other pages.
 
     Raises:

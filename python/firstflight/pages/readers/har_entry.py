@@ -85,16 +85,16 @@ def read_entry(entry: Node, began_ms: float, store: BodyStore) -> Exchange | Dro
     status = round(number(response, "status") or 0)
     fields, asked = pairs(response, "headers"), pairs(request, "headers")
     mime = mime_of(text(node(response, "content"), "mimeType")) or mime_of(value_of(fields, "content-type"))
-    header = header_bytes(entry, status)
+    header = _header_bytes(entry, status)
     words = [text(entry, "_resourceType"), text(entry, "_request_type")]
     read = Exchange(
         url=url,
         method=(text(request, "method") or "GET").upper(),
         status=status,
         mime="" if mime == "x-unknown" else mime,
-        request_bytes=request_bytes(entry, url),
+        request_bytes=_request_bytes(entry, url),
         header_bytes=header,
-        body_bytes=min(body_bytes(entry, header), 1 << 32),
+        body_bytes=min(_body_bytes(entry, header), 1 << 32),
         headers=repeatable(fields),
         redirect=location_of(url, status, text(response, "redirectURL") or value_of(fields, "location")),
         referer=normal_url(value_of(asked, "referer")),
@@ -109,7 +109,7 @@ def read_entry(entry: Node, began_ms: float, store: BodyStore) -> Exchange | Dro
 def _with_body(read: Exchange, entry: Node, store: BodyStore) -> Exchange:
     if not read.has_content or read.status == 304 or read.method == "HEAD":
         return replace(read, body_bytes=0 if not read.redirect else read.body_bytes)
-    body = served_body(read, entry)
+    body = _served_body(read, entry)
     if body is None:
         return read
     file = store.add([body.served], read.url[:80])
@@ -208,7 +208,7 @@ def _stack(stack: Node) -> list[str]:
     return urls
 
 
-def request_bytes(entry: Node, url: str) -> int:
+def _request_bytes(entry: Node, url: str) -> int:
     """Request line, fields and body, bytes."""
     request = node(entry, "request")
     body = positive(request, "bodySize") or positive(node(request, "postData"), "size") or 0.0
@@ -218,7 +218,7 @@ def request_bytes(entry: Node, url: str) -> int:
     return header + int(min(body, 1 << 30))
 
 
-def header_bytes(entry: Node, status: int) -> int:
+def _header_bytes(entry: Node, status: int) -> int:
     """Status line and fields of the response, bytes."""
     response = node(entry, "response")
     header = _header(positive(response, "headersSize"))
@@ -228,7 +228,7 @@ def header_bytes(entry: Node, status: int) -> int:
     return min(header, _MOST_HEADER)
 
 
-def body_bytes(entry: Node, header: int) -> int:
+def _body_bytes(entry: Node, header: int) -> int:
     """Body of the response, bytes on the wire as encoded. By the rules of this module."""
     response = node(entry, "response")
     content = node(response, "content")
@@ -275,7 +275,7 @@ def _from_fields(request: Node, url: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class ServedBody:
+class _ServedBody:
     """A body, decoded and as it is served, and the header fields that fit it."""
 
     decoded: bytes
@@ -283,7 +283,7 @@ class ServedBody:
     headers: Headers
 
 
-def served_body(read: Exchange, entry: Node) -> ServedBody | None:
+def _served_body(read: Exchange, entry: Node) -> _ServedBody | None:
     """The body of an entry, or None if the HAR holds none or something else in its place.
 
     Something else: a text that is not of the size recorded for it ("removed", cut short).
@@ -297,8 +297,8 @@ def served_body(read: Exchange, entry: Node) -> ServedBody | None:
     try:
         served = encoded(body, names, read.body_bytes)
     except CodingError:
-        return ServedBody(body, body, without(read.headers, "content-encoding"))
-    return ServedBody(body, served, read.headers)
+        return _ServedBody(body, body, without(read.headers, "content-encoding"))
+    return _ServedBody(body, served, read.headers)
 
 
 def _decoded(content: Node, charset: str) -> bytes | None:

@@ -64,13 +64,13 @@ class Recording:
 def open_mirror(root: Path, url: str = "") -> LoadedPage:
     """Reads the page at `url` from the mirror directory `root`, with its bodies as served: not encoded.
 
-    Without `url`, the page that `start_url` finds.
+    Without `url`, the likeliest start page (`_start_url`).
 
     Raises:
         PageInputError: The mirror has no such page, or its log is damaged.
     """
     if not url:
-        root, url = start_url(root)
+        root, url = _start_url(root)
     try:
         recording, files = _read(root, url)
         exchanges = [_as_served(e, logged=recording.log is not None) for e in recording.exchanges]
@@ -98,7 +98,7 @@ def _read(root: Path, url: str) -> tuple[Recording, MirrorFiles]:
         return _by_log(files, log), files
     path = files.find(url)
     if path is None:
-        raise PageInputError(f"{root}: no file for the start page {shorten(url)}", start_hint(root))
+        raise PageInputError(f"{root}: no file for the start page {shorten(url)}", _start_hint(root))
     return _by_references(files, normal_url(url), path), files
 
 
@@ -191,7 +191,7 @@ def _notes(recording: Recording) -> list[str]:
     return [f"{text}: {count}" for text, count in counts.items() if count]
 
 
-def start_url(root: Path) -> tuple[Path, str]:
+def _start_url(root: Path) -> tuple[Path, str]:
     """The mirror directory and start page that a bare directory means.
 
     A directory with an `index.html` of its own is the folder of a host. Else the start page is the document
@@ -207,13 +207,13 @@ def start_url(root: Path) -> tuple[Path, str]:
     files = MirrorFiles(root)
     left = _likeliest(_starts(files), files)
     if not left:
-        raise PageInputError(f"{root}: which page? no host folder has an HTML document", start_hint(root))
+        raise PageInputError(f"{root}: which page? no host folder has an HTML document", _start_hint(root))
     if len(left) > 1:
-        raise PageInputError(f"{root}: which page? {len(left)} could be meant", start_hint(root))
+        raise PageInputError(f"{root}: which page? {len(left)} could be meant", _start_hint(root))
     return root, left[0]
 
 
-def start_hint(root: Path) -> str:
+def _start_hint(root: Path) -> str:
     """How to name a start page of the mirror at `root`: the likeliest ones, ready to be pasted."""
     files = MirrorFiles(root)
     left = _likeliest(_starts(files), files)

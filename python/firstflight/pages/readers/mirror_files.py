@@ -98,7 +98,7 @@ class MirrorFiles:
         return _url_of(key) if key in self._files else ""
 
 
-def host_folders(root: Path) -> list[str]:
+def _host_folders(root: Path) -> list[str]:
     """Names of the folders in `root` that can be hosts, sorted."""
     try:
         entries = sorted(entry.name for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))
@@ -113,7 +113,7 @@ def _list_files(root: Path) -> dict[str, Path]:
     """Files under the host folders by their path below `root`; folders that are links are not entered."""
     inside = root.resolve()
     files: dict[str, Path] = {}
-    for host in host_folders(root):
+    for host in _host_folders(root):
         for folder, _, names in os.walk(root / host, followlinks=False):
             for name in names:
                 path = Path(folder, name)
@@ -176,7 +176,7 @@ class MirrorBodies:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._hosts = [host for host in host_folders(root) if "." in host]
+        self._hosts = [host for host in _host_folders(root) if "." in host]
         self._store = BodyStore(str(root))
 
     def serve(self, file: Path, mime: str) -> Path:
@@ -184,7 +184,7 @@ class MirrorBodies:
         if not is_text(mime) or file.stat().st_size > MOST_TEXT_BYTES:
             return file.absolute()
         body = file.read_bytes()
-        served = name_hosts(body, self._hosts)
+        served = _name_hosts(body, self._hosts)
         return file.absolute() if served == body else self._store.add([served], str(file))
 
     def spare(self, files: MirrorFiles, known: set[str]) -> tuple[Spare, ...]:
@@ -214,7 +214,7 @@ def _without_varying(url: str) -> str:
     return path + _VARYING.sub("", mark + query)
 
 
-def name_hosts(body: bytes, hosts: Iterable[str]) -> bytes:
+def _name_hosts(body: bytes, hosts: Iterable[str]) -> bytes:
     """`body` with `//host/` for each path that climbs to the folder of one of `hosts`."""
     names = b"|".join(re.escape(host.encode()) for host in hosts)
     pattern = rb"(?<![\w./%%-])(?:\.\./)+(?=(?:%s)/)" % names

@@ -21,7 +21,7 @@ from firstflight.pages.record.wire import Lost, Pair, exchanges_of, pair
 NETLOG, SCREENSHOT = "net.json", "page.png"
 """Names of the files that a browser leaves in its folder."""
 
-QUIET_MS = 1_500
+_QUIET_MS = 1_500
 """After the load event the page is done when nothing was under way for so long."""
 
 _DRIVER = "firstflight.pages.record.driver"
@@ -116,7 +116,7 @@ def _job(url: str, browsing: Browsing, folder: Path) -> DriveJob:
         hosts=None,
         clear_hosts=_laboratory_hosts(),
         timeout_ms=browsing.timeout_ms,
-        quiet_ms=QUIET_MS,
+        quiet_ms=_QUIET_MS,
         sandbox=browsing.sandbox,
         authority=_authority(),
         screenshot=str(folder / SCREENSHOT),

@@ -62,7 +62,7 @@ def software() -> dict[str, str]:
 
 def _fill(package: _Package, visits: Sequence[Visit]) -> None:
     indexed = _write_warc(package, visits)
-    index = cdxj([answer for page in indexed for answer in page], _WARC)
+    index = _cdxj([answer for page in indexed for answer in page], _WARC)
     package.put("indexes/index.cdx.gz", gzip.compress(index, mtime=0))
     lines: list[dict[str, object]] = [{"format": "json-pages-1.0", "id": "pages", "title": "All Pages"}]
     for number, (visit, answers) in enumerate(zip(visits, indexed, strict=True), start=1):
@@ -155,7 +155,7 @@ class _Hashed:
         """Nothing waits here."""
 
 
-def cdxj(answers: Iterable[Indexed], warc: str) -> bytes:
+def _cdxj(answers: Iterable[Indexed], warc: str) -> bytes:
     """The index of `answers`, which stand in the file `warc`."""
     return "".join(sorted(_line(answer, warc) for answer in answers)).encode()
 
