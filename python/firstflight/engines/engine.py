@@ -291,7 +291,8 @@ def instrument_failure_of(planned: PlannedLoad, started_at: str, error: LabError
 
 def _held(planned: PlannedLoad, answer: Answer) -> Answer:
     """The answer, failed if its rows break what the load's treatment promises: such a load is no result."""
-    if answer["status"] != "ok" or not (broken := broken_promises(planned, answer)):
+    rows = (answer.get("requests") or [], answer.get("connections") or [])
+    if answer["status"] != "ok" or not (broken := broken_promises(planned, *rows)):
         return answer
     proof = answer.get("proof", {})
     disagreements = [*(proof.get("disagreements") or []), *broken]

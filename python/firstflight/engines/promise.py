@@ -11,26 +11,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from firstflight.model.load import PlannedLoad
 from firstflight.results.records import ConnectionRow, RequestRow
-
-if TYPE_CHECKING:
-    from firstflight.engines.engine import Answer
 
 _AT_ONCE_MS = 1.0
 """A response may end, and the next request leave, this much out of order in rows of different clocks."""
 
 
-def broken_promises(planned: PlannedLoad, answer: Answer) -> list[str]:
+def broken_promises(
+    planned: PlannedLoad, requests: Sequence[RequestRow], connections: Sequence[ConnectionRow]
+) -> list[str]:
     """How a load that ended ok breaks what its treatment promises; rows that were not kept say nothing.
 
     Args:
         planned: What was asked for.
-        answer: The engine's, with `requests` and `connections`.
+        requests: Its rows of requests.
+        connections: Its rows of connections.
     """
-    requests, connections = answer.get("requests") or [], answer.get("connections") or []
     keys = [key for key in planned.compared if key in _PROMISES]
     return [text for key in keys for text in _PROMISES[key](getattr(planned, key), requests, connections)]
 
