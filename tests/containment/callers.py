@@ -6,7 +6,7 @@ import pty
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from baits import PROBE, Host
 from program import COMMAND
@@ -14,6 +14,8 @@ from small_pages import document, page, planned
 
 from firstflight.engines.clients.command import Command
 from firstflight.engines.emulate import Emulator
+from firstflight.engines.engine import Answer as LabAnswer
+from firstflight.engines.engine import LabJob
 from firstflight.engines.lab import preload_library
 from firstflight.model.load import PlannedLoad
 from firstflight.pages import LoadedPage
@@ -43,15 +45,15 @@ class Prober:
         self._spec = spec
         self.result: dict[str, Any] | None = None
 
-    def equip(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
+    def equip(self, job: LabJob, planned: PlannedLoad, page: LoadedPage) -> LabJob:
         folders = [sys.prefix, sys.base_prefix, str(PROBE)]
         command = Command(
             (sys.executable, "-I", str(PROBE), self._spec, _RESULT), result=_RESULT, reads=folders
         )
         return {**job, "client": command.to_json(preload_library())}
 
-    def complete(self, answer: dict[str, Any], page: LoadedPage) -> dict[str, Any]:
-        self.result = answer.get("result")
+    def complete(self, answer: LabAnswer, page: LoadedPage) -> LabAnswer:
+        self.result = cast(dict[str, Any] | None, answer.get("result"))
         if self.result is None:
             raise AssertionError(answer)
         return answer

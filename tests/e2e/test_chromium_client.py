@@ -5,7 +5,6 @@ import os
 import signal
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 from program import Program, until
@@ -15,7 +14,7 @@ from synth_site import program as installed
 from firstflight.engines.clients.chromium.browser import find_browser
 from firstflight.engines.clients.chromium.client import Chromium
 from firstflight.engines.emulate import Emulator
-from firstflight.engines.engine import Record
+from firstflight.engines.engine import LabJob, Record
 from firstflight.model.load import PlannedLoad
 from firstflight.pages import LoadedPage, open_pages, under
 from firstflight.results import Journal
@@ -130,7 +129,7 @@ def test_what_the_page_was_not_recorded_with_fails_at_once_and_is_counted(
 class WithTls(Chromium):
     """Loads https pages as recorded, not in the clear."""
 
-    def equip(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
+    def equip(self, job: LabJob, planned: PlannedLoad, page: LoadedPage) -> LabJob:
         return super().equip({**job, "scheme": "recorded"}, planned, page)
 
 

@@ -3,7 +3,6 @@
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any
 
 import pytest
 from small_pages import document, load, page
@@ -13,6 +12,7 @@ from firstflight.engines.clients.chromium.browser import find_browser
 from firstflight.engines.clients.chromium.client import Chromium, TimeLimits
 from firstflight.engines.clients.chromium.job import DriveJob
 from firstflight.engines.emulate import Emulator
+from firstflight.engines.engine import LabJob
 from firstflight.experiment.recorder import Outcome, is_settled
 from firstflight.experiment.run import run_experiment
 from firstflight.experiment.setup import threads
@@ -60,7 +60,7 @@ class Treacherous(Chromium):
         super().__init__(program, limits=LIMITS)
         self._always, self._loads = always, 0
 
-    def _drive(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> DriveJob:
+    def _drive(self, job: LabJob, planned: PlannedLoad, page: LoadedPage) -> DriveJob:
         drive = super()._drive(job, planned, page)
         self._loads += 1
         if self._always or self._loads == 1:

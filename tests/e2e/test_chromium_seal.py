@@ -23,7 +23,7 @@ from firstflight.engines.clients.chromium.browser import find_browser
 from firstflight.engines.clients.chromium.client import Chromium
 from firstflight.engines.clients.chromium.job import DriveJob
 from firstflight.engines.emulate import Emulator
-from firstflight.engines.engine import Record
+from firstflight.engines.engine import LabJob, Record
 from firstflight.model.load import PlannedLoad
 from firstflight.pages import LoadedPage, open_pages
 
@@ -43,12 +43,12 @@ class Logging(Chromium):
         super().__init__(browser)
         self._log = log
 
-    def _drive(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> DriveJob:
+    def _drive(self, job: LabJob, planned: PlannedLoad, page: LoadedPage) -> DriveJob:
         drive = super()._drive(job, planned, page)
         drive.flags.append(f"--log-net-log={NET_LOG}")
         return drive
 
-    def equip(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
+    def equip(self, job: LabJob, planned: PlannedLoad, page: LoadedPage) -> LabJob:
         equipped = super().equip(job, planned, page)
         equipped["client"]["keeps"][NET_LOG] = str(self._log)
         return equipped

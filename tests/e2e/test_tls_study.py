@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pcapng
 import pytest
@@ -14,7 +13,7 @@ from firstflight.engines.clients.chromium.browser import find_browser
 from firstflight.engines.clients.chromium.client import Chromium
 from firstflight.engines.clients.program import Program
 from firstflight.engines.emulate import Emulator
-from firstflight.engines.engine import Record
+from firstflight.engines.engine import LabJob, Record
 from firstflight.engines.lab import preload_library
 from firstflight.model.load import PlannedLoad
 from firstflight.pages import LoadedPage
@@ -33,7 +32,7 @@ class Captured(Chromium):
         super().__init__(browser)
         self._file = file
 
-    def equip(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
+    def equip(self, job: LabJob, planned: PlannedLoad, page: LoadedPage) -> LabJob:
         return super().equip({**job, "capture": str(self._file)}, planned, page)
 
 

@@ -4,7 +4,6 @@ import sys
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pcapng import read
@@ -12,7 +11,8 @@ from program import Program
 from small_pages import assert_ok, document, load, page
 
 from firstflight.engines.emulate import Emulator
-from firstflight.engines.engine import Engine
+from firstflight.engines.engine import Answer as LabAnswer
+from firstflight.engines.engine import Engine, LabJob
 from firstflight.engines.simulate import Simulator
 from firstflight.model.load import PlannedLoad
 from firstflight.model.path import Queue
@@ -30,10 +30,10 @@ class Kept:
 
     file: Path
 
-    def equip(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
+    def equip(self, job: LabJob, planned: PlannedLoad, page: LoadedPage) -> LabJob:
         return {**job, "capture": str(self.file)}
 
-    def complete(self, answer: dict[str, Any], page: LoadedPage) -> dict[str, Any]:
+    def complete(self, answer: LabAnswer, page: LoadedPage) -> LabAnswer:
         return answer
 
 

@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from engine_double import pages
 
 from firstflight.engines.emulate import Emulator
-from firstflight.engines.engine import EngineStoppedError, time_limit_ms
+from firstflight.engines.engine import Answer as LabAnswer
+from firstflight.engines.engine import EngineStoppedError, LabJob, time_limit_ms
 from firstflight.engines.lab import Lab
 from firstflight.errors import LabError
 from firstflight.model.load import PlannedLoad
@@ -212,10 +212,10 @@ def test_what_a_foreign_client_gets_wrong_is_a_failed_load(
     script: Script, answer: dict[str, object], error: str
 ) -> None:
     class Client:
-        def equip(self, job: dict[str, Any], planned: PlannedLoad, page: LoadedPage) -> dict[str, Any]:
+        def equip(self, job: LabJob, planned: PlannedLoad, page: LoadedPage) -> LabJob:
             return job
 
-        def complete(self, found: dict[str, Any], page: LoadedPage) -> dict[str, Any]:
+        def complete(self, found: LabAnswer, page: LoadedPage) -> LabAnswer:
             return {**found, **answer}
 
     ok = '{"status": "ok", "plt_ms": 5.0, "proof": {"ok": true}, "requests": [], "connections": []}'
