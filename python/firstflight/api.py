@@ -289,7 +289,7 @@ def run(
         resume: Whether to complete what the folder holds.
         scheduler: Address of a Dask scheduler; empty: this machine.
         browser_sandbox: Whether Chromium must have its own sandbox; `False` for pages that you trust.
-        say: Called with the notes of page readers and every warning.
+        say: Called with notes, such as what page readers decided, and every warning.
         keys: Keys of a plan (docs/plan.md) that override `plan`: `pages=["amazon"]`, `rtt=[20, 100]`.
 
     Raises:
