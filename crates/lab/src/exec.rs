@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use firstflight_loader::{Cookies, Mode};
+use firstflight_load::{Cookies, Mode};
 use firstflight_page::{Page, Scheme};
 use firstflight_path::PathConfig;
 use serde::{Deserialize, Serialize};

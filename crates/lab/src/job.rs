@@ -6,9 +6,8 @@ mod record;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use firstflight_loader::{Config, Cookies, HttpVersion, Mode, NANOS_PER_MS, OriginRtt, TlsOptions};
-use firstflight_page::{Page, Scheme};
-use firstflight_path::PathConfig;
+use firstflight_load::{Load, Mode};
+use firstflight_page::Page;
 use serde::Deserialize;
 
 use crate::LabError;
@@ -21,7 +20,7 @@ use crate::traffic::{Directory, lines};
 use crate::witness::{Counters, Expectation, Promise};
 
 pub use command::{Command, Report};
-pub use record::{Record, Request};
+pub use record::Record;
 
 use command::Seen;
 
@@ -29,6 +28,9 @@ use command::Seen;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
+    /// What both clocks agree on.
+    #[serde(flatten)]
+    pub load: Load,
     /// The page, as a profile.
     pub page: Page,
     /// Files with recorded bodies, by resource index.
@@ -37,39 +39,12 @@ pub struct Job {
     /// Recorded header fields of responses, by resource index.
     #[serde(default)]
     pub headers: Headers,
-    /// Whether https origins are served with TLS.
-    #[serde(default)]
-    pub scheme: Scheme,
-    /// How the built-in loader speaks TLS.
-    #[serde(default)]
-    pub tls: TlsOptions,
     /// Where the certificate (PEM) is written that clients have to trust.
     #[serde(default)]
     pub ca_file: Option<PathBuf>,
-    /// What the packets cross.
-    pub path: PathConfig,
-    /// How far each origin is.
-    #[serde(default)]
-    pub origin_rtt: OriginRtt,
-    /// Whether the built-in loader waits for names as long as the recording did.
-    #[serde(default)]
-    pub lookups: bool,
-    /// The treatment.
-    pub mode: Mode,
-    /// Which cookies the client has.
-    pub cookies: Cookies,
-    /// Whether connections outlive a response.
-    #[serde(default = "yes")]
-    pub keep_alive: bool,
     /// How connections begin and share the path.
     #[serde(default)]
     pub transport: Transport,
-    /// When a load is given up, ms.
-    #[serde(default = "two_minutes")]
-    pub timeout_ms: u64,
-    /// When a request is given up, ms.
-    #[serde(default = "half_a_minute")]
-    pub request_timeout_ms: u64,
     /// How late a packet may be delivered, ms.
     #[serde(default = "late_bound")]
     pub late_bound_ms: f64,
@@ -95,15 +70,6 @@ pub enum Client {
     Command(Command),
 }
 
-fn yes() -> bool {
-    true
-}
-fn two_minutes() -> u64 {
-    120_000
-}
-fn half_a_minute() -> u64 {
-    30_000
-}
 fn late_bound() -> f64 {
     2.0
 }
@@ -117,17 +83,11 @@ impl Job {
         let mut job: Self =
             serde_json::from_str(text).map_err(|error| LabError::malformed("the job", error))?;
         job.page.validate()?;
-        job.scheme.apply(&mut job.page);
-        if job.origin_rtt == OriginRtt::Recorded {
-            job.path.origin_rtt_ms = job.recorded_rtts();
-        }
+        job.load.scheme.apply(&mut job.page);
+        let hosts = AddressPlan::new([&job.page]);
+        let farther_ms = hosts.hosts().map(|(host, _)| job.page.farther_ms(host));
+        job.load.path = job.load.path_to_hosts(farther_ms).into_owned();
         Ok(job)
-    }
-
-    /// Round-trip time of each host, in the order of their addresses.
-    fn recorded_rtts(&self) -> Vec<f64> {
-        let rtt_ms = |(host, _): (&str, _)| self.path.rtt_ms + self.page.farther_ms(host);
-        AddressPlan::new([&self.page]).hosts().map(rtt_ms).collect()
     }
 
     /// Builds the lab, primes it, loads the page once, and hears the witnesses.
@@ -142,10 +102,10 @@ impl Job {
         }];
         let lab = Lab::build(&LabConfig {
             pages: &pages,
-            path: &self.path,
-            tfo: self.mode == Mode::Tfo,
-            cookies: self.cookies,
-            keep_alive: self.keep_alive,
+            path: &self.load.path,
+            tfo: self.load.mode == Mode::Tfo,
+            cookies: self.load.cookies,
+            keep_alive: self.load.keep_alive,
             transport: self.transport.clone(),
             ca_file: self.ca_file.as_deref(),
             keep: Keep {
@@ -159,17 +119,20 @@ impl Job {
         let before = lab.counters()?;
         lab.shape();
         match &self.client {
-            Client::Loader => self.load(lab, before),
+            Client::Loader => self.fetch(lab, before),
             Client::Command(command) => self.watch(command, lab, before),
         }
     }
 
     /// Loads the page with the built-in client.
-    fn load(&self, lab: Lab, before: Counters) -> Result<Record, LabError> {
+    fn fetch(&self, lab: Lab, before: Counters) -> Result<Record, LabError> {
         let setup = lab.setup;
-        let loaded = client::load(&self.page, self.config(), lab.trust(self.offer())?, |host| {
-            lab.addresses.address(host)
-        })?;
+        let loaded = client::load(
+            &self.page,
+            self.load.config(),
+            lab.trust(self.load.offer())?,
+            |host| lab.addresses.address(host),
+        )?;
         let counters = lab.counters()?.since(before);
         let matching = lab.matching();
         let report = self.finish(lab)?;
@@ -178,7 +141,7 @@ impl Job {
 
     /// Lets a foreign client load the page.
     fn watch(&self, command: &Command, lab: Lab, before: Counters) -> Result<Record, LabError> {
-        let ran = command.run(Duration::from_millis(self.timeout_ms))?;
+        let ran = command.run(Duration::from_millis(self.load.timeout_ms))?;
         lab.settle(SETTLING);
         let counters = lab.counters()?.since(before);
         let (setup, matching) = (lab.setup, lab.matching());
@@ -204,36 +167,15 @@ impl Job {
         Ok(report)
     }
 
-    /// What connections offer: HTTP/2 cannot close after every response.
-    fn offer(&self) -> TlsOptions {
-        let http = if self.keep_alive {
-            self.tls.http
-        } else {
-            HttpVersion::V1_1
-        };
-        TlsOptions { http, ..self.tls }
-    }
-
-    fn config(&self) -> Config {
-        Config {
-            keep_alive: self.keep_alive,
-            http2: self.offer().http == HttpVersion::V2,
-            lookups: self.lookups,
-            request_timeout: self.request_timeout_ms * NANOS_PER_MS,
-            load_timeout: self.timeout_ms * NANOS_PER_MS,
-            ..Config::default()
-        }
-    }
-
     /// What the treatment promises.
     fn expectation(&self) -> Expectation {
-        match self.mode {
+        match self.load.mode {
             Mode::Tcp => Expectation::Never,
-            Mode::Tfo if self.path.may_lose() => Expectation::Agreement,
+            Mode::Tfo if self.load.path.may_lose() => Expectation::Agreement,
             Mode::Tfo => Expectation::Cookies(Promise {
-                cookies: self.cookies,
+                cookies: self.load.cookies,
                 hosts: AddressPlan::new([&self.page]).len(),
-                seed: self.path.seed,
+                seed: self.load.path.seed,
             }),
         }
     }

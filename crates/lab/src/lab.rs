@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use firstflight_loader::{Cookies, TlsOptions};
+use firstflight_load::{Cookies, TlsOptions};
 use firstflight_path::{PathConfig, Purpose};
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

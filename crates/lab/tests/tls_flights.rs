@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use firstflight_lab::client::tls_config;
 use firstflight_lab::origin::Authority;
-use firstflight_loader::{HttpVersion, TlsOptions, TlsVersion};
+use firstflight_load::{HttpVersion, TlsOptions, TlsVersion};
 use firstflight_sim::Flights;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, ServerConfig, ServerConnection};

@@ -50,13 +50,9 @@ mod pool;
 mod priority;
 mod record;
 mod timers;
-mod tls;
 mod transfer;
-mod treatment;
 
 pub use interface::{Command, Config, ConnId, Event, MAX_STREAMS, NANOS_PER_MS, Nanos, OriginId};
 pub use loader::Loader;
 pub use plan::Plan;
 pub use record::{ConnectionRecord, LoadRecord, RequestRecord};
-pub use tls::{HttpVersion, TlsOptions, TlsVersion};
-pub use treatment::{Cookies, Mode, OriginRtt};

@@ -24,6 +24,23 @@ pub struct Page {
     pub hosts: Vec<Host>,
 }
 
+impl Page {
+    /// The resource that the response of resource `index` redirects to.
+    pub fn redirected_to(&self, index: usize) -> Option<usize> {
+        self.resources.iter().position(|resource| {
+            let initiator = resource.initiator.as_ref();
+            initiator.is_some_and(|by| by.resource == index && by.via == Via::Redirect)
+        })
+    }
+
+    /// The resource that the navigation ends with, after all its redirects.
+    pub fn document(&self) -> usize {
+        std::iter::successors(Some(0), |&index| self.redirected_to(index))
+            .last()
+            .unwrap_or_default()
+    }
+}
+
 /// How far a host was when the page was recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -1,6 +1,7 @@
 //! One connection: a client and a server, each at its end, and what the wire saw of it.
 
-use firstflight_loader::{ConnId, Cookies, HttpVersion, Mode, OriginId};
+use firstflight_load::{Cookies, HttpVersion, Mode};
+use firstflight_loader::{ConnId, OriginId};
 use firstflight_path::{Flow, Nanos};
 use firstflight_tcp::{Answer, FastOpen, Segment, Settings, Socket};
 
@@ -45,12 +46,12 @@ impl Connection {
         host: &mut Host,
         keys: Keys,
     ) -> Self {
-        let is_cookieless = job.cookies == Cookies::Cookieless;
-        let option = match job.mode {
+        let is_cookieless = job.load.cookies == Cookies::Cookieless;
+        let option = match job.load.mode {
             Mode::Tfo if !is_cookieless => host.option(&job.what_if),
             _ => FastOpen::Absent,
         };
-        let offer = job.offer();
+        let offer = job.load.offer();
         let early_data = match offer.http {
             HttpVersion::V1_1 => job.what_if.early_data.unwrap_or_default(),
             HttpVersion::V2 => 0,
@@ -60,7 +61,7 @@ impl Connection {
             .map(|name| Box::new(Tls::new(offer, name, &mut host.sessions, early_data)));
         let mut client_socket = Socket::client(conn.0, settings);
         let has_data = match option {
-            FastOpen::Absent => job.mode == Mode::Tfo && is_cookieless && !host.is_avoided,
+            FastOpen::Absent => job.load.mode == Mode::Tfo && is_cookieless && !host.is_avoided,
             FastOpen::Request => job.what_if.unproven.is_some(),
             FastOpen::Cookie(_) => true,
         };

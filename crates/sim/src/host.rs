@@ -2,7 +2,7 @@
 //!
 //! A cookie is told by the key that made it.
 
-use firstflight_loader::Cookies;
+use firstflight_load::Cookies;
 use firstflight_path::{PathConfig, Purpose};
 use firstflight_tcp::{FastOpen, Key, Segment};
 

@@ -43,13 +43,13 @@ mod server;
 mod tls;
 mod trace;
 mod what_if;
-mod wire;
 
+pub use firstflight_load::record::Request;
 pub use firstflight_tcp::Algorithm;
 pub use job::{Job, Keep};
 pub use page::SimPage;
 pub use proof::{Counts, Proof};
-pub use record::{Connection, Record, Relay, Request};
+pub use record::{Connection, Record, Relay};
 pub use tls::Flights;
 pub use what_if::{Since, Unproven, WhatIf};
 

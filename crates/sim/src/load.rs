@@ -1,14 +1,14 @@
 //! One load on the virtual clock: the loader, its connections, the path between them, and what is due next.
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use firstflight_loader::{Command, ConnId, Cookies, Event, LoadRecord, Loader, NANOS_PER_MS, OriginRtt};
+use firstflight_load::Cookies;
+use firstflight_loader::{Command, ConnId, Event, LoadRecord, Loader, NANOS_PER_MS};
 use firstflight_path::{
-    Action, Direction, Dropped, Drops, Ecn, Flow, Header, Nanos, Network, Packet, PathConfig, PathError,
-    Protocol, Purpose, Stream, TcpFlags,
+    Action, Direction, Dropped, Drops, Ecn, Flow, Header, Nanos, Network, Packet, PathError, Protocol,
+    Purpose, Stream, TcpFlags,
 };
 use firstflight_tcp::{FastOpen, Segment, Settings, Ticks};
 
@@ -72,7 +72,7 @@ pub(crate) fn load(page: &SimPage, job: &Job) -> Result<Loaded, PathError> {
 /// The hosts after an earlier visit, over paths that lost nothing.
 fn visited(page: &SimPage, job: &Job) -> Result<Vec<Host>, PathError> {
     let mut earlier = job.clone();
-    (earlier.path.loss, earlier.path.burst) = (0.0, None);
+    (earlier.load.path.loss, earlier.load.path.burst) = (0.0, None);
     let mut load = begin(page, &earlier)?;
     load.run();
     Ok(load.hosts)
@@ -82,23 +82,23 @@ fn begin<'a>(page: &'a SimPage, job: &'a Job) -> Result<Load<'a>, PathError> {
     Ok(Load {
         site: Site {
             page,
-            keep_alive: job.keep_alive,
-            scheme: job.scheme,
+            keep_alive: job.load.keep_alive,
+            scheme: job.load.scheme,
         },
         job,
         settings: Settings {
             algorithm: job.congestion_control,
             initial_window: job.initial_window,
-            ecn: job.path.ecn,
-            ticks: ticks(job.path.seed),
+            ecn: job.load.path.ecn,
+            ticks: ticks(job.load.path.seed),
             more_syn_segments: job.what_if.more_syn_segments,
         },
         now: START,
         browser: Browser {
-            loader: Loader::with_plan(Arc::clone(&page.plan), job.config(), START),
+            loader: Loader::with_plan(Arc::clone(&page.plan), job.load.config(), START),
             wire_bytes: vec![0; page.resources.len()],
         },
-        network: Network::new(&path(page, job))?,
+        network: Network::new(&job.load.path_to_hosts(page.farther_ms.iter().copied()))?,
         segments: Vec::new(),
         free: Vec::new(),
         connections: Vec::new(),
@@ -118,10 +118,10 @@ fn ticks(seed: u64) -> Ticks {
 /// Every host, as priming has left it.
 fn hosts(page: &SimPage, job: &Job) -> Vec<Host> {
     let what_if = &job.what_if;
-    let cookies = what_if.cookies(job.cookies);
+    let cookies = what_if.cookies(job.load.cookies);
     let host = |host| {
         let server = one_of(cookies, job, Purpose::PrimingServer, &[host as u64]);
-        let cookie = primed(cookies, &job.path, host, server);
+        let cookie = primed(cookies, &job.load.path, host, server);
         Host {
             cookie,
             spare_cookies: cookie.and(what_if.one_time_cookies).unwrap_or_default(),
@@ -138,19 +138,8 @@ fn hosts(page: &SimPage, job: &Job) -> Vec<Host> {
 fn one_of(cookies: Cookies, job: &Job, purpose: Purpose, indices: &[u64]) -> u32 {
     match cookies.servers() {
         1 => 0,
-        servers => Stream::new(job.path.seed, purpose, indices).next_below(u64::from(servers)) as u32,
+        servers => Stream::new(job.load.path.seed, purpose, indices).next_below(u64::from(servers)) as u32,
     }
-}
-
-/// The path, with the recorded distances of the hosts if the job asks for them.
-fn path<'a>(page: &SimPage, job: &'a Job) -> Cow<'a, PathConfig> {
-    if job.origin_rtt == OriginRtt::Path {
-        return Cow::Borrowed(&job.path);
-    }
-    let mut path = job.path.clone();
-    let rtt_ms = |farther: &f64| path.rtt_ms + farther;
-    path.origin_rtt_ms = page.farther_ms.iter().map(rtt_ms).collect();
-    Cow::Owned(path)
 }
 
 impl Load<'_> {
@@ -197,7 +186,7 @@ impl Load<'_> {
         let number = self.site.page.hosts[origin];
         let host = &mut self.hosts[number];
         let (how, site) = ((self.job, self.settings), (&self.site, origin));
-        let cookies = self.job.what_if.cookies(self.job.cookies);
+        let cookies = self.job.what_if.cookies(self.job.load.cookies);
         let indices = [number as u64, host.connections];
         host.connections += 1;
         let keys = Keys::of(cookies, one_of(cookies, self.job, Purpose::Server, &indices));
@@ -241,7 +230,7 @@ impl Load<'_> {
             segment.ecn = Ecn::Marked;
         }
         // A copy of it may follow.
-        if self.job.path.duplicate == 0.0 {
+        if self.job.load.path.duplicate == 0.0 {
             self.free.push(number);
         }
         self.trace.arrived(self.now, &segment);

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use firstflight_load::head;
 use firstflight_loader::{NANOS_PER_MS, OriginId, Plan};
 use firstflight_page::{Origin, Page, Scheme};
 use firstflight_path::Nanos;
 
 use crate::http2::Blocks;
-use crate::wire;
 
 /// What the simulator needs to know of a page. Make it once and share it between loads.
 #[derive(Debug)]
@@ -94,18 +94,21 @@ fn exchange(page: &Page, index: usize) -> Exchange {
     let origin = resource
         .origin()
         .expect("a valid page has only absolute http and https URLs");
-    let header = |keep_alive| wire::header_bytes(page, index, reason(resource.status), keep_alive);
+    let location = page
+        .redirected_to(index)
+        .map(|target| page.resources[target].url.as_str());
+    let header = |keep_alive| head::Response::new(resource, location, resource.body_bytes, keep_alive);
     Exchange {
         url: resource.url.clone(),
         origin: origin.to_string(),
         mime: resource.mime.clone(),
         status: resource.status,
         is_safe: matches!(resource.method.as_str(), "GET" | "HEAD"),
-        location: wire::redirect_target(page, index).map(ToOwned::to_owned),
-        request_bytes: wire::request_bytes(resource, &origin),
-        header_bytes: [header(true), header(false)],
-        blocks: Blocks::new(page, index, reason(resource.status), &origin),
-        body_bytes: if wire::has_body(resource) {
+        location: location.map(ToOwned::to_owned),
+        request_bytes: head::request(resource, &origin.authority()).len() as u64,
+        header_bytes: [true, false].map(|keep_alive| header(keep_alive).bytes),
+        blocks: Blocks::new(resource, &header(true), &origin.authority()),
+        body_bytes: if head::has_body(resource) {
             resource.body_bytes
         } else {
             0
@@ -128,42 +131,4 @@ fn hosts(origins: &[Origin]) -> (Vec<usize>, Vec<String>) {
         })
         .collect();
     (hosts, names)
-}
-
-/// The reason phrases that HTTP servers write (RFC 9110, section 15).
-fn reason(status: u16) -> &'static str {
-    match status {
-        200 => "OK",
-        201 => "Created",
-        202 => "Accepted",
-        203 => "Non Authoritative Information",
-        204 => "No Content",
-        205 => "Reset Content",
-        206 => "Partial Content",
-        300 => "Multiple Choices",
-        301 => "Moved Permanently",
-        302 => "Found",
-        303 => "See Other",
-        304 => "Not Modified",
-        305 => "Use Proxy",
-        307 => "Temporary Redirect",
-        308 => "Permanent Redirect",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        406 => "Not Acceptable",
-        408 => "Request Timeout",
-        409 => "Conflict",
-        410 => "Gone",
-        412 => "Precondition Failed",
-        429 => "Too Many Requests",
-        500 => "Internal Server Error",
-        501 => "Not Implemented",
-        502 => "Bad Gateway",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        _ => "<none>",
-    }
 }

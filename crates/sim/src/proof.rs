@@ -1,6 +1,6 @@
 //! Whether a load used Fast Open as its mode and its cookies promise.
 
-use firstflight_loader::{Cookies, Mode};
+use firstflight_load::{Cookies, Mode};
 use firstflight_path::Purpose;
 use firstflight_tcp::FastOpen;
 use serde::Serialize;
@@ -68,13 +68,13 @@ impl Counts {
 }
 
 fn contradiction(job: &Job, entry: &Entry, host: usize) -> Option<&'static str> {
-    match job.mode {
+    match job.load.mode {
         Mode::Tcp if entry.cookie != FastOpen::Absent || entry.syn_payload_bytes > 0 => {
             Some("plain TCP, but its SYN has Fast Open's option or data")
         }
-        Mode::Tfo if !job.path.may_lose() && job.what_if.leaves_cookies() => {
-            let is_drawn = |share| Purpose::Cookie.falls_on(host, share, job.path.seed);
-            against(job.what_if.cookies(job.cookies).at(is_drawn), entry)
+        Mode::Tfo if !job.load.path.may_lose() && job.what_if.leaves_cookies() => {
+            let is_drawn = |share| Purpose::Cookie.falls_on(host, share, job.load.path.seed);
+            against(job.what_if.cookies(job.load.cookies).at(is_drawn), entry)
         }
         _ => None,
     }

@@ -1,5 +1,6 @@
 //! The record of a simulated load: the keys of the lab's answer.
 
+use firstflight_load::record::{Request, failure, ms, status};
 use firstflight_loader::RequestRecord;
 use firstflight_path::Action;
 use firstflight_tcp::FastOpen;
@@ -50,28 +51,6 @@ pub struct Record {
     pub relay: Relay,
 }
 
-/// One resource of the page.
-#[derive(Debug, Clone, Serialize)]
-#[expect(missing_docs, reason = "the columns of docs/results.md")]
-pub struct Request {
-    pub index: usize,
-    pub url: String,
-    pub origin: String,
-    pub connection: Option<u32>,
-    pub queued_ms: Option<f64>,
-    pub connect_start_ms: Option<f64>,
-    pub connect_end_ms: Option<f64>,
-    pub sent_ms: Option<f64>,
-    pub first_byte_ms: Option<f64>,
-    pub end_ms: Option<f64>,
-    pub status: Option<u16>,
-    pub mime: String,
-    pub body_bytes: u64,
-    pub wire_bytes: u64,
-    pub initiator: Option<usize>,
-    pub error: Option<String>,
-}
-
 /// One connection.
 #[derive(Debug, Clone, Serialize)]
 #[expect(missing_docs, reason = "the columns of docs/results.md")]
@@ -112,10 +91,7 @@ impl Record {
         let count = |what: fn(&Entry) -> bool| used().filter(|entry| what(entry)).count() as u64;
         let sum = |what: fn(&Entry) -> u64| used().map(what).sum();
         let proof = proof(page, job, loaded);
-        let error = loaded.record.failed.clone().or_else(|| {
-            let text = proof.disagreements.join("; ");
-            (!proof.ok).then(|| format!("no proof: {text}"))
-        });
+        let error = failure(loaded.record.failed.as_deref(), &proof.disagreements);
         let requests = &loaded.record.requests;
         let has_failed = |request: &&RequestRecord| request.error.is_some() || request.status.is_none();
         let rows = if job.keep == Keep::All {
@@ -126,12 +102,9 @@ impl Record {
         Self {
             plt_ms: loaded.record.plt.map(ms),
             first_byte_ms: loaded.record.first_byte.map(ms),
-            status: if error.is_none() { "ok" } else { "failed" },
+            status: status(error.as_ref()),
             error,
-            requests: rows
-                .iter()
-                .map(|request| Request::new(page, loaded, request))
-                .collect(),
+            requests: rows.iter().map(|noted| request(page, loaded, noted)).collect(),
             connections: if job.keep == Keep::All {
                 connections(page, loaded)
             } else {
@@ -162,28 +135,10 @@ impl Record {
     }
 }
 
-impl Request {
-    fn new(page: &SimPage, loaded: &Loaded, request: &RequestRecord) -> Self {
-        let exchange = &page.resources[request.resource];
-        Self {
-            index: request.resource,
-            url: exchange.url.clone(),
-            origin: exchange.origin.clone(),
-            connection: request.conn.map(|conn| conn.0),
-            queued_ms: request.queued.map(ms),
-            connect_start_ms: request.connect_start.map(ms),
-            connect_end_ms: request.connect_end.map(ms),
-            sent_ms: request.sent.map(ms),
-            first_byte_ms: request.first_byte.map(ms),
-            end_ms: request.end.map(ms),
-            status: request.status,
-            mime: exchange.mime.clone(),
-            body_bytes: request.body_bytes,
-            wire_bytes: loaded.wire_bytes[request.resource],
-            initiator: request.initiator,
-            error: request.error.clone(),
-        }
-    }
+fn request(page: &SimPage, loaded: &Loaded, noted: &RequestRecord) -> Request {
+    let exchange = &page.resources[noted.resource];
+    let wire_bytes = loaded.wire_bytes[noted.resource];
+    Request::new(noted, &exchange.url, &exchange.origin, &exchange.mime, wire_bytes)
 }
 
 fn connections(page: &SimPage, loaded: &Loaded) -> Vec<Connection> {
@@ -211,8 +166,4 @@ fn connections(page: &SimPage, loaded: &Loaded) -> Vec<Connection> {
         })
     })
     .collect()
-}
-
-fn ms(nanos: u64) -> f64 {
-    nanos as f64 / 1e6
 }

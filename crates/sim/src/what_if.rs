@@ -3,7 +3,8 @@
 //! Each answers one question about a page load. Not modelled is what they cost elsewhere: a server's memory of the
 //! cookies that were used, its guard against replayed early data, and what an attacker gains.
 
-use firstflight_loader::{Cookies, NANOS_PER_MS};
+use firstflight_load::Cookies;
+use firstflight_loader::NANOS_PER_MS;
 use firstflight_path::Nanos;
 use firstflight_tcp::{Answer, Early, FastOpen, Segment, Seq};
 use serde::Deserialize;

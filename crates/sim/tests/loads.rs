@@ -164,3 +164,11 @@ fn every_embedded_page_loads_whole_on_every_path() {
         }
     }
 }
+
+/// Both clocks' jobs hold the keys that they share in one flattened struct: what is in neither must not pass.
+#[test]
+fn a_job_with_a_key_that_no_clock_knows_is_refused() {
+    let job = json!({"path": {"rtt_ms": 20}, "mode": "tcp", "cookies": "warm", "colour": "red"});
+    let error = Job::from_json(&job.to_string()).unwrap_err().to_string();
+    assert!(error.contains("unknown field `colour`"), "{error}");
+}

@@ -8,7 +8,7 @@ use std::io;
 use std::net::TcpStream;
 use std::time::Duration;
 
-use firstflight_loader::Cookies;
+use firstflight_load::Cookies;
 use firstflight_page::{FORMAT, Kind, Page, Resource};
 use firstflight_path::{Direction, PathConfig};
 use serde::{Deserialize, Serialize};

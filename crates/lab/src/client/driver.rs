@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use firstflight_load::head;
 use firstflight_loader::{Command, Config, ConnId, Event, LoadRecord, Loader, Nanos};
 use firstflight_page::Page;
 use nix::errno::Errno;
@@ -64,7 +65,7 @@ pub fn load(
         .iter()
         .map(|resource| {
             let authority = resource.origin().map(|origin| origin.authority());
-            http::request(resource, &authority.unwrap_or_default())
+            head::request(resource, &authority.unwrap_or_default()).into_bytes()
         })
         .collect();
     let epoll =

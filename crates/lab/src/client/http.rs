@@ -1,6 +1,4 @@
-//! Writing a request and reading a response, HTTP/1.1 (RFC 9112).
-
-use firstflight_page::Resource;
+//! Reading a response, HTTP/1.1 (RFC 9112).
 
 use super::chunked::{ChunkError, Chunked};
 
@@ -18,43 +16,6 @@ pub(super) enum HttpError {
     TooLong(u64),
     #[error(transparent)]
     Chunks(#[from] ChunkError),
-}
-
-/// The request of `resource`, as long as it was recorded (or as short as it can be).
-pub(super) fn request(resource: &Resource, host: &str) -> Vec<u8> {
-    let mut text = bare(resource, host);
-    let padding = missing(resource, &text);
-    if padding > 0 {
-        text.push_str("p: ");
-        text.extend(std::iter::repeat_n('p', padding));
-        text.push_str("\r\n");
-    }
-    text.push_str("\r\n");
-    text.into_bytes()
-}
-
-/// How long the padding of a request is.
-pub(super) fn padding(resource: &Resource) -> usize {
-    let host = resource.origin().map(|origin| origin.authority());
-    missing(resource, &bare(resource, &host.unwrap_or_default()))
-}
-
-/// A request without padding and the line that ends it.
-fn bare(resource: &Resource, host: &str) -> String {
-    let mut text = format!(
-        "{} {} HTTP/1.1\r\nhost: {host}\r\n",
-        resource.method,
-        resource.target()
-    );
-    if resource.method != "GET" && resource.method != "HEAD" {
-        text.push_str("content-length: 0\r\n");
-    }
-    text
-}
-
-fn missing(resource: &Resource, bare: &str) -> usize {
-    let field = "p: \r\n".len();
-    (resource.request_bytes as usize).saturating_sub(bare.len() + "\r\n".len() + field)
 }
 
 /// A response on its way in.

@@ -11,6 +11,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use firstflight_load::head;
 use firstflight_page::Resource;
 use h2::RecvStream;
 use h2::client::{Builder, ResponseFuture, SendRequest};
@@ -19,7 +20,7 @@ use hyper::header::{HeaderValue, LOCATION};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::Failure;
-use super::http::{Progress, padding};
+use super::http::Progress;
 use super::tls::{Incoming, Session};
 
 /// The largest window (RFC 9113, section 6.9.1), bytes.
@@ -130,11 +131,12 @@ fn request(resource: &Resource) -> Result<Request<()>, Failure> {
     let mut request = Request::builder()
         .method(resource.method.as_str())
         .uri(resource.url.split('#').next().unwrap_or_default());
-    let padding = padding(resource);
+    let authority = resource.origin().map(|origin| origin.authority());
+    let padding = head::request_padding(resource, &authority.unwrap_or_default());
     if padding > 0 {
         let mut value = HeaderValue::from_bytes(&vec![b'p'; padding]).map_err(hyper::http::Error::from)?;
         value.set_sensitive(true);
-        request = request.header("p", value);
+        request = request.header(head::PADDING, value);
     }
     Ok(request.body(())?)
 }

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
-use firstflight_loader::{HttpVersion, TlsOptions, TlsVersion};
+use firstflight_load::{HttpVersion, TlsOptions, TlsVersion};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
 use rustls::version::TLS12;

@@ -11,13 +11,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use firstflight_page::Via;
+use firstflight_load::record::{Request, since, status};
 use nix::libc;
 use serde::{Deserialize, Serialize};
 
-use super::{Job, Record, Request};
+use super::{Job, Record};
 use crate::LabError;
-use crate::clock::since;
 use crate::ledger::Progress;
 use crate::namespace::Containment;
 use crate::origin::{self, Exchange, Matching};
@@ -185,14 +184,14 @@ pub(super) fn record(job: &Job, command: &Command, ran: Ran, seen: Seen<'_>) -> 
         job.expectation(),
         seen.counters,
     );
-    let document = document(job);
+    let document = job.page.document();
     let document = requests.iter().find(|request| request.index == document);
     let last_byte = || {
         let lines = seen.lines.iter();
         let last = lines.filter_map(|line| line.entry.received_data.progress().last());
         last.max().map(|at| since(started, at))
     };
-    let complaint = complaint(command, &ran, &traffic, document, job.timeout_ms);
+    let complaint = complaint(command, &ran, &traffic, document, job.load.timeout_ms);
     Record {
         plt_ms: if ran.result.is_some() {
             ran.own.plt_ms
@@ -200,7 +199,7 @@ pub(super) fn record(job: &Job, command: &Command, ran: Ran, seen: Seen<'_>) -> 
             last_byte()
         },
         first_byte_ms: ran.own.first_byte_ms.or_else(|| document?.first_byte_ms),
-        status: if complaint.is_none() { "ok" } else { "failed" },
+        status: status(complaint.as_ref()),
         error: complaint,
         setup_ms: seen.setup.as_secs_f64() * 1e3,
         matching: seen.matching,
@@ -252,21 +251,6 @@ fn complaint(
     }
     let text = traffic.proof.disagreements.join("; ");
     (!traffic.proof.ok).then(|| format!("no proof: {text}"))
-}
-
-/// The resource that the document's redirects end in.
-fn document(job: &Job) -> usize {
-    let redirected = |from: usize| {
-        job.page.resources.iter().position(|resource| {
-            let initiator = resource.initiator.as_ref();
-            initiator.is_some_and(|by| by.resource == from && by.via == Via::Redirect)
-        })
-    };
-    let mut document = 0;
-    while let Some(target) = redirected(document) {
-        document = target;
-    }
-    document
 }
 
 /// One row per request, in the order of arrival at the servers.

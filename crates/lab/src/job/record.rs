@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use firstflight_load::record::{Request, failure, ms, status};
 use firstflight_loader::RequestRecord;
 use serde::Serialize;
 
 use super::Job;
 use super::command::Report;
 use crate::client::Loaded;
-use crate::clock::ms;
 use crate::ledger::Entry;
 use crate::origin::Matching;
 use crate::relay::{RelayReport, RelaySummary};
@@ -46,28 +46,6 @@ pub struct Record {
     pub result: Option<serde_json::Value>,
 }
 
-/// One resource of the page. Times are ms since navigation start.
-#[derive(Debug, Clone, Serialize)]
-pub struct Request {
-    pub(super) index: usize,
-    pub(super) url: String,
-    pub(super) origin: String,
-    pub(super) connection: Option<u32>,
-    pub(super) queued_ms: Option<f64>,
-    pub(super) connect_start_ms: Option<f64>,
-    pub(super) connect_end_ms: Option<f64>,
-    pub(super) sent_ms: Option<f64>,
-    pub(super) first_byte_ms: Option<f64>,
-    pub(super) end_ms: Option<f64>,
-    pub(super) status: Option<u16>,
-    pub(super) mime: String,
-    pub(super) body_bytes: u64,
-    pub(super) wire_bytes: u64,
-    pub(super) initiator: Option<usize>,
-    /// Why it failed.
-    pub(super) error: Option<String>,
-}
-
 impl Record {
     pub(super) fn new(
         job: &Job,
@@ -84,22 +62,19 @@ impl Record {
                 .iter()
                 .filter_map(|statement| statement.ledger.as_ref())
         };
-        let error = loaded.record.failed.clone().or_else(|| {
-            let text = proof.disagreements.join("; ");
-            (!proof.ok).then(|| format!("no proof: {text}"))
-        });
+        let error = failure(loaded.record.failed.as_deref(), &proof.disagreements);
         let retransmits = |entry: &Entry| u64::from(entry.retransmits + entry.syn_retransmits);
         Self {
             plt_ms: loaded.record.plt.map(ms),
             first_byte_ms: loaded.record.first_byte.map(ms),
-            status: if error.is_none() { "ok" } else { "failed" },
+            status: status(error.as_ref()),
             error,
             setup_ms: setup.as_secs_f64() * 1e3,
             requests: loaded
                 .record
                 .requests
                 .iter()
-                .map(|request| Request::new(job, loaded, request))
+                .map(|noted| request(job, loaded, noted))
                 .collect(),
             matching,
             traffic: Traffic {
@@ -118,31 +93,17 @@ impl Record {
     }
 }
 
-impl Request {
-    fn new(job: &Job, loaded: &Loaded, request: &RequestRecord) -> Self {
-        let resource = &job.page.resources[request.resource];
-        Self {
-            index: request.resource,
-            url: resource.url.clone(),
-            origin: resource
-                .origin()
-                .map(|origin| origin.to_string())
-                .unwrap_or_default(),
-            connection: request.conn.map(|conn| conn.0),
-            queued_ms: request.queued.map(ms),
-            connect_start_ms: request.connect_start.map(ms),
-            connect_end_ms: request.connect_end.map(ms),
-            sent_ms: request.sent.map(ms),
-            first_byte_ms: request.first_byte.map(ms),
-            end_ms: request.end.map(ms),
-            status: request.status,
-            mime: resource.mime.clone(),
-            body_bytes: request.body_bytes,
-            wire_bytes: loaded.wire_bytes[request.resource],
-            initiator: request.initiator,
-            error: request.error.clone(),
-        }
-    }
+fn request(job: &Job, loaded: &Loaded, noted: &RequestRecord) -> Request {
+    let resource = &job.page.resources[noted.resource];
+    let origin = resource.origin().map(|origin| origin.to_string());
+    let wire_bytes = loaded.wire_bytes[noted.resource];
+    Request::new(
+        noted,
+        &resource.url,
+        &origin.unwrap_or_default(),
+        &resource.mime,
+        wire_bytes,
+    )
 }
 
 /// What the relay and each connection's socket say.

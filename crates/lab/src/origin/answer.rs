@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use firstflight_page::{Kind, Resource};
+use firstflight_load::head;
+use firstflight_page::Resource;
 use hyper::StatusCode;
-use hyper::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
 use hyper::header::{CONNECTION, CONTENT_LENGTH, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 
 /// Names and values of header fields, as recorded.
 pub type HeaderFields = Vec<(String, String)>;
 
 /// The header field that brings a response's header to its recorded size.
-pub(super) const PADDING: HeaderName = HeaderName::from_static("p");
+pub(super) const PADDING: HeaderName = HeaderName::from_static(head::PADDING);
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 /// Leads to servers outside the recording.
@@ -60,20 +61,13 @@ impl Answer {
         keep_alive: bool,
     ) -> Self {
         let mut answer = Self::bare(index, resource, body);
-        // What another origin may not read browsers stop reading; the recording does not say who could.
-        let shared = matches!(resource.kind, Kind::Font | Kind::Xhr).then_some("*");
-        let texts = [
-            (CONTENT_TYPE, Some(resource.mime.as_str())),
-            (LOCATION, location),
-            (ACCESS_CONTROL_ALLOW_ORIGIN, shared),
-        ];
-        for (name, text) in texts {
-            let value = text
-                .filter(|text| !text.is_empty())
-                .and_then(|text| HeaderValue::from_str(text).ok());
+        let head = head::Response::new(resource, location, answer.body.len() as u64, keep_alive);
+        let padding = (head.padding > 0).then(|| (head::PADDING, "p".repeat(head.padding)));
+        for (name, value) in head.fields.into_iter().chain(padding) {
+            let value = HeaderValue::from_str(&value).ok();
+            let name = HeaderName::from_static(name);
             answer.headers.extend(value.map(|value| (name, value)));
         }
-        answer.pad(resource.header_bytes as usize, keep_alive);
         answer
     }
 
@@ -96,34 +90,6 @@ impl Answer {
             wait: Duration::from_secs_f64(resource.server_ms / 1e3),
         }
     }
-
-    /// Fills the header up to `header_bytes` with one more field.
-    fn pad(&mut self, header_bytes: usize, keep_alive: bool) {
-        let field = |name: &str, value: usize| name.len() + ": ".len() + value + "\r\n".len();
-        let reason = self.status.canonical_reason().unwrap_or("<none>");
-        let mut bytes = "HTTP/1.1 200 \r\n\r\n".len() + reason.len();
-        bytes += self
-            .headers
-            .iter()
-            .map(|(name, value)| field(name.as_str(), value.len()))
-            .sum::<usize>();
-        if has_length(self.status) {
-            bytes += field("content-length", self.body.len().to_string().len());
-        }
-        if !keep_alive {
-            bytes += field("connection", "close".len());
-        }
-        let padding = header_bytes.saturating_sub(bytes + field(PADDING.as_str(), 0));
-        if padding > 0 {
-            let value = HeaderValue::from_bytes(&vec![b'p'; padding]);
-            self.headers.extend(value.ok().map(|value| (PADDING, value)));
-        }
-    }
-}
-
-/// Whether a response of this status says how long it is (RFC 9110, section 8.6).
-pub(super) fn has_length(status: StatusCode) -> bool {
-    status != StatusCode::NO_CONTENT && status != StatusCode::NOT_MODIFIED
 }
 
 fn is_of_the_connection(name: &HeaderName) -> bool {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use firstflight_page::{Origin, Page, Via, synth};
+use firstflight_page::{Origin, Page, synth};
 use serde::Serialize;
 
 use super::answer::{Answer, HeaderFields};
@@ -91,7 +91,11 @@ impl Answers {
             };
             let answer = match served.headers.get(&index) {
                 Some(fields) => Answer::recorded(index, resource, fields, body),
-                None => Answer::padded(index, resource, redirect_target(page, index), body, keep_alive),
+                None => {
+                    let target = page.redirected_to(index);
+                    let location = target.map(|target| page.resources[target].url.as_str());
+                    Answer::padded(index, resource, location, body, keep_alive)
+                }
             };
             let site = self.by_origin.entry(origin).or_default();
             site.add(resource.method.clone(), resource.target(), answer);
@@ -211,14 +215,6 @@ impl Recorded {
 /// The method whose answer serves as well, without its body (RFC 9110, section 9.3.2).
 fn instead_of(method: &str) -> Option<&'static str> {
     (method == "HEAD").then_some("GET")
-}
-
-fn redirect_target(page: &Page, index: usize) -> Option<&str> {
-    let redirected = page.resources.iter().find(|resource| {
-        let initiator = resource.initiator.as_ref();
-        initiator.is_some_and(|initiator| initiator.resource == index && initiator.via == Via::Redirect)
-    });
-    redirected.map(|resource| resource.url.as_str())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! From a request to its response.
 
+use firstflight_load::head::has_length;
 use hyper::header::{
     ACCEPT_RANGES, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, CONNECTION, CONTENT_RANGE, HeaderMap,
@@ -7,7 +8,7 @@ use hyper::header::{
 };
 use hyper::{Method, Response, StatusCode};
 
-use super::answer::{Answer, PADDING, has_length};
+use super::answer::{Answer, PADDING};
 use super::body::{Outgoing, Part};
 
 /// The recorded response to a request with these fields: a part of it, if a `Range` asks for one.
@@ -17,7 +18,7 @@ pub(super) fn recorded(answer: &Answer, fields: &HeaderMap) -> Response<Outgoing
     for (name, value) in &answer.headers {
         response.headers_mut().append(name, value.clone());
     }
-    if !has_length(answer.status) {
+    if !has_length(answer.status.as_u16()) {
         *response.body_mut() = Outgoing::whole(bytes::Bytes::new());
         return response;
     }

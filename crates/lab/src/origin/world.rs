@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, mpsc};
 
-use firstflight_loader::Cookies;
+use firstflight_load::Cookies;
 use firstflight_page::Origin;
 use rustls::ServerConfig;
 use tokio::net::TcpListener;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use firstflight_loader::Mode;
+use firstflight_load::Mode;
 use serde::{Deserialize, Serialize};
 
 use super::clients::{self, Failures, Outcome, Plan, Sockets};

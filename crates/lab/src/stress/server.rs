@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::sync::Arc;
 
-use firstflight_loader::Cookies;
+use firstflight_load::Cookies;
 use firstflight_page::Page;
 use serde::Deserialize;
 

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::Ipv4Addr;
 
-use firstflight_loader::Cookies;
+use firstflight_load::Cookies;
 use firstflight_path::Purpose;
 
 use crate::ledger::{Cookie, Entry};

@@ -3,9 +3,8 @@
 //! The server's compression has no memory. Of the client's only the authority is remembered: padding never is,
 //! and paths are seldom the same.
 
-use firstflight_page::{Kind, Origin, Page};
-
-use crate::wire;
+use firstflight_load::head;
+use firstflight_page::Resource;
 
 /// Lengths of the codes of ASCII from the space on, bits (RFC 7541, appendix B).
 const CODES: [u8; 95] = [
@@ -37,9 +36,8 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// Those of resource `index`.
-    pub(crate) fn new(page: &Page, index: usize, reason: &str, origin: &Origin) -> Self {
-        let resource = &page.resources[index];
+    /// Those of `resource`, whose response has this head over HTTP/1.1.
+    pub(crate) fn new(resource: &Resource, response: &head::Response, authority: &str) -> Self {
         let target = resource.target();
         let path = match target.as_ref() {
             "/" | "/index.html" => 1,
@@ -50,40 +48,35 @@ impl Blocks {
             method => NEAR_NAME + text(method),
         };
         Self {
-            request: method + SCHEME + path + AUTHORITY + padding(wire::request_padding(resource, origin)),
-            authority: text(&origin.authority()),
-            response: response(page, index, reason),
+            request: method + SCHEME + path + AUTHORITY + padding(head::request_padding(resource, authority)),
+            authority: text(authority),
+            response: response_block(resource, response),
         }
     }
 }
 
-fn response(page: &Page, index: usize, reason: &str) -> u64 {
-    let resource = &page.resources[index];
+fn response_block(resource: &Resource, head: &head::Response) -> u64 {
     let mut bytes = match resource.status {
         status if KNOWN_STATUSES.contains(&status) => 1,
         status => NEAR_NAME + text(&status.to_string()),
     };
-    if !resource.mime.is_empty() {
-        bytes += FAR_NAME + text(&resource.mime);
-    }
-    if let Some(location) = wire::redirect_target(page, index) {
-        bytes += FAR_NAME + text(location);
-    }
-    if matches!(resource.kind, Kind::Font | Kind::Xhr) {
-        bytes += FAR_NAME + text("*");
-    }
-    if wire::has_length(resource.status) {
+    bytes += head
+        .fields
+        .iter()
+        .map(|(_, value)| FAR_NAME + text(value))
+        .sum::<u64>();
+    if head::has_length(resource.status) {
         bytes += FAR_NAME + text(&resource.body_bytes.to_string());
     }
-    bytes + padding(wire::header_padding(page, index, reason))
+    bytes + padding(head.padding)
 }
 
 /// A field `p` of so many letters.
-fn padding(letters: u64) -> u64 {
+fn padding(letters: usize) -> u64 {
     if letters == 0 {
         0
     } else {
-        1 + text("p") + string(letters * PADDING_CODE)
+        1 + text("p") + string(letters as u64 * PADDING_CODE)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 
-use firstflight_loader::{HttpVersion, TlsOptions, TlsVersion};
+use firstflight_load::{HttpVersion, TlsOptions, TlsVersion};
 
 /// X25519MLKEM768's share in the `ClientHello`, with its group and length, and in the list of groups.
 const CLIENT_SHARE: u64 = 1_222;

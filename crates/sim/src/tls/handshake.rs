@@ -1,6 +1,6 @@
 //! Who answers what in a handshake.
 
-use firstflight_loader::TlsVersion;
+use firstflight_load::TlsVersion;
 
 use super::{Message, TICKETS};
 

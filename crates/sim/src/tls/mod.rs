@@ -8,7 +8,7 @@ mod flights;
 mod handshake;
 mod records;
 
-use firstflight_loader::{TlsOptions, TlsVersion};
+use firstflight_load::{TlsOptions, TlsVersion};
 
 pub use flights::Flights;
 pub(crate) use flights::Message;

@@ -1,4 +1,4 @@
-use firstflight_page::{FORMAT, Initiator, Kind, Resource};
+use firstflight_page::{FORMAT, Initiator, Kind, Resource, Via};
 
 use super::*;
 

@@ -1,6 +1,6 @@
 use std::net::Ipv4Addr;
 
-use firstflight_loader::Cookies;
+use firstflight_load::Cookies;
 use firstflight_path::{Action, Direction};
 
 use super::*;

@@ -1,0 +1,138 @@
+//! What is asked of either clock.
+
+use std::borrow::Cow;
+
+use firstflight_loader::{Config, NANOS_PER_MS};
+use firstflight_page::Scheme;
+use firstflight_path::PathConfig;
+use serde::Deserialize;
+
+use crate::{Cookies, HttpVersion, Mode, TlsOptions};
+
+/// One load, as far as both clocks agree on it. Their jobs hold it among keys of their own.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Load {
+    /// Which origins of the page speak TLS.
+    #[serde(default)]
+    pub scheme: Scheme,
+    /// How the built-in loader speaks it.
+    #[serde(default)]
+    pub tls: TlsOptions,
+    /// What the packets cross.
+    pub path: PathConfig,
+    /// How far each origin is.
+    #[serde(default)]
+    pub origin_rtt: OriginRtt,
+    /// Whether the built-in loader waits for names as long as the recording did.
+    #[serde(default)]
+    pub lookups: bool,
+    /// The transport mode.
+    pub mode: Mode,
+    /// Which cookies the client has.
+    pub cookies: Cookies,
+    /// Whether connections outlive a response.
+    #[serde(default = "yes")]
+    pub keep_alive: bool,
+    /// When a load is given up, ms.
+    #[serde(default = "two_minutes")]
+    pub timeout_ms: u64,
+    /// When a request is given up, ms.
+    #[serde(default = "half_a_minute")]
+    pub request_timeout_ms: u64,
+}
+
+/// How far each origin is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OriginRtt {
+    /// All are as far as the path is long.
+    #[default]
+    Path,
+    /// The nearest one is; the others are farther by as much as in the recording.
+    Recorded,
+}
+
+fn yes() -> bool {
+    true
+}
+fn two_minutes() -> u64 {
+    120_000
+}
+fn half_a_minute() -> u64 {
+    30_000
+}
+
+impl Load {
+    /// What connections offer: HTTP/2 cannot close after every response.
+    #[must_use]
+    pub fn offer(&self) -> TlsOptions {
+        let http = if self.keep_alive {
+            self.tls.http
+        } else {
+            HttpVersion::V1_1
+        };
+        TlsOptions { http, ..self.tls }
+    }
+
+    /// How the built-in loader is set up.
+    #[must_use]
+    pub fn config(&self) -> Config {
+        Config {
+            keep_alive: self.keep_alive,
+            http2: self.offer().http == HttpVersion::V2,
+            lookups: self.lookups,
+            request_timeout: self.request_timeout_ms * NANOS_PER_MS,
+            load_timeout: self.timeout_ms * NANOS_PER_MS,
+            ..Config::default()
+        }
+    }
+
+    /// The path with each host as far as it is. `farther_ms`: how much farther than the nearest it was when the page
+    /// was recorded, host by host in order of first use.
+    pub fn path_to_hosts(&self, farther_ms: impl IntoIterator<Item = f64>) -> Cow<'_, PathConfig> {
+        match self.origin_rtt {
+            OriginRtt::Path => Cow::Borrowed(&self.path),
+            OriginRtt::Recorded => {
+                let mut path = self.path.clone();
+                path.origin_rtt_ms = farther_ms
+                    .into_iter()
+                    .map(|farther| self.path.rtt_ms + farther)
+                    .collect();
+                Cow::Owned(path)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(text: &str) -> Load {
+        serde_json::from_str(text).expect("a load")
+    }
+
+    #[test]
+    fn http_2_is_offered_only_where_connections_outlive_a_response() {
+        let with = |keep_alive| {
+            let text = format!(
+                r#"{{"path": {{}}, "mode": "tfo", "cookies": "warm", "tls": {{"http": "2"}}, "keep_alive": {keep_alive}}}"#
+            );
+            load(&text).config().http2
+        };
+        assert!(with(true));
+        assert!(!with(false));
+    }
+
+    #[test]
+    fn recorded_distances_are_added_to_the_path_only_where_asked_for() {
+        let with = |origin_rtt: &str| {
+            let text = format!(
+                r#"{{"path": {{"rtt_ms": 20}}, "mode": "tcp", "cookies": "cold", "origin_rtt": "{origin_rtt}"}}"#
+            );
+            load(&text).path_to_hosts([0.0, 5.5]).origin_rtt_ms.clone()
+        };
+        assert_eq!(with("recorded"), [20.0, 25.5]);
+        assert!(with("path").is_empty());
+    }
+}

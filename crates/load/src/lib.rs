@@ -1,0 +1,14 @@
+//! What a load is, on either clock: what is asked, what its messages look like, what crossed the wire, what must have,
+//! and the rows of its record.
+//!
+//! The lab (`crates/lab`, the real clock) and the simulator (`crates/sim`, the virtual one) both build on it, so that a
+//! measured and a simulated load can only differ in the transport. No I/O, no clock: time is an argument.
+#![forbid(unsafe_code)]
+
+pub mod head;
+mod job;
+pub mod record;
+mod treatment;
+
+pub use job::{Load, OriginRtt};
+pub use treatment::{Cookies, HttpVersion, Mode, NoCookies, TlsOptions, TlsVersion};
