@@ -57,24 +57,25 @@ impl Default for Config {
     }
 }
 
-/// What happened to a connection. Events on a connection that is closed or unknown are ignored.
+/// What happened to a connection, or to a request that it carries. Events on a connection that is closed or unknown,
+/// or of a request that it does not carry, are ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
     /// It can take a request: the handshake is done or, with TFO, `connect` returned at once.
     Writable(ConnId),
-    /// HTTP/2: what the connection tells from here on is of this request, which it carries.
-    Stream {
+    /// The last byte of the request was handed to the kernel.
+    RequestSent {
         /// The connection.
         conn: ConnId,
         /// Index of the resource in the page.
         request: usize,
     },
-    /// The last byte of the request was handed to the kernel.
-    RequestSent(ConnId),
     /// The response's header is complete (a final one: interim 1xx responses are not reported).
     Head {
         /// The connection.
         conn: ConnId,
+        /// Index of the resource in the page.
+        request: usize,
         /// HTTP status.
         status: u16,
         /// The `Location` field. Where it leads is the page's to say; a redirect without it leads nowhere.
@@ -84,6 +85,8 @@ pub enum Event<'a> {
     Body {
         /// The connection.
         conn: ConnId,
+        /// Index of the resource in the page.
+        request: usize,
         /// How many more, as on the wire.
         bytes: u64,
     },
@@ -91,6 +94,8 @@ pub enum Event<'a> {
     End {
         /// The connection.
         conn: ConnId,
+        /// Index of the resource in the page.
+        request: usize,
         /// Whether the server lets the connection carry another request.
         reusable: bool,
     },

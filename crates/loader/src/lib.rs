@@ -30,10 +30,10 @@
 //! let Some(Command::Open { conn, .. }) = loader.poll() else { panic!() };
 //! loader.handle(10, Event::Writable(conn));
 //! assert_eq!(loader.poll(), Some(Command::Send { conn, request: 0 }));
-//! loader.handle(10, Event::RequestSent(conn));
-//! loader.handle(20, Event::Head { conn, status: 200, location: None });
-//! loader.handle(20, Event::Body { conn, bytes: 5 });
-//! loader.handle(20, Event::End { conn, reusable: true });
+//! loader.handle(10, Event::RequestSent { conn, request: 0 });
+//! loader.handle(20, Event::Head { conn, request: 0, status: 200, location: None });
+//! loader.handle(20, Event::Body { conn, request: 0, bytes: 5 });
+//! loader.handle(20, Event::End { conn, request: 0, reusable: true });
 //! assert!(loader.is_done());
 //! assert_eq!(loader.finish(20).plt, Some(20));
 //! ```
@@ -41,10 +41,9 @@
 
 mod discovery;
 mod interface;
+mod load_event;
 mod loader;
 mod lookup;
-mod main_thread;
-mod outstanding;
 mod plan;
 mod pool;
 mod priority;

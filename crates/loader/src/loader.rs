@@ -6,9 +6,8 @@ use std::sync::Arc;
 use firstflight_page::{Origin, Page};
 
 use crate::discovery::Progress;
+use crate::load_event::{MainThread, Outstanding};
 use crate::lookup::Lookup;
-use crate::main_thread::MainThread;
-use crate::outstanding::Outstanding;
 use crate::pool::{Pool, State};
 use crate::timers::{Timer, Timers};
 use crate::{Command, Config, ConnId, ConnectionRecord, Event, LoadRecord, Nanos, Plan, RequestRecord};
@@ -79,16 +78,25 @@ impl Loader {
         self.handle_timeout(now);
         match event {
             Event::Writable(conn) => self.on_writable(conn, now),
-            Event::Stream { conn, request } => self.pool.select(conn, request),
-            Event::RequestSent(conn) => self.on_sent(conn, now),
+            Event::Failed { conn, error } => self.on_failed(conn, error, now),
+            Event::RequestSent { conn, request } if self.progresses(conn, request, now) => {
+                self.on_sent(request, now);
+            }
             Event::Head {
                 conn,
+                request,
                 status,
                 location,
-            } => self.on_head(conn, status, location, now),
-            Event::Body { conn, bytes } => self.on_body(conn, bytes, now),
-            Event::End { conn, reusable } => self.on_end(conn, reusable, now),
-            Event::Failed { conn, error } => self.on_failed(conn, error, now),
+            } if self.progresses(conn, request, now) => self.on_head(request, status, location, now),
+            Event::Body { conn, request, bytes } if self.progresses(conn, request, now) => {
+                self.on_body(request, bytes, now);
+            }
+            Event::End {
+                conn,
+                request,
+                reusable,
+            } if self.progresses(conn, request, now) => self.on_end(conn, request, reusable, now),
+            Event::RequestSent { .. } | Event::Head { .. } | Event::Body { .. } | Event::End { .. } => {}
         }
         self.handle_timeout(now);
     }

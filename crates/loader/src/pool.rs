@@ -45,7 +45,7 @@ pub(crate) struct Connection {
 impl Connection {
     /// Whether it may carry several requests at a time.
     pub(crate) fn is_shared(&self) -> bool {
-        matches!(self.state, State::Shared { .. })
+        matches!(self.state, State::Shared(_))
     }
 }
 
@@ -55,11 +55,8 @@ pub(crate) enum State {
     Idle,
     /// Carries the request of this resource.
     Busy(usize),
-    /// HTTP/2: carries so many; what it tells is of the resource `current`.
-    Shared {
-        streams: u32,
-        current: usize,
-    },
+    /// HTTP/2: carries so many.
+    Shared(u32),
     Closed,
 }
 
@@ -205,24 +202,15 @@ impl Pool {
                 group.idle.retain(|&other| other != conn);
                 self.idle -= 1;
             }
-            State::Shared { .. } => group.carrier = None,
+            State::Shared(_) => group.carrier = None,
             State::Busy(_) | State::Closed => {}
-        }
-    }
-
-    /// What the connection tells from here on is of `request`.
-    pub(crate) fn select(&mut self, conn: ConnId, request: usize) {
-        if let Some(connection) = self.get_mut(conn)
-            && let State::Shared { current, .. } = &mut connection.state
-        {
-            *current = request;
         }
     }
 
     /// A request is over; the origin, if the connection still carries others.
     pub(crate) fn end_stream(&mut self, conn: ConnId) -> Option<OriginId> {
         let connection = self.get_mut(conn)?;
-        let State::Shared { streams, .. } = &mut connection.state else {
+        let State::Shared(streams) = &mut connection.state else {
             return None;
         };
         *streams -= 1;
@@ -232,7 +220,7 @@ impl Pool {
     /// One more request for a connection of HTTP/2 that carries some.
     fn share(&mut self, conn: ConnId, now: Nanos) -> Option<Command> {
         let connection = &mut self.connections[conn.0 as usize];
-        let State::Shared { streams, .. } = &mut connection.state else {
+        let State::Shared(streams) = &mut connection.state else {
             return None;
         };
         if *streams == MAX_STREAMS {
@@ -257,10 +245,7 @@ impl Pool {
         let group = &mut self.groups[origin];
         if group.speaks_http2 {
             group.carrier = Some(conn);
-            connection.state = State::Shared {
-                streams: 1,
-                current: request,
-            };
+            connection.state = State::Shared(1);
         }
         Some(Command::Send { conn, request })
     }

@@ -33,18 +33,12 @@ impl Loader {
         self.release(conn, now);
     }
 
-    pub(crate) fn on_sent(&mut self, conn: ConnId, now: Nanos) {
-        let Some(resource) = self.progress_on(conn, now) else {
-            return;
-        };
+    pub(crate) fn on_sent(&mut self, resource: usize, now: Nanos) {
         let sent = self.since_start(now);
         self.records[resource].sent.get_or_insert(sent);
     }
 
-    pub(crate) fn on_head(&mut self, conn: ConnId, status: u16, location: Option<&str>, now: Nanos) {
-        let Some(resource) = self.progress_on(conn, now) else {
-            return;
-        };
+    pub(crate) fn on_head(&mut self, resource: usize, status: u16, location: Option<&str>, now: Nanos) {
         let since = self.since_start(now);
         let record = &mut self.records[resource];
         if record.status.is_some() {
@@ -63,10 +57,7 @@ impl Loader {
         }
     }
 
-    pub(crate) fn on_body(&mut self, conn: ConnId, bytes: u64, now: Nanos) {
-        let Some(resource) = self.progress_on(conn, now) else {
-            return;
-        };
+    pub(crate) fn on_body(&mut self, resource: usize, bytes: u64, now: Nanos) {
         let since = self.since_start(now);
         let record = &mut self.records[resource];
         record.first_byte.get_or_insert(since);
@@ -76,10 +67,7 @@ impl Loader {
         }
     }
 
-    pub(crate) fn on_end(&mut self, conn: ConnId, reusable: bool, now: Nanos) {
-        let Some(resource) = self.progress_on(conn, now) else {
-            return;
-        };
+    pub(crate) fn on_end(&mut self, conn: ConnId, resource: usize, reusable: bool, now: Nanos) {
         let since = self.since_start(now);
         self.records[resource].end = Some(since);
         match self.mismatch(resource) {
@@ -119,7 +107,7 @@ impl Loader {
                 self.wait(resource, now);
             }
             State::Busy(resource) => self.fail(resource, error, now),
-            State::Shared { .. } => self.fail_carried(conn, error, now),
+            State::Shared(_) => self.fail_carried(conn, error, now),
         }
         self.drop_connection(conn, now);
     }
@@ -152,7 +140,7 @@ impl Loader {
         let stalled = format!("timed out: no progress for {ms} ms");
         match state {
             State::Busy(resource) => self.fail(resource, &stalled, now),
-            State::Shared { .. } => self.fail_carried(conn, &stalled, now),
+            State::Shared(_) => self.fail_carried(conn, &stalled, now),
             _ => self.fail_connecting(conn, &format!("timed out: no connection within {ms} ms"), now),
         }
         self.commands.push_back(Command::Close { conn });
@@ -186,18 +174,23 @@ impl Loader {
         (got != asked).then(|| format!("body of {got} bytes, the page has {asked}"))
     }
 
-    /// Marks progress; the resource whose request the connection carries, if it carries one.
-    fn progress_on(&mut self, conn: ConnId, now: Nanos) -> Option<usize> {
-        let connection = self.pool.get_mut(conn)?;
-        let (State::Busy(resource)
-        | State::Shared {
-            current: resource, ..
-        }) = connection.state
-        else {
-            return None;
+    /// Marks progress of a request; `false` if the connection does not carry it.
+    pub(crate) fn progresses(&mut self, conn: ConnId, request: usize, now: Nanos) -> bool {
+        let Some(connection) = self.pool.get_mut(conn) else {
+            return false;
         };
-        connection.progress = now;
-        Some(resource)
+        let is_carried = match connection.state {
+            State::Busy(resource) => resource == request,
+            State::Shared(_) => self
+                .records
+                .get(request)
+                .is_some_and(|record| record.conn == Some(conn) && record.end.is_none()),
+            State::Connecting | State::Idle | State::Closed => false,
+        };
+        if is_carried {
+            connection.progress = now;
+        }
+        is_carried
     }
 
     fn fail_connecting(&mut self, conn: ConnId, error: &str, now: Nanos) {

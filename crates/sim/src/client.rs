@@ -143,8 +143,8 @@ impl Client {
         }
         if self.unsent > 0 {
             channel.socket.write(now, std::mem::take(&mut self.unsent));
-            if self.exchange.is_some() && self.held.is_none() {
-                browser.loader.handle(now, Event::RequestSent(conn));
+            if self.held.is_none() {
+                self.tell_sent(now, browser);
             }
         }
         let heard = channel.read(now);
@@ -156,11 +156,21 @@ impl Client {
             && let Some(bytes) = self.held.take()
         {
             channel.write(now, bytes);
-            browser.loader.handle(now, Event::RequestSent(conn));
+            self.tell_sent(now, browser);
         }
         match http2 {
             Some(http2) => http2.hear(now, (conn, &heard), site, channel, browser),
             None => self.hear(now, site, &heard, channel.socket.is_at_end(), browser),
+        }
+    }
+
+    fn tell_sent(&self, now: Nanos, browser: &mut Browser) {
+        if let Some(Incoming {
+            resource: request, ..
+        }) = self.exchange
+        {
+            let conn = self.conn;
+            browser.loader.handle(now, Event::RequestSent { conn, request });
         }
     }
 
@@ -181,8 +191,9 @@ impl Client {
         let Some(incoming) = &mut self.exchange else {
             return;
         };
-        let exchange = &site.page.resources[incoming.resource];
-        wire_bytes[incoming.resource] += bytes;
+        let request = incoming.resource;
+        let exchange = &site.page.resources[request];
+        wire_bytes[request] += bytes;
         if incoming.header_left > 0 {
             let header = left.min(incoming.header_left);
             incoming.header_left -= header;
@@ -192,6 +203,7 @@ impl Client {
             }
             let head = Event::Head {
                 conn,
+                request,
                 status: exchange.status,
                 location: exchange.location.as_deref(),
             };
@@ -200,12 +212,18 @@ impl Client {
         incoming.body_left = incoming.body_left.saturating_sub(left);
         let is_over = incoming.body_left == 0;
         if left > 0 {
-            loader.handle(now, Event::Body { conn, bytes: left });
+            let bytes = left;
+            loader.handle(now, Event::Body { conn, request, bytes });
         }
         if is_over {
             self.exchange = None;
             let reusable = site.keep_alive;
-            loader.handle(now, Event::End { conn, reusable });
+            let end = Event::End {
+                conn,
+                request,
+                reusable,
+            };
+            loader.handle(now, end);
         }
     }
 }

@@ -109,11 +109,6 @@ impl Connection {
         self.client.send(now, resource, site, &mut channel)
     }
 
-    /// Whether it carries several requests at a time.
-    pub(crate) fn speaks_http2(&self) -> bool {
-        self.http2.is_some()
-    }
-
     /// The client closes it.
     pub(crate) fn close(&mut self, now: Nanos, job: &Job, host: &mut Host) {
         if job.what_if.negative_cache.is_some() {

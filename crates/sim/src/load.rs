@@ -202,12 +202,8 @@ impl Load<'_> {
     fn send(&mut self, conn: ConnId, request: usize) {
         let connection = &mut self.connections[conn.0 as usize];
         if connection.send(self.now, request, &self.site) {
-            if connection.speaks_http2() {
-                self.browser
-                    .loader
-                    .handle(self.now, Event::Stream { conn, request });
-            }
-            self.browser.loader.handle(self.now, Event::RequestSent(conn));
+            let sent = Event::RequestSent { conn, request };
+            self.browser.loader.handle(self.now, sent);
         }
         self.flush(conn.0);
     }

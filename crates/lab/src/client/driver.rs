@@ -214,9 +214,8 @@ impl Driver<'_> {
             if let Err(failure) = http2.ask(request, &self.page.resources[request]) {
                 return self.fail(conn.0, &failure);
             }
-            let now = clock::now();
-            self.loader.handle(now, Event::Stream { conn, request });
-            self.loader.handle(now, Event::RequestSent(conn));
+            self.loader
+                .handle(clock::now(), Event::RequestSent { conn, request });
             return self.advance(conn.0);
         }
         let bytes = self.requests[request].clone();
@@ -228,7 +227,9 @@ impl Driver<'_> {
         let sent = connection.send(bytes, head_only);
         watch(&self.epoll, connection, conn)?;
         match sent {
-            Ok(true) => self.loader.handle(clock::now(), Event::RequestSent(conn)),
+            Ok(true) => self
+                .loader
+                .handle(clock::now(), Event::RequestSent { conn, request }),
             Ok(false) => {}
             Err(error) => self.fail(conn.0, &error.into())?,
         }
@@ -249,7 +250,12 @@ impl Driver<'_> {
                 self.loader.handle(clock::now(), Event::Writable(conn));
             } else if connection.has_unsent() {
                 match connection.flush() {
-                    Ok(true) => self.loader.handle(clock::now(), Event::RequestSent(conn)),
+                    Ok(true) => {
+                        if let Some(&request) = self.carried.get(&id) {
+                            self.loader
+                                .handle(clock::now(), Event::RequestSent { conn, request });
+                        }
+                    }
                     Ok(false) => {}
                     Err(error) => return self.fail(id, &error.into()),
                 }
@@ -282,14 +288,16 @@ impl Driver<'_> {
                 Ok(Received::Response(progress)) => progress,
                 Err(failure) => return self.fail(id, &failure),
             };
-            let carried = self.carried.get(&id).copied();
-            if let (Some(_), Some(resource)) = (&progress.head, carried) {
-                self.wire_bytes[resource] += connection.header_bytes();
+            let Some(&request) = self.carried.get(&id) else {
+                continue;
+            };
+            if progress.head.is_some() {
+                self.wire_bytes[request] += connection.header_bytes();
             }
             if progress.end.is_some() {
                 self.carried.remove(&id);
             }
-            self.tell(clock::now(), conn, carried, &progress);
+            self.tell(clock::now(), conn, request, &progress);
             self.obey()?;
         }
     }
@@ -303,9 +311,7 @@ impl Driver<'_> {
         match http2.advance() {
             Ok(news) => {
                 for (request, progress) in news {
-                    let (now, conn) = (clock::now(), ConnId(id));
-                    self.loader.handle(now, Event::Stream { conn, request });
-                    self.tell(now, conn, Some(request), &progress);
+                    self.tell(clock::now(), ConnId(id), request, &progress);
                 }
             }
             Err(failure) => self.fail(id, &failure)?,
@@ -314,27 +320,31 @@ impl Driver<'_> {
     }
 
     /// Tells the loader what came of the request that `conn` carries.
-    fn tell(&mut self, now: Nanos, conn: ConnId, carried: Option<usize>, progress: &http::Progress) {
+    fn tell(&mut self, now: Nanos, conn: ConnId, request: usize, progress: &http::Progress) {
         if let Some((status, location)) = &progress.head {
             let (status, location) = (*status, location.as_deref());
             self.loader.handle(
                 now,
                 Event::Head {
                     conn,
+                    request,
                     status,
                     location,
                 },
             );
         }
         if progress.body > 0 {
-            if let Some(resource) = carried {
-                self.wire_bytes[resource] += progress.body;
-            }
+            self.wire_bytes[request] += progress.body;
             let bytes = progress.body;
-            self.loader.handle(now, Event::Body { conn, bytes });
+            self.loader.handle(now, Event::Body { conn, request, bytes });
         }
         if let Some(reusable) = progress.end {
-            self.loader.handle(now, Event::End { conn, reusable });
+            let end = Event::End {
+                conn,
+                request,
+                reusable,
+            };
+            self.loader.handle(now, end);
         }
     }
 

@@ -34,13 +34,20 @@ fn requested() -> Loader {
             request: 0
         })
     );
-    loader.handle(0, Event::RequestSent(CONN));
+    loader.handle(
+        0,
+        Event::RequestSent {
+            conn: CONN,
+            request: 0,
+        },
+    );
     loader
 }
 
-fn head(status: u16) -> Event<'static> {
+fn head(request: usize, status: u16) -> Event<'static> {
     Event::Head {
         conn: CONN,
+        request,
         status,
         location: None,
     }
@@ -59,11 +66,12 @@ fn a_body_that_is_told_before_its_head_is_parsed_when_the_head_is_there() {
         MS,
         Event::Body {
             conn: CONN,
+            request: 0,
             bytes: 600,
         },
     );
     assert_eq!(loader.poll(), None);
-    loader.handle(2 * MS, head(200));
+    loader.handle(2 * MS, head(0, 200));
     assert_eq!(
         loader.poll(),
         Some(Command::Open {
@@ -78,8 +86,8 @@ fn a_body_that_is_told_before_its_head_is_parsed_when_the_head_is_there() {
 #[test]
 fn a_response_has_one_head() {
     let mut loader = requested();
-    loader.handle(MS, head(200));
-    loader.handle(MS, head(404));
+    loader.handle(MS, head(0, 200));
+    loader.handle(MS, head(0, 404));
     assert_eq!(loader.finish(2 * MS).requests[0].status, Some(200));
 }
 
@@ -90,6 +98,7 @@ fn a_response_without_a_head_is_no_response() {
         MS,
         Event::Body {
             conn: CONN,
+            request: 0,
             bytes: 1_000,
         },
     );
@@ -97,6 +106,7 @@ fn a_response_without_a_head_is_no_response() {
         MS,
         Event::End {
             conn: CONN,
+            request: 0,
             reusable: true,
         },
     );
@@ -110,7 +120,7 @@ fn a_response_without_a_head_is_no_response() {
 #[test]
 fn what_was_due_before_an_event_happens_before_it() {
     let mut loader = requested();
-    loader.handle(200 * MS, head(200));
+    loader.handle(200 * MS, head(0, 200));
     assert!(loader.is_done());
     let record = loader.finish(200 * MS);
     assert_eq!((record.end, record.requests[0].status), (100 * MS, None));
@@ -122,12 +132,13 @@ fn a_load_that_is_done_waits_for_nothing() {
     let page = page(vec![document(0)]);
     let mut loader = Loader::new(&page, Config::default(), 0);
     loader.handle(0, Event::Writable(CONN));
-    loader.handle(1, head(200));
+    loader.handle(1, head(0, 200));
     assert!(loader.next_timeout().is_some());
     loader.handle(
         1,
         Event::End {
             conn: CONN,
+            request: 0,
             reusable: true,
         },
     );
@@ -163,11 +174,12 @@ fn http2_carries_all_requests_of_an_origin_on_one_connection() {
     assert!(matches!(loader.poll(), Some(Command::Open { .. })));
     loader.handle(0, Event::Writable(CONN));
     assert!(matches!(loader.poll(), Some(Command::Send { request: 0, .. })));
-    loader.handle(MS, head(200));
+    loader.handle(MS, head(0, 200));
     loader.handle(
         MS,
         Event::Body {
             conn: CONN,
+            request: 0,
             bytes: 600,
         },
     );
@@ -177,14 +189,7 @@ fn http2_carries_all_requests_of_an_origin_on_one_connection() {
         sent.iter()
             .all(|command| matches!(command, Command::Send { conn: CONN, .. }))
     );
-    loader.handle(
-        2 * MS,
-        Event::Stream {
-            conn: CONN,
-            request: 20,
-        },
-    );
-    loader.handle(2 * MS, head(200));
+    loader.handle(2 * MS, head(20, 200));
     loader.handle(
         3 * MS,
         Event::Failed {

@@ -1,6 +1,8 @@
 //! No order of events, sensible or not, breaks the loader.
 
-use firstflight_loader::{Config, ConnId, Event, Loader, NANOS_PER_MS, Nanos};
+use std::collections::HashMap;
+
+use firstflight_loader::{Command, Config, ConnId, Event, Loader, NANOS_PER_MS, Nanos};
 use firstflight_page::{Kind, Page, Via};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -24,46 +26,55 @@ fn varied() -> Page {
 
 #[derive(Debug, Clone)]
 enum Step {
-    Event(u32, u8, u64),
+    /// Connection, what happens, a number, and whether it is told of the request that the connection carries.
+    Event(u32, u8, u64, bool),
     Timeout,
     Wait(Nanos),
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        12 => (0..12_u32, 0..6_u8, 0..12_u64).prop_map(|(conn, what, number)| Step::Event(conn, what, number)),
+        12 => (0..12_u32, 0..6_u8, 0..12_u64, any::<bool>()).prop_map(|(conn, what, number, fits)| Step::Event(conn, what, number, fits)),
         1 => Just(Step::Timeout),
         2 => (0..20 * NANOS_PER_MS).prop_map(Step::Wait),
     ]
 }
 
-fn event(conn: u32, what: u8, number: u64) -> Event<'static> {
-    let conn = ConnId(if conn == 11 { u32::MAX } else { conn });
+fn event(conn: ConnId, what: u8, number: u64, request: usize) -> Event<'static> {
     match what {
         0 => Event::Writable(conn),
-        1 => Event::RequestSent(conn),
+        1 => Event::RequestSent { conn, request },
         2 if number == 0 => Event::Head {
             conn,
+            request,
             status: 404,
             location: None,
         },
         2 if number < 3 => Event::Head {
             conn,
+            request,
             status: 302,
             location: Some("/"),
         },
         2 => Event::Head {
             conn,
+            request,
             status: 200,
             location: None,
         },
         3 if number == 0 => Event::Body {
             conn,
+            request,
             bytes: u64::MAX,
         },
-        3 => Event::Body { conn, bytes: number },
+        3 => Event::Body {
+            conn,
+            request,
+            bytes: number,
+        },
         4 => Event::End {
             conn,
+            request,
             reusable: number > 1,
         },
         _ => Event::Failed { conn, error: "gone" },
@@ -78,16 +89,26 @@ proptest! {
         let config = Config { max_connections: max, ..Config::default() };
         let mut loader = Loader::new(&varied(), config, 0);
         let mut now = 0;
+        let mut carried = HashMap::new();
         for step in steps {
             match step {
-                Step::Event(conn, what, number) => loader.handle(now, event(conn, what, number)),
+                Step::Event(conn, what, number, fits) => {
+                    let conn = ConnId(if conn == 11 { u32::MAX } else { conn });
+                    let other = number as usize;
+                    let request = carried.get(&conn).copied().filter(|_| fits).unwrap_or(other);
+                    loader.handle(now, event(conn, what, number, request));
+                }
                 Step::Wait(span) => now += span,
                 Step::Timeout => {
                     now = loader.next_timeout().map_or(now, |at| at.max(now));
                     loader.handle_timeout(now);
                 }
             }
-            while loader.poll().is_some() {}
+            while let Some(command) = loader.poll() {
+                if let Command::Send { conn, request } = command {
+                    carried.insert(conn, request);
+                }
+            }
         }
         loader.handle_timeout(now.max(config.load_timeout));
         prop_assert!(loader.is_done());

@@ -33,6 +33,8 @@ struct Connection {
     origin: OriginId,
     socket: Socket,
     requests: u32,
+    /// What it carries, or has carried last.
+    request: usize,
 }
 
 pub(crate) struct Run<'a> {
@@ -114,7 +116,7 @@ impl<'a> Run<'a> {
         if connection.socket == Socket::Closed {
             return;
         }
-        let reusable = !self.network.closes;
+        let (reusable, request) = (!self.network.closes, connection.request);
         match happening {
             Happening::Writable => connection.socket = Socket::Idle,
             Happening::End if reusable => connection.socket = Socket::Idle,
@@ -123,10 +125,14 @@ impl<'a> Run<'a> {
         }
         let event = match happening {
             Happening::Writable => Event::Writable(conn),
-            Happening::Sent => Event::RequestSent(conn),
+            Happening::Sent => Event::RequestSent { conn, request },
             Happening::Head(resource) => self.head(conn, resource),
-            Happening::Body(bytes) => Event::Body { conn, bytes },
-            Happening::End => Event::End { conn, reusable },
+            Happening::Body(bytes) => Event::Body { conn, request, bytes },
+            Happening::End => Event::End {
+                conn,
+                request,
+                reusable,
+            },
             Happening::Failed(error) => Event::Failed { conn, error },
         };
         self.loader.handle(at, event);
@@ -141,6 +147,7 @@ impl<'a> Run<'a> {
         let redirects = (300..400).contains(&status) && fault != Some(&Fault::NoLocation);
         Event::Head {
             conn,
+            request: resource,
             status,
             location: redirects.then_some("/"),
         }
@@ -168,6 +175,7 @@ impl<'a> Run<'a> {
             origin,
             socket: Socket::Connecting,
             requests: 0,
+            request: 0,
         });
         let open = self
             .sockets
@@ -198,6 +206,7 @@ impl<'a> Run<'a> {
         );
         connection.socket = Socket::Busy;
         connection.requests += 1;
+        connection.request = request;
         let is_dead = self
             .network
             .dies_after

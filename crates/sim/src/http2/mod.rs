@@ -109,18 +109,23 @@ impl Http2 {
             browser.wire_bytes[request] += bytes.unwrap_or_default();
             let exchange = &site.page.resources[request];
             let loader = &mut browser.loader;
-            loader.handle(now, Event::Stream { conn, request });
             let event = match bytes {
-                Some(bytes) => Event::Body { conn, bytes },
+                Some(bytes) => Event::Body { conn, request, bytes },
                 None => Event::Head {
                     conn,
+                    request,
                     status: exchange.status,
                     location: exchange.location.as_deref(),
                 },
             };
             loader.handle(now, event);
             if is_last {
-                loader.handle(now, Event::End { conn, reusable: true });
+                let end = Event::End {
+                    conn,
+                    request,
+                    reusable: true,
+                };
+                loader.handle(now, end);
             }
         }
     }
