@@ -39,8 +39,9 @@ fn check_packet(packet: &[u8]) {
 
 /// A connection's facts agree with each other, and its bytes pass in order.
 fn check_entry(entry: &Entry) {
-    assert!(!entry.accepted() || entry.offered());
-    assert!(entry.answered.is_none_or(|at| at >= entry.opened));
+    let seen = &entry.seen;
+    assert!(!seen.accepted() || seen.offered());
+    assert!(seen.answered.is_none_or(|at| at >= seen.opened));
     for timeline in [&entry.sent_data, &entry.received_data] {
         check_timeline(timeline);
     }

@@ -18,16 +18,6 @@ pub fn thread_cpu() -> u64 {
     read(ClockId::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// Nanoseconds as milliseconds.
-pub fn ms(nanos: u64) -> f64 {
-    nanos as f64 / 1e6
-}
-
-/// From `started` to `at`, ms; negative for what was before.
-pub fn since(started: u64, at: u64) -> f64 {
-    at.cast_signed().wrapping_sub(started.cast_signed()) as f64 / 1e6
-}
-
 fn read(clock: ClockId) -> u64 {
     let time = clock_gettime(clock).expect("this clock exists on every Linux");
     time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64

@@ -8,6 +8,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use firstflight_load::promise::Promise;
 use firstflight_load::{Cookies, Mode};
 use firstflight_page::{Page, Scheme};
 use firstflight_path::PathConfig;
@@ -20,7 +21,6 @@ use crate::origin::{self, Bodies, Headers, Matching, Served};
 use crate::program::{Program, Streams};
 use crate::relay::{Keep, RelaySummary, Timing};
 use crate::traffic::{Directory, Traffic, lines};
-use crate::witness::Expectation;
 use crate::{LabError, clock};
 
 pub use terminal::Terminal;
@@ -159,7 +159,7 @@ impl ExecJob {
             setup_ms: setup.as_secs_f64() * 1e3,
             requests: exchanges().filter(|exchange| exchange.resource.is_some()).count(),
             matching,
-            traffic: Traffic::new(&lines, &directory, started, self.expectation(), counters),
+            traffic: Traffic::new(&lines, &directory, started, self.promise(), counters),
             relay: RelaySummary::new(&report, self.late_bound_ms),
         })
     }
@@ -191,10 +191,10 @@ impl ExecJob {
     }
 
     /// A program may connect and say nothing, or speak to no page: nothing is promised of every SYN.
-    fn expectation(&self) -> Expectation {
+    fn promise(&self) -> Promise {
         match self.mode {
-            Mode::Tcp => Expectation::Never,
-            Mode::Tfo => Expectation::Agreement,
+            Mode::Tcp => Promise::Never,
+            Mode::Tfo => Promise::Agreement,
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::net::{AddressPlan, Transport};
 use crate::origin::{Bodies, Headers, Served};
 use crate::relay::{Keep, RelayReport, Timing};
 use crate::traffic::{Directory, lines};
-use crate::witness::{Counters, Expectation, Promise};
+use crate::witness::Counters;
 
 pub use command::{Command, Report};
 pub use record::Record;
@@ -165,18 +165,5 @@ impl Job {
             capture.write(file)?;
         }
         Ok(report)
-    }
-
-    /// What the treatment promises.
-    fn expectation(&self) -> Expectation {
-        match self.load.mode {
-            Mode::Tcp => Expectation::Never,
-            Mode::Tfo if self.load.path.may_lose() => Expectation::Agreement,
-            Mode::Tfo => Expectation::Cookies(Promise {
-                cookies: self.load.cookies,
-                hosts: AddressPlan::new([&self.page]).len(),
-                seed: self.load.path.seed,
-            }),
-        }
     }
 }

@@ -4,6 +4,8 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::Range;
 
 use etherparse::{IpNumber, Ipv4Header, Ipv4HeaderSlice, TcpHeader, TcpHeaderSlice, UdpHeaderSlice};
+use firstflight_load::ledger::{self, Cookie};
+use firstflight_path::Direction;
 pub use firstflight_path::TcpFlags;
 
 /// Kinds of TCP options: the end of the list and padding (RFC 9293, section 3.2), the maximum segment size, Fast
@@ -180,6 +182,24 @@ impl Segment {
             cookie: cookie.map_or(0, number),
             packet_bytes: packet.len() as u32,
         })
+    }
+
+    /// What the ledger reads in it.
+    pub fn seen(&self, direction: Direction) -> ledger::Segment {
+        ledger::Segment {
+            direction,
+            flags: self.flags,
+            sequence: self.sequence,
+            acknowledgment: self.acknowledgment,
+            payload_bytes: self.payload_bytes,
+            packet_bytes: self.packet_bytes,
+            option: match self.cookie_bytes {
+                None => Cookie::None,
+                Some(0) => Cookie::Requested,
+                Some(_) => Cookie::Sent,
+            },
+            cookie: self.cookie,
+        }
     }
 }
 

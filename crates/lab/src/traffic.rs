@@ -4,15 +4,15 @@ use std::collections::{HashMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use firstflight_load::promise::Promise;
+use firstflight_load::record::{Connection, Totals};
 use firstflight_page::{Origin, Page};
-use firstflight_path::Action;
 use serde::Serialize;
 
-use crate::clock::since;
-use crate::ledger::{ConnectionKey, Cookie, Entry, Ledger};
+use crate::ledger::{ConnectionKey, Entry, Ledger};
 use crate::net::AddressPlan;
 use crate::origin::{Conversation, Exchange};
-use crate::witness::{Counters, Expectation, Proof, Sockets, Statement, examine};
+use crate::witness::{Counters, Proof, Sockets, Statement, examine};
 
 /// One connection: what the ledger says of it, and the server that accepted it, if one did.
 #[derive(Debug)]
@@ -34,37 +34,11 @@ pub struct Directory(HashMap<(Ipv4Addr, u16), Origin>);
 pub struct Traffic {
     /// Every connection, in the order of opening.
     pub connections: Vec<Connection>,
-    /// Connections whose SYN carried a cookie and data.
-    pub tfo_offered: u64,
-    /// ... whose data the SYN-ACK acknowledged.
-    pub tfo_accepted: u64,
-    /// Bytes of IP packets that reached the client.
-    pub bytes_down: u64,
-    /// Bytes of IP packets the client sent.
-    pub bytes_up: u64,
-    /// Segments sent again, SYNs included.
-    pub retransmits: u64,
+    /// Their sums.
+    #[serde(flatten)]
+    pub totals: Totals,
     /// What the witnesses say.
     pub proof: Proof,
-}
-
-/// One connection. Times are ms since navigation start.
-#[derive(Debug, Clone, Serialize)]
-#[expect(clippy::struct_field_names, reason = "the results' column is called so")]
-pub struct Connection {
-    connection: u32,
-    origin: String,
-    opened_ms: f64,
-    syn_payload_bytes: u32,
-    cookie: Cookie,
-    syn_data_acked: bool,
-    new_cookie: bool,
-    syn_retransmits: u32,
-    retransmits: u32,
-    bytes_down: u64,
-    bytes_up: u64,
-    closed_ms: Option<f64>,
-    interfered: Option<Action>,
 }
 
 /// Brings together what the relay and the servers saw of each connection, in the order of opening.
@@ -116,47 +90,26 @@ impl Traffic {
         lines: &[Line<'_>],
         directory: &Directory,
         started: u64,
-        expectation: Expectation,
+        promise: Promise,
         counters: Counters,
     ) -> Self {
         let statements: Vec<_> = lines.iter().enumerate().map(statement).collect();
         let proof = Proof {
             sockets: Sockets::Servers,
-            ..examine(expectation, &statements, counters)
+            ..examine(promise, &statements, counters)
         };
-        let sum = |count: fn(&Entry) -> u64| lines.iter().map(|line| count(line.entry)).sum();
         let connections = lines.iter().enumerate().map(|(number, line)| {
-            Connection::new(number as u32, directory.name(line.entry.key), line.entry, started)
+            Connection::new(
+                number as u32,
+                directory.name(line.entry.key),
+                &line.entry.seen,
+                started,
+            )
         });
         Self {
             connections: connections.collect(),
-            tfo_offered: proof.ledger.offered,
-            tfo_accepted: proof.ledger.accepted,
-            bytes_down: sum(|entry| entry.bytes_down),
-            bytes_up: sum(|entry| entry.bytes_up),
-            retransmits: sum(|entry| u64::from(entry.retransmits + entry.syn_retransmits)),
+            totals: lines.iter().map(|line| &line.entry.seen).collect(),
             proof,
-        }
-    }
-}
-
-impl Connection {
-    /// The row of an entry of the ledger; `started` is the monotonic moment its times count from, ns.
-    pub fn new(connection: u32, origin: String, entry: &Entry, started: u64) -> Self {
-        Self {
-            connection,
-            origin,
-            opened_ms: since(started, entry.opened),
-            syn_payload_bytes: entry.syn_payload_bytes,
-            cookie: entry.cookie,
-            syn_data_acked: entry.accepted(),
-            new_cookie: entry.new_cookie != 0,
-            syn_retransmits: entry.syn_retransmits,
-            retransmits: entry.retransmits,
-            bytes_down: entry.bytes_down,
-            bytes_up: entry.bytes_up,
-            closed_ms: entry.closed.map(|at| since(started, at)),
-            interfered: entry.interfered,
         }
     }
 }
@@ -170,7 +123,7 @@ fn statement((number, line): (usize, &Line<'_>)) -> Statement {
         ledger: Some(line.entry.clone()),
         tcp_info: match asked {
             Some(info) => info.map(|info| info.syn_data),
-            None => line.entry.answered.is_none().then_some(false),
+            None => line.entry.seen.answered.is_none().then_some(false),
         },
     }
 }

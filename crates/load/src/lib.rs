@@ -7,6 +7,8 @@
 
 pub mod head;
 mod job;
+pub mod ledger;
+pub mod promise;
 pub mod record;
 mod treatment;
 

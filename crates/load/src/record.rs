@@ -1,7 +1,10 @@
 //! The rows of a load's record: the columns of `docs/results.md`. Times are ms since navigation start.
 
 use firstflight_loader::{Nanos, RequestRecord};
+use firstflight_path::{Action, Drops};
 use serde::Serialize;
+
+use crate::ledger::{Cookie, Entry};
 
 /// One resource of the page.
 #[derive(Debug, Clone, Serialize)]
@@ -46,6 +49,108 @@ impl Request {
             wire_bytes,
             initiator: noted.initiator,
             error: noted.error.clone(),
+        }
+    }
+}
+
+/// One connection.
+#[derive(Debug, Clone, Serialize)]
+#[expect(missing_docs, reason = "the columns of docs/results.md")]
+pub struct Connection {
+    pub connection: u32,
+    pub origin: String,
+    pub opened_ms: f64,
+    pub syn_payload_bytes: u32,
+    pub cookie: Cookie,
+    pub syn_data_acked: bool,
+    pub new_cookie: bool,
+    pub syn_retransmits: u32,
+    pub retransmits: u32,
+    pub bytes_down: u64,
+    pub bytes_up: u64,
+    pub closed_ms: Option<f64>,
+    pub interfered: Option<Action>,
+}
+
+impl Connection {
+    /// The row of what crossed the wire; `started` is the moment that times count from.
+    #[must_use]
+    pub fn new(connection: u32, origin: String, seen: &Entry, started: Nanos) -> Self {
+        Self {
+            connection,
+            origin,
+            opened_ms: since(started, seen.opened),
+            syn_payload_bytes: seen.syn_payload_bytes,
+            cookie: seen.cookie,
+            syn_data_acked: seen.accepted(),
+            new_cookie: seen.new_cookie != 0,
+            syn_retransmits: seen.syn_retransmits,
+            retransmits: seen.retransmits,
+            bytes_down: seen.bytes_down,
+            bytes_up: seen.bytes_up,
+            closed_ms: seen.closed.map(|at| since(started, at)),
+            interfered: seen.interfered,
+        }
+    }
+}
+
+/// The sums of all connections.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Totals {
+    /// Connections whose SYN carried data.
+    pub tfo_offered: u64,
+    /// ... whose data the SYN-ACK acknowledged.
+    pub tfo_accepted: u64,
+    /// Bytes of IP packets that reached the client.
+    pub bytes_down: u64,
+    /// Bytes of IP packets the client sent.
+    pub bytes_up: u64,
+    /// Segments sent again, SYNs included.
+    pub retransmits: u64,
+}
+
+impl<'a> FromIterator<&'a Entry> for Totals {
+    fn from_iter<T: IntoIterator<Item = &'a Entry>>(entries: T) -> Self {
+        let mut totals = Self::default();
+        for entry in entries {
+            totals.tfo_offered += u64::from(entry.offered());
+            totals.tfo_accepted += u64::from(entry.accepted());
+            totals.bytes_down += entry.bytes_down;
+            totals.bytes_up += entry.bytes_up;
+            totals.retransmits += u64::from(entry.retransmits + entry.syn_retransmits);
+        }
+        totals
+    }
+}
+
+/// What the path did.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Carried {
+    /// Packets that entered it (the simulator), or were delivered (the lab).
+    pub packets: u64,
+    /// Packets dropped by full queues.
+    pub dropped: u64,
+    /// Packets dropped by the loss model.
+    pub lost: u64,
+    /// Segments dropped by rules of interference.
+    pub taken: u64,
+    /// Packets sent on twice.
+    pub duplicated: u64,
+    /// Packets marked instead of dropped (RFC 3168).
+    pub marked: u64,
+}
+
+impl Carried {
+    /// What the network counted.
+    #[must_use]
+    pub fn new(packets: u64, drops: Drops, duplicated: u64, marked: u64) -> Self {
+        Self {
+            packets,
+            dropped: drops.full,
+            lost: drops.lost,
+            taken: drops.taken,
+            duplicated,
+            marked,
         }
     }
 }

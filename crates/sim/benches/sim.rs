@@ -95,7 +95,7 @@ fn growth() {
 
 fn print_growth(name: &str, page: &SimPage, loss: f64) {
     let (took, record) = time(page, &job(&paper_path(100, loss), "tfo"));
-    let packets = record.relay.packets;
+    let packets = record.relay.carried.packets;
     println!(
         "{name:>28} {:>10.3} {packets:>9} {:>11.2}",
         1e3 * took,

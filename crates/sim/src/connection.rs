@@ -1,5 +1,6 @@
 //! One connection: a client and a server, each at its end, and what the wire saw of it.
 
+use firstflight_load::ledger::Entry;
 use firstflight_load::{Cookies, HttpVersion, Mode};
 use firstflight_loader::{ConnId, OriginId};
 use firstflight_path::{Flow, Nanos};
@@ -10,7 +11,7 @@ use crate::client::{Browser, Client};
 use crate::host::{Host, Keys};
 use crate::http2::Http2;
 use crate::job::Job;
-use crate::ledger::Entry;
+use crate::load::seen;
 use crate::page::Site;
 use crate::server::Server;
 use crate::tls::Tls;
@@ -21,7 +22,8 @@ pub(crate) struct Connection {
     pub(crate) host: usize,
     /// Of the server that it reaches.
     keys: Keys,
-    pub(crate) entry: Entry,
+    /// What the wire saw, from the first SYN on.
+    pub(crate) entry: Option<Entry>,
     /// Its number in the order of first SYNs, and what it is to the path.
     pub(crate) number: Option<(u32, Flow)>,
     client: Client,
@@ -70,7 +72,7 @@ impl Connection {
         Self {
             host: site.page.hosts[origin],
             keys,
-            entry: Entry::default(),
+            entry: None,
             number: None,
             client,
             client_socket,
@@ -120,7 +122,9 @@ impl Connection {
 
     /// A segment reaches the client.
     pub(crate) fn at_client(&mut self, now: Nanos, segment: &Segment, (host, job): (&mut Host, &Job)) {
-        self.entry.arrived(now, segment);
+        if let Some(entry) = &mut self.entry {
+            entry.arrived(now, &seen(segment));
+        }
         let was_open = self.client_socket.is_established();
         self.client_socket.handle(now, segment);
         if segment.syn

@@ -54,7 +54,7 @@ impl Host {
 }
 
 /// What cookies of priming were made with, where there is one server behind an address.
-pub(crate) const FIRST: Key = 0;
+const FIRST: Key = 0;
 /// What a server makes cookies with that has changed its key, or that sees the client at another address.
 const NEXT: Key = 1;
 

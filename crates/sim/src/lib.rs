@@ -33,7 +33,6 @@ mod connection;
 mod host;
 mod http2;
 mod job;
-mod ledger;
 mod load;
 mod page;
 mod pieces;
@@ -44,12 +43,12 @@ mod tls;
 mod trace;
 mod what_if;
 
-pub use firstflight_load::record::Request;
+pub use firstflight_load::record::{Connection, Request, Totals};
 pub use firstflight_tcp::Algorithm;
 pub use job::{Job, Keep};
 pub use page::SimPage;
-pub use proof::{Counts, Proof};
-pub use record::{Connection, Record, Relay};
+pub use proof::Proof;
+pub use record::{Record, Relay};
 pub use tls::Flights;
 pub use what_if::{Since, Unproven, WhatIf};
 

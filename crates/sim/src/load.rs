@@ -5,10 +5,12 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use firstflight_load::Cookies;
-use firstflight_loader::{Command, ConnId, Event, LoadRecord, Loader, NANOS_PER_MS};
+use firstflight_load::ledger::{self, Cookie, Entry};
+use firstflight_load::record::Carried;
+use firstflight_loader::{Command, ConnId, ConnectionRecord, Event, LoadRecord, Loader, NANOS_PER_MS};
 use firstflight_path::{
-    Action, Direction, Dropped, Drops, Ecn, Flow, Header, Nanos, Network, Packet, PathError, Protocol,
-    Purpose, Stream, TcpFlags,
+    Action, Direction, Dropped, Ecn, Flow, Header, Nanos, Network, Packet, PathError, Protocol, Purpose,
+    Stream, TcpFlags,
 };
 use firstflight_tcp::{FastOpen, Segment, Settings, Ticks};
 
@@ -16,7 +18,6 @@ use crate::client::Browser;
 use crate::connection::Connection;
 use crate::host::{Host, Keys, primed};
 use crate::job::Job;
-use crate::ledger::Entry;
 use crate::page::{SimPage, Site};
 use crate::tls::Sessions;
 use crate::trace::Trace;
@@ -29,14 +30,19 @@ pub(crate) const START: Nanos = 1_000 * NANOS_PER_MS;
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) record: LoadRecord,
-    /// By connection.
-    pub(crate) ledger: Vec<Entry>,
+    /// By connection; none of one whose SYN was never sent.
+    pub(crate) ledger: Vec<Option<Entry>>,
     pub(crate) wire_bytes: Vec<u64>,
-    pub(crate) packets: u64,
-    pub(crate) drops: Drops,
-    pub(crate) duplicated: u64,
-    pub(crate) marked: u64,
+    pub(crate) carried: Carried,
     pub(crate) trace: Trace,
+}
+
+impl Loaded {
+    /// The connections that were on the wire.
+    pub(crate) fn used(&self) -> impl Iterator<Item = (&ConnectionRecord, &Entry)> {
+        let connections = self.record.connections.iter().zip(&self.ledger);
+        connections.filter_map(|(connection, entry)| Some((connection, entry.as_ref()?)))
+    }
 }
 
 #[derive(Debug)]
@@ -271,7 +277,11 @@ impl Load<'_> {
 
     fn transmit(&mut self, segment: &Segment) {
         let connection = &mut self.connections[segment.conn as usize];
-        connection.entry.sent(self.now, segment);
+        let seen = seen(segment);
+        let entry = connection
+            .entry
+            .get_or_insert_with(|| Entry::new(self.now, &seen));
+        entry.sent(self.now, &seen);
         self.packets += 1;
         self.trace.sent(self.now, segment);
         let (opening, flow) = *connection.number.get_or_insert_with(|| {
@@ -279,10 +289,16 @@ impl Load<'_> {
             self.opened += 1;
             (opening, self.network.open(Protocol::Tcp, connection.host))
         });
-        let takes_syn_data = connection.entry.is_taken_by(segment);
-        let header = header(segment, connection.host, opening, takes_syn_data);
-        let action = self.network.meet(&header);
-        connection.entry.interfered = connection.entry.interfered.or(action);
+        let action = self.network.meet(&Header {
+            direction: seen.direction,
+            origin: connection.host,
+            connection: opening,
+            flags: seen.flags,
+            payload_bytes: seen.payload_bytes,
+            fast_open: seen.option != Cookie::None,
+            takes_syn_data: entry.is_taken_by(&seen),
+        });
+        entry.interfered = entry.interfered.or(action);
         if matches!(action, Some(Action::Drop | Action::Reset)) {
             self.trace.dropped(self.now, segment, Dropped::Taken);
         }
@@ -345,10 +361,12 @@ impl Load<'_> {
                 .map(|connection| connection.entry)
                 .collect(),
             wire_bytes: self.browser.wire_bytes,
-            packets: self.packets,
-            drops: self.network.drops(),
-            duplicated: self.network.duplicated(),
-            marked: self.network.marked(),
+            carried: Carried::new(
+                self.packets,
+                self.network.drops(),
+                self.network.duplicated(),
+                self.network.marked(),
+            ),
             trace: self.trace,
         }
     }
@@ -363,20 +381,27 @@ fn direction(segment: &Segment) -> Direction {
     }
 }
 
-/// What the path looks at. `origin` is the far end's index, `connection` counts first SYNs.
-fn header(segment: &Segment, origin: usize, connection: u32, takes_syn_data: bool) -> Header {
-    Header {
+/// What the ledger and the path look at.
+pub(crate) fn seen(segment: &Segment) -> ledger::Segment {
+    let (option, cookie) = match segment.fast_open {
+        FastOpen::Absent => (Cookie::None, 0),
+        FastOpen::Request => (Cookie::Requested, 0),
+        FastOpen::Cookie(key) => (Cookie::Sent, u128::from(key) + 1),
+    };
+    ledger::Segment {
         direction: direction(segment),
-        origin,
-        connection,
         flags: TcpFlags {
             syn: segment.syn,
             ack: segment.ack,
             fin: segment.fin,
             rst: segment.rst,
         },
+        // The ledger's sequence numbers wrap.
+        sequence: segment.seq as u32,
+        acknowledgment: segment.ack_no as u32,
         payload_bytes: segment.len,
-        fast_open: segment.fast_open != FastOpen::Absent,
-        takes_syn_data,
+        packet_bytes: segment.packet_bytes(),
+        option,
+        cookie,
     }
 }

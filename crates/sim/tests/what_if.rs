@@ -81,7 +81,7 @@ fn a_failure_that_is_remembered_costs_one_timeout_instead_of_one_each() {
     );
     let known = load(&page, "tfo", &json!({"negative_cache": "visit"}), &boxed);
     assert_takes(&known, 6.0, 0.0);
-    assert_eq!(known.tfo_offered, 0);
+    assert_eq!(known.totals.tfo_offered, 0);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn each_kind_of_failure_is_remembered_and_a_new_cookie_is_none() {
     let page = page("script", 3, 300, 1_000);
     let offered = |fields: &Value| {
         let job = job("tfo", &json!({"negative_cache": "load"}), fields);
-        simulate(&page, &job).unwrap().tfo_offered
+        simulate(&page, &job).unwrap().totals.tfo_offered
     };
     for habit in ["strip-option", "strip-data", "drop-data", "reset", "black-hole"] {
         let path = json!({"rtt_ms": RTT_MS, "middlebox": {"habit": habit}});
@@ -112,10 +112,10 @@ fn one_time_cookies_cost_nothing_in_a_row_and_a_round_trip_beside_each_other() {
     let fan = page("parser", 7, 300, 1_000);
     let short = load(&fan, "tfo", &one_time(1), &json!({}));
     assert_takes(&short, 3.0, 0.0);
-    assert_eq!((short.tfo_accepted, short.connection_count), (2, 7));
+    assert_eq!((short.totals.tfo_accepted, short.connection_count), (2, 7));
     let enough = load(&fan, "tfo", &one_time(6), &json!({}));
     assert_takes(&enough, 2.0, 0.0);
-    assert_eq!(enough.tfo_accepted, 7);
+    assert_eq!(enough.totals.tfo_accepted, 7);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_server_that_answers_the_unproven_saves_the_round_trip_of_the_first_visit() 
         let answered = |bytes: u64| load(&one(), "tfo", &json!({"unproven": {"bytes": bytes}}), &fields);
         assert_takes(&load(&one(), "tfo", &json!({}), &fields), 2.0, 0.0);
         assert_takes(&answered(14_600), 1.0, 0.0);
-        assert_eq!(answered(14_600).tfo_accepted, 1);
+        assert_eq!(answered(14_600).totals.tfo_accepted, 1);
         // 1,200 bytes of answer do not fit: the rest waits for the handshake.
         assert_takes(&answered(600), 2.0, 0.0);
     }
@@ -173,10 +173,10 @@ fn a_long_request_leaves_whole_with_more_segments_beside_the_syn() {
     assert_takes(&load(0, "warm"), 2.0, 0.0);
     assert_takes(&load(1, "warm"), 2.0, 0.0);
     assert_takes(&load(2, "warm"), 1.0, 0.0);
-    assert_eq!(load(2, "warm").retransmits, 0);
+    assert_eq!(load(2, "warm").totals.retransmits, 0);
     // With a stale cookie none of it counts: all of it goes again.
     assert_takes(&load(2, "stale"), 2.0, 0.0);
-    assert_eq!(load(2, "stale").retransmits, 2);
+    assert_eq!(load(2, "stale").totals.retransmits, 2);
 }
 
 #[test]
@@ -295,7 +295,7 @@ proptest! {
         let again = simulate(&page, &job).unwrap();
         prop_assert_eq!(serde_json::to_string(&record).unwrap(), serde_json::to_string(&again).unwrap());
         if mode == "tcp" {
-            prop_assert_eq!(record.tfo_offered, 0);
+            prop_assert_eq!(record.totals.tfo_offered, 0);
         }
     }
 }

@@ -174,14 +174,14 @@ fn keep(left: &Path, kept: &Path) -> Result<(), LabError> {
 
 /// The record of a foreign client's load.
 pub(super) fn record(job: &Job, command: &Command, ran: Ran, seen: Seen<'_>) -> Record {
-    let opened = seen.lines.first().map_or(0, |line| line.entry.opened);
+    let opened = seen.lines.first().map_or(0, |line| line.entry.seen.opened);
     let started = ran.own.started_ns.unwrap_or(opened);
     let requests = requests(job, seen.lines, started);
     let traffic = Traffic::new(
         seen.lines,
         seen.directory,
         started,
-        job.expectation(),
+        job.load.promise(),
         seen.counters,
     );
     let document = job.page.document();
@@ -292,7 +292,7 @@ struct Carrier<'a> {
 impl Carrier<'_> {
     fn request(&self, job: &Job, exchange: &Exchange, started: u64) -> Request {
         let since = |at: u64| since(started, at);
-        let entry = self.line.entry;
+        let entry = &self.line.entry.seen;
         // With data in the SYN the connection was ready when it was opened.
         let ready = if entry.offered() {
             Some(entry.opened)

@@ -2,17 +2,16 @@
 
 use std::time::Duration;
 
-use firstflight_load::record::{Request, failure, ms, status};
+use firstflight_load::record::{Connection, Request, failure, ms, status};
 use firstflight_loader::RequestRecord;
 use serde::Serialize;
 
 use super::Job;
 use super::command::Report;
 use crate::client::Loaded;
-use crate::ledger::Entry;
 use crate::origin::Matching;
 use crate::relay::{RelayReport, RelaySummary};
-use crate::traffic::{Connection, Traffic};
+use crate::traffic::Traffic;
 use crate::witness::{Counters, Statement, examine};
 
 /// One load.
@@ -56,14 +55,11 @@ impl Record {
         setup: Duration,
     ) -> Self {
         let statements = statements(loaded, report);
-        let proof = examine(job.expectation(), &statements, counters);
-        let entries = || {
-            statements
-                .iter()
-                .filter_map(|statement| statement.ledger.as_ref())
-        };
+        let proof = examine(job.load.promise(), &statements, counters);
         let error = failure(loaded.record.failed.as_deref(), &proof.disagreements);
-        let retransmits = |entry: &Entry| u64::from(entry.retransmits + entry.syn_retransmits);
+        let entries = statements
+            .iter()
+            .filter_map(|statement| Some(&statement.ledger.as_ref()?.seen));
         Self {
             plt_ms: loaded.record.plt.map(ms),
             first_byte_ms: loaded.record.first_byte.map(ms),
@@ -79,11 +75,7 @@ impl Record {
             matching,
             traffic: Traffic {
                 connections: connections(job, loaded, &statements),
-                tfo_offered: proof.ledger.offered,
-                tfo_accepted: proof.ledger.accepted,
-                bytes_down: entries().map(|entry| entry.bytes_down).sum(),
-                bytes_up: entries().map(|entry| entry.bytes_up).sum(),
-                retransmits: entries().map(retransmits).sum(),
+                totals: entries.collect(),
                 proof,
             },
             relay: RelaySummary::new(report, job.late_bound_ms),
@@ -140,7 +132,7 @@ fn connections(job: &Job, loaded: &Loaded, statements: &[Statement]) -> Vec<Conn
         Some(Connection::new(
             statement.connection,
             origin,
-            entry,
+            &entry.seen,
             loaded.started,
         ))
     });

@@ -1,3 +1,5 @@
+use firstflight_load::ledger::Cookie;
+
 use super::*;
 use crate::packet::TcpFlags;
 
@@ -36,8 +38,8 @@ impl Wire {
         self
     }
 
-    fn entry(&self) -> &Entry {
-        self.ledger.get((CLIENT.1, SERVER.0, SERVER.1)).unwrap()
+    fn entry(&self) -> &ledger::Entry {
+        &self.ledger.get((CLIENT.1, SERVER.0, SERVER.1)).unwrap().seen
     }
 }
 
@@ -336,6 +338,7 @@ fn a_port_used_again_is_a_new_connection() {
     let [first, second] = wire.ledger.entries() else {
         panic!("two connections")
     };
+    let (first, second) = (&first.seen, &second.seen);
     assert!(first.accepted() && first.closed.is_some());
     assert_eq!(
         (second.cookie, second.syn_retransmits, second.closed),
@@ -360,7 +363,12 @@ fn connections_that_differ_in_client_port_or_server_are_told_apart() {
         destination: (SERVER.0, 8_080),
         ..syn(Some(8), 9)
     });
-    let cookies: Vec<_> = wire.ledger.entries().iter().map(|entry| entry.cookie).collect();
+    let cookies: Vec<_> = wire
+        .ledger
+        .entries()
+        .iter()
+        .map(|entry| entry.seen.cookie)
+        .collect();
     assert_eq!(
         cookies,
         [Cookie::None, Cookie::Requested, Cookie::Sent, Cookie::Sent]

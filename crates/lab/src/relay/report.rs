@@ -1,5 +1,6 @@
 //! How the relay did: how late it delivered, what it dropped, and what it took.
 
+use firstflight_load::record::Carried;
 use firstflight_path::Drops;
 use serde::Serialize;
 
@@ -109,18 +110,9 @@ pub struct RelayReport {
 /// How the relay did.
 #[derive(Debug, Clone, Serialize)]
 pub struct RelaySummary {
-    /// Packets delivered.
-    pub packets: u64,
-    /// Packets dropped by full queues.
-    pub dropped: u64,
-    /// Packets dropped by the loss model.
-    pub lost: u64,
-    /// Segments dropped by rules of interference.
-    pub taken: u64,
-    /// Packets sent on twice.
-    pub duplicated: u64,
-    /// Packets marked instead of dropped (RFC 3168).
-    pub marked: u64,
+    /// What the path did.
+    #[serde(flatten)]
+    pub carried: Carried,
     /// Packets a device refused.
     pub refused: u64,
     /// How late packets were delivered.
@@ -145,12 +137,12 @@ impl RelaySummary {
     pub fn new(report: &RelayReport, late_bound_ms: f64) -> Self {
         let lateness = report.lateness.summary();
         Self {
-            packets: report.lateness.packets(),
-            dropped: report.drops.full,
-            lost: report.drops.lost,
-            taken: report.drops.taken,
-            duplicated: report.duplicated,
-            marked: report.marked,
+            carried: Carried::new(
+                report.lateness.packets(),
+                report.drops,
+                report.duplicated,
+                report.marked,
+            ),
             refused: report.refused,
             late: lateness.late_max_ms > late_bound_ms || report.refused > 0,
             lateness,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use firstflight_load::Mode;
+use firstflight_load::record::ms;
 use serde::{Deserialize, Serialize};
 
 use super::clients::{self, Failures, Outcome, Plan, Sockets};
@@ -13,7 +14,6 @@ use super::meter::{self, Processors, Tasks};
 use super::proof::Proof;
 use super::server::{SERVER, Server, ServerJob, Settings, TARGET};
 use super::wire::{Carried, CookieJar, Tally, Wire, lateness};
-use crate::clock::ms;
 use crate::error::ServerProblem;
 use crate::net::{self, Side, Transport};
 use crate::origin::Waiting;

@@ -1,8 +1,7 @@
 //! Latencies of requests, those that were never answered among them.
 
+use firstflight_load::record::ms;
 use serde::Serialize;
-
-use crate::clock::ms;
 
 /// Percentiles over all requests, ms. One that was not answered took for ever: a percentile that falls on such a
 /// request is `None`.

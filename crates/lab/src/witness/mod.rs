@@ -1,14 +1,12 @@
 //! The other witnesses of Fast Open, and whether they agree with the ledger.
 
 mod counters;
-mod promise;
 mod proof;
 mod tally;
 mod tcp_info;
 
 pub use counters::Counters;
-pub use promise::Promise;
-pub use proof::{Expectation, Proof, Sockets, Statement, examine};
+pub use proof::{Proof, Sockets, Statement, examine};
 pub use tcp_info::TcpInfo;
 
 pub(crate) use counters::tcp_ext;

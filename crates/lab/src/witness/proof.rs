@@ -1,10 +1,11 @@
 //! Three witnesses, one verdict: a `tfo` load used Fast Open and a `tcp` load did not.
 
+use firstflight_load::ledger::Count;
+use firstflight_load::promise::{Given, Promise};
 use serde::Serialize;
 
-use super::promise::{Given, Promise};
 use super::{Counters, tally};
-use crate::ledger::{Cookie, Entry};
+use crate::ledger::Entry;
 
 /// What the witnesses said of one connection.
 #[derive(Debug, Clone)]
@@ -17,24 +18,13 @@ pub struct Statement {
     pub tcp_info: Option<bool>,
 }
 
-/// What the treatment promises of every connection.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Expectation {
-    /// `tcp`: no SYN carries the option or data.
-    Never,
-    /// `tfo` on a path that loses and changes nothing: what follows from the cookies.
-    Cookies(Promise),
-    /// `tfo` otherwise: the witnesses must agree, whatever they saw.
-    Agreement,
-}
-
 /// The verdict.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Proof {
     /// Whether all witnesses agree with each other and with what was promised.
     pub ok: bool,
     /// What the relay counted.
-    pub ledger: LedgerCount,
+    pub ledger: Count,
     /// Whose sockets were asked.
     pub sockets: Sockets,
     /// What the sockets said.
@@ -55,23 +45,6 @@ pub enum Sockets {
     Servers,
 }
 
-/// The ledger's part.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct LedgerCount {
-    /// Connections.
-    pub connections: u64,
-    /// SYNs that asked for a cookie.
-    pub asked: u64,
-    /// SYNs with data, with a cookie or where none is needed.
-    pub offered: u64,
-    /// ... whose data was acknowledged.
-    pub accepted: u64,
-    /// Connections that were given a cookie.
-    pub given: u64,
-    /// Connections to whose segments the path did something on purpose.
-    pub interfered: u64,
-}
-
 /// `TCP_INFO`'s part.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct TcpInfoCount {
@@ -80,38 +53,27 @@ pub struct TcpInfoCount {
 }
 
 /// Compares what the witnesses say. `counters` holds the growth during the load, the client's and the servers'.
-pub fn examine(expectation: Expectation, statements: &[Statement], counters: Counters) -> Proof {
-    let entries = || {
+pub fn examine(promise: Promise, statements: &[Statement], counters: Counters) -> Proof {
+    let seen = || {
         statements
             .iter()
-            .filter_map(|statement| statement.ledger.as_ref())
+            .filter_map(|statement| Some(statement.ledger.as_ref()?.of_host()))
     };
-    let count = |test: fn(&Entry) -> bool| entries().filter(|entry| test(entry)).count() as u64;
-    let ledger = LedgerCount {
-        connections: entries().count() as u64,
-        asked: count(|entry| entry.cookie == Cookie::Requested),
-        offered: count(Entry::offered),
-        accepted: count(Entry::accepted),
-        given: count(|entry| entry.new_cookie != 0),
-        interfered: count(|entry| entry.interfered.is_some()),
-    };
+    let entries: Vec<_> = seen().map(|(_, entry)| entry).collect();
     let confirmed = statements
         .iter()
         .filter(|statement| statement.tcp_info == Some(true))
         .count() as u64;
-    let given = Given::by(entries());
+    let given: Given = seen().collect();
     let mut disagreements: Vec<_> = statements
         .iter()
-        .filter_map(|statement| contradiction(expectation, statement, &given))
+        .filter_map(|statement| contradiction(promise, statement, &given))
         .collect();
-    if let Expectation::Cookies(promise) = expectation {
-        disagreements.extend(promise.crowded(entries()));
-    }
-    let entries: Vec<_> = entries().collect();
+    disagreements.extend(promise.crowded(seen()));
     disagreements.extend(tally::contradictions(&entries, counters));
     Proof {
         ok: disagreements.is_empty(),
-        ledger,
+        ledger: entries.iter().copied().collect(),
         sockets: Sockets::Client,
         tcp_info: TcpInfoCount { syn_data: confirmed },
         counters,
@@ -119,7 +81,7 @@ pub fn examine(expectation: Expectation, statements: &[Statement], counters: Cou
     }
 }
 
-fn contradiction(expectation: Expectation, statement: &Statement, given: &Given) -> Option<String> {
+fn contradiction(promise: Promise, statement: &Statement, given: &Given) -> Option<String> {
     let connection = statement.connection;
     let say = |text: String| Some(format!("connection {connection}: {text}"));
     let Some(entry) = &statement.ledger else {
@@ -127,8 +89,8 @@ fn contradiction(expectation: Expectation, statement: &Statement, given: &Given)
     };
     match statement.tcp_info {
         None => return say("its socket could not be asked".to_owned()),
-        Some(info) if info != entry.accepted() => {
-            let relay = if entry.accepted() {
+        Some(info) if info != entry.seen.accepted() => {
+            let relay = if entry.seen.accepted() {
                 "acknowledged"
             } else {
                 "not acknowledged"
@@ -138,13 +100,7 @@ fn contradiction(expectation: Expectation, statement: &Statement, given: &Given)
         }
         Some(_) => {}
     }
-    match expectation {
-        Expectation::Never if entry.cookie != Cookie::None || entry.syn_payload_bytes > 0 => {
-            say("its SYN used Fast Open in a tcp load".to_owned())
-        }
-        Expectation::Cookies(promise) => say(promise.broken_by(entry, given)?.to_owned()),
-        _ => None,
-    }
+    say(promise.broken_by(entry.of_host(), given)?.to_owned())
 }
 
 #[cfg(test)]

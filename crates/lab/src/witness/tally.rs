@@ -1,9 +1,9 @@
 //! What the kernel must have counted, by what the relay saw.
 
+use firstflight_load::ledger::{Cookie, Entry};
 use firstflight_path::Action;
 
 use super::Counters;
-use crate::ledger::{Cookie, Entry};
 
 /// One counter.
 struct Tally {

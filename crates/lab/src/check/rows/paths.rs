@@ -1,12 +1,12 @@
 //! Both kernels and what may stand between them (RFC 7413, sections 4.1.3.1 and 7.1).
 
+use firstflight_load::ledger::Entry;
 use firstflight_path::Habit;
 
 use super::{Level, Row, Trial};
 use crate::LabError;
 use crate::check::finding::Finding;
 use crate::check::pair::{PairStage, RTT_MS};
-use crate::ledger::Entry;
 use crate::relay::RelayReport;
 use crate::witness::Counters;
 
@@ -86,7 +86,14 @@ pub(in crate::check) fn run(
     let active = Counters::read()?.since(before).active;
     let heard = stage.app.heard().split_off(primed);
     let report = stage.finish()?;
-    let count = |fits: fn(&Entry) -> bool| report.ledger.entries().iter().filter(|entry| fits(entry)).count();
+    let count = |fits: fn(&Entry) -> bool| {
+        report
+            .ledger
+            .entries()
+            .iter()
+            .filter(|entry| fits(&entry.seen))
+            .count()
+    };
     let taken = count(Entry::accepted);
     let in_syn = heard.iter().filter(|heard| heard.in_syn).count();
     let through = answered.last().is_some_and(Option::is_some);
@@ -113,7 +120,7 @@ pub(in crate::check) fn run(
             .ledger
             .entries()
             .iter()
-            .map(|entry| entry.syn_retransmits)
+            .map(|entry| entry.seen.syn_retransmits)
             .sum::<u32>(),
         heard.len(),
     );

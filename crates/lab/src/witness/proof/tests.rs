@@ -17,11 +17,10 @@ enum Opening {
 }
 
 /// `tfo` with warm cookies.
-const ALWAYS: Expectation = Expectation::Cookies(Promise {
+const ALWAYS: Promise = Promise::Cookies {
     cookies: Cookies::Warm,
-    hosts: 1,
     seed: 1,
-});
+};
 
 use Opening::{AsksForACookie, DataAccepted, DataRefused, Plain};
 
@@ -93,13 +92,13 @@ fn honest(openings: &[Opening]) -> (Vec<Statement>, Counters) {
 
 /// The disagreements after `fake` has changed what the witnesses say.
 fn disagreements(
-    expectation: Expectation,
+    promise: Promise,
     openings: &[Opening],
     fake: impl FnOnce(&mut Vec<Statement>, &mut Counters),
 ) -> Vec<String> {
     let (mut statements, mut counters) = honest(openings);
     fake(&mut statements, &mut counters);
-    let proof = examine(expectation, &statements, counters);
+    let proof = examine(promise, &statements, counters);
     assert_eq!(
         proof.ok,
         proof.disagreements.is_empty(),
@@ -112,21 +111,21 @@ fn nothing_faked(_: &mut Vec<Statement>, _: &mut Counters) {}
 
 #[test]
 fn honest_witnesses_prove_each_treatment() {
-    let cases: [(Expectation, &[Opening]); 5] = [
-        (Expectation::Never, &[Plain, Plain]),
+    let cases: [(Promise, &[Opening]); 5] = [
+        (Promise::Never, &[Plain, Plain]),
         (ALWAYS, &[DataAccepted, DataAccepted]),
         (
-            Expectation::Agreement,
+            Promise::Agreement,
             &[AsksForACookie, DataAccepted, DataRefused, Plain],
         ),
-        (Expectation::Never, &[]),
+        (Promise::Never, &[]),
         (ALWAYS, &[]),
     ];
-    for (expectation, openings) in cases {
+    for (promise, openings) in cases {
         assert_eq!(
-            disagreements(expectation, openings, nothing_faked),
+            disagreements(promise, openings, nothing_faked),
             [""; 0],
-            "{expectation:?}"
+            "{promise:?}"
         );
     }
 }
@@ -134,10 +133,10 @@ fn honest_witnesses_prove_each_treatment() {
 #[test]
 fn the_proof_counts_what_each_witness_saw() {
     let (statements, counters) = honest(&[DataAccepted, DataRefused, Plain]);
-    let proof = examine(Expectation::Agreement, &statements, counters);
+    let proof = examine(Promise::Agreement, &statements, counters);
     assert_eq!(
         proof.ledger,
-        LedgerCount {
+        Count {
             connections: 3,
             asked: 0,
             offered: 2,
@@ -154,10 +153,10 @@ fn the_proof_counts_what_each_witness_saw() {
 fn a_server_may_count_a_cookie_whose_data_a_middlebox_cut_off_and_no_other() {
     let counts_both = |interfered| {
         disagreements(
-            Expectation::Agreement,
+            Promise::Agreement,
             &[DataAccepted, DataRefused],
             |statements, counters| {
-                statements[1].ledger.as_mut().unwrap().interfered = interfered;
+                statements[1].ledger.as_mut().unwrap().seen.interfered = interfered;
                 counters.passive += 1;
             },
         )
@@ -174,7 +173,7 @@ fn a_server_may_count_a_cookie_whose_data_a_middlebox_cut_off_and_no_other() {
 
 #[test]
 fn a_connection_the_relay_never_saw_is_no_proof() {
-    let found = disagreements(Expectation::Agreement, &[Plain], |statements, _| {
+    let found = disagreements(Promise::Agreement, &[Plain], |statements, _| {
         statements[0].ledger = None;
     });
     assert_eq!(found, ["connection 0: the relay never saw its SYN"]);
@@ -182,7 +181,7 @@ fn a_connection_the_relay_never_saw_is_no_proof() {
 
 #[test]
 fn a_socket_that_could_not_be_asked_is_no_proof() {
-    let found = disagreements(Expectation::Never, &[Plain], |statements, _| {
+    let found = disagreements(Promise::Never, &[Plain], |statements, _| {
         statements[0].tcp_info = None;
     });
     assert_eq!(found, ["connection 0: its socket could not be asked"]);
@@ -192,7 +191,7 @@ fn a_socket_that_could_not_be_asked_is_no_proof() {
 fn a_socket_that_contradicts_the_relay_is_no_proof_either_way() {
     let openings = [DataAccepted, DataRefused];
     for (connection, lie) in [(0, false), (1, true)] {
-        let found = disagreements(Expectation::Agreement, &openings, |statements, _| {
+        let found = disagreements(Promise::Agreement, &openings, |statements, _| {
             statements[connection].tcp_info = Some(lie);
         });
         let [text] = found.as_slice() else {
@@ -207,16 +206,16 @@ fn a_socket_that_contradicts_the_relay_is_no_proof_either_way() {
 
 #[test]
 fn counters_that_grew_too_much_or_too_little_are_no_proof() {
-    for expectation in [ALWAYS, Expectation::Agreement] {
+    for promise in [ALWAYS, Promise::Agreement] {
         for change in [-1, 1] {
-            let found = disagreements(expectation, &[DataAccepted, DataAccepted], |_, counters| {
+            let found = disagreements(promise, &[DataAccepted, DataAccepted], |_, counters| {
                 counters.active = counters.active.saturating_add_signed(change);
             });
             assert!(
                 found.len() == 1 && found[0].starts_with("TCPFastOpenActive grew by"),
                 "{found:?}"
             );
-            let found = disagreements(expectation, &[DataAccepted, DataAccepted], |_, counters| {
+            let found = disagreements(promise, &[DataAccepted, DataAccepted], |_, counters| {
                 counters.passive = counters.passive.saturating_add_signed(change);
             });
             assert!(
@@ -229,7 +228,7 @@ fn counters_that_grew_too_much_or_too_little_are_no_proof() {
 
 #[test]
 fn counters_that_grew_in_a_tcp_load_are_no_proof() {
-    let found = disagreements(Expectation::Never, &[Plain], |_, counters| {
+    let found = disagreements(Promise::Never, &[Plain], |_, counters| {
         (counters.active, counters.passive) = (1, 1);
     });
     assert_eq!(found.len(), 2, "{found:?}");
@@ -238,7 +237,7 @@ fn counters_that_grew_in_a_tcp_load_are_no_proof() {
 #[test]
 fn any_use_of_fast_open_in_a_tcp_load_is_no_proof() {
     for opening in [AsksForACookie, DataAccepted, DataRefused] {
-        let found = disagreements(Expectation::Never, &[Plain, opening], nothing_faked);
+        let found = disagreements(Promise::Never, &[Plain, opening], nothing_faked);
         assert_eq!(
             found,
             ["connection 1: its SYN used Fast Open in a tcp load"],
@@ -264,11 +263,11 @@ fn a_warm_tfo_load_needs_data_in_every_syn_and_every_bit_of_it_accepted() {
 #[test]
 fn a_syn_that_a_full_queue_dropped_and_that_was_sent_again_is_no_contradiction() {
     let found = disagreements(ALWAYS, &[DataAccepted, DataRefused], |statements, _| {
-        statements[1].ledger.as_mut().unwrap().syn_retransmits = 1;
+        statements[1].ledger.as_mut().unwrap().seen.syn_retransmits = 1;
     });
     assert_eq!(found, [""; 0]);
     let found = disagreements(ALWAYS, &[AsksForACookie], |statements, _| {
-        statements[0].ledger.as_mut().unwrap().syn_retransmits = 1;
+        statements[0].ledger.as_mut().unwrap().seen.syn_retransmits = 1;
     });
     assert_eq!(found.len(), 1, "it never offered data: {found:?}");
 }
@@ -276,7 +275,7 @@ fn a_syn_that_a_full_queue_dropped_and_that_was_sent_again_is_no_contradiction()
 #[test]
 fn two_lies_that_cancel_out_in_the_sums_are_still_found() {
     let found = disagreements(
-        Expectation::Agreement,
+        Promise::Agreement,
         &[DataAccepted, DataRefused],
         |statements, _| {
             (statements[0].tcp_info, statements[1].tcp_info) = (Some(false), Some(true));
@@ -309,7 +308,7 @@ fn each_counter_is_held_against_what_the_relay_saw() {
         }),
     ];
     for (name, counter) in wrong {
-        let found = disagreements(Expectation::Agreement, &openings, |_, counters| {
+        let found = disagreements(Promise::Agreement, &openings, |_, counters| {
             *counter(counters) += 1;
         });
         assert!(found.len() == 1 && found[0].starts_with(name), "{found:?}");

@@ -1,10 +1,9 @@
-use firstflight_path::Direction;
+use firstflight_path::{Direction, TcpFlags};
 
 use super::*;
-use crate::ledger::Ledger;
-use crate::packet::{Segment, TcpFlags};
+use crate::ledger::Segment;
 
-const HOST: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 1);
+const HOST: usize = 0;
 const OLD: u128 = 0x01d;
 const NEW: u128 = 0x2e3;
 /// Between one connection and the next, and from a SYN to its answer, ns.
@@ -34,27 +33,30 @@ fn seen(syn: Syn, acked: bool, given: u128) -> Seen {
     Seen { syn, acked, given }
 }
 
-fn segment(port: u16, cookie: Option<u128>, payload_bytes: u32) -> Segment {
+fn segment(direction: Direction, cookie: Option<u128>, payload_bytes: u32) -> Segment {
     Segment {
-        source: (Ipv4Addr::new(198, 18, 0, 1), port),
-        destination: (HOST, 80),
-        sequence: 1_000,
-        acknowledgment: 0,
+        direction,
         flags: TcpFlags {
             syn: true,
+            ack: direction == Direction::Down,
             ..TcpFlags::default()
         },
+        sequence: 1_000,
+        acknowledgment: 0,
         payload_bytes,
-        cookie_bytes: cookie.map(|cookie| if cookie == 0 { 0 } else { 8 }),
-        cookie: cookie.unwrap_or(0),
         packet_bytes: 60 + payload_bytes,
+        option: match cookie {
+            None => Cookie::None,
+            Some(0) => Cookie::Requested,
+            Some(_) => Cookie::Sent,
+        },
+        cookie: cookie.unwrap_or(0),
     }
 }
 
-/// What the relay makes of connections, one after the other.
-fn ledger(connections: &[Seen]) -> Ledger {
-    let mut ledger = Ledger::default();
-    for (number, seen) in connections.iter().enumerate() {
+/// What the ledger makes of connections, one after the other.
+fn ledger(connections: &[Seen]) -> Vec<Entry> {
+    let entry = |(number, seen): (usize, &Seen)| {
         let (cookie, payload_bytes) = match seen.syn {
             Bare => (None, 0),
             Data => (None, 300),
@@ -63,36 +65,28 @@ fn ledger(connections: &[Seen]) -> Ledger {
             SendsNothingWith(cookie) => (Some(cookie), 0),
         };
         let opened = (1 + number as u64) * BETWEEN;
-        let syn = segment(40_000 + number as u16, cookie, payload_bytes);
+        let syn = segment(Direction::Up, cookie, payload_bytes);
         let syn_ack = Segment {
             acknowledgment: 1_001 + if seen.acked { payload_bytes } else { 0 },
-            flags: TcpFlags {
-                ack: true,
-                ..syn.flags
-            },
-            source: syn.destination,
-            destination: syn.source,
-            ..segment(0, (seen.given != 0).then_some(seen.given), 0)
+            ..segment(Direction::Down, (seen.given != 0).then_some(seen.given), 0)
         };
-        ledger.sent(Direction::Up, opened, &syn);
-        ledger.sent(Direction::Down, opened + ANSWER / 2, &syn_ack);
-        ledger.arrived(opened + ANSWER, &syn_ack);
-    }
-    ledger
+        let mut entry = Entry::new(opened, &syn);
+        entry.sent(opened, &syn);
+        entry.sent(opened + ANSWER / 2, &syn_ack);
+        entry.arrived(opened + ANSWER, &syn_ack);
+        entry
+    };
+    connections.iter().enumerate().map(entry).collect()
 }
 
-/// What breaks the promise of `cookies`.
+/// What breaks the promise of `cookies`. All connections are to one host.
 fn broken(cookies: Cookies, connections: &[Seen]) -> Vec<String> {
-    let promise = Promise {
-        cookies,
-        hosts: 1,
-        seed: 1,
-    };
+    let promise = Promise::Cookies { cookies, seed: 1 };
     let ledger = ledger(connections);
-    let given = Given::by(ledger.entries().iter());
-    let single = ledger.entries().iter();
-    let single = single.filter_map(|entry| promise.broken_by(entry, &given).map(str::to_owned));
-    single.chain(promise.crowded(ledger.entries().iter())).collect()
+    let seen = || ledger.iter().map(|entry| (HOST, entry));
+    let given: Given = seen().collect();
+    let single = seen().filter_map(|connection| promise.broken_by(connection, &given).map(str::to_owned));
+    single.chain(promise.crowded(seen())).collect()
 }
 
 #[test]
@@ -201,24 +195,19 @@ fn a_pool_has_no_more_cookies_than_servers() {
     let three = [seen(Sends(OLD), false, NEW), seen(Sends(NEW), false, 3)];
     assert_eq!(
         broken(Cookies::Pool(2), &three),
-        ["198.19.0.1: 3 different cookies of 2 servers"]
+        ["host 0: 3 different cookies of 2 servers"]
     );
     assert_eq!(broken(Cookies::Pool(3), &three), [""; 0]);
 }
 
 #[test]
 fn nothing_is_promised_of_what_a_full_queue_dropped() {
-    let mut ledger = ledger(&[seen(Sends(OLD), false, 0)]);
-    let syn = segment(40_000, None, 0);
-    ledger.sent(Direction::Up, 2 * BETWEEN, &syn);
-    let promise = Promise {
+    let mut entry = ledger(&[seen(Sends(OLD), false, 0)]).remove(0);
+    entry.sent(2 * BETWEEN, &segment(Direction::Up, None, 0));
+    assert_eq!(entry.syn_retransmits, 1);
+    let promise = Promise::Cookies {
         cookies: Cookies::Stale,
-        hosts: 1,
         seed: 1,
     };
-    let [entry] = ledger.entries() else {
-        panic!("one connection")
-    };
-    assert_eq!(entry.syn_retransmits, 1);
-    assert_eq!(promise.broken_by(entry, &Given::default()), None);
+    assert_eq!(promise.broken_by((HOST, &entry), &Given::default()), None);
 }

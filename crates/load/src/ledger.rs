@@ -1,0 +1,255 @@
+//! The ledger of one connection: what crossed the wire, as an onlooker at the client's end sees it.
+
+use firstflight_path::{Action, Direction, Nanos, TcpFlags};
+use serde::Serialize;
+
+/// What the ledger reads in a TCP segment. Sequence numbers wrap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    /// Which way it goes.
+    pub direction: Direction,
+    /// Flags.
+    pub flags: TcpFlags,
+    /// Sequence number.
+    pub sequence: u32,
+    /// Acknowledgment number.
+    pub acknowledgment: u32,
+    /// Payload, bytes.
+    pub payload_bytes: u32,
+    /// The whole IP packet, bytes.
+    pub packet_bytes: u32,
+    /// What its Fast Open option says.
+    pub option: Cookie,
+    /// The cookie in it, as a number; 0 without one.
+    pub cookie: u128,
+}
+
+/// What a segment says about Fast Open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cookie {
+    /// No option.
+    None,
+    /// An empty option: a cookie, please.
+    Requested,
+    /// An option with a cookie.
+    Sent,
+}
+
+/// One connection as it crossed the wire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// First SYN.
+    pub opened: Nanos,
+    /// Bytes of data in the first SYN.
+    pub syn_payload_bytes: u32,
+    /// What the first SYN said about Fast Open.
+    pub cookie: Cookie,
+    /// The cookie in it, as a number; 0 without one.
+    pub sent_cookie: u128,
+    /// The cookie that a SYN-ACK brought to the client; 0 without one.
+    pub new_cookie: u128,
+    /// Whether the SYN-ACK acknowledged all data of the SYN (and there was some).
+    pub syn_data_acked: bool,
+    /// SYNs after the first.
+    pub syn_retransmits: u32,
+    /// Segments with data (or a SYN-ACK) sent again, by either side.
+    pub retransmits: u32,
+    /// Bytes of IP packets that reached the client.
+    pub bytes_down: u64,
+    /// Bytes of IP packets the client sent.
+    pub bytes_up: u64,
+    /// The first SYN-ACK reached the client.
+    pub answered: Option<Nanos>,
+    /// A reset, or the second FIN.
+    pub closed: Option<Nanos>,
+    /// The first thing that was done to one of its segments on purpose.
+    pub interfered: Option<Action>,
+    client_isn: u32,
+    server_isn: Option<u32>,
+    /// The SYN had data that has not been sent again.
+    syn_data_sent_once: bool,
+    syn_acks: u32,
+    after_syn_ack: Option<Reply>,
+    /// Next expected sequence number, up and down.
+    next: [Option<u32>; 2],
+    fins: [bool; 2],
+}
+
+/// The client's first word after its SYNs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reply {
+    /// An acknowledgment.
+    Socket,
+    /// A reset without one: there is no socket any more (RFC 9293, section 3.10.7.1).
+    NoSocket,
+}
+
+impl Reply {
+    fn of(segment: &Segment) -> Option<Self> {
+        match (segment.flags.ack, segment.flags.rst) {
+            (true, _) => Some(Self::Socket),
+            (false, true) => Some(Self::NoSocket),
+            (false, false) => None,
+        }
+    }
+}
+
+impl Entry {
+    /// The entry that the client's first SYN opens: it is still to be [sent](Self::sent).
+    pub fn new(now: Nanos, syn: &Segment) -> Self {
+        Self {
+            opened: now,
+            syn_payload_bytes: syn.payload_bytes,
+            cookie: syn.option,
+            sent_cookie: syn.cookie,
+            new_cookie: 0,
+            syn_data_acked: false,
+            syn_retransmits: 0,
+            retransmits: 0,
+            bytes_down: 0,
+            bytes_up: 0,
+            answered: None,
+            closed: None,
+            interfered: None,
+            client_isn: syn.sequence,
+            server_isn: None,
+            syn_data_sent_once: syn.payload_bytes > 0,
+            syn_acks: 0,
+            after_syn_ack: None,
+            next: [None; 2],
+            fins: [false; 2],
+        }
+    }
+
+    /// The first sequence numbers of the client and, once it has answered, of the server.
+    pub fn isns(&self) -> (u32, Option<u32>) {
+        (self.client_isn, self.server_isn)
+    }
+
+    /// Whether the SYN carried data. Linux sends none with a request for a cookie; a variant of it may.
+    pub fn offered(&self) -> bool {
+        self.syn_payload_bytes > 0
+    }
+
+    /// Whether the server took the SYN's data.
+    pub fn accepted(&self) -> bool {
+        self.offered() && self.syn_data_acked
+    }
+
+    /// Whether the client had hung up before the SYN-ACK came.
+    pub fn deserted(&self) -> bool {
+        self.after_syn_ack == Some(Reply::NoSocket)
+    }
+
+    /// Whether `segment` is a SYN-ACK that acknowledges the SYN's data.
+    pub fn is_taken_by(&self, segment: &Segment) -> bool {
+        let first = self.client_isn.wrapping_add(1);
+        let is_syn_ack = segment.flags.syn && segment.flags.ack;
+        is_syn_ack
+            && self.syn_payload_bytes > 0
+            && segment.acknowledgment.wrapping_sub(first) == self.syn_payload_bytes
+    }
+
+    /// A segment enters the path.
+    pub fn sent(&mut self, now: Nanos, segment: &Segment) {
+        match segment.direction {
+            Direction::Up => {
+                self.bytes_up += u64::from(segment.packet_bytes);
+                if segment.flags.syn && self.next[0].is_some() {
+                    self.syn_retransmits += 1;
+                    return;
+                }
+                self.note_end(now, segment);
+                self.after_syn_ack = self.after_syn_ack.or(Reply::of(segment));
+            }
+            Direction::Down if segment.flags.syn => {
+                self.syn_acks += 1;
+                self.retransmits += u32::from(self.syn_acks > 1);
+                // A server that answers early has data behind a SYN-ACK that it sends again.
+                if self.server_isn.replace(segment.sequence) != Some(segment.sequence) {
+                    self.next[1] = Some(segment.sequence.wrapping_add(1));
+                }
+                return;
+            }
+            Direction::Down => {}
+        }
+        self.follow(segment);
+    }
+
+    /// Data below the highest sequence number seen has been sent before.
+    fn follow(&mut self, segment: &Segment) {
+        let side = side(segment);
+        let length = segment.payload_bytes + u32::from(segment.flags.syn) + u32::from(segment.flags.fin);
+        let end = segment.sequence.wrapping_add(length);
+        // Fast Open: data of the SYN that the server did not take is sent again with the handshake's end
+        // (RFC 7413, section 4.2.1). That is no loss; once more is.
+        let refused_syn_data = segment.direction == Direction::Up
+            && segment.payload_bytes > 0
+            && segment.sequence == self.client_isn.wrapping_add(1)
+            && std::mem::take(&mut self.syn_data_sent_once)
+            && !self.syn_data_acked;
+        match self.next[side] {
+            Some(next) if end.wrapping_sub(next).cast_signed() <= 0 => {
+                self.retransmits += u32::from(segment.payload_bytes > 0 && !refused_syn_data);
+            }
+            _ => self.next[side] = Some(end),
+        }
+    }
+
+    /// A segment reaches the client.
+    pub fn arrived(&mut self, now: Nanos, segment: &Segment) {
+        self.bytes_down += u64::from(segment.packet_bytes);
+        if segment.flags.syn {
+            self.answered.get_or_insert(now);
+            if self.new_cookie == 0 {
+                self.new_cookie = segment.cookie;
+            }
+        }
+        self.syn_data_acked |= self.is_taken_by(segment);
+        self.note_end(now, segment);
+    }
+
+    fn note_end(&mut self, now: Nanos, segment: &Segment) {
+        self.fins[side(segment)] |= segment.flags.fin;
+        if self.closed.is_none() && (segment.flags.rst || self.fins == [true, true]) {
+            self.closed = Some(now);
+        }
+    }
+}
+
+fn side(segment: &Segment) -> usize {
+    usize::from(segment.direction == Direction::Down)
+}
+
+/// What the ledger counted of a load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Count {
+    /// Connections.
+    pub connections: u64,
+    /// SYNs that asked for a cookie.
+    pub asked: u64,
+    /// SYNs with data.
+    pub offered: u64,
+    /// ... whose data was acknowledged.
+    pub accepted: u64,
+    /// Connections that were given a cookie.
+    pub given: u64,
+    /// Connections to whose segments the path did something on purpose.
+    pub interfered: u64,
+}
+
+impl<'a> FromIterator<&'a Entry> for Count {
+    fn from_iter<T: IntoIterator<Item = &'a Entry>>(entries: T) -> Self {
+        let mut count = Self::default();
+        for entry in entries {
+            count.connections += 1;
+            count.asked += u64::from(entry.cookie == Cookie::Requested);
+            count.offered += u64::from(entry.offered());
+            count.accepted += u64::from(entry.accepted());
+            count.given += u64::from(entry.new_cookie != 0);
+            count.interfered += u64::from(entry.interfered.is_some());
+        }
+        count
+    }
+}
