@@ -9,7 +9,7 @@ use firstflight_tcp::{FastOpen, Socket};
 use crate::channel::Channel;
 use crate::host::Host;
 use crate::http2::Http2;
-use crate::page::Site;
+use crate::page::Context;
 use crate::tls::{Heard, Tls};
 
 /// What the clients of all connections tell their news to.
@@ -18,6 +18,13 @@ pub(crate) struct Browser {
     pub(crate) loader: Loader,
     /// Bytes of header and body received per resource.
     pub(crate) wire_bytes: Vec<u64>,
+}
+
+/// How a connection begins: the option of its SYN, and whether data may go with it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Opening {
+    pub(crate) option: FastOpen,
+    pub(crate) has_data: bool,
 }
 
 /// One connection's client.
@@ -49,9 +56,9 @@ struct Incoming {
 impl Client {
     /// Opens a connection. A SYN that may have data waits for a request, but TLS has something to send.
     pub(crate) fn open(
-        conn: ConnId,
         now: Nanos,
-        (option, has_data): (FastOpen, bool),
+        conn: ConnId,
+        Opening { option, has_data }: Opening,
         socket: &mut Socket,
         tls: Option<&mut Tls>,
     ) -> Self {
@@ -84,17 +91,11 @@ impl Client {
     }
 
     /// Sends a request; `true` when all of it went out.
-    pub(crate) fn send(
-        &mut self,
-        now: Nanos,
-        resource: usize,
-        site: &Site<'_>,
-        channel: &mut Channel<'_>,
-    ) -> bool {
-        let exchange = &site.page.resources[resource];
+    pub(crate) fn send(&mut self, context: Context<'_>, resource: usize, channel: &mut Channel<'_>) -> bool {
+        let (now, exchange) = (context.now, context.exchange(resource));
         self.exchange = Some(Incoming {
             resource,
-            header_left: site.header_bytes(exchange),
+            header_left: context.header_bytes(exchange),
             body_left: exchange.body_bytes,
         });
         let bytes = exchange.request_bytes;
@@ -114,15 +115,15 @@ impl Client {
     }
 
     /// Something happened to the socket: tells the loader.
-    pub(crate) fn look(
+    pub(crate) fn tell(
         &mut self,
-        now: Nanos,
-        site: &Site<'_>,
-        (channel, http2): (&mut Channel<'_>, Option<&mut Http2>),
+        context: Context<'_>,
+        channel: &mut Channel<'_>,
+        http2: Option<&mut Http2>,
         browser: &mut Browser,
         host: &mut Host,
     ) {
-        let conn = self.conn;
+        let (now, conn) = (context.now, self.conn);
         if channel.socket.is_dead() {
             self.is_closed = true;
             let error = if channel.socket.is_refused() {
@@ -159,8 +160,8 @@ impl Client {
             self.tell_sent(now, browser);
         }
         match http2 {
-            Some(http2) => http2.hear(now, (conn, &heard), site, channel, browser),
-            None => self.hear(now, site, &heard, channel.socket.is_at_end(), browser),
+            Some(http2) => http2.hear(context, conn, &heard, channel, browser),
+            None => self.hear(context, &heard, channel.socket.is_at_end(), browser),
         }
     }
 
@@ -174,25 +175,26 @@ impl Client {
         }
     }
 
-    fn hear(&mut self, now: Nanos, site: &Site<'_>, heard: &Heard, is_at_end: bool, browser: &mut Browser) {
+    fn hear(&mut self, context: Context<'_>, heard: &Heard, is_at_end: bool, browser: &mut Browser) {
         let conn = self.conn;
         if heard.data > 0 {
-            self.receive(now, heard.data, site, browser);
+            self.receive(context, heard.data, browser);
         } else if is_at_end && !self.is_closed && self.exchange.is_none() {
             self.is_closed = true;
             let error = "closed by the server";
-            browser.loader.handle(now, Event::Failed { conn, error });
+            browser.loader.handle(context.now, Event::Failed { conn, error });
         }
     }
 
-    fn receive(&mut self, now: Nanos, bytes: u64, site: &Site<'_>, browser: &mut Browser) {
+    fn receive(&mut self, context: Context<'_>, bytes: u64, browser: &mut Browser) {
+        let now = context.now;
         let Browser { loader, wire_bytes } = browser;
         let (conn, mut left) = (self.conn, bytes);
         let Some(incoming) = &mut self.exchange else {
             return;
         };
         let request = incoming.resource;
-        let exchange = &site.page.resources[request];
+        let exchange = context.exchange(request);
         wire_bytes[request] += bytes;
         if incoming.header_left > 0 {
             let header = left.min(incoming.header_left);
@@ -217,7 +219,7 @@ impl Client {
         }
         if is_over {
             self.exchange = None;
-            let reusable = site.keep_alive;
+            let reusable = context.job.load.keep_alive;
             let end = Event::End {
                 conn,
                 request,

@@ -4,15 +4,15 @@ use firstflight_load::ledger::Entry;
 use firstflight_load::{Cookies, HttpVersion, Mode};
 use firstflight_loader::{ConnId, OriginId};
 use firstflight_path::{Flow, Nanos};
-use firstflight_tcp::{Answer, FastOpen, Segment, Settings, Socket};
+use firstflight_tcp::{Answer, FastOpen, Segment, Socket};
 
 use crate::channel::Channel;
-use crate::client::{Browser, Client};
+use crate::client::{Browser, Client, Opening};
 use crate::host::{Host, Keys};
 use crate::http2::Http2;
 use crate::job::Job;
 use crate::load::seen;
-use crate::page::Site;
+use crate::page::Context;
 use crate::server::Server;
 use crate::tls::Tls;
 
@@ -41,13 +41,13 @@ pub(crate) struct Connection {
 impl Connection {
     /// Opens connection `conn` to `origin`, which is on `host`.
     pub(crate) fn open(
-        now: Nanos,
+        context: Context<'_>,
         conn: ConnId,
-        (job, settings): (&Job, Settings),
-        (site, origin): (&Site<'_>, OriginId),
+        origin: OriginId,
         host: &mut Host,
         keys: Keys,
     ) -> Self {
+        let job = context.job;
         let is_cookieless = job.load.cookies == Cookies::Cookieless;
         let option = match job.load.mode {
             Mode::Tfo if !is_cookieless => host.option(&job.what_if),
@@ -58,19 +58,19 @@ impl Connection {
             HttpVersion::V1_1 => job.what_if.early_data.unwrap_or_default(),
             HttpVersion::V2 => 0,
         };
-        let mut tls = site
+        let mut tls = context
             .secure_host(origin)
             .map(|name| Box::new(Tls::new(offer, name, &mut host.sessions, early_data)));
-        let mut client_socket = Socket::client(conn.0, settings);
+        let mut client_socket = Socket::client(conn.0, context.settings);
         let has_data = match option {
             FastOpen::Absent => job.load.mode == Mode::Tfo && is_cookieless && !host.is_avoided,
             FastOpen::Request => job.what_if.unproven.is_some(),
             FastOpen::Cookie(_) => true,
         };
-        let how = (option, has_data);
-        let client = Client::open(conn, now, how, &mut client_socket, tls.as_deref_mut());
+        let opening = Opening { option, has_data };
+        let client = Client::open(context.now, conn, opening, &mut client_socket, tls.as_deref_mut());
         Self {
-            host: site.page.hosts[origin],
+            host: context.page.hosts[origin],
             keys,
             entry: None,
             number: None,
@@ -96,61 +96,56 @@ impl Connection {
     }
 
     /// Sends the request of `resource`; `true` when all of it went out.
-    pub(crate) fn send(&mut self, now: Nanos, resource: usize, site: &Site<'_>) -> bool {
+    pub(crate) fn send(&mut self, context: Context<'_>, resource: usize) -> bool {
         let mut channel = Channel {
             socket: &mut self.client_socket,
             tls: self.tls.as_deref_mut(),
             is_client: true,
         };
         if let Some(http2) = &mut self.http2 {
-            http2.ask(now, resource, site, &mut channel);
+            http2.ask(context, resource, &mut channel);
             return true;
         }
-        let bytes = site.page.resources[resource].request_bytes;
+        let bytes = context.exchange(resource).request_bytes;
         self.server.expect(resource, bytes);
-        self.client.send(now, resource, site, &mut channel)
+        self.client.send(context, resource, &mut channel)
     }
 
     /// The client closes it.
-    pub(crate) fn close(&mut self, now: Nanos, job: &Job, host: &mut Host) {
-        if job.what_if.negative_cache.is_some() {
+    pub(crate) fn close(&mut self, context: Context<'_>, host: &mut Host) {
+        if context.job.what_if.negative_cache.is_some() {
             host.is_avoided |= self.client_socket.was_swallowed();
         }
         self.client.is_closed = true;
-        self.client_socket.close(now);
+        self.client_socket.close(context.now);
     }
 
     /// A segment reaches the client.
-    pub(crate) fn at_client(&mut self, now: Nanos, segment: &Segment, (host, job): (&mut Host, &Job)) {
+    pub(crate) fn at_client(&mut self, context: Context<'_>, segment: &Segment, host: &mut Host) {
         if let Some(entry) = &mut self.entry {
-            entry.arrived(now, &seen(segment));
+            entry.arrived(context.now, &seen(segment));
         }
         let was_open = self.client_socket.is_established();
-        self.client_socket.handle(now, segment);
+        self.client_socket.handle(context.now, segment);
         if segment.syn
             && !was_open
             && let Some(cookie) = self.client_socket.granted_cookie()
         {
-            host.gain_cookie(cookie, &job.what_if);
+            host.gain_cookie(cookie, &context.job.what_if);
         }
-        self.learn(host, job);
+        self.learn(context.job, host);
     }
 
     /// What if a client remembers where Fast Open failed.
-    fn learn(&self, host: &mut Host, job: &Job) {
+    fn learn(&self, job: &Job, host: &mut Host) {
         if job.what_if.negative_cache.is_some() {
             host.is_avoided |= self.client_socket.was_failed_by_fast_open();
         }
     }
 
     /// A segment reaches the server.
-    pub(crate) fn at_server(
-        &mut self,
-        now: Nanos,
-        segment: &Segment,
-        (host, job): (&mut Host, &Job),
-        (site, settings): (&Site<'_>, Settings),
-    ) {
+    pub(crate) fn at_server(&mut self, context: Context<'_>, segment: &Segment, host: &mut Host) {
+        let Context { now, job, .. } = context;
         match &mut self.server_socket {
             Some(socket) => socket.handle(now, segment),
             None if segment.syn => {
@@ -161,14 +156,14 @@ impl Connection {
                 };
                 self.is_pending = answer.early.is_some();
                 host.pending += u32::from(self.is_pending);
-                self.server_socket = Some(Socket::accept(now, segment, answer, settings));
+                self.server_socket = Some(Socket::accept(now, segment, answer, context.settings));
             }
             None => return,
         }
-        self.serve(now, host, site);
+        self.serve(context, host);
     }
 
-    fn serve(&mut self, now: Nanos, host: &mut Host, site: &Site<'_>) {
+    fn serve(&mut self, context: Context<'_>, host: &mut Host) {
         let Some(socket) = &mut self.server_socket else {
             return;
         };
@@ -182,13 +177,13 @@ impl Connection {
             is_client: false,
         };
         match &mut self.http2 {
-            Some(http2) => http2.serve(now, &mut channel, site),
-            None => self.server.read(now, &mut channel, site),
+            Some(http2) => http2.serve(context, &mut channel),
+            None => self.server.read(context, &mut channel),
         }
     }
 
-    /// Lets the client see what happened to its socket.
-    pub(crate) fn look(&mut self, now: Nanos, site: &Site<'_>, browser: &mut Browser, host: &mut Host) {
+    /// Tells the loader what happened to the client's socket.
+    pub(crate) fn tell(&mut self, context: Context<'_>, browser: &mut Browser, host: &mut Host) {
         if self.client.is_closed {
             return;
         }
@@ -198,23 +193,18 @@ impl Connection {
             is_client: true,
         };
         let http2 = self.http2.as_deref_mut();
-        self.client.look(now, site, (&mut channel, http2), browser, host);
+        self.client.tell(context, &mut channel, http2, browser, host);
     }
 
     /// A timer that was set for `at` has run out; `false` when it has lost its meaning.
-    pub(crate) fn fire(
-        &mut self,
-        now: Nanos,
-        at: Nanos,
-        site: &Site<'_>,
-        (host, job): (&mut Host, &Job),
-    ) -> bool {
+    pub(crate) fn fire(&mut self, context: Context<'_>, at: Nanos, host: &mut Host) -> bool {
+        let now = context.now;
         if self.armed != Some(at) {
             return false;
         }
         self.armed = None;
         self.client_socket.handle_timeout(now);
-        self.learn(host, job);
+        self.learn(context.job, host);
         if let Some(socket) = &mut self.server_socket {
             socket.handle_timeout(now);
             let mut channel = Channel {
@@ -223,8 +213,8 @@ impl Connection {
                 is_client: false,
             };
             match &mut self.http2 {
-                Some(http2) => http2.serve(now, &mut channel, site),
-                None => self.server.answer(now, &mut channel, site),
+                Some(http2) => http2.serve(context, &mut channel),
+                None => self.server.answer(context, &mut channel),
             }
         }
         true

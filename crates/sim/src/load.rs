@@ -18,7 +18,7 @@ use crate::client::Browser;
 use crate::connection::Connection;
 use crate::host::{Host, Keys, primed};
 use crate::job::Job;
-use crate::page::{SimPage, Site};
+use crate::page::{Context, SimPage};
 use crate::tls::Sessions;
 use crate::trace::Trace;
 use crate::what_if::Since;
@@ -47,10 +47,7 @@ impl Loaded {
 
 #[derive(Debug)]
 struct Load<'a> {
-    site: Site<'a>,
-    job: &'a Job,
-    settings: Settings,
-    now: Nanos,
+    context: Context<'a>,
     browser: Browser,
     network: Network<u32>,
     /// Segments on their way, by the number that the network carries, and numbers that are free.
@@ -86,20 +83,18 @@ fn visited(page: &SimPage, job: &Job) -> Result<Vec<Host>, PathError> {
 
 fn begin<'a>(page: &'a SimPage, job: &'a Job) -> Result<Load<'a>, PathError> {
     Ok(Load {
-        site: Site {
+        context: Context {
+            now: START,
             page,
-            keep_alive: job.load.keep_alive,
-            scheme: job.load.scheme,
+            job,
+            settings: Settings {
+                algorithm: job.congestion_control,
+                initial_window: job.initial_window,
+                ecn: job.load.path.ecn,
+                ticks: ticks(job.load.path.seed),
+                more_syn_segments: job.what_if.more_syn_segments,
+            },
         },
-        job,
-        settings: Settings {
-            algorithm: job.congestion_control,
-            initial_window: job.initial_window,
-            ecn: job.load.path.ecn,
-            ticks: ticks(job.load.path.seed),
-            more_syn_segments: job.what_if.more_syn_segments,
-        },
-        now: START,
         browser: Browser {
             loader: Loader::with_plan(Arc::clone(&page.plan), job.load.config(), START),
             wire_bytes: vec![0; page.resources.len()],
@@ -157,7 +152,7 @@ impl Load<'_> {
     }
 
     fn run(&mut self) {
-        self.obey();
+        self.carry_out();
         while !self.browser.loader.is_done() {
             let packet = self.network.next_event();
             let timer = self.timers.peek().map(|Reverse((at, _))| *at);
@@ -165,20 +160,20 @@ impl Load<'_> {
             let Some(at) = [packet, timer, loader].into_iter().flatten().min() else {
                 break;
             };
-            self.now = self.now.max(at);
+            self.context.now = self.context.now.max(at);
             if packet == Some(at) {
                 self.deliver();
             } else if timer == Some(at) {
                 self.fire();
             } else {
-                self.browser.loader.handle_timeout(self.now);
+                self.browser.loader.handle_timeout(self.context.now);
             }
-            self.obey();
+            self.carry_out();
         }
     }
 
     /// Does what the loader asks for.
-    fn obey(&mut self) {
+    fn carry_out(&mut self) {
         while let Some(command) = self.browser.loader.poll() {
             match command {
                 Command::Open { conn, origin } => self.open(conn, origin),
@@ -189,27 +184,29 @@ impl Load<'_> {
     }
 
     fn open(&mut self, conn: ConnId, origin: usize) {
-        let number = self.site.page.hosts[origin];
+        let context = self.context;
+        let number = context.page.hosts[origin];
         let host = &mut self.hosts[number];
-        let (how, site) = ((self.job, self.settings), (&self.site, origin));
-        let cookies = self.job.what_if.cookies(self.job.load.cookies);
+        let cookies = context.job.what_if.cookies(context.job.load.cookies);
         let indices = [number as u64, host.connections];
         host.connections += 1;
-        let keys = Keys::of(cookies, one_of(cookies, self.job, Purpose::Server, &indices));
-        let connection = Connection::open(self.now, conn, how, site, host, keys);
+        let keys = Keys::of(cookies, one_of(cookies, context.job, Purpose::Server, &indices));
+        let connection = Connection::open(context, conn, origin, host, keys);
         let is_deferred = connection.is_deferred();
         self.connections.push(connection);
         if is_deferred {
-            self.browser.loader.handle(self.now, Event::Writable(conn));
+            self.browser
+                .loader
+                .handle(self.context.now, Event::Writable(conn));
         }
         self.flush(conn.0);
     }
 
     fn send(&mut self, conn: ConnId, request: usize) {
         let connection = &mut self.connections[conn.0 as usize];
-        if connection.send(self.now, request, &self.site) {
+        if connection.send(self.context, request) {
             let sent = Event::RequestSent { conn, request };
-            self.browser.loader.handle(self.now, sent);
+            self.browser.loader.handle(self.context.now, sent);
         }
         self.flush(conn.0);
     }
@@ -217,13 +214,13 @@ impl Load<'_> {
     fn close(&mut self, conn: ConnId) {
         let connection = &mut self.connections[conn.0 as usize];
         let host = &mut self.hosts[connection.host];
-        connection.close(self.now, self.job, host);
+        connection.close(self.context, host);
         self.flush(conn.0);
     }
 
     /// A packet reaches an end.
     fn deliver(&mut self) {
-        let Some(arrival) = self.network.arrive(self.now) else {
+        let Some(arrival) = self.network.arrive(self.context.now) else {
             return;
         };
         let (direction, number) = (arrival.direction, arrival.payload);
@@ -232,20 +229,17 @@ impl Load<'_> {
             segment.ecn = Ecn::Marked;
         }
         // A copy of it may follow.
-        if self.job.load.path.duplicate == 0.0 {
+        if self.context.job.load.path.duplicate == 0.0 {
             self.free.push(number);
         }
-        self.trace.arrived(self.now, &segment);
+        self.trace.arrived(self.context.now, &segment);
         let connection = &mut self.connections[segment.conn as usize];
         let host = &mut self.hosts[connection.host];
         match direction {
-            Direction::Up => {
-                let (host, site) = ((host, self.job), (&self.site, self.settings));
-                connection.at_server(self.now, &segment, host, site);
-            }
+            Direction::Up => connection.at_server(self.context, &segment, host),
             Direction::Down => {
-                connection.at_client(self.now, &segment, (host, self.job));
-                connection.look(self.now, &self.site, &mut self.browser, host);
+                connection.at_client(self.context, &segment, host);
+                connection.tell(self.context, &mut self.browser, host);
             }
         }
         self.flush(segment.conn);
@@ -258,10 +252,10 @@ impl Load<'_> {
         };
         let connection = &mut self.connections[conn as usize];
         let host = &mut self.hosts[connection.host];
-        if !connection.fire(self.now, at, &self.site, (host, self.job)) {
+        if !connection.fire(self.context, at, host) {
             return;
         }
-        connection.look(self.now, &self.site, &mut self.browser, host);
+        connection.tell(self.context, &mut self.browser, host);
         self.flush(conn);
     }
 
@@ -280,10 +274,10 @@ impl Load<'_> {
         let seen = seen(segment);
         let entry = connection
             .entry
-            .get_or_insert_with(|| Entry::new(self.now, &seen));
-        entry.sent(self.now, &seen);
+            .get_or_insert_with(|| Entry::new(self.context.now, &seen));
+        entry.sent(self.context.now, &seen);
         self.packets += 1;
-        self.trace.sent(self.now, segment);
+        self.trace.sent(self.context.now, segment);
         let (opening, flow) = *connection.number.get_or_insert_with(|| {
             let opening = self.opened;
             self.opened += 1;
@@ -300,7 +294,7 @@ impl Load<'_> {
         });
         entry.interfered = entry.interfered.or(action);
         if matches!(action, Some(Action::Drop | Action::Reset)) {
-            self.trace.dropped(self.now, segment, Dropped::Taken);
+            self.trace.dropped(self.context.now, segment, Dropped::Taken);
         }
         let bytes = segment.packet_bytes();
         match action {
@@ -340,10 +334,10 @@ impl Load<'_> {
         let packet = Packet { bytes, ecn };
         let dropped = self
             .network
-            .carry(self.now, direction(segment), flow, packet, number);
+            .carry(self.context.now, direction(segment), flow, packet, number);
         if let Some(dropped) = dropped {
             self.free.push(number);
-            self.trace.dropped(self.now, segment, dropped);
+            self.trace.dropped(self.context.now, segment, dropped);
         }
     }
 
@@ -354,7 +348,7 @@ impl Load<'_> {
             }
         }
         Loaded {
-            record: self.browser.loader.finish(self.now),
+            record: self.browser.loader.finish(self.context.now),
             ledger: self
                 .connections
                 .into_iter()

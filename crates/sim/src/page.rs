@@ -7,8 +7,10 @@ use firstflight_load::head;
 use firstflight_loader::{NANOS_PER_MS, OriginId, Plan};
 use firstflight_page::{Origin, Page, Scheme};
 use firstflight_path::Nanos;
+use firstflight_tcp::Settings;
 
 use crate::http2::Blocks;
+use crate::job::Job;
 
 /// What the simulator needs to know of a page. Make it once and share it between loads.
 #[derive(Debug)]
@@ -41,25 +43,29 @@ pub(crate) struct Exchange {
     pub(crate) wait: Nanos,
 }
 
-/// A page as its servers serve it.
+/// What every connection of a load may look at, at one moment.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Site<'a> {
+pub(crate) struct Context<'a> {
+    pub(crate) now: Nanos,
     pub(crate) page: &'a SimPage,
-    /// Whether connections outlive a response.
-    pub(crate) keep_alive: bool,
-    /// Which origins speak TLS.
-    pub(crate) scheme: Scheme,
+    pub(crate) job: &'a Job,
+    pub(crate) settings: Settings,
 }
 
-impl Site<'_> {
+impl<'a> Context<'a> {
+    pub(crate) fn exchange(&self, resource: usize) -> &'a Exchange {
+        &self.page.resources[resource]
+    }
+
+    /// Bytes of the head of a response over HTTP/1.1.
     pub(crate) fn header_bytes(&self, exchange: &Exchange) -> u64 {
-        exchange.header_bytes[usize::from(!self.keep_alive)]
+        exchange.header_bytes[usize::from(!self.job.load.keep_alive)]
     }
 
     /// The name of `origin`'s host, if it speaks TLS.
-    pub(crate) fn secure_host(&self, origin: OriginId) -> Option<&str> {
+    pub(crate) fn secure_host(&self, origin: OriginId) -> Option<&'a str> {
         let origin = &self.page.plan.origins()[origin];
-        let is_secure = match self.scheme {
+        let is_secure = match self.job.load.scheme {
             Scheme::Http => false,
             Scheme::Recorded => origin.secure,
             Scheme::Https => true,

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use firstflight_path::Nanos;
 
 use crate::channel::Channel;
-use crate::page::Site;
+use crate::page::Context;
 
 /// One connection's server.
 #[derive(Debug, Default)]
@@ -32,14 +32,15 @@ impl Server {
     }
 
     /// Bytes have arrived.
-    pub(crate) fn read(&mut self, now: Nanos, channel: &mut Channel<'_>, site: &Site<'_>) {
+    pub(crate) fn read(&mut self, context: Context<'_>, channel: &mut Channel<'_>) {
+        let now = context.now;
         let mut bytes = channel.read(now).data;
         for (_, left) in &mut self.requests {
             let taken = bytes.min(*left);
             *left -= taken;
             bytes -= taken;
         }
-        self.begin(now, channel, site);
+        self.begin(context, channel);
         // A client that has hung up is hung up on.
         if channel.socket.is_at_end() && self.requests.is_empty() && !self.has_closed {
             self.has_closed = true;
@@ -47,17 +48,18 @@ impl Server {
         }
     }
 
-    fn begin(&mut self, now: Nanos, channel: &mut Channel<'_>, site: &Site<'_>) {
+    fn begin(&mut self, context: Context<'_>, channel: &mut Channel<'_>) {
         if self.due.is_none()
             && let Some(&(resource, 0)) = self.requests.front()
         {
-            self.due = Some(now + site.page.resources[resource].wait);
-            self.answer(now, channel, site);
+            self.due = Some(context.now + context.exchange(resource).wait);
+            self.answer(context, channel);
         }
     }
 
     /// Writes the answer that is due.
-    pub(crate) fn answer(&mut self, now: Nanos, channel: &mut Channel<'_>, site: &Site<'_>) {
+    pub(crate) fn answer(&mut self, context: Context<'_>, channel: &mut Channel<'_>) {
+        let now = context.now;
         if self.due.is_none_or(|due| due > now) || self.has_closed {
             return;
         }
@@ -65,13 +67,13 @@ impl Server {
         let Some((resource, _)) = self.requests.pop_front() else {
             return;
         };
-        let exchange = &site.page.resources[resource];
-        let header = site.header_bytes(exchange);
+        let exchange = context.exchange(resource);
+        let header = context.header_bytes(exchange);
         channel.write(now, header + exchange.body_bytes);
-        if !site.keep_alive {
+        if !context.job.load.keep_alive {
             self.has_closed = true;
             return channel.close(now);
         }
-        self.begin(now, channel, site);
+        self.begin(context, channel);
     }
 }

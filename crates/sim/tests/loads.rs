@@ -98,7 +98,8 @@ fn late_syns(path: &serde_json::Value) -> Vec<f64> {
         path["seed"] = seed.into();
         simulate(&page, &job(&path, "tcp", true)).unwrap()
     };
-    let lost_syn = |record: &Record| record.relay.carried.lost == 1 && record.connections[0].syn_retransmits == 1;
+    let lost_syn =
+        |record: &Record| record.relay.carried.lost == 1 && record.connections[0].syn_retransmits == 1;
     let late = |record: Record| plt(&record) - 2.0 * RTT_MS - 1_000.0;
     (0..4_000).map(load).filter(lost_syn).map(late).collect()
 }

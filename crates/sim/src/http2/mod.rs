@@ -13,7 +13,7 @@ use firstflight_path::Nanos;
 
 use crate::channel::Channel;
 use crate::client::Browser;
-use crate::page::Site;
+use crate::page::Context;
 use crate::pieces::Pieces;
 use crate::tls::Heard;
 pub(crate) use hpack::Blocks;
@@ -71,8 +71,9 @@ struct Answer {
 
 impl Http2 {
     /// The client asks for `resource`.
-    pub(crate) fn ask(&mut self, now: Nanos, resource: usize, site: &Site<'_>, channel: &mut Channel<'_>) {
-        let blocks = site.page.resources[resource].blocks;
+    pub(crate) fn ask(&mut self, context: Context<'_>, resource: usize, channel: &mut Channel<'_>) {
+        let now = context.now;
+        let blocks = context.exchange(resource).blocks;
         let request = FRAME_HEADER + blocks.request;
         if self.client_began {
             self.up.push(request, Frame::Request(resource));
@@ -88,12 +89,13 @@ impl Http2 {
     /// The client hears of it.
     pub(crate) fn hear(
         &mut self,
-        now: Nanos,
-        (conn, heard): (ConnId, &Heard),
-        site: &Site<'_>,
+        context: Context<'_>,
+        conn: ConnId,
+        heard: &Heard,
         channel: &mut Channel<'_>,
         browser: &mut Browser,
     ) {
+        let now = context.now;
         self.down.arrive(heard.data);
         while let Some(frame) = self.down.pop() {
             let (request, bytes, is_last) = match frame {
@@ -107,7 +109,7 @@ impl Http2 {
                 Frame::Data(resource, bytes, is_last) => (resource, Some(bytes), is_last),
             };
             browser.wire_bytes[request] += bytes.unwrap_or_default();
-            let exchange = &site.page.resources[request];
+            let exchange = context.exchange(request);
             let loader = &mut browser.loader;
             let event = match bytes {
                 Some(bytes) => Event::Body { conn, request, bytes },
@@ -136,7 +138,8 @@ impl Http2 {
     }
 
     /// The server reads, and sends what is due and the socket takes.
-    pub(crate) fn serve(&mut self, now: Nanos, channel: &mut Channel<'_>, site: &Site<'_>) {
+    pub(crate) fn serve(&mut self, context: Context<'_>, channel: &mut Channel<'_>) {
+        let now = context.now;
         let heard = channel.read(now);
         if heard.is_ready && !self.server_began {
             self.server_began = true;
@@ -151,32 +154,33 @@ impl Http2 {
                     channel.write(now, SETTINGS_ACK);
                 }
                 Frame::Request(resource) => {
-                    let due = now + site.page.resources[resource].wait;
+                    let due = now + context.exchange(resource).wait;
                     self.waiting.push((due, resource));
                 }
                 Frame::Acknowledgment | Frame::Head(..) | Frame::Data(..) => {}
             }
         }
-        self.begin(now, site);
-        self.send(now, channel, site);
+        self.begin(context);
+        self.send(context, channel);
     }
 
     /// Moves the answers that are due to those that are being sent.
-    fn begin(&mut self, now: Nanos, site: &Site<'_>) {
+    fn begin(&mut self, context: Context<'_>) {
         let sending = &mut self.sending;
         self.waiting.retain(|&(due, resource)| {
-            if due <= now {
+            if due <= context.now {
                 sending.push_back(Answer {
                     resource,
                     head_is_sent: false,
-                    left: site.page.resources[resource].body_bytes,
+                    left: context.exchange(resource).body_bytes,
                 });
             }
-            due > now
+            due > context.now
         });
     }
 
-    fn send(&mut self, now: Nanos, channel: &mut Channel<'_>, site: &Site<'_>) {
+    fn send(&mut self, context: Context<'_>, channel: &mut Channel<'_>) {
+        let now = context.now;
         // Headers leave with the first data behind them.
         let mut headers = 0;
         while !self.sending.is_empty() && channel.socket.unwritten() < TLS_BUFFER {
@@ -192,7 +196,7 @@ impl Http2 {
                 channel.write(now, std::mem::take(&mut headers) + FRAME_HEADER + payload);
             } else {
                 answer.head_is_sent = true;
-                let mut bytes = FRAME_HEADER + site.page.resources[answer.resource].blocks.response;
+                let mut bytes = FRAME_HEADER + context.exchange(answer.resource).blocks.response;
                 if !std::mem::replace(&mut self.has_answered, true) {
                     bytes += TABLE_SIZE;
                 }
