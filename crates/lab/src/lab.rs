@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use firstflight_load::{Cookies, TlsOptions};
-use firstflight_path::{PathConfig, Purpose};
+use firstflight_path::PathConfig;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{setsockopt, sockopt};
@@ -173,8 +173,7 @@ impl Lab {
 
     fn is_primed(&self, address: Ipv4Addr) -> bool {
         let host = AddressPlan::index(self.addresses.len(), address);
-        let is_drawn = |share| Purpose::Cookie.falls_on(host, share, self.seed);
-        self.cookies.at(is_drawn) != Cookies::Cold
+        self.cookies.of_host(host, self.seed) != Cookies::Cold
     }
 
     /// Waits until what was sent so far has crossed the path, or `patience` is over: what follows on the same

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use firstflight_path::{Nanos, Purpose};
+use firstflight_path::Nanos;
 
 use crate::ledger::{Cookie, Entry};
 use crate::{Cookies, Load, Mode};
@@ -92,10 +92,7 @@ impl Promise {
             Self::Agreement => None,
             Self::Never => (entry.cookie != Cookie::None || entry.syn_payload_bytes > 0)
                 .then_some("its SYN used Fast Open in a tcp load"),
-            Self::Cookies { cookies, seed } => {
-                let is_drawn = |share| Purpose::Cookie.falls_on(host, share, seed);
-                against(cookies.at(is_drawn), connection, given)
-            }
+            Self::Cookies { cookies, seed } => against(cookies.of_host(host, seed), connection, given),
         }
     }
 

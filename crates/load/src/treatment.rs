@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use firstflight_path::Purpose;
 use serde::Deserialize;
 
 /// The transport treatment under test.
@@ -93,11 +94,11 @@ pub struct NoCookies(String);
 const POOL: std::ops::RangeInclusive<u32> = 2..=16;
 
 impl Cookies {
-    /// The state of one host: of a share `Warm` or `Cold`, as `is_drawn` says.
+    /// The state of one host, by its number: of a share `Warm` or `Cold`, as `seed` draws it.
     #[must_use]
-    pub fn at(self, is_drawn: impl FnOnce(f64) -> bool) -> Self {
+    pub fn of_host(self, host: usize, seed: u64) -> Self {
         match self {
-            Self::Share(share) if is_drawn(share) => Self::Warm,
+            Self::Share(share) if Purpose::Cookie.falls_on(host, share, seed) => Self::Warm,
             Self::Share(_) => Self::Cold,
             whole => whole,
         }
@@ -174,10 +175,12 @@ mod tests {
     }
 
     #[test]
-    fn of_a_share_each_host_is_warm_or_cold() {
-        let half = Cookies::Share(0.5);
-        assert_eq!(half.at(|share| share > 0.4), Cookies::Warm);
-        assert_eq!(half.at(|share| share > 0.6), Cookies::Cold);
-        assert_eq!(Cookies::Stale.at(|_| true), Cookies::Stale);
+    fn of_a_share_each_host_is_warm_or_cold_and_stays_so_at_a_larger_share() {
+        let warm =
+            |share| (0..1_000).filter(move |&host| Cookies::Share(share).of_host(host, 7) == Cookies::Warm);
+        let half: Vec<_> = warm(0.5).collect();
+        assert!((450..550).contains(&half.len()), "{}", half.len());
+        assert!(half.iter().all(|host| warm(0.8).any(|other| other == *host)));
+        assert_eq!(Cookies::Stale.of_host(0, 7), Cookies::Stale);
     }
 }

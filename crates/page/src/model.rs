@@ -33,6 +33,12 @@ impl Page {
         })
     }
 
+    /// Where that is: the response's `Location`.
+    pub fn location(&self, index: usize) -> Option<&str> {
+        let target = self.redirected_to(index)?;
+        Some(&self.resources[target].url)
+    }
+
     /// The resource that the navigation ends with, after all its redirects.
     pub fn document(&self) -> usize {
         std::iter::successors(Some(0), |&index| self.redirected_to(index))

@@ -3,7 +3,6 @@
 //! A cookie is told by the key that made it.
 
 use firstflight_load::Cookies;
-use firstflight_path::{PathConfig, Purpose};
 use firstflight_tcp::{FastOpen, Key, Segment};
 
 use crate::tls::Sessions;
@@ -107,9 +106,8 @@ impl Keys {
 }
 
 /// The cookie that the client has for `host` when the load begins, where `server` primed it.
-pub(crate) fn primed(cookies: Cookies, path: &PathConfig, host: usize, server: u32) -> Option<Key> {
-    let is_drawn = |share| Purpose::Cookie.falls_on(host, share, path.seed);
-    match cookies.at(is_drawn) {
+pub(crate) fn primed(cookies: Cookies, seed: u64, host: usize, server: u32) -> Option<Key> {
+    match cookies.of_host(host, seed) {
         Cookies::Cold | Cookies::Moved | Cookies::Cookieless => None,
         Cookies::Pool(_) => Some(server),
         _ => Some(FIRST),

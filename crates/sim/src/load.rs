@@ -122,7 +122,7 @@ fn hosts(page: &SimPage, job: &Job) -> Vec<Host> {
     let cookies = what_if.cookies(job.load.cookies);
     let host = |host| {
         let server = one_of(cookies, job, Purpose::PrimingServer, &[host as u64]);
-        let cookie = primed(cookies, &job.load.path, host, server);
+        let cookie = primed(cookies, job.load.path.seed, host, server);
         Host {
             cookie,
             spare_cookies: cookie.and(what_if.one_time_cookies).unwrap_or_default(),

@@ -100,9 +100,7 @@ fn exchange(page: &Page, index: usize) -> Exchange {
     let origin = resource
         .origin()
         .expect("a valid page has only absolute http and https URLs");
-    let location = page
-        .redirected_to(index)
-        .map(|target| page.resources[target].url.as_str());
+    let location = page.location(index);
     let header = |keep_alive| head::Response::new(resource, location, resource.body_bytes, keep_alive);
     Exchange {
         url: resource.url.clone(),

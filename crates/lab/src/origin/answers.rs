@@ -91,11 +91,7 @@ impl Answers {
             };
             let answer = match served.headers.get(&index) {
                 Some(fields) => Answer::recorded(index, resource, fields, body),
-                None => {
-                    let target = page.redirected_to(index);
-                    let location = target.map(|target| page.resources[target].url.as_str());
-                    Answer::padded(index, resource, location, body, keep_alive)
-                }
+                None => Answer::padded(index, resource, page.location(index), body, keep_alive),
             };
             let site = self.by_origin.entry(origin).or_default();
             site.add(resource.method.clone(), resource.target(), answer);
