@@ -129,6 +129,7 @@ impl Segment {
     }
 
     /// The reset that a middlebox answers it with.
+    #[must_use]
     pub fn reset(&self) -> Self {
         Self {
             conn: self.conn,

@@ -14,16 +14,19 @@ const RTT: u64 = 2 * DELAY;
 const KEY: Key = 7;
 const MSS: u64 = 1_448;
 
+/// Whether the link loses a segment, of which its sender sent so many before.
+type Loses = Box<dyn Fn(&Segment, usize) -> bool>;
+
 /// A client that asks for `request` bytes and a server that answers with `response`.
 struct Pair {
     client: Socket,
     server: Option<Socket>,
     request: u64,
     response: u64,
-    /// Segments on their way: when they arrive, their number, and themselves.
+    /// Segments on their way: when they arrive, and their number among those sent.
     link: BinaryHeap<Reverse<(u64, usize)>>,
     sent: Vec<(u64, Segment)>,
-    loses: Box<dyn Fn(&Segment, usize) -> bool>,
+    loses: Loses,
     now: u64,
     /// What has arrived: of the request, and of the response.
     arrived: [u64; 2],
@@ -31,7 +34,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// A pair whose link loses the segments of which `loses` says so: a segment, and how many its sender sent before.
+    /// A pair whose link loses the segments of which `loses` says so.
     fn new(response: u64, loses: impl Fn(&Segment, usize) -> bool + 'static) -> Self {
         Self {
             client: Socket::client(0, Settings::default()),
