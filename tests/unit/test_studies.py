@@ -66,8 +66,11 @@ def test_a_document_shows_the_tables_of_its_study(study: Study) -> None:
 
 
 @pytest.mark.parametrize("folder", STUDIES, ids=lambda folder: folder.name)
-def test_a_study_states_its_conditions(folder: Path) -> None:
-    rows = re.findall(r"^\| ([a-z ]+) \| .", (folder / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+def test_a_study_asks_answers_and_states_its_conditions_in_this_order(folder: Path) -> None:
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    places = [text.index(part) for part in ("# ", "**Question.** ", "**Answer.** ", "\n| plan | ")]
+    assert places == sorted(places)
+    rows = re.findall(r"^\| ([a-z ]+) \| .", text, re.MULTILINE)
     assert CONDITIONS_STATED - set(rows) == set()
 
 
