@@ -109,8 +109,10 @@ class Lab:
         with tempfile.TemporaryFile() as stderr:
             process = self._start(command, stderr)
             last_resort = threading.Timer(timeout_s, process.kill)
-            last_resort.start()
             try:
+                # Started in here: a signal may come while the thread starts, and the interpreter's end would
+                # wait for a timer that was not cancelled.
+                last_resort.start()
                 output = _converse(process, job)
             finally:
                 last_resort.cancel()

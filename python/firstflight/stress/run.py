@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -111,8 +112,11 @@ class Stress:
         return answer
 
     def _append(self, line: Mapping[str, object]) -> None:
+        lines = [json.dumps(line, allow_nan=False).encode() + b"\n"]
         try:
-            self._journal.append_lines([json.dumps(line, allow_nan=False).encode() + b"\n"])
+            # In a thread: a signal reaches the main one only, and does not take back what was measured.
+            with ThreadPoolExecutor(max_workers=1) as writer:
+                writer.submit(self._journal.append_lines, lines).result()
         except UsageError as error:
             hint = f"free some space, then go on: firstflight stress --resume --out {self._folder}"
             raise ExperimentError(error.message, hint) from error
