@@ -123,16 +123,19 @@ impl Entry {
     }
 
     /// The first sequence numbers of the client and, once it has answered, of the server.
+    #[inline]
     pub fn isns(&self) -> (u32, Option<u32>) {
         (self.client_isn, self.server_isn)
     }
 
     /// Whether the SYN carried data. Linux sends none with a request for a cookie; a variant of it may.
+    #[inline]
     pub fn offered(&self) -> bool {
         self.syn_payload_bytes > 0
     }
 
     /// Whether the server took the SYN's data.
+    #[inline]
     pub fn accepted(&self) -> bool {
         self.offered() && self.syn_data_acked
     }
@@ -143,6 +146,7 @@ impl Entry {
     }
 
     /// Whether `segment` is a SYN-ACK that acknowledges the SYN's data.
+    #[inline]
     pub fn is_taken_by(&self, segment: &Segment) -> bool {
         let first = self.client_isn.wrapping_add(1);
         let is_syn_ack = segment.flags.syn && segment.flags.ack;
@@ -152,6 +156,7 @@ impl Entry {
     }
 
     /// A segment enters the path.
+    #[inline]
     pub fn sent(&mut self, now: Nanos, segment: &Segment) {
         match segment.direction {
             Direction::Up => {
@@ -178,6 +183,7 @@ impl Entry {
     }
 
     /// Data below the highest sequence number seen has been sent before.
+    #[inline]
     fn follow(&mut self, segment: &Segment) {
         let side = side(segment);
         let length = segment.payload_bytes + u32::from(segment.flags.syn) + u32::from(segment.flags.fin);
@@ -198,6 +204,7 @@ impl Entry {
     }
 
     /// A segment reaches the client.
+    #[inline]
     pub fn arrived(&mut self, now: Nanos, segment: &Segment) {
         self.bytes_down += u64::from(segment.packet_bytes);
         if segment.flags.syn {
@@ -210,6 +217,7 @@ impl Entry {
         self.note_end(now, segment);
     }
 
+    #[inline]
     fn note_end(&mut self, now: Nanos, segment: &Segment) {
         self.fins[side(segment)] |= segment.flags.fin;
         if self.closed.is_none() && (segment.flags.rst || self.fins == [true, true]) {

@@ -296,7 +296,7 @@ impl Load<'_> {
         if matches!(action, Some(Action::Drop | Action::Reset)) {
             self.trace.dropped(self.context.now, segment, Dropped::Taken);
         }
-        let bytes = segment.packet_bytes();
+        let bytes = seen.packet_bytes;
         match action {
             None => self.carry(segment, flow, bytes),
             Some(Action::Drop) => {}

@@ -246,11 +246,13 @@ impl Socket {
     }
 
     /// The next segment to send.
+    #[inline]
     pub fn poll(&mut self) -> Option<Segment> {
         self.out.pop_front()
     }
 
     /// Whether the handshake is done.
+    #[inline]
     pub fn is_established(&self) -> bool {
         self.state == State::Established
     }
@@ -261,6 +263,7 @@ impl Socket {
     }
 
     /// Whether it was given up or reset.
+    #[inline]
     pub fn is_dead(&self) -> bool {
         matches!(self.state, State::Dead | State::Refused)
     }
@@ -283,6 +286,7 @@ impl Socket {
     }
 
     /// Bytes that have arrived in order and were not read.
+    #[inline]
     fn readable(&self) -> u64 {
         self.received_data_end() - self.read
     }
@@ -336,6 +340,7 @@ impl Socket {
     }
 
     /// When [`Self::handle_timeout`] has something to do.
+    #[inline]
     pub fn next_timeout(&self) -> Option<Nanos> {
         self.timers.next()
     }

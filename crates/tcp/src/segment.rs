@@ -59,6 +59,7 @@ impl Sacks {
     }
 
     /// The blocks that acknowledge, without a report of a duplicate.
+    #[inline]
     pub fn blocks(&self) -> &[Range] {
         &self.blocks[usize::from(self.duplicate)..usize::from(self.count)]
     }
@@ -68,6 +69,7 @@ impl Sacks {
         self.duplicate.then_some(self.blocks[0])
     }
 
+    #[inline]
     fn bytes(&self) -> u32 {
         if self.count == 0 {
             0
@@ -124,6 +126,7 @@ pub struct Segment {
 
 impl Segment {
     /// The sequence number after its last.
+    #[inline]
     pub fn end(&self) -> Seq {
         self.seq + u64::from(self.len) + u64::from(self.syn) + u64::from(self.fin)
     }
@@ -140,6 +143,7 @@ impl Segment {
     }
 
     /// Bytes of the IP packet.
+    #[inline]
     pub fn packet_bytes(&self) -> u32 {
         let options = match (self.rst, self.syn) {
             (true, _) if !self.ack => 0,
