@@ -98,4 +98,4 @@ def test_servers_without_descriptors_wait_instead_of_spinning_and_the_run_says_s
     assert too_many.code == 1
     assert "the servers could not accept a connection: Too many open files" in too_many.err
     assert "ulimit -Hn" in too_many.err
-    assert cpu_s - usual_s < HOLDING_S / 5
+    assert cpu_s - usual_s < HOLDING_S / 2, "a thread that spins takes all of it"

@@ -144,6 +144,23 @@ def test_the_script_of_a_worker_that_has_ended_is_not_waited_for() -> None:
     assert fetches.ended == {"http://a.test/worker.js"}
 
 
+def test_a_worker_whose_scripts_end_is_not_reported_is_told_from_other_requests() -> None:
+    fetches = Fetches()
+    assert fetches.awaits_workers_alone
+    worker = {**asked("517A5B1F", "http://a.test/worker.js", 100.0), "type": "Script"}
+    fetches.note("Network.requestWillBeSent", worker)
+    assert fetches.awaits_workers_alone
+    script = {**asked("131.7", "http://a.test/s.js", 100.0), "type": "Script"}
+    fetches.note("Network.requestWillBeSent", script)
+    assert not fetches.awaits_workers_alone
+    fetches.note("Network.loadingFailed", {"requestId": "131.7", "timestamp": 101.0, "errorText": "gone"})
+    assert fetches.awaits_workers_alone
+    fetches.note(
+        "Network.requestWillBeSent", {**asked("718FE347", "http://b.test/", 100.0), "type": "Document"}
+    )
+    assert not fetches.awaits_workers_alone
+
+
 def test_an_answer_with_unknown_keys_is_read_and_one_of_another_type_is_refused() -> None:
     answer = {**Drive(plt_ms=1.0).to_json(), "surprise": 1}
     assert Drive.from_json(answer) == Drive(plt_ms=1.0)

@@ -27,6 +27,8 @@ GRACE_S = 5.0
 
 NO_SANDBOX = "Chromium cannot have its sandbox here"
 _POLL_MS = 20.0
+_WORKER_S = 5.0
+"""How much longer nothing must have happened where the script of a worker seems to be under way."""
 _FAVICON = "*://*/favicon.ico"
 
 
@@ -124,12 +126,16 @@ def _load(context: BrowserContext, job: DriveJob, outcome: Drive) -> None:
 
 
 def _wait_until_quiet(page: Page, fetches: Fetches, job: DriveJob, deadline_s: float) -> None:
-    """Returns when all expected has ended, when nothing was under way for a while, or at the deadline."""
+    """Returns when all expected has ended, when nothing was under way for a while, or at the deadline.
+
+    What is under way may be the script of a worker whose end went unreported.
+    """
     expected = set(job.expected)
     while time.monotonic() < deadline_s and (
         fetches.under_way or not expected or not expected <= fetches.ended
     ):
-        if not fetches.under_way and time.monotonic() - fetches.changed_s > job.quiet_ms / 1000:
+        silent_s = time.monotonic() - fetches.changed_s - job.quiet_ms / 1000
+        if silent_s > (_WORKER_S if fetches.under_way else 0) and fetches.awaits_workers_alone:
             return
         page.wait_for_timeout(_POLL_MS)
 

@@ -71,6 +71,16 @@ class Fetches:
                 self._end(name, params)
 
     @property
+    def awaits_workers_alone(self) -> bool:
+        """Whether only scripts of workers are under way, of which the end may never be reported.
+
+        On a busy machine a worker may run before this session listens to it.
+        """
+        return all(
+            self._hops[name][-1].asked.get("type") == "Script" and "." not in name for name in self.under_way
+        )
+
+    @property
     def started_ns(self) -> int | None:
         """When the first request was made, monotonic clock, ns; `None` if there was none."""
         first_s = min((hops[0].asked["timestamp"] for hops in self._hops.values()), default=None)
