@@ -4,7 +4,7 @@ What warcio leaves to its caller is done here: lines and headers have a longest 
 gzip stream is read like one with a stream per record, and a record that is shorter than it says is an
 error.
 
-Not FastWARC (2.0.1, tried on our hostile archives): at 566 of 597 places where a small WARC was cut off it
+Not FastWARC (2.0.1, tried on two small damaged WARCs): at 566 of 597 places where a small WARC was cut off it
 ends without an error, it panics on a stream that cannot seek, and warcio is needed for writing anyway.
 """
 
