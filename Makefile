@@ -30,7 +30,7 @@ CRATES := --workspace --exclude firstflight-python --locked
 
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: help build run test check crates lint audit advisories reference docs bench clean system rust
+.PHONY: help build run test crates lint audit advisories reference docs bench clean system rust
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
@@ -40,11 +40,8 @@ build: $(LAB) $(PRELOAD) $(VENV)/.extension ## build everything (the default)
 run: build ## do the paper's experiment; ends with the table and where the report lies
 	$(BIN)/firstflight run --plan plans/paper.toml --repeats 10
 
-test: build ## run all tests
-	tests/run $(BIN)/python $(MAKE) --no-print-directory crates
-
-check: build ## lint and run all tests at the same time, as CI does
-	tests/run $(BIN)/python $(MAKE) --no-print-directory lint crates
+test: build ## run all tests; with BESIDE=lint, `make lint` at the same time
+	tests/run $(BIN)/python $(MAKE) --no-print-directory $(BESIDE) crates
 
 crates:
 	cargo test --quiet $(CRATES)
