@@ -1,6 +1,7 @@
 """The two clocks, asked in the same words."""
 
 import json
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -8,8 +9,9 @@ from typing import Any
 from firstflight import _core
 from firstflight.engines.lab import Lab
 
-ATTEMPTS = 3
-"""How often a load is made while its relay is late: as often as an experiment does."""
+WAITS_S = 60.0
+"""For so long a load whose relay was late is made again: it measures the machine, not the path."""
+PAUSE_S = 0.5
 AT_A_TIME = 8
 LIMIT_S = 120.0
 
@@ -23,13 +25,17 @@ def simulate(page: Fields, job: Fields) -> Fields:
 
 
 def emulate(lab: Lab, page: Fields, job: Fields) -> Fields:
-    """Loads a page with the real kernel; again while the relay is late."""
-    record: Fields = {}
-    for _ in range(ATTEMPTS):
-        record = lab.ask("load", {**job, "page": page}, timeout_s=LIMIT_S)
+    """Loads a page with the real kernel, with a relay that was in time.
+
+    A virtual machine whose processors its host takes away for seconds is waited for.
+    """
+    end = time.monotonic() + WAITS_S
+    while time.monotonic() < end:
+        record: Fields = lab.ask("load", {**job, "page": page}, timeout_s=LIMIT_S)
         if not record["relay"]["late"]:
-            break
-    return record
+            return record
+        time.sleep(PAUSE_S)
+    raise AssertionError(f"the relay was late in every load for {WAITS_S:g} s")
 
 
 def emulate_all(lab: Lab, loads: Sequence[tuple[Fields, Fields]]) -> list[Fields]:
