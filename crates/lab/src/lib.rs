@@ -4,13 +4,10 @@
 //! side of a [relay](relay::Relay) and a [server per host](origin::Servers) on the other, does one job and
 //! dies, and everything in it goes with it. This is the only crate that touches the operating system.
 
-pub mod calibrate;
-pub mod check;
 pub mod client;
 pub mod clock;
 pub mod doctor;
-pub mod exec;
-pub mod job;
+pub mod jobs;
 pub mod lab;
 pub mod ledger;
 pub mod namespace;
@@ -20,7 +17,6 @@ pub mod packet;
 pub mod program;
 pub mod relay;
 pub mod scheduling;
-pub mod stress;
 pub mod tether;
 pub mod traffic;
 pub mod tun;

@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::Write;
 use std::process::ExitCode;
 
-use firstflight_lab::calibrate::{Calibration, Floor};
-use firstflight_lab::check::{self, CheckJob, NamedServer};
-use firstflight_lab::exec::{ExecJob, Terminal};
-use firstflight_lab::job::{Client, Job, Record};
+use firstflight_lab::jobs::calibrate::{Calibration, Floor};
+use firstflight_lab::jobs::check::{self, CheckJob, NamedServer};
+use firstflight_lab::jobs::exec::{ExecJob, Terminal};
+use firstflight_lab::jobs::load::{Client, Job, Record};
+use firstflight_lab::jobs::stress::{StressJob, StressRecord};
 use firstflight_lab::namespace::{self, Side};
-use firstflight_lab::stress::{StressJob, StressRecord};
 use firstflight_lab::tether::{self, Tether};
 use firstflight_lab::{LabError, doctor};
 use serde::Serialize;

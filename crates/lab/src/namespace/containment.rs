@@ -2,7 +2,7 @@
 //!
 //! Two kinds of program run here. A *client* loads pages that others wrote (a browser, wget2, curl): it sees a file
 //! system made for it, and no environment, terminal or rights of the user's. A *program* of the user's own
-//! ([`crate::exec`]) keeps the file system and the terminal; only the ways are cut by which a process outside could
+//! ([`crate::jobs::exec`]) keeps the file system and the terminal; only the ways are cut by which a process outside could
 //! be asked to act for it.
 //!
 //! What this module does not do: limit memory, processor time or the number of processes, or filter system calls

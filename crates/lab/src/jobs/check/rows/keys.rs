@@ -3,9 +3,9 @@
 use nix::libc;
 
 use super::{Level, Row, Trial};
-use crate::check::finding::{Finding, Stop, yes};
-use crate::check::server::{CLIENT, OPEN, REQUEST, STRANGER, ServerStage, Settings};
-use crate::check::wire::SOON;
+use crate::jobs::check::finding::{Finding, Stop, yes};
+use crate::jobs::check::server::{CLIENT, OPEN, REQUEST, STRANGER, ServerStage, Settings};
+use crate::jobs::check::wire::SOON;
 use crate::net;
 use crate::packet::fast_open;
 

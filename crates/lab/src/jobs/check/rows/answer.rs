@@ -1,10 +1,10 @@
 //! What a server does with a SYN (RFC 7413, section 4.2.2).
 
 use super::{Level, Row, Trial};
-use crate::check::finding::{Finding, Stop, yes};
-use crate::check::packet::Packet;
-use crate::check::server::{MSS, OPEN, REQUEST, ServerStage, Settings};
-use crate::check::wire::{SILENCE, SOON};
+use crate::jobs::check::finding::{Finding, Stop, yes};
+use crate::jobs::check::packet::Packet;
+use crate::jobs::check::server::{MSS, OPEN, REQUEST, ServerStage, Settings};
+use crate::jobs::check::wire::{SILENCE, SOON};
 use crate::packet::{experimental_fast_open, fast_open};
 use crate::witness::Counters;
 

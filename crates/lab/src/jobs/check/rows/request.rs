@@ -1,9 +1,9 @@
 //! Asking for a cookie (RFC 7413, sections 2 and 4.2.1).
 
 use super::{Level, Row, Trial};
-use crate::check::client::{Answer, ClientStage, MSS, REQUEST, SERVER};
-use crate::check::finding::{Finding, Stop};
-use crate::check::packet::Packet;
+use crate::jobs::check::client::{Answer, ClientStage, MSS, REQUEST, SERVER};
+use crate::jobs::check::finding::{Finding, Stop};
+use crate::jobs::check::packet::Packet;
 use crate::packet::mss;
 use crate::witness::Counters;
 
@@ -138,7 +138,7 @@ pub(super) fn option_of(syn: &Packet) -> String {
 
 impl Answer {
     /// As a server answers that does no Fast Open.
-    pub(in crate::check) fn plain() -> Self {
+    pub(in crate::jobs::check) fn plain() -> Self {
         Self {
             options: mss(MSS),
             ..Self::default()

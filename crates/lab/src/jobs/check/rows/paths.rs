@@ -5,8 +5,8 @@ use firstflight_path::Habit;
 
 use super::{Level, Row, Trial};
 use crate::LabError;
-use crate::check::finding::Finding;
-use crate::check::pair::{PairStage, RTT_MS};
+use crate::jobs::check::finding::Finding;
+use crate::jobs::check::pair::{PairStage, RTT_MS};
 use crate::relay::RelayReport;
 use crate::witness::Counters;
 
@@ -72,7 +72,7 @@ const fn behind(id: &'static str, behaviour: &'static str, habit: Habit) -> Row 
 }
 
 /// Three requests over a path; what came of them, and what the relay saw.
-pub(in crate::check) fn run(
+pub(in crate::jobs::check) fn run(
     habit: Option<Habit>,
     realtime: bool,
 ) -> Result<(Finding, RelayReport), LabError> {

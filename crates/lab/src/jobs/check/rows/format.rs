@@ -1,10 +1,10 @@
 //! The option on the wire (RFC 7413, section 4.1.1).
 
 use super::{Level, Row, Trial};
-use crate::check::client::{ClientStage, MSS, REQUEST, SERVER, granted};
-use crate::check::finding::{Finding, Stop};
-use crate::check::server::{self, OPEN, ServerStage};
-use crate::check::wire::SOON;
+use crate::jobs::check::client::{ClientStage, MSS, REQUEST, SERVER, granted};
+use crate::jobs::check::finding::{Finding, Stop};
+use crate::jobs::check::server::{self, OPEN, ServerStage};
+use crate::jobs::check::wire::SOON;
 use crate::packet::{fast_open, mss};
 
 pub(super) const ROWS: &[Row] = &[

@@ -3,10 +3,12 @@
 use std::io::Read;
 
 use super::{Level, Row, Trial};
-use crate::check::client::{Again, Answer, COOKIE, ClientStage, NEW_COOKIE, REQUEST, SERVER, Unreachable};
-use crate::check::finding::{Finding, Stop, yes};
-use crate::check::rows::request::option_of;
-use crate::check::wire::SILENCE;
+use crate::jobs::check::client::{
+    Again, Answer, COOKIE, ClientStage, NEW_COOKIE, REQUEST, SERVER, Unreachable,
+};
+use crate::jobs::check::finding::{Finding, Stop, yes};
+use crate::jobs::check::rows::request::option_of;
+use crate::jobs::check::wire::SILENCE;
 use crate::witness::Counters;
 
 pub(super) const ROWS: &[Row] = &[

@@ -45,7 +45,7 @@ pub struct Row {
     pub done: &'static str,
     /// How it is done, and to whom.
     #[serde(flatten)]
-    pub(in crate::check) trial: Trial,
+    pub(in crate::jobs::check) trial: Trial,
 }
 
 /// How strongly a behaviour is asked for.
@@ -77,7 +77,7 @@ pub enum Level {
 /// Who is examined, and how.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(tag = "side", rename_all = "lowercase")]
-pub(in crate::check) enum Trial {
+pub(in crate::jobs::check) enum Trial {
     /// This kernel's client; the script is its server.
     Client {
         #[serde(skip)]

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::{Level, Row, Trial};
-use crate::check::finding::{Finding, Stop, yes};
-use crate::check::packet::{Kind, Packet};
-use crate::check::server::{OPEN, REQUEST, ServerStage, Settings};
-use crate::check::wire::{SILENCE, SOON};
+use crate::jobs::check::finding::{Finding, Stop, yes};
+use crate::jobs::check::packet::{Kind, Packet};
+use crate::jobs::check::server::{OPEN, REQUEST, ServerStage, Settings};
+use crate::jobs::check::wire::{SILENCE, SOON};
 use crate::packet::fast_open;
 use crate::witness::Counters;
 

@@ -5,10 +5,10 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use super::{Level, Row, Trial};
-use crate::check::client::{Answer, COOKIE, Call, ClientStage, REQUEST, SERVER};
-use crate::check::finding::{Finding, Stop, yes};
-use crate::check::packet::{Kind, Packet};
-use crate::check::wire::SOON;
+use crate::jobs::check::client::{Answer, COOKIE, Call, ClientStage, REQUEST, SERVER};
+use crate::jobs::check::finding::{Finding, Stop, yes};
+use crate::jobs::check::packet::{Kind, Packet};
+use crate::jobs::check::wire::SOON;
 use crate::packet::mss;
 
 pub(super) const ROWS: &[Row] = &[

@@ -4,10 +4,10 @@ use std::io::Write;
 use std::net::SocketAddrV4;
 
 use super::{Level, Row, Trial};
-use crate::check::client::{Answer, COOKIE, ClientStage, NEW_COOKIE, OTHER, REQUEST, SERVER, granted};
-use crate::check::finding::{Finding, Stop, yes};
-use crate::check::rows::request::option_of;
-use crate::check::wire::SILENCE;
+use crate::jobs::check::client::{Answer, COOKIE, ClientStage, NEW_COOKIE, OTHER, REQUEST, SERVER, granted};
+use crate::jobs::check::finding::{Finding, Stop, yes};
+use crate::jobs::check::rows::request::option_of;
+use crate::jobs::check::wire::SILENCE;
 use crate::packet::{fast_open, mss};
 
 pub(super) const ROWS: &[Row] = &[

@@ -1,0 +1,7 @@
+//! What a lab can be asked to do, one job per process. The rest of the crate knows none of them.
+
+pub mod calibrate;
+pub mod check;
+pub mod exec;
+pub mod load;
+pub mod stress;
