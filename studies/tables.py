@@ -17,7 +17,7 @@ import polars as pl
 import vl_convert
 
 import firstflight as ff
-from firstflight.report.figures.theme import INK, styled, title
+from firstflight.report.figures import theme
 
 Frames = Mapping[str, pl.DataFrame]
 """The tables of a study by their file names: times in ms, improvements and shares as fractions."""
@@ -41,7 +41,7 @@ class Figure:
 
     def write(self, file: Path) -> None:
         """Draws it as SVG."""
-        spec = styled(self.chart.to_dict(validate=False), {"rows": self.rows})
+        spec = theme.styled(self.chart.to_dict(validate=False), {"rows": self.rows})
         file.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
 
 
@@ -153,16 +153,41 @@ def shown(value: str, row: Mapping[str, Any]) -> str:
 
 def zero_line() -> Any:  # noqa: ANN401
     """A line at an improvement of 0."""
-    return alt.Chart().mark_rule(color=INK, strokeWidth=1).encode(y=alt.datum(0))
+    return alt.Chart().mark_rule(color=theme.INK, strokeWidth=1).encode(y=alt.datum(0))
 
 
-def heading(text: str, *subtitle: str) -> Any:  # noqa: ANN401
-    """A figure's title: what it shows, and below how that was measured."""
-    return title(text, list(subtitle))
+def panels(
+    layers: Any,  # noqa: ANN401
+    rows: Sequence[Mapping[str, Any]],
+    by: str,
+    *title: str,
+    columns: int | None = None,
+    down: str | None = None,
+    order: Sequence[str] | None = None,
+    axes: str = "x",
+    scales: str = "",
+) -> Figure:
+    """A figure with a panel per value of a column, or of two.
 
-
-ROWS = alt.NamedData("rows")
-"""The data of a figure."""
+    Args:
+        layers: The chart of each panel.
+        rows: The data.
+        by: The column whose values have a panel each, side by side.
+        title: What the figure shows, and in further lines how that was measured.
+        columns: Most panels side by side; more are below. Not with `down`.
+        down: The column whose values have a row of panels each.
+        order: The values of `by`; those of `rows` in their order by default.
+        axes: What of `x` and `y` each panel draws for itself.
+        scales: What of `x` and `y` each panel has a scale of its own for.
+    """
+    across = alt.Facet(f"{by}:N", title=None, sort=order)
+    place: dict[str, Any] = {"facet": across, "columns": columns}
+    if down:
+        place = {"column": across, "row": alt.Row(f"{down}:N", title=None, sort=None)}
+    heading = theme.title(title[0], list(title[1:]))
+    chart = layers.facet(**place, data=alt.NamedData("rows"), title=heading)
+    own_axes, own_scales = (dict.fromkeys(channels, "independent") for channels in (axes, scales))
+    return Figure(chart.resolve_axis(**own_axes).resolve_scale(**own_scales), rows)
 
 
 def _read(file: Path) -> pl.DataFrame:

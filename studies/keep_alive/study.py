@@ -9,17 +9,7 @@ import altair as alt
 import polars as pl
 
 import firstflight as ff
-from studies.tables import (
-    COLORS,
-    ROWS,
-    Figure,
-    Frames,
-    Study,
-    by_treatment,
-    gain,
-    heading,
-    zero_line,
-)
+from studies.tables import COLORS, Figure, Frames, Study, by_treatment, gain, panels, zero_line
 
 FOLDER = Path(__file__).parent
 LINKS: dict[str, dict[str, str]] = {
@@ -119,16 +109,14 @@ def draw(tables: Frames) -> Figure:
     layers = alt.layer(
         zero_line(), base.mark_line(), base.mark_point(filled=True, size=50, opacity=1)
     ).properties(width=180, height=180)
-    chart = layers.facet(
-        column=alt.Column("page:N", title=None, sort=None),
-        row=alt.Row("link:N", title=None, sort=None),
-        data=ROWS,
-        title=heading(
-            "How much of Fast Open's gain is servers that close",
-            "Simulated, warm cookies, in the clear. Above 0, TFO is faster.",
-        ),
+    return panels(
+        layers,
+        rows,
+        "page",
+        "How much of Fast Open's gain is servers that close",
+        "Simulated, warm cookies, in the clear. Above 0, TFO is faster.",
+        down="link",
     )
-    return Figure(chart.resolve_axis(x="independent"), rows)
 
 
 STUDY = Study(FOLDER, measure, {**dict.fromkeys(LINKS, COLUMNS), "measured.csv": MEASURED}, draw)

@@ -12,7 +12,7 @@ import altair as alt
 import polars as pl
 
 import firstflight as ff
-from studies.tables import COLORS, ROWS, Figure, Frames, Study, heading
+from studies.tables import COLORS, Figure, Frames, Study, panels
 
 FOLDER = Path(__file__).parent
 REPEATS = 250
@@ -105,13 +105,15 @@ def draw(tables: Frames) -> Figure:
         color=alt.Color("mode:N", title=None).scale(domain=list(_MODES), range=list(_MODES.values())),
     )
     lines = base.mark_line(interpolate="step-after", strokeWidth=1.8, clip=True)
-    chart = lines.properties(width=170, height=150).facet(
-        column=alt.Column("page:N", title=None, sort=None),
-        row=alt.Row("servers:N", title=None, sort=None),
-        data=ROWS,
-        title=heading("Page load times at 1 % loss", "Simulated, RTT 100 ms."),
+    return panels(
+        lines.properties(width=170, height=150),
+        tables["distributions.csv"].to_dicts(),
+        "page",
+        "Page load times at 1 % loss",
+        "Simulated, RTT 100 ms.",
+        down="servers",
+        axes="",
     )
-    return Figure(chart, tables["distributions.csv"].to_dicts())
 
 
 STUDY = Study(FOLDER, measure, {"simulated.csv": COLUMNS, "measured.csv": COLUMNS}, draw)

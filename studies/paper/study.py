@@ -13,7 +13,7 @@ import polars as pl
 from scipy.stats import spearmanr  # type: ignore[import-untyped]
 
 import firstflight as ff
-from studies.tables import COLORS, ROWS, Figure, Frames, Study, by_treatment, gain, heading, zero_line
+from studies.tables import COLORS, Figure, Frames, Study, by_treatment, gain, panels, zero_line
 
 FOLDER = Path(__file__).parent
 PUBLISHED = Path(ff.__file__).parent / "published" / "tables" / "paper.csv"
@@ -172,16 +172,14 @@ def draw(tables: Frames) -> Figure:
         base.mark_line().encode(strokeWidth=width),
         base.mark_point(filled=True, size=40, opacity=1),
     ).properties(width=210, height=230)
-    chart = layers.facet(
-        alt.Facet("page:N", title=None, sort=None),
+    return panels(
+        layers,
+        rows,
+        "page",
+        "Which factor brings our table nearer to the paper's",
+        "4 Mbit/s down, 256 kbit/s up; the loader on the real kernel. Above 0, TFO is faster.",
         columns=4,
-        data=ROWS,
-        title=heading(
-            "Which factor brings our table nearer to the paper's",
-            "4 Mbit/s down, 256 kbit/s up; the loader on the real kernel. Above 0, TFO is faster.",
-        ),
     )
-    return Figure(chart.resolve_axis(x="independent"), rows)
 
 
 STUDY = Study(FOLDER, measure, COLUMNS, draw)

@@ -11,7 +11,7 @@ import altair as alt
 import polars as pl
 
 import firstflight as ff
-from studies.tables import COLORS, ROWS, Figure, Frames, Study, heading, zero_line
+from studies.tables import COLORS, Figure, Frames, Study, panels, zero_line
 
 FOLDER = Path(__file__).parent
 CLOCKS = {"measured.csv": "loader, real kernel", "simulated.csv": "loader, simulated"}
@@ -82,16 +82,14 @@ def draw(tables: Frames) -> Figure:
         base.mark_line(strokeWidth=1.5).encode(y="saved:Q"),
         base.mark_point(filled=True, size=35, opacity=1).encode(y="saved:Q"),
     ).properties(width=210, height=210)
-    chart = layers.facet(
-        alt.Facet("page:N", title=None, sort=None),
+    return panels(
+        layers,
+        rows,
+        "page",
+        "What Fast Open saves, and where a single pair of loads lies",
+        "Medians of pairs; bars: one standard deviation of a single pair. Above 0, TFO is faster.",
         columns=2,
-        data=ROWS,
-        title=heading(
-            "What Fast Open saves, and where a single pair of loads lies",
-            "Medians of pairs; bars: one standard deviation of a single pair. Above 0, TFO is faster.",
-        ),
     )
-    return Figure(chart.resolve_axis(x="independent"), rows)
 
 
 STUDY = Study(FOLDER, measure, {"measured.csv": COLUMNS, "simulated.csv": EXACT}, draw)

@@ -10,7 +10,7 @@ import polars as pl
 
 import firstflight as ff
 from studies.structure.pages import BASE, FACTORS, NAMES, made, page_name, structures
-from studies.tables import ROWS, Figure, Frames, Study, by_treatment, gain, heading, measured, zero_line
+from studies.tables import Figure, Frames, Study, by_treatment, gain, measured, panels, zero_line
 
 FOLDER = Path(__file__).parent
 RTTS = (20, 100, 200)
@@ -80,16 +80,16 @@ def draw(tables: Frames) -> Figure:
     page = (
         f"{BASE.objects} objects of {BASE.size:,} bytes on {BASE.hosts} hosts, a document of {BASE.padding:,}"
     )
-    chart = layers.facet(
-        alt.Facet("panel:N", title=None, sort=list(NAMES.values())),
+    return panels(
+        layers,
+        rows,
+        "panel",
+        "Which pages Fast Open helps",
+        f"One property of a page varied: else {page}. By RTT; simulated. Above 0, TFO is faster.",
         columns=3,
-        data=ROWS,
-        title=heading(
-            "Which pages Fast Open helps",
-            f"One property of a page varied: else {page}. By RTT; simulated. Above 0, TFO is faster.",
-        ),
+        order=list(NAMES.values()),
+        scales="x",
     )
-    return Figure(chart.resolve_scale(x="independent").resolve_axis(x="independent"), rows)
 
 
 STUDY = Study(FOLDER, measure, COLUMNS, draw)

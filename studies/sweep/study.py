@@ -15,7 +15,7 @@ import polars as pl
 
 import firstflight as ff
 from studies.recordings import pages
-from studies.tables import COLORS, ROWS, Figure, Frames, Study, by_treatment, gain, heading, zero_line
+from studies.tables import COLORS, Figure, Frames, Study, by_treatment, gain, panels, zero_line
 
 FOLDER = Path(__file__).parent
 QUANTILES = {"p05": 0.05, "p25": 0.25, "median": 0.5, "p75": 0.75, "p95": 0.95}
@@ -73,16 +73,14 @@ def draw(tables: Frames) -> Figure:
         base.mark_area(opacity=0.4, color=COLORS[0]).encode(y="p25:Q", y2="p75:Q"),
         base.mark_line(color=COLORS[0]).encode(y="median:Q"),
     ).properties(width=230, height=200)
-    chart = layers.facet(
-        alt.Facet("over:N", title=None, sort=None),
+    return panels(
+        layers,
+        rows,
+        "over",
+        "Improvement over recorded pages",
+        "Simulated. Line: median; bands: half and nine tenths of the pages. Above 0, TFO is faster.",
         columns=3,
-        data=ROWS,
-        title=heading(
-            "Improvement over recorded pages",
-            "Simulated. Line: median; bands: half and nine tenths of the pages. Above 0, TFO is faster.",
-        ),
     )
-    return Figure(chart.resolve_axis(x="independent"), rows)
 
 
 STUDY = Study(FOLDER, measure, {"improvements.csv": COLUMNS}, draw)

@@ -9,7 +9,7 @@ import altair as alt
 import polars as pl
 
 import firstflight as ff
-from studies.tables import COLORS, ROWS, Figure, Frames, Study, by_treatment, gain, heading, zero_line
+from studies.tables import COLORS, Figure, Frames, Study, by_treatment, gain, panels, zero_line
 
 FOLDER = Path(__file__).parent
 VARIANTS = {
@@ -81,17 +81,15 @@ def draw(tables: Frames) -> Figure:
         base.mark_rule(strokeWidth=2.2).encode(y="low:Q", y2="high:Q"),
         base.mark_point(size=60, filled=True, opacity=1).encode(y=y, shape=alt.Shape("client:N", sort=None)),
     ).properties(width=230, height=230)
-    chart = layers.facet(
-        alt.Facet("page:N", title=None, sort=None),
+    return panels(
+        layers,
+        rows,
+        "page",
+        "What TLS leaves of Fast Open's gain",
+        "4 Mbit/s down, 256 kbit/s up; the real kernel, medians over 5 blocks; bars: 95 % interval.",
+        "Above 0, TFO is faster.",
         columns=2,
-        data=ROWS,
-        title=heading(
-            "What TLS leaves of Fast Open's gain",
-            "4 Mbit/s down, 256 kbit/s up; the real kernel, medians over 5 blocks; bars: 95 % interval.",
-            "Above 0, TFO is faster.",
-        ),
     )
-    return Figure(chart.resolve_axis(x="independent"), rows)
 
 
 STUDY = Study(FOLDER, measure, COLUMNS, draw)

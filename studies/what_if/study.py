@@ -19,7 +19,7 @@ from scipy.stats import binom  # type: ignore[import-untyped]
 
 import firstflight as ff
 from studies.recordings import pages
-from studies.tables import COLORS, ROWS, Figure, Frames, Study, gain, heading
+from studies.tables import COLORS, Figure, Frames, Study, gain, panels
 
 FOLDER = Path(__file__).parent
 RECORDINGS = ("har/**/*.har", "warc/*.warc.gz", "mahimahi/sites/*")
@@ -236,17 +236,17 @@ def draw(tables: Frames) -> Figure:
         base.mark_rule(strokeWidth=9, opacity=0.45, color=color).encode(x="p25:Q", x2="p75:Q"),
         base.mark_point(filled=True, size=70, color=color, opacity=1).encode(x="median_100:Q"),
     ).properties(width=330, height=alt.Step(24))
-    chart = layers.facet(
-        alt.Facet("condition:N", title=None, sort=[condition.name for condition in CONDITIONS]),
+    return panels(
+        layers,
+        rows,
+        "condition",
+        "What a Fast Open that no kernel has would bring",
+        "Simulated, RTT 100 ms. Over the pages: median, half and nine tenths of them.",
+        "Above 0, the page loads sooner than with Fast Open of today under the same condition.",
         columns=2,
-        data=ROWS,
-        title=heading(
-            "What a Fast Open that no kernel has would bring",
-            "Simulated, RTT 100 ms. Over the pages: median, half and nine tenths of them.",
-            "Above 0, the page loads sooner than with Fast Open of today under the same condition.",
-        ),
+        order=[condition.name for condition in CONDITIONS],
+        scales="y",
     )
-    return Figure(chart.resolve_scale(y="independent").resolve_axis(x="independent"), rows)
 
 
 STUDY = Study(FOLDER, measure, COLUMNS, draw)
