@@ -144,18 +144,18 @@ def _busy_ms(data_bytes: float, rate_mbps: float | None) -> float:
 
 
 Component = Literal[
-    "processing",
-    "connection",
     "tcp",
     "tls",
+    "connection",
     "request",
     "propagation",
     "server",
     "queueing",
     "window",
     "transfer",
+    "processing",
 ]
-"""What a part of the PLT was spent on; `docs/explain.md` says how each is found."""
+"""What a part of the PLT was spent on, in the order of views; `docs/explain.md` says how each is found."""
 
 _SYN_RTO_MS = 1000.0
 """Before a SYN is sent again, doubling each time (RFC 6298, section 2.1; Linux `TCP_TIMEOUT_INIT`)."""

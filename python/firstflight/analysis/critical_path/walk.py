@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import get_args
 
 from firstflight.analysis.critical_path.stages import (
     Component,
@@ -28,18 +29,7 @@ from firstflight.analysis.critical_path.stages import (
 from firstflight.model.page import Initiator, Page, Resource
 from firstflight.results import LoadRecord
 
-COMPONENTS: tuple[Component, ...] = (
-    "tcp",
-    "tls",
-    "connection",
-    "request",
-    "propagation",
-    "server",
-    "queueing",
-    "window",
-    "transfer",
-    "processing",
-)
+COMPONENTS: tuple[Component, ...] = get_args(Component)
 """All components, in the order of views."""
 
 _TOLERANCE_MS = 0.5
