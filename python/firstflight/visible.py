@@ -14,7 +14,11 @@ _SURROGATES = range(0xD800, 0xE000)
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _SEEN = dict.fromkeys((*_CONTROLS, *_DIRECTION, *_HIDDEN, *_SURROGATES), _REPLACEMENT)
-_INVISIBLE = re.compile("[" + re.escape("".join(chr(code) for code in _SEEN if code != ord("\n"))) + "]")
+_INVISIBLE = re.compile(
+    "["
+    + "".join(re.escape(chr(code)) for code in (*_CONTROLS, *_DIRECTION, *_HIDDEN) if code != ord("\n"))
+    + f"{chr(_SURROGATES[0])}-{chr(_SURROGATES[-1])}]"
+)
 
 
 def visible(content: str) -> str:
