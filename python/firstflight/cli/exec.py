@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,9 +16,11 @@ from firstflight.engines.exec import ExecRecord, Surroundings, run_inside
 from firstflight.errors import UsageError
 from firstflight.experiment.plan_file import PlanFile, resolve
 from firstflight.model.treatment import FAST_OPEN
-from firstflight.pages import clear_warning, open_pages, under, was_cleared
 from firstflight.plural import plural
 from firstflight.results import write_whole
+
+if TYPE_CHECKING:
+    from firstflight.pages import LoadedPage
 
 _DEFAULTS = {"rtt": "100", "mode": FAST_OPEN}
 """Where one value is wanted and a plan has several."""
@@ -88,10 +90,6 @@ def _surroundings(
                 f"give it with --{key}, or measure several with firstflight run",
             )
     [(path, cookies)], [mode] = plan.settings(), plan.mode
-    recorded = open_pages(pages) if pages else []
-    if cleared := [page.page.name for page in recorded if was_cleared(plan.scheme, page)]:
-        talk.warn(clear_warning(cleared))
-    served = [under(plan.scheme, page) for page in recorded]
     return Surroundings(
         path,
         mode,
@@ -99,10 +97,24 @@ def _surroundings(
         plan.keep_alive,
         plan.seed,
         plan.scheme,
-        pages=served,
+        pages=_open(pages, plan.scheme, talk) if pages else (),
         capture=capture,
         transport=plan.transport,
     )
+
+
+def _open(pages: list[str], scheme: str, talk: Talk) -> "list[LoadedPage]":
+    from firstflight.pages import (  # noqa: PLC0415 (most programs are run without)
+        clear_warning,
+        open_pages,
+        under,
+        was_cleared,
+    )
+
+    recorded = open_pages(pages)
+    if cleared := [page.page.name for page in recorded if was_cleared(scheme, page)]:
+        talk.warn(clear_warning(cleared))
+    return [under(scheme, page) for page in recorded]
 
 
 def _check_writable(file: Path) -> None:

@@ -6,15 +6,17 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path as FilePath
-from typing import NotRequired, Protocol, Required, TypedDict, cast
+from typing import TYPE_CHECKING, NotRequired, Protocol, Required, TypedDict, cast
 
 from firstflight.engines.promise import broken_promises
 from firstflight.errors import LabError
 from firstflight.model.load import PlannedLoad
 from firstflight.model.path import Path
-from firstflight.pages import LoadedPage
 from firstflight.results.check import check_record
 from firstflight.results.records import ConnectionRow, LoadRecord, LoadRow, Proof, Relay, RequestRow
+
+if TYPE_CHECKING:
+    from firstflight.pages import LoadedPage
 
 
 class Rtt(TypedDict, total=False):

@@ -1,5 +1,7 @@
 """Runs a program of the user's inside a laboratory, on the user's own streams and terminal."""
 
+from __future__ import annotations
+
 import json
 import os
 import signal
@@ -8,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from firstflight.engines.engine import Lateness, page_job
 from firstflight.engines.lab import (
@@ -22,7 +24,9 @@ from firstflight.engines.lab import (
 from firstflight.errors import LabError
 from firstflight.model.load import Transport
 from firstflight.model.path import Path
-from firstflight.pages import LoadedPage
+
+if TYPE_CHECKING:
+    from firstflight.pages import LoadedPage
 
 
 class Proof(TypedDict):
