@@ -44,6 +44,7 @@ impl Trace {
     fn note(&mut self, now: Nanos, what: &str, segment: &Segment) {
         let Some(lines) = &mut self.lines else { return };
         let at = (now - START) as f64 / 1e6;
-        lines.push(format!("{at:10.3} {what:7} {segment}"));
+        let way = if segment.up { "up" } else { "down" };
+        lines.push(format!("{at:10.3} {what:7} {way:4} #{} {segment}", segment.conn));
     }
 }

@@ -235,15 +235,15 @@ fn an_initial_window_of_32_segments_saves_the_round_trips_that_a_smaller_one_nee
 fn sent_to_the_unproven(lines: &[String]) -> u64 {
     let before = lines
         .iter()
-        .take_while(|line| !(line.contains("arrived up") && line.contains(" ack 1 ")));
+        .take_while(|line| !(line.contains("arrived up") && line.contains(" ack 1,")));
     let sent = before.filter(|line| line.contains(" sent    down"));
     sent.map(|line| length_of(line)).sum()
 }
 
-/// Of `seq+len` in a trace's line.
+/// Of `length` in a trace's line.
 fn length_of(line: &str) -> u64 {
-    let range = line.split_whitespace().find(|word| word.contains('+')).unwrap();
-    range.split_once('+').unwrap().1.parse().unwrap()
+    let (_, length) = line.rsplit_once(", length ").unwrap();
+    length.split(',').next().unwrap().parse().unwrap()
 }
 
 fn any_what_if() -> impl Strategy<Value = Value> {

@@ -8,45 +8,25 @@
 //! Left out: urgent data, keep-alive probes, zero-window probes (applications here read at once), MTU probing, D-SACK
 //! reordering metrics, `TIME_WAIT`, simultaneous open, sequence numbers that wrap.
 //!
-//! Two sockets 50 ms apart, the client with a cookie, so that its request rides in the SYN (RFC 7413):
+//! [`pair`] puts two sockets at the ends of a link. Here they are 50 ms apart, the client has a cookie, so that its
+//! request rides in the SYN (RFC 7413), and the response's second packet is lost:
 //!
 //! ```
-//! use std::collections::VecDeque;
-//! use firstflight_tcp::{Answer, Early, FastOpen, Segment, Settings, Socket};
+//! use firstflight_path::Direction::Down;
+//! use firstflight_tcp::FastOpen;
+//! use firstflight_tcp::pair::{Delay, Exchange, Fault, Flow, MS, Pair, Script};
 //!
-//! const DELAY: u64 = 50_000_000;
-//! let settings = Settings::default();
-//! let mut client = Socket::client(0, settings);
-//! let mut server: Option<Socket> = None;
-//! let mut link: VecDeque<(u64, Segment)> = VecDeque::new();
-//! let mut answered = None;
-//! client.connect_with_data(0, FastOpen::Cookie(1), 300);
-//! let mut now = 0;
-//! while answered.is_none() {
-//!     for segment in std::iter::from_fn(|| client.poll()) {
-//!         link.push_back((now + DELAY, segment));
-//!     }
-//!     for segment in std::iter::from_fn(|| server.as_mut()?.poll()) {
-//!         link.push_back((now + DELAY, segment));
-//!     }
-//!     let (at, segment) = link.pop_front().expect("something is on its way");
-//!     now = at;
-//!     println!("{:3} ms {segment}", now / 1_000_000);
-//!     match &mut server {
-//!         _ if !segment.up => client.handle(now, &segment),
-//!         Some(server) => server.handle(now, &segment),
-//!         None => {
-//!             let answer = Answer { early: Some(Early::WITHOUT_LIMIT), grants: None };
-//!             let socket = server.insert(Socket::accept(now, &segment, answer, settings));
-//!             assert_eq!(socket.read_all(now), 300);
-//!             socket.write(now, 1_000);
-//!         }
-//!     }
-//!     if client.read_all(now) == 1_000 {
-//!         answered = Some(now);
-//!     }
+//! let flow = Flow {
+//!     fast_open: FastOpen::Cookie(7),
+//!     server_key: Some(7),
+//!     exchanges: vec![Exchange::new(300, 4_000)],
+//!     ..Flow::default()
+//! };
+//! let mut pair = Pair::new(flow, Script::new(Delay(50 * MS)).with(Down, 3, Fault::Lost));
+//! pair.run();
+//! for sent in pair.trace() {
+//!     println!("{sent}");
 //! }
-//! assert_eq!(answered, Some(2 * DELAY));
 //! ```
 #![forbid(unsafe_code)]
 
@@ -57,6 +37,7 @@ mod delayed_ack;
 mod ecn;
 mod handshake;
 mod output;
+pub mod pair;
 mod rack;
 mod receive;
 mod recovery;
@@ -74,6 +55,7 @@ use firstflight_path::Nanos;
 
 pub use congestion::Algorithm;
 pub use handshake::{Answer, Early};
+pub use recovery::Phase;
 pub use segment::{FastOpen, Key, Range, Sacks, Segment, Seq};
 pub use time::Ticks;
 
@@ -187,6 +169,35 @@ pub struct Socket {
     fast_open: TfoState,
 }
 
+/// What a sender goes by: the fields of Linux's `TCP_INFO` that say why it sends, or does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Info {
+    /// `tcpi_ca_state`.
+    pub phase: Phase,
+    /// Congestion window and slow start threshold, segments.
+    pub cwnd: u32,
+    /// As [`Self::cwnd`].
+    pub ssthresh: u32,
+    /// Segments sent and not acknowledged; of these, selectively acknowledged, taken for lost, and sent again.
+    pub unacked: u32,
+    /// `tcpi_sacked`.
+    pub sacked: u32,
+    /// `tcpi_lost`.
+    pub lost: u32,
+    /// `tcpi_retrans`.
+    pub retransmitted: u32,
+    /// Retransmission timeout, back-off included, ns.
+    pub rto: Nanos,
+    /// Smoothed RTT, ns; `None` before the first sample.
+    pub smoothed_rtt: Option<Nanos>,
+    /// The shortest RTT, ns.
+    pub min_rtt: Option<Nanos>,
+    /// RACK's reordering window, ns.
+    pub reordering_window: Nanos,
+    /// Timeouts in a row.
+    pub timeouts: u32,
+}
+
 /// Fast Open's part of the handshake.
 #[derive(Debug, Clone, Copy, Default)]
 struct TfoState {
@@ -242,6 +253,24 @@ impl Socket {
             fin_ahead: None,
             timers: Timers::default(),
             fast_open: TfoState::default(),
+        }
+    }
+
+    /// What its sender goes by.
+    pub fn info(&self) -> Info {
+        Info {
+            phase: self.recovery.phase,
+            cwnd: self.window.cwnd,
+            ssthresh: self.window.ssthresh,
+            unacked: self.board.out(),
+            sacked: self.board.sacked,
+            lost: self.board.lost,
+            retransmitted: self.board.resent,
+            rto: self.rtt.rto,
+            smoothed_rtt: self.rtt.smoothed(),
+            min_rtt: self.rtt.min,
+            reordering_window: self.reordering_window(),
+            timeouts: self.timeouts,
         }
     }
 

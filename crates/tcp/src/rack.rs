@@ -137,7 +137,7 @@ impl Socket {
     }
 
     /// `tcp_rack_reo_wnd`: a quarter of the shortest RTT, nothing once loss is evident.
-    fn reordering_window(&self) -> Nanos {
+    pub(crate) fn reordering_window(&self) -> Nanos {
         if !self.rack.saw_reordering && (self.recovery.is_recovering() || self.board.sacked >= DUP_THRESHOLD)
         {
             return 0;

@@ -14,15 +14,19 @@ use crate::segment::{Range, Seq};
 use crate::time::MS;
 use crate::timers::Pending;
 
-/// `enum tcp_ca_state`.
+/// Where a sender is in the face of loss: `enum tcp_ca_state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Phase {
+pub enum Phase {
+    /// Nothing is missing: `TCP_CA_Open`.
     #[default]
     Open,
+    /// Something is missing, and may only be late: `TCP_CA_Disorder`.
     Disorder,
-    /// `TCP_CA_CWR`.
+    /// The window comes down for a congestion mark: `TCP_CA_CWR`.
     Reduced,
+    /// Losses are repaired: `TCP_CA_Recovery`.
     Recovery,
+    /// The retransmission timer ran out: `TCP_CA_Loss`.
     Loss,
 }
 

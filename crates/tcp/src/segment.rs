@@ -22,6 +22,8 @@ const SYN_OPTION_BYTES: u32 = 20;
 /// A Fast Open option with a cookie of eight bytes, and one without a cookie, padded (RFC 7413, section 4.1.1).
 const COOKIE_BYTES: u32 = 12;
 const COOKIE_REQUEST_BYTES: u32 = 4;
+/// What the window field of all segments but SYNs is shifted by, with the default buffer (RFC 7323, section 2).
+pub(crate) const WINDOW_SHIFT: u32 = 10;
 /// SACK blocks that fit beside timestamps (RFC 2018, section 3).
 pub(crate) const MAX_SACKS: usize = 3;
 
@@ -62,6 +64,11 @@ impl Sacks {
     #[inline]
     pub fn blocks(&self) -> &[Range] {
         &self.blocks[usize::from(self.duplicate)..usize::from(self.count)]
+    }
+
+    /// All blocks, as the option lists them.
+    pub fn all(&self) -> &[Range] {
+        &self.blocks[..usize::from(self.count)]
     }
 
     /// The range of a duplicate that the receiver got.
@@ -161,35 +168,113 @@ impl Segment {
     }
 }
 
-/// As tcpdump would have it: direction, connection, flags, sequence number and length, acknowledgment, window, options.
+/// As tcpdump prints it after the addresses: flags, sequence numbers, acknowledgment, the window field, options, length.
 impl fmt::Display for Segment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} #{} ", if self.up { "up  " } else { "down" }, self.conn)?;
+        f.write_str("Flags [")?;
         let flags = [
             (self.syn, "S"),
             (self.fin, "F"),
             (self.rst, "R"),
             (self.psh, "P"),
-            (self.ack, "."),
-            (self.ece, "E"),
             (self.cwr, "W"),
+            (self.ece, "E"),
+            (self.ack, "."),
         ];
         for (_, letter) in flags.iter().filter(|(is_set, _)| *is_set) {
             f.write_str(letter)?;
         }
-        let (seq, len, ack_no, window) = (self.seq, self.len, self.ack_no, self.window);
-        write!(f, " {seq}+{len} ack {ack_no} win {window}")?;
-        if self.fast_open != FastOpen::Absent {
-            f.write_str(" tfo")?;
+        if flags.iter().all(|(is_set, _)| !is_set) {
+            f.write_str("none")?;
         }
+        f.write_str("]")?;
+        let (seq, len) = (self.seq, self.len);
+        if len > 0 {
+            write!(f, ", seq {seq}:{}", seq + Seq::from(len))?;
+        } else if self.syn || self.fin || self.rst {
+            write!(f, ", seq {seq}")?;
+        }
+        if self.ack {
+            write!(f, ", ack {}", self.ack_no)?;
+        }
+        let shift = if self.syn { 0 } else { WINDOW_SHIFT };
+        write!(f, ", win {}", self.window >> shift)?;
+        self.write_options(f)?;
+        write!(f, ", length {len}")?;
         f.write_str(match self.ecn {
             Ecn::NotCapable => "",
-            Ecn::Capable => " ect",
-            Ecn::Marked => " ce",
-        })?;
-        for (index, (from, to)) in self.sacks.blocks().iter().enumerate() {
-            write!(f, "{}{from}-{to}", if index == 0 { " sack " } else { "," })?;
+            Ecn::Capable => ", ECT(0)",
+            Ecn::Marked => ", CE",
+        })
+    }
+}
+
+impl Segment {
+    fn write_options(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (ts, echo) = (self.ts, self.ts_echo);
+        if self.rst && !self.ack {
+            return Ok(());
         }
-        Ok(())
+        if self.syn {
+            let mss = crate::ADVERTISED_MSS;
+            write!(
+                f,
+                ", options [mss {mss},sackOK,TS val {ts} ecr {echo},nop,wscale {WINDOW_SHIFT}"
+            )?;
+            match self.fast_open {
+                FastOpen::Absent => {}
+                FastOpen::Request => f.write_str(",tfo cookiereq,nop,nop")?,
+                FastOpen::Cookie(key) => write!(f, ",tfo cookie {key:016x},nop,nop")?,
+            }
+        } else {
+            write!(f, ", options [nop,nop,TS val {ts} ecr {echo}")?;
+            let sacks = self.sacks.all();
+            if !sacks.is_empty() {
+                write!(f, ",nop,nop,sack {} ", sacks.len())?;
+            }
+            for (from, to) in sacks {
+                write!(f, "{{{from}:{to}}}")?;
+            }
+        }
+        f.write_str("]")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_is_printed_as_tcpdump_prints_it() {
+        let syn = Segment {
+            syn: true,
+            len: 300,
+            window: 64_240,
+            ts: 7,
+            fast_open: FastOpen::Cookie(0x2a),
+            ..Segment::default()
+        };
+        assert_eq!(
+            syn.to_string(),
+            "Flags [S], seq 0:300, win 64240, options [mss 1460,sackOK,TS val 7 ecr 0,nop,wscale 10,\
+             tfo cookie 000000000000002a,nop,nop], length 300"
+        );
+        let mut duplicate = Segment {
+            ack: true,
+            ece: true,
+            ack_no: 1_449,
+            window: 65_536,
+            ts: 9,
+            ts_echo: 7,
+            ..Segment::default()
+        };
+        duplicate.sacks.duplicate = true;
+        duplicate.sacks.push((1, 1_449));
+        duplicate.sacks.push((2_897, 4_345));
+        assert_eq!(
+            duplicate.to_string(),
+            "Flags [E.], ack 1449, win 64, options [nop,nop,TS val 9 ecr 7,nop,nop,sack 2 {1:1449}{2897:4345}], \
+             length 0"
+        );
     }
 }

@@ -5,7 +5,7 @@ use firstflight_path::Nanos;
 /// Nanoseconds in a microsecond.
 pub(crate) const US: Nanos = 1_000;
 /// Nanoseconds in a millisecond.
-pub(crate) const MS: Nanos = 1_000_000;
+pub const MS: Nanos = 1_000_000;
 /// A tick at `CONFIG_HZ=250`, the default of most distributions.
 pub(crate) const JIFFY: Nanos = 4 * MS;
 

@@ -7,7 +7,7 @@
 use firstflight_path::Nanos;
 
 use crate::receive::Reassembly;
-use crate::segment::Seq;
+use crate::segment::{Seq, WINDOW_SHIFT};
 use crate::{ADVERTISED_MSS, MSS};
 
 /// `tcp_rmem[1]` and `tcp_rmem[2]`.
@@ -18,8 +18,6 @@ const TRUE_SIZE: u64 = 2_340;
 /// Share of the buffer that is window, of 256: before there was a full segment, and after.
 const INITIAL_SCALING: u64 = 128;
 const SCALING: u64 = MSS as u64 * 256 / TRUE_SIZE;
-/// Shift of the window field with such a buffer.
-const SHIFT: u32 = 10;
 /// What the first SYN offers: 44 full segments, the most that fits 16 bits.
 pub(crate) const INITIAL_WINDOW: u64 = 64_240;
 
@@ -167,5 +165,5 @@ impl ReceiveWindow {
 }
 
 fn round_up(window: u64) -> u64 {
-    window.next_multiple_of(1 << SHIFT)
+    window.next_multiple_of(1 << WINDOW_SHIFT)
 }

@@ -1,12 +1,12 @@
-//! Two sockets on a virtual clock, over a link that delays every segment and loses those that a test names.
+//! What a connection does as a whole, whatever the link does to it. What each part does is tested beside the part.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::HashSet;
 
-use firstflight_tcp::{Answer, Early, FastOpen, Key, Segment, Settings, Socket};
+use firstflight_path::Direction::{self, Down, Up};
+use firstflight_tcp::pair::{Closes, Delay, Exchange, Fault, Flow, Link, MS, Pair, Script};
+use firstflight_tcp::{FastOpen, Key};
 use proptest::prelude::*;
 
-const MS: u64 = 1_000_000;
 /// One way.
 const DELAY: u64 = 50 * MS;
 const RTT: u64 = 2 * DELAY;
@@ -14,190 +14,69 @@ const RTT: u64 = 2 * DELAY;
 const KEY: Key = 7;
 const MSS: u64 = 1_448;
 
-/// Whether the link loses a segment, of which its sender sent so many before.
-type Loses = Box<dyn Fn(&Segment, usize) -> bool>;
-
-/// A client that asks for `request` bytes and a server that answers with `response`.
-struct Pair {
-    client: Socket,
-    server: Option<Socket>,
-    request: u64,
-    response: u64,
-    /// Segments on their way: when they arrive, and their number among those sent.
-    link: BinaryHeap<Reverse<(u64, usize)>>,
-    sent: Vec<(u64, Segment)>,
-    loses: Loses,
-    now: u64,
-    /// What has arrived: of the request, and of the response.
-    arrived: [u64; 2],
-    has_asked: bool,
-}
-
-impl Pair {
-    /// A pair whose link loses the segments of which `loses` says so.
-    fn new(response: u64, loses: impl Fn(&Segment, usize) -> bool + 'static) -> Self {
-        Self {
-            client: Socket::client(0, Settings::default()),
-            server: None,
-            request: 300,
-            response,
-            link: BinaryHeap::new(),
-            sent: Vec::new(),
-            loses: Box::new(loses),
-            now: 0,
-            arrived: [0; 2],
-            has_asked: false,
-        }
-    }
-
-    /// Connects, with the request in the SYN if there is a cookie, and runs until the response is there: when.
-    fn load(&mut self, cookie: Option<Key>) -> Option<u64> {
-        if let Some(key) = cookie {
-            self.has_asked = true;
-            let taken = self
-                .client
-                .connect_with_data(0, FastOpen::Cookie(key), self.request);
-            assert_eq!(taken, self.request, "the request fits into the SYN");
-        } else {
-            self.client.connect(0, FastOpen::Absent);
-        }
-        while self.arrived[1] < self.response {
-            self.transmit();
-            let arrival = self.link.peek().map(|Reverse((at, _))| *at);
-            let server = self.server.as_ref().and_then(Socket::next_timeout);
-            let timers = [self.client.next_timeout(), server].into_iter().flatten();
-            self.now = timers.chain(arrival).min()?;
-            if arrival == Some(self.now) {
-                self.deliver();
-            } else {
-                self.client.handle_timeout(self.now);
-                if let Some(server) = &mut self.server {
-                    server.handle_timeout(self.now);
-                }
-            }
-            self.run_applications();
-        }
-        Some(self.now)
-    }
-
-    fn transmit(&mut self) {
-        let (client, server) = (&mut self.client, &mut self.server);
-        let mut next = || client.poll().or_else(|| server.as_mut()?.poll());
-        while let Some(segment) = next() {
-            let before = self
-                .sent
-                .iter()
-                .filter(|(_, other)| other.up == segment.up)
-                .count();
-            if !(self.loses)(&segment, before) {
-                self.link.push(Reverse((self.now + DELAY, self.sent.len())));
-            }
-            self.sent.push((self.now, segment));
-        }
-    }
-
-    fn deliver(&mut self) {
-        let Some(Reverse((_, number))) = self.link.pop() else {
-            return;
-        };
-        let segment = self.sent[number].1;
-        match &mut self.server {
-            _ if !segment.up => self.client.handle(self.now, &segment),
-            Some(server) => server.handle(self.now, &segment),
-            None => {
-                let is_valid = segment.fast_open == FastOpen::Cookie(KEY);
-                let answer = Answer {
-                    early: is_valid.then_some(Early::WITHOUT_LIMIT),
-                    grants: (!is_valid && segment.fast_open != FastOpen::Absent).then_some(KEY),
-                };
-                self.server = Some(Socket::accept(self.now, &segment, answer, Settings::default()));
-            }
-        }
-    }
-
-    fn run_applications(&mut self) {
-        if self.client.is_established() && !self.has_asked {
-            self.has_asked = true;
-            self.client.write(self.now, self.request);
-        }
-        self.arrived[1] += self.client.read_all(self.now);
-        if let Some(server) = &mut self.server {
-            let before = self.arrived[0];
-            self.arrived[0] += server.read_all(self.now);
-            if before < self.request && self.arrived[0] == self.request {
-                server.write(self.now, self.response);
-            }
-        }
-    }
-
-    /// Segments with data that the server sent, in order: when, and where they begin.
-    fn answers(&self) -> Vec<(u64, u64)> {
-        let data = self
-            .sent
-            .iter()
-            .filter(|(_, segment)| !segment.up && segment.len > 0);
-        data.map(|(at, segment)| (*at, segment.seq)).collect()
+fn flow(response: u64, cookie: Option<Key>) -> Flow {
+    Flow {
+        fast_open: cookie.map_or(FastOpen::Absent, FastOpen::Cookie),
+        server_key: Some(KEY),
+        exchanges: vec![Exchange::new(300, response)],
+        ..Flow::default()
     }
 }
 
-/// Loses the segment of the server that begins with its byte `offset`, the first `times` times.
-fn response_byte(offset: u64, times: usize) -> impl Fn(&Segment, usize) -> bool {
-    let seen = std::cell::Cell::new(0);
-    move |segment, _| {
-        let is_it = !segment.up && segment.len > 0 && segment.seq == 1 + offset;
-        seen.set(seen.get() + usize::from(is_it));
-        is_it && seen.get() <= times
-    }
+fn losing(packets: impl IntoIterator<Item = (Direction, usize)>) -> Script<Delay> {
+    let lossless = Script::new(Delay(DELAY));
+    packets.into_iter().fold(lossless, |script, (direction, number)| {
+        script.with(direction, number, Fault::Lost)
+    })
+}
+
+/// Packets with data that the server sent: when, and where they begin.
+fn answers<L: Link>(pair: &Pair<L>) -> Vec<(u64, u64)> {
+    let data = pair.sent(Down).filter(|sent| sent.segment.len > 0);
+    data.map(|sent| (sent.at, sent.segment.seq)).collect()
 }
 
 #[test]
 fn a_handshake_costs_a_round_trip_and_fast_open_saves_it() {
-    assert_eq!(Pair::new(1_000, |_, _| false).load(None), Some(2 * RTT));
-    assert_eq!(Pair::new(1_000, |_, _| false).load(Some(KEY)), Some(RTT));
+    assert_eq!(Pair::new(flow(1_000, None), Delay(DELAY)).run(), Some(2 * RTT));
+    assert_eq!(Pair::new(flow(1_000, Some(KEY)), Delay(DELAY)).run(), Some(RTT));
 }
 
 #[test]
 fn data_that_a_server_refuses_goes_again_with_the_end_of_the_handshake() {
-    let mut pair = Pair::new(1_000, |_, _| false);
-    assert_eq!(pair.load(Some(KEY + 1)), Some(2 * RTT));
-    assert_eq!(pair.client.granted_cookie(), Some(KEY));
-    let up: Vec<_> = pair.sent.iter().filter(|(_, segment)| segment.up).collect();
-    assert_eq!((up[1].0, up[1].1.seq, up[1].1.len), (RTT, 1, 300));
+    let mut pair = Pair::new(flow(1_000, Some(KEY + 1)), Delay(DELAY));
+    assert_eq!(pair.run(), Some(2 * RTT));
+    assert_eq!(pair.client().granted_cookie(), Some(KEY));
+    let again = pair.sent(Up).nth(1).expect("the end of the handshake");
+    assert_eq!((again.at, again.segment.seq, again.segment.len), (RTT, 1, 300));
 }
 
 #[test]
 fn a_lost_syn_goes_again_after_a_second_without_cookie_and_data() {
-    let mut pair = Pair::new(1_000, |segment, before| segment.up && before == 0);
-    let took = pair.load(Some(KEY)).expect("it is repaired");
-    let (at, again) = pair.sent[1];
-    assert!((1_000 * MS..=1_036 * MS).contains(&at), "{at}");
-    assert!(again.syn && again.len == 0 && again.fast_open == FastOpen::Absent);
-    assert_eq!(took, at + 2 * RTT);
+    let mut pair = Pair::new(flow(1_000, Some(KEY)), losing([(Up, 1)]));
+    let took = pair.run().expect("it is repaired");
+    let again = &pair.trace()[1];
+    assert!((1_000 * MS..=1_036 * MS).contains(&again.at), "{again}");
+    assert!(again.segment.syn && again.segment.len == 0 && again.segment.fast_open == FastOpen::Absent);
+    assert_eq!(took, again.at + 2 * RTT);
 }
 
 #[test]
 fn a_loss_within_a_flight_is_repaired_one_round_trip_later() {
-    let mut pair = Pair::new(10 * MSS, response_byte(2 * MSS, 1));
-    pair.load(None);
-    let again: Vec<_> = pair
-        .answers()
-        .into_iter()
-        .filter(|(_, seq)| *seq == 1 + 2 * MSS)
-        .collect();
-    let [(first, _), (second, _)] = again[..] else {
-        panic!("twice: {again:?}")
+    let mut pair = Pair::new(flow(10 * MSS, None), losing([(Down, 5)]));
+    pair.run();
+    let lost = answers(&pair).into_iter().filter(|(_, seq)| *seq == 1 + 2 * MSS);
+    let [first, second] = lost.map(|(at, _)| at).collect::<Vec<_>>()[..] else {
+        panic!("sent twice")
     };
     assert_eq!(second - first, RTT);
 }
 
 #[test]
 fn a_lost_tail_is_probed_before_the_retransmission_timeout() {
-    let (last_but_one, last) = (response_byte(2 * MSS, 1), response_byte(3 * MSS, 1));
-    let mut pair = Pair::new(4 * MSS, move |segment, before| {
-        last_but_one(segment, before) | last(segment, before)
-    });
-    pair.load(None);
-    let [.., (tail_at, tail), (probed_at, probe), (again_at, again)] = pair.answers()[..] else {
+    let mut pair = Pair::new(flow(4 * MSS, None), losing([(Down, 5), (Down, 6)]));
+    pair.run();
+    let [.., (tail_at, tail), (probed_at, probe), (again_at, again)] = answers(&pair)[..] else {
         panic!("a tail, its probe, and what the probe showed to be lost")
     };
     assert_eq!([tail, probe, again], [1 + 3 * MSS, 1 + 3 * MSS, 1 + 2 * MSS]);
@@ -209,27 +88,75 @@ fn a_lost_tail_is_probed_before_the_retransmission_timeout() {
 
 #[test]
 fn a_flight_that_is_lost_whole_waits_for_the_retransmission_timeout() {
-    let mut pair = Pair::new(6 * MSS, |segment, before| {
-        !segment.up && (1..=7).contains(&before)
-    });
-    let took = pair.load(None).expect("it is repaired");
+    let mut pair = Pair::new(flow(6 * MSS, None), losing((2..=8).map(|number| (Down, number))));
+    let took = pair.run().expect("it is repaired");
     assert!(took >= 2 * RTT + RTT + 200 * MS, "{took}");
-    let again = pair.answers().into_iter().skip(6).find(|(_, seq)| *seq == 1);
+    let again = answers(&pair).into_iter().skip(6).find(|(_, seq)| *seq == 1);
     assert!(again.is_some_and(|(at, _)| at > 2 * RTT), "{again:?}");
+}
+
+#[test]
+fn a_connection_is_kept_alive_until_one_end_closes_it() {
+    let pause = 30 * MS;
+    let second = Exchange {
+        server_time: 20 * MS,
+        pause,
+        ..Exchange::new(300, 2_000)
+    };
+    for (closes, fins) in [(Closes::Nobody, 0), (Closes::Client, 2), (Closes::Server, 2)] {
+        let mut flow = flow(1_000, None);
+        flow.exchanges.push(second);
+        flow.closes = closes;
+        let mut pair = Pair::new(flow, Delay(DELAY));
+        assert_eq!(pair.run(), Some(3 * RTT + pause + second.server_time));
+        let closing: Vec<_> = pair.trace().iter().filter(|sent| sent.segment.fin).collect();
+        assert_eq!(closing.len(), fins, "{closes:?}");
+        let first = if closes == Closes::Client { Up } else { Down };
+        assert!(closing.first().is_none_or(|fin| fin.direction == first));
+    }
+}
+
+fn any_fault() -> impl Strategy<Value = Fault> {
+    prop_oneof![
+        3 => Just(Fault::Lost),
+        1 => (1..400_u64).prop_map(|ms| Fault::Delayed(ms * MS)),
+        1 => (0..400_u64).prop_map(|ms| Fault::Duplicated(ms * MS)),
+        1 => Just(Fault::Marked),
+    ]
 }
 
 proptest! {
     #[test]
     fn whatever_the_link_loses_every_byte_arrives_once(
-        lost in proptest::collection::hash_set((any::<bool>(), 0..60_usize), 0..25),
+        lost in proptest::collection::hash_set((prop_oneof![Just(Up), Just(Down)], 1..60_usize), 0..25),
         response in 1..60_000_u64,
         cookie in prop::option::of(KEY..KEY + 2),
     ) {
-        let mut pair = Pair::new(response, move |segment, before| lost.contains(&(segment.up, before)));
-        let took = pair.load(cookie);
-        prop_assert!(took.is_some() || pair.client.is_dead(), "a load ends or is given up");
+        let lost: HashSet<_> = lost;
+        let mut pair = Pair::new(flow(response, cookie), losing(lost));
+        let took = pair.run();
+        prop_assert!(took.is_some() || pair.client().is_dead(), "a load ends or is given up");
         if took.is_some() {
-            prop_assert_eq!(pair.arrived, [pair.request, response]);
+            prop_assert_eq!([pair.arrived(Up), pair.arrived(Down)], [300, response]);
         }
+    }
+
+    #[test]
+    fn whatever_happens_to_packets_both_ends_come_to_rest(
+        faults in proptest::collection::vec((prop_oneof![Just(Up), Just(Down)], 1..40_usize, any_fault()), 0..12),
+        sizes in proptest::collection::vec((1..40_000_u64, 0..40_000_u64), 1..3),
+        closes in prop_oneof![Just(Closes::Nobody), Just(Closes::Client), Just(Closes::Server)],
+        cookie in prop::option::of(KEY..KEY + 2),
+    ) {
+        let mut flow = flow(0, cookie);
+        flow.exchanges = sizes.iter().map(|&(request, response)| Exchange::new(request, response)).collect();
+        flow.closes = closes;
+        let clean = Script::new(Delay(DELAY));
+        let script = faults.into_iter().fold(clean, |script, (way, number, fault)| script.with(way, number, fault));
+        let mut pair = Pair::new(flow, script);
+        let took = pair.run();
+        let is_dead = pair.client().is_dead() || pair.server().is_none_or(firstflight_tcp::Socket::is_dead);
+        prop_assert!(took.is_some() || is_dead, "{:?}", pair);
+        prop_assert_eq!(pair.next_event(), None);
     }
 }
