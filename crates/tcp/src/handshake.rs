@@ -6,12 +6,17 @@
 
 use firstflight_path::Nanos;
 
-use crate::rtt::{FALLBACK_RTO, INITIAL_RTO};
-use crate::scoreboard::{Flight, Scoreboard};
+use crate::receiver::INITIAL_WINDOW;
 use crate::segment::{FastOpen, Key, Segment, Seq};
+use crate::sender::INITIAL_RTO;
 use crate::time::MS;
-use crate::timers::{LINEAR_SYN_TIMEOUTS, MAX_SYN_TIMEOUTS, Pending};
-use crate::{MSS, Settings, Socket, State};
+use crate::timers::Pending;
+use crate::{End, MSS, Settings, Socket, State};
+
+/// `tcp_syn_retries` and `tcp_synack_retries`: timeouts in a row after which a connection is given up.
+const MAX_SYN_TIMEOUTS: u32 = 6;
+/// `tcp_syn_linear_timeouts`: SYN timeouts before the timeout doubles.
+const LINEAR_SYN_TIMEOUTS: u32 = 4;
 
 /// Data that fits into a SYN: the announced MSS less room for all options (`tcp_send_syn_data`).
 const SYN_DATA: u64 = 1_420;
@@ -50,84 +55,89 @@ impl Early {
     };
 }
 
+/// What an end knows of its handshake.
+#[derive(Debug, Default)]
+pub(crate) struct Handshake {
+    /// The Fast Open option that the SYN carried (client), or that the SYN-ACK carries (server).
+    option: FastOpen,
+    /// Data in the SYN: sent (client), or taken (server).
+    syn_data: u32,
+    /// Client: the SYN-ACK acknowledged all of it.
+    is_accepted: bool,
+    /// Client: a cookie that came with the SYN-ACK.
+    granted: Option<Key>,
+    /// Server: data may go out although the handshake is not done.
+    is_early: bool,
+    /// SYNs or SYN-ACKs sent again, and those of them in a row for which the timer ran out.
+    retransmits: u32,
+    timeouts: u32,
+    sent_at: Nanos,
+}
+
+impl Handshake {
+    pub(crate) fn timeouts(&self) -> u32 {
+        self.timeouts
+    }
+
+    /// The sequence number after the SYN and its data.
+    fn syn_end(&self) -> Seq {
+        1 + Seq::from(self.syn_data)
+    }
+}
+
+/// The client's side.
 impl Socket {
     /// Sends the SYN, asking for a cookie or not.
     pub fn connect(&mut self, now: Nanos, option: FastOpen) {
-        self.send_syn(now, option, 0);
+        self.start(now, option, 0);
     }
 
     /// Sends the SYN with a cookie and the beginning of `bytes` of data. Returns how many it takes; the rest
     /// must wait for the handshake's end.
     pub fn connect_with_data(&mut self, now: Nanos, cookie: FastOpen, bytes: u64) -> u64 {
         let in_syn = bytes.min(SYN_DATA);
-        self.send_syn(now, cookie, in_syn as u32);
+        self.start(now, cookie, in_syn as u32);
         let behind = (bytes - in_syn).min(u64::from(self.settings.more_syn_segments) * u64::from(MSS));
-        self.written += in_syn + behind;
-        while self.next < self.written {
-            self.send_behind_syn(now);
-        }
+        self.sender.buffer_behind_syn(in_syn + behind);
+        self.with_sender(|sender, outlet| sender.push_behind_syn(now, outlet));
         in_syn + behind
     }
 
-    /// What if data may follow the SYN before its answer: a segment that acknowledges nothing.
-    fn send_behind_syn(&mut self, now: Nanos) {
-        let end = self.written.min(self.next + Seq::from(MSS));
-        let flight = Flight {
-            psh: end == self.written,
-            ..Flight::new(self.next, end, now)
-        };
-        self.out.push_back(Segment {
-            conn: self.conn,
-            up: true,
-            psh: flight.psh,
-            seq: flight.seq,
-            len: (flight.end - flight.seq) as u32,
-            window: crate::window::INITIAL_WINDOW,
-            ts: now / MS,
-            ..Segment::default()
-        });
-        self.board.push(flight);
-        self.next = end;
+    fn start(&mut self, now: Nanos, option: FastOpen, data: u32) {
+        self.state = State::SynSent;
+        self.handshake.option = option;
+        self.handshake.syn_data = data;
+        self.handshake.sent_at = now;
+        self.send_syn(now, option, data);
+        self.sender.start_syn_timer(now, false);
     }
 
     fn send_syn(&mut self, now: Nanos, option: FastOpen, data: u32) {
-        self.state = State::SynSent;
-        self.fast_open.option = option;
-        self.fast_open.syn_data = data;
-        self.handshake_sent_at = now;
-        self.out_syn(now, option, data);
-        self.set_timer(now, self.rtt.rto, Pending::Retransmit);
-    }
-
-    fn out_syn(&mut self, now: Nanos, option: FastOpen, data: u32) {
-        let asks = self.settings.ecn && self.handshake_retransmits == 0;
-        self.out.push_back(Segment {
-            conn: self.conn,
-            up: true,
+        let asks = self.settings.ecn && self.handshake.retransmits == 0;
+        let syn = Segment {
             syn: true,
             ece: asks,
             cwr: asks,
             len: data,
-            window: crate::window::INITIAL_WINDOW,
+            window: INITIAL_WINDOW,
             ts: now / MS,
             fast_open: option,
             ..Segment::default()
-        });
-        self.next = self.next.max(1 + Seq::from(self.fast_open.syn_data));
+        };
+        self.with_sender(|_, outlet| outlet.send_bare(syn));
+        self.sender.on_syn_sent(self.handshake.syn_end());
     }
 
     /// No SYN-ACK came: the SYN goes again, bare (RFC 7413, section 4.2.1).
     pub(crate) fn on_syn_timeout(&mut self, now: Nanos) {
-        self.timeouts += 1;
-        if self.timeouts > MAX_SYN_TIMEOUTS {
-            return self.die();
+        self.handshake.timeouts += 1;
+        if self.handshake.timeouts > MAX_SYN_TIMEOUTS {
+            return self.end(End::TimedOut);
         }
-        self.handshake_retransmits += 1;
-        self.out_syn(now, FastOpen::Absent, 0);
-        if self.timeouts > LINEAR_SYN_TIMEOUTS {
-            self.rtt.back_off();
-        }
-        self.set_timer(now, self.rtt.rto, Pending::Retransmit);
+        self.handshake.retransmits += 1;
+        self.send_syn(now, FastOpen::Absent, 0);
+        let backs_off = self.handshake.timeouts > LINEAR_SYN_TIMEOUTS;
+        self.sender.start_syn_timer(now, backs_off);
     }
 
     /// The client waits for the SYN-ACK.
@@ -135,148 +145,166 @@ impl Socket {
         if !segment.syn || !segment.ack {
             return;
         }
-        self.timers.clear();
-        self.acked = segment.ack_no;
-        self.peer_window_end = segment.ack_no + segment.window;
-        self.max_peer_window = segment.window;
-        self.reassembly.start(1);
-        self.ts_recent = segment.ts;
-        self.rtt.rto = INITIAL_RTO;
+        let ecn = self.settings.ecn && segment.ece;
+        self.sender.on_syn_ack(segment, ecn);
+        self.receiver.on_syn(segment, 0, ecn);
         self.measure_handshake(now, segment.ts_echo);
-        self.fast_open.granted = match segment.fast_open {
+        self.handshake.granted = match segment.fast_open {
             FastOpen::Cookie(cookie) => Some(cookie),
             _ => None,
         };
-        self.ecn.is_negotiated = self.settings.ecn && segment.ece;
         self.establish(now);
-        let data_end = 1 + Seq::from(self.fast_open.syn_data);
-        self.fast_open.accepted = self.fast_open.syn_data > 0 && self.acked == data_end;
-        if self.acked < data_end {
-            self.board = Scoreboard::default();
-            self.resend_syn_data(now, data_end);
-            self.next = data_end;
-            if self.written > data_end {
-                self.push(now);
-            }
+        let data_end = self.handshake.syn_end();
+        let acked = self.sender.acked();
+        self.handshake.is_accepted = self.handshake.syn_data > 0 && acked == data_end;
+        if acked < data_end {
+            self.with_sender(|sender, outlet| sender.resend_syn_data(now, data_end, outlet));
         } else {
             self.send_ack(now);
-            if !self.board.is_empty() {
-                self.rearm_rto(now);
+            if !self.sender.has_none_in_flight() {
+                self.sender.rearm_rto(now);
             }
         }
     }
 
-    /// The SYN's data was not taken: it goes again with the handshake's last segment, which is no sign of
-    /// congestion (`tcp_non_congestion_loss_retransmit`).
-    fn resend_syn_data(&mut self, now: Nanos, end: Seq) {
-        let flight = Flight {
-            psh: true,
-            ever_resent: true,
-            ..Flight::new(self.acked, end, now)
-        };
-        self.transmit_flight(now, &flight);
-        self.board.push(flight);
-        self.rearm_rto(now);
-        self.schedule_probe(now, false);
+    /// Whether Fast Open has failed in a way that a client is to remember (RFC 7413, section 4.1.3.1).
+    pub fn was_failed_by_fast_open(&self) -> bool {
+        let tfo = &self.handshake;
+        let is_refused =
+            self.is_established() && tfo.syn_data > 0 && !tfo.is_accepted && tfo.granted.is_none();
+        tfo.option != FastOpen::Absent && (tfo.retransmits > 0 || self.is_refused() || is_refused)
     }
 
+    /// Whether the SYN's data was taken and nothing came after that.
+    pub fn was_swallowed(&self) -> bool {
+        self.handshake.is_accepted && self.receiver.next() == 1 && !self.receiver.has_gap()
+    }
+
+    /// The cookie that came to the client with the SYN-ACK.
+    pub fn granted_cookie(&self) -> Option<Key> {
+        self.handshake.granted
+    }
+}
+
+/// The server's side.
+impl Socket {
     /// A server answers a SYN.
     pub fn accept(now: Nanos, syn: &Segment, answer: Answer, settings: Settings) -> Self {
         let mut socket = Self::new(syn.conn, false, settings);
-        socket.state = State::SynReceived;
-        socket.ts_recent = syn.ts;
-        socket.negotiate_ecn(syn);
-        socket.peer_window_end = 1 + syn.window;
-        socket.max_peer_window = syn.window;
-        socket.fast_open.option = answer.grants.map_or(FastOpen::Absent, FastOpen::Cookie);
         let taken = answer.early.map_or(0, |_| syn.len);
-        socket.fast_open.syn_data = taken;
-        socket.fast_open.early = answer.early;
-        socket.reassembly.start(1 + Seq::from(taken));
-        socket.handshake_sent_at = now;
+        let ecn = settings.ecn && syn.ece && syn.cwr;
+        socket.state = State::SynReceived;
+        socket.handshake = Handshake {
+            option: answer.grants.map_or(FastOpen::Absent, FastOpen::Cookie),
+            syn_data: taken,
+            is_early: answer.early.is_some(),
+            sent_at: now,
+            ..Handshake::default()
+        };
+        socket.sender.on_syn(syn, answer.early, ecn);
+        socket.receiver.on_syn(syn, taken, ecn);
         socket.send_syn_ack(now);
         if taken > 0 {
-            // `tcp_fastopen_add_skb` queues the data with no thought of acknowledging it: the SYN-ACK does.
-            socket.delayed_ack.start(now);
+            socket.receiver.on_syn_data(now);
         }
-        if answer.early.is_some() {
-            // `tcp_fastopen_create_child` makes a socket that has no sample of the RTT (`tcp_init_metrics`).
-            socket.rtt.rto = FALLBACK_RTO;
-        }
-        socket.set_timer(now, INITIAL_RTO, Pending::Retransmit);
+        socket.sender.set_timer(now, INITIAL_RTO, Pending::Retransmit);
         socket
     }
 
     fn send_syn_ack(&mut self, now: Nanos) {
-        self.next = self.next.max(1);
-        self.out.push_back(Segment {
-            conn: self.conn,
-            up: false,
+        let ack_no = self.handshake.syn_end();
+        let syn_ack = Segment {
             syn: true,
             ack: true,
-            ece: self.ecn.is_negotiated,
-            ack_no: 1 + Seq::from(self.fast_open.syn_data),
-            window: crate::window::INITIAL_WINDOW,
+            ece: self.receiver.has_ecn(),
+            ack_no,
+            window: INITIAL_WINDOW,
             ts: now / MS,
-            ts_echo: self.ts_recent,
-            fast_open: self.fast_open.option,
+            ts_echo: self.receiver.on_syn_ack_sent(ack_no),
+            fast_open: self.handshake.option,
             ..Segment::default()
-        });
-        self.last_ack_sent = 1 + Seq::from(self.fast_open.syn_data);
+        };
+        self.with_sender(|_, outlet| outlet.send_bare(syn_ack));
+        self.sender.on_syn_sent(1);
     }
 
     /// No acknowledgment of the SYN-ACK came: it goes again, without data that already follows it; that is
     /// taken for lost at the second timeout (`tcp_fastopen_synack_timer`).
     pub(crate) fn on_syn_ack_timeout(&mut self, now: Nanos) {
-        self.timeouts += 1;
-        if self.timeouts > crate::timers::MAX_SYN_TIMEOUTS {
-            return self.die();
+        self.handshake.timeouts += 1;
+        if self.handshake.timeouts > MAX_SYN_TIMEOUTS {
+            return self.end(End::TimedOut);
         }
         self.resend_syn_ack(now);
-        if self.timeouts == 2 && !self.board.is_empty() {
-            self.enter_loss(now);
+        if self.handshake.timeouts == 2 && !self.sender.has_none_in_flight() {
+            self.sender.enter_loss(now);
         }
-        self.set_timer(now, INITIAL_RTO << self.timeouts, Pending::Retransmit);
+        self.start_syn_ack_timer(now);
+    }
+
+    fn start_syn_ack_timer(&mut self, now: Nanos) {
+        let delay = INITIAL_RTO << self.handshake.timeouts;
+        self.sender.set_timer(now, delay, Pending::Retransmit);
     }
 
     fn resend_syn_ack(&mut self, now: Nanos) {
-        self.handshake_retransmits += 1;
+        self.handshake.retransmits += 1;
         // RFC 7413, section 4.2.2: without the option.
-        self.fast_open.option = FastOpen::Absent;
+        self.handshake.option = FastOpen::Absent;
         self.send_syn_ack(now);
     }
 
     /// The server waits for the acknowledgment of its SYN-ACK.
     pub(crate) fn on_handshake_end(&mut self, now: Nanos, segment: &Segment) {
         if segment.syn {
-            self.ts_recent = self.ts_recent.max(segment.ts);
+            self.receiver.on_syn_again(segment);
             self.resend_syn_ack(now);
             // `tcp_check_req`: a request waits anew; a Fast Open socket has a timer of its own.
-            if self.fast_open.early.is_none() {
-                self.set_timer(now, INITIAL_RTO << self.timeouts, Pending::Retransmit);
+            if !self.handshake.is_early {
+                self.start_syn_ack_timer(now);
             }
             return;
         }
         if segment.ack_no == 0 {
             return self.on_data_behind_syn(now, segment);
         }
-        self.acked = self.acked.max(1);
-        self.peer_window_end = segment.ack_no + segment.window;
+        self.sender.on_syn_acked(segment);
         self.on_ack(now, segment);
         // A server that has closed already is in FIN-WAIT-1, where `tcp_rcv_state_process` takes no sample.
-        if !self.has_fin && self.rtt.smoothed().is_none() {
+        if !self.sender.is_closing() && self.sender.rtt().smoothed().is_none() {
             self.measure_handshake(now, segment.ts_echo);
         }
         self.establish(now);
-        self.rearm_rto(now);
+        self.sender.rearm_rto(now);
         self.after_ack(now, segment);
     }
 
     /// Data that followed the SYN counts if the SYN's did.
     fn on_data_behind_syn(&mut self, now: Nanos, segment: &Segment) {
-        if self.fast_open.early.is_some() {
-            self.on_data(now, segment);
+        if self.handshake.is_early {
+            self.receiver.on_data(now, segment, self.sender.rtt().rto());
             self.acknowledge(now);
         }
+    }
+}
+
+/// Both sides.
+impl Socket {
+    /// The first acknowledgment of a handshake: a sample of the RTT, by the echo if something was sent again.
+    fn measure_handshake(&mut self, now: Nanos, echo: Nanos) {
+        let since_echo = (now / MS).saturating_sub(echo).max(1) * MS;
+        let sample = if self.handshake.retransmits == 0 {
+            now - self.handshake.sent_at
+        } else {
+            since_echo
+        };
+        self.sender.sample_handshake(sample);
+    }
+
+    fn establish(&mut self, now: Nanos) {
+        self.state = State::Established;
+        self.handshake.timeouts = 0;
+        self.sender.on_established();
+        self.receiver.on_established(now);
     }
 }

@@ -30,24 +30,15 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod acks;
 mod congestion;
-mod cubic;
-mod delayed_ack;
 mod ecn;
 mod handshake;
-mod output;
 pub mod pair;
-mod rack;
-mod receive;
-mod recovery;
-mod rtt;
-mod scoreboard;
+mod receiver;
 mod segment;
-mod send_buffer;
+mod sender;
 mod time;
 mod timers;
-mod window;
 
 use std::collections::VecDeque;
 
@@ -55,22 +46,13 @@ use firstflight_path::Nanos;
 
 pub use congestion::Algorithm;
 pub use handshake::{Answer, Early};
-pub use recovery::Phase;
 pub use segment::{FastOpen, Key, Range, Sacks, Segment, Seq};
+pub use sender::Phase;
 pub use time::Ticks;
 
-use congestion::Window;
-use delayed_ack::DelayedAck;
-use ecn::EcnState;
-use rack::Rack;
-use receive::Reassembly;
-use recovery::Recovery;
-use rtt::Rtt;
-use scoreboard::Scoreboard;
-use send_buffer::SendBuffer;
-use time::MS;
-use timers::Timers;
-use window::ReceiveWindow;
+use handshake::Handshake;
+use receiver::Receiver;
+use sender::Sender;
 
 /// Bytes of data in a full segment: 1,500 less the headers and the timestamps.
 pub(crate) const MSS: u32 = 1_448;
@@ -116,9 +98,20 @@ enum State {
     SynReceived,
     /// The handshake is done.
     Established,
-    /// Given up, or reset.
-    Dead,
-    /// Its SYN was answered by a reset.
+    /// Nothing is sent or taken any more.
+    Ended(End),
+}
+
+/// Why a connection is over before both ends have closed it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The application closed it before the handshake was done.
+    Closed,
+    /// The peer did not answer, however often a segment was sent again.
+    TimedOut,
+    /// The peer reset it.
+    Reset,
+    /// The peer, or a middlebox, answered the SYN with a reset.
     Refused,
 }
 
@@ -130,43 +123,38 @@ pub struct Socket {
     is_client: bool,
     state: State,
     out: VecDeque<Segment>,
+    handshake: Handshake,
+    sender: Sender,
+    receiver: Receiver,
+}
 
-    /// SND.UNA, SND.NXT, and the end of what is in the send buffer.
-    acked: Seq,
-    next: Seq,
-    written: Seq,
-    /// A FIN follows what was written.
-    has_fin: bool,
-    send_buffer: SendBuffer,
-    peer_window_end: Seq,
-    max_peer_window: u64,
-    last_sent_at: Nanos,
-    board: Scoreboard,
-    window: Window,
-    rtt: Rtt,
-    rack: Rack,
-    recovery: Recovery,
-    ecn: EcnState,
-    /// SYNs or SYN-ACKs sent again.
-    handshake_retransmits: u32,
-    handshake_sent_at: Nanos,
-    /// Timeouts in a row.
-    timeouts: u32,
+/// Where a sender's segments leave, and take along what the receiver has to say.
+#[derive(Debug)]
+struct Outlet<'a> {
+    conn: u32,
+    is_client: bool,
+    out: &'a mut VecDeque<Segment>,
+    receiver: &'a mut Receiver,
+}
 
-    reassembly: Reassembly,
-    receive_window: ReceiveWindow,
-    delayed_ack: DelayedAck,
-    /// Bytes that the application has taken.
-    read: Seq,
-    /// The timestamp to echo.
-    ts_recent: Nanos,
-    last_ack_sent: Seq,
-    fin_received: bool,
-    /// Where a FIN beyond a gap ends.
-    fin_ahead: Option<Seq>,
+impl Outlet<'_> {
+    /// Sends a segment with an acknowledgment.
+    fn send(&mut self, mut segment: Segment) {
+        self.receiver.stamp(&mut segment);
+        self.send_bare(segment);
+    }
 
-    timers: Timers,
-    fast_open: TfoState,
+    /// Sends a segment as it is.
+    fn send_bare(&mut self, mut segment: Segment) {
+        segment.conn = self.conn;
+        segment.up = self.is_client;
+        self.out.push_back(segment);
+    }
+
+    /// The next segment carries data.
+    fn on_data(&mut self, now: Nanos) {
+        self.receiver.on_data_sent(now);
+    }
 }
 
 /// What a sender goes by: the fields of Linux's `TCP_INFO` that say why it sends, or does not.
@@ -198,21 +186,6 @@ pub struct Info {
     pub timeouts: u32,
 }
 
-/// Fast Open's part of the handshake.
-#[derive(Debug, Clone, Copy, Default)]
-struct TfoState {
-    /// The option that the SYN carried (client), or that the SYN-ACK carries (server).
-    option: FastOpen,
-    /// Data in the SYN.
-    syn_data: u32,
-    /// Client: the SYN-ACK acknowledged all of it.
-    accepted: bool,
-    /// Client: a cookie that came with the SYN-ACK.
-    granted: Option<Key>,
-    /// Server: data may go out although the handshake is not done.
-    early: Option<Early>,
-}
-
 impl Socket {
     /// A client's end of connection `conn`, which has sent nothing yet.
     pub fn client(conn: u32, settings: Settings) -> Self {
@@ -226,52 +199,17 @@ impl Socket {
             is_client,
             state: State::Closed,
             out: VecDeque::new(),
-            acked: 0,
-            next: 0,
-            written: 1,
-            has_fin: false,
-            send_buffer: SendBuffer::default(),
-            peer_window_end: 0,
-            max_peer_window: 0,
-            last_sent_at: 0,
-            board: Scoreboard::default(),
-            window: Window::new(settings.algorithm, settings.initial_window),
-            rtt: Rtt::default(),
-            rack: Rack::default(),
-            recovery: Recovery::default(),
-            ecn: EcnState::default(),
-            handshake_retransmits: 0,
-            handshake_sent_at: 0,
-            timeouts: 0,
-            reassembly: Reassembly::default(),
-            receive_window: ReceiveWindow::default(),
-            delayed_ack: DelayedAck::default(),
-            read: 1,
-            ts_recent: 0,
-            last_ack_sent: 0,
-            fin_received: false,
-            fin_ahead: None,
-            timers: Timers::default(),
-            fast_open: TfoState::default(),
+            handshake: Handshake::default(),
+            sender: Sender::new(&settings),
+            receiver: Receiver::new(settings.ticks),
         }
     }
 
     /// What its sender goes by.
     pub fn info(&self) -> Info {
-        Info {
-            phase: self.recovery.phase,
-            cwnd: self.window.cwnd,
-            ssthresh: self.window.ssthresh,
-            unacked: self.board.out(),
-            sacked: self.board.sacked,
-            lost: self.board.lost,
-            retransmitted: self.board.resent,
-            rto: self.rtt.rto,
-            smoothed_rtt: self.rtt.smoothed(),
-            min_rtt: self.rtt.min,
-            reordering_window: self.reordering_window(),
-            timeouts: self.timeouts,
-        }
+        let mut info = self.sender.info();
+        info.timeouts += self.handshake.timeouts();
+        info
     }
 
     /// The next segment to send.
@@ -286,125 +224,126 @@ impl Socket {
         self.state == State::Established
     }
 
+    /// Why it is over, if it is and both ends did not close it.
+    #[inline]
+    pub fn ended(&self) -> Option<End> {
+        match self.state {
+            State::Ended(end) => Some(end),
+            _ => None,
+        }
+    }
+
     /// Whether its SYN was answered by a reset.
     pub fn is_refused(&self) -> bool {
-        self.state == State::Refused
+        self.ended() == Some(End::Refused)
     }
 
     /// Whether it was given up or reset.
     #[inline]
     pub fn is_dead(&self) -> bool {
-        matches!(self.state, State::Dead | State::Refused)
-    }
-
-    /// Whether Fast Open has failed in a way that a client is to remember (RFC 7413, section 4.1.3.1).
-    pub fn was_failed_by_fast_open(&self) -> bool {
-        let tfo = &self.fast_open;
-        let is_refused = self.is_established() && tfo.syn_data > 0 && !tfo.accepted && tfo.granted.is_none();
-        tfo.option != FastOpen::Absent && (self.handshake_retransmits > 0 || self.is_refused() || is_refused)
-    }
-
-    /// Whether the SYN's data was taken and nothing came after that.
-    pub fn was_swallowed(&self) -> bool {
-        self.fast_open.accepted && self.reassembly.next() == 1 && !self.reassembly.has_gap()
-    }
-
-    /// The cookie that came to the client with the SYN-ACK.
-    pub fn granted_cookie(&self) -> Option<Key> {
-        self.fast_open.granted
-    }
-
-    /// Bytes that have arrived in order and were not read.
-    #[inline]
-    fn readable(&self) -> u64 {
-        self.received_data_end() - self.read
+        self.ended().is_some()
     }
 
     /// Whether the other end has sent all it had and it was read.
     pub fn is_at_end(&self) -> bool {
-        self.fin_received && self.readable() == 0
-    }
-
-    fn received_data_end(&self) -> Seq {
-        self.reassembly.next().max(1) - Seq::from(self.fin_received)
+        self.receiver.is_at_end()
     }
 
     /// The application takes all that is there: how many bytes.
     pub fn read_all(&mut self, now: Nanos) -> u64 {
-        let bytes = self.readable();
-        self.read += bytes;
-        if bytes > 0 {
-            self.after_read(now);
+        let bytes = self.receiver.read_all();
+        if bytes > 0 && self.receiver.after_read(now) && self.is_established() {
+            self.send_ack(now);
         }
         bytes
     }
 
     /// The application hands over `bytes` to be sent.
     pub fn write(&mut self, now: Nanos, bytes: u64) {
-        if self.board.is_empty() && self.state == State::Established {
-            let idle = now.saturating_sub(self.last_sent_at);
-            self.window.on_resume(now, idle, self.rtt.rto);
-        }
-        self.buffer(now, bytes);
+        self.with_sender(|sender, outlet| sender.write(now, bytes, outlet));
+    }
+
+    /// Bytes that the application has to write and there is no room for.
+    pub fn unwritten(&self) -> u64 {
+        self.sender.unwritten()
     }
 
     /// The application will write no more: a FIN follows what it has written.
     pub fn close(&mut self, now: Nanos) {
         match self.state {
-            State::Closed | State::SynSent => self.die(),
-            _ if self.has_fin => {}
-            _ => self.end_stream(now),
+            State::Closed | State::SynSent => self.end(End::Closed),
+            _ if self.sender.is_closing() => {}
+            _ => self.with_sender(|sender, outlet| sender.end_stream(now, outlet)),
         }
     }
 
     /// A segment arrives.
     pub fn handle(&mut self, now: Nanos, segment: &Segment) {
         match self.state {
-            State::Dead | State::Refused | State::Closed => {}
-            _ if segment.rst => self.on_reset(),
+            State::Ended(_) | State::Closed => {}
+            State::SynSent if segment.rst => self.end(End::Refused),
+            _ if segment.rst => self.end(End::Reset),
             State::SynSent => self.on_syn_ack(now, segment),
             State::SynReceived => self.on_handshake_end(now, segment),
             State::Established => self.on_segment(now, segment),
         }
     }
 
-    /// When [`Self::handle_timeout`] has something to do.
-    #[inline]
-    pub fn next_timeout(&self) -> Option<Nanos> {
-        self.timers.next()
+    /// A segment on a connection whose handshake is done.
+    fn on_segment(&mut self, now: Nanos, segment: &Segment) {
+        if segment.syn {
+            // A SYN or SYN-ACK that comes late gets a challenge (RFC 5961, section 4).
+            return self.send_ack(now);
+        }
+        // Of data from before the window nothing is taken, nor its timestamp: the duplicate is answered, with an echo
+        // so old that the sender's timeout grows.
+        if self.receiver.accepts(segment) {
+            self.on_ack(now, segment);
+        }
+        self.after_ack(now, segment);
     }
 
-    /// Does what is due.
-    pub fn handle_timeout(&mut self, now: Nanos) {
-        while let Some(due) = self.timers.pop(now) {
-            self.on_timer(now, due);
+    /// The acknowledgment of a segment, and its timestamp.
+    fn on_ack(&mut self, now: Nanos, segment: &Segment) {
+        self.receiver.note_timestamp(segment);
+        self.with_sender(|sender, outlet| sender.on_ack(now, segment, outlet));
+    }
+
+    /// What follows a segment's acknowledgment: its data, and what may be sent now.
+    fn after_ack(&mut self, now: Nanos, segment: &Segment) {
+        self.receiver.on_data(now, segment, self.sender.rtt().rto());
+        self.with_sender(|sender, outlet| {
+            sender.push(now, outlet);
+            sender.check_space(now, outlet);
+        });
+        self.acknowledge(now);
+    }
+
+    /// Acknowledges now, or sees to it that it is done in time.
+    fn acknowledge(&mut self, now: Nanos) {
+        if self.receiver.check_ack(now, self.sender.rtt()) {
+            self.send_ack(now);
         }
     }
 
-    fn on_reset(&mut self) {
-        let is_refused = self.state == State::SynSent;
-        self.die();
-        if is_refused {
-            self.state = State::Refused;
-        }
+    /// Sends an acknowledgment without data.
+    fn send_ack(&mut self, now: Nanos) {
+        self.with_sender(|sender, outlet| outlet.send(sender.bare_ack(now)));
     }
 
-    fn die(&mut self) {
-        self.state = State::Dead;
-        self.timers = Timers::default();
+    fn end(&mut self, end: End) {
+        self.state = State::Ended(end);
+        self.sender.on_end();
+        self.receiver.clear_timer();
     }
 
-    /// A segment with everything but data filled in.
-    fn segment(&self, now: Nanos) -> Segment {
-        Segment {
+    fn with_sender<R>(&mut self, act: impl FnOnce(&mut Sender, &mut Outlet<'_>) -> R) -> R {
+        let mut outlet = Outlet {
             conn: self.conn,
-            up: self.is_client,
-            ack: true,
-            seq: self.next,
-            ack_no: self.reassembly.next(),
-            ts: now / MS,
-            ts_echo: self.ts_recent,
-            ..Segment::default()
-        }
+            is_client: self.is_client,
+            out: &mut self.out,
+            receiver: &mut self.receiver,
+        };
+        act(&mut self.sender, &mut outlet)
     }
 }

@@ -1,17 +1,11 @@
-//! A socket's timers: what is due, when, and the one place that dispatches it.
+//! What is due, when, and the one place that dispatches it.
 //!
 //! The sender has one timer for several purposes, as in Linux (`tcp_write_timer_handler` in `net/ipv4/tcp_timer.c`), the
 //! receiver the one of delayed acknowledgments.
 
 use firstflight_path::Nanos;
 
-use crate::{Socket, State};
-
-/// `tcp_retries2`, and `tcp_syn_retries`: timeouts in a row after which a connection is given up.
-pub(crate) const MAX_TIMEOUTS: u32 = 15;
-pub(crate) const MAX_SYN_TIMEOUTS: u32 = 6;
-/// `tcp_syn_linear_timeouts`: SYN timeouts before the timeout doubles.
-pub(crate) const LINEAR_SYN_TIMEOUTS: u32 = 4;
+use crate::{End, Socket, State};
 
 /// What the sender's one timer is for (`icsk_pending`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,65 +18,89 @@ pub(crate) enum Pending {
     Reorder,
 }
 
-/// What is due.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Due {
-    Sender(Pending),
-    DelayedAck,
-}
-
-/// The sender's timer and the receiver's.
+/// The sender's timer.
 #[derive(Debug, Default)]
-pub(crate) struct Timers {
-    sender: Option<(Nanos, Pending)>,
-    pub(crate) delayed_ack: Option<Nanos>,
-}
+pub(crate) struct SenderTimer(Option<(Nanos, Pending)>);
 
-impl Timers {
+impl SenderTimer {
+    /// Sets it, whatever it was set for.
     pub(crate) fn set(&mut self, at: Nanos, pending: Pending) {
-        self.sender = Some((at, pending));
+        self.0 = Some((at, pending));
     }
 
     pub(crate) fn clear(&mut self) {
-        self.sender = None;
+        self.0 = None;
     }
 
-    /// What the sender's timer is set for.
+    /// What it is set for.
     pub(crate) fn pending(&self) -> Option<Pending> {
-        self.sender.map(|(_, pending)| pending)
+        self.0.map(|(_, pending)| pending)
     }
 
-    pub(crate) fn next(&self) -> Option<Nanos> {
-        match (self.sender, self.delayed_ack) {
-            (Some((one, _)), Some(two)) => Some(one.min(two)),
-            (Some((one, _)), None) => Some(one),
-            (None, two) => two,
-        }
+    #[inline]
+    pub(crate) fn timeout(&self) -> Option<Nanos> {
+        self.0.map(|(at, _)| at)
     }
 
-    pub(crate) fn pop(&mut self, now: Nanos) -> Option<Due> {
-        if self.delayed_ack.is_some_and(|at| at <= now) {
-            self.delayed_ack = None;
-            return Some(Due::DelayedAck);
-        }
-        let (_, pending) = self.sender.filter(|(at, _)| *at <= now)?;
-        self.sender = None;
-        Some(Due::Sender(pending))
+    /// What it was set for, if it has run out.
+    fn pop(&mut self, now: Nanos) -> Option<Pending> {
+        let (_, pending) = self.0.filter(|(at, _)| *at <= now)?;
+        self.0 = None;
+        Some(pending)
     }
 }
 
+/// What is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Due {
+    DelayedAck,
+    Sender(Pending),
+}
+
 impl Socket {
-    /// Does what is due: the only place that knows what each timer is for.
-    pub(crate) fn on_timer(&mut self, now: Nanos, due: Due) {
-        match due {
-            Due::DelayedAck => self.on_delayed_ack(now),
-            Due::Sender(Pending::Probe) => self.on_probe_timeout(now),
-            Due::Sender(Pending::Reorder) => self.on_reorder_timeout(now),
-            Due::Sender(Pending::Retransmit) => match self.state {
-                State::SynSent => self.on_syn_timeout(now),
-                State::SynReceived => self.on_syn_ack_timeout(now),
-                _ => self.on_retransmission_timeout(now),
-            },
+    /// When [`Self::handle_timeout`] has something to do.
+    #[inline]
+    pub fn next_timeout(&self) -> Option<Nanos> {
+        match (self.sender.timer().timeout(), self.receiver.timeout()) {
+            (Some(one), Some(two)) => Some(one.min(two)),
+            (one, two) => one.or(two),
         }
+    }
+
+    /// Does what is due: the only place that knows what each timer is for.
+    pub fn handle_timeout(&mut self, now: Nanos) {
+        while let Some(due) = self.next_due(now) {
+            match due {
+                Due::DelayedAck => {
+                    if self.receiver.on_timeout(self.sender.rtt().rto()) {
+                        self.send_ack(now);
+                    }
+                }
+                Due::Sender(Pending::Probe) => {
+                    self.with_sender(|sender, outlet| sender.on_probe_timeout(now, outlet));
+                }
+                Due::Sender(Pending::Reorder) => {
+                    self.with_sender(|sender, outlet| sender.on_reorder_timeout(now, outlet));
+                }
+                Due::Sender(Pending::Retransmit) => match self.state {
+                    State::SynSent => self.on_syn_timeout(now),
+                    State::SynReceived => self.on_syn_ack_timeout(now),
+                    State::Closed | State::Established | State::Ended(_) => {
+                        let gives_up =
+                            self.with_sender(|sender, outlet| sender.on_retransmission_timeout(now, outlet));
+                        if gives_up {
+                            self.end(End::TimedOut);
+                        }
+                    }
+                },
+            }
+        }
+    }
+
+    fn next_due(&mut self, now: Nanos) -> Option<Due> {
+        if self.receiver.timeout().is_some_and(|at| at <= now) {
+            return Some(Due::DelayedAck);
+        }
+        self.sender.timer_mut().pop(now).map(Due::Sender)
     }
 }

@@ -49,11 +49,11 @@ impl Flight {
 #[derive(Debug, Default)]
 pub(crate) struct Scoreboard {
     flights: VecDeque<Flight>,
-    pub(crate) sacked: u32,
-    pub(crate) lost: u32,
-    pub(crate) resent: u32,
+    sacked: u32,
+    lost: u32,
+    resent: u32,
     /// The end of the highest range that was selectively acknowledged.
-    pub(crate) highest_sacked: Seq,
+    highest_sacked: Seq,
 }
 
 impl Scoreboard {
@@ -65,6 +65,26 @@ impl Scoreboard {
     /// `tcp_packets_in_flight`: those believed to be on the path.
     pub(crate) fn in_flight(&self) -> u32 {
         (self.out() + self.resent).saturating_sub(self.sacked + self.lost)
+    }
+
+    /// Segments selectively acknowledged.
+    pub(crate) fn sacked(&self) -> u32 {
+        self.sacked
+    }
+
+    /// Segments taken for lost.
+    pub(crate) fn lost(&self) -> u32 {
+        self.lost
+    }
+
+    /// Segments sent again, and that not taken for lost.
+    pub(crate) fn resent(&self) -> u32 {
+        self.resent
+    }
+
+    /// The end of the highest range that was selectively acknowledged.
+    pub(crate) fn highest_sacked(&self) -> Seq {
+        self.highest_sacked
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -10,10 +10,10 @@ use crate::time::{MS, US, whole_ticks};
 /// `TCP_TIMEOUT_INIT`: before there is a sample (RFC 6298, section 2.1).
 pub(crate) const INITIAL_RTO: Nanos = 1_000 * MS;
 /// `TCP_TIMEOUT_FALLBACK`: for data after a handshake that gave no sample (RFC 6298, section 5.7).
-pub(crate) const FALLBACK_RTO: Nanos = 3_000 * MS;
+const FALLBACK_RTO: Nanos = 3_000 * MS;
 /// `TCP_RTO_MIN` and `TCP_RTO_MAX`.
 pub(crate) const MIN_RTO: Nanos = 200 * MS;
-pub(crate) const MAX_RTO: Nanos = 120_000 * MS;
+const MAX_RTO: Nanos = 120_000 * MS;
 const MIN_RTO_US: i64 = (MIN_RTO / US).cast_signed();
 
 /// What is known of the round trip.
@@ -28,9 +28,9 @@ pub(crate) struct Rtt {
     /// A round ends when this is acknowledged.
     round_end: Seq,
     /// The shortest sample.
-    pub(crate) min: Option<Nanos>,
+    min: Option<Nanos>,
     /// Retransmission timeout, back-off included.
-    pub(crate) rto: Nanos,
+    rto: Nanos,
 }
 
 impl Default for Rtt {
@@ -53,13 +53,30 @@ impl Rtt {
         (self.smoothed > 0).then_some(self.smoothed as u64 * US / 8)
     }
 
-    /// Keeps the shortest sample.
-    pub(crate) fn note_min(&mut self, sample: Nanos) {
-        self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
+    /// The shortest sample.
+    pub(crate) fn min(&self) -> Option<Nanos> {
+        self.min
     }
 
-    /// Takes a sample in; `acked` and `next` are the sender's SND.UNA and SND.NXT.
-    pub(crate) fn sample(&mut self, sample: Nanos, acked: Seq, next: Seq) {
+    /// The retransmission timeout, back-off included.
+    pub(crate) fn rto(&self) -> Nanos {
+        self.rto
+    }
+
+    /// The handshake is over: its back-off is forgotten.
+    pub(crate) fn end_handshake(&mut self) {
+        self.rto = INITIAL_RTO;
+    }
+
+    /// Data leaves before the handshake has given a sample.
+    pub(crate) fn fall_back(&mut self) {
+        self.rto = FALLBACK_RTO;
+    }
+
+    /// Takes a sample in, and the shortest that the same acknowledgment gave; `acked` and `next` are the sender's
+    /// SND.UNA and SND.NXT.
+    pub(crate) fn sample(&mut self, sample: Nanos, shortest: Nanos, acked: Seq, next: Seq) {
+        self.min = Some(self.min.map_or(shortest, |min| min.min(shortest)));
         let us = (sample / US).cast_signed().max(1);
         if self.smoothed == 0 {
             self.smoothed = us << 3;
@@ -77,7 +94,7 @@ impl Rtt {
     }
 
     /// The timeout without back-off.
-    pub(crate) fn reset_rto(&mut self) {
+    fn reset_rto(&mut self) {
         if self.smoothed > 0 {
             let us = (self.smoothed >> 3) + self.variation;
             self.rto = whole_ticks(us as u64 * US).min(MAX_RTO);
@@ -121,8 +138,8 @@ mod tests {
     fn the_first_sample_makes_the_timeout_three_times_itself_or_200_ms_more() {
         for (sample_ms, rto_ms) in [(20, 220), (100, 300), (200, 600), (500, 1_500)] {
             let mut rtt = Rtt::default();
-            rtt.sample(sample_ms * MS, 1, 1);
-            assert_eq!(rtt.rto, rto_ms * MS);
+            rtt.sample(sample_ms * MS, sample_ms * MS, 1, 1);
+            assert_eq!(rtt.rto(), rto_ms * MS);
         }
     }
 
@@ -130,7 +147,7 @@ mod tests {
     fn steady_samples_bring_the_timeout_down_to_the_rtt_and_200_ms() {
         let mut rtt = Rtt::default();
         for round in 0..200 {
-            rtt.sample(400 * MS, round * 10 + 1, round * 10);
+            rtt.sample(400 * MS, 400 * MS, round * 10 + 1, round * 10);
         }
         assert!(rtt.rto <= 612 * MS, "{}", rtt.rto);
         rtt.back_off();

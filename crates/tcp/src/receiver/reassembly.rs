@@ -3,10 +3,7 @@
 //! `tcp_data_queue` and `tcp_data_queue_ofo` in `net/ipv4/tcp_input.c`; SACK blocks after RFC 2018, D-SACK
 //! after RFC 2883.
 
-use firstflight_path::Nanos;
-
-use crate::Socket;
-use crate::segment::{MAX_SACKS, Range, Sacks, Segment, Seq};
+use crate::segment::{MAX_SACKS, Range, Sacks, Seq};
 
 /// What has arrived.
 #[derive(Debug, Default)]
@@ -106,44 +103,6 @@ impl Reassembly {
             sacks.push(*range);
         }
         sacks
-    }
-}
-
-impl Socket {
-    /// The data and the FIN of a segment.
-    pub(crate) fn on_data(&mut self, now: Nanos, segment: &Segment) {
-        if segment.len == 0 && !segment.fin {
-            return;
-        }
-        let start = segment.seq + Seq::from(segment.syn);
-        match self.reassembly.take((start, segment.end())) {
-            Arrival::InOrder { fills } => {
-                self.fin_received |= segment.fin;
-                self.on_cwr(segment);
-                self.on_received(now, segment);
-                self.note_ecn(segment);
-                if fills || segment.fin {
-                    self.delayed_ack.need_now();
-                }
-            }
-            Arrival::Ahead => {
-                if segment.fin {
-                    self.fin_ahead = Some(segment.end());
-                }
-                self.note_ecn(segment);
-                self.delayed_ack.schedule();
-                self.receive_window.on_gap(&self.reassembly);
-            }
-            Arrival::Duplicate => {
-                self.on_cwr(segment);
-                self.delayed_ack.enter_quick(self.receive_window.advertised());
-                self.delayed_ack.need_now();
-            }
-        }
-        if self.fin_ahead.is_some_and(|end| end <= self.reassembly.next()) {
-            self.fin_received = true;
-            self.fin_ahead = None;
-        }
     }
 }
 

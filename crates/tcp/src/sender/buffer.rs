@@ -7,8 +7,9 @@
 
 use firstflight_path::Nanos;
 
+use super::Sender;
 use crate::segment::Seq;
-use crate::{MSS, Socket};
+use crate::{MSS, Outlet};
 
 /// What a segment may take of the buffer at most: headers and data rounded up to a power of two, and the skb.
 const SEGMENT: u64 = 2_304;
@@ -50,75 +51,75 @@ fn room(segments: u32) -> u64 {
     2 * u64::from(segments.max(LEAST)) * SEGMENT
 }
 
-impl Socket {
+impl Sender {
     /// The application writes `bytes`: as much as there is room for now, the rest when there is.
-    pub(crate) fn buffer(&mut self, now: Nanos, bytes: u64) {
-        self.send_buffer.waiting += bytes;
-        self.fill(now);
+    pub(super) fn buffer(&mut self, now: Nanos, bytes: u64, outlet: &mut Outlet<'_>) {
+        self.buffer.waiting += bytes;
+        self.fill(now, outlet);
     }
 
     /// Bytes that the application has to write and there is no room for.
-    pub fn unwritten(&self) -> u64 {
-        self.send_buffer.waiting
+    pub(crate) fn unwritten(&self) -> u64 {
+        self.buffer.waiting
     }
 
     /// A FIN follows what the application still has to write.
-    pub(crate) fn end_stream(&mut self, now: Nanos) {
-        self.send_buffer.is_closing = true;
-        self.fill(now);
+    pub(crate) fn end_stream(&mut self, now: Nanos, outlet: &mut Outlet<'_>) {
+        self.buffer.is_closing = true;
+        self.fill(now, outlet);
     }
 
     /// An acknowledgment made room: `tcp_check_space`.
-    pub(crate) fn check_space(&mut self, now: Nanos) {
-        if self.send_buffer.waiting == 0 {
+    pub(crate) fn check_space(&mut self, now: Nanos, outlet: &mut Outlet<'_>) {
+        if self.buffer.waiting == 0 {
             return;
         }
-        if self.board.in_flight() < self.window.cwnd {
-            self.send_buffer.size = self.send_buffer.size.max(room(self.window.cwnd));
+        if self.board.in_flight() < self.window.cwnd() {
+            self.buffer.size = self.buffer.size.max(room(self.window.cwnd()));
         }
         // `sk_stream_is_writeable`.
         let queued = self.queued();
-        if self.send_buffer.size >= queued + queued / 2 {
-            self.fill(now);
+        if self.buffer.size >= queued + queued / 2 {
+            self.fill(now, outlet);
         }
     }
 
-    fn fill(&mut self, now: Nanos) {
-        while self.send_buffer.waiting > 0 {
+    fn fill(&mut self, now: Nanos, outlet: &mut Outlet<'_>) {
+        while self.buffer.waiting > 0 {
             let mut left = self.skb_room();
             if left == 0 {
-                if self.queued() >= self.send_buffer.size {
-                    return self.push(now);
+                if self.queued() >= self.buffer.size {
+                    return self.push(now, outlet);
                 }
-                self.send_buffer.tail = self.written;
+                self.buffer.tail = self.written;
                 left = self.skb_goal();
             }
-            let taken = left.min(self.send_buffer.waiting);
-            self.send_buffer.waiting -= taken;
+            let taken = left.min(self.buffer.waiting);
+            self.buffer.waiting -= taken;
             self.written += taken;
             if taken == left {
-                self.push_full_skb(now);
+                self.push_full_skb(now, outlet);
             }
         }
-        self.has_fin |= self.send_buffer.is_closing;
-        self.send_buffer.pushed = self.written;
-        self.push(now);
+        self.has_fin |= self.buffer.is_closing;
+        self.buffer.pushed = self.written;
+        self.push(now, outlet);
     }
 
     /// `forced_push` and `tcp_push_one`: once half the peer's window was written everything goes; else, if nothing
     /// waits before it, one burst.
-    fn push_full_skb(&mut self, now: Nanos) {
-        if self.written > self.send_buffer.pushed + self.max_peer_window / 2 {
-            self.send_buffer.pushed = self.written;
-            self.push(now);
-        } else if self.next >= self.send_buffer.tail {
-            self.push_bursts(now, 1);
+    fn push_full_skb(&mut self, now: Nanos, outlet: &mut Outlet<'_>) {
+        if self.written > self.buffer.pushed + self.max_peer_window / 2 {
+            self.buffer.pushed = self.written;
+            self.push(now, outlet);
+        } else if self.next >= self.buffer.tail {
+            self.push_bursts(now, 1, outlet);
         }
     }
 
     /// Room in the last skb; none once all of it was sent.
     fn skb_room(&self) -> u64 {
-        let unsent = self.written - self.next.max(self.send_buffer.tail).min(self.written);
+        let unsent = self.written - self.next.max(self.buffer.tail).min(self.written);
         if unsent == 0 {
             0
         } else {

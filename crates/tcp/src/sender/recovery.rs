@@ -8,11 +8,15 @@
 
 use firstflight_path::Nanos;
 
-use crate::Socket;
-use crate::acks::Ack;
+use super::Sender;
+use super::acks::Ack;
+use crate::Outlet;
 use crate::segment::{Range, Seq};
 use crate::time::MS;
 use crate::timers::Pending;
+
+/// `tcp_retries2`: timeouts in a row after which a connection is given up.
+const MAX_TIMEOUTS: u32 = 15;
 
 /// Where a sender is in the face of loss: `enum tcp_ca_state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,27 +47,32 @@ pub(crate) enum Resume {
 /// Where the sender is in the face of loss.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Recovery {
-    pub(crate) phase: Phase,
+    phase: Phase,
     /// SND.NXT when the phase began: it ends when this is acknowledged.
-    pub(crate) high: Seq,
+    high: Seq,
     /// SND.UNA when the phase began, as long as it may be taken back.
-    pub(crate) undo_from: Option<Seq>,
+    undo_from: Option<Seq>,
     /// Retransmissions not yet known to be superfluous; negative: none was made.
-    pub(crate) undo_resent: i64,
+    undo_resent: i64,
     /// Timestamp of the first retransmission, ms.
-    pub(crate) first_resent: Option<Nanos>,
-    pub(crate) prior_window: u32,
-    pub(crate) prior_threshold: Option<u32>,
-    pub(crate) delivered: u32,
-    pub(crate) sent: u32,
-    pub(crate) is_frto: bool,
-    /// SND.NXT when a loss probe was sent.
-    pub(crate) probe: Option<Seq>,
-    /// The probe was a segment sent again.
-    pub(crate) probe_is_resent: bool,
+    first_resent: Option<Nanos>,
+    prior_window: u32,
+    prior_threshold: Option<u32>,
+    delivered: u32,
+    sent: u32,
+    is_frto: bool,
 }
 
 impl Recovery {
+    pub(crate) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// SND.NXT when the phase began.
+    pub(crate) fn high(&self) -> Seq {
+        self.high
+    }
+
     pub(crate) fn is_open(&self) -> bool {
         self.phase == Phase::Open
     }
@@ -79,15 +88,6 @@ impl Recovery {
 
     pub(crate) fn may_probe(&self) -> bool {
         matches!(self.phase, Phase::Open | Phase::Reduced)
-    }
-
-    pub(crate) fn has_probe(&self) -> bool {
-        self.probe.is_some()
-    }
-
-    /// Whether a duplicate that ends here is the probe.
-    pub(crate) fn is_probe(&self, end: Seq) -> bool {
-        self.probe_is_resent && self.probe == Some(end)
     }
 
     /// New segments left while the window is being reduced.
@@ -106,7 +106,7 @@ impl Recovery {
 }
 
 /// What an acknowledgment says of loss, and sending again.
-impl Socket {
+impl Sender {
     /// An acknowledgment that hints at loss, or any while there is some: `tcp_fastretrans_alert`.
     pub(crate) fn on_dubious_ack(&mut self, now: Nanos, ack: &mut Ack) -> Resume {
         if ack.ece {
@@ -136,7 +136,7 @@ impl Socket {
                 self.undo_by_duplicates();
                 self.find_losses(now, ack);
                 if self.recovery.phase != Phase::Recovery {
-                    if self.board.lost == 0 {
+                    if self.board.lost() == 0 {
                         return Resume::Nothing;
                     }
                     self.enter_recovery(ack.ece);
@@ -162,7 +162,7 @@ impl Socket {
 
     /// Enters recovery when something is lost; opens or stays in disorder when not.
     fn look_for_loss(&mut self, ack: &Ack, otherwise: Resume) -> Resume {
-        if self.board.lost > 0 {
+        if self.board.lost() > 0 {
             self.enter_recovery(ack.ece);
             return Resume::Lost;
         }
@@ -176,8 +176,8 @@ impl Socket {
     }
 
     /// `tcp_try_keep_open`.
-    pub(crate) fn keep_open(&mut self) {
-        let is_disordered = self.board.sacked + self.board.lost + self.board.resent > 0;
+    fn keep_open(&mut self) {
+        let is_disordered = self.board.sacked() + self.board.lost() + self.board.resent() > 0;
         let phase = if is_disordered {
             Phase::Disorder
         } else {
@@ -201,18 +201,18 @@ impl Socket {
         self.recovery.phase = Phase::Recovery;
     }
 
-    pub(crate) fn mark_undo(&mut self) {
+    fn mark_undo(&mut self) {
         self.recovery.undo_from = Some(self.acked);
-        let resent = i64::from(self.board.resent);
+        let resent = i64::from(self.board.resent());
         self.recovery.undo_resent = if resent > 0 { resent } else { -1 };
     }
 
     /// `tcp_xmit_recovery`.
-    pub(crate) fn resume(&mut self, now: Nanos, resume: Resume) {
+    pub(crate) fn resume(&mut self, now: Nanos, resume: Resume, outlet: &mut Outlet<'_>) {
         match resume {
             Resume::Nothing => return,
             Resume::New => {
-                self.push(now);
+                self.push(now, outlet);
                 if self.next > self.recovery.high {
                     return;
                 }
@@ -220,14 +220,14 @@ impl Socket {
             }
             Resume::Lost => {}
         }
-        self.resend_lost(now);
+        self.resend_lost(now, outlet);
     }
 
     /// `tcp_xmit_retransmit_queue`.
-    pub(crate) fn resend_lost(&mut self, now: Nanos) {
+    pub(crate) fn resend_lost(&mut self, now: Nanos, outlet: &mut Outlet<'_>) {
         let mut rearms = false;
         for index in 0..self.board.len() {
-            if self.board.in_flight() >= self.window.cwnd {
+            if self.board.in_flight() >= self.window.cwnd() {
                 break;
             }
             if self
@@ -235,67 +235,74 @@ impl Socket {
                 .get(index)
                 .is_some_and(|flight| flight.lost && !flight.resent && !flight.sacked)
             {
-                self.resend(now, index);
+                self.resend(now, index, outlet);
                 self.recovery.on_sent(1);
-                rearms |= index == 0 && self.timers.pending() != Some(Pending::Reorder);
+                rearms |= index == 0 && self.timer.pending() != Some(Pending::Reorder);
             }
         }
         if rearms {
-            self.set_timer(now, self.rtt.rto, Pending::Retransmit);
+            self.set_timer(now, self.rtt.rto(), Pending::Retransmit);
         }
     }
 
     /// Sends a segment again: `tcp_retransmit_skb`.
-    pub(crate) fn resend(&mut self, now: Nanos, index: usize) {
+    pub(crate) fn resend(&mut self, now: Nanos, index: usize, outlet: &mut Outlet<'_>) {
         let flight = self.board.mark_resent(index, now);
         self.recovery.first_resent.get_or_insert(now / MS);
         self.recovery.undo_resent = self.recovery.undo_resent.max(0) + 1;
-        self.transmit_flight(now, &flight);
+        self.transmit_flight(now, &flight, outlet);
     }
 }
 
 /// Proportional rate reduction.
-impl Socket {
+impl Sender {
     /// `tcp_init_cwnd_reduction`.
-    pub(crate) fn start_reduction(&mut self) {
+    fn start_reduction(&mut self) {
         self.recovery.high = self.next;
-        self.recovery.probe = None;
-        self.recovery.prior_window = self.window.cwnd;
+        self.probe.forget();
+        self.recovery.prior_window = self.window.cwnd();
         self.recovery.delivered = 0;
         self.recovery.sent = 0;
-        self.window.forget_credit();
-        self.window.ssthresh = self.window.threshold_after_loss();
-        self.ecn.queues_cwr = true;
+        self.window.lower_threshold();
+        self.ecn.on_reduction();
     }
 
-    /// Proportional rate reduction: `tcp_cwnd_reduction`.
-    pub(crate) fn reduce_window(&mut self, ack: &Ack, newly_lost: u32) {
+    /// Proportional rate reduction: `tcp_cwnd_reduction`. `delivered` segments have just arrived; `is_clean`: the
+    /// acknowledgment moved SND.UNA and showed no loss.
+    pub(crate) fn reduce_window(&mut self, delivered: u32, is_clean: bool) {
         let recovery = &mut self.recovery;
-        if ack.delivered == 0 || recovery.prior_window == 0 {
+        if delivered == 0 || recovery.prior_window == 0 {
             return;
         }
-        recovery.delivered += ack.delivered;
+        recovery.delivered += delivered;
         let in_flight = self.board.in_flight();
-        let threshold = self.window.ssthresh;
+        let threshold = self.window.ssthresh();
         let mut count = if in_flight > threshold {
             let share = u64::from(threshold) * u64::from(recovery.delivered);
             (share.div_ceil(u64::from(recovery.prior_window)) as u32).saturating_sub(recovery.sent)
         } else {
-            let mut count = recovery
-                .delivered
-                .saturating_sub(recovery.sent)
-                .max(ack.delivered);
-            count += u32::from(ack.advances && newly_lost == 0);
+            let mut count = recovery.delivered.saturating_sub(recovery.sent).max(delivered);
+            count += u32::from(is_clean);
             count.min(threshold - in_flight)
         };
         count = count.max(u32::from(recovery.sent == 0));
-        self.window.cwnd = in_flight + count;
+        self.window.allow(in_flight, count);
     }
 
     /// `tcp_end_cwnd_reduction`.
-    pub(crate) fn end_reduction(&mut self) {
+    fn end_reduction(&mut self) {
         if self.recovery.phase == Phase::Reduced || self.recovery.undo_from.is_some() {
-            self.window.cwnd = self.window.ssthresh;
+            self.window.end_reduction();
+        }
+    }
+
+    /// `tcp_enter_cwr`: a mark was reported; the window comes down, unless it is coming down.
+    fn reduce_for_ece(&mut self) {
+        self.recovery.prior_threshold = None;
+        if matches!(self.recovery.phase, Phase::Open | Phase::Disorder) {
+            self.recovery.undo_from = None;
+            self.start_reduction();
+            self.recovery.phase = Phase::Reduced;
         }
     }
 
@@ -309,22 +316,24 @@ impl Socket {
 }
 
 /// The retransmission timeout, and whether it was spurious.
-impl Socket {
-    /// The retransmission timeout: `tcp_retransmit_timer` and `tcp_enter_loss`.
-    pub(crate) fn on_retransmission_timeout(&mut self, now: Nanos) {
+impl Sender {
+    /// The retransmission timeout: `tcp_retransmit_timer`. Whether the connection is given up.
+    pub(crate) fn on_retransmission_timeout(&mut self, now: Nanos, outlet: &mut Outlet<'_>) -> bool {
         if self.board.is_empty() {
-            return;
+            return false;
         }
         self.timeouts += 1;
-        if self.timeouts > crate::timers::MAX_TIMEOUTS {
-            return self.die();
+        if self.timeouts > MAX_TIMEOUTS {
+            return true;
         }
         self.enter_loss(now);
-        self.resend(now, 0);
+        self.resend(now, 0, outlet);
         self.rtt.back_off();
-        self.set_timer(now, self.rtt.rto, Pending::Retransmit);
+        self.set_timer(now, self.rtt.rto(), Pending::Retransmit);
+        false
     }
 
+    /// Takes for lost what was not sent only lately: `tcp_enter_loss`.
     pub(crate) fn enter_loss(&mut self, now: Nanos) {
         for index in 0..self.board.len() {
             let is_recent = index > 0
@@ -343,22 +352,20 @@ impl Socket {
             || (recovery.phase == Phase::Loss && self.timeouts <= 1);
         if starts {
             self.recovery.prior_threshold = Some(self.window.threshold());
-            self.recovery.prior_window = self.window.cwnd;
-            self.window.ssthresh = self.window.threshold_after_loss();
+            self.recovery.prior_window = self.window.cwnd();
+            self.window.lower_threshold();
             self.mark_undo();
         }
-        self.window.cwnd = self.board.in_flight() + 1;
-        self.window.forget_credit();
-        self.window.on_timeout(now, self.next);
+        self.window.on_timeout(now, self.board.in_flight(), self.next);
         self.recovery.phase = Phase::Loss;
         self.recovery.high = self.next;
-        self.recovery.probe = None;
-        self.ecn.queues_cwr = true;
+        self.probe.forget();
+        self.ecn.on_reduction();
         self.recovery.is_frto = is_new || self.timeouts > 1;
     }
 
     /// `tcp_process_loss`.
-    pub(crate) fn on_ack_after_timeout(&mut self, now: Nanos, ack: &Ack) -> Resume {
+    fn on_ack_after_timeout(&mut self, now: Nanos, ack: &Ack) -> Resume {
         let is_recovered = self.acked >= self.recovery.high;
         if ack.advances && self.undo_loss(ack, false) {
             return Resume::Nothing;
@@ -387,44 +394,43 @@ impl Socket {
 }
 
 /// Undoing.
-impl Socket {
+impl Sender {
     /// `tcp_may_undo`: all retransmissions came twice, or the acknowledgment answers the original.
-    pub(crate) fn may_undo(&self, ack: &Ack) -> bool {
+    fn may_undo(&self, ack: &Ack) -> bool {
         self.recovery.undo_from.is_some() && (self.recovery.undo_resent == 0 || self.is_original(ack))
     }
 
     /// `tcp_packet_delayed`.
-    pub(crate) fn is_original(&self, ack: &Ack) -> bool {
+    fn is_original(&self, ack: &Ack) -> bool {
         self.recovery
             .first_resent
             .is_some_and(|first| ack.echo > 0 && ack.echo < first)
     }
 
     /// `tcp_undo_cwnd_reduction`.
-    pub(crate) fn undo_window(&mut self, forget_losses: bool) {
+    fn undo_window(&mut self, forget_losses: bool) {
         if forget_losses {
             self.board.forget_losses();
         }
         if let Some(threshold) = self.recovery.prior_threshold {
-            self.window.cwnd = self.window.cwnd.max(self.recovery.prior_window);
-            self.window.ssthresh = self.window.ssthresh.max(threshold);
+            self.window.restore(self.recovery.prior_window, threshold);
         }
         self.recovery.undo_from = None;
         self.rack.force();
     }
 
-    pub(crate) fn undo_recovery(&mut self, ack: &Ack) {
+    fn undo_recovery(&mut self, ack: &Ack) {
         if self.may_undo(ack) {
             self.undo_window(false);
         }
     }
 
     /// `tcp_try_undo_partial`: a part of what was taken for lost arrives late.
-    pub(crate) fn undo_partially(&mut self, ack: &Ack) -> bool {
+    fn undo_partially(&mut self, ack: &Ack) -> bool {
         if self.recovery.undo_from.is_none() || !self.is_original(ack) {
             return false;
         }
-        if self.board.resent > 0 {
+        if self.board.resent() > 0 {
             return true;
         }
         self.recovery.first_resent = None;
@@ -434,7 +440,7 @@ impl Socket {
         true
     }
 
-    pub(crate) fn undo_by_duplicates(&mut self) {
+    fn undo_by_duplicates(&mut self) {
         if self.recovery.undo_from.is_some() && self.recovery.undo_resent == 0 {
             self.undo_window(false);
             if self.recovery.phase == Phase::Recovery {
@@ -445,7 +451,7 @@ impl Socket {
     }
 
     /// `tcp_try_undo_loss`.
-    pub(crate) fn undo_loss(&mut self, ack: &Ack, frto: bool) -> bool {
+    fn undo_loss(&mut self, ack: &Ack, frto: bool) -> bool {
         if !frto && !self.may_undo(ack) {
             return false;
         }

@@ -5,10 +5,11 @@
 
 use firstflight_path::Nanos;
 
-use crate::Socket;
-use crate::acks::Ack;
-use crate::rtt::{INITIAL_RTO, MIN_RTO};
-use crate::scoreboard::Flight;
+use super::Sender;
+use super::acks::Ack;
+use super::rtt::{INITIAL_RTO, MIN_RTO};
+use super::scoreboard::Flight;
+use crate::Outlet;
 use crate::segment::Seq;
 use crate::time::JIFFY;
 use crate::timers::Pending;
@@ -79,7 +80,28 @@ impl Rack {
     }
 }
 
-impl Socket {
+/// The loss probe that is under way: `tlp_high_seq`, `tlp_retrans`.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Probe {
+    /// SND.NXT when it was sent.
+    end: Option<Seq>,
+    /// It was a segment sent again.
+    is_resent: bool,
+}
+
+impl Probe {
+    /// Whether a duplicate that ends here is the probe.
+    pub(crate) fn is_end(&self, end: Seq) -> bool {
+        self.is_resent && self.end == Some(end)
+    }
+
+    /// Recovery begins: what the probe was to show is known.
+    pub(crate) fn forget(&mut self) {
+        self.end = None;
+    }
+}
+
+impl Sender {
     /// `tcp_rack_mark_lost`: finds losses, sets the reordering timer for what may still be on its way.
     pub(crate) fn find_losses(&mut self, now: Nanos, ack: &mut Ack) {
         if !std::mem::take(&mut self.rack.has_advanced) {
@@ -93,23 +115,17 @@ impl Socket {
     }
 
     /// The reordering timer: `tcp_rack_reo_timeout`.
-    pub(crate) fn on_reorder_timeout(&mut self, now: Nanos) {
+    pub(crate) fn on_reorder_timeout(&mut self, now: Nanos, outlet: &mut Outlet<'_>) {
         let before = self.board.in_flight();
         self.mark_losses(now);
         if self.board.in_flight() != before {
             if !self.recovery.is_recovering() {
                 self.enter_recovery(false);
-                self.reduce_window(
-                    &Ack {
-                        delivered: 1,
-                        ..Ack::default()
-                    },
-                    0,
-                );
+                self.reduce_window(1, false);
             }
-            self.resend_lost(now);
+            self.resend_lost(now, outlet);
         }
-        if self.timers.pending() != Some(Pending::Retransmit) {
+        if self.timer.pending() != Some(Pending::Retransmit) {
             self.rearm_rto(now);
         }
     }
@@ -137,12 +153,13 @@ impl Socket {
     }
 
     /// `tcp_rack_reo_wnd`: a quarter of the shortest RTT, nothing once loss is evident.
-    pub(crate) fn reordering_window(&self) -> Nanos {
-        if !self.rack.saw_reordering && (self.recovery.is_recovering() || self.board.sacked >= DUP_THRESHOLD)
+    pub(super) fn reordering_window(&self) -> Nanos {
+        if !self.rack.saw_reordering
+            && (self.recovery.is_recovering() || self.board.sacked() >= DUP_THRESHOLD)
         {
             return 0;
         }
-        let quarter = self.rtt.min.unwrap_or(0) / 4;
+        let quarter = self.rtt.min().unwrap_or(0) / 4;
         quarter.min(self.rtt.smoothed().unwrap_or(quarter))
     }
 
@@ -153,8 +170,7 @@ impl Socket {
 
     /// Sets the timer of the tail loss probe, if there is a tail to probe: `tcp_schedule_loss_probe`.
     pub(crate) fn schedule_probe(&mut self, now: Nanos, from_now: bool) -> bool {
-        let is_early = self.state != crate::State::Established;
-        if is_early || self.board.is_empty() || !self.recovery.may_probe() {
+        if !self.is_established() || self.board.is_empty() || !self.recovery.may_probe() {
             return false;
         }
         let mut delay = match self.rtt.smoothed() {
@@ -163,10 +179,10 @@ impl Socket {
             Some(rtt) => 2 * rtt + SLACK,
         };
         let rto = if from_now {
-            self.rtt.rto
+            self.rtt.rto()
         } else {
             let sent_at = self.board.first().map_or(now, |first| first.sent_at);
-            (sent_at + self.rtt.rto).saturating_sub(now)
+            (sent_at + self.rtt.rto()).saturating_sub(now)
         };
         if rto > 0 {
             delay = delay.min(rto);
@@ -176,48 +192,50 @@ impl Socket {
     }
 
     /// Sends new data, or the last segment again: `tcp_send_loss_probe`.
-    pub(crate) fn on_probe_timeout(&mut self, now: Nanos) {
-        if !self.recovery.has_probe() && self.send_probe(now) {
-            self.recovery.probe = Some(self.next);
-            return self.set_timer(now, self.rtt.rto, Pending::Retransmit);
+    pub(crate) fn on_probe_timeout(&mut self, now: Nanos, outlet: &mut Outlet<'_>) {
+        if self.probe.end.is_none()
+            && let Some(is_resent) = self.send_probe(now, outlet)
+        {
+            self.probe = Probe {
+                end: Some(self.next),
+                is_resent,
+            };
+            return self.set_timer(now, self.rtt.rto(), Pending::Retransmit);
         }
         // No probe went out: the timeout counts from when the first segment was sent.
         let delay = self
             .board
             .first()
-            .map_or(0, |first| (first.sent_at + self.rtt.rto).saturating_sub(now));
+            .map_or(0, |first| (first.sent_at + self.rtt.rto()).saturating_sub(now));
         self.set_timer(now, delay.max(1), Pending::Retransmit);
     }
 
-    fn send_probe(&mut self, now: Nanos) -> bool {
-        if self.push_one(now) {
-            self.recovery.probe_is_resent = false;
-            return true;
+    /// Whether the probe was a segment sent again; `None` when there was nothing to probe with.
+    fn send_probe(&mut self, now: Nanos, outlet: &mut Outlet<'_>) -> Option<bool> {
+        if self.push_one(now, outlet) {
+            return Some(false);
         }
-        let Some(last) = self.board.last_index() else {
-            return false;
-        };
+        let last = self.board.last_index()?;
         if self.board.get(last).is_some_and(|flight| flight.sacked) {
-            return false;
+            return None;
         }
-        self.resend(now, last);
-        self.recovery.probe_is_resent = true;
-        true
+        self.resend(now, last, outlet);
+        Some(true)
     }
 
     /// What an acknowledgment says of the loss probe: `tcp_process_tlp_ack`.
     pub(crate) fn on_probe_acked(&mut self, acked: Seq, ack: &Ack) {
-        let Some(probe) = self.recovery.probe else { return };
-        if acked < probe {
+        let Some(end) = self.probe.end else { return };
+        if acked < end {
             return;
         }
-        if !self.recovery.probe_is_resent || ack.probe_duplicate {
-            self.recovery.probe = None;
-        } else if acked > probe {
+        if !self.probe.is_resent || ack.probe_duplicate {
+            self.probe.forget();
+        } else if acked > end {
             // The probe repaired a loss: the window pays for it.
             self.reduce_at_once();
         } else if !(ack.advances || ack.not_dup || ack.data_sacked) {
-            self.recovery.probe = None;
+            self.probe.forget();
         }
     }
 }

@@ -7,9 +7,11 @@
 
 use firstflight_path::Nanos;
 
+use super::window::ReceiveWindow;
+use crate::MSS;
 use crate::segment::Segment;
+use crate::sender::Rtt;
 use crate::time::{JIFFY, MS};
-use crate::{MSS, Socket};
 
 /// `TCP_ATO_MIN` and `TCP_DELACK_MIN`, `TCP_DELACK_MAX`.
 const MIN_DELAY: Nanos = 40 * MS;
@@ -19,6 +21,22 @@ const QUICK: u32 = 16;
 /// `TCP_MSS_DEFAULT` and `TCP_MIN_MSS`.
 const DEFAULT_MSS: u32 = 536;
 const MIN_MSS: u32 = 88;
+
+/// When an acknowledgment is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// There is nothing to acknowledge.
+    Never,
+    Now,
+    After(Delay),
+}
+
+/// For how long an acknowledgment may wait: what `tcp_send_delayed_ack` makes of it before and after its upper bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Delay {
+    pub(crate) full: Nanos,
+    pub(crate) capped: Nanos,
+}
 
 /// What decides how soon the receiver acknowledges (`icsk_ack`).
 #[derive(Debug, Clone)]
@@ -94,6 +112,11 @@ impl DelayedAck {
         self.quick = self.quick.max(quick);
     }
 
+    /// One more acknowledgment at once: the window is still growing.
+    pub(crate) fn add_one_quick(&mut self) {
+        self.quick |= 1;
+    }
+
     fn is_quick(&self) -> bool {
         self.quick > 0 && !self.is_pingpong
     }
@@ -120,7 +143,8 @@ impl DelayedAck {
         self.is_due = false;
     }
 
-    fn on_segment(&mut self, now: Nanos, segment: &Segment, window: u64, rto: Nanos) {
+    /// Data arrived in order. Whether it was a full segment.
+    pub(crate) fn on_segment(&mut self, now: Nanos, segment: &Segment, window: u64, rto: Nanos) -> bool {
         self.is_scheduled = true;
         self.measure(segment);
         let pause = (now / JIFFY - self.last_received / JIFFY) * JIFFY;
@@ -135,6 +159,52 @@ impl DelayedAck {
             Some(_) => {}
         }
         self.last_received = now;
+        segment.len >= self.peer_mss
+    }
+
+    /// `__tcp_ack_snd_check`, with `unacked` bytes that no acknowledgment covers.
+    pub(crate) fn check(&self, unacked: u64, window: &ReceiveWindow, has_gap: bool, rtt: &Rtt) -> Due {
+        if !self.is_scheduled {
+            return Due::Never;
+        }
+        let is_enough = unacked > u64::from(self.peer_mss) && window.keeps_up();
+        if is_enough || self.is_quick() || self.is_due || has_gap {
+            return Due::Now;
+        }
+        let mut full = self.timeout.unwrap_or(MIN_DELAY);
+        if full > MIN_DELAY {
+            let may_wait = self.is_pingpong || self.is_pushed;
+            let mut most = if may_wait { MAX_DELAY } else { 500 * MS };
+            if let Some(rtt) = rtt.smoothed() {
+                most = most.min(rtt.max(MIN_DELAY));
+            }
+            full = full.min(most);
+        }
+        let capped = full.min(MAX_DELAY);
+        Due::After(Delay { full, capped })
+    }
+
+    /// `tcp_cleanup_rbuf`: whether a reader that has taken all must acknowledge.
+    pub(crate) fn is_due_after_read(&self, unacked: u64) -> bool {
+        self.is_scheduled
+            && (unacked > u64::from(self.peer_mss)
+                || self.is_pushed_twice
+                || (self.is_pushed && !self.is_pingpong))
+    }
+
+    /// The delay is over. Whether there is still something to acknowledge: `tcp_delack_timer_handler`.
+    pub(crate) fn on_timeout(&mut self, rto: Nanos) -> bool {
+        if !self.is_scheduled {
+            return false;
+        }
+        if self.is_pingpong {
+            self.is_pingpong = false;
+            self.timeout = Some(MIN_DELAY);
+        } else {
+            let timeout = self.timeout.unwrap_or(MIN_DELAY);
+            self.timeout = Some((timeout * 2).min(rto));
+        }
+        true
     }
 
     /// Learns the peer's segment size, and takes note of a write's end.
@@ -154,92 +224,5 @@ impl DelayedAck {
         }
         self.is_pushed_twice |= self.is_pushed;
         self.is_pushed = true;
-    }
-}
-
-impl Socket {
-    /// Data arrived in order.
-    pub(crate) fn on_received(&mut self, now: Nanos, segment: &Segment) {
-        if segment.len == 0 {
-            return;
-        }
-        self.delayed_ack
-            .on_segment(now, segment, self.receive_window.advertised(), self.rtt.rto);
-        if segment.len >= self.delayed_ack.peer_mss {
-            self.receive_window.measure(now, segment.ts_echo);
-        }
-        if self.receive_window.on_segment(segment.len, &self.reassembly) {
-            self.delayed_ack.quick |= 1;
-        }
-    }
-
-    /// `__tcp_ack_snd_check`: acknowledges now, or sees to it that it is done in time.
-    pub(crate) fn acknowledge(&mut self, now: Nanos) {
-        if !self.delayed_ack.is_scheduled {
-            return;
-        }
-        let unacked = self.reassembly.next() - self.last_ack_sent;
-        let enough = unacked > u64::from(self.delayed_ack.peer_mss) && self.receive_window.keeps_up();
-        if enough || self.delayed_ack.is_quick() || self.delayed_ack.is_due || self.reassembly.has_gap() {
-            self.send_ack(now);
-        } else {
-            self.delay_ack(now);
-        }
-    }
-
-    fn delay_ack(&mut self, now: Nanos) {
-        let mut delay = self.delayed_ack.timeout.unwrap_or(MIN_DELAY);
-        if delay > MIN_DELAY {
-            let may_wait = self.delayed_ack.is_pingpong || self.delayed_ack.is_pushed;
-            let mut most = if may_wait { MAX_DELAY } else { 500 * MS };
-            if let Some(rtt) = self.rtt.smoothed() {
-                most = most.min(rtt.max(MIN_DELAY));
-            }
-            delay = delay.min(most);
-        }
-        let at = self.settings.ticks.after(now, delay.min(MAX_DELAY));
-        match self.timers.delayed_ack {
-            Some(before) if before <= now + delay / 4 => self.send_ack(now),
-            Some(before) => self.timers.delayed_ack = Some(before.min(at)),
-            None => self.timers.delayed_ack = Some(at),
-        }
-    }
-
-    /// The delay is over: `tcp_delack_timer_handler`.
-    pub(crate) fn on_delayed_ack(&mut self, now: Nanos) {
-        if !self.delayed_ack.is_scheduled {
-            return;
-        }
-        if self.delayed_ack.is_pingpong {
-            self.delayed_ack.is_pingpong = false;
-            self.delayed_ack.timeout = Some(MIN_DELAY);
-        } else {
-            let timeout = self.delayed_ack.timeout.unwrap_or(MIN_DELAY);
-            self.delayed_ack.timeout = Some((timeout * 2).min(self.rtt.rto));
-        }
-        self.send_ack(now);
-    }
-
-    /// The application has read: `tcp_rcv_space_adjust`, `tcp_cleanup_rbuf`.
-    pub(crate) fn after_read(&mut self, now: Nanos) {
-        self.receive_window.on_read(now, self.read);
-        if self.state != crate::State::Established {
-            return;
-        }
-        let state = &self.delayed_ack;
-        let unacked = self.reassembly.next() - self.last_ack_sent;
-        let is_due = state.is_scheduled
-            && (unacked > u64::from(state.peer_mss)
-                || state.is_pushed_twice
-                || (state.is_pushed && !state.is_pingpong));
-        if is_due || (!self.fin_received && self.receive_window.has_opened(self.reassembly.next())) {
-            self.send_ack(now);
-        }
-    }
-
-    /// Sends an acknowledgment without data.
-    pub(crate) fn send_ack(&mut self, now: Nanos) {
-        let segment = self.segment(now);
-        self.transmit(segment);
     }
 }

@@ -4,6 +4,7 @@
 
 use firstflight_path::Nanos;
 
+use super::{Controller, Sample};
 use crate::segment::Seq;
 use crate::time::{JIFFY, MS, US};
 
@@ -52,9 +53,9 @@ struct HyStart {
     samples: u32,
 }
 
-impl Cubic {
-    /// How many segments must be acknowledged for the window to grow by one: `bictcp_update`.
-    pub(crate) fn per_increase(&mut self, now: Nanos, cwnd: u32, acked: u32) -> u32 {
+impl Controller for Cubic {
+    /// `bictcp_update`.
+    fn per_increase(&mut self, now: Nanos, cwnd: u32, acked: u32) -> u32 {
         self.acked += acked;
         if self.last_cwnd == cwnd && now.saturating_sub(self.last_update) <= JIFFY * 7 {
             return self.per_increase.max(2);
@@ -67,6 +68,52 @@ impl Cubic {
         self.per_increase
     }
 
+    /// `cubictcp_recalc_ssthresh`, with fast convergence (RFC 9438, section 4.7).
+    fn threshold_after_loss(&mut self, cwnd: u32) -> u32 {
+        self.epoch = None;
+        self.last_max = if cwnd < self.last_max {
+            cwnd * (BETA_SCALE + BETA) / (2 * BETA_SCALE)
+        } else {
+            cwnd
+        };
+        (cwnd * BETA / BETA_SCALE).max(2)
+    }
+
+    /// `cubictcp_acked`.
+    fn on_rtt(&mut self, sample: &Sample) -> bool {
+        let now = sample.now;
+        // Samples right after a recovery still show its queue.
+        if self
+            .epoch
+            .is_some_and(|epoch| now.saturating_sub(epoch) < 1_000 * MS)
+        {
+            return false;
+        }
+        let rtt = (sample.rtt / US).max(1) * US;
+        let delay_min = self.delay_min.map_or(rtt, |min| min.min(rtt));
+        self.delay_min = Some(delay_min);
+        if self.train.found || !sample.in_slow_start {
+            return false;
+        }
+        self.train.follow_round(now, sample.acked, sample.next);
+        sample.cwnd >= LOW_WINDOW && self.train.update(now, rtt, delay_min)
+    }
+
+    /// Everything begins anew (`bictcp_reset`).
+    fn on_timeout(&mut self, now: Nanos, next: Seq) {
+        *self = Self::default();
+        self.train.start(now, next);
+    }
+
+    /// The curve stands still while the application pauses (`cubictcp_cwnd_event`).
+    fn on_transmit_start(&mut self, now: Nanos, idle: Nanos) {
+        if let Some(epoch) = &mut self.epoch {
+            *epoch = (*epoch + idle).min(now);
+        }
+    }
+}
+
+impl Cubic {
     fn follow_curve(&mut self, now: Nanos, cwnd: u32, acked: u32) {
         self.last_cwnd = cwnd;
         self.last_update = now;
@@ -107,57 +154,6 @@ impl Cubic {
         if self.friendly_cwnd > cwnd {
             self.per_increase = self.per_increase.min(cwnd / (self.friendly_cwnd - cwnd));
         }
-    }
-
-    /// `cubictcp_recalc_ssthresh`, with fast convergence (RFC 9438, section 4.7).
-    pub(crate) fn threshold_after_loss(&mut self, cwnd: u32) -> u32 {
-        self.epoch = None;
-        self.last_max = if cwnd < self.last_max {
-            cwnd * (BETA_SCALE + BETA) / (2 * BETA_SCALE)
-        } else {
-            cwnd
-        };
-        (cwnd * BETA / BETA_SCALE).max(2)
-    }
-
-    /// A timeout: everything begins anew (`bictcp_reset`).
-    pub(crate) fn reset(&mut self, now: Nanos, next: Seq) {
-        *self = Self::default();
-        self.train.start(now, next);
-    }
-
-    /// The curve stands still while the application pauses.
-    pub(crate) fn skip(&mut self, now: Nanos, idle: Nanos) {
-        if let Some(epoch) = &mut self.epoch {
-            *epoch = (*epoch + idle).min(now);
-        }
-    }
-
-    /// Takes a sample of the RTT; `true` when slow start should end at this window.
-    pub(crate) fn on_rtt(
-        &mut self,
-        now: Nanos,
-        rtt: Nanos,
-        cwnd: u32,
-        slow_start: bool,
-        acked: Seq,
-        next: Seq,
-    ) -> bool {
-        // Samples right after a recovery still show its queue.
-        if self
-            .epoch
-            .is_some_and(|epoch| now.saturating_sub(epoch) < 1_000 * MS)
-        {
-            return false;
-        }
-        let rtt = (rtt / US).max(1) * US;
-        let delay_min = self.delay_min.map_or(rtt, |min| min.min(rtt));
-        self.delay_min = Some(delay_min);
-        if self.train.found || !slow_start {
-            return false;
-        }
-        self.train.follow_round(now, acked, next);
-        cwnd >= LOW_WINDOW && self.train.update(now, rtt, delay_min)
     }
 }
 

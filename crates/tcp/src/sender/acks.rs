@@ -5,10 +5,12 @@
 
 use firstflight_path::Nanos;
 
+use super::Sender;
+use super::recovery::Resume;
+use crate::Outlet;
 use crate::segment::Segment;
 use crate::time::MS;
 use crate::timers::Pending;
-use crate::{Socket, State};
 
 /// What an acknowledgment turned out to be.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,34 +47,9 @@ pub(crate) struct Ack {
     pub(crate) delivered: u32,
 }
 
-impl Socket {
-    /// A segment on a connection whose handshake is done.
-    pub(crate) fn on_segment(&mut self, now: Nanos, segment: &Segment) {
-        if segment.syn {
-            // A SYN or SYN-ACK that comes late gets a challenge (RFC 5961, section 4).
-            return self.send_ack(now);
-        }
-        // Of data from before the window nothing is taken, nor its timestamp (`tcp_sequence`): the duplicate is
-        // answered, with an echo so old that the sender's timeout grows.
-        if segment.end() >= self.last_ack_sent {
-            self.on_ack(now, segment);
-        }
-        self.after_ack(now, segment);
-    }
-
-    /// What follows a segment's acknowledgment: its data, and what may be sent now.
-    pub(crate) fn after_ack(&mut self, now: Nanos, segment: &Segment) {
-        self.on_data(now, segment);
-        self.push(now);
-        self.check_space(now);
-        self.acknowledge(now);
-    }
-
-    /// The acknowledgment of a segment, and its timestamp.
-    pub(crate) fn on_ack(&mut self, now: Nanos, segment: &Segment) {
-        if segment.seq <= self.last_ack_sent && segment.ts >= self.ts_recent {
-            self.ts_recent = segment.ts;
-        }
+impl Sender {
+    /// The acknowledgment of a segment.
+    pub(crate) fn on_ack(&mut self, now: Nanos, segment: &Segment, outlet: &mut Outlet<'_>) {
         if segment.ack_no < self.acked || segment.ack_no > self.next {
             return;
         }
@@ -80,7 +57,7 @@ impl Socket {
             advances: segment.ack_no > self.acked,
             echo: segment.ts_echo,
             not_dup: segment.len > 0 || segment.fin,
-            ece: segment.ece && self.ecn.is_negotiated,
+            ece: self.ecn.is_reported(segment),
             ..Ack::default()
         };
         if ack.advances {
@@ -96,25 +73,23 @@ impl Socket {
             // `no_queue` in `tcp_ack`: the report of a duplicate is late for the queue, not for the probe.
             return self.on_probe_acked(segment.ack_no, &ack);
         }
-        let lost_before = self.board.lost;
+        let lost_before = self.board.lost();
         self.mark_sacked(segment, &mut ack);
         self.take_acked(&mut ack);
         self.measure_rtt(now, &mut ack);
         ack.not_dup |= ack.data_acked;
         self.on_probe_acked(segment.ack_no, &ack);
-        let mut resume = crate::recovery::Resume::Nothing;
+        let mut resume = Resume::Nothing;
         if self.is_dubious(&ack) {
             resume = self.on_dubious_ack(now, &mut ack);
         }
-        if ack.sets_timer
-            && self.timers.pending() != Some(Pending::Reorder)
-            && !self.schedule_probe(now, true)
+        if ack.sets_timer && self.timer.pending() != Some(Pending::Reorder) && !self.schedule_probe(now, true)
         {
             self.rearm_rto(now);
         }
-        let newly_lost = self.board.lost.saturating_sub(lost_before);
+        let newly_lost = self.board.lost().saturating_sub(lost_before);
         self.move_window(now, &ack, newly_lost);
-        self.resume(now, resume);
+        self.resume(now, resume, outlet);
     }
 
     /// `tcp_ack_is_dubious`.
@@ -126,7 +101,7 @@ impl Socket {
     fn note_duplicate(&mut self, segment: &Segment, ack: &mut Ack) {
         if let Some(range) = segment.sacks.duplicated() {
             ack.duplicate = true;
-            ack.probe_duplicate = self.recovery.is_probe(range.1);
+            ack.probe_duplicate = self.probe.is_end(range.1);
             self.recovery.on_duplicate(range, self.acked);
         }
     }
@@ -143,8 +118,8 @@ impl Socket {
                 if flight.resent || flight.ever_resent {
                     ack.resent_acked = true;
                 } else {
-                    self.rack.note_reordering(flight.seq, self.board.highest_sacked);
-                    ack.original_acked |= flight.end <= self.recovery.high;
+                    self.rack.note_reordering(flight.seq, self.board.highest_sacked());
+                    ack.original_acked |= flight.end <= self.recovery.high();
                     ack.sacked_sent = Some(span(ack.sacked_sent, flight.sent_at));
                 }
                 self.rack.on_delivered(&flight);
@@ -170,8 +145,8 @@ impl Socket {
             if flight.ever_resent {
                 ack.resent_acked = true;
             } else if !flight.sacked {
-                ack.original_acked |= flight.end <= self.recovery.high;
-                self.rack.note_reordering(flight.seq, self.board.highest_sacked);
+                ack.original_acked |= flight.end <= self.recovery.high();
+                self.rack.note_reordering(flight.seq, self.board.highest_sacked());
                 ack.sent = Some(span(ack.sent, flight.sent_at));
             }
         }
@@ -198,9 +173,8 @@ impl Socket {
         let Some((rtt, shortest)) = by_time.or_else(by_echo) else {
             return;
         };
-        self.rtt.note_min(shortest);
-        self.rtt.sample(rtt, self.acked, self.next);
-        self.rack.note_min_rtt(self.rtt.min);
+        self.rtt.sample(rtt, shortest, self.acked, self.next);
+        self.rack.note_min_rtt(self.rtt.min());
         if by_time.is_some() {
             self.window.on_rtt(now, shortest, self.acked, self.next);
         }
@@ -209,29 +183,10 @@ impl Socket {
 
     fn move_window(&mut self, now: Nanos, ack: &Ack, newly_lost: u32) {
         if self.recovery.is_reducing() {
-            self.reduce_window(ack, newly_lost);
+            self.reduce_window(ack.delivered, ack.advances && newly_lost == 0);
         } else if ack.data_acked {
             self.window.on_acked(now, ack.delivered);
         }
-    }
-
-    /// The first acknowledgment of a handshake: a sample of the RTT, unless it was sent again.
-    pub(crate) fn measure_handshake(&mut self, now: Nanos, echo: Nanos) {
-        let since_echo = (now / MS).saturating_sub(echo).max(1) * MS;
-        let sample = if self.handshake_retransmits == 0 {
-            now - self.handshake_sent_at
-        } else {
-            since_echo
-        };
-        self.rtt.note_min(sample);
-        self.rtt.sample(sample, self.acked, self.next);
-    }
-
-    pub(crate) fn establish(&mut self, now: Nanos) {
-        self.state = State::Established;
-        self.receive_window.start(now);
-        self.delayed_ack.start(now);
-        self.timeouts = 0;
     }
 }
 

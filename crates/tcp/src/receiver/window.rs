@@ -6,7 +6,7 @@
 
 use firstflight_path::Nanos;
 
-use crate::receive::Reassembly;
+use super::reassembly::Reassembly;
 use crate::segment::{Seq, WINDOW_SHIFT};
 use crate::{ADVERTISED_MSS, MSS};
 

@@ -1,13 +1,19 @@
 //! The congestion window and who moves it.
 //!
 //! What is common to the algorithms is here: slow start, the check that the window was in use, its decay when
-//! the application pauses. CUBIC's own part is in `cubic.rs`; `NewReno` needs no module (RFC 5681).
+//! the application pauses. What an algorithm decides is [`Controller`]; each has a module. A new one implements it and
+//! joins [`Algorithm`] and [`Control`].
+
+mod cubic;
+mod reno;
 
 use firstflight_path::Nanos;
 use serde::{Deserialize, Serialize};
 
-use crate::cubic::Cubic;
 use crate::segment::Seq;
+
+use cubic::Cubic;
+use reno::Reno;
 
 /// A congestion control algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -20,29 +26,101 @@ pub enum Algorithm {
     Reno,
 }
 
+/// What one algorithm decides: Linux's `struct tcp_congestion_ops`.
+pub(crate) trait Controller {
+    /// Above slow start, how many segments must be acknowledged for a window of `cwnd` to grow by one, `acked` of
+    /// which have just been (`cong_avoid`).
+    fn per_increase(&mut self, now: Nanos, cwnd: u32, acked: u32) -> u32;
+
+    /// The threshold after a loss that a window of `cwnd` met (`ssthresh`).
+    fn threshold_after_loss(&mut self, cwnd: u32) -> u32;
+
+    /// An acknowledgment brought a sample of the RTT; `true` when slow start should end at this window
+    /// (`pkts_acked`).
+    fn on_rtt(&mut self, _: &Sample) -> bool {
+        false
+    }
+
+    /// The retransmission timer ran out, with SND.NXT at `next` (`set_state`, `TCP_CA_Loss`).
+    fn on_timeout(&mut self, _now: Nanos, _next: Seq) {}
+
+    /// Transmission starts after a pause of `idle` (`cwnd_event`, `CA_EVENT_TX_START`).
+    fn on_transmit_start(&mut self, _now: Nanos, _idle: Nanos) {}
+}
+
+/// A sample of the RTT, and where the sender is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sample {
+    pub(crate) now: Nanos,
+    pub(crate) rtt: Nanos,
+    pub(crate) cwnd: u32,
+    pub(crate) in_slow_start: bool,
+    /// SND.UNA and SND.NXT.
+    pub(crate) acked: Seq,
+    pub(crate) next: Seq,
+}
+
+/// The algorithms, told apart without a pointer: the window is asked for every acknowledgment.
+#[derive(Debug, Clone)]
+enum Control {
+    Cubic(Cubic),
+    Reno(Reno),
+}
+
+impl Controller for Control {
+    fn per_increase(&mut self, now: Nanos, cwnd: u32, acked: u32) -> u32 {
+        match self {
+            Self::Cubic(cubic) => cubic.per_increase(now, cwnd, acked),
+            Self::Reno(reno) => reno.per_increase(now, cwnd, acked),
+        }
+    }
+
+    fn threshold_after_loss(&mut self, cwnd: u32) -> u32 {
+        match self {
+            Self::Cubic(cubic) => cubic.threshold_after_loss(cwnd),
+            Self::Reno(reno) => reno.threshold_after_loss(cwnd),
+        }
+    }
+
+    fn on_rtt(&mut self, sample: &Sample) -> bool {
+        match self {
+            Self::Cubic(cubic) => cubic.on_rtt(sample),
+            Self::Reno(reno) => reno.on_rtt(sample),
+        }
+    }
+
+    fn on_timeout(&mut self, now: Nanos, next: Seq) {
+        match self {
+            Self::Cubic(cubic) => cubic.on_timeout(now, next),
+            Self::Reno(reno) => reno.on_timeout(now, next),
+        }
+    }
+
+    fn on_transmit_start(&mut self, now: Nanos, idle: Nanos) {
+        match self {
+            Self::Cubic(cubic) => cubic.on_transmit_start(now, idle),
+            Self::Reno(reno) => reno.on_transmit_start(now, idle),
+        }
+    }
+}
+
 /// The window, in segments.
 #[derive(Debug, Clone)]
 pub(crate) struct Window {
     /// Segments that may be in flight.
-    pub(crate) cwnd: u32,
+    cwnd: u32,
     /// Below it the window grows by slow start.
-    pub(crate) ssthresh: u32,
+    ssthresh: u32,
     initial: u32,
     /// Acknowledged segments towards the next increase.
     credit: u32,
-    algorithm: Growth,
+    control: Control,
     /// `tcp_cwnd_validate`: whether the window was what held the sender back, and how much of it was used.
     is_limited: bool,
     max_out: u32,
     usage_end: Seq,
     used: u32,
     used_since: Nanos,
-}
-
-#[derive(Debug, Clone)]
-enum Growth {
-    Cubic(Cubic),
-    Reno,
 }
 
 /// `TCP_INFINITE_SSTHRESH`.
@@ -55,9 +133,9 @@ impl Window {
             ssthresh: INFINITE,
             initial,
             credit: 0,
-            algorithm: match algorithm {
-                Algorithm::Cubic => Growth::Cubic(Cubic::default()),
-                Algorithm::Reno => Growth::Reno,
+            control: match algorithm {
+                Algorithm::Cubic => Control::Cubic(Cubic::default()),
+                Algorithm::Reno => Control::Reno(Reno),
             },
             is_limited: false,
             max_out: 0,
@@ -67,7 +145,17 @@ impl Window {
         }
     }
 
-    pub(crate) fn in_slow_start(&self) -> bool {
+    /// Segments that may be in flight.
+    pub(crate) fn cwnd(&self) -> u32 {
+        self.cwnd
+    }
+
+    /// Below it the window grows by slow start.
+    pub(crate) fn ssthresh(&self) -> u32 {
+        self.ssthresh
+    }
+
+    fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
 
@@ -90,10 +178,7 @@ impl Window {
                 return;
             }
         }
-        let per_increase = match &mut self.algorithm {
-            Growth::Cubic(cubic) => cubic.per_increase(now, self.cwnd, left),
-            Growth::Reno => self.cwnd,
-        };
+        let per_increase = self.control.per_increase(now, self.cwnd, left);
         self.grow(per_increase, left);
     }
 
@@ -112,32 +197,47 @@ impl Window {
 
     /// A sample of the RTT came with an acknowledgment: `HyStart` may end slow start (`cubictcp_acked`).
     pub(crate) fn on_rtt(&mut self, now: Nanos, rtt: Nanos, acked: Seq, next: Seq) {
-        let slow_start = self.in_slow_start();
-        if let Growth::Cubic(cubic) = &mut self.algorithm
-            && cubic.on_rtt(now, rtt, self.cwnd, slow_start, acked, next)
-        {
+        let sample = Sample {
+            now,
+            rtt,
+            cwnd: self.cwnd,
+            in_slow_start: self.in_slow_start(),
+            acked,
+            next,
+        };
+        if self.control.on_rtt(&sample) {
             self.ssthresh = self.cwnd;
         }
     }
 
-    /// The threshold after a loss.
-    pub(crate) fn threshold_after_loss(&mut self) -> u32 {
-        match &mut self.algorithm {
-            Growth::Cubic(cubic) => cubic.threshold_after_loss(self.cwnd),
-            // Section 3.1, equation 4, with the window in place of the flight size (`tcp_reno_ssthresh`).
-            Growth::Reno => (self.cwnd >> 1).max(2),
-        }
-    }
-
-    /// A timeout: what was learnt of the path is forgotten (`cubictcp_state`).
-    pub(crate) fn on_timeout(&mut self, now: Nanos, next: Seq) {
-        if let Growth::Cubic(cubic) = &mut self.algorithm {
-            cubic.reset(now, next);
-        }
-    }
-
-    pub(crate) fn forget_credit(&mut self) {
+    /// A loss or a mark: the window is to come down to a new threshold (`tcp_init_cwnd_reduction`).
+    pub(crate) fn lower_threshold(&mut self) {
         self.credit = 0;
+        self.ssthresh = self.control.threshold_after_loss(self.cwnd);
+    }
+
+    /// While it comes down the window allows `more` beside what is in flight (`tcp_cwnd_reduction`).
+    pub(crate) fn allow(&mut self, in_flight: u32, more: u32) {
+        self.cwnd = in_flight + more;
+    }
+
+    /// It has come down (`tcp_end_cwnd_reduction`).
+    pub(crate) fn end_reduction(&mut self) {
+        self.cwnd = self.ssthresh;
+    }
+
+    /// A timeout: one segment beside what is in flight, and what was learnt of the path is forgotten
+    /// (`tcp_enter_loss`, `cubictcp_state`).
+    pub(crate) fn on_timeout(&mut self, now: Nanos, in_flight: u32, next: Seq) {
+        self.cwnd = in_flight + 1;
+        self.credit = 0;
+        self.control.on_timeout(now, next);
+    }
+
+    /// The reduction was not needed (`tcp_undo_cwnd_reduction`).
+    pub(crate) fn restore(&mut self, cwnd: u32, ssthresh: u32) {
+        self.cwnd = self.cwnd.max(cwnd);
+        self.ssthresh = self.ssthresh.max(ssthresh);
     }
 
     /// `tcp_current_ssthresh` outside recovery.
@@ -191,11 +291,9 @@ impl Window {
         self.used = 0;
     }
 
-    /// Transmission starts after a pause of `idle`: CUBIC's curve does not count it (`cubictcp_cwnd_event`).
+    /// Transmission starts after a pause of `idle` (`tcp_event_data_sent`).
     pub(crate) fn on_transmit_start(&mut self, now: Nanos, idle: Nanos) {
-        if let Growth::Cubic(cubic) = &mut self.algorithm {
-            cubic.skip(now, idle);
-        }
+        self.control.on_transmit_start(now, idle);
     }
 }
 
