@@ -91,3 +91,112 @@ impl EcnReceiver {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Settings;
+    use crate::pair::script::*;
+    use crate::pair::{Fault, Flow};
+
+    fn ecn() -> Settings {
+        Settings {
+            ecn: true,
+            ..Settings::default()
+        }
+    }
+
+    #[test]
+    fn a_mark_brings_the_window_down_once_and_nothing_goes_again() {
+        let flow = Flow {
+            client: ecn(),
+            server: ecn(),
+            ..response(20 * FULL)
+        };
+        let mut pair = pair(flow, &[(Down, 4, Fault::Marked)]);
+        pair.run();
+        assert_sent(
+            pair.trace(),
+            ..=50,
+            "
+              0 up   SEW 0:0(0)
+             50 down SE. 0:0(0) ack 1
+        ",
+        );
+        // Every acknowledgment reports the mark until the sender says that it has reduced its window.
+        assert_sent(
+            pair.trace(),
+            200..=300,
+            "
+            200 up   .  301:301(0) ack 1449
+            200 up   E. 301:301(0) ack 2897
+            200 up   E. 301:301(0) ack 4345
+            200 up   E. 301:301(0) ack 5793
+            200 up   E. 301:301(0) ack 7241
+            200 up   E. 301:301(0) ack 8689
+            200 up   E. 301:301(0) ack 10137
+            200 up   E. 301:301(0) ack 11585
+            200 up   E. 301:301(0) ack 13033
+            200 up   E. 301:301(0) ack 14481
+            250 down .  14481:15929(1448) ack 301 ect
+            250 down P. 15929:17377(1448) ack 301 ect
+            250 down W. 17377:18825(1448) ack 301 ect
+            250 down .  18825:20273(1448) ack 301 ect
+            250 down .  20273:21721(1448) ack 301 ect
+            250 down .  21721:23169(1448) ack 301 ect
+            250 down .  23169:24617(1448) ack 301 ect
+            250 down .  24617:26065(1448) ack 301 ect
+            300 up   E. 301:301(0) ack 15929
+            300 up   E. 301:301(0) ack 17377
+            300 up   .  301:301(0) ack 18825
+            300 up   .  301:301(0) ack 20273
+            300 up   .  301:301(0) ack 21721
+            300 up   .  301:301(0) ack 23169
+            300 up   .  301:301(0) ack 24617
+            300 up   .  301:301(0) ack 26065
+        ",
+        );
+        assert_eq!(server(&pair).ssthresh, 7);
+    }
+
+    #[test]
+    fn where_one_end_does_not_know_ecn_marks_say_nothing() {
+        let flow = Flow {
+            client: ecn(),
+            ..response(FULL)
+        };
+        let mut pair = pair(flow, &[(Down, 3, Fault::Marked)]);
+        pair.run();
+        assert_sent(
+            pair.trace(),
+            ..,
+            "
+              0 up   SEW 0:0(0)
+             50 down S. 0:0(0) ack 1
+            100 up   .  1:1(0) ack 1
+            100 up   P. 1:301(300) ack 1
+            150 down .  1:1(0) ack 301
+            150 down P. 1:1449(1448) ack 301
+            200 up   .  301:301(0) ack 1449
+        ",
+        );
+    }
+
+    #[test]
+    fn a_syn_that_goes_again_does_not_ask() {
+        let flow = Flow {
+            client: ecn(),
+            server: ecn(),
+            ..response(FULL)
+        };
+        let mut pair = pair(flow, &[(Up, 1, Fault::Lost)]);
+        pair.run();
+        assert_sent(
+            pair.trace(),
+            1..=1_074,
+            "
+            1024 up   S  0:0(0)
+            1074 down S. 0:0(0) ack 1
+        ",
+        );
+    }
+}

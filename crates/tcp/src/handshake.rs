@@ -308,3 +308,173 @@ impl Socket {
         self.receiver.on_established(now);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::pair::script::*;
+    use crate::pair::{Fault, Flow};
+
+    use super::*;
+
+    /// A request of 300 bytes in a SYN with `option`, to a server that knows Fast Open.
+    fn fast_open(option: FastOpen) -> Flow {
+        Flow {
+            fast_open: option,
+            server_key: Some(KEY),
+            ..response(1_000)
+        }
+    }
+
+    #[test]
+    fn a_cookie_is_asked_for_and_granted() {
+        let mut pair = pair(fast_open(FastOpen::Request), &[]);
+        assert_eq!(pair.run(), Some(2 * RTT));
+        assert_sent(
+            pair.trace(),
+            0..=100,
+            "
+              0 up   S  0:0(0) cookie?
+             50 down S. 0:0(0) ack 1 cookie
+            100 up   .  1:1(0) ack 1
+            100 up   P. 1:301(300) ack 1
+        ",
+        );
+        assert_eq!(pair.client().granted_cookie(), Some(KEY));
+    }
+
+    #[test]
+    fn a_valid_cookie_lets_the_syns_data_in_and_the_response_out() {
+        let mut pair = pair(fast_open(FastOpen::Cookie(KEY)), &[]);
+        assert_eq!(pair.run(), Some(RTT));
+        assert_sent(
+            pair.trace(),
+            ..,
+            "
+              0 up   S  0:300(300) cookie
+             50 down S. 0:0(0) ack 301
+             50 down P. 1:1001(1000) ack 301
+            100 up   .  301:301(0) ack 1
+            100 up   .  301:301(0) ack 1001
+        ",
+        );
+        assert!(!pair.client().was_failed_by_fast_open());
+    }
+
+    #[test]
+    fn a_cookie_without_data_saves_nothing() {
+        let mut flow = fast_open(FastOpen::Cookie(KEY));
+        flow.exchanges.clear();
+        let mut pair = pair(flow, &[]);
+        pair.run();
+        assert_sent(
+            pair.trace(),
+            ..,
+            "
+              0 up   S  0:0(0) cookie
+             50 down S. 0:0(0) ack 1
+            100 up   .  1:1(0) ack 1
+        ",
+        );
+    }
+
+    #[test]
+    fn a_stale_cookie_is_replaced_and_the_data_goes_again_with_the_handshakes_end() {
+        let mut pair = pair(fast_open(FastOpen::Cookie(KEY + 1)), &[]);
+        assert_eq!(pair.run(), Some(2 * RTT));
+        assert_sent(
+            pair.trace(),
+            ..=150,
+            "
+              0 up   S  0:300(300) cookie
+             50 down S. 0:0(0) ack 1 cookie
+            100 up   P. 1:301(300) ack 1
+            150 down .  1:1(0) ack 301
+            150 down P. 1:1001(1000) ack 301
+        ",
+        );
+        assert_eq!(pair.client().granted_cookie(), Some(KEY));
+    }
+
+    #[test]
+    fn what_does_not_fit_into_the_syn_waits_for_the_handshakes_end() {
+        let mut flow = fast_open(FastOpen::Cookie(KEY));
+        flow.exchanges[0].request = 2_000;
+        let mut pair = pair(flow, &[]);
+        pair.run();
+        assert_sent(
+            pair.sent(Up),
+            ..=100,
+            "
+              0 up   S  0:1420(1420) cookie
+            100 up   .  1421:1421(0) ack 1
+            100 up   P. 1421:2001(580) ack 1
+        ",
+        );
+    }
+
+    #[test]
+    fn a_lost_syn_goes_again_without_cookie_and_data() {
+        let mut pair = pair(fast_open(FastOpen::Cookie(KEY)), &[(Up, 1, Fault::Lost)]);
+        pair.run();
+        assert_sent(
+            pair.trace(),
+            ..=1_124,
+            "
+               0 up   S  0:300(300) cookie
+            1024 up   S  0:0(0)
+            1074 down S. 0:0(0) ack 1
+            1124 up   P. 1:301(300) ack 1
+        ",
+        );
+        assert!(pair.client().was_failed_by_fast_open());
+    }
+
+    #[test]
+    fn an_early_response_whose_syn_ack_was_lost_waits_for_the_handshakes_end() {
+        let mut pair = pair(fast_open(FastOpen::Cookie(KEY)), &[(Down, 1, Fault::Lost)]);
+        pair.run();
+        // The client drops data that overtakes the SYN-ACK; both ends' timers are on a tick of 4 ms.
+        assert_sent(
+            pair.sent(Down),
+            ..,
+            "
+              50 down S. 0:0(0) ack 301
+              50 down P. 1:1001(1000) ack 301
+            1056 down S. 0:0(0) ack 301
+            1074 down S. 0:0(0) ack 301
+            1472 down P. 1:1001(1000) ack 301
+        ",
+        );
+    }
+
+    #[test]
+    fn a_syn_goes_again_four_times_a_second_apart_and_then_ever_later() {
+        let lost: Vec<_> = (1..=7).map(|number| (Up, number, Fault::Lost)).collect();
+        let mut pair = pair(response(1_000), &lost);
+        assert_eq!(pair.run(), None);
+        assert_sent(
+            pair.trace(),
+            ..,
+            "
+               0 up S 0:0(0)
+            1024 up S 0:0(0)
+            2048 up S 0:0(0)
+            3072 up S 0:0(0)
+            4096 up S 0:0(0)
+            5120 up S 0:0(0)
+            7136 up S 0:0(0)
+        ",
+        );
+        assert_eq!(pair.client().ended(), Some(End::TimedOut));
+    }
+
+    #[test]
+    fn a_syn_that_is_reset_is_refused() {
+        let mut client = Socket::client(0, Settings::default());
+        client.connect(0, FastOpen::Absent);
+        let syn = client.poll().expect("a SYN");
+        client.handle(RTT, &syn.reset());
+        assert_eq!(client.ended(), Some(End::Refused));
+        assert_eq!(client.next_timeout(), None);
+    }
+}

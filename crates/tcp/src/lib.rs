@@ -347,3 +347,103 @@ impl Socket {
         act(&mut self.sender, &mut outlet)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pair::script::*;
+    use crate::pair::{Closes, Fault, Flow, MS};
+
+    fn closed_by(closes: Closes) -> Flow {
+        Flow {
+            closes,
+            ..response(1_000)
+        }
+    }
+
+    #[test]
+    fn a_client_that_closes_acknowledges_the_response_first() {
+        let mut pair = pair(closed_by(Closes::Client), &[]);
+        pair.run();
+        assert_sent(
+            pair.trace(),
+            200..,
+            "
+            200 up   .  301:301(0) ack 1001
+            200 up   FP. 301:301(0) ack 1001
+            250 down .  1001:1001(0) ack 302
+            250 down FP. 1001:1001(0) ack 302
+            300 up   .  302:302(0) ack 1002
+        ",
+        );
+        assert!(pair.client().is_at_end() && pair.client().ended().is_none());
+    }
+
+    #[test]
+    fn a_server_that_closes_sends_its_fin_behind_the_response() {
+        let mut pair = pair(closed_by(Closes::Server), &[]);
+        pair.run();
+        assert_sent(
+            pair.trace(),
+            150..,
+            "
+            150 down .  1:1(0) ack 301
+            150 down P. 1:1001(1000) ack 301
+            150 down FP. 1001:1001(0) ack 301
+            200 up   .  301:301(0) ack 1001
+            200 up   .  301:301(0) ack 1002
+            200 up   FP. 301:301(0) ack 1002
+            250 down .  1002:1002(0) ack 302
+        ",
+        );
+    }
+
+    #[test]
+    fn a_lost_fin_is_probed_for() {
+        let mut pair = pair(closed_by(Closes::Client), &[(Up, 5, Fault::Lost)]);
+        pair.run();
+        assert_sent(
+            pair.trace(),
+            201..,
+            "
+            512 up   FP. 301:301(0) ack 1001
+            562 down .  1001:1001(0) ack 302
+            562 down FP. 1001:1001(0) ack 302
+            612 up   .  302:302(0) ack 1002
+        ",
+        );
+    }
+
+    #[test]
+    fn a_sender_whose_peer_is_silent_gives_up_after_fifteen_timeouts() {
+        let lost: Vec<_> = (2..40).map(|number| (Up, number, Fault::Lost)).collect();
+        let mut pair = pair(response(1_000), &lost);
+        assert_eq!(pair.run(), None);
+        assert_eq!(pair.client().ended(), Some(End::TimedOut));
+        // The request, its probe, and once per timeout.
+        let requests = pair.sent(Up).filter(|sent| sent.segment.len > 0).count();
+        assert_eq!(requests, 17);
+    }
+
+    #[test]
+    fn the_first_flight_is_the_initial_window_of_segments() {
+        for initial_window in [3, 10, 32] {
+            let server = Settings {
+                initial_window,
+                ..Settings::default()
+            };
+            let mut pair = pair(
+                Flow {
+                    server,
+                    ..response(40 * FULL)
+                },
+                &[],
+            );
+            pair.run();
+            let first = pair
+                .sent(Down)
+                .filter(|sent| sent.at == 150 * MS && sent.segment.len > 0);
+            assert_eq!(first.count() as u32, initial_window);
+        }
+    }
+}

@@ -527,3 +527,139 @@ impl<L: Link> Pair<L> {
         }
     }
 }
+
+/// What the tests of this crate's modules write down of a connection, after packetdrill: the time in ms, the direction,
+/// flags, `first:last(length)`, acknowledgment, SACK blocks, options and ECN bits.
+#[cfg(test)]
+pub(crate) mod script {
+    use std::fmt::Write as _;
+    use std::ops::RangeBounds;
+
+    use firstflight_path::Queue;
+
+    use super::*;
+
+    /// One way, the round trip, and a full segment of data.
+    pub(crate) const DELAY: Nanos = 50 * MS;
+    pub(crate) const RTT: Nanos = 2 * DELAY;
+    pub(crate) const FULL: u64 = crate::MSS as u64;
+    pub(crate) const KEY: Key = 7;
+
+    pub(crate) use Direction::{Down, Up};
+
+    /// One exchange, 50 ms each way, with what happens to some packets.
+    pub(crate) fn pair(flow: Flow, faults: &[(Direction, usize, Fault)]) -> Pair<Script<Delay>> {
+        let clean = Script::new(Delay(DELAY));
+        let script = faults.iter().fold(clean, |script, &(direction, number, fault)| {
+            script.with(direction, number, fault)
+        });
+        Pair::new(flow, script)
+    }
+
+    /// As [`Delay`], with a bottleneck of `bps` and no end to its queue each way.
+    #[derive(Debug)]
+    pub(crate) struct Bottleneck([firstflight_path::Link; 2]);
+
+    impl Link for Bottleneck {
+        fn carry(&mut self, now: Nanos, packet: &Packet<'_>) -> Fate {
+            let wire = &mut self.0[usize::from(packet.direction == Down)];
+            let departs = wire.transmit(now, packet.bytes);
+            departs.map_or(Fate::lost(), |at| Fate::arrives(at + DELAY))
+        }
+    }
+
+    /// As [`pair`], over a bottleneck.
+    pub(crate) fn behind(
+        bps: u64,
+        flow: Flow,
+        faults: &[(Direction, usize, Fault)],
+    ) -> Pair<Script<Bottleneck>> {
+        let wire = |seed| firstflight_path::Link::new(Some(bps), Queue::Unlimited, seed);
+        let clean = Script::new(Bottleneck([wire(0), wire(1)]));
+        let script = faults.iter().fold(clean, |script, &(direction, number, fault)| {
+            script.with(direction, number, fault)
+        });
+        Pair::new(flow, script)
+    }
+
+    /// A request of 300 bytes, and a response of so many.
+    pub(crate) fn response(bytes: u64) -> Flow {
+        Flow {
+            exchanges: vec![Exchange::new(300, bytes)],
+            ..Flow::default()
+        }
+    }
+
+    /// The server's sender.
+    pub(crate) fn server<L: Link>(pair: &Pair<L>) -> crate::Info {
+        pair.server().expect("the SYN has arrived").info()
+    }
+
+    pub(crate) fn line(sent: &Sent) -> String {
+        let segment = &sent.segment;
+        let mut flags = String::new();
+        for (is_set, letter) in [
+            (segment.syn, 'S'),
+            (segment.fin, 'F'),
+            (segment.rst, 'R'),
+            (segment.psh, 'P'),
+            (segment.ece, 'E'),
+            (segment.cwr, 'W'),
+            (segment.ack, '.'),
+        ] {
+            if is_set {
+                flags.push(letter);
+            }
+        }
+        let (ms, us) = (sent.at / MS, sent.at % MS / 1_000);
+        let fraction = if us > 0 {
+            format!(".{us:03}")
+        } else {
+            String::new()
+        };
+        let way = if sent.direction == Up { "up" } else { "down" };
+        let (seq, len) = (segment.seq, u64::from(segment.len));
+        let mut line = format!("{ms}{fraction} {way} {flags} {seq}:{}({len})", seq + len);
+        if segment.ack {
+            let _ = write!(line, " ack {}", segment.ack_no);
+        }
+        for (index, (from, to)) in segment.sacks.all().iter().enumerate() {
+            line += match (index, segment.sacks.duplicate) {
+                (0, true) => " dsack",
+                (0, false) | (1, true) => " sack",
+                _ => "",
+            };
+            let _ = write!(line, " {from}:{to}");
+        }
+        line += match segment.fast_open {
+            FastOpen::Absent => "",
+            FastOpen::Request => " cookie?",
+            FastOpen::Cookie(_) => " cookie",
+        };
+        line += match segment.ecn {
+            Ecn::NotCapable => "",
+            Ecn::Capable => " ect",
+            Ecn::Marked => " ce",
+        };
+        line
+    }
+
+    /// The packets sent within `ms` are those of `expected`, one per line.
+    #[track_caller]
+    pub(crate) fn assert_sent<'a>(
+        sent: impl IntoIterator<Item = &'a Sent>,
+        ms: impl RangeBounds<Nanos>,
+        expected: &str,
+    ) {
+        let sent = sent.into_iter().filter(|sent| ms.contains(&(sent.at / MS)));
+        let sent: Vec<_> = sent.map(line).collect();
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let expected: Vec<_> = expected
+            .lines()
+            .map(words)
+            .filter(|line| !line.is_empty())
+            .collect();
+        let (sent, expected) = (sent.join("\n"), expected.join("\n"));
+        assert!(sent == expected, "sent:\n{sent}\nexpected:\n{expected}");
+    }
+}

@@ -104,3 +104,44 @@ impl Socket {
         self.sender.timer_mut().pop(now).map(Due::Sender)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pair::script::*;
+    use crate::pair::{Fault, Flow, MS};
+    use crate::{Settings, Ticks};
+
+    #[test]
+    fn the_senders_timer_has_one_purpose_at_a_time() {
+        let mut timer = SenderTimer::default();
+        timer.set(10, Pending::Probe);
+        timer.set(20, Pending::Reorder);
+        assert_eq!(
+            (timer.timeout(), timer.pending()),
+            (Some(20), Some(Pending::Reorder))
+        );
+        assert_eq!(timer.pop(19), None);
+        assert_eq!(timer.pop(20), Some(Pending::Reorder));
+        assert_eq!(timer.timeout(), None);
+    }
+
+    #[test]
+    fn timers_fire_on_the_ticks_of_their_own_kernel() {
+        // The client's kernel has ticked for 3 ms when the SYN leaves: its ticks are at 1, 5, 9, … ms.
+        let client = Settings {
+            ticks: Ticks::new(3 * MS),
+            ..Settings::default()
+        };
+        let mut pair = pair(
+            Flow {
+                client,
+                ..response(1_000)
+            },
+            &[(Up, 1, Fault::Lost)],
+        );
+        pair.run_until(2_000 * MS);
+        let again = pair.sent(Up).nth(1).expect("the SYN goes again");
+        assert_eq!(again.at % (4 * MS), MS, "{again}");
+    }
+}

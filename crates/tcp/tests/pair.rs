@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use firstflight_path::Direction::{self, Down, Up};
-use firstflight_tcp::pair::{Closes, Delay, Exchange, Fault, Flow, Link, MS, Pair, Script};
+use firstflight_tcp::pair::{Closes, Delay, Exchange, Fault, Flow, MS, Pair, Script};
 use firstflight_tcp::{FastOpen, Key};
 use proptest::prelude::*;
 
@@ -12,7 +12,6 @@ const DELAY: u64 = 50 * MS;
 const RTT: u64 = 2 * DELAY;
 /// The server's key.
 const KEY: Key = 7;
-const MSS: u64 = 1_448;
 
 fn flow(response: u64, cookie: Option<Key>) -> Flow {
     Flow {
@@ -30,69 +29,10 @@ fn losing(packets: impl IntoIterator<Item = (Direction, usize)>) -> Script<Delay
     })
 }
 
-/// Packets with data that the server sent: when, and where they begin.
-fn answers<L: Link>(pair: &Pair<L>) -> Vec<(u64, u64)> {
-    let data = pair.sent(Down).filter(|sent| sent.segment.len > 0);
-    data.map(|sent| (sent.at, sent.segment.seq)).collect()
-}
-
 #[test]
 fn a_handshake_costs_a_round_trip_and_fast_open_saves_it() {
     assert_eq!(Pair::new(flow(1_000, None), Delay(DELAY)).run(), Some(2 * RTT));
     assert_eq!(Pair::new(flow(1_000, Some(KEY)), Delay(DELAY)).run(), Some(RTT));
-}
-
-#[test]
-fn data_that_a_server_refuses_goes_again_with_the_end_of_the_handshake() {
-    let mut pair = Pair::new(flow(1_000, Some(KEY + 1)), Delay(DELAY));
-    assert_eq!(pair.run(), Some(2 * RTT));
-    assert_eq!(pair.client().granted_cookie(), Some(KEY));
-    let again = pair.sent(Up).nth(1).expect("the end of the handshake");
-    assert_eq!((again.at, again.segment.seq, again.segment.len), (RTT, 1, 300));
-}
-
-#[test]
-fn a_lost_syn_goes_again_after_a_second_without_cookie_and_data() {
-    let mut pair = Pair::new(flow(1_000, Some(KEY)), losing([(Up, 1)]));
-    let took = pair.run().expect("it is repaired");
-    let again = &pair.trace()[1];
-    assert!((1_000 * MS..=1_036 * MS).contains(&again.at), "{again}");
-    assert!(again.segment.syn && again.segment.len == 0 && again.segment.fast_open == FastOpen::Absent);
-    assert_eq!(took, again.at + 2 * RTT);
-}
-
-#[test]
-fn a_loss_within_a_flight_is_repaired_one_round_trip_later() {
-    let mut pair = Pair::new(flow(10 * MSS, None), losing([(Down, 5)]));
-    pair.run();
-    let lost = answers(&pair).into_iter().filter(|(_, seq)| *seq == 1 + 2 * MSS);
-    let [first, second] = lost.map(|(at, _)| at).collect::<Vec<_>>()[..] else {
-        panic!("sent twice")
-    };
-    assert_eq!(second - first, RTT);
-}
-
-#[test]
-fn a_lost_tail_is_probed_before_the_retransmission_timeout() {
-    let mut pair = Pair::new(flow(4 * MSS, None), losing([(Down, 5), (Down, 6)]));
-    pair.run();
-    let [.., (tail_at, tail), (probed_at, probe), (again_at, again)] = answers(&pair)[..] else {
-        panic!("a tail, its probe, and what the probe showed to be lost")
-    };
-    assert_eq!([tail, probe, again], [1 + 3 * MSS, 1 + 3 * MSS, 1 + 2 * MSS]);
-    // The timer starts with the acknowledgment of what came before: two round trips, and the wheel's slack.
-    let waited = probed_at - tail_at - RTT;
-    assert!((2 * RTT..RTT + 200 * MS).contains(&waited), "{waited}");
-    assert_eq!(again_at, probed_at + RTT);
-}
-
-#[test]
-fn a_flight_that_is_lost_whole_waits_for_the_retransmission_timeout() {
-    let mut pair = Pair::new(flow(6 * MSS, None), losing((2..=8).map(|number| (Down, number))));
-    let took = pair.run().expect("it is repaired");
-    assert!(took >= 2 * RTT + RTT + 200 * MS, "{took}");
-    let again = answers(&pair).into_iter().skip(6).find(|(_, seq)| *seq == 1);
-    assert!(again.is_some_and(|(at, _)| at > 2 * RTT), "{again:?}");
 }
 
 #[test]

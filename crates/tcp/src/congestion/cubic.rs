@@ -211,6 +211,8 @@ fn cubic_root(value: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pair::Fault;
+    use crate::pair::script::*;
 
     #[test]
     fn the_cube_root_of_a_cube_is_exact_and_that_of_one_less_is_one_less() {
@@ -219,5 +221,76 @@ mod tests {
             assert_eq!(cubic_root(root.pow(3) - 1), root - 1);
         }
         assert_eq!((cubic_root(0), cubic_root(u64::MAX)), (0, 2_642_245));
+    }
+
+    #[test]
+    fn a_loss_leaves_seven_tenths_of_the_window_which_returns_along_the_curve() {
+        let mut pair = behind(10_000_000, response(1_000 * FULL), &[(Down, 45, Fault::Lost)]);
+        pair.run_until(600 * MS);
+        assert_eq!((server(&pair).cwnd, server(&pair).ssthresh), (36, 36), "of 52");
+        let mut gains = vec![];
+        for second in 1..=2 {
+            let before = server(&pair).cwnd;
+            pair.run_until((600 + second * 900) * MS);
+            gains.push(server(&pair).cwnd - before);
+        }
+        // Fast at first, slow near the window of the loss (RFC 9438, section 4.2).
+        assert!(gains[0] > gains[1] && gains[1] > 0, "{gains:?}");
+        assert!(server(&pair).cwnd <= 52);
+    }
+
+    #[test]
+    fn a_second_loss_below_the_first_gives_way_to_other_flows() {
+        let mut cubic = Cubic::default();
+        assert_eq!(cubic.threshold_after_loss(100), 70);
+        assert_eq!(cubic.last_max, 100);
+        assert_eq!(cubic.threshold_after_loss(80), 56);
+        assert_eq!(cubic.last_max, 80 * (1_024 + 717) / 2_048, "fast convergence");
+    }
+
+    #[test]
+    fn slow_start_ends_before_the_queue_overflows() {
+        let mut pair = behind(10_000_000, response(600 * FULL), &[]);
+        pair.run();
+        let info = server(&pair);
+        // 10 Mbit/s times 100 ms is 83 packets. Delayed acknowledgments are 2.4 ms apart and make no train, so the
+        // delay tells, once the first samples of a round show the queue.
+        assert!((83..250).contains(&info.ssthresh), "{}", info.ssthresh);
+        assert_eq!(info.phase, crate::Phase::Open);
+    }
+
+    #[test]
+    fn a_train_of_acknowledgments_as_long_as_half_the_rtt_ends_slow_start() {
+        let mut cubic = Cubic::default();
+        cubic.on_timeout(0, 100);
+        let sample = |now| Sample {
+            now,
+            rtt: 100 * MS,
+            cwnd: 50,
+            in_slow_start: true,
+            acked: 50,
+            next: 200,
+        };
+        let ends = (1..100).find(|&ms| cubic.on_rtt(&sample(ms * MS)));
+        assert_eq!(ends, Some(51));
+    }
+
+    #[test]
+    fn eight_samples_that_are_an_eighth_too_long_end_slow_start() {
+        let mut cubic = Cubic::default();
+        cubic.on_timeout(0, 100);
+        // Four ms apart they are no train.
+        let sample = |now, rtt| Sample {
+            now,
+            rtt,
+            cwnd: 50,
+            in_slow_start: true,
+            acked: 50,
+            next: 200,
+        };
+        assert!(!cubic.on_rtt(&sample(4 * MS, 100 * MS)));
+        cubic.train.start(4 * MS, 200);
+        let ends = (1..20).find(|&number| cubic.on_rtt(&sample((4 + 4 * number) * MS, 113 * MS)));
+        assert_eq!(ends, Some(9));
     }
 }

@@ -311,3 +311,58 @@ pub(crate) struct Sent {
     pub(crate) is_open: bool,
     pub(crate) rto: Nanos,
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::pair::script::*;
+    use crate::pair::{Exchange, Flow, MS};
+
+    #[test]
+    fn slow_start_doubles_the_window_every_round_trip() {
+        let mut pair = pair(response(70 * FULL), &[]);
+        for (at, cwnd) in [(240, 10), (340, 20), (440, 40)] {
+            pair.run_until(at * MS);
+            assert_eq!(server(&pair).cwnd, cwnd, "{at} ms");
+        }
+    }
+
+    #[test]
+    fn a_window_that_the_application_does_not_use_does_not_grow() {
+        let flow = Flow {
+            exchanges: vec![Exchange::new(300, 2 * FULL); 20],
+            ..Flow::default()
+        };
+        let mut pair = pair(flow, &[]);
+        pair.run();
+        assert_eq!(server(&pair).cwnd, 10);
+    }
+
+    /// The window after 60 segments, a pause, and five more.
+    fn cwnd_after(pause: u64) -> u32 {
+        let second = Exchange {
+            pause,
+            ..Exchange::new(300, 5 * FULL)
+        };
+        let flow = Flow {
+            exchanges: vec![Exchange::new(300, 60 * FULL), second],
+            ..Flow::default()
+        };
+        let mut pair = pair(flow, &[]);
+        pair.run();
+        server(&pair).cwnd
+    }
+
+    #[test]
+    fn after_a_pause_the_window_is_halved_per_timeout_down_to_the_initial_one() {
+        // The timeout is 300 ms, and the server pauses for a round trip longer than the client.
+        assert_eq!(
+            [100, 350, 700, 2_000].map(|ms| cwnd_after(ms * MS)),
+            [70, 35, 17, 10]
+        );
+    }
+
+    #[test]
+    fn a_window_that_was_not_used_for_a_timeout_is_halved_towards_its_use() {
+        assert_eq!(cwnd_after(200 * MS), u32::midpoint(70, 10));
+    }
+}

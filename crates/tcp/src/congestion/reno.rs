@@ -19,3 +19,37 @@ impl Controller for Reno {
         (cwnd >> 1).max(2)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pair::script::*;
+    use crate::pair::{Fault, Flow, MS};
+    use crate::{Algorithm, Settings};
+
+    #[test]
+    fn a_loss_halves_the_window_which_then_grows_by_one_per_round_trip() {
+        let server_settings = Settings {
+            algorithm: Algorithm::Reno,
+            ..Settings::default()
+        };
+        let flow = Flow {
+            server: server_settings,
+            ..response(1_000 * FULL)
+        };
+        let mut pair = behind(10_000_000, flow, &[(Down, 45, Fault::Lost)]);
+        pair.run_until(600 * MS);
+        assert_eq!((server(&pair).cwnd, server(&pair).ssthresh), (26, 26), "of 52");
+        for rounds in 1..=10 {
+            // The bottleneck's queue is empty by now: a round trip is 100 ms and the time of a segment and its ACK.
+            pair.run_until((600 + rounds * 103) * MS);
+            assert_eq!(server(&pair).cwnd, 26 + rounds as u32);
+        }
+    }
+
+    #[test]
+    fn a_window_never_falls_below_two_segments() {
+        assert_eq!(Reno.threshold_after_loss(3), 2);
+        assert_eq!(Reno.threshold_after_loss(20), 10);
+    }
+}

@@ -226,3 +226,48 @@ impl DelayedAck {
         self.is_pushed = true;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::pair::script::*;
+    use crate::pair::{Exchange, Flow};
+    use crate::time::MS;
+
+    #[test]
+    fn a_connection_acknowledges_every_segment_at_first() {
+        let mut pair = pair(response(10 * FULL), &[]);
+        pair.run();
+        let acks = pair.sent(Up).filter(|sent| sent.at == 200 * MS);
+        assert_eq!(acks.count(), 10);
+    }
+
+    #[test]
+    fn once_it_is_a_conversation_an_end_waits_40_ms_for_data_to_go_along() {
+        let exchange = Exchange::new(300, 300);
+        let flow = Flow {
+            exchanges: vec![
+                exchange,
+                exchange,
+                Exchange {
+                    server_time: 100 * MS,
+                    ..exchange
+                },
+            ],
+            ..Flow::default()
+        };
+        let mut pair = pair(flow, &[]);
+        pair.run();
+        // The first request is acknowledged at once, the second with the response, the third after 40 ms.
+        assert_sent(
+            pair.sent(Down),
+            150..,
+            "
+            150 down .  1:1(0) ack 301
+            150 down P. 1:301(300) ack 301
+            250 down P. 301:601(300) ack 601
+            392 down .  601:601(0) ack 901
+            450 down P. 601:901(300) ack 901
+        ",
+        );
+    }
+}

@@ -109,6 +109,9 @@ impl Reassembly {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pair::Fault;
+    use crate::pair::script::*;
+    use crate::time::MS;
 
     #[test]
     fn a_gap_is_reported_and_filled() {
@@ -133,5 +136,44 @@ mod tests {
         assert_eq!(stream.take((1, 11)), Arrival::Duplicate);
         assert_eq!(stream.sacks().duplicated(), Some((1, 11)));
         assert_eq!(stream.sacks().duplicated(), None);
+    }
+
+    #[test]
+    fn a_duplicate_is_reported_to_its_sender() {
+        let mut pair = pair(response(3 * FULL), &[(Down, 4, Fault::Duplicated(5 * MS))]);
+        pair.run();
+        assert_sent(
+            pair.trace(),
+            200..,
+            "
+            200 up . 301:301(0) ack 1449
+            200 up . 301:301(0) ack 2897
+            200 up . 301:301(0) ack 4345
+            205 up . 301:301(0) ack 4345 dsack 1449:2897
+        ",
+        );
+    }
+
+    #[test]
+    fn blocks_come_with_the_latest_first() {
+        let mut pair = pair(
+            response(10 * FULL),
+            &[(Down, 4, Fault::Lost), (Down, 7, Fault::Lost)],
+        );
+        pair.run_until(200 * MS);
+        assert_sent(
+            pair.sent(Up),
+            200..,
+            "
+            200 up . 301:301(0) ack 1449
+            200 up . 301:301(0) ack 1449 sack 2897:4345
+            200 up . 301:301(0) ack 1449 sack 2897:5793
+            200 up . 301:301(0) ack 1449 sack 7241:8689 2897:5793
+            200 up . 301:301(0) ack 1449 sack 7241:10137 2897:5793
+            200 up . 301:301(0) ack 1449 sack 7241:11585 2897:5793
+            200 up . 301:301(0) ack 1449 sack 7241:13033 2897:5793
+            200 up . 301:301(0) ack 1449 sack 7241:14481 2897:5793
+        ",
+        );
     }
 }

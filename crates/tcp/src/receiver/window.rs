@@ -167,3 +167,46 @@ impl ReceiveWindow {
 fn round_up(window: u64) -> u64 {
     window.next_multiple_of(1 << WINDOW_SHIFT)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Settings;
+    use crate::pair::script::*;
+    use crate::pair::{Fault, Flow};
+    use crate::time::MS;
+
+    #[test]
+    fn the_first_window_holds_44_segments() {
+        let server = Settings {
+            initial_window: 100,
+            ..Settings::default()
+        };
+        let mut pair = pair(
+            Flow {
+                server,
+                ..response(100 * FULL)
+            },
+            &[],
+        );
+        pair.run();
+        let first = pair
+            .sent(Down)
+            .filter(|sent| sent.at == 150 * MS && sent.segment.len > 0);
+        assert_eq!(first.count(), 44);
+    }
+
+    #[test]
+    fn the_window_grows_with_the_stream_and_its_edge_never_moves_back() {
+        let mut pair = pair(response(2_000 * FULL), &[(Down, 300, Fault::Lost)]);
+        pair.run();
+        let mut edge = 0;
+        for sent in pair.sent(Up).skip(1) {
+            let next = sent.segment.ack_no + sent.segment.window;
+            assert!(next >= edge, "{sent}");
+            edge = next;
+        }
+        let last = pair.sent(Up).last().expect("the last acknowledgment");
+        assert!(last.segment.window > 10 * INITIAL_WINDOW, "{last}");
+    }
+}

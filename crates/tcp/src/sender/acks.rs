@@ -193,3 +193,36 @@ impl Sender {
 fn span(before: Option<(Nanos, Nanos)>, at: Nanos) -> (Nanos, Nanos) {
     before.map_or((at, at), |(first, last)| (first.min(at), last.max(at)))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::pair::Fault;
+    use crate::pair::script::*;
+    use crate::time::MS;
+    use crate::{FastOpen, Settings, Socket};
+
+    #[test]
+    fn an_acknowledgment_that_was_overtaken_changes_nothing() {
+        let mut clean = pair(response(20 * FULL), &[]);
+        let mut late = pair(response(20 * FULL), &[(Up, 5, Fault::Delayed(30 * MS))]);
+        assert_eq!(clean.run(), late.run());
+        let all = |pair: &crate::pair::Pair<_>| pair.sent(Down).map(line).collect::<Vec<_>>();
+        assert_eq!(all(&clean), all(&late));
+        assert_eq!(server(&clean), server(&late));
+    }
+
+    #[test]
+    fn an_acknowledgment_of_what_was_never_sent_is_ignored() {
+        let mut pair = pair(response(1_000), &[]);
+        pair.run();
+        let mut client = Socket::client(0, Settings::default());
+        client.connect(0, FastOpen::Absent);
+        let mut syn_ack = pair.sent(Down).next().expect("a SYN-ACK").segment;
+        client.handle(MS, &syn_ack);
+        let before = client.info();
+        syn_ack.syn = false;
+        syn_ack.ack_no = 5_000;
+        client.handle(2 * MS, &syn_ack);
+        assert_eq!(client.info(), before);
+    }
+}

@@ -140,3 +140,34 @@ impl Sender {
         self.written - self.acked.max(1).min(self.written) + skbs * OVERHEAD
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::pair::script::*;
+    use crate::pair::{Exchange, Flow, Pair, script};
+
+    #[test]
+    fn of_a_long_response_thirty_segments_leave_at_once_and_the_rest_a_round_trip_later() {
+        let mut flow = Flow {
+            exchanges: vec![Exchange::new(300, 20 * FULL); 2],
+            ..Flow::default()
+        };
+        flow.exchanges.push(Exchange::new(300, 100 * FULL));
+        let mut pair = pair(flow.clone(), &[]);
+        pair.run();
+        let asked = pair
+            .sent(Up)
+            .filter(|sent| sent.segment.len > 0)
+            .last()
+            .expect("requests");
+        let answered_at = asked.at + DELAY;
+        let sent = |pair: &Pair<_>, at| pair.sent(Down).filter(|sent| sent.at == at).count();
+        let (first, second) = (sent(&pair, answered_at), sent(&pair, answered_at + RTT));
+        assert_eq!((first, second), (29, 67));
+        // It is not the window that holds them back.
+        let mut again = script::pair(flow, &[]);
+        again.run_until(answered_at);
+        let server = again.server().expect("it has answered");
+        assert!(server.unwritten() > 0 && server.info().unacked < server.info().cwnd);
+    }
+}

@@ -239,3 +239,104 @@ impl Sender {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::pair::script::*;
+    use crate::pair::{Exchange, Fault, Flow, MS};
+
+    #[test]
+    fn the_third_segment_from_beyond_a_gap_shows_a_loss() {
+        let mut pair = pair(response(10 * FULL), &[(Down, 5, Fault::Lost)]);
+        pair.run_until(350 * MS);
+        assert_sent(
+            pair.sent(Down),
+            151..,
+            "
+            250 down . 2897:4345(1448) ack 301
+        ",
+        );
+    }
+
+    #[test]
+    fn with_fewer_than_three_the_reordering_timer_decides() {
+        let mut pair = pair(response(3 * FULL), &[(Down, 3, Fault::Lost)]);
+        pair.run();
+        // A quarter of the RTT after the acknowledgments of 250 ms, and the timer's slack.
+        assert_sent(
+            pair.trace(),
+            200..,
+            "
+            200 up   . 301:301(0) ack 1 sack 1449:2897
+            200 up   . 301:301(0) ack 1 sack 1449:4345
+            288 down . 1:1449(1448) ack 301
+            338 up   . 301:301(0) ack 4345
+        ",
+        );
+    }
+
+    #[test]
+    fn a_sender_that_has_seen_reordering_waits_a_quarter_of_the_rtt() {
+        let flow = Flow {
+            exchanges: vec![Exchange::new(300, 3 * FULL), Exchange::new(300, 10 * FULL)],
+            ..Flow::default()
+        };
+        let late = Fault::Delayed(10 * MS);
+        let mut pair = pair(flow, &[(Down, 3, late), (Down, 7, late)]);
+        pair.run();
+        let resent: Vec<_> = pair.sent(Down).filter(|sent| sent.at > 260 * MS).collect();
+        assert!(resent.is_empty(), "{resent:?}");
+        assert_eq!(server(&pair).reordering_window, RTT / 4);
+    }
+
+    #[test]
+    fn a_lost_tail_is_probed_with_its_last_segment() {
+        let mut pair = pair(
+            response(4 * FULL),
+            &[(Down, 5, Fault::Lost), (Down, 6, Fault::Lost)],
+        );
+        pair.run();
+        // Two RTTs and the slack after the last acknowledgment; that of the probe shows what was lost before it.
+        assert_sent(
+            pair.trace(),
+            201..,
+            "
+            460 down P. 4345:5793(1448) ack 301
+            510 up   .  301:301(0) ack 2897 sack 4345:5793
+            560 down .  2897:4345(1448) ack 301
+            610 up   .  301:301(0) ack 5793
+        ",
+        );
+    }
+
+    #[test]
+    fn a_probe_for_one_segment_leaves_time_for_a_delayed_acknowledgment() {
+        let mut pair = pair(response(FULL), &[(Down, 3, Fault::Lost)]);
+        pair.run();
+        // Two RTTs and 200 ms, but no later than the timeout of 300 ms.
+        assert_sent(
+            pair.trace(),
+            151..,
+            "
+            480 down P. 1:1449(1448) ack 301
+            530 up   .  301:301(0) ack 1449
+        ",
+        );
+    }
+
+    #[test]
+    fn a_probe_sends_new_data_if_there_is_some() {
+        let lost: Vec<_> = (4..=13).map(|number| (Up, number, Fault::Lost)).collect();
+        let mut pair = pair(response(20 * FULL), &lost);
+        pair.run_until(450 * MS);
+        assert_sent(
+            pair.trace(),
+            201..,
+            "
+            360 down . 14481:15929(1448) ack 301
+            410 up   . 301:301(0) ack 15929
+        ",
+        );
+        assert_eq!(server(&pair).phase, crate::Phase::Open, "nothing was lost");
+    }
+}

@@ -461,3 +461,151 @@ impl Sender {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use firstflight_path::Direction;
+
+    use super::*;
+    use crate::Socket;
+    use crate::pair::script::*;
+    use crate::pair::{Fault, Link, Pair};
+
+    /// Phase, window and threshold whenever the phase changes.
+    fn phases<L: Link>(mut pair: Pair<L>) -> Vec<(Phase, u32, u32)> {
+        let mut phases: Vec<(Phase, u32, u32)> = vec![];
+        while pair.step().is_some() {
+            let Some(info) = pair.server().map(Socket::info) else {
+                continue;
+            };
+            if phases.last().is_none_or(|(phase, ..)| *phase != info.phase) {
+                phases.push((info.phase, info.cwnd, info.ssthresh));
+            }
+        }
+        phases
+    }
+
+    const NO_THRESHOLD: u32 = 0x7fff_ffff;
+
+    #[test]
+    fn the_window_comes_down_in_proportion_to_what_arrives() {
+        let pair = behind(10_000_000, response(60 * FULL), &[(Down, 15, Fault::Lost)]);
+        // From 22 segments to seven tenths of them: two are sent for three that arrive.
+        assert_eq!(
+            phases(pair),
+            [
+                (Phase::Open, 10, NO_THRESHOLD),
+                (Phase::Disorder, 22, NO_THRESHOLD),
+                (Phase::Recovery, 21, 15),
+                (Phase::Open, 15, 15)
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_lost_goes_first_and_new_data_paces_the_rest() {
+        let mut pair = behind(10_000_000, response(40 * FULL), &[(Down, 15, Fault::Lost)]);
+        pair.run();
+        assert_sent(
+            pair.sent(Down),
+            355..=364,
+            "
+            355.353 down .  49233:50681(1448) ack 301
+            356.553 down .  50681:52129(1448) ack 301
+            357.753 down .  17377:18825(1448) ack 301
+            358.953 down .  52129:53577(1448) ack 301
+            360.153 down .  53577:55025(1448) ack 301
+            362.553 down .  55025:56473(1448) ack 301
+            363.753 down P. 56473:57921(1448) ack 301
+        ",
+        );
+    }
+
+    #[test]
+    fn a_retransmission_that_is_lost_too_waits_for_the_timeout() {
+        let lost = [(Down, 4, Fault::Lost), (Down, 13, Fault::Lost)];
+        let mut pair = pair(response(10 * FULL), &lost);
+        pair.run();
+        assert_sent(
+            pair.trace(),
+            201..,
+            "
+            250 down P. 1449:2897(1448) ack 301
+            608 down P. 1449:2897(1448) ack 301
+            658 up   .  301:301(0) ack 14481
+        ",
+        );
+    }
+
+    #[test]
+    fn a_timeout_starts_again_from_one_segment() {
+        let lost: Vec<_> = (3..=13).map(|number| (Down, number, Fault::Lost)).collect();
+        assert_eq!(
+            phases(pair(response(12 * FULL), &lost)),
+            [
+                (Phase::Open, 10, NO_THRESHOLD),
+                (Phase::Loss, 1, 7),
+                (Phase::Open, 7, 7)
+            ]
+        );
+    }
+
+    /// Packet 5 down is overtaken by all others and sent again needlessly.
+    const OVERTAKEN: (Direction, usize, Fault) = (Down, 5, Fault::Delayed(10 * MS));
+
+    #[test]
+    fn an_acknowledgment_of_the_original_undoes_the_reduction() {
+        let mut pair = pair(response(10 * FULL), &[OVERTAKEN]);
+        pair.run_until(255 * MS);
+        assert_eq!(
+            (server(&pair).phase, server(&pair).ssthresh),
+            (Phase::Recovery, 8)
+        );
+        // Its timestamp echo is older than the retransmission of 250 ms (Eifel).
+        pair.run_until(260 * MS);
+        let info = server(&pair);
+        assert_eq!(
+            (info.phase, info.cwnd, info.ssthresh),
+            (Phase::Open, 13, NO_THRESHOLD)
+        );
+    }
+
+    #[test]
+    fn a_report_of_the_duplicate_undoes_it_where_that_acknowledgment_is_lost() {
+        let mut pair = pair(response(10 * FULL), &[OVERTAKEN, (Up, 13, Fault::Lost)]);
+        pair.run();
+        assert_sent(
+            pair.trace(),
+            210..,
+            "
+            210 up   . 301:301(0) ack 14481
+            250 down . 2897:4345(1448) ack 301
+            300 up   . 301:301(0) ack 14481 dsack 2897:4345
+        ",
+        );
+        let info = server(&pair);
+        assert_eq!(
+            (info.phase, info.cwnd, info.ssthresh),
+            (Phase::Open, 13, NO_THRESHOLD)
+        );
+    }
+
+    #[test]
+    fn a_timeout_that_was_spurious_is_undone() {
+        let late: Vec<_> = (4..=18)
+            .map(|number| (Up, number, Fault::Delayed(600 * MS)))
+            .collect();
+        let mut pair = pair(response(20 * FULL), &late);
+        pair.run_until(800 * MS);
+        assert_eq!((server(&pair).phase, server(&pair).cwnd), (Phase::Loss, 1));
+        // The first of the late acknowledgments shows it; new data follows, and nothing else goes again.
+        pair.run_until(850 * MS);
+        assert_eq!(server(&pair).phase, Phase::Open);
+        assert_eq!(server(&pair).ssthresh, NO_THRESHOLD);
+        pair.run();
+        let resent = pair
+            .sent(Down)
+            .filter(|sent| sent.at > 400 * MS && sent.segment.seq < 14_481);
+        assert_eq!(resent.count(), 1);
+    }
+}

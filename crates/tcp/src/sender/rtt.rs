@@ -133,6 +133,8 @@ impl Rtt {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pair::script::*;
+    use crate::pair::{Exchange, Fault, Flow};
 
     #[test]
     fn the_first_sample_makes_the_timeout_three_times_itself_or_200_ms_more() {
@@ -154,5 +156,68 @@ mod tests {
         assert!(rtt.rto >= 1_200 * MS);
         rtt.reset_rto();
         assert!(rtt.rto <= 612 * MS);
+    }
+
+    #[test]
+    fn a_round_trip_twice_as_long_raises_the_timeout_by_its_deviation() {
+        let flow = Flow {
+            exchanges: vec![Exchange::new(300, 300); 2],
+            ..Flow::default()
+        };
+        let mut pair = pair(flow, &[(Down, 3, Fault::Delayed(100 * MS))]);
+        pair.run_until(299 * MS);
+        assert_eq!(server(&pair).rto, 300 * MS);
+        pair.run_until(350 * MS);
+        let info = server(&pair);
+        assert_eq!(
+            info.smoothed_rtt,
+            Some(112_500_000),
+            "an eighth of the 100 ms more"
+        );
+        // 112.5 ms and four deviations of 62.5 ms, in whole ticks of 4 ms.
+        assert_eq!(info.rto, 364 * MS);
+        assert_eq!(info.min_rtt, Some(100 * MS));
+    }
+
+    #[test]
+    fn a_syn_that_went_again_is_measured_by_its_timestamp() {
+        let mut pair = pair(response(1_000), &[(Up, 1, Fault::Lost)]);
+        pair.run();
+        assert_eq!(pair.client().info().smoothed_rtt, Some(RTT));
+        assert_eq!(server(&pair).smoothed_rtt, Some(RTT));
+    }
+
+    #[test]
+    fn a_syn_ack_that_went_again_echoes_the_first_syn() {
+        let mut pair = pair(response(1_000), &[(Down, 1, Fault::Lost)]);
+        pair.run_until(1_106 * MS);
+        assert_sent(
+            pair.trace(),
+            1_050..=1_060,
+            "
+            1056 down S. 0:0(0) ack 1
+        ",
+        );
+        assert_eq!(pair.client().info().smoothed_rtt, Some(1_106 * MS));
+    }
+
+    #[test]
+    fn every_timeout_doubles_the_next() {
+        let lost: Vec<_> = (3..=7).map(|number| (Up, number, Fault::Lost)).collect();
+        let mut pair = pair(response(1_000), &lost);
+        pair.run();
+        // The request, its probe, and three timeouts of 300, 600 and 1,200 ms, late by the timer wheel's buckets.
+        assert_sent(
+            pair.sent(Up),
+            100..=3_000,
+            "
+             100 up .  1:1(0) ack 1
+             100 up P. 1:301(300) ack 1
+             416 up P. 1:301(300) ack 1
+             736 up P. 1:301(300) ack 1
+            1344 up P. 1:301(300) ack 1
+            2560 up P. 1:301(300) ack 1
+        ",
+        );
     }
 }

@@ -171,3 +171,64 @@ impl Scoreboard {
         self.lost = 0;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pair::Fault;
+    use crate::pair::script::*;
+
+    fn board(segments: u64) -> Scoreboard {
+        let mut board = Scoreboard::default();
+        for index in 0..segments {
+            board.push(Flight::new(1 + index * 10, 11 + index * 10, index));
+        }
+        board
+    }
+
+    #[test]
+    fn a_segment_leaves_the_path_when_it_is_acknowledged_or_lost_and_is_there_again_when_resent() {
+        let mut board = board(5);
+        for index in board.covered((31, 51)) {
+            board.mark_sacked(index);
+        }
+        assert_eq!(
+            (board.in_flight(), board.sacked(), board.highest_sacked()),
+            (3, 2, 51)
+        );
+        assert!(board.mark_lost(0) && !board.mark_lost(0) && !board.mark_lost(3));
+        assert_eq!((board.in_flight(), board.lost()), (2, 1));
+        board.mark_resent(0, 100);
+        assert_eq!((board.in_flight(), board.resent()), (3, 1));
+        assert!(board.mark_lost(0), "a retransmission may be lost, too");
+        assert_eq!((board.in_flight(), board.lost(), board.resent()), (2, 1, 0));
+        let acked = std::iter::from_fn(|| board.pop_acked(51)).count();
+        assert_eq!(
+            (acked, board.in_flight(), board.sacked(), board.lost()),
+            (5, 0, 0, 0)
+        );
+    }
+
+    #[test]
+    fn a_block_covers_whole_segments_only() {
+        assert_eq!(board(5).covered((15, 41)), 2..4);
+        assert_eq!(board(5).covered((12, 20)), 2..2);
+    }
+
+    #[test]
+    fn what_was_selectively_acknowledged_never_goes_again() {
+        let mut pair = pair(
+            response(10 * FULL),
+            &[(Down, 4, Fault::Lost), (Down, 7, Fault::Lost)],
+        );
+        pair.run();
+        assert_sent(
+            pair.sent(Down),
+            151..,
+            "
+            250 down P. 1449:2897(1448) ack 301
+            250 down .  5793:7241(1448) ack 301
+        ",
+        );
+    }
+}
