@@ -8,6 +8,7 @@ use firstflight_lab::jobs::calibrate::{Calibration, Floor};
 use firstflight_lab::jobs::check::{self, CheckJob, NamedServer};
 use firstflight_lab::jobs::exec::{ExecJob, Terminal};
 use firstflight_lab::jobs::load::{Client, Job, Record};
+use firstflight_lab::jobs::replay::ReplayJob;
 use firstflight_lab::jobs::stress::{StressJob, StressRecord};
 use firstflight_lab::namespace::{self, Side};
 use firstflight_lab::tether::{self, Tether};
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
             Ok("{}".to_owned())
         }),
         "stress" => in_lab(|realtime| answer(&stress(realtime)?)),
+        "replay" => in_lab(|realtime| ReplayJob::from_args(std::env::args().skip(2))?.run(realtime)),
         "floor" => in_lab(|_| answer(&Floor::from_json(&tethered_job()?)?.measure()?)),
         "try-namespaces" => in_lab(|_| Ok(String::new())),
         "doctor" => {

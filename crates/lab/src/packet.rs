@@ -13,6 +13,7 @@ pub use firstflight_path::TcpFlags;
 const END: u8 = 0;
 const PADDING: u8 = 1;
 const MAXIMUM_SEGMENT_SIZE: u8 = 2;
+const SELECTIVE_ACKNOWLEDGMENTS: u8 = 5;
 const FAST_OPEN: u8 = 34;
 const EXPERIMENT: u8 = 254;
 /// The experiment's identifier for Fast Open in Linux (`TCPOPT_FASTOPEN_MAGIC`).
@@ -62,6 +63,18 @@ pub(crate) fn options(bytes: &[u8]) -> impl Iterator<Item = TcpOption<'_>> {
             }
         }
     })
+}
+
+/// SACK blocks among options, in their order (RFC 2018, section 3).
+pub(crate) fn sacks(bytes: &[u8]) -> impl Iterator<Item = (u32, u32)> {
+    let blocks = options(bytes).find(|option| option.kind == SELECTIVE_ACKNOWLEDGMENTS);
+    let blocks = blocks.map_or(&[][..], |option| option.data).chunks_exact(8);
+    let number = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .fold(0, |number, byte| number << 8 | u32::from(*byte))
+    };
+    blocks.map(move |block| (number(&block[..4]), number(&block[4..])))
 }
 
 /// A Fast Open option with a cookie; an empty one asks for one.

@@ -36,6 +36,8 @@ pub enum Purpose {
     FastOpenKey = 11,
     /// The SYNs of a flood.
     Flood = 12,
+    /// Flows that are replayed on a kernel, and what happens to their packets.
+    Replay = 13,
 }
 
 impl Purpose {
@@ -117,7 +119,7 @@ mod tests {
     fn purposes() -> Vec<Purpose> {
         use Purpose::{
             Cookie, Duplicate, FastOpenKey, Flood, Jitter, Loss, LossBursts, Middlebox, Pie, PrimingServer,
-            Server, TimerWheel,
+            Replay, Server, TimerWheel,
         };
         let next = |purpose| match purpose {
             Loss => Some(LossBursts),
@@ -131,7 +133,8 @@ mod tests {
             PrimingServer => Some(Server),
             Server => Some(FastOpenKey),
             FastOpenKey => Some(Flood),
-            Flood => None,
+            Flood => Some(Replay),
+            Replay => None,
         };
         std::iter::successors(Some(Loss), |purpose| next(*purpose)).collect()
     }

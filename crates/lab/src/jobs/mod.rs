@@ -4,4 +4,5 @@ pub mod calibrate;
 pub mod check;
 pub mod exec;
 pub mod load;
+pub mod replay;
 pub mod stress;

@@ -35,6 +35,16 @@ pub enum Side {
     Servers,
 }
 
+impl Side {
+    /// The address of the device, and how much of it names the network.
+    fn address(self) -> (Ipv4Addr, u8) {
+        match self {
+            Self::Client => (CLIENT, CLIENT_PREFIX),
+            Self::Servers => (SERVERS_TUN, PREFIX),
+        }
+    }
+}
+
 /// What the one device is called in each namespace.
 pub const DEVICE: &str = "firstflight0";
 /// Packets the kernel may hold for a relay that has not looked yet; beyond that it drops.
@@ -48,10 +58,7 @@ const PREFIX: u8 = 16;
 /// # Errors
 /// [`LabError`] when the kernel refuses.
 pub fn set_up_wire(side: Side, transport: &Transport) -> Result<(), LabError> {
-    let (address, prefix) = match side {
-        Side::Client => (CLIENT, CLIENT_PREFIX),
-        Side::Servers => (SERVERS_TUN, PREFIX),
-    };
+    let (address, prefix) = side.address();
     let netlink = Netlink::open()?;
     let device = index(DEVICE)?;
     let mut link = LinkMessage::default();
@@ -63,6 +70,15 @@ pub fn set_up_wire(side: Side, transport: &Transport) -> Result<(), LabError> {
     netlink.add_address(device, address, prefix)?;
     netlink.bring_up(device)?;
     netlink.set_route(device, address, prefix, transport)
+}
+
+/// From now on connections across the wire of `side` are as `transport` says.
+///
+/// # Errors
+/// [`LabError`] when the kernel refuses.
+pub fn change_transport(side: Side, transport: &Transport) -> Result<(), LabError> {
+    let (address, prefix) = side.address();
+    Netlink::open()?.set_route(index(DEVICE)?, address, prefix, transport)
 }
 
 /// Gives the client's device address `to` in place of `from`.

@@ -8,7 +8,10 @@ mod sysctl;
 mod transport;
 
 pub use addresses::{AddressPlan, CLIENT, FORMER, SERVICES, is_origin};
-pub use links::{DEVICE, Side, bring_loopback_up, bring_veth_up, make_veth_pair, move_client, set_up_wire};
+pub use links::{
+    DEVICE, Side, bring_loopback_up, bring_veth_up, change_transport, make_veth_pair, move_client,
+    set_up_wire,
+};
 pub use names::install_names;
 pub use socket::set_tcp_option;
 pub use sysctl::{set_client_sysctls, set_server_sysctls, set_sysctl, use_ecn};

@@ -52,7 +52,7 @@ pub(super) fn readdress(packet: &[u8], from: Ipv4Addr, to: Ipv4Addr) -> Option<V
 }
 
 /// Whether the sender of an IPv4 packet understands marks.
-pub(super) fn ecn(packet: &[u8]) -> Ecn {
+pub(crate) fn ecn(packet: &[u8]) -> Ecn {
     match packet.get(TRAFFIC_CLASS).map(|class| class & CONGESTION) {
         Some(1 | 2) => Ecn::Capable,
         Some(CONGESTION) => Ecn::Marked,
@@ -61,7 +61,7 @@ pub(super) fn ecn(packet: &[u8]) -> Ecn {
 }
 
 /// Marks an IPv4 packet.
-pub(super) fn mark(packet: &mut [u8]) {
+pub(crate) fn mark(packet: &mut [u8]) {
     let Ok((mut header, rest)) = Ipv4Header::from_slice(packet) else {
         return;
     };

@@ -11,14 +11,27 @@ const OPTIONS: usize = 5;
 const FLAGS: usize = 7;
 /// `TCPI_OPT_SYN_DATA`: data in the SYN was acknowledged.
 const SYN_DATA: u8 = 0x20;
+/// Offsets of `tcpi_ca_state`, `tcpi_rto`, `tcpi_snd_ssthresh` and `tcpi_snd_cwnd`.
+const PHASE: usize = 1;
+const RTO: usize = 8;
+const SSTHRESH: usize = 76;
+const CWND: usize = 80;
 
-/// The part of `struct tcp_info` that testifies to Fast Open.
+/// The parts of `struct tcp_info` that testify to Fast Open and to the sender's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Data in the SYN was acknowledged.
     pub syn_data: bool,
     /// Why not: 0 no reason, 1 no cookie, 2 data not acknowledged, 3 SYN sent again.
     pub client_fail: u8,
+    /// What the sender does about loss (`enum tcp_ca_state`).
+    pub phase: u8,
+    /// Congestion window, segments.
+    pub cwnd: u32,
+    /// Slow start threshold, segments.
+    pub ssthresh: u32,
+    /// Retransmission timeout, microseconds.
+    pub rto_us: u32,
 }
 
 impl TcpInfo {
@@ -42,9 +55,14 @@ impl TcpInfo {
         if answer != 0 {
             return Err(io::Error::last_os_error());
         }
+        let number = |at| u32::from_ne_bytes(std::array::from_fn(|byte| bytes[at + byte]));
         Ok(Self {
             syn_data: bytes[OPTIONS] & SYN_DATA != 0,
             client_fail: bytes[FLAGS] >> 1 & 3,
+            phase: bytes[PHASE],
+            cwnd: number(CWND),
+            ssthresh: number(SSTHRESH),
+            rto_us: number(RTO),
         })
     }
 }

@@ -1,0 +1,451 @@
+//! One flow on this kernel: client, server and path in one loop.
+//!
+//! One thread carries the packets and is both applications, so that a packet's arrival, what the application makes of
+//! it and what the kernel sends next follow each other without a wake-up in between. What is left of this machine's
+//! scheduling is how late the thread wakes for a packet or a timer of the kernel's.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use firstflight_path::{Direction, Ecn};
+use firstflight_replay::{
+    Arrival, Case, Clock, Close, Flow, Info, Link, PHASES, Packet, Sent, TfoOption, Trace,
+};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll, ppoll};
+use nix::sys::time::TimeSpec;
+
+use crate::packet::{self, parse};
+use crate::relay::{ecn, mark};
+use crate::tun::{Frame, Tun};
+use crate::witness::TcpInfo;
+use crate::{LabError, client, clock};
+
+/// A connection that is over is watched for a while: retransmissions may follow.
+const QUIET: u64 = 300_000_000;
+/// One that does not end is watched no longer.
+const LONGEST: u64 = 20_000_000_000;
+/// How long before a packet is due the thread stops sleeping.
+const WATCH: u64 = 60_000;
+const READ_BYTES: usize = 1 << 20;
+
+/// The two ends of the wire.
+#[derive(Debug)]
+pub(super) struct Wire {
+    pub(super) client: Tun,
+    pub(super) servers: Tun,
+}
+
+/// What a kernel did, and how late the path was at worst, ns.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) trace: Trace,
+    pub(super) start: u64,
+    pub(super) late: u64,
+}
+
+pub(super) struct Connection<'a> {
+    flow: &'a Flow,
+    wire: &'a Wire,
+    link: Link<Frame>,
+    listener: &'a TcpListener,
+    client: End,
+    server: Option<End>,
+    /// When the server's response is due.
+    due: Option<u64>,
+    port: u16,
+    frame: Frame,
+    trace: Trace,
+    /// Where each packet of a direction stands in the trace, and each side's first sequence number.
+    places: [Vec<usize>; 2],
+    first: [Option<u32>; 2],
+    start: Option<u64>,
+    last: u64,
+    late: u64,
+}
+
+/// One end's application.
+struct End {
+    stream: TcpStream,
+    /// Bytes still to write.
+    unsent: usize,
+    /// Exchanges that are over, here.
+    exchange: usize,
+    received: u64,
+    is_over: bool,
+    has_closed: bool,
+}
+
+impl<'a> Connection<'a> {
+    /// Connects to `listener` across `wire`, as `case` says.
+    pub(super) fn open(case: &'a Case, wire: &'a Wire, listener: &'a TcpListener) -> Result<Self, LabError> {
+        let failed = |error: io::Error| LabError::system("connecting across the wire", error);
+        let address = match listener.local_addr().map_err(failed)? {
+            std::net::SocketAddr::V4(address) => address,
+            std::net::SocketAddr::V6(_) => return Err(LabError::bug("an IPv6 listener")),
+        };
+        let link =
+            Link::new(&case.flow, &case.script).map_err(|error| LabError::malformed("the flow", error))?;
+        // Nothing of an earlier connection may be in the way.
+        let mut frame = Frame::with_room(1_500);
+        while wire.client.read(&mut frame) || wire.servers.read(&mut frame) {}
+        let (stream, _) = client::connect(address).map_err(failed)?;
+        let port = stream.local_addr().map_err(failed)?.port();
+        let mut client = End::new(stream);
+        client.unsent = case
+            .flow
+            .exchanges
+            .first()
+            .map_or(0, |exchange| exchange.up as usize);
+        Ok(Self {
+            flow: &case.flow,
+            wire,
+            link,
+            listener,
+            client,
+            server: None,
+            due: None,
+            port,
+            frame,
+            trace: Trace::default(),
+            places: [Vec::new(), Vec::new()],
+            first: [None; 2],
+            start: None,
+            last: clock::now(),
+            late: 0,
+        })
+    }
+
+    /// Carries packets until the connection is over and quiet.
+    pub(super) fn run(mut self) -> Result<Outcome, LabError> {
+        let began = clock::now();
+        self.run_client();
+        let quiet = QUIET + 2 * self.flow.rtt;
+        loop {
+            self.take_all();
+            let now = clock::now();
+            let quiet_until = self.last + quiet;
+            let is_over = self.is_over() && self.link.next_event().is_none();
+            if now > began + LONGEST || (is_over && now > quiet_until) {
+                break;
+            }
+            let events = [
+                self.link.next_event(),
+                self.due,
+                Some(if is_over { quiet_until + 1 } else { began + LONGEST }),
+            ];
+            self.wait(events.into_iter().flatten().min().unwrap_or(now));
+            while let Some(arrival) = self.link.arrive(clock::now()) {
+                self.deliver(arrival)?;
+                self.take_all();
+                self.run_client();
+                self.run_server();
+                self.take_all();
+            }
+            self.run_client();
+            self.run_server();
+        }
+        let start = self
+            .start
+            .ok_or_else(|| LabError::bug("the client sent no SYN"))?;
+        self.trace.end = clock::now() - start;
+        for end in [Some(&self.client), self.server.as_ref()].into_iter().flatten() {
+            end.abort();
+        }
+        Ok(Outcome {
+            trace: self.trace,
+            start,
+            late: self.late,
+        })
+    }
+
+    fn is_over(&self) -> bool {
+        let all = self.flow.exchanges.len();
+        let is_done = self.client.exchange == all;
+        match self.flow.close {
+            Close::Nobody => is_done,
+            Close::Client | Close::Server => {
+                self.client.has_closed && self.server.as_ref().is_some_and(|server| server.has_closed)
+            }
+        }
+    }
+
+    /// Sleeps until a packet comes, or until shortly before `until`, and watches the clock for the rest.
+    fn wait(&mut self, until: u64) {
+        let left = until.saturating_sub(clock::now());
+        if left > WATCH {
+            let mut fds = [
+                PollFd::new(self.wire.client.as_fd(), PollFlags::POLLIN),
+                PollFd::new(self.wire.servers.as_fd(), PollFlags::POLLIN),
+            ];
+            let timeout = TimeSpec::from_duration(Duration::from_nanos(left - WATCH));
+            // An interrupted wait only means looking again.
+            if ppoll(&mut fds, Some(timeout), None).is_ok_and(|ready| ready > 0) {
+                return;
+            }
+        }
+        while clock::now() < until {
+            if self.take_all() {
+                return;
+            }
+        }
+    }
+
+    /// Puts what both kernels have sent on the path; whether there was something.
+    fn take_all(&mut self) -> bool {
+        let mut any = false;
+        for direction in [Direction::Up, Direction::Down] {
+            let mut frame = std::mem::take(&mut self.frame);
+            let wire = self.wire;
+            let tun = if direction == Direction::Up {
+                &wire.client
+            } else {
+                &wire.servers
+            };
+            while tun.read(&mut frame) {
+                any |= self.take(direction, &frame);
+            }
+            self.frame = frame;
+        }
+        any
+    }
+
+    fn take(&mut self, direction: Direction, frame: &Frame) -> bool {
+        let now = clock::now();
+        let Some((ip, tcp, payload)) = parse(frame.packet()) else {
+            return false;
+        };
+        let up = direction == Direction::Up;
+        let port = if up { tcp.source_port } else { tcp.destination_port };
+        if port != self.port {
+            return false;
+        }
+        let start = *self.start.get_or_insert(now);
+        let mine = *self.first[usize::from(up)].get_or_insert(tcp.sequence_number);
+        let theirs = self.first[usize::from(!up)].unwrap_or_default();
+        let relative = |number: u32, first: u32| u64::from(number.wrapping_sub(first));
+        let flags = [
+            (tcp.syn, 'S'),
+            (tcp.fin, 'F'),
+            (tcp.rst, 'R'),
+            (tcp.psh, 'P'),
+            (tcp.ack, '.'),
+            (tcp.ece, 'E'),
+            (tcp.cwr, 'W'),
+        ];
+        let options = tcp.options.as_slice();
+        let cookie = packet::options(options).find_map(|option| option.any_cookie());
+        let end = if up {
+            Some(&self.client)
+        } else {
+            self.server.as_ref()
+        };
+        self.places[usize::from(up)].push(self.trace.sent.len());
+        self.trace.sent.push(Sent {
+            at: now - start,
+            direction,
+            packet: Packet {
+                flags: flags
+                    .iter()
+                    .filter(|(is_set, _)| *is_set)
+                    .map(|(_, letter)| letter)
+                    .collect(),
+                seq: relative(tcp.sequence_number, mine),
+                len: payload.len() as u32,
+                ack: if tcp.ack {
+                    relative(tcp.acknowledgment_number, theirs)
+                } else {
+                    0
+                },
+                sacks: packet::sacks(options)
+                    .map(|(from, to)| (relative(from, theirs), relative(to, theirs)))
+                    .collect(),
+                fast_open: cookie.map(|cookie| match cookie {
+                    [] => TfoOption::Request,
+                    _ => TfoOption::Cookie,
+                }),
+                ecn: ecn(frame.packet()),
+            },
+            arrived: Vec::new(),
+            is_marked: false,
+            info: end.and_then(End::info),
+        });
+        self.last = now;
+        self.link
+            .send(now, direction, u32::from(ip.total_len), frame.clone());
+        true
+    }
+
+    fn deliver(&mut self, arrival: Arrival<Frame>) -> Result<(), LabError> {
+        let now = clock::now();
+        self.late = self.late.max(now.saturating_sub(arrival.at));
+        let (mut frame, up) = (arrival.payload, arrival.direction == Direction::Up);
+        let sent = &mut self.trace.sent[self.places[usize::from(up)][arrival.number - 1]];
+        sent.arrived.push(now - self.start.unwrap_or(now));
+        if arrival.is_marked && sent.packet.ecn == Ecn::Capable {
+            mark(frame.packet_mut());
+            sent.is_marked = true;
+        }
+        self.last = now;
+        let tun = if up { &self.wire.servers } else { &self.wire.client };
+        tun.write(&frame)
+            .map_err(|error| LabError::system("writing to the TUN device", error))
+    }
+
+    fn run_client(&mut self) {
+        let client = &mut self.client;
+        loop {
+            client.write();
+            client.read();
+            let Some(current) = self.flow.exchanges.get(client.exchange) else {
+                break;
+            };
+            if client.received < current.down || client.unsent > 0 {
+                break;
+            }
+            client.received -= current.down;
+            client.exchange += 1;
+            if let Some(next) = self.flow.exchanges.get(client.exchange) {
+                client.unsent = next.up as usize;
+            }
+        }
+        let is_done = client.exchange == self.flow.exchanges.len();
+        if (is_done && self.flow.close == Close::Client) || client.is_over {
+            client.close();
+        }
+    }
+
+    fn run_server(&mut self) {
+        if self.server.is_none()
+            && let Ok((stream, _)) = self.listener.accept()
+        {
+            // Both hold of every socket that was just accepted.
+            let _ = (stream.set_nonblocking(true), stream.set_nodelay(true));
+            self.server = Some(End::new(stream));
+        }
+        let Some(server) = &mut self.server else { return };
+        server.read();
+        server.write();
+        while let Some(current) = self.flow.exchanges.get(server.exchange) {
+            let now = clock::now();
+            if self.due.is_none() && server.received >= current.up && server.unsent == 0 {
+                server.received -= current.up;
+                self.due = Some(now + current.wait);
+            }
+            if self.due.is_none_or(|due| due > now) {
+                break;
+            }
+            self.due = None;
+            server.exchange += 1;
+            server.unsent = current.down as usize;
+            server.write();
+        }
+        let is_done = server.exchange == self.flow.exchanges.len();
+        if (is_done && self.flow.close == Close::Server) || server.is_over {
+            server.close();
+        }
+    }
+}
+
+impl End {
+    fn new(stream: TcpStream) -> Self {
+        Self {
+            stream,
+            unsent: 0,
+            exchange: 0,
+            received: 0,
+            is_over: false,
+            has_closed: false,
+        }
+    }
+
+    /// Writes what the kernel takes.
+    fn write(&mut self) {
+        let bytes = vec![0; self.unsent];
+        while self.unsent > 0 {
+            match self.stream.write(&bytes[..self.unsent]) {
+                Ok(written) => self.unsent -= written,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if error.raw_os_error() == Some(Errno::EINPROGRESS as i32) => return,
+                // The connection is gone.
+                Err(_) => self.is_over = true,
+            }
+            if self.is_over {
+                self.unsent = 0;
+            }
+        }
+    }
+
+    /// Reads what is there, and asks the kernel for no more than it has.
+    fn read(&mut self) {
+        let mut buffer = Vec::new();
+        while !self.is_over && self.is_readable() {
+            buffer.resize(READ_BYTES, 0);
+            match self.stream.read(&mut buffer) {
+                Ok(0) => self.is_over = true,
+                Ok(bytes) => self.received += bytes as u64,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => self.is_over = true,
+            }
+        }
+    }
+
+    fn is_readable(&self) -> bool {
+        let mut fds = [PollFd::new(self.stream.as_fd(), PollFlags::POLLIN)];
+        let ready = poll(&mut fds, PollTimeout::ZERO);
+        ready.is_ok_and(|ready| ready > 0) && fds[0].any() == Some(true)
+    }
+
+    /// Ends its stream, once everything is written. The socket stays, to be asked.
+    fn close(&mut self) {
+        if self.unsent == 0 && !self.has_closed {
+            self.has_closed = true;
+            // A connection that is gone needs no FIN.
+            let _ = self.stream.shutdown(Shutdown::Write);
+        }
+    }
+
+    fn info(&self) -> Option<Info> {
+        let info = TcpInfo::of(&self.stream).ok()?;
+        Some(Info {
+            phase: PHASES.get(usize::from(info.phase))?,
+            cwnd: info.cwnd,
+            ssthresh: info.ssthresh,
+            rto: u64::from(info.rto_us) * 1_000,
+            reordering_window: None,
+        })
+    }
+
+    /// Hangs up with a reset when it is dropped.
+    fn abort(&self) {
+        use nix::sys::socket::{setsockopt, sockopt};
+        let linger = nix::libc::linger {
+            l_onoff: 1,
+            l_linger: 0,
+        };
+        let _ = setsockopt(&self.stream, sockopt::Linger, &linger);
+    }
+}
+
+impl AsFd for End {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+/// Ticks that this kernel had counted at monotonic time 0, as far as it says so: only to root.
+pub(super) fn jiffies_at_zero() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/timer_list").ok()?;
+    let number = |word: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(word))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    Some(number("jiffies:")? - number("now at")? / 4_000_000)
+}
+
+/// The clock of a connection that began at `start`.
+pub(super) fn clock_of(start: u64, jiffies: u64) -> Clock {
+    Clock { start, jiffies }
+}

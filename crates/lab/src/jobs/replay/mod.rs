@@ -1,0 +1,344 @@
+//! `replay`: the same flow on this kernel and on the model of its TCP, packet by packet.
+//!
+//! One lab serves many cases, each on an address of its own: no cookie, metric or retransmission of one is there for
+//! the next. Not modelled: programs; both applications are this module's.
+
+mod connection;
+
+use std::fmt::{Display, Write as _};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::{fs, io};
+
+use firstflight_replay::{
+    Case, Close, Divergence, FastOpen, Recorded, Trace, compare, draw, follow, run, shrink,
+};
+use firstflight_tcp::Algorithm;
+use nix::libc;
+
+use crate::net::{self, Side, Transport};
+use crate::tun::{Offload, Tun};
+use crate::{LabError, namespace, scheduling};
+use connection::{Connection, Outcome, Wire, clock_of, jiffies_at_zero};
+
+/// A tick at `CONFIG_HZ=250`.
+const TICK: u64 = 4_000_000;
+/// Fast Open requests that a listener lets wait.
+const PENDING: u32 = 16;
+const PORT: u16 = 80;
+/// The first case's address, and how many there are.
+const FIRST: Ipv4Addr = Ipv4Addr::new(198, 19, 1, 1);
+const ADDRESSES: u32 = 60_000;
+/// Cases that are tried to make one shorter.
+const MOST_TRIES: usize = 150;
+
+/// What is to be replayed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReplayJob {
+    /// Files of cases.
+    pub files: Vec<PathBuf>,
+    /// Whether the files are written anew, with what this kernel does.
+    pub record: bool,
+    /// The first seed of cases to be drawn, and how many.
+    pub draw: Option<(u64, u64)>,
+    /// Whether a case that diverges is made as short as it can be.
+    pub shrink: bool,
+    /// Where cases that diverge are written.
+    pub out: Option<PathBuf>,
+}
+
+impl ReplayJob {
+    /// Reads `FILE... [--record]` or `--draw SEED --count N [--shrink]`, both with `[--out DIR]`.
+    ///
+    /// # Errors
+    /// [`LabError`] naming the argument that is wrong.
+    pub fn from_args(mut args: impl Iterator<Item = String>) -> Result<Self, LabError> {
+        let mut job = Self::default();
+        let (mut seed, mut count) = (None, 1);
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().unwrap_or_default();
+            let number = |text: String| {
+                text.parse::<u64>()
+                    .map_err(|error| LabError::malformed("a number", format!("{arg} {text}: {error}")))
+            };
+            match arg.as_str() {
+                "--draw" => seed = Some(number(value())?),
+                "--count" => count = number(value())?,
+                "--shrink" => job.shrink = true,
+                "--record" => job.record = true,
+                "--out" => job.out = Some(value().into()),
+                _ => job.files.push(arg.into()),
+            }
+        }
+        job.draw = seed.map(|seed| (seed, count));
+        Ok(job)
+    }
+
+    /// Replays everything. Call inside a lab, once; `realtime` says whether this thread has priority.
+    ///
+    /// # Errors
+    /// [`LabError`] when the lab cannot be had or a file is not a case.
+    pub fn run(&self, realtime: bool) -> Result<String, LabError> {
+        let mut stage = Stage::build(realtime)?;
+        let mut tally = Tally::default();
+        for file in &self.files {
+            let wrong = |problem: &dyn Display| {
+                LabError::malformed("a case", format!("{}: {problem}", file.display()))
+            };
+            let text = fs::read_to_string(file).map_err(|error| wrong(&error))?;
+            let case: Case = text.parse().map_err(|error| wrong(&error))?;
+            let replayed = stage.replay(&case)?;
+            if self.record {
+                let text = replayed.case.to_string();
+                fs::write(file, text).map_err(|error| LabError::unwritable(file, &error))?;
+            }
+            self.report(&mut stage, &file.display().to_string(), replayed, &mut tally)?;
+        }
+        if let Some((first, count)) = self.draw {
+            for seed in first..first + count {
+                let replayed = stage.replay(&draw(seed))?;
+                self.report(&mut stage, &format!("seed-{seed}"), replayed, &mut tally)?;
+            }
+        }
+        Ok(tally.to_string())
+    }
+
+    fn report(
+        &self,
+        stage: &mut Stage,
+        name: &str,
+        mut replayed: Replayed,
+        tally: &mut Tally,
+    ) -> Result<(), LabError> {
+        tally.count(&replayed);
+        eprintln!("{name}: {}", replayed.verdict());
+        if replayed.diverges().is_none() {
+            return Ok(());
+        }
+        if self.shrink {
+            let shortest = shrink(replayed.case.clone(), MOST_TRIES, |case| {
+                stage
+                    .replay(case)
+                    .is_ok_and(|replayed| replayed.diverges().is_some())
+            });
+            // What diverges only now and then is shown as it was first.
+            let again = stage.replay(&shortest)?;
+            if again.diverges().is_some() {
+                replayed = again;
+            }
+        }
+        let Some(out) = &self.out else {
+            eprintln!("{}{}", replayed.case.flow, replayed.case.script);
+            eprintln!("{}", replayed.show());
+            return Ok(());
+        };
+        let stem = Path::new(name)
+            .file_stem()
+            .map_or(name.into(), |stem| stem.to_string_lossy());
+        for (ending, text) in [("txt", replayed.case.to_string()), ("diff", replayed.show())] {
+            let file = out.join(format!("{stem}.{ending}"));
+            fs::write(&file, text).map_err(|error| LabError::unwritable(&file, &error))?;
+        }
+        Ok(())
+    }
+}
+
+/// A case on both.
+#[derive(Debug)]
+struct Replayed {
+    /// With the kernel's trace.
+    case: Case,
+    kernel: Trace,
+    /// On the model's own path, and fed with the kernel's arrivals.
+    model: Trace,
+    fed: Trace,
+    late: u64,
+    on_path: Option<Divergence>,
+    when_fed: Option<Divergence>,
+}
+
+impl Replayed {
+    /// The first difference that is TCP's: fed with the same packets at the same times the model did something else.
+    fn diverges(&self) -> Option<&Divergence> {
+        self.when_fed.as_ref()
+    }
+
+    fn verdict(&self) -> String {
+        let late_ms = self.late as f64 / 1e6;
+        let packets = self.kernel.sent.len();
+        let what = match (&self.when_fed, &self.on_path) {
+            (None, None) => "identical".to_owned(),
+            (None, Some(on_path)) => format!("identical when fed; on the path {on_path}"),
+            (Some(fed), None) => format!("identical on the path; when fed {fed}"),
+            (Some(fed), Some(_)) => fed.to_string(),
+        };
+        format!("{what} ({packets} packets, at most {late_ms:.3} ms late)")
+    }
+
+    fn show(&self) -> String {
+        match (&self.when_fed, &self.on_path) {
+            (Some(fed), _) => fed.show(&self.kernel, &self.fed),
+            (None, Some(on_path)) => on_path.show(&self.kernel, &self.model),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    cases: u32,
+    same_on_path: u32,
+    same_when_fed: u32,
+}
+
+impl Tally {
+    fn count(&mut self, replayed: &Replayed) {
+        self.cases += 1;
+        self.same_on_path += u32::from(replayed.on_path.is_none());
+        self.same_when_fed += u32::from(replayed.when_fed.is_none());
+    }
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let share = |same: u32| f64::from(same) * 100.0 / f64::from(self.cases.max(1));
+        let mut text = String::new();
+        let _ = write!(text, "{} cases", self.cases);
+        for (same, what) in [
+            (self.same_on_path, "on the path"),
+            (self.same_when_fed, "when fed"),
+        ] {
+            let _ = write!(text, ", {same} identical {what} ({:.1} %)", share(same));
+        }
+        f.write_str(&text)
+    }
+}
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// A client's and a server's network namespace.
+struct Stage {
+    wire: Wire,
+    /// To the thread that is in the servers' namespace.
+    servers: Sender<Work>,
+    kernel: String,
+    jiffies: u64,
+    cases: u32,
+}
+
+impl Stage {
+    fn build(realtime: bool) -> Result<Self, LabError> {
+        let jiffies = (0..5).filter_map(|_| jiffies_at_zero()).min();
+        let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")
+            .map_err(|error| LabError::system("asking for the kernel's version", error))?;
+        net::bring_loopback_up(Side::Client)?;
+        let client = Tun::open(Side::Client, Offload::Checksums, &Transport::default())?;
+        let set_up = || {
+            scheduling::become_ordinary();
+            net::bring_loopback_up(Side::Servers)?;
+            net::set_server_sysctls(false)?;
+            let tun = Tun::open(Side::Servers, Offload::Checksums, &Transport::default())?;
+            let (servers, work) = channel::<Work>();
+            Ok(((tun, servers), work))
+        };
+        let go_on = |work: Receiver<Work>| work.iter().for_each(|work| work());
+        let (servers_tun, servers) = namespace::in_new_network("servers", set_up, go_on)?;
+        scheduling::become_relay(realtime);
+        Ok(Self {
+            wire: Wire {
+                client,
+                servers: servers_tun,
+            },
+            servers,
+            kernel: kernel.trim().to_owned(),
+            jiffies: jiffies.unwrap_or(u64::from(u32::MAX) + 1 - 300 * 250),
+            cases: 0,
+        })
+    }
+
+    /// Does something in the servers' namespace.
+    fn among_servers<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, LabError> + Send + 'static,
+    ) -> Result<T, LabError> {
+        let (answer, answered) = channel();
+        let died = |_| LabError::bug("the thread of the servers died");
+        let work = Box::new(move || drop(answer.send(work())));
+        self.servers
+            .send(work)
+            .map_err(|_| LabError::bug("the thread of the servers died"))?;
+        answered.recv().map_err(died)?
+    }
+
+    /// A case on this kernel and on the model.
+    fn replay(&mut self, case: &Case) -> Result<Replayed, LabError> {
+        let Outcome { trace, start, late } = self.on_kernel(case)?;
+        let clock = clock_of(start, self.jiffies);
+        let model =
+            run(&case.flow, &case.script, clock).map_err(|error| LabError::malformed("the flow", error))?;
+        let fed = follow(&case.flow, &trace, clock);
+        Ok(Replayed {
+            on_path: compare(&trace, &model, TICK + 8 * late),
+            when_fed: compare(&trace, &fed, TICK),
+            case: Case {
+                recorded: Some(Recorded {
+                    kernel: self.kernel.clone(),
+                    clock,
+                    trace: trace.clone(),
+                }),
+                ..case.clone()
+            },
+            kernel: trace,
+            model,
+            fed,
+            late,
+        })
+    }
+
+    fn on_kernel(&mut self, case: &Case) -> Result<Outcome, LabError> {
+        let flow = &case.flow;
+        let transport = Transport {
+            initial_window: flow.initial_window,
+            congestion_control: match flow.algorithm {
+                Algorithm::Cubic => "cubic",
+                Algorithm::Reno => "reno",
+            }
+            .to_owned(),
+        };
+        net::set_client_sysctls(flow.fast_open != FastOpen::None, false)?;
+        net::change_transport(Side::Client, &transport)?;
+        let ecn = if flow.ecn { "1" } else { "0" };
+        net::set_sysctl("tcp_ecn", ecn)?;
+        let address = Ipv4Addr::from_bits(FIRST.to_bits() + self.cases % ADDRESSES);
+        self.cases += 1;
+        let listener = self.among_servers(move || {
+            net::change_transport(Side::Servers, &transport)?;
+            net::set_sysctl("tcp_ecn", ecn)?;
+            let failed = |error: io::Error| LabError::system("starting the server", error);
+            let listener = TcpListener::bind((address, PORT)).map_err(failed)?;
+            listener.set_nonblocking(true).map_err(failed)?;
+            net::set_tcp_option(&listener, libc::TCP_FASTOPEN, &PENDING).map_err(failed)?;
+            net::set_tcp_option(&listener, libc::TCP_FASTOPEN_KEY, &[1_u8; 16]).map_err(failed)?;
+            Ok(listener)
+        })?;
+        if matches!(flow.fast_open, FastOpen::Cookie | FastOpen::Unknown) {
+            Connection::open(&priming(case), &self.wire, &listener)?.run()?;
+        }
+        if flow.fast_open == FastOpen::Unknown {
+            net::set_tcp_option(&listener, libc::TCP_FASTOPEN_KEY, &[2_u8; 16])
+                .map_err(|error| LabError::system("changing the server's key", error))?;
+        }
+        Connection::open(case, &self.wire, &listener)?.run()
+    }
+}
+
+/// A connection that only fetches a cookie.
+fn priming(case: &Case) -> Case {
+    let mut priming = case.clone();
+    priming.script = firstflight_replay::Script::default();
+    priming.flow.rtt = 0;
+    priming.flow.exchanges.clear();
+    priming.flow.close = Close::Nobody;
+    priming
+}

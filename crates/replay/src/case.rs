@@ -1,0 +1,143 @@
+//! What is replayed: a flow, and what happens to single packets of it.
+
+use std::collections::BTreeMap;
+
+use firstflight_path::{Direction, Nanos, PathConfig, Queue};
+use firstflight_tcp::Algorithm;
+
+use crate::Trace;
+
+/// One connection, from its SYN to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flow {
+    /// Round-trip propagation time.
+    pub rtt: Nanos,
+    /// Rate towards the client, bit/s; `None` for an unlimited one.
+    pub down_bps: Option<u64>,
+    /// Rate towards the server, bit/s.
+    pub up_bps: Option<u64>,
+    /// Packets that fit before either link.
+    pub queue: usize,
+    /// Initial congestion window of both ends, segments.
+    pub initial_window: u32,
+    /// Congestion control of both ends.
+    pub algorithm: Algorithm,
+    /// Whether both ends use explicit congestion notification.
+    pub ecn: bool,
+    /// Fast Open.
+    pub fast_open: FastOpen,
+    /// What the client asks for, one after the other.
+    pub exchanges: Vec<Exchange>,
+    /// Who ends the connection.
+    pub close: Close,
+}
+
+/// A request and its response. The client sends the next request as soon as it has the response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exchange {
+    /// Bytes of the request.
+    pub up: u64,
+    /// Bytes of the response, written at once.
+    pub down: u64,
+    /// From the request's last byte to the response.
+    pub wait: Nanos,
+}
+
+/// What the client knows of Fast Open when it connects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FastOpen {
+    /// It does not use it.
+    #[default]
+    None,
+    /// It has no cookie, and asks for one.
+    Request,
+    /// It has a cookie.
+    Cookie,
+    /// It has a cookie that the server does not take.
+    Unknown,
+}
+
+/// Who ends a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Close {
+    /// Nobody: it is kept alive.
+    #[default]
+    Nobody,
+    /// The server, behind its last response.
+    Server,
+    /// The client, once it has the last response.
+    Client,
+}
+
+/// What happens to one packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fate {
+    /// It is lost behind its link.
+    Lost,
+    /// It arrives so much later; others overtake it.
+    Delayed(Nanos),
+    /// It arrives twice.
+    Duplicated,
+    /// A congested router marked it, if its sender understands that.
+    Marked,
+}
+
+/// What happens to the k-th packet of each direction, counted from 1; all others just cross the path.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Script {
+    /// Whether the packet goes up, and its number.
+    pub fates: BTreeMap<(bool, usize), Fate>,
+}
+
+/// When a kernel's connection began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Clock {
+    /// The kernel's monotonic time at the trace's time 0.
+    pub start: Nanos,
+    /// Ticks (`jiffies`) that it had counted at monotonic time 0. Ticks come at whole multiples of 4 ms.
+    pub jiffies: u64,
+}
+
+/// What a kernel did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// Which kernel, as `uname -r` says it.
+    pub kernel: String,
+    /// When.
+    pub clock: Clock,
+    /// Its packets.
+    pub trace: Trace,
+}
+
+/// A flow, its script, and what a kernel made of them, if that is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Case {
+    /// Lines of comment at its head, without their `#`.
+    pub comment: Vec<String>,
+    /// The flow.
+    pub flow: Flow,
+    /// What happens to its packets.
+    pub script: Script,
+    /// What a kernel did.
+    pub recorded: Option<Recorded>,
+}
+
+impl Flow {
+    /// The path that both clocks put under the flow.
+    pub fn path(&self) -> PathConfig {
+        PathConfig {
+            rtt_ms: self.rtt as f64 / 1e6,
+            down_bps: self.down_bps,
+            up_bps: self.up_bps,
+            queue: Queue::Packets(self.queue),
+            ..PathConfig::default()
+        }
+    }
+}
+
+impl Script {
+    /// What happens to packet `number` of `direction`, counted from 1.
+    pub fn fate(&self, direction: Direction, number: usize) -> Option<Fate> {
+        self.fates.get(&(direction == Direction::Up, number)).copied()
+    }
+}

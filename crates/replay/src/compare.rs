@@ -1,0 +1,148 @@
+//! Where two traces of a flow part.
+
+use std::fmt::{self, Write as _};
+
+use firstflight_path::{Direction, Nanos};
+
+use crate::trace::{Millis, Sent, Trace};
+
+/// How much of both traces is shown before the first difference, packets.
+const CONTEXT: usize = 24;
+/// Columns that a packet has.
+const WIDTH: usize = 110;
+
+/// The first difference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Divergence {
+    /// When the kernel sent the packet, or would have.
+    pub at: Nanos,
+    /// Which way it went.
+    pub direction: Direction,
+    /// Its number among those of its direction, from 1.
+    pub number: usize,
+    /// What differs.
+    pub what: Difference,
+}
+
+/// What differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Difference {
+    /// The packets themselves.
+    Packet,
+    /// Only the kernel sent one.
+    Missing,
+    /// Only the model sent one.
+    Extra,
+    /// Both sent it, the model so much later (or earlier, if negative), ns.
+    Time(i64),
+}
+
+/// Compares two traces direction by direction, up to the earlier end: packets exactly, times to `tolerance`.
+pub fn compare(kernel: &Trace, model: &Trace, tolerance: Nanos) -> Option<Divergence> {
+    let directions = [Direction::Up, Direction::Down];
+    let found = directions
+        .into_iter()
+        .filter_map(|direction| first(kernel, model, direction, tolerance));
+    found.min_by_key(|divergence| divergence.at)
+}
+
+fn first(kernel: &Trace, model: &Trace, direction: Direction, tolerance: Nanos) -> Option<Divergence> {
+    let (mut theirs, mut ours) = (kernel.of(direction), model.of(direction));
+    for number in 1.. {
+        let divergence = |at, what| {
+            Some(Divergence {
+                at,
+                direction,
+                number,
+                what,
+            })
+        };
+        let (their, our) = match (theirs.next(), ours.next()) {
+            (Some(their), Some(our)) => (their, our),
+            // What left shortly before the end may have left shortly after it.
+            (Some(their), None) if their.at + tolerance < model.end.max(kernel.end) => {
+                return divergence(their.at, Difference::Missing);
+            }
+            (None, Some(our)) if our.at + tolerance < kernel.end => {
+                return divergence(our.at, Difference::Extra);
+            }
+            _ => return None,
+        };
+        if their.packet != our.packet {
+            return divergence(their.at.min(our.at), Difference::Packet);
+        }
+        let late = our.at.cast_signed() - their.at.cast_signed();
+        if late.unsigned_abs() > tolerance {
+            return divergence(their.at.min(our.at), Difference::Time(late));
+        }
+    }
+    None
+}
+
+impl Divergence {
+    /// Both traces side by side, up to the difference.
+    pub fn show(&self, kernel: &Trace, model: &Trace) -> String {
+        let mut text = format!("{self}\n{:WIDTH$} | {}\n", "kernel", "model");
+        let mut rows = Vec::new();
+        let numbered = |trace: &Trace| {
+            let mut numbers = [0; 2];
+            let count = |sent: &Sent| {
+                let number = &mut numbers[usize::from(sent.direction == Direction::Up)];
+                *number += 1;
+                *number
+            };
+            trace.sent.iter().map(count).collect::<Vec<usize>>()
+        };
+        let (theirs, ours) = (numbered(kernel), numbered(model));
+        let mut shown = vec![false; model.sent.len()];
+        for (sent, number) in kernel.sent.iter().zip(&theirs) {
+            let place = (0..model.sent.len())
+                .find(|at| ours[*at] == *number && model.sent[*at].direction == sent.direction);
+            rows.push((sent.at, Some(sent), place.map(|at| &model.sent[at])));
+            if let Some(at) = place {
+                shown[at] = true;
+            }
+        }
+        for (_, sent) in model.sent.iter().enumerate().filter(|(at, _)| !shown[*at]) {
+            rows.push((sent.at, None, Some(sent)));
+        }
+        rows.sort_by_key(|(at, ..)| *at);
+        let is_it = |sent: &&Sent| sent.direction == self.direction;
+        let mut count = 0;
+        let end = rows.iter().position(|(_, their, our)| {
+            count += usize::from(their.as_ref().or(our.as_ref()).is_some_and(is_it));
+            count == self.number
+        });
+        let end = end.map_or(rows.len(), |end| end + 1);
+        for (_, their, our) in &rows[end.saturating_sub(CONTEXT)..end] {
+            let line = |sent: Option<&Sent>| sent.map_or_else(String::new, ToString::to_string);
+            let _ = writeln!(text, "{:WIDTH$} | {}", line(*their), line(*our));
+        }
+        text
+    }
+}
+
+impl fmt::Display for Divergence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let direction = if self.direction == Direction::Up {
+            "up"
+        } else {
+            "down"
+        };
+        write!(
+            f,
+            "packet {} {direction} at {} ms: ",
+            self.number,
+            Millis(self.at)
+        )?;
+        match self.what {
+            Difference::Packet => f.write_str("they differ"),
+            Difference::Missing => f.write_str("the model does not send it"),
+            Difference::Extra => f.write_str("the kernel does not send it"),
+            Difference::Time(late) if late < 0 => {
+                write!(f, "the model is {} ms early", Millis(late.unsigned_abs()))
+            }
+            Difference::Time(late) => write!(f, "the model is {} ms late", Millis(late.unsigned_abs())),
+        }
+    }
+}
