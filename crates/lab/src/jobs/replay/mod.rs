@@ -44,7 +44,7 @@ pub struct ReplayJob {
     pub draw: Option<(u64, u64)>,
     /// Whether a case that diverges is made as short as it can be.
     pub shrink: bool,
-    /// Where cases that diverge are written.
+    /// Where the cases are written with what this kernel did, and the differences.
     pub out: Option<PathBuf>,
 }
 
@@ -113,10 +113,7 @@ impl ReplayJob {
     ) -> Result<(), LabError> {
         tally.count(&replayed);
         eprintln!("{name}: {}", replayed.verdict());
-        if replayed.diverges().is_none() {
-            return Ok(());
-        }
-        if self.shrink {
+        if self.shrink && replayed.diverges().is_some() {
             let shortest = shrink(replayed.case.clone(), MOST_TRIES, |case| {
                 stage
                     .replay(case)
@@ -128,17 +125,21 @@ impl ReplayJob {
                 replayed = again;
             }
         }
+        let difference = replayed.show();
         let Some(out) = &self.out else {
-            eprintln!("{}{}", replayed.case.flow, replayed.case.script);
-            eprintln!("{}", replayed.show());
+            if !difference.is_empty() {
+                eprintln!("{}{}{difference}", replayed.case.flow, replayed.case.script);
+            }
             return Ok(());
         };
         let stem = Path::new(name)
             .file_stem()
             .map_or(name.into(), |stem| stem.to_string_lossy());
-        for (ending, text) in [("txt", replayed.case.to_string()), ("diff", replayed.show())] {
-            let file = out.join(format!("{stem}.{ending}"));
-            fs::write(&file, text).map_err(|error| LabError::unwritable(&file, &error))?;
+        for (ending, text) in [("txt", replayed.case.to_string()), ("diff", difference)] {
+            if !text.is_empty() {
+                let file = out.join(format!("{stem}.{ending}"));
+                fs::write(&file, text).map_err(|error| LabError::unwritable(&file, &error))?;
+            }
         }
         Ok(())
     }
