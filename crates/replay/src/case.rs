@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use firstflight_path::{Direction, Nanos, PathConfig, Queue};
 use firstflight_tcp::Algorithm;
+use firstflight_tcp::pair::{Closes, Fault};
 
 use crate::Trace;
 
@@ -29,7 +30,7 @@ pub struct Flow {
     /// What the client asks for, one after the other.
     pub exchanges: Vec<Exchange>,
     /// Who ends the connection.
-    pub close: Close,
+    pub close: Closes,
 }
 
 /// A request and its response. The client sends the next request as soon as it has the response.
@@ -57,36 +58,11 @@ pub enum FastOpen {
     Unknown,
 }
 
-/// Who ends a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Close {
-    /// Nobody: it is kept alive.
-    #[default]
-    Nobody,
-    /// The server, behind its last response.
-    Server,
-    /// The client, once it has the last response.
-    Client,
-}
-
-/// What happens to one packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fate {
-    /// It is lost behind its link.
-    Lost,
-    /// It arrives so much later; others overtake it.
-    Delayed(Nanos),
-    /// It arrives twice.
-    Duplicated,
-    /// A congested router marked it, if its sender understands that.
-    Marked,
-}
-
 /// What happens to the k-th packet of each direction, counted from 1; all others just cross the path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Script {
     /// Whether the packet goes up, and its number.
-    pub fates: BTreeMap<(bool, usize), Fate>,
+    pub faults: BTreeMap<(bool, usize), Fault>,
 }
 
 /// When a kernel's connection began.
@@ -137,7 +113,7 @@ impl Flow {
 
 impl Script {
     /// What happens to packet `number` of `direction`, counted from 1.
-    pub fn fate(&self, direction: Direction, number: usize) -> Option<Fate> {
-        self.fates.get(&(direction == Direction::Up, number)).copied()
+    pub fn fault(&self, direction: Direction, number: usize) -> Option<Fault> {
+        self.faults.get(&(direction == Direction::Up, number)).copied()
     }
 }

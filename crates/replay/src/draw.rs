@@ -2,8 +2,9 @@
 
 use firstflight_path::{Nanos, Purpose, Stream};
 use firstflight_tcp::Algorithm;
+use firstflight_tcp::pair::{Closes, Fault};
 
-use crate::case::{Case, Close, Exchange, FastOpen, Fate, Flow, Script};
+use crate::case::{Case, Exchange, FastOpen, Flow, Script};
 
 const MS: Nanos = 1_000_000;
 /// A response takes no longer than this to serialise.
@@ -85,7 +86,7 @@ impl Random {
                 FastOpen::Unknown,
             ]),
             exchanges,
-            close: self.of(&[Close::Server, Close::Client, Close::Nobody]),
+            close: self.of(&[Closes::Server, Closes::Client, Closes::Nobody]),
         }
     }
 
@@ -103,23 +104,26 @@ impl Random {
             .sum();
         let (downs, ups) = (segments as usize + 4, segments as usize / 2 + 8);
         let mut script = Script::default();
-        let mut all = |fate: Fate, packets: Vec<(bool, usize)>| {
+        let mut all = |fault: Fault, packets: Vec<(bool, usize)>| {
             script
-                .fates
-                .extend(packets.into_iter().map(|packet| (packet, fate)));
+                .faults
+                .extend(packets.into_iter().map(|packet| (packet, fault)));
         };
         match kind {
             // Independent losses.
             0 => {
                 let share = self.of(&[0.01, 0.02, 0.05, 0.15]);
-                all(Fate::Lost, self.some(share, downs, ups));
+                all(Fault::Lost, self.some(share, downs, ups));
             }
             // A burst, or two.
             1 => {
                 for _ in 0..=self.below(2) {
                     let first = 2 + self.below(downs as u64) as usize;
                     let last = first + self.below(8) as usize;
-                    all(Fate::Lost, (first..=last).map(|packet| (false, packet)).collect());
+                    all(
+                        Fault::Lost,
+                        (first..=last).map(|packet| (false, packet)).collect(),
+                    );
                 }
             }
             // A lost tail.
@@ -127,16 +131,16 @@ impl Random {
                 let tail = 1 + self.below(6) as usize;
                 let end = 1 + segments as usize + usize::from(self.share(0.5));
                 let first = end.saturating_sub(tail).max(1);
-                all(Fate::Lost, (first..=end).map(|packet| (false, packet)).collect());
+                all(Fault::Lost, (first..=end).map(|packet| (false, packet)).collect());
             }
             // Lost acknowledgments.
             3 => {
                 let share = self.of(&[0.1, 0.3, 0.6]);
-                all(Fate::Lost, self.some(share, 0, ups));
+                all(Fault::Lost, self.some(share, 0, ups));
             }
             // A lost handshake, and perhaps what follows it.
             4 => {
-                let fates = [
+                let packets = [
                     (true, 1),
                     (false, 1),
                     (true, 2),
@@ -144,21 +148,21 @@ impl Random {
                     (true, 3),
                     (false, 3),
                 ];
-                let lost = fates.into_iter().filter(|_| self.share(0.4)).collect();
-                all(Fate::Lost, lost);
+                let lost = packets.into_iter().filter(|_| self.share(0.4)).collect();
+                all(Fault::Lost, lost);
             }
             // Reordering.
             5 => {
                 let (share, longest) = (self.of(&[0.02, 0.05, 0.2]), self.of(&[2, 10, 40]));
                 for packet in self.some(share, downs, ups) {
                     let delay = (1 + self.below(longest * 4)) * MS / 4;
-                    all(Fate::Delayed(delay), vec![packet]);
+                    all(Fault::Delayed(delay), vec![packet]);
                 }
             }
             // Duplicates among losses.
             6 => {
-                all(Fate::Duplicated, self.some(0.05, downs, ups));
-                all(Fate::Lost, self.some(0.02, downs, ups));
+                all(Fault::Duplicated(0), self.some(0.05, downs, ups));
+                all(Fault::Lost, self.some(0.02, downs, ups));
             }
             // A queue that overflows, or a slow uplink, by itself.
             7 | 8 => {}
@@ -166,8 +170,8 @@ impl Random {
             _ => {
                 let share = self.of(&[0.01, 0.05]);
                 let marked = self.some(share, downs, ups);
-                all(Fate::Marked, marked);
-                all(Fate::Lost, self.some(0.01, downs, ups));
+                all(Fault::Marked, marked);
+                all(Fault::Lost, self.some(0.01, downs, ups));
             }
         }
         script
@@ -207,11 +211,11 @@ fn simpler(case: &Case) -> Vec<Case> {
             candidates.push(candidate);
         }
     };
-    let fates: Vec<_> = case.script.fates.keys().copied().collect();
-    let mut size = fates.len().div_ceil(2);
+    let faults: Vec<_> = case.script.faults.keys().copied().collect();
+    let mut size = faults.len().div_ceil(2);
     while size > 0 {
-        for chunk in fates.chunks(size) {
-            with(&|case| case.script.fates.retain(|packet, _| !chunk.contains(packet)));
+        for chunk in faults.chunks(size) {
+            with(&|case| case.script.faults.retain(|packet, _| !chunk.contains(packet)));
         }
         size /= 2;
     }
@@ -225,7 +229,7 @@ fn simpler(case: &Case) -> Vec<Case> {
         }
     }
     with(&|case| case.flow.fast_open = FastOpen::None);
-    with(&|case| case.flow.close = Close::Nobody);
+    with(&|case| case.flow.close = Closes::Nobody);
     with(&|case| case.flow.ecn = false);
     with(&|case| case.flow.queue = 1_000);
     with(&|case| case.flow.initial_window = 10);

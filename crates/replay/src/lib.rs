@@ -25,17 +25,18 @@
 mod case;
 mod compare;
 mod draw;
-mod link;
 mod model;
+mod path;
 mod text;
 mod trace;
 
 pub use firstflight_path::Direction;
+pub use firstflight_tcp::pair::{Closes, Fault};
 
-pub use case::{Case, Clock, Close, Exchange, FastOpen, Fate, Flow, Recorded, Script};
+pub use case::{Case, Clock, Exchange, FastOpen, Flow, Recorded, Script};
 pub use compare::{Difference, Divergence, compare};
 pub use draw::{draw, shrink};
-pub use link::{Arrival, Link};
 pub use model::{follow, run};
+pub use path::Path;
 pub use text::ParseError;
 pub use trace::{Info, PHASES, Packet, Sent, TfoOption, Trace};

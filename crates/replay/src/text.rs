@@ -20,9 +20,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use firstflight_path::{Direction, Ecn, Nanos};
+use firstflight_tcp::pair::{Closes, Fault};
 use firstflight_tcp::{Algorithm, Range};
 
-use crate::case::{Case, Clock, Close, Exchange, FastOpen, Fate, Flow, Recorded, Script};
+use crate::case::{Case, Clock, Exchange, FastOpen, Flow, Recorded, Script};
 use crate::trace::{Info, Millis, PHASES, Packet, Sent, TfoOption, Trace};
 
 /// A line that is not one of a case.
@@ -86,26 +87,27 @@ impl Draft {
             }),
             "close" => {
                 self.flow()?.close = match rest {
-                    "nobody" => Close::Nobody,
-                    "server" => Close::Server,
-                    "client" => Close::Client,
+                    "nobody" => Closes::Nobody,
+                    "server" => Closes::Server,
+                    "client" => Closes::Client,
                     _ => return Err("who closes is `server`, `client` or `nobody`".to_owned()),
                 };
             }
-            "lose" | "delay" | "duplicate" | "mark" => self.fate(word, rest)?,
+            "lose" | "delay" | "duplicate" | "mark" => self.fault(word, rest)?,
             "trace" => self.trace = Some(Trace::default()),
             _ => return Err(format!("`{word}` is no line of a case")),
         }
         Ok(())
     }
 
-    fn fate(&mut self, word: &str, rest: &str) -> Parsed<()> {
+    fn fault(&mut self, word: &str, rest: &str) -> Parsed<()> {
         let words: Vec<_> = rest.split_whitespace().collect();
-        let (direction, packet, fate) = match (word, &words[..]) {
-            ("lose", [direction, packet]) => (direction, packet, Fate::Lost),
-            ("duplicate", [direction, packet]) => (direction, packet, Fate::Duplicated),
-            ("mark", [direction, packet]) => (direction, packet, Fate::Marked),
-            ("delay", [direction, packet, by]) => (direction, packet, Fate::Delayed(time(by)?)),
+        let (direction, packet, fault) = match (word, &words[..]) {
+            ("lose", [direction, packet]) => (direction, packet, Fault::Lost),
+            ("duplicate", [direction, packet]) => (direction, packet, Fault::Duplicated(0)),
+            ("duplicate", [direction, packet, by]) => (direction, packet, Fault::Duplicated(time(by)?)),
+            ("mark", [direction, packet]) => (direction, packet, Fault::Marked),
+            ("delay", [direction, packet, by]) => (direction, packet, Fault::Delayed(time(by)?)),
             _ => return Err("direction and number of a packet are missing".to_owned()),
         };
         let up = match *direction {
@@ -113,7 +115,7 @@ impl Draft {
             "down" => false,
             _ => return Err("a direction is `up` or `down`".to_owned()),
         };
-        self.script.fates.insert((up, number(packet)?), fate);
+        self.script.faults.insert((up, number(packet)?), fault);
         Ok(())
     }
 
@@ -169,7 +171,7 @@ fn flow(rest: &str) -> Parsed<Flow> {
             _ => return Err("tfo is `none`, `request`, `cookie` or `unknown`".to_owned()),
         },
         exchanges: Vec::new(),
-        close: Close::default(),
+        close: Closes::default(),
     })
 }
 
@@ -352,9 +354,9 @@ impl fmt::Display for Flow {
             writeln!(f, "exchange up={up} down={down} wait={}", ms(*wait))?;
         }
         let close = match self.close {
-            Close::Nobody => "nobody",
-            Close::Server => "server",
-            Close::Client => "client",
+            Closes::Nobody => "nobody",
+            Closes::Server => "server",
+            Closes::Client => "client",
         };
         writeln!(f, "close {close}")
     }
@@ -362,13 +364,14 @@ impl fmt::Display for Flow {
 
 impl fmt::Display for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for ((up, number), fate) in &self.fates {
+        for ((up, number), fault) in &self.faults {
             let direction = if *up { "up" } else { "down" };
-            match fate {
-                Fate::Lost => writeln!(f, "lose {direction} {number}")?,
-                Fate::Delayed(by) => writeln!(f, "delay {direction} {number} {}", ms(*by))?,
-                Fate::Duplicated => writeln!(f, "duplicate {direction} {number}")?,
-                Fate::Marked => writeln!(f, "mark {direction} {number}")?,
+            match fault {
+                Fault::Lost => writeln!(f, "lose {direction} {number}")?,
+                Fault::Delayed(by) => writeln!(f, "delay {direction} {number} {}", ms(*by))?,
+                Fault::Duplicated(0) => writeln!(f, "duplicate {direction} {number}")?,
+                Fault::Duplicated(by) => writeln!(f, "duplicate {direction} {number} {}", ms(*by))?,
+                Fault::Marked => writeln!(f, "mark {direction} {number}")?,
             }
         }
         Ok(())

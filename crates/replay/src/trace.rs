@@ -87,6 +87,18 @@ impl Trace {
     }
 }
 
+impl From<firstflight_tcp::Info> for Info {
+    fn from(info: firstflight_tcp::Info) -> Self {
+        Self {
+            phase: PHASES[info.phase as usize],
+            cwnd: info.cwnd,
+            ssthresh: info.ssthresh,
+            rto: info.rto,
+            reordering_window: Some(info.reordering_window),
+        }
+    }
+}
+
 impl From<&Segment> for Packet {
     fn from(segment: &Segment) -> Self {
         let flags = [
@@ -98,7 +110,6 @@ impl From<&Segment> for Packet {
             (segment.ece, 'E'),
             (segment.cwr, 'W'),
         ];
-        let sacks = segment.sacks.duplicated().into_iter();
         Self {
             flags: flags
                 .iter()
@@ -108,7 +119,7 @@ impl From<&Segment> for Packet {
             seq: segment.seq,
             len: segment.len,
             ack: segment.ack_no,
-            sacks: sacks.chain(segment.sacks.blocks().iter().copied()).collect(),
+            sacks: segment.sacks.all().to_vec(),
             fast_open: match segment.fast_open {
                 FastOpen::Absent => None,
                 FastOpen::Request => Some(TfoOption::Request),

@@ -102,9 +102,9 @@ fn a_packet_that_one_of_them_does_not_send_is_a_difference() {
 fn a_case_is_shrunk_to_the_one_fate_that_matters() {
     let case = (0..1_000)
         .map(draw)
-        .find(|case| case.script.fates.len() > 6 && case.script.fates.contains_key(&(false, 4)))
+        .find(|case| case.script.faults.len() > 6 && case.script.faults.contains_key(&(false, 4)))
         .unwrap();
-    let shortest = shrink(case, 1_000, |case| case.script.fates.contains_key(&(false, 4)));
-    assert_eq!(shortest.script.fates.len(), 1);
+    let shortest = shrink(case, 1_000, |case| case.script.faults.contains_key(&(false, 4)));
+    assert_eq!(shortest.script.faults.len(), 1);
     assert_eq!(shortest.flow.exchanges.len(), 1);
 }

@@ -34,7 +34,8 @@ use crate::{Answer, Early, FastOpen, Key, Segment, Settings, Socket, Ticks};
 
 pub use crate::time::MS;
 
-/// What the sockets' clocks show at time 0: timestamps of 0 mean none, and the timer wheel stands as at 0.
+/// What the sockets' clocks show at time 0, unless it is said: timestamps of 0 mean none, and the timer wheel stands as
+/// at 0.
 const EPOCH: Nanos = Ticks::ROUND;
 
 /// What the applications at both ends do with the connection.
@@ -216,6 +217,8 @@ pub struct Sent {
     pub segment: Segment,
     /// When it arrives: nowhere if it was lost.
     pub arrivals: Vec<Nanos>,
+    /// Whether it is marked on its way.
+    pub is_marked: bool,
 }
 
 impl fmt::Display for Sent {
@@ -255,6 +258,8 @@ pub struct Pair<L> {
     link: L,
     client: Socket,
     server: Option<Socket>,
+    /// What the sockets' clocks show at time 0.
+    epoch: Nanos,
     now: Nanos,
     in_flight: BinaryHeap<InFlight>,
     trace: Vec<Sent>,
@@ -277,6 +282,7 @@ impl<L: Link> Pair<L> {
             flow,
             link,
             server: None,
+            epoch: EPOCH,
             now: 0,
             in_flight: BinaryHeap::new(),
             trace: Vec::new(),
@@ -286,6 +292,12 @@ impl<L: Link> Pair<L> {
             last_byte_at: None,
             has_begun: false,
         }
+    }
+
+    /// The same, whose sockets' clocks show `epoch` at time 0: where a kernel's stood when its SYN left.
+    #[must_use]
+    pub fn starting_at(self, epoch: Nanos) -> Self {
+        Self { epoch, ..self }
     }
 
     /// Runs until nothing is on its way and no timer is set. Returns when the last byte of the last response
@@ -316,7 +328,7 @@ impl<L: Link> Pair<L> {
         if self.in_flight.peek().is_some_and(|Reverse((due, ..))| *due == at) {
             self.deliver();
         } else {
-            let clock = self.now + EPOCH;
+            let clock = self.now + self.epoch;
             self.client.handle_timeout(clock);
             if let Some(server) = &mut self.server {
                 server.handle_timeout(clock);
@@ -335,7 +347,10 @@ impl<L: Link> Pair<L> {
             self.client.next_timeout(),
             self.server.as_ref().and_then(Socket::next_timeout),
         ];
-        let timers = timers.into_iter().flatten().map(|at| at.saturating_sub(EPOCH));
+        let timers = timers
+            .into_iter()
+            .flatten()
+            .map(|at| at.saturating_sub(self.epoch));
         let turns = self.progress.iter().filter_map(|progress| progress.due);
         arrival.into_iter().chain(timers).chain(turns).min()
     }
@@ -378,7 +393,7 @@ impl<L: Link> Pair<L> {
     }
 
     fn connect(&mut self) {
-        let clock = self.now + EPOCH;
+        let clock = self.now + self.epoch;
         let option = self.flow.fast_open;
         let first = self.flow.exchanges.first().copied().unwrap_or_default();
         if matches!(option, FastOpen::Cookie(_)) && first.request > 0 {
@@ -422,6 +437,7 @@ impl<L: Link> Pair<L> {
                 number: *count,
                 segment,
                 arrivals: fate.arrivals,
+                is_marked: fate.is_marked,
             });
         }
     }
@@ -430,7 +446,7 @@ impl<L: Link> Pair<L> {
         let Some(Reverse((_, index, is_marked))) = self.in_flight.pop() else {
             return;
         };
-        let clock = self.now + EPOCH;
+        let clock = self.now + self.epoch;
         let mut segment = self.trace[index].segment;
         if is_marked {
             segment.ecn = Ecn::Marked;
@@ -458,7 +474,7 @@ impl<L: Link> Pair<L> {
 
     /// The client reads, writes a request when the response before is there, and closes.
     fn run_client(&mut self) {
-        let (now, clock) = (self.now, self.now + EPOCH);
+        let (now, clock) = (self.now, self.now + self.epoch);
         let bytes = self.client.read_all(clock);
         let progress = &mut self.progress[0];
         if bytes > 0 {
@@ -494,7 +510,7 @@ impl<L: Link> Pair<L> {
 
     /// The server reads, answers a request that is there after its server time, and closes.
     fn run_server(&mut self) {
-        let (now, clock) = (self.now, self.now + EPOCH);
+        let (now, clock) = (self.now, self.now + self.epoch);
         let Some(server) = &mut self.server else { return };
         let bytes = server.read_all(clock);
         let progress = &mut self.progress[1];

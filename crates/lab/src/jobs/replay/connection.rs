@@ -4,15 +4,14 @@
 //! it and what the kernel sends next follow each other without a wake-up in between. What is left of this machine's
 //! scheduling is how late the thread wakes for a packet or a timer of the kernel's.
 
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use firstflight_path::{Direction, Ecn};
-use firstflight_replay::{
-    Arrival, Case, Clock, Close, Flow, Info, Link, PHASES, Packet, Sent, TfoOption, Trace,
-};
+use firstflight_replay::{Case, Clock, Closes, Flow, Info, PHASES, Packet, Path, Sent, TfoOption, Trace};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll, ppoll};
 use nix::sys::time::TimeSpec;
@@ -49,7 +48,9 @@ pub(super) struct Outcome {
 pub(super) struct Connection<'a> {
     flow: &'a Flow,
     wire: &'a Wire,
-    link: Link<Frame>,
+    path: Path,
+    /// What is on its way: by when it arrives, its place in the trace, and which copy it is.
+    in_flight: BTreeMap<(u64, usize, usize), (Frame, bool)>,
     listener: &'a TcpListener,
     client: End,
     server: Option<End>,
@@ -58,8 +59,7 @@ pub(super) struct Connection<'a> {
     port: u16,
     frame: Frame,
     trace: Trace,
-    /// Where each packet of a direction stands in the trace, and each side's first sequence number.
-    places: [Vec<usize>; 2],
+    /// Each side's first sequence number.
     first: [Option<u32>; 2],
     start: Option<u64>,
     last: u64,
@@ -86,8 +86,8 @@ impl<'a> Connection<'a> {
             std::net::SocketAddr::V4(address) => address,
             std::net::SocketAddr::V6(_) => return Err(LabError::bug("an IPv6 listener")),
         };
-        let link =
-            Link::new(&case.flow, &case.script).map_err(|error| LabError::malformed("the flow", error))?;
+        let path =
+            Path::new(&case.flow, &case.script).map_err(|error| LabError::malformed("the flow", error))?;
         // Nothing of an earlier connection may be in the way.
         let mut frame = Frame::with_room(1_500);
         while wire.client.read(&mut frame) || wire.servers.read(&mut frame) {}
@@ -102,7 +102,8 @@ impl<'a> Connection<'a> {
         Ok(Self {
             flow: &case.flow,
             wire,
-            link,
+            path,
+            in_flight: BTreeMap::new(),
             listener,
             client,
             server: None,
@@ -110,7 +111,6 @@ impl<'a> Connection<'a> {
             port,
             frame,
             trace: Trace::default(),
-            places: [Vec::new(), Vec::new()],
             first: [None; 2],
             start: None,
             last: clock::now(),
@@ -127,18 +127,18 @@ impl<'a> Connection<'a> {
             self.take_all();
             let now = clock::now();
             let quiet_until = self.last + quiet;
-            let is_over = self.is_over() && self.link.next_event().is_none();
+            let is_over = self.is_over() && self.in_flight.is_empty();
             if now > began + LONGEST || (is_over && now > quiet_until) {
                 break;
             }
             let events = [
-                self.link.next_event(),
+                self.next_arrival(),
                 self.due,
                 Some(if is_over { quiet_until + 1 } else { began + LONGEST }),
             ];
             self.wait(events.into_iter().flatten().min().unwrap_or(now));
-            while let Some(arrival) = self.link.arrive(clock::now()) {
-                self.deliver(arrival)?;
+            while self.next_arrival().is_some_and(|at| at <= clock::now()) {
+                self.deliver()?;
                 self.take_all();
                 self.run_client();
                 self.run_server();
@@ -165,8 +165,8 @@ impl<'a> Connection<'a> {
         let all = self.flow.exchanges.len();
         let is_done = self.client.exchange == all;
         match self.flow.close {
-            Close::Nobody => is_done,
-            Close::Client | Close::Server => {
+            Closes::Nobody => is_done,
+            Closes::Client | Closes::Server => {
                 self.client.has_closed && self.server.as_ref().is_some_and(|server| server.has_closed)
             }
         }
@@ -242,7 +242,6 @@ impl<'a> Connection<'a> {
         } else {
             self.server.as_ref()
         };
-        self.places[usize::from(up)].push(self.trace.sent.len());
         self.trace.sent.push(Sent {
             at: now - start,
             direction,
@@ -273,18 +272,29 @@ impl<'a> Connection<'a> {
             info: end.and_then(End::info),
         });
         self.last = now;
-        self.link
-            .send(now, direction, u32::from(ip.total_len), frame.clone());
+        let place = self.trace.sent.len() - 1;
+        let fate = self.path.send(now, direction, u32::from(ip.total_len));
+        for (copy, at) in fate.arrivals.into_iter().enumerate() {
+            self.in_flight
+                .insert((at, place, copy), (frame.clone(), fate.is_marked));
+        }
         true
     }
 
-    fn deliver(&mut self, arrival: Arrival<Frame>) -> Result<(), LabError> {
+    fn next_arrival(&self) -> Option<u64> {
+        self.in_flight.keys().next().map(|(at, ..)| *at)
+    }
+
+    fn deliver(&mut self) -> Result<(), LabError> {
+        let Some(((at, place, _), (mut frame, is_marked))) = self.in_flight.pop_first() else {
+            return Ok(());
+        };
         let now = clock::now();
-        self.late = self.late.max(now.saturating_sub(arrival.at));
-        let (mut frame, up) = (arrival.payload, arrival.direction == Direction::Up);
-        let sent = &mut self.trace.sent[self.places[usize::from(up)][arrival.number - 1]];
+        self.late = self.late.max(now.saturating_sub(at));
+        let sent = &mut self.trace.sent[place];
+        let up = sent.direction == Direction::Up;
         sent.arrived.push(now - self.start.unwrap_or(now));
-        if arrival.is_marked && sent.packet.ecn == Ecn::Capable {
+        if is_marked && sent.packet.ecn == Ecn::Capable {
             mark(frame.packet_mut());
             sent.is_marked = true;
         }
@@ -312,7 +322,7 @@ impl<'a> Connection<'a> {
             }
         }
         let is_done = client.exchange == self.flow.exchanges.len();
-        if (is_done && self.flow.close == Close::Client) || client.is_over {
+        if (is_done && self.flow.close == Closes::Client) || client.is_over {
             client.close();
         }
     }
@@ -343,7 +353,7 @@ impl<'a> Connection<'a> {
             server.write();
         }
         let is_done = server.exchange == self.flow.exchanges.len();
-        if (is_done && self.flow.close == Close::Server) || server.is_over {
+        if (is_done && self.flow.close == Closes::Server) || server.is_over {
             server.close();
         }
     }

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::{fs, io};
 
 use firstflight_replay::{
-    Case, Close, Divergence, FastOpen, Recorded, Trace, compare, draw, follow, run, shrink,
+    Case, Closes, Divergence, FastOpen, Recorded, Trace, compare, draw, follow, run, shrink,
 };
 use firstflight_tcp::Algorithm;
 use nix::libc;
@@ -340,6 +340,6 @@ fn priming(case: &Case) -> Case {
     priming.script = firstflight_replay::Script::default();
     priming.flow.rtt = 0;
     priming.flow.exchanges.clear();
-    priming.flow.close = Close::Nobody;
+    priming.flow.close = Closes::Nobody;
     priming
 }
