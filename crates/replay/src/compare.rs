@@ -83,38 +83,20 @@ impl Divergence {
     /// Both traces side by side, up to the difference.
     pub fn show(&self, kernel: &Trace, model: &Trace) -> String {
         let mut text = format!("{self}\n{:WIDTH$} | {}\n", "kernel", "model");
-        let mut rows = Vec::new();
-        let numbered = |trace: &Trace| {
-            let mut numbers = [0; 2];
-            let count = |sent: &Sent| {
-                let number = &mut numbers[usize::from(sent.direction == Direction::Up)];
-                *number += 1;
-                *number
-            };
-            trace.sent.iter().map(count).collect::<Vec<usize>>()
-        };
-        let (theirs, ours) = (numbered(kernel), numbered(model));
-        let mut shown = vec![false; model.sent.len()];
-        for (sent, number) in kernel.sent.iter().zip(&theirs) {
-            let place = (0..model.sent.len())
-                .find(|at| ours[*at] == *number && model.sent[*at].direction == sent.direction);
-            rows.push((sent.at, Some(sent), place.map(|at| &model.sent[at])));
-            if let Some(at) = place {
-                shown[at] = true;
+        let mut rows: Vec<(Nanos, bool, Option<&Sent>, Option<&Sent>)> = Vec::new();
+        for direction in [Direction::Up, Direction::Down] {
+            let (mut theirs, mut ours) = (kernel.of(direction), model.of(direction));
+            for number in 1.. {
+                let (their, our) = (theirs.next(), ours.next());
+                let Some(either) = their.or(our) else { break };
+                let is_it = direction == self.direction && number == self.number;
+                rows.push((either.at, is_it, their, our));
             }
         }
-        for (_, sent) in model.sent.iter().enumerate().filter(|(at, _)| !shown[*at]) {
-            rows.push((sent.at, None, Some(sent)));
-        }
         rows.sort_by_key(|(at, ..)| *at);
-        let is_it = |sent: &&Sent| sent.direction == self.direction;
-        let mut count = 0;
-        let end = rows.iter().position(|(_, their, our)| {
-            count += usize::from(their.as_ref().or(our.as_ref()).is_some_and(is_it));
-            count == self.number
-        });
+        let end = rows.iter().position(|(_, is_it, ..)| *is_it);
         let end = end.map_or(rows.len(), |end| end + 1);
-        for (_, their, our) in &rows[end.saturating_sub(CONTEXT)..end] {
+        for (_, _, their, our) in &rows[end.saturating_sub(CONTEXT)..end] {
             let line = |sent: Option<&Sent>| sent.map_or_else(String::new, ToString::to_string);
             let _ = writeln!(text, "{:WIDTH$} | {}", line(*their), line(*our));
         }

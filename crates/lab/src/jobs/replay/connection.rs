@@ -69,6 +69,7 @@ pub(super) struct Connection<'a> {
 /// One end's application.
 struct End {
     stream: TcpStream,
+    buffer: Vec<u8>,
     /// Bytes still to write.
     unsent: usize,
     /// Exchanges that are over, here.
@@ -363,6 +364,7 @@ impl End {
     fn new(stream: TcpStream) -> Self {
         Self {
             stream,
+            buffer: vec![0; READ_BYTES],
             unsent: 0,
             exchange: 0,
             received: 0,
@@ -390,10 +392,8 @@ impl End {
 
     /// Reads what is there, and asks the kernel for no more than it has.
     fn read(&mut self) {
-        let mut buffer = Vec::new();
         while !self.is_over && self.is_readable() {
-            buffer.resize(READ_BYTES, 0);
-            match self.stream.read(&mut buffer) {
+            match self.stream.read(&mut self.buffer) {
                 Ok(0) => self.is_over = true,
                 Ok(bytes) => self.received += bytes as u64,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
