@@ -4,10 +4,7 @@
 use std::error::Error;
 use std::fs;
 
-use firstflight_replay::{Case, compare, follow, run};
-
-/// A tick at `CONFIG_HZ=250`.
-const TICK: u64 = 4_000_000;
+use firstflight_replay::{Case, TOLERANCE, compare, follow, run};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (mut cases, mut when_fed, mut on_path) = (0, 0, 0);
@@ -17,8 +14,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let fed = follow(&case.flow, &recorded.trace, recorded.clock);
         let model = run(&case.flow, &case.script, recorded.clock)?;
         cases += 1;
-        on_path += u32::from(compare(&recorded.trace, &model, 2 * TICK).is_none());
-        match compare(&recorded.trace, &fed, TICK) {
+        on_path += u32::from(compare(&recorded.trace, &model, 2 * TOLERANCE).is_none());
+        match compare(&recorded.trace, &fed, TOLERANCE) {
             Some(divergence) => println!("{file}: {}", divergence.show(&recorded.trace, &fed)),
             None => when_fed += 1,
         }

@@ -6,6 +6,9 @@ use firstflight_path::{Direction, Nanos};
 
 use crate::trace::{Millis, Sent, Trace};
 
+/// How far apart in time the same packet may be where arrivals are a kernel's: a tick at `CONFIG_HZ=250`, by which a timer
+/// is late on a processor that looks before another has counted the tick, and 1 ms for this machine to get to it.
+pub const TOLERANCE: Nanos = 5_000_000;
 /// How much of both traces is shown before the first difference, packets.
 const CONTEXT: usize = 24;
 /// Columns that a packet has.

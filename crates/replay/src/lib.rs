@@ -34,7 +34,7 @@ pub use firstflight_path::Direction;
 pub use firstflight_tcp::pair::{Closes, Fault};
 
 pub use case::{Case, Clock, Exchange, FastOpen, Flow, Recorded, Script};
-pub use compare::{Difference, Divergence, compare};
+pub use compare::{Difference, Divergence, TOLERANCE, compare};
 pub use draw::{draw, shrink};
 pub use model::{follow, run};
 pub use path::Path;

@@ -7,10 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use firstflight_replay::{Case, compare, follow};
-
-/// A tick at `CONFIG_HZ=250`.
-const TICK: u64 = 4_000_000;
+use firstflight_replay::{Case, TOLERANCE, compare, follow};
 
 #[test]
 fn the_model_sends_what_the_kernel_sent() {
@@ -37,7 +34,7 @@ fn the_model_sends_what_the_kernel_sent() {
         let recorded = case.recorded.unwrap_or_else(|| panic!("{name}: no trace"));
         let model = follow(&case.flow, &recorded.trace, recorded.clock);
         match (
-            compare(&recorded.trace, &model, TICK),
+            compare(&recorded.trace, &model, TOLERANCE),
             known.remove(name.as_str()),
         ) {
             (Some(divergence), None) => {

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::{fs, io};
 
 use firstflight_replay::{
-    Case, Closes, Divergence, FastOpen, Recorded, Trace, compare, draw, follow, run, shrink,
+    Case, Closes, Divergence, FastOpen, Recorded, TOLERANCE, Trace, compare, draw, follow, run, shrink,
 };
 use firstflight_tcp::Algorithm;
 use nix::libc;
@@ -22,8 +22,6 @@ use crate::tun::{Offload, Tun};
 use crate::{LabError, namespace, scheduling};
 use connection::{Connection, Outcome, Wire, clock_of, jiffies_at_zero};
 
-/// A tick at `CONFIG_HZ=250`.
-const TICK: u64 = 4_000_000;
 /// Fast Open requests that a listener lets wait.
 const PENDING: u32 = 16;
 const PORT: u16 = 80;
@@ -280,8 +278,8 @@ impl Stage {
             run(&case.flow, &case.script, clock).map_err(|error| LabError::malformed("the flow", error))?;
         let fed = follow(&case.flow, &trace, clock);
         Ok(Replayed {
-            on_path: compare(&trace, &model, TICK + 8 * late),
-            when_fed: compare(&trace, &fed, TICK),
+            on_path: compare(&trace, &model, TOLERANCE + 8 * late),
+            when_fed: compare(&trace, &fed, TOLERANCE),
             case: Case {
                 recorded: Some(Recorded {
                     kernel: self.kernel.clone(),
