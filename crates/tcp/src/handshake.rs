@@ -312,7 +312,7 @@ impl Socket {
 #[cfg(test)]
 mod tests {
     use crate::pair::script::*;
-    use crate::pair::{Fault, Flow};
+    use crate::pair::{Closes, Fault, Flow};
 
     use super::*;
 
@@ -476,5 +476,40 @@ mod tests {
         client.handle(RTT, &syn.reset());
         assert_eq!(client.ended(), Some(End::Refused));
         assert_eq!(client.next_timeout(), None);
+    }
+
+    #[test]
+    fn a_server_that_has_closed_already_waits_three_seconds_for_its_early_response() {
+        let flow = Flow {
+            closes: Closes::Server,
+            ..fast_open(FastOpen::Cookie(KEY))
+        };
+        let mut pair = pair(flow, &[(Down, 1, Fault::Lost)]);
+        pair.run();
+        assert_sent(
+            pair.sent(Down),
+            1_050..=4_400,
+            "
+            1056 down S. 0:0(0) ack 301
+            1074 down S. 0:0(0) ack 301
+            4352 down P. 1:1001(1000) ack 301
+        ",
+        );
+    }
+
+    #[test]
+    fn a_syn_ack_that_goes_again_grants_no_cookie() {
+        let mut pair = pair(fast_open(FastOpen::Request), &[(Down, 1, Fault::Lost)]);
+        pair.run();
+        assert_sent(
+            pair.sent(Down),
+            ..1_100,
+            "
+              50 down S. 0:0(0) ack 1 cookie
+            1056 down S. 0:0(0) ack 1
+            1074 down S. 0:0(0) ack 1
+        ",
+        );
+        assert_eq!(pair.client().granted_cookie(), None);
     }
 }

@@ -293,4 +293,31 @@ mod tests {
         let ends = (1..20).find(|&number| cubic.on_rtt(&sample((4 + 4 * number) * MS, 113 * MS)));
         assert_eq!(ends, Some(9));
     }
+
+    #[test]
+    fn the_threshold_is_two_segments_at_least() {
+        assert_eq!(Cubic::default().threshold_after_loss(2), 2);
+    }
+
+    #[test]
+    fn a_pause_does_not_count_on_the_curve() {
+        let grown_after = |idle: Nanos| {
+            let mut cubic = Cubic::default();
+            cubic.threshold_after_loss(100);
+            cubic.per_increase(0, 70, 1);
+            cubic.on_transmit_start(idle + MS, idle);
+            cubic.per_increase(idle + 1_000 * MS, 70, 1)
+        };
+        assert_eq!(grown_after(0), grown_after(4_000 * MS));
+    }
+
+    #[test]
+    fn a_small_window_grows_no_slower_than_renos() {
+        let mut cubic = Cubic::default();
+        cubic.threshold_after_loss(20);
+        // On the curve the next 200 ms hardly differ; Reno's window would have grown in 20 rounds, which is made up for.
+        let first = cubic.per_increase(MS, 14, 1);
+        let rounds = (1..=20).map(|round| cubic.per_increase(MS + round * 10 * MS, 14, 14));
+        assert_eq!((first, rounds.last()), (14, Some(2)));
+    }
 }

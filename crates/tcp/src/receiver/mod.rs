@@ -259,3 +259,23 @@ impl Receiver {
         self.delayed_ack.on_ack_sent();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::pair::Fault;
+    use crate::pair::script::*;
+
+    #[test]
+    fn beyond_a_gap_acknowledgments_echo_the_last_segment_in_order() {
+        let mut pair = behind(10_000_000, response(24 * FULL), &[(Down, 15, Fault::Lost)]);
+        pair.run();
+        // RFC 7323, section 4.3.
+        let echo = |sent: &crate::pair::Sent| sent.segment.ts_echo;
+        let before = pair.sent(Up).filter(|sent| sent.segment.ack_no == 17_377);
+        let echoes: Vec<_> = before.map(echo).collect();
+        assert_eq!(echoes.len(), 12);
+        assert!(echoes.iter().all(|other| *other == echoes[0]), "{echoes:?}");
+        let filled = pair.sent(Up).last().expect("the gap's end");
+        assert!(echo(filled) > echoes[0]);
+    }
+}

@@ -339,4 +339,26 @@ mod tests {
         );
         assert_eq!(server(&pair).phase, crate::Phase::Open, "nothing was lost");
     }
+
+    #[test]
+    fn the_window_pays_for_a_loss_that_the_probe_has_repaired() {
+        let flow = Flow {
+            exchanges: vec![Exchange::new(300, 4 * FULL), Exchange::new(300, 1_000)],
+            ..Flow::default()
+        };
+        let mut pair = pair(flow, &[(Down, 6, Fault::Lost)]);
+        pair.run_until(700 * MS);
+        assert_sent(
+            pair.sent(Down),
+            151..,
+            "
+            576 down P. 4345:5793(1448) ack 301
+            676 down P. 5793:6793(1000) ack 601
+        ",
+        );
+        // No report of a duplicate came up to the acknowledgment of what was sent after the probe.
+        assert_eq!(server(&pair).cwnd, 10);
+        pair.run();
+        assert_eq!((server(&pair).cwnd, server(&pair).ssthresh), (7, 7));
+    }
 }

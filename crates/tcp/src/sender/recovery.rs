@@ -608,4 +608,64 @@ mod tests {
             .filter(|sent| sent.at > 400 * MS && sent.segment.seq < 14_481);
         assert_eq!(resent.count(), 1);
     }
+
+    #[test]
+    fn after_a_timeout_new_data_shows_whether_it_was_spurious() {
+        let lost: Vec<_> = (3..=13).map(|number| (Down, number, Fault::Lost)).collect();
+        let mut pair = pair(response(16 * FULL), &lost);
+        pair.run();
+        // The acknowledgment of 772 ms lets two new segments out instead of what is taken for lost (RFC 5682, step 2b);
+        // their SACKs show that it is (step 3a).
+        assert_sent(
+            pair.trace(),
+            600..=880,
+            "
+            672 down .  1:1449(1448) ack 301
+            722 up   .  301:301(0) ack 1449
+            772 down .  15929:17377(1448) ack 301
+            772 down P. 17377:18825(1448) ack 301
+            822 up   .  301:301(0) ack 1449 sack 15929:17377
+            822 up   .  301:301(0) ack 1449 sack 15929:18825
+            872 down P. 1449:2897(1448) ack 301
+            872 down .  2897:4345(1448) ack 301
+        ",
+        );
+    }
+
+    #[test]
+    fn below_the_threshold_a_repair_speeds_up_only_while_it_shows_no_further_loss() {
+        let lost: Vec<_> = (15..=28).map(|number| (Down, number, Fault::Lost)).collect();
+        let mut pair = behind(10_000_000, response(32 * FULL), &lost);
+        pair.run();
+        // One segment for each that arrives; two where an acknowledgment moves SND.UNA (RFC 6937, section 3).
+        assert_sent(
+            pair.sent(Down),
+            364..=468,
+            "
+            364.953 down .  17377:18825(1448) ack 301
+            366.153 down P. 18825:20273(1448) ack 301
+            454.195 down .  20273:21721(1448) ack 301
+            455.395 down P. 21721:23169(1448) ack 301
+            466.204 down .  23169:24617(1448) ack 301
+            466.204 down P. 24617:26065(1448) ack 301
+            467.404 down .  26065:27513(1448) ack 301
+            467.404 down P. 27513:28961(1448) ack 301
+        ",
+        );
+    }
+
+    #[test]
+    fn a_retransmission_is_superfluous_once_its_duplicate_is_reported() {
+        let mut recovery = Recovery {
+            undo_from: Some(100),
+            undo_resent: 1,
+            ..Recovery::default()
+        };
+        recovery.on_duplicate((50, 100), 300);
+        assert_eq!(recovery.undo_resent, 1, "from before the recovery");
+        recovery.on_duplicate((200, 400), 300);
+        assert_eq!(recovery.undo_resent, 1, "beyond SND.UNA");
+        recovery.on_duplicate((100, 200), 300);
+        assert_eq!(recovery.undo_resent, 0);
+    }
 }

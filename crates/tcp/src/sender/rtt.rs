@@ -220,4 +220,15 @@ mod tests {
         ",
         );
     }
+
+    #[test]
+    fn a_shorter_rtt_raises_the_deviation_an_eighth_as_fast() {
+        let mut rtt = Rtt::default();
+        rtt.sample(400 * MS, 400 * MS, 1, 1);
+        rtt.sample(100 * MS, 100 * MS, 1, 1);
+        // 400 less an eighth of 300, and four times 200 and an eighth of the 100 by which the error exceeds it.
+        assert_eq!(rtt.smoothed(), Some(362_500_000));
+        assert_eq!(rtt.rto(), whole_ticks(362_500 * US + 812_500 * US));
+        assert_eq!(rtt.min(), Some(100 * MS));
+    }
 }
