@@ -91,7 +91,9 @@ pub(super) fn show_only(reads: &[PathBuf]) -> io::Result<()> {
         mount_tmpfs(home, "size=256k,mode=755")?;
     }
     show_devices()?;
-    bind("/proc")?;
+    let processes = Path::new("/proc");
+    make_folder(processes)?;
+    bind(&outside(processes), processes, MsFlags::empty())?;
     for path in reads {
         reveal(&path, MOST_LINKS)?;
     }
@@ -145,8 +147,7 @@ fn show(path: &Path) -> io::Result<()> {
     } else {
         File::create(path)?;
     }
-    let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
-    mount(Some(&outside), path, None::<&str>, flags, None::<&str>)?;
+    bind(&outside, path, MsFlags::MS_REC)?;
     let attributes = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID;
     set_attributes(path, attributes, libc::AT_RECURSIVE)
 }
@@ -157,24 +158,18 @@ fn show_devices() -> io::Result<()> {
     for device in DEVICES {
         let path = Path::new("/dev").join(device);
         File::create(&path)?;
-        let flags = MsFlags::MS_BIND;
-        mount(Some(&outside(&path)), &path, None::<&str>, flags, None::<&str>)?;
+        bind(&outside(&path), &path, MsFlags::empty())?;
     }
     symlink("/proc/self/fd", "/dev/fd")?;
-    bind(SCRATCH)
+    let scratch = Path::new(SCRATCH);
+    make_folder(scratch)?;
+    bind(&outside(scratch), scratch, MsFlags::empty())
 }
 
-/// The mount of the lab's at its own place, as it is.
-fn bind(path: &str) -> io::Result<()> {
-    let path = Path::new(path);
-    make_folder(path)?;
-    mount(
-        Some(&outside(path)),
-        path,
-        None::<&str>,
-        MsFlags::MS_BIND,
-        None::<&str>,
-    )?;
+/// Shows `source` at `target`, which exists: with the mounts below it if `recursion` is `MS_REC`, without if empty.
+fn bind(source: &Path, target: &Path, recursion: MsFlags) -> io::Result<()> {
+    let flags = MsFlags::MS_BIND | recursion;
+    mount(Some(source), target, None::<&str>, flags, None::<&str>)?;
     Ok(())
 }
 
@@ -254,8 +249,7 @@ pub(super) fn cover_sockets(sockets: &[PathBuf]) -> io::Result<()> {
             File::create(&path)?;
         }
         let source = format!("/proc/self/fd/{}", opened.as_raw_fd());
-        let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
-        mount(Some(source.as_str()), &path, None::<&str>, flags, None::<&str>)?;
+        bind(Path::new(&source), &path, MsFlags::MS_REC)?;
     }
     for folder in SOCKET_FOLDERS.map(Path::new) {
         if folder.is_dir() {
@@ -268,13 +262,7 @@ pub(super) fn cover_sockets(sockets: &[PathBuf]) -> io::Result<()> {
             .symlink_metadata()
             .is_ok_and(|found| found.file_type().is_socket())
         {
-            mount(
-                Some("/dev/null"),
-                socket,
-                None::<&str>,
-                MsFlags::MS_BIND,
-                None::<&str>,
-            )?;
+            bind(Path::new("/dev/null"), socket, MsFlags::empty())?;
         }
     }
     Ok(())
