@@ -176,14 +176,14 @@ impl Lab {
         self.cookies.of_host(host, self.seed) != Cookies::Cold
     }
 
-    /// Waits until what was sent so far has crossed the path, or `patience` is over: what follows on the same
+    /// Waits until what was sent so far has crossed the path, or `timeout` is over: what follows on the same
     /// links arrives behind it. What is under way arrives at once, unless the relay keeps moments of packets.
-    pub fn settle(&self, patience: Duration) {
+    pub fn settle(&self, timeout: Duration) {
         if !self.keep.packets && !self.keep.times {
             self.relay.hasten();
         }
         // Silence means that the path is slower or lossier than that.
-        let _ = ask_echo(patience);
+        let _ = ask_echo(timeout);
     }
 
     /// From now on packets cross the path as described, and are seen.
@@ -279,9 +279,9 @@ fn cross_once() -> Result<(), LabError> {
     ask_echo(PRIMING_TIMEOUT).map_err(|error| LabError::system("trying the lab's echo service", error))
 }
 
-fn ask_echo(patience: Duration) -> io::Result<()> {
+fn ask_echo(timeout: Duration) -> io::Result<()> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    socket.set_read_timeout(Some(patience))?;
+    socket.set_read_timeout(Some(timeout))?;
     socket.send_to(b"?", (SERVICES, ECHO_PORT))?;
     socket.recv(&mut [0; 8]).map(drop)
 }

@@ -131,7 +131,7 @@ fn exec() -> ExitCode {
         Ok(record) => (serde_json::json!(record).to_string(), record.exit_code as u8),
         Err(error) => (serde_json::json!({ "error": error }).to_string(), EXIT_REFUSED),
     };
-    // Whoever reads it finds nothing there if it cannot be written, and says so.
+    // If it cannot be written, its reader finds nothing there and says so.
     let _ = File::from(answer).write_all(text.as_bytes());
     ExitCode::from(code)
 }

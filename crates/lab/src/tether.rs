@@ -1,4 +1,4 @@
-//! A lab lives as long as the descriptor its job comes by: whoever started it holds the other end.
+//! A lab lives as long as the descriptor its job comes by: the process that started it holds the other end.
 //!
 //! That is standard input; where standard input belongs to somebody else ([`crate::jobs::exec`]), another one.
 
@@ -61,7 +61,7 @@ impl Tether {
 /// [`LabError`] when there is no such descriptor.
 pub fn take(descriptor: RawFd) -> Result<OwnedFd, LabError> {
     let missing = |errno| LabError::system(format!("taking descriptor {descriptor}"), errno);
-    // SAFETY: whoever started this process opened it for this one user, named in the arguments.
+    // SAFETY: the parent process opened it for this one user, named in the arguments.
     let owned = unsafe { OwnedFd::from_raw_fd(descriptor) };
     match fcntl(&owned, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)) {
         Ok(_) => Ok(owned),

@@ -115,7 +115,7 @@ impl Traffic {
 }
 
 /// The sockets of a foreign program cannot be asked, the servers' can: `TCP_INFO` tells of SYN data at either
-/// end. Where nobody listens nobody took data from a SYN.
+/// end. Where no server listens none took data from a SYN.
 fn statement((number, line): (usize, &Line<'_>)) -> Statement {
     let asked = line.conversation.as_ref().map(|conversation| conversation.info);
     Statement {

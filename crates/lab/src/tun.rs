@@ -29,7 +29,7 @@ pub struct Tun(File);
 pub enum Offload {
     /// Nothing: whole packets with their checksums, as on a wire; for captures.
     None,
-    /// Checksums, which nobody computes: nothing on this wire flips bits. Packets have at most one MTU.
+    /// Checksums, which neither end computes: nothing on this wire flips bits. Packets have at most one MTU.
     Checksums,
     /// Checksums, and cutting TCP into segments: bundles of up to 64 KiB. Only where a path has no rate to cut them
     /// by: there all segments of a bundle would arrive at the same instant anyway.
@@ -62,7 +62,7 @@ impl Tun {
             "setting TUN offloads",
         )?;
         // Closing the descriptor of a device that persists does not wait for it to be taken apart: the
-        // kernel does that with the namespace, when nobody waits (`drivers/net/tun.c`, `tun_detach`).
+        // kernel does that with the namespace, when no process waits (`drivers/net/tun.c`, `tun_detach`).
         set_number(
             &file,
             libc::TUNSETPERSIST,

@@ -19,7 +19,7 @@ pub type OriginId = usize;
 #[serde(transparent)]
 pub struct ConnId(pub u32);
 
-/// The browser's limits and patience.
+/// The browser's limits and timeouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
     /// Most connections to one origin at a time; at least 1.

@@ -183,7 +183,7 @@ impl Netlink {
     }
 
     /// Puts an initial window and a congestion control on the route to a connected network: every connection
-    /// across it takes them, whoever opened it (`tcp_init_cwnd`, `tcp_ca_dst_init`).
+    /// across it takes them, the client's and the servers' alike (`tcp_init_cwnd`, `tcp_ca_dst_init`).
     fn set_route(
         &self,
         device: u32,

@@ -1,4 +1,4 @@
-//! Names: what the page's hosts are called, and that nobody else's names are asked for. Only the lab sees it.
+//! Names: what the page's hosts are called, and that no other names are asked for. Only the lab sees it.
 
 use std::fmt::Write;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::LabError;
 const FOR_A_MOMENT: &str = "/tmp";
 /// A C library would ask the caching daemon outside the lab before it looks at any file.
 const NSCD: &str = "/run/nscd";
-/// No server is named, so a resolver asks the lab's own loopback, where nobody listens, and fails at once.
+/// No server is named, so a resolver asks the lab's own loopback, where no server listens, and fails at once.
 const NO_RESOLVER: &str = "options timeout:1 attempts:1\n";
 
 /// Binds files of the lab's own over `/etc/hosts`, `/etc/resolv.conf` and `/etc/nsswitch.conf`, in this mount

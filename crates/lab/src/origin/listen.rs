@@ -27,7 +27,7 @@ use crate::{LabError, descriptors, net};
 /// How many a listener lets wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waiting {
-    /// Connections that nobody has accepted yet, and SYNs whose handshake is not done.
+    /// Connections that the server has not accepted yet, and SYNs whose handshake is not done.
     pub backlog: u32,
     /// Fast Open requests whose handshake is not done (RFC 7413, section 5.1); none switches Fast Open off.
     pub fast_open: u32,

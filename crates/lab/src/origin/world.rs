@@ -110,7 +110,7 @@ fn gone() -> LabError {
 
 type Asked = tokio::sync::mpsc::UnboundedReceiver<Ask>;
 
-/// Does what it is asked for until nobody can ask any more; the servers run meanwhile.
+/// Does what it is asked for until every sender is gone; the servers run meanwhile.
 async fn answer(mut asked: Asked, listeners: &[Arc<TcpListener>]) {
     while let Some(ask) = asked.recv().await {
         match ask {

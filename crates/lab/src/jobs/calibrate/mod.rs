@@ -98,7 +98,7 @@ impl Calibration {
     /// # Errors
     /// [`LabError`] when the lab cannot be built or its services do not answer.
     pub fn run(&self, realtime: bool) -> Result<Measured, LabError> {
-        let page = nobody(self.origins);
+        let page = unloaded_page(self.origins);
         let lab = Lab::build(&LabConfig {
             pages: &[Served {
                 page: &page,
@@ -166,8 +166,8 @@ impl Calibration {
     }
 }
 
-/// A page nobody loads, with `origins` origins: the lab wants one.
-fn nobody(origins: usize) -> Page {
+/// A page that no client loads, with `origins` origins: the lab wants one.
+fn unloaded_page(origins: usize) -> Page {
     let document = |number| Resource {
         url: format!("http://calibration-{number}.invalid/"),
         method: "GET".to_owned(),

@@ -21,7 +21,7 @@ pub enum Verdict {
     Holds,
     /// Something else was.
     Deviates,
-    /// It does not concern whoever was examined; what was seen says why.
+    /// It does not concern the side that was examined; what was seen says why.
     #[serde(rename = "not applicable")]
     NotApplicable,
 }
@@ -36,7 +36,7 @@ impl Finding {
         }
     }
 
-    /// It is nobody's here.
+    /// It does not concern the side that was examined.
     pub(super) fn not_applicable(why: impl Into<String>) -> Self {
         Self {
             verdict: Verdict::NotApplicable,

@@ -129,15 +129,15 @@ impl ServerStage {
     }
 
     /// The next segment to a client.
-    pub(super) fn next_to(&mut self, syn: &Packet, patience: Duration) -> Option<Packet> {
+    pub(super) fn next_to(&mut self, syn: &Packet, timeout: Duration) -> Option<Packet> {
         let client = syn.source;
-        self.wire.wait(patience, |packet| packet.destination == client)
+        self.wire.wait(timeout, |packet| packet.destination == client)
     }
 
     /// The next data to a client.
-    pub(super) fn data_to(&mut self, syn: &Packet, patience: Duration) -> Option<Packet> {
+    pub(super) fn data_to(&mut self, syn: &Packet, timeout: Duration) -> Option<Packet> {
         let client = syn.source;
-        self.wire.wait(patience, |packet| {
+        self.wire.wait(timeout, |packet| {
             packet.destination == client && !packet.flags.syn && !packet.payload.is_empty()
         })
     }

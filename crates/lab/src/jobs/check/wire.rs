@@ -77,8 +77,8 @@ impl Wire {
     }
 
     /// The next segment of the kernel's that fits, others passed over; `None` when none comes in time.
-    pub(super) fn wait(&mut self, patience: Duration, fits: impl Fn(&Packet) -> bool) -> Option<Packet> {
-        let deadline = Instant::now() + patience;
+    pub(super) fn wait(&mut self, timeout: Duration, fits: impl Fn(&Packet) -> bool) -> Option<Packet> {
+        let deadline = Instant::now() + timeout;
         loop {
             while self.tun.read(&mut self.frame) {
                 if let Some(packet) = self.keep().filter(&fits) {
@@ -90,9 +90,9 @@ impl Wire {
                 return None;
             }
             // Rounded up: a wait of no time at all would go round and round.
-            let timeout = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
+            let rounded = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
             // An interrupted wait only means looking again.
-            let _ = poll(&mut [PollFd::new(self.tun.as_fd(), PollFlags::POLLIN)], timeout);
+            let _ = poll(&mut [PollFd::new(self.tun.as_fd(), PollFlags::POLLIN)], rounded);
         }
     }
 
@@ -100,10 +100,10 @@ impl Wire {
     pub(super) fn expect(
         &mut self,
         what: &str,
-        patience: Duration,
+        timeout: Duration,
         fits: impl Fn(&Packet) -> bool,
     ) -> Result<Packet, LabError> {
-        self.wait(patience, fits).ok_or_else(|| missing(what, patience))
+        self.wait(timeout, fits).ok_or_else(|| missing(what, timeout))
     }
 
     /// Everything that comes until nothing has come for `silence`.
@@ -140,10 +140,10 @@ impl Wire {
 }
 
 /// What to say of a packet that did not come.
-pub(super) fn missing(what: &str, patience: Duration) -> LabError {
+pub(super) fn missing(what: &str, timeout: Duration) -> LabError {
     LabError::Missing {
         what: what.to_owned(),
-        seconds: patience.as_secs_f64(),
+        seconds: timeout.as_secs_f64(),
     }
 }
 

@@ -18,8 +18,8 @@ pub struct Terminal(Option<(OwnedFd, Pid)>);
 impl Terminal {
     /// Leaves the keyboard's signals to the program, and remembers whose the terminal is.
     ///
-    /// A signal with a handler is back to its default in a program that is started; one that whoever started
-    /// us had ignored stays ignored.
+    /// A signal with a handler is back to its default in a program that is started; one that our
+    /// parent had ignored stays ignored.
     pub fn share() -> Self {
         for signal in [Signal::SIGINT, Signal::SIGQUIT] {
             let nothing = SigAction::new(SigHandler::Handler(nothing), SaFlags::SA_RESTART, SigSet::empty());
@@ -47,7 +47,7 @@ impl Drop for Terminal {
         let mut stop = SigSet::empty();
         stop.add(Signal::SIGTTOU);
         let _ = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&stop), None);
-        // Nobody's terminal any more: nothing to give back.
+        // The terminal is gone: nothing to give back.
         let _ = tcsetpgrp(terminal, *group);
         let _ = sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&stop), None);
     }

@@ -241,9 +241,9 @@ impl Crowd<'_> {
     }
 
     fn send_away_late(&mut self) {
-        let patience = self.plan.timeout.as_nanos() as u64;
+        let timeout = self.plan.timeout.as_nanos() as u64;
         while let Some((number, client)) = self.present.first_key_value() {
-            if client.planned + patience > clock::now() {
+            if client.planned + timeout > clock::now() {
                 return;
             }
             self.end(*number, &End::TimedOut);

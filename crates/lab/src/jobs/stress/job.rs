@@ -71,7 +71,7 @@ pub struct StressRecord {
     pub receive_cpu_ms: f64,
     /// From the first arrival to the last.
     pub arriving_ms: f64,
-    /// ... the time that the server's processor was not idle, whoever kept it busy.
+    /// ... the time that the server's processor was not idle.
     pub server_used_ms: f64,
     /// ... and that another virtual machine had it.
     pub server_stolen_ms: f64,

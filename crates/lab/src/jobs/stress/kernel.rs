@@ -7,7 +7,7 @@ use std::io::{Read, Seek};
 use crate::LabError;
 use crate::witness::tcp_ext;
 
-/// The counters of one network namespace: the file shows that of whoever opened it.
+/// The counters of one network namespace: the file shows that of the process that opened it.
 #[derive(Debug)]
 pub(super) struct Kernel(File);
 

@@ -82,7 +82,7 @@ impl Tasks {
     }
 }
 
-/// A clock of somebody else's (`clock_getcpuclockid(3)`); `None` if there is nobody.
+/// Another process's or thread's clock (`clock_getcpuclockid(3)`); `None` if it has ended.
 fn read(clock: libc::clockid_t) -> Option<u64> {
     let time = clock_gettime(ClockId::from_raw(clock)).ok()?;
     Some(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
@@ -134,7 +134,7 @@ pub(super) fn stay_on(processor: usize) -> Result<(), LabError> {
 /// What a processor's time went to, to 10 ms, ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Busy {
-    /// It was not idle, whoever kept it busy, interrupts included.
+    /// It was not idle, interrupts included.
     pub(super) used: u64,
     /// Another virtual machine had it.
     pub(super) stolen: u64,
