@@ -8,7 +8,7 @@ from typing import Any
 
 from small_pages import Fields, document
 
-from firstflight.engines.exec import Surroundings, run_inside
+from firstflight.engines.exec import ExecRecord, Surroundings, run_inside
 from firstflight.model.path import Path, Queue
 from firstflight.pages import LoadedPage, Page
 
@@ -64,7 +64,7 @@ class Curl:
     scheme: str = "recorded"
     rtt_ms: float = 2.0
 
-    def __call__(self, *requests: Sequence[str]) -> tuple[list[Answer], dict[str, Any]]:
+    def __call__(self, *requests: Sequence[str]) -> tuple[list[Answer], ExecRecord]:
         """The answers to requests (arguments of curl), and the laboratory's record."""
         script = "\n".join(self._line(number, request) for number, request in enumerate(requests))
         path = Path("access", self.rtt_ms, None, None, Queue(packets=1000), 0.0)

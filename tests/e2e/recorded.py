@@ -12,7 +12,7 @@ from program import COMMAND
 from synth_site import program as installed
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 
-from firstflight.engines.exec import Surroundings, run_inside
+from firstflight.engines.exec import ExecRecord, Surroundings, run_inside
 from firstflight.model.path import Path as Route
 from firstflight.model.path import Queue
 from firstflight.pages import LoadedPage, load_page, under
@@ -35,7 +35,7 @@ class Recording:
     """What `firstflight record` said and wrote, and what the laboratory saw."""
 
     file: Path
-    said: dict[str, Any]
+    said: ExecRecord
     ledger: dict[str, Any]
 
     def answers(self) -> list[Answer]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from firstflight.analysis.records import known
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.engine import Engine, Record
 from firstflight.model.load import PlannedLoad
@@ -91,7 +92,10 @@ def load_all(
 
 def quickest_ms(records: Sequence[Record]) -> list[float]:
     """Of every request of a page, the shortest time to its first byte, ms: a busy machine only adds to it."""
-    waits = ([row["first_byte_ms"] - row["queued_ms"] for row in record["requests"]] for record in records)
+    waits = (
+        [known(row["first_byte_ms"]) - known(row["queued_ms"]) for row in record["requests"]]
+        for record in records
+    )
     return [min(times) for times in zip(*waits, strict=True)]
 
 

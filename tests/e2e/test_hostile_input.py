@@ -14,6 +14,7 @@ from program import Ended, Program
 from small_pages import load
 from synth_site import program as installed
 
+from firstflight.analysis.records import known
 from firstflight.cli import main
 from firstflight.engines.clients.chromium.browser import find_browser
 from firstflight.engines.clients.chromium.client import Chromium
@@ -230,4 +231,4 @@ def test_redirects_in_a_circle_end(client: str, tmp_path: Path) -> None:
     assert asked[0] == URL
     assert set(asked) == {URL, f"{URL}1", f"{URL}2"}
     assert record["load"]["unmatched_requests"] == 0
-    assert record["load"]["requests"] < 100, "a browser gives up after twenty"
+    assert known(record["load"]["requests"]) < 100, "a browser gives up after twenty"

@@ -6,6 +6,7 @@ import pytest
 from archive import Archive, Curl, curl_speaks
 from small_pages import assert_ok, document, load, page
 
+from firstflight.analysis.records import known
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.engine import Record
 from firstflight.pages import LoadedPage
@@ -94,10 +95,11 @@ def test_in_the_clear_a_secure_page_is_an_ordinary_one(mode: str, trips: int, em
 
 @pytest.mark.timing
 def test_the_server_time_is_kept_under_tls(emulator: Emulator) -> None:
-    quick, slow = (
-        load(emulator, secure(server_ms=ms), "tcp", RTT_MS, scheme="recorded") for ms in (0.0, 150.0)
+    quick_ms, slow_ms = (
+        known(load(emulator, secure(server_ms=ms), "tcp", RTT_MS, scheme="recorded")["load"]["first_byte_ms"])
+        for ms in (0.0, 150.0)
     )
-    assert slow["load"]["first_byte_ms"] - quick["load"]["first_byte_ms"] == pytest.approx(150, abs=30)
+    assert slow_ms - quick_ms == pytest.approx(150, abs=30)
 
 
 def test_connections_close_when_they_are_to(emulator: Emulator) -> None:

@@ -1,6 +1,7 @@
 """Loads side by side are the loads one after the other; tables and summary hold what was planned."""
 
 import json
+from operator import itemgetter
 from pathlib import Path
 
 import polars as pl
@@ -13,12 +14,12 @@ from firstflight.experiment.recorder import Outcome
 from firstflight.experiment.run import run_experiment
 from firstflight.experiment.setup import threads
 from firstflight.model.plan import Plan
-from firstflight.results import Journal
+from firstflight.results import Journal, LoadRow
 
 REPEATS = 3
 
 
-def run(emulator: Emulator, folder: Path, jobs: int) -> list[dict[str, object]]:
+def run(emulator: Emulator, folder: Path, jobs: int) -> list[LoadRow]:
     """The loads of a small experiment, in the order of their names."""
     plan = Plan(rtt=(20,), down=(2_000_000,), up=(2_000_000,), repeats=REPEATS, jobs=jobs)
     outcome = run_experiment(plan, PAGES, threads(plan, emulator), folder)
@@ -43,7 +44,7 @@ def test_parallel_laboratories_make_the_same_loads_as_one_at_a_time(
         "tfo_accepted",
         "status",
     )
-    assert [[load[key] for key in same] for load in one] == [[load[key] for key in same] for load in four]
+    assert [itemgetter(*same)(load) for load in one] == [itemgetter(*same)(load) for load in four]
 
 
 def test_journal_tables_and_summary_hold_exactly_the_planned_loads(program: Program) -> None:

@@ -9,6 +9,7 @@ import pcapng
 import pytest
 from small_pages import assert_ok, chain, document, fan, load, load_all, page, planned
 
+from firstflight.analysis.records import known
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.lab import Lab
 from firstflight.errors import LabError
@@ -52,7 +53,7 @@ def test_a_cold_load_of_a_real_page_never_sends_a_cookie_before_it_has_one(emula
     record = load(emulator, nytimes, "tfo", cookies="cold", **ACCESS)
     assert_ok(record)
     first: dict[str, str] = {}
-    for row in sorted(record["connections"], key=lambda row: row["opened_ms"]):
+    for row in sorted(record["connections"], key=lambda row: known(row["opened_ms"])):
         first.setdefault(row["origin"], row["cookie"])
     assert set(first.values()) == {"requested"}
     assert len(first) == len(nytimes.page.origins)
@@ -76,7 +77,7 @@ def test_loads_over_a_lossy_path_end_and_their_witnesses_agree(mode: str, emulat
     for record in records:
         assert_ok(record)
         assert record["relay"]["lost"] > 0
-    assert sum(record["load"]["retransmits"] for record in records) > 0
+    assert sum(known(record["load"]["retransmits"]) for record in records) > 0
     if mode == "tfo":
         # A lost SYN is sent again without its data: offered, not accepted, and nobody says otherwise.
         lost = [row for record in records for row in record["connections"] if row["syn_retransmits"]]
@@ -90,7 +91,7 @@ def test_a_queue_that_overflows_costs_time_and_not_the_proof(mode: str, emulator
     assert_ok(record)
     assert record["relay"]["dropped"] > 0
     resent = sum(connection["syn_retransmits"] for connection in record["connections"])
-    assert record["load"]["retransmits"] >= resent > 0
+    assert known(record["load"]["retransmits"]) >= resent > 0
 
 
 @pytest.mark.parametrize("discipline", ["codel", "pie"])
@@ -144,7 +145,7 @@ def test_a_redirect_leads_to_its_target(status: int, emulator: Emulator) -> None
     assert [request["status"] for request in record["requests"]] == [status, 200]
     assert record["load"]["tfo_accepted"] == 2
     # The document's first byte is the target's, not the redirect's.
-    assert record["load"]["first_byte_ms"] >= 100
+    assert known(record["load"]["first_byte_ms"]) >= 100
 
 
 def test_the_same_origin_on_two_ports_is_two_origins_with_one_cookie(emulator: Emulator) -> None:

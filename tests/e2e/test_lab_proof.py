@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from small_pages import assert_ok, chain, document, load, load_all, page, planned
 
+from firstflight.analysis.records import known
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.engine import Record
 from firstflight.engines.lab import lab_binary
 from firstflight.errors import LabError
 from firstflight.pages import LoadedPage, open_pages, under
+from firstflight.results.records import plt_ms
 
 SYN_DATA_BYTES = 1420
 """1,500 less 20 (IPv4), 20 (TCP) and 40, room for the longest options (`tcp_send_syn_data` in Linux)."""
@@ -41,7 +43,7 @@ def loads(emulator: Emulator, pages: dict[str, LoadedPage]) -> Loads:
 def first_requests(record: Record, page: LoadedPage) -> dict[int, int]:
     """Bytes of the first request of each connection."""
     first: dict[int, int] = {}
-    for request in sorted(record["requests"], key=lambda request: request["sent_ms"]):
+    for request in sorted(record["requests"], key=lambda request: known(request["sent_ms"])):
         first.setdefault(request["connection"], page.page.resources[request["index"]].request_bytes)
     return first
 
@@ -103,7 +105,7 @@ def test_every_resource_is_loaded_once_with_the_bytes_it_was_recorded_with(
             assert request["status"] == resource.status
             assert request["body_bytes"] == resource.body_bytes
         shares = [
-            request["wire_bytes"] / resource.wire_bytes
+            known(request["wire_bytes"]) / resource.wire_bytes
             for request, resource in zip(record["requests"], resources, strict=True)
         ]
         assert sum(shares) / len(shares) == pytest.approx(1, abs=0.01)
@@ -112,8 +114,8 @@ def test_every_resource_is_loaded_once_with_the_bytes_it_was_recorded_with(
 def test_the_ledger_and_the_requests_tell_of_the_same_connections(loads: Loads) -> None:
     for (_, mode, _), record in loads.items():
         used = {request["connection"] for request in record["requests"]}
-        origins = {connection["connection"]: connection["origin"] for connection in record["connections"]}
-        assert all(origins[request["connection"]] == request["origin"] for request in record["requests"])
+        origins = {row["connection"]: row["origin"] for row in record["connections"]}
+        assert all(origins[int(known(row["connection"]))] == row["origin"] for row in record["requests"])
         # A connection that comes up after another took its request stays idle, as in a browser. With
         # Fast Open it has no data to send its SYN with, and is never seen.
         assert used == origins.keys() if mode == "tfo" else used <= origins.keys()
@@ -124,9 +126,9 @@ def test_no_page_load_beats_the_rate_and_the_delay(loads: Loads) -> None:
         # The document's first byte needs its request at the server, TCP's request a handshake before that.
         delay_ms = {"tcp": 2, "tfo": 1}[mode] * rtt_ms
         load, requests = record["load"], record["requests"]
-        assert load["first_byte_ms"] >= delay_ms
-        for until_ms in (load["plt_ms"], max(request["end_ms"] for request in requests)):
-            arrived = sum(request["wire_bytes"] for request in requests if request["end_ms"] <= until_ms)
+        assert known(load["first_byte_ms"]) >= delay_ms
+        for until_ms in (plt_ms(record), max(known(request["end_ms"]) for request in requests)):
+            arrived = sum(known(row["wire_bytes"]) for row in requests if known(row["end_ms"]) <= until_ms)
             assert until_ms >= delay_ms + arrived * 8 / DOWN_BPS * 1000
 
 
@@ -144,7 +146,7 @@ def test_no_load_among_hundreds_lacks_its_proof(emulator: Emulator) -> None:
     plans = [(one, planned(one, mode, 2.0)) for mode in ("tcp", "tfo") * 150]
     for record in load_all(emulator, plans, at_a_time=4):
         assert_ok(record)
-        assert record["load"]["plt_ms"] >= (2 if record["load"]["mode"] == "tfo" else 4)
+        assert plt_ms(record) >= (2 if record["load"]["mode"] == "tfo" else 4)
 
 
 def test_an_answer_without_proof_never_becomes_a_load_that_is_ok(emulator: Emulator, tmp_path: Path) -> None:

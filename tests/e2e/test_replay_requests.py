@@ -2,13 +2,13 @@
 
 import gzip
 from pathlib import Path
-from typing import Any
 
 import pytest
 from archive import Answer, Archive, Curl
 from small_pages import assert_ok, document, load, page
 
 from firstflight.engines.emulate import Emulator
+from firstflight.engines.exec import ExecRecord
 
 HOST = "http://a.test"
 TEXT = b"0123456789" * 100
@@ -23,7 +23,7 @@ def archive(tmp_path: Path) -> Archive:
     return archive
 
 
-def ask(archive: Archive, *requests: tuple[str, ...]) -> tuple[list[Answer], dict[str, Any]]:
+def ask(archive: Archive, *requests: tuple[str, ...]) -> tuple[list[Answer], ExecRecord]:
     return Curl(archive.page(), archive.folder)(*requests)
 
 

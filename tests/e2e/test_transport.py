@@ -10,6 +10,7 @@ from pcapng import read
 from program import Program
 from small_pages import assert_ok, document, load, page
 
+from firstflight.analysis.records import known
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.engine import Answer as LabAnswer
 from firstflight.engines.engine import Engine, LabJob
@@ -17,6 +18,7 @@ from firstflight.engines.simulate import Simulator
 from firstflight.model.load import PlannedLoad
 from firstflight.model.path import Queue
 from firstflight.pages import LoadedPage
+from firstflight.results.records import plt_ms
 
 RTT_MS = 100.0
 SEGMENT_BYTES = 1_448
@@ -51,7 +53,7 @@ def test_a_response_takes_as_many_flights_as_the_initial_window_says(
         record = load(engine, LONG, mode, RTT_MS, initial_window=initial_window)
         assert_ok(record)
         round_trips = handshakes + flights
-        assert round_trips * RTT_MS <= record["load"]["plt_ms"] < (round_trips + 0.5) * RTT_MS
+        assert round_trips * RTT_MS <= plt_ms(record) < (round_trips + 0.5) * RTT_MS
 
 
 @pytest.mark.parametrize("initial_window", [3, 10])
@@ -72,7 +74,7 @@ def test_cubic_leaves_slow_start_before_the_queue_is_full_and_reno_does_not(engi
     for name in ("cubic", "reno"):
         record = load(engine, download, "tcp", RTT_MS, congestion_control=name, **path)
         assert_ok(record)
-        sent_again[name] = record["load"]["retransmits"]
+        sent_again[name] = known(record["load"]["retransmits"])
     assert sent_again["reno"] > 5 * sent_again["cubic"]
 
 

@@ -6,6 +6,7 @@ import pytest
 from synthetic_results import PAGES, RTTS_MS, failed_record, load_record, write_journal, write_results
 
 from firstflight.analysis import cell_pairs, summarize, summarize_pairs
+from firstflight.analysis.records import Summary, known
 from firstflight.analysis.summary import read_measured
 from firstflight.errors import UsageError
 from firstflight.report.write import write_report
@@ -16,11 +17,11 @@ def block(number: int, **changes: Any) -> list[LoadRecord]:  # noqa: ANN401
     return [load_record(mode=mode, block=number, **changes) for mode in ("tcp", "tfo")]
 
 
-def summary(*records: LoadRecord) -> dict[str, Any]:
+def summary(*records: LoadRecord) -> Summary:
     return summarize_pairs(cell_pairs(records))
 
 
-def kinds(found: dict[str, Any]) -> list[str]:
+def kinds(found: Summary) -> list[str]:
     return [warning["kind"] for warning in found["warnings"]]
 
 
@@ -59,7 +60,7 @@ def test_every_key_of_a_cell_is_in_the_docs() -> None:
 
 def test_the_proof_adds_up_the_connections_of_all_loads() -> None:
     records = ten_blocks()
-    connections = sum(r["load"]["connections"] for r in records if r["load"]["mode"] == "tfo")
+    connections = sum(known(r["load"]["connections"]) for r in records if r["load"]["mode"] == "tfo")
     (cell,) = summary(*records)["cells"]
     assert cell["proof"] == {
         "baseline": {"connections": connections, "offered": 0, "accepted": 0, "leaked": 0},
@@ -117,7 +118,7 @@ def test_a_late_relay_is_said_with_its_worst_lateness() -> None:
 def test_at_fewer_blocks_than_can_tell_the_verdict_is_too_few_repeats_with_the_number_needed(
     cells: int, needed: int
 ) -> None:
-    def table(blocks: int) -> dict[str, Any]:
+    def table(blocks: int) -> Summary:
         return summary(
             *(
                 load_record(f"page{page}", mode=mode, block=n, load_id=f"{page}-{n}-{mode}")
@@ -145,7 +146,7 @@ def test_twelve_cells_of_five_repeats_have_no_verdict_beside_a_p_value_of_one_in
 
 def test_no_verdict_stands_without_proof() -> None:
     (cell,) = summary(*(without_tfo(record) for record in ten_blocks()))["cells"]
-    assert cell["improvement"]["low"] > 0
+    assert known(cell["improvement"]["low"]) > 0
     assert cell["verdict"] == "not proved"
 
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import altair as alt
 import pytest
@@ -130,7 +131,7 @@ def test_a_run_takes_a_plan_a_file_or_keys_and_keys_stand_over_the_others(tmp_pa
 
 
 def test_a_plan_is_simulated_in_memory_as_a_run_simulates_it(tmp_path: Path) -> None:
-    keys = {"pages": ["wikipedia"], "rtt": [20, 100], "compare": "initial_window=3,10"}
+    keys: dict[str, Any] = {"pages": ["wikipedia"], "rtt": [20, 100], "compare": "initial_window=3,10"}
     simulated = ff.simulate(**keys)
     run = ff.run(**keys, engine="simulate", out=tmp_path / "out")
     assert simulated.loads.equals(run.loads)

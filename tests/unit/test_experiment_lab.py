@@ -223,7 +223,7 @@ def test_what_a_foreign_client_gets_wrong_is_a_failed_load(
     record = emulator.load(PLANNED, *pages("wikipedia"))
     assert check_record(record) == ""
     assert record["load"]["status"] == "failed"
-    assert record["load"]["error"].startswith(error)
+    assert str(record["load"]["error"]).startswith(error)
 
 
 def test_the_time_limit_grows_with_the_path_and_the_page() -> None:

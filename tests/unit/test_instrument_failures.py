@@ -9,6 +9,7 @@ from engine_double import EngineDouble, pages
 from worker_engine import TracedEngine
 
 from firstflight.analysis import SIDES, summarize
+from firstflight.analysis.records import loads_of
 from firstflight.analysis.summary import read_measured
 from firstflight.cli import main
 from firstflight.engines.clients.program import Program
@@ -171,7 +172,7 @@ def test_failures_are_in_no_table_and_no_cell_and_are_counted_apart(tmp_path: Pa
     assert PLANNED[2] not in tables[0].read_bytes().decode(errors="replace")
     summary = summarize(tmp_path)
     assert summary["instrument_failures"] == {"attempts": 2, "loads_without_result": 1}
-    assert sum(cell[f"{side}_loads"]["failed"] for cell in summary["cells"] for side in SIDES) == 0
+    assert sum(loads_of(cell, side)["failed"] for cell in summary["cells"] for side in SIDES) == 0
     [warning] = [found for found in summary["warnings"] if found["kind"] == "instrument failures"]
     assert "failed 2 times" in warning["message"] and "1 load of the plan has no result" in warning["message"]
 

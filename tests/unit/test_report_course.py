@@ -5,12 +5,13 @@ import pytest
 from synthetic_results import failed_record, load_record
 
 from firstflight.analysis import cell_pairs, summarize_pairs
+from firstflight.analysis.records import Summary
 from firstflight.course.observations import HEADER, NULL_HEADER, observations, python2_str, sanitize_file
 
 ROW = re.compile(r"\t\d+ \t\d+\.\d{1,3} \t\d+\.\d{1,3} \t-?\d+\.\d+\n")
 
 
-def summary(*plt_ms: tuple[float, float, float], **changes: Any) -> dict[str, Any]:  # noqa: ANN401
+def summary(*plt_ms: tuple[float, float, float], **changes: Any) -> Summary:  # noqa: ANN401
     """A summary of one block per (RTT, PLT without, PLT with)."""
     loads = [
         load_record("wikipedia", rtt_ms, mode, plt_ms=plt, **changes)

@@ -1,5 +1,6 @@
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import handmade_load
 
@@ -17,6 +18,10 @@ def made(pairs: list[CellPair], folder: Path) -> tuple[Labels, Waterfall]:
     return labels["hand"], drawn
 
 
+def sides(drawn: Waterfall) -> Any:  # noqa: ANN401
+    return drawn.data["sides"]
+
+
 def pairs_of(folder: Path) -> list[CellPair]:
     return cell_pairs(Journal(journal_path(handmade_load.results(folder))).records())
 
@@ -28,7 +33,7 @@ def test_a_waterfall_has_every_request_of_both_modes_with_its_moments(tmp_path: 
         "labels": [("http://a.example/0", 0, "image/png"), ("http://a.example/1", 0, "image/png")],
     }
     assert drawn.data["rows"] == [0, 1]
-    tcp, tfo = (drawn.data["sides"][side] for side in ("baseline", "treatment"))
+    tcp, tfo = (sides(drawn)[side] for side in ("baseline", "treatment"))
     assert (tcp["plt"], tfo["plt"]) == (420.0, 220.0)
     assert tcp["requests"] == [
         [0, 0.0, 0.0, 100.0, 220.0, 220.0, 0, 200, 700],
@@ -38,16 +43,16 @@ def test_a_waterfall_has_every_request_of_both_modes_with_its_moments(tmp_path: 
 
 def test_the_critical_path_goes_with_the_load_that_is_drawn(tmp_path: Path) -> None:
     _, drawn = made(pairs_of(tmp_path), tmp_path)
-    path = drawn.data["sides"]["baseline"]["path"]
+    path = sides(drawn)["baseline"]["path"]
     assert (path[0][2], path[-1][3]) == (0.0, 420.0)
     assert [step[0] for step in path if step[1] == "TCP handshake"] == [0, 1]
-    assert not [step for step in drawn.data["sides"]["treatment"]["path"] if step[1] == "TCP handshake"]
+    assert not [step for step in sides(drawn)["treatment"]["path"] if step[1] == "TCP handshake"]
 
 
 def test_without_a_profile_there_is_no_critical_path_but_a_waterfall(tmp_path: Path) -> None:
     pairs = pairs_of(tmp_path)
     _, (drawn,) = waterfalls(pairs, summarize_pairs(pairs)["cells"])
-    assert drawn.data["sides"]["baseline"]["path"] == []
+    assert sides(drawn)["baseline"]["path"] == []
     assert "block 0" in drawn.small_print
 
 

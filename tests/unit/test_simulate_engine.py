@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from firstflight.analysis.records import known
 from firstflight.engines.engine import EngineStoppedError
 from firstflight.engines.simulate import Simulator
 from firstflight.errors import UsageError
@@ -13,6 +14,7 @@ from firstflight.model.load import PlannedLoad
 from firstflight.model.path import Burst, Path, Queue
 from firstflight.pages import LoadedPage, open_pages, under
 from firstflight.results.check import check_record
+from firstflight.results.records import plt_ms
 
 PATH = Path("access", 100.0, 4_000_000, 256_000, Queue(packets=1000), 0.0)
 PLANNED = PlannedLoad("x-0", 0, 0, 0, "wikipedia", PATH, "tfo", seed=1, engine="simulate")
@@ -35,14 +37,14 @@ def test_the_proof_is_the_ledger_alone_and_says_so(page: LoadedPage) -> None:
     tfo, tcp = (Simulator().load(replace(PLANNED, mode=mode), page) for mode in ("tfo", "tcp"))
     assert tfo["proof"]["ok"] and tcp["proof"]["ok"]
     assert tfo["proof"]["witnesses"] == ["ledger"]
-    assert tfo["load"]["tfo_accepted"] == tfo["load"]["connections"] > 0
+    assert tfo["load"]["tfo_accepted"] == known(tfo["load"]["connections"]) > 0
     assert tcp["load"]["tfo_offered"] == 0
 
 
 def test_fast_open_is_faster_and_the_same_seed_gives_the_same_load(page: LoadedPage) -> None:
     simulator = Simulator()
     tfo, again, tcp = (
-        simulator.load(replace(PLANNED, mode=mode), page)["load"]["plt_ms"] for mode in ("tfo", "tfo", "tcp")
+        plt_ms(simulator.load(replace(PLANNED, mode=mode), page)) for mode in ("tfo", "tfo", "tcp")
     )
     assert tfo == again < tcp
 
@@ -55,7 +57,7 @@ def test_a_page_crosses_a_path_without_propagation_delay(path: Path, page: Loade
         record = Simulator().load(replace(PLANNED, path=path, mode=mode), page)
         assert record["load"]["status"] == "ok"
         assert record["proof"]["ok"]
-        assert 0 <= record["load"]["plt_ms"] < Simulator().load(PLANNED, page)["load"]["plt_ms"]
+        assert 0 <= plt_ms(record) < plt_ms(Simulator().load(PLANNED, page))
 
 
 def test_losses_follow_the_seed(page: LoadedPage) -> None:
@@ -63,7 +65,7 @@ def test_losses_follow_the_seed(page: LoadedPage) -> None:
     simulator = Simulator()
     loads = [simulator.load(replace(lossy, seed=seed), page)["load"] for seed in (1, 1, 2)]
     assert loads[0]["plt_ms"] == loads[1]["plt_ms"] != loads[2]["plt_ms"]
-    assert all(load["retransmits"] > 0 for load in loads)
+    assert all(known(load["retransmits"]) > 0 for load in loads)
 
 
 @pytest.mark.parametrize("reorder", [False, True])
@@ -75,7 +77,7 @@ def test_a_page_crosses_a_path_with_bursts_jitter_and_copies(reorder: bool, page
     assert first["load"]["status"] == "ok"
     assert first["relay"]["lost"] > 0
     assert first["relay"]["duplicated"] > 0
-    assert first["load"]["plt_ms"] == again["load"]["plt_ms"] > steady["load"]["plt_ms"]
+    assert plt_ms(first) == plt_ms(again) > plt_ms(steady)
 
 
 @pytest.mark.parametrize("queue", [Queue(ms=50), Queue(name="codel"), Queue(name="pie")])
@@ -92,7 +94,8 @@ def test_a_queue_that_does_not_let_packets_wait_drops_some_and_the_page_loads(qu
 def test_an_engine_that_keeps_loads_only_counts_the_rest_alike(page: LoadedPage) -> None:
     kept, counted = (Simulator(keep).load(PLANNED, page) for keep in ("all", "loads"))
     assert counted["load"] == kept["load"]
-    assert counted["requests"] == counted["connections"] == []
+    assert not counted["requests"]
+    assert not counted["connections"]
     assert kept["load"]["requests"] == len(kept["requests"]) > 1
     assert kept["load"]["connections"] == len(kept["connections"]) > 1
 

@@ -13,6 +13,7 @@ import pytest
 import vl_convert
 from engine_double import EngineDouble
 
+from firstflight.analysis.records import Sweep
 from firstflight.analysis.statistics import improvement
 from firstflight.cli import main
 from firstflight.report.figures.sweep import improvement_of_sweep
@@ -87,7 +88,7 @@ def test_a_failed_load_leaves_its_block_out_and_is_counted() -> None:
     assert sorted(pl.read_parquet("sweep/cells.parquet")["n"]) == [2, 3, 3, 3]
 
 
-def with_loads(change: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+def with_loads(change: Callable[[dict[str, Any]], None]) -> Sweep:
     """The sweep once every record of its journal was changed."""
     journal = Path("sweep/journal.jsonl")
     records = [json.loads(line) for line in journal.read_text().splitlines()]
