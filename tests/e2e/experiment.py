@@ -9,6 +9,7 @@ from small_pages import chain, fan
 from firstflight.experiment.folder import stored_plan
 from firstflight.experiment.schedule import Schedule
 from firstflight.results import Journal, LoadRecord
+from firstflight.results.records import plt_ms
 
 PAGES = (chain(3), fan(2))
 # A load takes half a second; calibration would need seconds to measure such a rate, and leaves it.
@@ -82,8 +83,10 @@ class Experiment:
     def plts_ms(self) -> dict[tuple[str, str], list[float]]:
         """The page load times of the loads that ended ok, by page and mode."""
         found: dict[tuple[str, str], list[float]] = {}
-        for load in (record["load"] for record in self.records() if record["load"]["status"] == "ok"):
-            found.setdefault((load["page"], load["mode"]), []).append(load["plt_ms"])
+        for record in self.records():
+            load = record["load"]
+            if load["status"] == "ok":
+                found.setdefault((load["page"], load["mode"]), []).append(plt_ms(record))
         return found
 
     def journal_bytes(self) -> int:

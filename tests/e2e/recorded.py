@@ -35,8 +35,8 @@ class Recording:
     """What `firstflight record` said and wrote, and what the laboratory saw."""
 
     file: Path
-    said: ExecRecord
-    ledger: dict[str, Any]
+    said: dict[str, Any]
+    ledger: ExecRecord
 
     def answers(self) -> list[Answer]:
         """Every answer in the archive."""

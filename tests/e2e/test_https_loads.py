@@ -37,7 +37,7 @@ def fetch(emulator: Emulator, mode: str, **fields: object) -> Record:
 
 def round_trips(record: Record) -> float:
     """To the first byte of the document."""
-    return float(record["load"]["first_byte_ms"]) / RTT_MS
+    return known(record["load"]["first_byte_ms"]) / RTT_MS
 
 
 @pytest.mark.ordinary_user

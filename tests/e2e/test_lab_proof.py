@@ -44,7 +44,9 @@ def first_requests(record: Record, page: LoadedPage) -> dict[int, int]:
     """Bytes of the first request of each connection."""
     first: dict[int, int] = {}
     for request in sorted(record["requests"], key=lambda request: known(request["sent_ms"])):
-        first.setdefault(request["connection"], page.page.resources[request["index"]].request_bytes)
+        first.setdefault(
+            int(known(request["connection"])), page.page.resources[request["index"]].request_bytes
+        )
     return first
 
 

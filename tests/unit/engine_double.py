@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import cast
+from typing import Any, cast
 
 from synthetic_results import load_record
 
@@ -67,7 +67,8 @@ class EngineDouble:
         self._before(planned, number)
         if self.stopped.is_set():
             raise EngineStoppedError
-        record = cast(Record, load_record(**{**planned.columns(), **self._load(planned, number)}))
+        columns: dict[str, Any] = {**planned.columns(), **self._load(planned, number)}
+        record = cast(Record, load_record(**columns))
         relay = {**record["relay"], **self._relay(planned, number)}
         record["relay"], record["broken"] = relay, self._broken
         return record

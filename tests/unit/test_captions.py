@@ -28,7 +28,7 @@ SAID = (
     "keep-alive",
     "warm cookies",
 )
-CELL = cell_pairs([load_record()])[0].setting
+CELL: Any = cell_pairs([load_record()])[0].setting
 
 OTHERWISE: dict[str, tuple[dict[str, Any], str]] = {
     "engine": ({"engine": "simulate"}, "simulate"),
@@ -112,7 +112,7 @@ def test_a_cell_is_known_by_every_treatment() -> None:
 
 
 def test_a_recorded_scheme_says_what_it_was() -> None:
-    cell = {**CELL, "scheme": "recorded"}
+    cell: Any = {**CELL, "scheme": "recorded"}
     assert "scheme recorded (http)" in words.caption(cell)
     assert "scheme recorded (https)" in words.caption({**cell, "url": "https://a.test/"})
     assert "scheme recorded," in words.caption({**cell, "url": None})

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from firstflight.engines.clients.chromium.client import for_cold_cache
+from firstflight.engines.engine import LabJob
 from firstflight.model.page import Spare
 from firstflight.pages import LoadedPage, Page
 
@@ -13,7 +14,7 @@ def resource(url: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401
     return {"url": url, "kind": "document", "mime": "text/html", **sizes, **fields}
 
 
-def job(*resources: dict[str, Any], headers: dict[str, Any] | None = None) -> dict[str, Any]:
+def job(*resources: dict[str, Any], headers: dict[str, Any] | None = None) -> Any:  # noqa: ANN401
     return {"page": {"name": "p", "resources": list(resources)}, "bodies": {}, "headers": headers or {}}
 
 
@@ -22,7 +23,7 @@ def page(*spare: Spare) -> LoadedPage:
     return LoadedPage(Page.from_fields(fields), spare=spare)
 
 
-def statuses(job: dict[str, Any]) -> list[int]:
+def statuses(job: LabJob) -> list[int]:
     return [resource.get("status", 200) for resource in for_cold_cache(job, page())["page"]["resources"]]
 
 

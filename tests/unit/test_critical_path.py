@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from synthetic_results import load_record
 
 from firstflight.analysis.critical_path.walk import COMPONENTS, critical_path
+from firstflight.analysis.records import known
 from firstflight.model.page import Page
 from firstflight.results import LoadRecord
 
@@ -257,7 +258,7 @@ def test_the_path_of_a_large_page_is_a_chain_of_initiators(name: str, mode: str)
             {
                 "kind": kinds.get(row["index"], "image"),
                 "url": row["url"],
-                **({"initiator": by(row["initiator"])} if row["index"] else {}),
+                **({"initiator": by(int(known(row["initiator"])))} if row["index"] else {}),
             }
             for row in record["requests"]
         )

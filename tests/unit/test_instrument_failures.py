@@ -13,7 +13,7 @@ from firstflight.analysis.records import loads_of
 from firstflight.analysis.summary import read_measured
 from firstflight.cli import main
 from firstflight.engines.clients.program import Program
-from firstflight.engines.engine import Calibration, Record
+from firstflight.engines.engine import Answer, Calibration, Record
 from firstflight.errors import LabError
 from firstflight.experiment.calibrate import calibrate
 from firstflight.experiment.recorder import Outcome
@@ -209,7 +209,7 @@ def failures(folder: Path) -> list[Record]:
 
 @pytest.mark.parametrize(("code", "is_broken"), [(137, True), (22, False)])
 def test_a_client_that_a_signal_ended_has_broken(code: int, is_broken: bool) -> None:
-    answer = {
+    answer: Answer = {
         "status": "failed",
         "error": f"the client ended with code {code}",
         "client": {"exit_code": code},

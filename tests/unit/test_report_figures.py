@@ -50,7 +50,7 @@ def texts(spec: dict[str, Any]) -> list[str]:
     return [element.text or "" for element in tree.iter("{http://www.w3.org/2000/svg}text")]
 
 
-def request(**times: float | None) -> dict[str, Any]:
+def request(**times: float | None) -> Any:  # noqa: ANN401
     names = ("queued_ms", "connect_start_ms", "connect_end_ms", "sent_ms", "first_byte_ms", "end_ms")
     return {
         "index": 0,
@@ -83,8 +83,8 @@ def test_a_request_that_broke_off_has_no_later_phase() -> None:
 
 
 def test_one_row_is_one_url_in_both_modes_even_when_asked_for_twice() -> None:
-    first = [{"index": n, "url": url} for n, url in enumerate(["/", "/a", "/a", "/b"])]
-    second = [{"index": n, "url": url} for n, url in enumerate(["/", "/b", "/a", "/a"])]
+    first: list[Any] = [{"index": n, "url": url} for n, url in enumerate(["/", "/a", "/a", "/b"])]
+    second: list[Any] = [{"index": n, "url": url} for n, url in enumerate(["/", "/b", "/a", "/a"])]
     assert set(rows(first)) == set(rows(second))
     assert rows(second)["/a", 1]["index"] == 3
 

@@ -2,6 +2,7 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -111,7 +112,7 @@ def test_a_page_says_what_was_compared(folder: Path) -> None:
 def test_many_pages_and_rtts_are_counted_in_the_title() -> None:
     none, some = {"ok": 0, "failed": 0}, {"ok": 1, "failed": 0}
     sides = {"baseline": "tcp", "treatment": "tfo"}
-    cells = [
+    cells: list[Any] = [
         {
             "page": f"p{page}",
             "rtt_ms": float(rtt_ms),

@@ -171,7 +171,7 @@ def test_the_figure_has_a_panel_per_rate_and_the_pages_by_their_origins() -> Non
         for low in (1, 11)
         for rtt in (20.0, 100.0)
     ]
-    sweep = {"engines": ["simulate"], "paths": paths, "origins": origins}
+    sweep: Any = {"engines": ["simulate"], "paths": paths, "origins": origins}
     drawn = vl_convert.vegalite_to_svg(improvement_of_sweep(sweep))
     for said in (
         "9 pages on 4 paths, simulated",

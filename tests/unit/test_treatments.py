@@ -19,7 +19,7 @@ from firstflight.analysis import SIDES
 from firstflight.analysis.records import plt_of
 from firstflight.analysis.summary import read_measured
 from firstflight.cli import main
-from firstflight.engines.engine import record_of
+from firstflight.engines.engine import Answer, record_of
 from firstflight.errors import UsageError
 from firstflight.experiment.plan_file import PlanFile, resolve
 from firstflight.experiment.schedule import Schedule
@@ -301,7 +301,7 @@ PLANNED = PlannedLoad(
 )
 
 
-def answer(*carried: tuple[int, float, float], scheme: str = "https") -> dict[str, Any]:
+def answer(*carried: tuple[int, float, float], scheme: str = "https") -> Any:  # noqa: ANN401
     """A load whose requests went over a connection, from a moment to another."""
     load = load_record(mode="tcp")
     request, connection = load["requests"][0], load["connections"][0]
@@ -345,7 +345,7 @@ IN_THE_CLEAR = answer((0, 0.0, 5.0), scheme="http")
     ],
 )
 def test_a_load_that_breaks_what_its_treatment_promises_is_no_result(
-    keys: dict[str, Any], kept: dict[str, Any], broken: dict[str, Any], told: str
+    keys: dict[str, Any], kept: Answer, broken: Answer, told: str
 ) -> None:
     planned = replace(PLANNED, compared=tuple(keys), **keys)
     assert record_of(planned, None, kept, whose="laboratory")["load"]["status"] == "ok"

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -65,7 +67,7 @@ def test_a_short_url_is_short_whatever_it_was(url: str, limit: int) -> None:
 
 
 def test_variants_name_only_what_differs() -> None:
-    cell = {"down_mbps": 4.0, "up_mbps": 0.256, "loss": 0.0, "topology": "access"}
+    cell: Any = {"down_mbps": 4.0, "up_mbps": 0.256, "loss": 0.0, "topology": "access"}
     cell |= {"client": "loader", "engine": "emulate", "cookies": "warm"}
     cells = [cell, {**cell, "topology": "star", "down_mbps": None}]
     assert words.varying(cells) == ["down_mbps", "topology"]
