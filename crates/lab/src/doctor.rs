@@ -1,4 +1,4 @@
-//! What the lab needs, found or not, with the mend.
+//! What the lab needs, found or not, with the fix.
 
 use std::fs;
 use std::process::Command;
@@ -14,7 +14,7 @@ pub struct Check {
     pub ok: bool,
     /// What was found.
     pub detail: String,
-    /// The mend; empty where all is well.
+    /// The fix; empty where all is well.
     pub hint: String,
 }
 

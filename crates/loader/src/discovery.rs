@@ -166,7 +166,7 @@ impl Loader {
         }
     }
 
-    /// What a failed resource has not discovered nobody will.
+    /// What a failed resource has not discovered is never discovered.
     fn lose_undiscovered(&mut self, failed: usize, now: Nanos) {
         let mut ended = vec![failed];
         while let Some(parent) = ended.pop() {

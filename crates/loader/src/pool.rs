@@ -2,8 +2,8 @@
 //!
 //! After Chromium's `TransportClientSocketPool` (`net/socket/transport_client_socket_pool.cc`): a request is not
 //! bound to the connection opened for it. It waits in its origin's queue, and whichever connection becomes
-//! usable first takes the request of the highest priority (late binding). A connection that nobody waits for
-//! any more stays, idle. An origin that speaks HTTP/2 has one connection, which takes all.
+//! usable first takes the request of the highest priority (late binding). A connection that no request
+//! waits for any more stays, idle. An origin that speaks HTTP/2 has one connection, which takes all.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

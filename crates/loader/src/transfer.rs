@@ -215,7 +215,7 @@ impl Loader {
         self.serve_stalled(now);
     }
 
-    /// The connection's slot is free for whoever needs it most, be it its own origin or another.
+    /// The connection's slot is free for the origin that needs it most, its own or another.
     fn drop_connection(&mut self, conn: ConnId, now: Nanos) {
         let origin = self.pool.close(conn, now);
         self.pool.stall(origin);

@@ -1,7 +1,7 @@
 //! What happens to single segments on purpose: rules that say which ones, and what is done to them.
 //!
 //! A rule looks at a TCP header when the segment enters the path, before any link. The path says what is to be
-//! done; doing it is up to whoever has the segment. Not modelled: sequence numbers and options; a segment sent
+//! done; doing it is up to the holder of the segment. Not modelled: sequence numbers and options; a segment sent
 //! again is one more of its kind.
 
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,7 @@ use crate::capacity::Capacity;
 use crate::ecn::Mark;
 use crate::queue::Codel;
 
-/// A rate, or a trace, behind CoDel. Whoever owns it lets it take its turns in the order of time.
+/// A rate, or a trace, behind CoDel. Its owner lets it take its turns in the order of time.
 #[derive(Debug)]
 pub(crate) struct ManagedLink<T> {
     capacity: Capacity,

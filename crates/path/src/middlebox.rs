@@ -1,7 +1,7 @@
 //! Middleboxes that get in Fast Open's way: what they do to its SYNs, and on which paths they stand.
 //!
-//! Whether one stands on the path to an origin is drawn from the seed and the origin's number alone: whoever
-//! asks, and in whatever order, gets the same answer. An origin that is behind one at a small share is behind
+//! Whether one stands on the path to an origin is drawn from the seed and the origin's number alone: the
+//! answer is the same whatever the order of the questions. An origin that is behind one at a small share is behind
 //! one at any larger share. Not modelled: middleboxes that learn, or that treat segments after the handshake.
 
 use std::collections::HashSet;

@@ -6,7 +6,7 @@ use libc::c_int;
 pub(crate) fn keeping_errno<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: the C library gives every thread a place for its errno, valid as long as the thread.
     let errno = unsafe { libc::__errno_location() };
-    // SAFETY: see above; nobody else writes this thread's errno.
+    // SAFETY: see above; no other thread writes this thread's errno.
     let before = unsafe { *errno };
     let done = work();
     // SAFETY: see above.

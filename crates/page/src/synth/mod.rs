@@ -5,8 +5,8 @@
 //! `@import`, `url()` and `@font-face`, scripts by inserting elements after the recorded processing time.
 //!
 //! A body that cannot hold its references (it was compressed, it computed its URLs, it is an image or a 304)
-//! leaves them to whoever refers to it, who makes the requests when it has loaded: the same moment, from
-//! another file. What the document itself cannot hold is [`Bodies::unplaced`]. `docs/profile.md` has the rules.
+//! leaves them to the file that refers to it, which makes the requests when it has loaded: at the same moment.
+//! What the document itself cannot hold is [`Bodies::unplaced`]. `docs/profile.md` has the rules.
 //!
 //! Not modelled: content encodings (a body has its wire size and is not compressed), the layout of the
 //! original, and what a browser does with the content of media.

@@ -18,7 +18,7 @@ const MIN_BYTES: usize = 10;
 pub(super) struct Plan {
     /// For each resource, what its body asks for.
     chosen: Vec<Vec<usize>>,
-    /// For each resource, what whoever refers to it asks for once it has loaded.
+    /// For each resource, what the file that refers to it asks for once it has loaded.
     carried: Vec<Vec<usize>>,
     lost: Vec<bool>,
 }
@@ -66,7 +66,7 @@ impl Plan {
             left.extend(&self.carried[target]);
         }
         if tree.document(index) == index {
-            // Nobody is left to refer to it.
+            // No file is left to refer to it.
             for child in left {
                 self.lost[child] = true;
             }

@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_handshake_has_as_many_flights_as_its_version_says() {
-        // The tickets of TLS 1.3 are one more, which nobody waits for.
+        // The tickets of TLS 1.3 are one more, which no client waits for.
         for (version, full, resumed) in [(TlsVersion::V1_3, 4, 4), (TlsVersion::V1_2, 4, 3)] {
             let mut sessions = Sessions::default();
             let mut talk = || {

@@ -94,7 +94,7 @@ fn allow_low_ports() -> Result<(), LabError> {
     crate::net::set_sysctl("ip_unprivileged_port_start", "0")
 }
 
-/// Whether somebody listens on `port` in this network namespace.
+/// Whether a server listens on `port` in this network namespace.
 fn listens(port: u16) -> Result<bool, LabError> {
     let suffix = format!(":{port:04X}");
     for table in ["tcp", "tcp6"] {
