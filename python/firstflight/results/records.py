@@ -112,7 +112,7 @@ class ConnectionRow(TypedDict):
     bytes_up: int
     closed_ms: float | None
     retransmits: NotRequired[int]
-    interfered: NotRequired[bool]
+    interfered: NotRequired[str | None]
 
 
 class Ledger(TypedDict, total=False):
