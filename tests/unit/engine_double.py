@@ -11,7 +11,7 @@ from firstflight.model.load import PlannedLoad
 from firstflight.model.path import Path
 from firstflight.pages import LoadedPage, open_pages
 
-MEASURED = {
+MEASURED: Any = {
     "rtt_ms": {"expected": 20.0, "p50": 20.1, "p99": 20.2, "received": 20},
     "down_mbps": {"asked": 4.0, "expected": 3.86, "measured": 3.86},
     "up_mbps": {"asked": 0.256, "expected": 0.247, "measured": 0.247},
@@ -57,7 +57,7 @@ class EngineDouble:
         self.known_bias_ms.append(bias_ms)
         rtt_ms = {"expected": path.rtt_ms, "p50": path.rtt_ms, "p99": path.rtt_ms, "received": 20}
         return Calibration(
-            path, 1200, {**MEASURED, "rtt_ms": rtt_ms, "bias_ms": 0.05 if bias_ms is None else bias_ms}
+            path, 1200, MEASURED | {"rtt_ms": rtt_ms, "bias_ms": 0.05 if bias_ms is None else bias_ms}
         )
 
     def load(self, planned: PlannedLoad, page: LoadedPage) -> Record:
@@ -69,7 +69,7 @@ class EngineDouble:
             raise EngineStoppedError
         columns: dict[str, Any] = {**planned.columns(), **self._load(planned, number)}
         record = cast(Record, load_record(**columns))
-        relay = {**record["relay"], **self._relay(planned, number)}
+        relay: Any = {**record["relay"], **self._relay(planned, number)}
         record["relay"], record["broken"] = relay, self._broken
         return record
 

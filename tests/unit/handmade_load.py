@@ -58,7 +58,7 @@ def request(index: int, *times: float | None, connection: int = 0, **changes: ob
     }
 
 
-def connection(number: int, opened_ms: float, **changes: object) -> dict[str, Any]:
+def connection(number: int, opened_ms: float, **changes: object) -> Any:  # noqa: ANN401
     """A row of `connections`, opened without TFO."""
     return {
         "connection": number,
@@ -77,12 +77,12 @@ def connection(number: int, opened_ms: float, **changes: object) -> dict[str, An
 
 def load(
     plt_ms: float,
-    requests: list[dict[str, Any]],
-    connections: list[dict[str, Any]] | None = None,
+    requests: list[Any],
+    connections: list[Any] | None = None,
     **changes: object,
 ) -> LoadRecord:
     """A load on a path of 100 ms and no limit of rate."""
-    row = {
+    row: Any = {
         **PlannedLoad(
             load_id="hand-tcp-001",
             block=0,

@@ -30,9 +30,11 @@ def load_record(
     page: str = "wikipedia", rtt_ms: float = 100.0, mode: str = "tfo", block: int = 0, **changes: object
 ) -> LoadRecord:
     """One synthetic load; `changes` replace values of its `load`."""
+    requests: Any
+    connections: Any
     requests, connections = _requests(page, rtt_ms, mode, block)
     offered = len(connections) if mode == "tfo" else 0
-    load = {
+    load: Any = {
         **PlannedLoad(
             load_id=f"{page}-{rtt_ms:03.0f}-{block:02d}-{mode}",
             block=block,
@@ -60,7 +62,7 @@ def load_record(
         "error": None,
         **changes,
     }
-    relay = {
+    relay: Any = {
         "packets": 4000,
         "late_p50_ms": 0.02,
         "late_p99_ms": 0.2,
@@ -73,15 +75,16 @@ def load_record(
         "requests": requests,
         "connections": connections,
         "proof": {"ok": True, "disagreements": []},
-        "relay": {**relay, "scheduling": "fifo"},
+        "relay": relay | {"scheduling": "fifo"},
     }
 
 
 def failed_record(**changes: object) -> LoadRecord:
     """A load that ended badly before anything was measured."""
     record = load_record(**changes)  # type: ignore[arg-type]
-    unknown = dict.fromkeys(("plt_ms", "first_byte_ms", "requests", "connections", "bytes_down", "bytes_up"))
-    record["load"] |= {**unknown, "status": "failed", "error": "timed out after 120 s"}
+    failed: Any = {"status": "failed", "error": "timed out after 120 s"}
+    unknown = ("plt_ms", "first_byte_ms", "requests", "connections", "bytes_down", "bytes_up")
+    record["load"] |= failed | dict.fromkeys(unknown)
     record["requests"], record["connections"], record["proof"] = [], [], {}
     return record
 

@@ -170,7 +170,7 @@ def test_one_connection_without_tfo_is_enough_for_a_pair_not_to_be_proved() -> N
 
 
 @pytest.mark.parametrize("reason", [{"syn_retransmits": 1}, {"interfered": "drop"}, {"bytes_down": 0}])
-def test_a_connection_whose_syn_the_path_took_keeps_its_promise(reason: dict[str, object]) -> None:
+def test_a_connection_whose_syn_the_path_took_keeps_its_promise(reason: Any) -> None:  # noqa: ANN401
     records = ten_blocks()
     without_tfo(records[-1], most=1)["connections"][0].update(reason)
     assert summary(*records)["cells"][0]["proof"]["ok"] is True
@@ -373,7 +373,7 @@ def test_a_simulated_cell_without_randomness_is_exact_and_has_no_inference(count
         {"engine": "emulate"},
     ],
 )
-def test_a_cell_in_which_something_is_drawn_by_lot_is_not_exact(drawn: dict[str, object]) -> None:
+def test_a_cell_in_which_something_is_drawn_by_lot_is_not_exact(drawn: Any) -> None:  # noqa: ANN401
     records = exact_blocks(10)
     for record in records:
         record["load"] |= drawn

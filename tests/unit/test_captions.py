@@ -100,8 +100,8 @@ def test_every_treatment_is_tried_below() -> None:
 @pytest.mark.parametrize("column", [name for name in OTHERWISE if name != "rtt_ms"])
 def test_a_treatment_that_is_not_as_usual_is_in_the_caption(column: str) -> None:
     changes, text = OTHERWISE[column]
-    assert text in words.caption({**CELL, **changes})
-    assert words.caption({**CELL, **changes}) != words.caption(CELL)
+    assert text in words.caption(CELL | changes)
+    assert words.caption(CELL | changes) != words.caption(CELL)
 
 
 def test_a_cell_is_known_by_every_treatment() -> None:
@@ -112,26 +112,24 @@ def test_a_cell_is_known_by_every_treatment() -> None:
 
 
 def test_a_recorded_scheme_says_what_it_was() -> None:
-    cell: Any = {**CELL, "scheme": "recorded"}
+    cell = CELL | {"scheme": "recorded"}
     assert "scheme recorded (http)" in words.caption(cell)
-    assert "scheme recorded (https)" in words.caption({**cell, "url": "https://a.test/"})
-    assert "scheme recorded," in words.caption({**cell, "url": None})
+    assert "scheme recorded (https)" in words.caption(cell | {"url": "https://a.test/"})
+    assert "scheme recorded," in words.caption(cell | {"url": None})
 
 
 def test_a_browser_negotiates_the_version_of_http() -> None:
-    assert "HTTP version negotiated" in words.caption({**CELL, "client": "chromium", "scheme": "recorded"})
-    assert "HTTP/1.1" in words.caption({**CELL, "client": "chromium"})
+    assert "HTTP version negotiated" in words.caption(CELL | {"client": "chromium", "scheme": "recorded"})
+    assert "HTTP/1.1" in words.caption(CELL | {"client": "chromium"})
 
 
 def test_an_old_journal_whose_plan_says_nothing_is_said_to_say_nothing() -> None:
     unknown = dict.fromkeys(("scheme", "http", "keep_alive", "queue"))
-    assert "scheme not known, HTTP version not known, keep-alive not known" in words.caption(
-        {**CELL, **unknown}
-    )
+    assert "scheme not known, HTTP version not known, keep-alive not known" in words.caption(CELL | unknown)
 
 
 def test_what_differs_among_cells_is_named() -> None:
-    said = words.caption(CELL, {**CELL, "cookies": "cold", "down_mbps": 8.0})
+    said = words.caption(CELL, CELL | {"cookies": "cold", "down_mbps": 8.0})
     assert (
         said
         == "loader, emulate, scheme http, HTTP/1.1, keep-alive; different by row or panel: link and cookies"

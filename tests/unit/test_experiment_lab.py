@@ -209,7 +209,7 @@ def test_a_laboratory_whose_answer_cannot_be_used_gives_no_load(
     ],
 )
 def test_what_a_foreign_client_gets_wrong_is_a_failed_load(
-    script: Script, answer: dict[str, object], error: str
+    script: Script, answer: LabAnswer, error: str
 ) -> None:
     class Client:
         def equip(self, job: LabJob, planned: PlannedLoad, page: LoadedPage) -> LabJob:

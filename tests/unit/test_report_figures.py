@@ -235,7 +235,8 @@ def test_without_a_pair_only_the_load_times_are_drawn(tmp_path: Path) -> None:
     ],
 )
 def test_file_names_cannot_lead_out_of_the_folder(page: str, rtt_ms: float, variant: str, name: str) -> None:
-    assert waterfall_name({"page": page, "rtt_ms": rtt_ms}, variant) == name
+    cell: Any = {"page": page, "rtt_ms": rtt_ms}
+    assert waterfall_name(cell, variant) == name
 
 
 def test_the_paper_s_percentages_are_those_of_its_times() -> None:

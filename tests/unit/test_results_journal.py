@@ -1,6 +1,7 @@
 import json
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from synthetic_results import failed_record, load_record
@@ -107,7 +108,7 @@ def test_damage_before_the_last_line_names_file_and_line_with_a_hint(
         ({"started_at": "2026-01-02T03:04:05"}, "expected time with offset"),
     ],
 )
-def test_an_unsound_load_is_not_journalled(journal: Journal, changes: dict[str, object], says: str) -> None:
+def test_an_unsound_load_is_not_journalled(journal: Journal, changes: Any, says: str) -> None:  # noqa: ANN401
     record = load_record()
     record["load"] |= changes
     with pytest.raises(ValueError, match="cannot be journalled") as caught:
@@ -124,7 +125,7 @@ def test_a_record_without_its_proof_is_not_journalled(journal: Journal) -> None:
 
 
 def test_an_unsound_request_is_named_by_its_number(journal: Journal) -> None:
-    record = load_record()
+    record: Any = load_record()
     record["requests"][4]["url"] = None
     with pytest.raises(ValueError, match=r"requests\[4\]: url is null"):
         journal.append(record)

@@ -180,7 +180,7 @@ def test_the_figure_has_a_panel_per_rate_and_the_pages_by_their_origins() -> Non
         "11\N{EN DASH}20",
     ):
         assert said in drawn
-    assert "origins" not in vl_convert.vegalite_to_svg(improvement_of_sweep({**sweep, "origins": []}))
+    assert "origins" not in vl_convert.vegalite_to_svg(improvement_of_sweep(sweep | {"origins": []}))
 
 
 def test_a_folder_of_loads_alone_says_why_it_explains_nothing(capsys: pytest.CaptureFixture[str]) -> None:

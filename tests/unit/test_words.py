@@ -36,15 +36,16 @@ def test_percentages_have_a_real_sign(fraction: float | None, shown: str) -> Non
 def test_an_effect_is_called_faster_or_slower_only_where_that_is_the_verdict(
     fraction: float | None, verdict: str, shown: str
 ) -> None:
-    assert words.effect({"improvement": {"point": fraction}, "verdict": verdict}) == shown
+    cell: Any = {"improvement": {"point": fraction}, "verdict": verdict}
+    assert words.effect(cell) == shown
 
 
 def test_times_for_people_are_in_seconds() -> None:
     assert words.seconds(3490.0) == "3.49 s"
     assert words.seconds(843.21) == "0.843 s"
     assert words.seconds(None) == words.DASH
-    assert words.spread({"low": 3410.0, "high": 3520.0}) == "3.41\N{EN DASH}3.52"
-    assert words.spread({"low": None, "high": None}) == ""
+    assert words.spread({"median": None, "low": 3410.0, "high": 3520.0}) == "3.41\N{EN DASH}3.52"
+    assert words.spread({"median": None, "low": None, "high": None}) == ""
 
 
 @pytest.mark.parametrize(

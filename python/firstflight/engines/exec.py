@@ -43,6 +43,7 @@ class ExecRecord(TypedDict):
     error: str | None
     elapsed_ms: float
     requests: int
+    approximate_requests: int
     unmatched_requests: int
     unmatched: list[str]
     connections: list[object]

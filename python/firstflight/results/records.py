@@ -130,14 +130,20 @@ class Proof(TypedDict, total=False):
     ok: bool
     disagreements: list[str] | None
     ledger: Ledger
+    witnesses: list[str]
+    tcp_info: dict[str, int]
+    counters: dict[str, int]
 
 
 class Relay(TypedDict, total=False):
-    """How late the relay sent packets; empty where the load was simulated or failed before."""
+    """What the relay did with packets, and how late; empty where the load failed before."""
 
     late: bool
     late_max_ms: float | None
     late_p99_ms: float
+    lost: int
+    dropped: int
+    duplicated: int
 
 
 class LoadRecord(TypedDict):
