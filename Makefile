@@ -25,8 +25,12 @@ DENY_VERSION := 0.20.2
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 CORE := Cargo.toml Cargo.lock $(shell find crates/page crates/path crates/load crates/loader crates/tcp crates/sim crates/python -name '*.rs' -o -name Cargo.toml)
 
+# The profile of everything that cargo compiles here. CI has its own, in Cargo.toml.
+PROFILE ?= release
+CARGO_OPTIONS := --profile $(PROFILE) --locked
+
 # The binding crate is a Python module: it has no tests of its own and links only with Python.
-CRATES := --workspace --exclude firstflight-python --locked
+CRATES := --workspace --exclude firstflight-python
 
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
@@ -35,7 +39,7 @@ export PYO3_PYTHON := $(abspath $(BIN)/python)
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
 
-build: $(LAB) $(PRELOAD) $(VENV)/.extension ## build everything (the default)
+build: $(LAB) $(VENV)/.extension ## build everything (the default)
 
 run: build ## do the paper's experiment; ends with the table and where the report lies
 	$(BIN)/firstflight run --plan plans/paper.toml --repeats 10
@@ -44,7 +48,7 @@ test: build ## run all tests; with BESIDE=lint, `make lint` at the same time
 	tests/run $(BIN)/python $(MAKE) --no-print-directory $(BESIDE) crates
 
 crates:
-	cargo test --quiet $(CRATES)
+	cargo test --quiet $(CARGO_OPTIONS) $(CRATES)
 
 lint: build ## check format, style, words, types and the stub of the compiled module
 	$(BIN)/ruff format --check
@@ -54,7 +58,7 @@ lint: build ## check format, style, words, types and the stub of the compiled mo
 	$(BIN)/mypy --config-file tests/mypy.ini
 	MYPYPATH=python $(BIN)/python -m mypy.stubtest firstflight._core
 	cargo fmt --all --check
-	cargo clippy --quiet --workspace --locked --all-targets -- -D warnings
+	cargo clippy --quiet $(CARGO_OPTIONS) --workspace --all-targets -- -D warnings
 
 audit: $(DENY) ## check licences, sources and bans of the Rust dependencies (builds cargo-deny the first time)
 	$(DENY) --locked check --hide-inclusion-graph licenses bans sources
@@ -77,7 +81,7 @@ docs: $(SITE)/.synced ## build the documentation as a site that needs no network
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --quiet --strict
 
 bench: build ## measure our own speed
-	cargo bench $(CRATES)
+	cargo bench --locked $(CRATES)
 
 clean: ## remove everything that was built; results stay
 	rm -rf target site $(VENV) python/firstflight/_bin python/firstflight/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -92,15 +96,12 @@ system: ## install the programs that tests drive, from the system's packages
 	fi
 
 $(LAB): $(RUST) | rust
-	cargo build --release --locked -p firstflight-lab
-	install -D -m 755 target/release/firstflight-lab $@
-
-$(PRELOAD): Cargo.toml Cargo.lock $(shell find crates/preload -name '*.rs' -o -name Cargo.toml) | rust
-	cargo build --release --locked -p firstflight-preload
-	install -D -m 644 target/release/libfirstflight_preload.so $@
+	cargo build $(CARGO_OPTIONS) -p firstflight-lab -p firstflight-preload
+	install -D -m 755 target/$(PROFILE)/firstflight-lab $@
+	install -D -m 644 target/$(PROFILE)/libfirstflight_preload.so $(PRELOAD)
 
 $(VENV)/.extension: $(VENV)/.synced $(CORE) $(MAN) pyproject.toml | rust
-	PATH="$(dir $(abspath $(UV))):$$PATH" $(BIN)/maturin develop --release --locked --quiet
+	PATH="$(dir $(abspath $(UV))):$$PATH" $(BIN)/maturin develop $(CARGO_OPTIONS) --quiet
 	touch $@
 
 $(VENV)/.synced: requirements.lock $(OWN_UV)
