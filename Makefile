@@ -49,6 +49,8 @@ test: build ## run all tests; with BESIDE=lint, `make lint` at the same time
 
 crates:
 	cargo test --quiet $(CARGO_OPTIONS) $(CRATES)
+	@# Tests of recordings, which are not part of the repository.
+	if [ -d ../shared/data ]; then cargo test --quiet $(CARGO_OPTIONS) $(CRATES) --test traces -- --ignored; fi
 
 lint: build ## check format, style, words, types and the stub of the compiled module
 	$(BIN)/ruff format --check
