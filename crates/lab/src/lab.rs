@@ -1,51 +1,53 @@
-//! Building a lab around one page.
+//! Building a lab around pages, and what it has seen in the end.
 
 use std::collections::HashSet;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use firstflight_load::{Cookies, TlsOptions};
-use firstflight_path::PathConfig;
+use firstflight_load::{Cookies, Load, Mode, TlsOptions};
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{setsockopt, sockopt};
+use serde::Deserialize;
 
 use crate::client::{connect, tls_config};
 use crate::net::{self, AddressPlan, CLIENT, FORMER, SERVICES, Side, Transport};
 use crate::origin::{
-    Answers, Authority, ECHO_PORT, Log, Matching, SINK_PORT, Served, Servers, ServersConfig, Waiting,
+    Answers, Authority, Conversation, ECHO_PORT, Log, Matching, SINK_PORT, Served, Servers, ServersConfig,
+    Waiting,
 };
 use crate::relay::{Keep, Relay, RelayReport, Timing, Wire};
+use crate::traffic::Directory;
 use crate::tun::{Offload, Tun};
 use crate::witness::Counters;
 use crate::{LabError, descriptors, scheduling};
 
-/// What a lab is built for.
-pub struct LabConfig<'a> {
-    /// What the servers serve.
-    pub pages: &'a [Served<'a>],
-    /// What the packets cross.
-    pub path: &'a PathConfig,
-    /// Whether the client may use Fast Open.
-    pub tfo: bool,
-    /// Which cookies it has, and what the servers think of them.
-    pub cookies: Cookies,
-    /// Whether connections outlive a response.
-    pub keep_alive: bool,
-    /// How connections begin and share the path.
-    pub transport: Transport,
+/// What a job asks of its lab, beyond the load.
+#[derive(Debug, Clone, Deserialize)]
+pub struct LabConfig {
     /// Where the certificate (PEM) is written that clients have to trust.
-    pub ca_file: Option<&'a Path>,
-    /// What the relay keeps.
-    pub keep: Keep,
+    #[serde(default)]
+    pub ca_file: Option<PathBuf>,
+    /// How connections begin and share the path.
+    #[serde(default)]
+    pub transport: Transport,
+    /// How late a packet may be delivered, ms.
+    #[serde(default = "late_bound")]
+    pub late_bound_ms: f64,
     /// What is done for the relay to be in time.
+    #[serde(default)]
     pub timing: Timing,
-    /// Whether the calling thread has real-time priority for the relay to inherit.
-    pub realtime: bool,
+    /// Where the packets are kept.
+    #[serde(default)]
+    pub capture: Option<PathBuf>,
+}
+
+fn late_bound() -> f64 {
+    2.0
 }
 
 /// A lab. The calling thread is in the client's network namespace.
@@ -61,7 +63,25 @@ pub struct Lab {
     seed: u64,
     transport: Transport,
     keep: Keep,
+    capture: Option<PathBuf>,
+    before: Counters,
     /// How long building took.
+    pub setup: Duration,
+}
+
+/// What the relay, the servers and the kernel saw of a program that ran in a lab.
+pub struct Seen {
+    /// What crossed the relay.
+    pub report: RelayReport,
+    /// What the servers heard, for [`crate::traffic::lines`].
+    pub conversations: Vec<Arc<Conversation>>,
+    /// Where the origins were.
+    pub directory: Directory,
+    /// The Fast Open counters, the client's and the servers'.
+    pub counters: Counters,
+    /// How requests found their answers.
+    pub matching: Matching,
+    /// How long building the lab took.
     pub setup: Duration,
 }
 
@@ -69,43 +89,57 @@ pub struct Lab {
 const PRIMING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long packets under way may take to arrive once the program has ended.
-pub const SETTLING: Duration = Duration::from_secs(3);
+const SETTLING: Duration = Duration::from_secs(3);
 
 impl Lab {
-    /// Builds it. Call once per process, on the thread that will be the client's.
+    /// Builds it, brings the cookies into the state that was asked for, and shapes the path: from now on packets
+    /// cross it as described, and are seen. Call once per process, on the thread that will be the client's.
+    ///
+    /// `keeps_times`: whether the relay keeps when each byte passed. `realtime`: whether the calling thread has
+    /// real-time priority for the relay to inherit.
     ///
     /// # Errors
-    /// [`LabError`] naming what the kernel refused.
-    pub fn build(config: &LabConfig<'_>) -> Result<Self, LabError> {
+    /// [`LabError`] naming what the kernel refused, or the server that does not answer.
+    pub fn build(
+        load: &Load,
+        config: &LabConfig,
+        pages: &[Served<'_>],
+        keeps_times: bool,
+        realtime: bool,
+    ) -> Result<Self, LabError> {
         let started = Instant::now();
-        let offload = match (config.keep.packets, config.path.is_pure_delay()) {
+        let keep = Keep {
+            packets: config.capture.is_some(),
+            times: keeps_times,
+        };
+        let offload = match (keep.packets, load.path.is_pure_delay()) {
             (true, _) => Offload::None,
             (false, true) => Offload::Segments,
             (false, false) => Offload::Checksums,
         };
-        let addresses = AddressPlan::new(config.pages.iter().map(|served| served.page));
+        let addresses = AddressPlan::new(pages.iter().map(|served| served.page));
         net::install_names(&addresses)?;
-        let cookieless = config.cookies == Cookies::Cookieless;
-        net::set_client_sysctls(config.tfo, cookieless)?;
+        let cookieless = load.cookies == Cookies::Cookieless;
+        net::set_client_sysctls(load.mode == Mode::Tfo, cookieless)?;
         net::bring_loopback_up(Side::Client)?;
         let client = Tun::open(Side::Client, offload, &config.transport)?;
-        let answers = Arc::new(Answers::new(config.pages, config.keep_alive)?);
+        let answers = Arc::new(Answers::new(pages, load.keep_alive)?);
         let log = Arc::new(Log::default());
-        let listeners = answers.origins().count() as u64 * u64::from(config.cookies.servers());
+        let listeners = answers.origins().count() as u64 * u64::from(load.cookies.servers());
         descriptors::reserve(listeners)?;
-        let authority = authority(config)?;
+        let authority = authority(config, pages)?;
         let (servers, servers_tun) = Servers::start(ServersConfig {
             answers: Arc::clone(&answers),
             log: Arc::clone(&log),
             addresses: addresses.clone(),
             authority: authority.clone(),
-            cookies: config.cookies,
-            keep_alive: config.keep_alive,
+            cookies: load.cookies,
+            keep_alive: load.keep_alive,
             transport: config.transport.clone(),
             offload,
             waiting: Waiting::default(),
         })?;
-        if config.path.ecn {
+        if load.path.ecn {
             net::use_ecn()?;
             servers.inside(net::use_ecn)?;
         }
@@ -114,31 +148,34 @@ impl Lab {
             servers: servers_tun,
             hosts: addresses.len(),
             largest_packet: offload.largest_packet(),
-            changes_nat: config.cookies == Cookies::Nat,
+            changes_nat: load.cookies == Cookies::Nat,
         };
-        let relay = Relay::start(wire, config.path, config.keep, config.timing, config.realtime)?;
+        let relay = Relay::start(wire, &load.path, keep, config.timing, realtime)?;
         // The relay has inherited it; the client must not compete.
         scheduling::step_back();
-        Ok(Self {
+        let mut lab = Self {
             addresses,
             answers,
             log,
             authority,
             servers,
             relay,
-            cookies: config.cookies,
-            seed: config.path.seed,
+            cookies: load.cookies,
+            seed: load.path.seed,
             transport: config.transport.clone(),
-            keep: config.keep,
+            keep,
+            capture: config.capture.clone(),
+            before: Counters::default(),
             setup: started.elapsed(),
-        })
+        };
+        lab.prepare(pages)?;
+        lab.before = lab.counters()?;
+        lab.relay.shape();
+        Ok(lab)
     }
 
     /// Brings the cookies into the state that was asked for, before the path is shaped.
-    ///
-    /// # Errors
-    /// [`LabError`] when a server does not answer, or the kernel refuses a setting.
-    pub fn prepare(&self, pages: &[Served<'_>]) -> Result<(), LabError> {
+    fn prepare(&self, pages: &[Served<'_>]) -> Result<(), LabError> {
         match self.cookies {
             // Without a cookie to ask for a SYN would wait for data.
             Cookies::Cold | Cookies::Cookieless => Ok(()),
@@ -176,39 +213,36 @@ impl Lab {
         self.cookies.of_host(host, self.seed) != Cookies::Cold
     }
 
-    /// Waits until what was sent so far has crossed the path, or `timeout` is over: what follows on the same
-    /// links arrives behind it. What is under way arrives at once, unless the relay keeps moments of packets.
-    pub fn settle(&self, timeout: Duration) {
+    /// Takes what every part of the lab saw of a program that has ended. What is under way arrives at once, unless the relay
+    /// keeps moments of packets.
+    ///
+    /// # Errors
+    /// [`LabError`] as of [`Self::counters`] and [`Self::finish`].
+    pub fn conclude(self, pages: &[Served<'_>]) -> Result<Seen, LabError> {
         if !self.keep.packets && !self.keep.times {
             self.relay.hasten();
         }
-        // Silence means that the path is slower or lossier than that.
-        let _ = ask_echo(timeout);
+        // What follows on the same links arrives behind what was sent so far. Silence means that the path is slower
+        // or lossier than that.
+        let _ = ask_echo(SETTLING);
+        Ok(Seen {
+            counters: self.counters()?,
+            matching: self.matching(),
+            conversations: self.log.conversations(),
+            directory: Directory::new(pages.iter().map(|served| served.page), &self.addresses),
+            setup: self.setup,
+            report: self.finish()?,
+        })
     }
 
-    /// From now on packets cross the path as described, and are seen.
-    pub fn shape(&self) {
-        self.relay.shape();
-    }
-
-    /// The Fast Open counters so far, the client's and the servers'.
+    /// The Fast Open counters since the path was shaped, the client's and the servers'.
     ///
     /// # Errors
     /// [`LabError`] when they cannot be read, or the servers had no descriptor left for a connection.
     pub fn counters(&self) -> Result<Counters, LabError> {
         // First: without descriptors nothing can be read either, and this is the cause.
         accepted(&self.log)?;
-        Ok(Counters::joined(Counters::read()?, self.servers.counters()?))
-    }
-
-    /// What the servers have seen.
-    pub fn log(&self) -> &Log {
-        &self.log
-    }
-
-    /// Who vouches for the https origins; `None` where there is none.
-    pub fn authority(&self) -> Option<&Authority> {
-        self.authority.as_deref()
+        Ok(Counters::joined(Counters::read()?, self.servers.counters()?).since(self.before))
     }
 
     /// TLS for the built-in client; `None` where no origin speaks it.
@@ -225,14 +259,19 @@ impl Lab {
         self.answers.matching()
     }
 
-    /// Ends the relay and takes what it saw.
+    /// Ends the relay, takes what it saw, and writes the capture if one was asked for.
     ///
     /// # Errors
-    /// [`LabError`] when the relay has died, or the servers had no descriptor left for a connection.
+    /// [`LabError`] when the relay has died, the servers had no descriptor left for a connection, or the capture cannot
+    /// be written.
     pub fn finish(self) -> Result<RelayReport, LabError> {
         let refused = accepted(&self.log);
         let report = self.relay.finish()?;
-        refused.map(|()| report)
+        refused?;
+        if let (Some(file), Some(capture)) = (&self.capture, &report.capture) {
+            capture.write(file)?;
+        }
+        Ok(report)
     }
 }
 
@@ -245,13 +284,14 @@ fn accepted(log: &Log) -> Result<(), LabError> {
 }
 
 /// An authority, if anybody needs one, and its certificate where it was asked for.
-fn authority(config: &LabConfig<'_>) -> Result<Option<Arc<Authority>>, LabError> {
-    let mut origins = config.pages.iter().flat_map(|served| served.page.origins());
+fn authority(config: &LabConfig, pages: &[Served<'_>]) -> Result<Option<Arc<Authority>>, LabError> {
+    let mut origins = pages.iter().flat_map(|served| served.page.origins());
     if config.ca_file.is_none() && !origins.any(|origin| origin.secure) {
         return Ok(None);
     }
     let authority = Authority::new()?;
-    config.ca_file.map_or(Ok(()), |file| authority.write(file))?;
+    let file = config.ca_file.as_ref();
+    file.map_or(Ok(()), |file| authority.write(file))?;
     Ok(Some(Arc::new(authority)))
 }
 

@@ -86,7 +86,7 @@ fn load(realtime: bool) -> Result<Record, LabError> {
         namespace::mount_proc()?;
     }
     // Files for clients must not land in the host's shared memory.
-    if foreign || job.ca_file.is_some() {
+    if foreign || job.lab.ca_file.is_some() {
         namespace::mount_scratch()?;
     }
     job.run(realtime)

@@ -63,6 +63,23 @@ fn half_a_minute() -> u64 {
 }
 
 impl Load {
+    /// A load over `path` with its other keys left out.
+    #[must_use]
+    pub fn new(path: PathConfig, mode: Mode, cookies: Cookies) -> Self {
+        Self {
+            scheme: Scheme::default(),
+            tls: TlsOptions::default(),
+            path,
+            origin_rtt: OriginRtt::default(),
+            lookups: false,
+            mode,
+            cookies,
+            keep_alive: yes(),
+            timeout_ms: two_minutes(),
+            request_timeout_ms: half_a_minute(),
+        }
+    }
+
     /// What connections offer: HTTP/2 cannot close after every response.
     #[must_use]
     pub fn offer(&self) -> TlsOptions {

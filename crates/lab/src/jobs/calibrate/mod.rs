@@ -8,16 +8,16 @@ use std::io;
 use std::net::TcpStream;
 use std::time::Duration;
 
-use firstflight_load::Cookies;
+use firstflight_load::{Cookies, Load, Mode};
 use firstflight_page::{FORMAT, Kind, Page, Resource};
 use firstflight_path::{Direction, PathConfig};
 use serde::{Deserialize, Serialize};
 
 use crate::LabError;
 use crate::lab::{Lab, LabConfig};
-use crate::net::{CLIENT, SERVICES, Transport};
+use crate::net::{CLIENT, SERVICES};
 use crate::origin::{Bodies, ECHO_PORT, Headers, SINK_PORT, SOURCE_PORT, Served};
-use crate::relay::{Keep, RelaySummary, Timing};
+use crate::relay::RelaySummary;
 
 pub use floor::{Floor, Over};
 pub use flow::{Flow, flood, receive, transmit};
@@ -40,19 +40,13 @@ pub struct Calibration {
     /// How many origins the lab is built with.
     #[serde(default = "one")]
     pub origins: usize,
-    /// How late a packet may be delivered, ms.
-    #[serde(default = "bound")]
-    pub late_bound_ms: f64,
-    /// What is done for the relay to be in time.
-    #[serde(default)]
-    pub timing: Timing,
+    /// The lab.
+    #[serde(flatten)]
+    pub lab: LabConfig,
 }
 
 fn one() -> usize {
     1
-}
-fn bound() -> f64 {
-    2.0
 }
 
 /// What was measured.
@@ -99,23 +93,13 @@ impl Calibration {
     /// [`LabError`] when the lab cannot be built or its services do not answer.
     pub fn run(&self, realtime: bool) -> Result<Measured, LabError> {
         let page = unloaded_page(self.origins);
-        let lab = Lab::build(&LabConfig {
-            pages: &[Served {
-                page: &page,
-                bodies: &Bodies::new(),
-                headers: &Headers::new(),
-            }],
-            path: &self.path,
-            tfo: false,
-            cookies: Cookies::Cold,
-            keep_alive: true,
-            transport: Transport::default(),
-            ca_file: None,
-            keep: Keep::default(),
-            timing: self.timing,
-            realtime,
-        })?;
-        lab.shape();
+        let pages = [Served {
+            page: &page,
+            bodies: &Bodies::new(),
+            headers: &Headers::new(),
+        }];
+        let load = Load::new(self.path.clone(), Mode::Tcp, Cookies::Cold);
+        let lab = Lab::build(&load, &self.lab, &pages, false, realtime)?;
         let failed = |error: io::Error| LabError::system("measuring the path", error);
         let rtt_ms = self.round_trips().map_err(failed)?;
         let down_mbps = self.rate(Direction::Down, SOURCE_PORT, receive).map_err(failed)?;
@@ -124,7 +108,7 @@ impl Calibration {
             flood(bps, self.probes, Duration::from_millis(self.flood_ms)).map_err(failed)?;
         }
         let setup_ms = lab.setup.as_secs_f64() * 1e3;
-        let relay = RelaySummary::new(&lab.finish()?, self.late_bound_ms);
+        let relay = RelaySummary::new(&lab.finish()?, self.lab.late_bound_ms);
         Ok(Measured {
             rtt_ms,
             down_mbps,

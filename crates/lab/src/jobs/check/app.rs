@@ -1,11 +1,14 @@
 //! Our own server for server rows: it answers any request, and says what it heard.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddrV4, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use nix::libc;
+
 use crate::witness::TcpInfo;
+use crate::{LabError, net};
 
 /// What is answered to `/large`, more than any initial window; anything else gets a short answer.
 const LARGE_BYTES: usize = 100_000;
@@ -26,12 +29,26 @@ pub(super) struct Heard {
 }
 
 impl App {
-    /// A server that does not accept yet.
-    pub(super) fn new(listener: TcpListener) -> Self {
-        Self {
+    /// Listens on `address`. It allows so many `pending` Fast Open requests, or does not ask for Fast Open; it accepts
+    /// from the start or when it is told to.
+    pub(super) fn listen(
+        address: SocketAddrV4,
+        pending: Option<u32>,
+        accepts: bool,
+    ) -> Result<Self, LabError> {
+        let failed = |error: io::Error| LabError::system("starting the server", error);
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        if let Some(pending) = pending {
+            net::set_tcp_option(&listener, libc::TCP_FASTOPEN, &pending).map_err(failed)?;
+        }
+        let mut app = Self {
             listener: Some(listener),
             heard: Arc::default(),
+        };
+        if accepts {
+            app.accept().map_err(failed)?;
         }
+        Ok(app)
     }
 
     /// From now on everybody is served.

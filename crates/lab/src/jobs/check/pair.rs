@@ -1,7 +1,7 @@
 //! The stage of rows for two: this kernel's client and server, a relay with a middlebox between them.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{MsgFlags, SockaddrIn, sendto};
 
 use super::app::App;
-use super::client::{REQUEST, tcp_socket};
+use super::client::{REQUEST, SERVER, tcp_socket};
 use crate::net::{self, Side, Transport, bring_loopback_up};
 use crate::relay::{Keep, Relay, RelayReport, Timing, Wire};
 use crate::tun::{Offload, Tun};
@@ -21,7 +21,6 @@ use crate::{LabError, namespace, scheduling};
 /// Round trip between the two, ms.
 pub(super) const RTT_MS: f64 = 100.0;
 
-const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 19, 0, 1), 80);
 const PENDING: u32 = 64;
 /// A SYN goes again after 1 s (RFC 6298, section 2.1).
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -125,10 +124,5 @@ fn serve() -> Result<(Tun, App), LabError> {
     net::set_sysctl("tcp_fastopen", "3")?;
     bring_loopback_up(Side::Servers)?;
     let tun = Tun::open(Side::Servers, Offload::None, &Transport::default())?;
-    let failed = |error: io::Error| LabError::system("starting the server", error);
-    let listener = TcpListener::bind(SERVER).map_err(failed)?;
-    net::set_tcp_option(&listener, libc::TCP_FASTOPEN, &PENDING).map_err(failed)?;
-    let mut app = App::new(listener);
-    app.accept().map_err(failed)?;
-    Ok((tun, app))
+    Ok((tun, App::listen(SERVER, Some(PENDING), true)?))
 }

@@ -1,11 +1,10 @@
 //! The stage of server rows: a server on this kernel, our own or the user's; a script is all its clients.
 
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
-use nix::libc;
-
 use super::app::App;
+use super::client::SERVER;
 use super::finding::Stop;
 use super::packet::{Kind, Packet};
 use super::program::{NamedServer, quoted};
@@ -22,9 +21,6 @@ pub(super) const STRANGER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 77);
 pub(super) const REQUEST: &[u8] = b"GET / HTTP/1.0\r\nHost: www.example.org\r\n\r\n";
 /// What clients of the script announce.
 pub(super) const MSS: u16 = 1_460;
-
-const ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 1);
-const PORT: u16 = 80;
 
 /// How a row wants its server. What is of our own server only says so: a user's program is as it is.
 #[derive(Debug, Clone, Copy)]
@@ -67,13 +63,15 @@ impl ServerStage {
             net::set_sysctl("tcp_fastopen", value)?;
         }
         let wire = Wire::open(Side::Servers)?;
-        let (app, running, port) = match named {
-            Some(named) => (None, Some(named.start()?), named.port),
-            None => (Some(own(settings)?), None, PORT),
+        let (app, running, port) = if let Some(named) = named {
+            (None, Some(named.start()?), named.port)
+        } else {
+            let app = App::listen(SERVER, settings.pending, settings.accepts)?;
+            (Some(app), None, SERVER.port())
         };
         Ok(Self {
             wire,
-            server: SocketAddrV4::new(ADDRESS, port),
+            server: SocketAddrV4::new(*SERVER.ip(), port),
             app,
             running,
             next_port: 40_000,
@@ -183,17 +181,4 @@ impl ServerStage {
     pub(super) fn said(&self) -> String {
         self.running.as_ref().map(quoted).unwrap_or_default()
     }
-}
-
-fn own(settings: &Settings) -> Result<App, LabError> {
-    let failed = |error: std::io::Error| LabError::system("starting the server", error);
-    let listener = TcpListener::bind((ADDRESS, PORT)).map_err(failed)?;
-    if let Some(pending) = settings.pending {
-        net::set_tcp_option(&listener, libc::TCP_FASTOPEN, &pending).map_err(failed)?;
-    }
-    let mut app = App::new(listener);
-    if settings.accepts {
-        app.accept().map_err(failed)?;
-    }
-    Ok(app)
 }

@@ -9,18 +9,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use firstflight_load::promise::Promise;
-use firstflight_load::{Cookies, Mode};
-use firstflight_page::{Page, Scheme};
-use firstflight_path::PathConfig;
+use firstflight_load::{Load, Mode};
+use firstflight_page::Page;
 use serde::{Deserialize, Serialize};
 
-use crate::lab::{Lab, LabConfig, SETTLING};
+use crate::lab::{Lab, LabConfig};
 use crate::namespace::Containment;
-use crate::net::Transport;
 use crate::origin::{self, Bodies, Headers, Matching, Served};
 use crate::program::{Program, Streams};
-use crate::relay::{Keep, RelaySummary, Timing};
-use crate::traffic::{Directory, Traffic, lines};
+use crate::relay::RelaySummary;
+use crate::traffic::{Traffic, lines};
 use crate::{LabError, clock};
 
 pub use terminal::Terminal;
@@ -29,33 +27,14 @@ pub use terminal::Terminal;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExecJob {
+    /// What both clocks agree on. The program decides how it loads and when it gives up.
+    #[serde(flatten)]
+    pub load: Load,
+    /// The lab.
+    #[serde(flatten)]
+    pub lab: LabConfig,
     /// The pages that the servers serve.
     pub pages: Vec<ServedPage>,
-    /// Whether https origins are served with TLS.
-    #[serde(default)]
-    pub scheme: Scheme,
-    /// Where the certificate (PEM) is written that clients have to trust.
-    #[serde(default)]
-    pub ca_file: Option<PathBuf>,
-    /// What the packets cross.
-    pub path: PathConfig,
-    /// The treatment.
-    pub mode: Mode,
-    /// Which cookies the client has.
-    pub cookies: Cookies,
-    /// Whether connections outlive a response.
-    pub keep_alive: bool,
-    /// How connections begin and share the path.
-    #[serde(default)]
-    pub transport: Transport,
-    /// How late a packet may be delivered, ms.
-    pub late_bound_ms: f64,
-    /// What is done for the relay to be in time.
-    #[serde(default)]
-    pub timing: Timing,
-    /// Where the packets are kept.
-    #[serde(default)]
-    pub capture: Option<PathBuf>,
     /// The program.
     pub program: Program,
 }
@@ -107,9 +86,8 @@ impl ExecJob {
         let mut job: Self =
             serde_json::from_str(text).map_err(|error| LabError::malformed("the job", error))?;
         for served in &mut job.pages {
-            let page = &served.page;
-            page.validate()?;
-            job.scheme.apply(&mut served.page);
+            served.page.validate()?;
+            job.load.scheme.apply(&mut served.page);
         }
         Ok(job)
     }
@@ -121,46 +99,21 @@ impl ExecJob {
     /// [`LabError`] when the lab cannot be built; a program that fails is a record that says so.
     pub fn run(&self, realtime: bool, sockets: Vec<PathBuf>) -> Result<ExecRecord, LabError> {
         let pages: Vec<_> = self.pages.iter().map(ServedPage::served).collect();
-        let lab = Lab::build(&LabConfig {
-            pages: &pages,
-            path: &self.path,
-            tfo: self.mode == Mode::Tfo,
-            cookies: self.cookies,
-            keep_alive: self.keep_alive,
-            transport: self.transport.clone(),
-            ca_file: self.ca_file.as_deref(),
-            keep: Keep {
-                packets: self.capture.is_some(),
-                times: false,
-            },
-            timing: self.timing,
-            realtime,
-        })?;
-        lab.prepare(&pages)?;
-        let before = lab.counters()?;
-        lab.shape();
+        let lab = Lab::build(&self.load, &self.lab, &pages, false, realtime)?;
         let started = clock::now();
         let ran = self.run_program(&Containment::Program(sockets))?;
-        lab.settle(SETTLING);
-        let counters = lab.counters()?.since(before);
-        let directory = Directory::new(pages.iter().map(|served| served.page), &lab.addresses);
-        let (setup, matching) = (lab.setup, lab.matching());
-        let conversations = lab.log().conversations();
-        let report = lab.finish()?;
-        if let (Some(file), Some(capture)) = (&self.capture, &report.capture) {
-            capture.write(file)?;
-        }
-        let lines = lines(&report.ledger, conversations);
+        let seen = lab.conclude(&pages)?;
+        let lines = lines(&seen.report.ledger, seen.conversations);
         let exchanges = || lines.iter().flat_map(|line| &line.exchanges);
         Ok(ExecRecord {
             exit_code: ran.exit_code,
             error: ran.error,
             elapsed_ms: ran.elapsed.as_secs_f64() * 1e3,
-            setup_ms: setup.as_secs_f64() * 1e3,
+            setup_ms: seen.setup.as_secs_f64() * 1e3,
             requests: exchanges().filter(|exchange| exchange.resource.is_some()).count(),
-            matching,
-            traffic: Traffic::new(&lines, &directory, started, self.promise(), counters),
-            relay: RelaySummary::new(&report, self.late_bound_ms),
+            matching: seen.matching,
+            traffic: Traffic::new(&lines, &seen.directory, started, self.promise(), seen.counters),
+            relay: RelaySummary::new(&seen.report, self.lab.late_bound_ms),
         })
     }
 
@@ -192,7 +145,7 @@ impl ExecJob {
 
     /// A program may connect and say nothing, or speak to no page: nothing is promised of every SYN.
     fn promise(&self) -> Promise {
-        match self.mode {
+        match self.load.mode {
             Mode::Tcp => Promise::Never,
             Mode::Tfo => Promise::Agreement,
         }

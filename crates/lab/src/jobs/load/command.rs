@@ -17,13 +17,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{Job, Record};
 use crate::LabError;
+use crate::lab::Seen;
 use crate::ledger::Progress;
 use crate::namespace::Containment;
-use crate::origin::{self, Exchange, Matching};
+use crate::origin::{self, Exchange};
 use crate::program::{Ending, Program, Streams};
-use crate::relay::{RelayReport, RelaySummary};
-use crate::traffic::{Directory, Line, Traffic};
-use crate::witness::Counters;
+use crate::relay::RelaySummary;
+use crate::traffic::{Line, Traffic, lines};
 
 /// A program that loads the page.
 #[derive(Debug, Clone, Deserialize)]
@@ -98,17 +98,6 @@ enum BadResult {
     Malformed(#[from] serde_json::Error),
 }
 
-/// What everybody else saw of it.
-#[derive(Debug)]
-pub(super) struct Seen<'a> {
-    pub(super) lines: &'a [Line<'a>],
-    pub(super) directory: &'a Directory,
-    pub(super) report: &'a RelayReport,
-    pub(super) counters: Counters,
-    pub(super) matching: Matching,
-    pub(super) setup: Duration,
-}
-
 /// The longest result that is read, bytes: a page of a thousand requests needs one.
 const LONGEST_RESULT: u64 = 256 << 20;
 
@@ -173,13 +162,14 @@ fn keep(left: &Path, kept: &Path) -> Result<(), LabError> {
 }
 
 /// The record of a foreign client's load.
-pub(super) fn record(job: &Job, command: &Command, ran: Ran, seen: Seen<'_>) -> Record {
-    let opened = seen.lines.first().map_or(0, |line| line.entry.seen.opened);
+pub(super) fn record(job: &Job, command: &Command, ran: Ran, seen: Seen) -> Record {
+    let lines = lines(&seen.report.ledger, seen.conversations);
+    let opened = lines.first().map_or(0, |line| line.entry.seen.opened);
     let started = ran.own.started_ns.unwrap_or(opened);
-    let requests = requests(job, seen.lines, started);
+    let requests = requests(job, &lines, started);
     let traffic = Traffic::new(
-        seen.lines,
-        seen.directory,
+        &lines,
+        &seen.directory,
         started,
         job.load.promise(),
         seen.counters,
@@ -187,8 +177,9 @@ pub(super) fn record(job: &Job, command: &Command, ran: Ran, seen: Seen<'_>) -> 
     let document = job.page.document();
     let document = requests.iter().find(|request| request.index == document);
     let last_byte = || {
-        let lines = seen.lines.iter();
-        let last = lines.filter_map(|line| line.entry.received_data.progress().last());
+        let last = lines
+            .iter()
+            .filter_map(|line| line.entry.received_data.progress().last());
         last.max().map(|at| since(started, at))
     };
     let complaint = complaint(command, &ran, &traffic, document, job.load.timeout_ms);
@@ -205,7 +196,7 @@ pub(super) fn record(job: &Job, command: &Command, ran: Ran, seen: Seen<'_>) -> 
         matching: seen.matching,
         requests,
         traffic,
-        relay: RelaySummary::new(seen.report, job.late_bound_ms),
+        relay: RelaySummary::new(&seen.report, job.lab.late_bound_ms),
         client: Some(Report {
             exit_code: ran.ending.code,
             said: ran.ending.output,

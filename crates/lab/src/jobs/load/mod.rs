@@ -3,26 +3,20 @@
 mod command;
 mod record;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use firstflight_load::{Load, Mode};
+use firstflight_load::Load;
 use firstflight_page::Page;
 use serde::Deserialize;
 
 use crate::LabError;
 use crate::client;
-use crate::lab::{Lab, LabConfig, SETTLING};
-use crate::net::{AddressPlan, Transport};
+use crate::lab::{Lab, LabConfig};
+use crate::net::AddressPlan;
 use crate::origin::{Bodies, Headers, Served};
-use crate::relay::{Keep, RelayReport, Timing};
-use crate::traffic::{Directory, lines};
-use crate::witness::Counters;
 
 pub use command::{Command, Report};
 pub use record::Record;
-
-use command::Seen;
 
 /// What is to be loaded, and how.
 #[derive(Debug, Clone, Deserialize)]
@@ -31,6 +25,9 @@ pub struct Job {
     /// What both clocks agree on.
     #[serde(flatten)]
     pub load: Load,
+    /// The lab.
+    #[serde(flatten)]
+    pub lab: LabConfig,
     /// The page, as a profile.
     pub page: Page,
     /// Files with recorded bodies, by resource index.
@@ -39,21 +36,6 @@ pub struct Job {
     /// Recorded header fields of responses, by resource index.
     #[serde(default)]
     pub headers: Headers,
-    /// Where the certificate (PEM) is written that clients have to trust.
-    #[serde(default)]
-    pub ca_file: Option<PathBuf>,
-    /// How connections begin and share the path.
-    #[serde(default)]
-    pub transport: Transport,
-    /// How late a packet may be delivered, ms.
-    #[serde(default = "late_bound")]
-    pub late_bound_ms: f64,
-    /// What is done for the relay to be in time.
-    #[serde(default)]
-    pub timing: Timing,
-    /// Where the packets are kept.
-    #[serde(default)]
-    pub capture: Option<PathBuf>,
     /// What loads the page.
     #[serde(default)]
     pub client: Client,
@@ -68,10 +50,6 @@ pub enum Client {
     Loader,
     /// Somebody else's program.
     Command(Command),
-}
-
-fn late_bound() -> f64 {
-    2.0
 }
 
 impl Job {
@@ -100,32 +78,19 @@ impl Job {
             bodies: &self.bodies,
             headers: &self.headers,
         }];
-        let lab = Lab::build(&LabConfig {
-            pages: &pages,
-            path: &self.load.path,
-            tfo: self.load.mode == Mode::Tfo,
-            cookies: self.load.cookies,
-            keep_alive: self.load.keep_alive,
-            transport: self.transport.clone(),
-            ca_file: self.ca_file.as_deref(),
-            keep: Keep {
-                packets: self.capture.is_some(),
-                times: matches!(self.client, Client::Command(_)),
-            },
-            timing: self.timing,
-            realtime,
-        })?;
-        lab.prepare(&pages)?;
-        let before = lab.counters()?;
-        lab.shape();
+        let keeps_times = matches!(self.client, Client::Command(_));
+        let lab = Lab::build(&self.load, &self.lab, &pages, keeps_times, realtime)?;
         match &self.client {
-            Client::Loader => self.fetch(lab, before),
-            Client::Command(command) => self.watch(command, lab, before),
+            Client::Loader => self.fetch(lab),
+            Client::Command(command) => {
+                let ran = command.run(Duration::from_millis(self.load.timeout_ms))?;
+                Ok(command::record(self, command, ran, lab.conclude(&pages)?))
+            }
         }
     }
 
     /// Loads the page with the built-in client.
-    fn fetch(&self, lab: Lab, before: Counters) -> Result<Record, LabError> {
+    fn fetch(&self, lab: Lab) -> Result<Record, LabError> {
         let setup = lab.setup;
         let loaded = client::load(
             &self.page,
@@ -133,37 +98,9 @@ impl Job {
             lab.trust(self.load.offer())?,
             |host| lab.addresses.address(host),
         )?;
-        let counters = lab.counters()?.since(before);
+        let counters = lab.counters()?;
         let matching = lab.matching();
-        let report = self.finish(lab)?;
-        Ok(Record::new(self, &loaded, &report, counters, matching, setup))
-    }
-
-    /// Lets a foreign client load the page.
-    fn watch(&self, command: &Command, lab: Lab, before: Counters) -> Result<Record, LabError> {
-        let ran = command.run(Duration::from_millis(self.load.timeout_ms))?;
-        lab.settle(SETTLING);
-        let counters = lab.counters()?.since(before);
-        let (setup, matching) = (lab.setup, lab.matching());
-        let conversations = lab.log().conversations();
-        let directory = Directory::new([&self.page].into_iter(), &lab.addresses);
-        let report = self.finish(lab)?;
-        let seen = Seen {
-            lines: &lines(&report.ledger, conversations),
-            directory: &directory,
-            report: &report,
-            counters,
-            matching,
-            setup,
-        };
-        Ok(command::record(self, command, ran, seen))
-    }
-
-    fn finish(&self, lab: Lab) -> Result<RelayReport, LabError> {
         let report = lab.finish()?;
-        if let (Some(file), Some(capture)) = (&self.capture, &report.capture) {
-            capture.write(file)?;
-        }
-        Ok(report)
+        Ok(Record::new(self, &loaded, &report, counters, matching, setup))
     }
 }

@@ -78,7 +78,7 @@ impl Record {
                 totals: entries.collect(),
                 proof,
             },
-            relay: RelaySummary::new(report, job.late_bound_ms),
+            relay: RelaySummary::new(report, job.lab.late_bound_ms),
             client: None,
             result: None,
         }

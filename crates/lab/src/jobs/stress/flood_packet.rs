@@ -66,10 +66,9 @@ fn impossible(error: &dyn std::fmt::Display) -> LabError {
 
 #[cfg(test)]
 mod tests {
+    use super::super::server::SERVER;
     use super::*;
     use crate::packet::Segment;
-
-    const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 19, 0, 1), 80);
 
     #[test]
     fn a_syn_says_what_it_was_told_to() {
