@@ -57,7 +57,6 @@ lint: build ## check format, style, words, types and the stub of the compiled mo
 	$(BIN)/ruff check
 	$(BIN)/python scripts/prose.py
 	$(BIN)/mypy
-	$(BIN)/mypy --config-file tests/mypy.ini
 	MYPYPATH=python $(BIN)/python -m mypy.stubtest firstflight._core
 	cargo fmt --all --check
 	cargo clippy --quiet $(CARGO_OPTIONS) --workspace --all-targets -- -D warnings

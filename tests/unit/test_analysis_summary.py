@@ -255,7 +255,7 @@ def test_noise_as_large_as_the_effect_is_said() -> None:
 
 def test_attempts_that_do_not_count_are_said() -> None:
     records = ten_blocks()
-    records[2]["attempt"] = 3  # type: ignore[typeddict-unknown-key]
+    records[2]["attempt"] = 3
     found = summary(*records)
     assert kinds(found) == ["made again"]
     assert "2 earlier attempts of 1 load do not count: wikipedia 100 ms" in found["warnings"][0]["message"]

@@ -111,7 +111,7 @@ def test_a_failed_laboratory_takes_no_attempt_from_a_late_load(tmp_path: Path) -
     engine = failing(lambda planned, number: number in {1, 3, 5}, relay=relay)
     run(tmp_path, engine)
     attempts = [
-        record["attempt"]  # type: ignore[typeddict-item]
+        record["attempt"]
         for record in Journal(tmp_path / "journal.jsonl").attempts()
         if record["load"]["load_id"] == PLANNED[0]
     ]

@@ -10,13 +10,14 @@ import vl_convert
 from synthetic_results import PAGES, RTTS_MS, load_record
 
 from firstflight.analysis import cell_pairs, summarize_pairs
+from firstflight.analysis.critical_path.explanation import median_load
 from firstflight.analysis.summary import Evidence
 from firstflight.published import published_table
 from firstflight.report.figures import distribution
 from firstflight.report.figures.curves import improvement_by_rate, improvement_by_rtt, plt_by_rtt
 from firstflight.report.figures.distribution import plt_distribution
 from firstflight.report.figures.draw import draw_figures, waterfall_name
-from firstflight.report.figures.waterfall import LABELLED_ROWS, median_load, waterfall
+from firstflight.report.figures.waterfall import LABELLED_ROWS, waterfall
 from firstflight.report.waterfalls import axis, panel, phases, row_order, rows
 from firstflight.results import LoadRecord
 
