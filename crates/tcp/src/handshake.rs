@@ -512,4 +512,24 @@ mod tests {
         );
         assert_eq!(pair.client().granted_cookie(), None);
     }
+
+    #[test]
+    fn a_syn_that_comes_again_puts_off_the_syn_acks_timer_but_not_that_of_an_early_socket() {
+        let lost: Vec<_> = (1..=6).map(|number| (Down, number, Fault::Lost)).collect();
+        let answered = |option| {
+            let mut pair = pair(fast_open(option), &lost);
+            pair.run();
+            let syn_acks = pair.sent(Down).filter(|sent| sent.segment.syn);
+            syn_acks
+                .map(|sent| sent.at / MS)
+                .filter(|ms| *ms < 3_200)
+                .collect::<Vec<_>>()
+        };
+        // Answers to the SYNs of 0, 1,024, 2,048 and 3,072 ms; the timer of 1 s; that of 2 s only where no SYN restarts it.
+        assert_eq!(answered(FastOpen::Absent), [50, 1_056, 1_074, 2_098, 3_122]);
+        assert_eq!(
+            answered(FastOpen::Cookie(KEY)),
+            [50, 1_056, 1_074, 2_098, 3_072, 3_122]
+        );
+    }
 }

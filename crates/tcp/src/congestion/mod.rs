@@ -314,6 +314,7 @@ pub(crate) struct Sent {
 
 #[cfg(test)]
 mod tests {
+    use super::{Algorithm, Window};
     use crate::pair::script::*;
     use crate::pair::{Exchange, Flow, MS};
 
@@ -364,5 +365,25 @@ mod tests {
     #[test]
     fn a_window_that_was_not_used_for_a_timeout_is_halved_towards_its_use() {
         assert_eq!(cwnd_after(200 * MS), u32::midpoint(70, 10));
+    }
+
+    #[test]
+    fn a_window_that_comes_down_unused_may_return_by_slow_start() {
+        let mut window = Window::new(Algorithm::Reno, 10);
+        window.lower_threshold();
+        window.restore(40, 5);
+        assert_eq!((window.cwnd(), window.ssthresh()), (40, 5));
+        window.on_application_limited(1_000 * MS, false);
+        assert_eq!(
+            (window.cwnd(), window.ssthresh()),
+            (40, 5),
+            "not while something is missing"
+        );
+        window.on_application_limited(1_000 * MS, true);
+        assert_eq!(
+            (window.cwnd(), window.ssthresh()),
+            (25, 30),
+            "three quarters of it"
+        );
     }
 }

@@ -225,4 +225,22 @@ mod tests {
         client.handle(2 * MS, &syn_ack);
         assert_eq!(client.info(), before);
     }
+
+    #[test]
+    fn an_acknowledgment_that_covers_a_retransmission_is_measured_by_its_timestamp() {
+        let silent = [4, 5, 6].map(|number| (Up, number, Fault::Lost));
+        let faults = [&[(Down, 3, Fault::Lost)], &silent[..]].concat();
+        let mut pair = pair(response(3 * FULL), &faults);
+        pair.run();
+        assert_sent(
+            pair.trace(),
+            600..,
+            "
+            672 down . 1:1449(1448) ack 301
+            722 up   . 301:301(0) ack 4345
+        ",
+        );
+        // Segment 2 was sent once, 622 ms before (Karn); the echo is that of 672 ms.
+        assert_eq!(server(&pair).smoothed_rtt, Some(RTT));
+    }
 }
