@@ -4,8 +4,8 @@
 use std::net::Ipv4Addr;
 
 use firstflight_lab::ledger::{Entry, Ledger, Timeline};
-use firstflight_lab::packet::{Segment, TcpFlags};
-use firstflight_path::Direction;
+use firstflight_lab::packet::{EcnBits, Segment, TcpFlags};
+use firstflight_path::{Direction, Ecn};
 use libfuzzer_sys::fuzz_target;
 
 /// Bytes of a segment's fields below.
@@ -78,6 +78,11 @@ fn segment(fields: &[u8; FIELDS]) -> Segment {
         cookie_bytes: (kind & 2 != 0).then_some(usize::from(cookie)),
         cookie: u128::from(cookie),
         packet_bytes: payload_bytes + 40,
+        ecn: EcnBits {
+            ip: [Ecn::NotCapable, Ecn::Capable, Ecn::Marked][usize::from(kind >> 2) % 3],
+            ece: flags & 16 != 0,
+            cwr: flags & 32 != 0,
+        },
     }
 }
 

@@ -4,9 +4,10 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::Range;
 
 use etherparse::{IpNumber, Ipv4Header, Ipv4HeaderSlice, TcpHeader, TcpHeaderSlice, UdpHeaderSlice};
+pub use firstflight_load::ledger::EcnBits;
 use firstflight_load::ledger::{self, Cookie};
-use firstflight_path::Direction;
 pub use firstflight_path::TcpFlags;
+use firstflight_path::{Direction, Ecn};
 
 /// Kinds of TCP options: the end of the list and padding (RFC 9293, section 3.2), the maximum segment size, Fast
 /// Open (RFC 7413, section 4.1.1), and the shared experimental option (RFC 6994).
@@ -18,6 +19,10 @@ const FAST_OPEN: u8 = 34;
 const EXPERIMENT: u8 = 254;
 /// The experiment's identifier for Fast Open in Linux (`TCPOPT_FASTOPEN_MAGIC`).
 const FAST_OPEN_EXPERIMENT: [u8; 2] = [0xf9, 0x89];
+
+/// The byte of an IPv4 header with the two bits of RFC 3168, and CE.
+pub(crate) const TRAFFIC_CLASS: usize = 1;
+const CONGESTION: u8 = 3;
 
 /// One TCP option.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,6 +131,15 @@ pub(crate) fn assemble(mut ip: Ipv4Header, mut tcp: TcpHeader, payload: &[u8]) -
     Some([&ip.to_bytes()[..], &tcp.to_bytes()[..], payload].concat())
 }
 
+/// Whether the sender of an IPv4 packet understands marks.
+pub(crate) fn ecn(packet: &[u8]) -> Ecn {
+    match packet.get(TRAFFIC_CLASS).map(|class| class & CONGESTION) {
+        Some(1 | 2) => Ecn::Capable,
+        Some(CONGESTION) => Ecn::Marked,
+        _ => Ecn::NotCapable,
+    }
+}
+
 /// Source and destination of an IPv4 packet; `None` for anything else.
 pub(crate) fn endpoints(packet: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr)> {
     let header = Ipv4HeaderSlice::from_slice(packet).ok()?;
@@ -166,6 +180,8 @@ pub struct Segment {
     pub cookie: u128,
     /// The whole IP packet, bytes.
     pub packet_bytes: u32,
+    /// What it says of congestion.
+    pub ecn: EcnBits,
 }
 
 impl Segment {
@@ -194,6 +210,11 @@ impl Segment {
             cookie_bytes: cookie.map(<[u8]>::len),
             cookie: cookie.map_or(0, number),
             packet_bytes: packet.len() as u32,
+            ecn: EcnBits {
+                ip: ecn(packet),
+                ece: tcp.ece(),
+                cwr: tcp.cwr(),
+            },
         })
     }
 
@@ -212,6 +233,7 @@ impl Segment {
                 Some(_) => Cookie::Sent,
             },
             cookie: self.cookie,
+            ecn: self.ecn,
         }
     }
 }

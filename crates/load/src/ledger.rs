@@ -1,6 +1,6 @@
 //! The ledger of one connection: what crossed the wire, as an onlooker at the client's end sees it.
 
-use firstflight_path::{Action, Direction, Nanos, TcpFlags};
+use firstflight_path::{Action, Direction, Ecn, Nanos, TcpFlags};
 use serde::Serialize;
 
 /// What the ledger reads in a TCP segment. Sequence numbers wrap.
@@ -22,6 +22,19 @@ pub struct Segment {
     pub option: Cookie,
     /// The cookie in it, as a number; 0 without one.
     pub cookie: u128,
+    /// What it says of congestion.
+    pub ecn: EcnBits,
+}
+
+/// What a segment says of congestion (RFC 3168).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EcnBits {
+    /// In the IP header.
+    pub ip: Ecn,
+    /// ECE, in the TCP header.
+    pub ece: bool,
+    /// CWR, in the TCP header.
+    pub cwr: bool,
 }
 
 /// What a segment says about Fast Open.
@@ -65,6 +78,8 @@ pub struct Entry {
     pub closed: Option<Nanos>,
     /// The first thing that was done to one of its segments on purpose.
     pub interfered: Option<Action>,
+    /// What was seen of ECN.
+    pub ecn: EcnSeen,
     client_isn: u32,
     server_isn: Option<u32>,
     /// The SYN had data that has not been sent again.
@@ -74,6 +89,19 @@ pub struct Entry {
     /// Next expected sequence number, up and down.
     next: [Option<u32>; 2],
     fins: [bool; 2],
+}
+
+/// What was seen of ECN on a connection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EcnSeen {
+    /// The first SYN.
+    pub syn: EcnBits,
+    /// The first SYN-ACK, as its server sent it.
+    pub syn_ack: Option<EcnBits>,
+    /// Segments of new data from the server that a queue could mark.
+    pub capable: u32,
+    /// ... and that none could.
+    pub incapable: u32,
 }
 
 /// The client's first word after its SYNs.
@@ -112,6 +140,10 @@ impl Entry {
             answered: None,
             closed: None,
             interfered: None,
+            ecn: EcnSeen {
+                syn: syn.ecn,
+                ..EcnSeen::default()
+            },
             client_isn: syn.sequence,
             server_isn: None,
             syn_data_sent_once: syn.payload_bytes > 0,
@@ -170,6 +202,7 @@ impl Entry {
             }
             Direction::Down if segment.flags.syn => {
                 self.syn_acks += 1;
+                self.ecn.syn_ack.get_or_insert(segment.ecn);
                 self.retransmits += u32::from(self.syn_acks > 1);
                 // A server that answers early has data behind a SYN-ACK that it sends again.
                 if self.server_isn.replace(segment.sequence) != Some(segment.sequence) {
@@ -195,11 +228,27 @@ impl Entry {
             && segment.sequence == self.client_isn.wrapping_add(1)
             && std::mem::take(&mut self.syn_data_sent_once)
             && !self.syn_data_acked;
+        let is_new = |next: u32| segment.sequence.wrapping_sub(next).cast_signed() >= 0;
+        if segment.direction == Direction::Down
+            && segment.payload_bytes > 0
+            && self.next[side].is_some_and(is_new)
+        {
+            self.on_new_data(segment);
+        }
         match self.next[side] {
             Some(next) if end.wrapping_sub(next).cast_signed() <= 0 => {
                 self.retransmits += u32::from(segment.payload_bytes > 0 && !refused_syn_data);
             }
             _ => self.next[side] = Some(end),
+        }
+    }
+
+    /// The server sends data for the first time.
+    #[inline]
+    fn on_new_data(&mut self, segment: &Segment) {
+        match segment.ecn.ip {
+            Ecn::NotCapable => self.ecn.incapable += 1,
+            Ecn::Capable | Ecn::Marked => self.ecn.capable += 1,
         }
     }
 

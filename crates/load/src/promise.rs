@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use firstflight_path::Nanos;
 
-use crate::ledger::{Cookie, Entry};
+use crate::ledger::{Cookie, EcnSeen, Entry};
 use crate::{Cookies, Load, Mode};
 
 /// How late the lab's relay may read a SYN that was sent before the client had a cookie, ns.
@@ -18,9 +18,18 @@ const GRACE: Nanos = 50_000_000;
 /// A connection: its host's number, and what crossed the wire.
 pub type Connection<'a> = (usize, &'a Entry);
 
-/// What the treatment promises of every connection.
+/// What a load promises of every connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Promise {
+pub struct Promise {
+    /// Of its SYN.
+    pub fast_open: FastOpen,
+    /// Whether both ends use ECN (RFC 3168); nothing is promised without.
+    pub ecn: Option<bool>,
+}
+
+/// What the treatment promises of every SYN.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum FastOpen {
     /// `tcp`: no SYN carries the option or data.
     Never,
     /// `tfo` on a path that loses and changes nothing: what follows from the cookies.
@@ -32,6 +41,26 @@ pub enum Promise {
     },
     /// `tfo` otherwise: the witnesses must agree, whatever they saw.
     Agreement,
+}
+
+/// How a connection breaks its load's promise.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Breach {
+    /// Its SYN, or what came of it.
+    #[error("{0}")]
+    FastOpen(&'static str),
+    /// The SYN did not ask for ECN.
+    #[error("its SYN did not ask for ECN")]
+    EcnNotAsked,
+    /// The SYN-ACK did not agree to it.
+    #[error("its SYN-ACK did not agree to ECN")]
+    EcnNotAgreed,
+    /// The server sent data that no queue could mark.
+    #[error("{0} segments of the server's new data could not be marked, though both ends use ECN")]
+    EcnNotUsed(u32),
+    /// ECN where none was asked for.
+    #[error("it used ECN in a load without")]
+    EcnUsed,
 }
 
 /// Every cookie that the client was given, and when.
@@ -73,20 +102,60 @@ impl Load {
     /// What its treatment promises.
     #[must_use]
     pub fn promise(&self) -> Promise {
-        match self.mode {
-            Mode::Tcp => Promise::Never,
-            Mode::Tfo if self.path.may_lose() => Promise::Agreement,
-            Mode::Tfo => Promise::Cookies {
-                cookies: self.cookies,
-                seed: self.path.seed,
+        Promise {
+            fast_open: match self.mode {
+                Mode::Tcp => FastOpen::Never,
+                Mode::Tfo if self.path.may_lose() => FastOpen::Agreement,
+                Mode::Tfo => FastOpen::Cookies {
+                    cookies: self.cookies,
+                    seed: self.path.seed,
+                },
             },
+            ecn: Some(self.path.ecn),
         }
     }
 }
 
+impl From<FastOpen> for Promise {
+    /// A promise of nothing else.
+    fn from(fast_open: FastOpen) -> Self {
+        Self { fast_open, ecn: None }
+    }
+}
+
 impl Promise {
-    /// How a connection breaks it.
-    pub fn broken_by(self, connection: Connection<'_>, given: &Given) -> Option<&'static str> {
+    /// How a connection breaks it, the first way there is.
+    pub fn broken_by(&self, connection: Connection<'_>, given: &Given) -> Option<Breach> {
+        let (_, entry) = connection;
+        let fast_open = self.fast_open.broken_by(connection, given);
+        fast_open
+            .map(Breach::FastOpen)
+            .or_else(|| self.ecn.and_then(|asked| ecn(asked, entry)))
+    }
+}
+
+/// What is wrong with a connection that was to use ECN, or not to. A SYN that is sent again asks no more, so that a
+/// middlebox that drops such SYNs is got past (`tcp_ecn_clear_syn`); what is sent again cannot be marked.
+fn ecn(asked: bool, entry: &Entry) -> Option<Breach> {
+    let EcnSeen {
+        syn,
+        syn_ack,
+        capable,
+        incapable,
+    } = entry.ecn;
+    let agrees = syn_ack.is_some_and(|bits| bits.ece);
+    let is_clear = entry.interfered.is_none() && entry.syn_retransmits == 0;
+    match asked {
+        false if syn.ece || syn.cwr || agrees || capable > 0 => Some(Breach::EcnUsed),
+        true if !(syn.ece && syn.cwr) => Some(Breach::EcnNotAsked),
+        true if is_clear && syn_ack.is_some() && !agrees => Some(Breach::EcnNotAgreed),
+        true if is_clear && incapable > 0 => Some(Breach::EcnNotUsed(incapable)),
+        _ => None,
+    }
+}
+
+impl FastOpen {
+    fn broken_by(self, connection: Connection<'_>, given: &Given) -> Option<&'static str> {
         let (host, entry) = connection;
         match self {
             Self::Agreement => None,

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use firstflight_load::Cookies;
-use firstflight_load::ledger::{self, Cookie, Entry};
+use firstflight_load::ledger::{self, Cookie, EcnBits, Entry};
 use firstflight_load::record::Carried;
 use firstflight_loader::{Command, ConnId, ConnectionRecord, Event, LoadRecord, Loader, NANOS_PER_MS};
 use firstflight_path::{
@@ -397,5 +397,10 @@ pub(crate) fn seen(segment: &Segment) -> ledger::Segment {
         packet_bytes: segment.packet_bytes(),
         option,
         cookie,
+        ecn: EcnBits {
+            ip: segment.ecn,
+            ece: segment.ece,
+            cwr: segment.cwr,
+        },
     }
 }

@@ -1,7 +1,7 @@
 //! Whether a load used Fast Open as its mode and its cookies promise.
 
 use firstflight_load::ledger::Count;
-use firstflight_load::promise::{Connection, Given, Promise};
+use firstflight_load::promise::{Connection, FastOpen, Given, Promise};
 use serde::Serialize;
 
 use crate::job::Job;
@@ -36,7 +36,7 @@ pub(crate) fn proof(page: &SimPage, job: &Job, loaded: &Loaded) -> Proof {
             disagreements.push(format!("connection {number}: {problem}"));
         }
     }
-    disagreements.extend(promise.crowded(seen()));
+    disagreements.extend(promise.fast_open.crowded(seen()));
     Proof {
         ok: disagreements.is_empty(),
         witnesses: ["ledger"],
@@ -47,12 +47,16 @@ pub(crate) fn proof(page: &SimPage, job: &Job, loaded: &Loaded) -> Proof {
 
 /// What is promised of the load; nothing of cookies where what is simulated changes their rules.
 fn promise(job: &Job) -> Promise {
-    match job.load.promise() {
-        Promise::Cookies { .. } if !job.what_if.leaves_cookies() => Promise::Agreement,
-        Promise::Cookies { cookies, seed } => Promise::Cookies {
-            cookies: job.what_if.cookies(cookies),
-            seed,
+    let promise = job.load.promise();
+    Promise {
+        fast_open: match promise.fast_open {
+            FastOpen::Cookies { .. } if !job.what_if.leaves_cookies() => FastOpen::Agreement,
+            FastOpen::Cookies { cookies, seed } => FastOpen::Cookies {
+                cookies: job.what_if.cookies(cookies),
+                seed,
+            },
+            other => other,
         },
-        other => other,
+        ..promise
     }
 }

@@ -1,4 +1,4 @@
-use firstflight_load::ledger::Cookie;
+use firstflight_load::ledger::{Cookie, EcnBits};
 
 use super::*;
 use crate::packet::TcpFlags;
@@ -58,6 +58,7 @@ fn from_client(offset: u32, payload_bytes: u32) -> Segment {
         cookie_bytes: None,
         cookie: 0,
         packet_bytes: HEADERS + payload_bytes,
+        ecn: EcnBits::default(),
     }
 }
 

@@ -3,13 +3,10 @@
 use std::net::Ipv4Addr;
 
 use etherparse::{IpEcn, Ipv4Header, TcpHeader};
-use firstflight_path::{Action, Ecn};
+use firstflight_path::Action;
 
 use crate::packet::{assemble, parse, without_fast_open};
 
-/// The byte of an IPv4 header with the two bits of RFC 3168, and CE.
-const TRAFFIC_CLASS: usize = 1;
-const CONGESTION: u8 = 3;
 const TTL: u8 = 64;
 const NO_WINDOW: u16 = 0;
 
@@ -51,15 +48,6 @@ pub(super) fn readdress(packet: &[u8], from: Ipv4Addr, to: Ipv4Addr) -> Option<V
     assemble(ip, tcp, payload)
 }
 
-/// Whether the sender of an IPv4 packet understands marks.
-pub(crate) fn ecn(packet: &[u8]) -> Ecn {
-    match packet.get(TRAFFIC_CLASS).map(|class| class & CONGESTION) {
-        Some(1 | 2) => Ecn::Capable,
-        Some(CONGESTION) => Ecn::Marked,
-        _ => Ecn::NotCapable,
-    }
-}
-
 /// Marks an IPv4 packet.
 pub(crate) fn mark(packet: &mut [u8]) {
     let Ok((mut header, rest)) = Ipv4Header::from_slice(packet) else {
@@ -73,9 +61,11 @@ pub(crate) fn mark(packet: &mut [u8]) {
 
 #[cfg(test)]
 mod tests {
+    use firstflight_path::Ecn;
+
     use super::*;
-    use crate::packet::Segment;
     use crate::packet::tests::syn;
+    use crate::packet::{Segment, TRAFFIC_CLASS, ecn};
 
     fn assert_checksums_hold(packet: &[u8]) {
         let (ip, tcp, payload) = parse(packet).unwrap();

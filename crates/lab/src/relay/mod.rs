@@ -16,5 +16,5 @@ pub use report::{Lateness, LatenessSummary, RelayReport, RelaySummary};
 pub use run::{Keep, Relay, Wire};
 pub use timing::Timing;
 
-pub(crate) use mangle::{ecn, mark};
+pub(crate) use mangle::mark;
 pub(crate) use pace::{Pace, Rest};

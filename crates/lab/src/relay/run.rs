@@ -410,7 +410,7 @@ impl<'a> Loop<'a> {
     fn carry(&mut self, now: u64, direction: Direction, flow: Flow, bytes: u32) {
         let mut copy = self.spare.pop().unwrap_or_default();
         copy.copy_from(&self.frame);
-        let ecn = mangle::ecn(copy.packet());
+        let ecn = packet::ecn(copy.packet());
         self.network
             .carry(now, direction, flow, Packet { bytes, ecn }, copy);
     }

@@ -69,7 +69,7 @@ pub fn examine(promise: Promise, statements: &[Statement], counters: Counters) -
         .iter()
         .filter_map(|statement| contradiction(promise, statement, &given))
         .collect();
-    disagreements.extend(promise.crowded(seen()));
+    disagreements.extend(promise.fast_open.crowded(seen()));
     disagreements.extend(tally::contradictions(&entries, counters));
     Proof {
         ok: disagreements.is_empty(),
@@ -100,7 +100,7 @@ fn contradiction(promise: Promise, statement: &Statement, given: &Given) -> Opti
         }
         Some(_) => {}
     }
-    say(promise.broken_by(entry.of_host(), given)?.to_owned())
+    say(promise.broken_by(entry.of_host(), given)?.to_string())
 }
 
 #[cfg(test)]

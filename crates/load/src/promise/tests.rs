@@ -1,7 +1,7 @@
-use firstflight_path::{Direction, TcpFlags};
+use firstflight_path::{Direction, Ecn, TcpFlags};
 
 use super::*;
-use crate::ledger::Segment;
+use crate::ledger::{EcnBits, Segment};
 
 const HOST: usize = 0;
 const OLD: u128 = 0x01d;
@@ -51,6 +51,7 @@ fn segment(direction: Direction, cookie: Option<u128>, payload_bytes: u32) -> Se
             Some(_) => Cookie::Sent,
         },
         cookie: cookie.unwrap_or(0),
+        ecn: EcnBits::default(),
     }
 }
 
@@ -81,12 +82,17 @@ fn ledger(connections: &[Seen]) -> Vec<Entry> {
 
 /// What breaks the promise of `cookies`. All connections are to one host.
 fn broken(cookies: Cookies, connections: &[Seen]) -> Vec<String> {
-    let promise = Promise::Cookies { cookies, seed: 1 };
+    let fast_open = FastOpen::Cookies { cookies, seed: 1 };
+    let promise = Promise::from(fast_open);
     let ledger = ledger(connections);
     let seen = || ledger.iter().map(|entry| (HOST, entry));
     let given: Given = seen().collect();
-    let single = seen().filter_map(|connection| promise.broken_by(connection, &given).map(str::to_owned));
-    single.chain(promise.crowded(seen())).collect()
+    let single = seen().filter_map(|connection| {
+        promise
+            .broken_by(connection, &given)
+            .map(|breach| breach.to_string())
+    });
+    single.chain(fast_open.crowded(seen())).collect()
 }
 
 #[test]
@@ -205,9 +211,94 @@ fn nothing_is_promised_of_what_a_full_queue_dropped() {
     let mut entry = ledger(&[seen(Sends(OLD), false, 0)]).remove(0);
     entry.sent(2 * BETWEEN, &segment(Direction::Up, None, 0));
     assert_eq!(entry.syn_retransmits, 1);
-    let promise = Promise::Cookies {
+    let promise = Promise::from(FastOpen::Cookies {
         cookies: Cookies::Stale,
         seed: 1,
-    };
+    });
     assert_eq!(promise.broken_by((HOST, &entry), &Given::default()), None);
+}
+
+const ECT: EcnBits = EcnBits {
+    ip: Ecn::Capable,
+    ece: false,
+    cwr: false,
+};
+const ASKS: EcnBits = EcnBits {
+    ip: Ecn::NotCapable,
+    ece: true,
+    cwr: true,
+};
+const AGREES: EcnBits = EcnBits { cwr: false, ..ASKS };
+const SILENT: EcnBits = EcnBits {
+    ip: Ecn::NotCapable,
+    ece: false,
+    cwr: false,
+};
+
+/// A segment of the server's with data, `offset` bytes after its SYN-ACK.
+fn data(offset: u32, payload_bytes: u32) -> Segment {
+    Segment {
+        flags: TcpFlags {
+            ack: true,
+            ..TcpFlags::default()
+        },
+        sequence: 1_001 + offset,
+        ..segment(Direction::Down, None, payload_bytes)
+    }
+}
+
+/// How a connection breaks the promise to use ECN or not to: its SYN, its SYN-ACK, and one segment of data each.
+fn breaks_ecn(asked: bool, syn: EcnBits, syn_ack: EcnBits, sent: &[EcnBits]) -> Option<Breach> {
+    held_to_ecn(asked, &with_ecn(syn, syn_ack, sent))
+}
+
+fn with_ecn(syn: EcnBits, syn_ack: EcnBits, sent: &[EcnBits]) -> Entry {
+    let with = |ecn, segment| Segment { ecn, ..segment };
+    let opening = with(syn, segment(Direction::Up, None, 0));
+    let mut entry = Entry::new(0, &opening);
+    entry.sent(0, &opening);
+    entry.sent(1, &with(syn_ack, segment(Direction::Down, None, 0)));
+    entry.arrived(2, &with(syn_ack, segment(Direction::Down, None, 0)));
+    for (number, ecn) in sent.iter().enumerate() {
+        entry.sent(3, &with(*ecn, data(100 * number as u32, 100)));
+    }
+    entry
+}
+
+fn held_to_ecn(asked: bool, entry: &Entry) -> Option<Breach> {
+    let promise = Promise {
+        ecn: Some(asked),
+        ..FastOpen::Never.into()
+    };
+    promise.broken_by((HOST, entry), &Given::default())
+}
+
+#[test]
+fn ecn_is_used_where_it_is_asked_for_and_nowhere_else() {
+    assert_eq!(breaks_ecn(true, ASKS, AGREES, &[ECT; 3]), None);
+    assert_eq!(breaks_ecn(false, SILENT, SILENT, &[SILENT; 3]), None);
+    let cases = [
+        (true, SILENT, SILENT, SILENT, Breach::EcnNotAsked),
+        (true, AGREES, AGREES, ECT, Breach::EcnNotAsked),
+        (true, ASKS, SILENT, SILENT, Breach::EcnNotAgreed),
+        (true, ASKS, AGREES, SILENT, Breach::EcnNotUsed(2)),
+        (false, ASKS, SILENT, SILENT, Breach::EcnUsed),
+        (false, SILENT, AGREES, SILENT, Breach::EcnUsed),
+        (false, SILENT, SILENT, ECT, Breach::EcnUsed),
+    ];
+    for (asked, syn, syn_ack, sent, breach) in cases {
+        assert_eq!(breaks_ecn(asked, syn, syn_ack, &[sent; 2]), Some(breach));
+    }
+}
+
+#[test]
+fn what_is_sent_again_need_not_be_markable_and_a_syn_that_is_sent_again_asks_no_more() {
+    let mut entry = with_ecn(ASKS, AGREES, &[ECT; 2]);
+    entry.sent(4, &data(0, 100));
+    assert_eq!((entry.retransmits, held_to_ecn(true, &entry)), (1, None));
+
+    let mut entry = with_ecn(ASKS, SILENT, &[SILENT]);
+    assert_eq!(held_to_ecn(true, &entry), Some(Breach::EcnNotAgreed));
+    entry.sent(5, &segment(Direction::Up, None, 0));
+    assert_eq!(held_to_ecn(true, &entry), None);
 }

@@ -17,7 +17,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll, ppoll};
 use nix::sys::time::TimeSpec;
 
 use crate::packet::{self, parse};
-use crate::relay::{ecn, mark};
+use crate::relay::mark;
 use crate::tun::{Frame, Tun};
 use crate::witness::TcpInfo;
 use crate::{LabError, client, clock};
@@ -266,7 +266,7 @@ impl<'a> Connection<'a> {
                     [] => TfoOption::Request,
                     _ => TfoOption::Cookie,
                 }),
-                ecn: ecn(frame.packet()),
+                ecn: packet::ecn(frame.packet()),
             },
             arrived: Vec::new(),
             is_marked: false,

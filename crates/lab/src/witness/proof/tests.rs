@@ -1,6 +1,8 @@
 use std::net::Ipv4Addr;
 
 use firstflight_load::Cookies;
+use firstflight_load::ledger::EcnBits;
+use firstflight_load::promise::FastOpen;
 use firstflight_path::{Action, Direction};
 
 use super::*;
@@ -17,7 +19,7 @@ enum Opening {
 }
 
 /// `tfo` with warm cookies.
-const ALWAYS: Promise = Promise::Cookies {
+const ALWAYS: FastOpen = FastOpen::Cookies {
     cookies: Cookies::Warm,
     seed: 1,
 };
@@ -47,6 +49,7 @@ fn entry(connection: u32, opening: Opening) -> Entry {
         cookie_bytes,
         cookie: cookie_bytes.map_or(0, |bytes| u128::from(bytes > 0)),
         packet_bytes: 60 + payload_bytes,
+        ecn: EcnBits::default(),
     };
     let syn_ack = Segment {
         source: server,
@@ -92,13 +95,13 @@ fn honest(openings: &[Opening]) -> (Vec<Statement>, Counters) {
 
 /// The disagreements after `fake` has changed what the witnesses say.
 fn disagreements(
-    promise: Promise,
+    promise: FastOpen,
     openings: &[Opening],
     fake: impl FnOnce(&mut Vec<Statement>, &mut Counters),
 ) -> Vec<String> {
     let (mut statements, mut counters) = honest(openings);
     fake(&mut statements, &mut counters);
-    let proof = examine(promise, &statements, counters);
+    let proof = examine(promise.into(), &statements, counters);
     assert_eq!(
         proof.ok,
         proof.disagreements.is_empty(),
@@ -111,14 +114,14 @@ fn nothing_faked(_: &mut Vec<Statement>, _: &mut Counters) {}
 
 #[test]
 fn honest_witnesses_prove_each_treatment() {
-    let cases: [(Promise, &[Opening]); 5] = [
-        (Promise::Never, &[Plain, Plain]),
+    let cases: [(FastOpen, &[Opening]); 5] = [
+        (FastOpen::Never, &[Plain, Plain]),
         (ALWAYS, &[DataAccepted, DataAccepted]),
         (
-            Promise::Agreement,
+            FastOpen::Agreement,
             &[AsksForACookie, DataAccepted, DataRefused, Plain],
         ),
-        (Promise::Never, &[]),
+        (FastOpen::Never, &[]),
         (ALWAYS, &[]),
     ];
     for (promise, openings) in cases {
@@ -133,7 +136,7 @@ fn honest_witnesses_prove_each_treatment() {
 #[test]
 fn the_proof_counts_what_each_witness_saw() {
     let (statements, counters) = honest(&[DataAccepted, DataRefused, Plain]);
-    let proof = examine(Promise::Agreement, &statements, counters);
+    let proof = examine(FastOpen::Agreement.into(), &statements, counters);
     assert_eq!(
         proof.ledger,
         Count {
@@ -153,7 +156,7 @@ fn the_proof_counts_what_each_witness_saw() {
 fn a_server_may_count_a_cookie_whose_data_a_middlebox_cut_off_and_no_other() {
     let counts_both = |interfered| {
         disagreements(
-            Promise::Agreement,
+            FastOpen::Agreement,
             &[DataAccepted, DataRefused],
             |statements, counters| {
                 statements[1].ledger.as_mut().unwrap().seen.interfered = interfered;
@@ -173,7 +176,7 @@ fn a_server_may_count_a_cookie_whose_data_a_middlebox_cut_off_and_no_other() {
 
 #[test]
 fn a_connection_the_relay_never_saw_is_no_proof() {
-    let found = disagreements(Promise::Agreement, &[Plain], |statements, _| {
+    let found = disagreements(FastOpen::Agreement, &[Plain], |statements, _| {
         statements[0].ledger = None;
     });
     assert_eq!(found, ["connection 0: the relay never saw its SYN"]);
@@ -181,7 +184,7 @@ fn a_connection_the_relay_never_saw_is_no_proof() {
 
 #[test]
 fn a_socket_that_could_not_be_asked_is_no_proof() {
-    let found = disagreements(Promise::Never, &[Plain], |statements, _| {
+    let found = disagreements(FastOpen::Never, &[Plain], |statements, _| {
         statements[0].tcp_info = None;
     });
     assert_eq!(found, ["connection 0: its socket could not be asked"]);
@@ -191,7 +194,7 @@ fn a_socket_that_could_not_be_asked_is_no_proof() {
 fn a_socket_that_contradicts_the_relay_is_no_proof_either_way() {
     let openings = [DataAccepted, DataRefused];
     for (connection, lie) in [(0, false), (1, true)] {
-        let found = disagreements(Promise::Agreement, &openings, |statements, _| {
+        let found = disagreements(FastOpen::Agreement, &openings, |statements, _| {
             statements[connection].tcp_info = Some(lie);
         });
         let [text] = found.as_slice() else {
@@ -206,7 +209,7 @@ fn a_socket_that_contradicts_the_relay_is_no_proof_either_way() {
 
 #[test]
 fn counters_that_grew_too_much_or_too_little_are_no_proof() {
-    for promise in [ALWAYS, Promise::Agreement] {
+    for promise in [ALWAYS, FastOpen::Agreement] {
         for change in [-1, 1] {
             let found = disagreements(promise, &[DataAccepted, DataAccepted], |_, counters| {
                 counters.active = counters.active.saturating_add_signed(change);
@@ -228,7 +231,7 @@ fn counters_that_grew_too_much_or_too_little_are_no_proof() {
 
 #[test]
 fn counters_that_grew_in_a_tcp_load_are_no_proof() {
-    let found = disagreements(Promise::Never, &[Plain], |_, counters| {
+    let found = disagreements(FastOpen::Never, &[Plain], |_, counters| {
         (counters.active, counters.passive) = (1, 1);
     });
     assert_eq!(found.len(), 2, "{found:?}");
@@ -237,7 +240,7 @@ fn counters_that_grew_in_a_tcp_load_are_no_proof() {
 #[test]
 fn any_use_of_fast_open_in_a_tcp_load_is_no_proof() {
     for opening in [AsksForACookie, DataAccepted, DataRefused] {
-        let found = disagreements(Promise::Never, &[Plain, opening], nothing_faked);
+        let found = disagreements(FastOpen::Never, &[Plain, opening], nothing_faked);
         assert_eq!(
             found,
             ["connection 1: its SYN used Fast Open in a tcp load"],
@@ -275,7 +278,7 @@ fn a_syn_that_a_full_queue_dropped_and_that_was_sent_again_is_no_contradiction()
 #[test]
 fn two_lies_that_cancel_out_in_the_sums_are_still_found() {
     let found = disagreements(
-        Promise::Agreement,
+        FastOpen::Agreement,
         &[DataAccepted, DataRefused],
         |statements, _| {
             (statements[0].tcp_info, statements[1].tcp_info) = (Some(false), Some(true));
@@ -308,7 +311,7 @@ fn each_counter_is_held_against_what_the_relay_saw() {
         }),
     ];
     for (name, counter) in wrong {
-        let found = disagreements(Promise::Agreement, &openings, |_, counters| {
+        let found = disagreements(FastOpen::Agreement, &openings, |_, counters| {
             *counter(counters) += 1;
         });
         assert!(found.len() == 1 && found[0].starts_with(name), "{found:?}");
