@@ -83,6 +83,7 @@ fn segment(fields: &[u8; FIELDS]) -> Segment {
             ece: flags & 16 != 0,
             cwr: flags & 32 != 0,
         },
+        window: u16::from_be_bytes([rest[0], rest[1]]),
     }
 }
 

@@ -70,6 +70,7 @@ def planned(page: LoadedPage, mode: str, rtt_ms: float = 20.0, **fields: Any) ->
         "up_bps": None,
         "queue": Queue(packets=1000),
         "loss": 0.0,
+        "ecn": False,
     }
     path |= {key: fields.pop(key) for key in path.keys() & fields.keys()}
     name = f"{page.page.name}-r{rtt_ms:g}-{mode}"

@@ -67,6 +67,21 @@ def test_the_first_flight_on_the_wire_is_the_initial_window(initial_window: int,
     assert [len(packet.payload) for packet in flight] == [SEGMENT_BYTES] * initial_window
 
 
+@pytest.mark.parametrize("mode", ["tcp", "tfo"])
+@pytest.mark.parametrize("ecn", [True, False])
+def test_a_load_with_ecn_is_proved_by_its_packets(
+    ecn: bool, mode: str, emulator: Emulator, tmp_path: Path
+) -> None:
+    file = tmp_path / "load.pcapng"
+    link = {"down_bps": 20_000_000, "up_bps": 20_000_000, "queue": Queue(name="codel")}
+    for clock in (Emulator(clients={"loader": Kept(file)}), Simulator()):
+        assert_ok(load(clock, LONG, mode, ecn=ecn, **link))
+    packets = read(file)
+    syn, syn_ack = (next(one for one in packets if (one.syn, one.ack) == (True, ack)) for ack in (False, True))
+    assert (syn.ece, syn.cwr, syn_ack.ece, syn_ack.cwr) == (ecn, ecn, ecn, False)
+    assert {one.is_ect for one in packets if one.source_port == 80 and one.payload} == {ecn}
+
+
 def test_cubic_leaves_slow_start_before_the_queue_is_full_and_reno_does_not(engine: Engine) -> None:
     download = page("download", document(body_bytes=1_000_000))
     path = {"down_bps": 4_000_000, "up_bps": 4_000_000, "queue": Queue(packets=60)}

@@ -23,6 +23,10 @@ class Packet:
     ack: bool
     payload: bytes
     fast_open: bytes | None
+    ece: bool
+    cwr: bool
+    is_ect: bool
+    """Its sender takes a mark for a loss (RFC 3168)."""
 
 
 def read(file: Path) -> list[Packet]:
@@ -77,6 +81,9 @@ def _packet(body: bytes, units_per_s: int) -> Packet | None:
         bool(tcp[13] & 0x10),
         tcp[header:],
         _fast_open(tcp[20:header]),
+        bool(tcp[13] & 0x40),
+        bool(tcp[13] & 0x80),
+        bool(ip[1] & 3),
     )
 
 

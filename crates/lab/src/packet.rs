@@ -182,6 +182,8 @@ pub struct Segment {
     pub packet_bytes: u32,
     /// What it says of congestion.
     pub ecn: EcnBits,
+    /// The window that it announces, as the header has it.
+    pub window: u16,
 }
 
 impl Segment {
@@ -215,6 +217,7 @@ impl Segment {
                 ece: tcp.ece(),
                 cwr: tcp.cwr(),
             },
+            window: tcp.window_size(),
         })
     }
 
@@ -234,6 +237,7 @@ impl Segment {
             },
             cookie: self.cookie,
             ecn: self.ecn,
+            window: self.window.into(),
         }
     }
 }

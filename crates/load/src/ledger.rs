@@ -24,6 +24,8 @@ pub struct Segment {
     pub cookie: u128,
     /// What it says of congestion.
     pub ecn: EcnBits,
+    /// The window that it announces, as the header has it; of a SYN, bytes.
+    pub window: u32,
 }
 
 /// What a segment says of congestion (RFC 3168).
@@ -80,6 +82,8 @@ pub struct Entry {
     pub interfered: Option<Action>,
     /// What was seen of ECN.
     pub ecn: EcnSeen,
+    /// What the server sent before it could hear of its arrival.
+    pub first_flight: FirstFlight,
     client_isn: u32,
     server_isn: Option<u32>,
     /// The SYN had data that has not been sent again.
@@ -102,6 +106,86 @@ pub struct EcnSeen {
     pub capable: u32,
     /// ... and that none could.
     pub incapable: u32,
+}
+
+/// Data of a full segment: 1,500 bytes less the headers, with timestamps and without.
+const FULL: [u32; 2] = [1_448, 1_460];
+/// A sender that was silent for so long, ns, is no longer in the middle of writing a burst.
+const STILL: Nanos = 5_000_000;
+
+/// What the server sends before it can hear of its arrival: an initial window at most (RFC 6928).
+///
+/// It ends when the client has received some of it and sends its next segment. So all of it left before any
+/// acknowledgment of it, and what leaves while that is on its way is not counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FirstFlight {
+    /// Segments of new data.
+    pub segments: u32,
+    /// ... and those that may be loss probes, which may go beyond the window (RFC 8985, section 7.3): they came alone
+    /// and after a pause.
+    pub probes: u32,
+    /// Whether the server had more to send, and sent it only once the client had answered.
+    pub is_held: bool,
+    /// Bytes that the client's SYN left room for.
+    pub window: u32,
+    stage: Stage,
+    last: Nanos,
+    ends_full: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Stage {
+    /// None of it has reached the client.
+    #[default]
+    Sending,
+    /// Some of it has, and the client has not answered.
+    Arriving,
+    /// The client has answered. The server had sent nothing for a while; what it sent last was a full segment.
+    Still,
+    Over,
+}
+
+impl FirstFlight {
+    fn sent(&mut self, now: Nanos, payload_bytes: u32) {
+        match self.stage {
+            Stage::Sending | Stage::Arriving => {
+                // A bundle is cut into segments on the path. Where they are shorter than that, there are more.
+                let segments = payload_bytes.div_ceil(FULL[1]);
+                let may_probe = self.segments > 0 && segments == 1 && now >= self.last + STILL;
+                let count = if may_probe {
+                    &mut self.probes
+                } else {
+                    &mut self.segments
+                };
+                *count += segments;
+                self.ends_full = FULL.iter().any(|full| payload_bytes.is_multiple_of(*full));
+                self.last = now;
+            }
+            Stage::Still => {
+                self.is_held = true;
+                self.stage = Stage::Over;
+            }
+            Stage::Over => {}
+        }
+    }
+
+    fn arrived(&mut self) {
+        if self.stage == Stage::Sending {
+            self.stage = Stage::Arriving;
+        }
+    }
+
+    /// The client sends something. A request of its own, or a loss, may be why the server goes on.
+    fn answered(&mut self, now: Nanos, payload_bytes: u32, is_disturbed: bool) {
+        let is_still = self.ends_full && now >= self.last + STILL;
+        self.stage = match self.stage {
+            Stage::Sending => Stage::Sending,
+            _ if payload_bytes > 0 || is_disturbed => Stage::Over,
+            Stage::Arriving if is_still => Stage::Still,
+            Stage::Arriving => Stage::Over,
+            later => later,
+        };
+    }
 }
 
 /// The client's first word after its SYNs.
@@ -143,6 +227,10 @@ impl Entry {
             ecn: EcnSeen {
                 syn: syn.ecn,
                 ..EcnSeen::default()
+            },
+            first_flight: FirstFlight {
+                window: syn.window,
+                ..FirstFlight::default()
             },
             client_isn: syn.sequence,
             server_isn: None,
@@ -197,6 +285,11 @@ impl Entry {
                     self.syn_retransmits += 1;
                     return;
                 }
+                if !segment.flags.syn {
+                    let is_disturbed = self.retransmits > 0 || self.syn_retransmits > 0;
+                    self.first_flight
+                        .answered(now, segment.payload_bytes, is_disturbed);
+                }
                 self.note_end(now, segment);
                 self.after_syn_ack = self.after_syn_ack.or(Reply::of(segment));
             }
@@ -212,12 +305,12 @@ impl Entry {
             }
             Direction::Down => {}
         }
-        self.follow(segment);
+        self.follow(now, segment);
     }
 
     /// Data below the highest sequence number seen has been sent before.
     #[inline]
-    fn follow(&mut self, segment: &Segment) {
+    fn follow(&mut self, now: Nanos, segment: &Segment) {
         let side = side(segment);
         let length = segment.payload_bytes + u32::from(segment.flags.syn) + u32::from(segment.flags.fin);
         let end = segment.sequence.wrapping_add(length);
@@ -233,7 +326,7 @@ impl Entry {
             && segment.payload_bytes > 0
             && self.next[side].is_some_and(is_new)
         {
-            self.on_new_data(segment);
+            self.on_new_data(now, segment);
         }
         match self.next[side] {
             Some(next) if end.wrapping_sub(next).cast_signed() <= 0 => {
@@ -245,7 +338,8 @@ impl Entry {
 
     /// The server sends data for the first time.
     #[inline]
-    fn on_new_data(&mut self, segment: &Segment) {
+    fn on_new_data(&mut self, now: Nanos, segment: &Segment) {
+        self.first_flight.sent(now, segment.payload_bytes);
         match segment.ecn.ip {
             Ecn::NotCapable => self.ecn.incapable += 1,
             Ecn::Capable | Ecn::Marked => self.ecn.capable += 1,
@@ -261,6 +355,9 @@ impl Entry {
             if self.new_cookie == 0 {
                 self.new_cookie = segment.cookie;
             }
+        }
+        if segment.payload_bytes > 0 {
+            self.first_flight.arrived();
         }
         self.syn_data_acked |= self.is_taken_by(segment);
         self.note_end(now, segment);

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use firstflight_path::Nanos;
 
-use crate::ledger::{Cookie, EcnSeen, Entry};
+use crate::ledger::{Cookie, EcnSeen, Entry, FirstFlight};
 use crate::{Cookies, Load, Mode};
 
 /// How late the lab's relay may read a SYN that was sent before the client had a cookie, ns.
@@ -25,7 +25,15 @@ pub struct Promise {
     pub fast_open: FastOpen,
     /// Whether both ends use ECN (RFC 3168); nothing is promised without.
     pub ecn: Option<bool>,
+    /// Segments that a server may send before it hears of them (RFC 6928); nothing is promised without.
+    pub initial_window: Option<u32>,
 }
+
+/// A server whose application writes as fast as it can sends so many segments at once, if the window lets it: its
+/// send buffer has room for half as many again (`tcp_sndbuf_expand` in Linux).
+const SURELY_WRITTEN: u32 = 20;
+/// Bytes that a segment takes of the client's window at most.
+const SEGMENT_BYTES: u32 = 1_460;
 
 /// What the treatment promises of every SYN.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -61,6 +69,22 @@ pub enum Breach {
     /// ECN where none was asked for.
     #[error("it used ECN in a load without")]
     EcnUsed,
+    /// The server sent more than its initial window.
+    #[error("its server sent {sent} segments before it heard of them, with an initial window of {asked}")]
+    WindowExceeded {
+        /// Segments.
+        sent: u32,
+        /// The initial window, segments.
+        asked: u32,
+    },
+    /// The server waited though its initial window was not used up.
+    #[error("its server waited after {sent} segments, with an initial window of {asked}")]
+    WindowUnused {
+        /// Segments.
+        sent: u32,
+        /// The initial window, segments.
+        asked: u32,
+    },
 }
 
 /// Every cookie that the client was given, and when.
@@ -112,6 +136,7 @@ impl Load {
                 },
             },
             ecn: Some(self.path.ecn),
+            initial_window: None,
         }
     }
 }
@@ -119,7 +144,11 @@ impl Load {
 impl From<FastOpen> for Promise {
     /// A promise of nothing else.
     fn from(fast_open: FastOpen) -> Self {
-        Self { fast_open, ecn: None }
+        Self {
+            fast_open,
+            ecn: None,
+            initial_window: None,
+        }
     }
 }
 
@@ -131,6 +160,10 @@ impl Promise {
         fast_open
             .map(Breach::FastOpen)
             .or_else(|| self.ecn.and_then(|asked| ecn(asked, entry)))
+            .or_else(|| {
+                self.initial_window
+                    .and_then(|asked| initial_window(asked, entry.first_flight))
+            })
     }
 }
 
@@ -150,6 +183,17 @@ fn ecn(asked: bool, entry: &Entry) -> Option<Breach> {
         true if !(syn.ece && syn.cwr) => Some(Breach::EcnNotAsked),
         true if is_clear && syn_ack.is_some() && !agrees => Some(Breach::EcnNotAgreed),
         true if is_clear && incapable > 0 => Some(Breach::EcnNotUsed(incapable)),
+        _ => None,
+    }
+}
+
+/// What is wrong with a first flight.
+fn initial_window(asked: u32, flight: FirstFlight) -> Option<Breach> {
+    let sent = flight.segments;
+    let due = asked.min(SURELY_WRITTEN).min(flight.window / SEGMENT_BYTES);
+    match sent {
+        _ if sent > asked => Some(Breach::WindowExceeded { sent, asked }),
+        _ if flight.is_held && sent + flight.probes < due => Some(Breach::WindowUnused { sent, asked }),
         _ => None,
     }
 }

@@ -402,5 +402,6 @@ pub(crate) fn seen(segment: &Segment) -> ledger::Segment {
             ece: segment.ece,
             cwr: segment.cwr,
         },
+        window: segment.window as u32,
     }
 }

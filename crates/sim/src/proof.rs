@@ -57,6 +57,8 @@ fn promise(job: &Job) -> Promise {
             },
             other => other,
         },
+        // Before a client has proved its address its server may send less.
+        initial_window: job.what_if.unproven.is_none().then_some(job.initial_window),
         ..promise
     }
 }

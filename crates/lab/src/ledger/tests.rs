@@ -59,6 +59,7 @@ fn from_client(offset: u32, payload_bytes: u32) -> Segment {
         cookie: 0,
         packet_bytes: HEADERS + payload_bytes,
         ecn: EcnBits::default(),
+        window: 64_240,
     }
 }
 

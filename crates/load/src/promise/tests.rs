@@ -52,6 +52,7 @@ fn segment(direction: Direction, cookie: Option<u128>, payload_bytes: u32) -> Se
         },
         cookie: cookie.unwrap_or(0),
         ecn: EcnBits::default(),
+        window: 64_240,
     }
 }
 
@@ -301,4 +302,115 @@ fn what_is_sent_again_need_not_be_markable_and_a_syn_that_is_sent_again_asks_no_
     assert_eq!(held_to_ecn(true, &entry), Some(Breach::EcnNotAgreed));
     entry.sent(5, &segment(Direction::Up, None, 0));
     assert_eq!(held_to_ecn(true, &entry), None);
+}
+
+const FULL: u32 = 1_448;
+const MS: u64 = 1_000_000;
+
+/// An acknowledgment of the client's, or a request.
+fn from_client(payload_bytes: u32) -> Segment {
+    Segment {
+        flags: TcpFlags {
+            ack: true,
+            ..TcpFlags::default()
+        },
+        sequence: 1_001,
+        ..segment(Direction::Up, None, payload_bytes)
+    }
+}
+
+/// A path of 20 ms. The server answers at once, with segments of these sizes; the client acknowledges the first one of
+/// them that reaches it, with `request` bytes of its own; then `more` bytes follow.
+fn first_flight(window: u32, sizes: &[u32], request: u32, more: u32) -> Entry {
+    let opening = Segment {
+        window,
+        ..segment(Direction::Up, None, 0)
+    };
+    let mut entry = Entry::new(0, &opening);
+    entry.sent(0, &opening);
+    entry.sent(10 * MS, &segment(Direction::Down, None, 0));
+    entry.arrived(20 * MS, &segment(Direction::Down, None, 0));
+    entry.sent(20 * MS, &from_client(300));
+    let mut offset = 0;
+    for size in sizes {
+        entry.sent(30 * MS, &data(offset, *size));
+        offset += size;
+    }
+    entry.arrived(40 * MS, &data(0, sizes[0]));
+    entry.sent(40 * MS, &from_client(request));
+    if more > 0 {
+        entry.sent(50 * MS, &data(offset, more));
+    }
+    entry
+}
+
+fn held_to_window(asked: u32, entry: &Entry) -> Option<Breach> {
+    let promise = Promise {
+        initial_window: Some(asked),
+        ..FastOpen::Never.into()
+    };
+    promise.broken_by((HOST, entry), &Given::default())
+}
+
+#[test]
+fn a_first_flight_is_the_initial_window_where_the_response_is_longer() {
+    for (asked, bundle) in [(3, 1), (10, 1), (10, 5), (50, 25)] {
+        let sizes = vec![bundle * FULL; (asked / bundle) as usize];
+        let entry = first_flight(64_240, &sizes, 0, FULL);
+        assert_eq!(
+            (entry.first_flight.segments, entry.first_flight.is_held),
+            (asked, true)
+        );
+        assert_eq!(held_to_window(asked, &entry), None);
+        for other in [asked - 1, asked - asked / 3] {
+            let breach = Breach::WindowExceeded {
+                sent: asked,
+                asked: other,
+            };
+            assert_eq!(held_to_window(other, &entry), Some(breach));
+        }
+    }
+    let waits = first_flight(64_240, &[FULL; 4], 0, FULL);
+    let breach = Breach::WindowUnused { sent: 4, asked: 10 };
+    assert_eq!(held_to_window(10, &waits), Some(breach));
+}
+
+#[test]
+fn a_server_that_has_no_more_to_send_need_not_use_its_initial_window() {
+    let cases = [
+        // The response ends, with a segment that is full or with one that is not.
+        first_flight(64_240, &[FULL, FULL], 0, 0),
+        first_flight(64_240, &[FULL, 700], 0, FULL),
+        // What follows answers another request.
+        first_flight(64_240, &[FULL, FULL], 300, FULL),
+        // The client has no room for a third segment.
+        first_flight(2 * FULL, &[FULL, FULL], 0, FULL),
+    ];
+    for entry in cases {
+        assert_eq!(held_to_window(10, &entry), None, "{:?}", entry.first_flight);
+    }
+}
+
+#[test]
+fn a_loss_probe_goes_beyond_the_initial_window_and_a_burst_does_not() {
+    let late = |segments: u32| {
+        let mut entry = first_flight(64_240, &[FULL; 3], 0, 0);
+        entry.first_flight = FirstFlight::default();
+        for number in 0..3 + segments {
+            let at = if number < 3 { 30 * MS } else { 100 * MS };
+            entry.sent(at, &data((10 + number) * FULL, FULL));
+        }
+        held_to_window(3, &entry)
+    };
+    assert_eq!(late(1), None);
+    assert_eq!(late(2), Some(Breach::WindowExceeded { sent: 4, asked: 3 }));
+}
+
+#[test]
+fn what_leaves_after_the_client_has_answered_is_no_part_of_the_first_flight() {
+    let mut entry = first_flight(64_240, &[FULL; 10], 0, FULL);
+    for number in 11..31 {
+        entry.sent(51 * MS, &data(number * FULL, FULL));
+    }
+    assert_eq!(held_to_window(10, &entry), None);
 }

@@ -6,6 +6,7 @@ mod record;
 use std::time::Duration;
 
 use firstflight_load::Load;
+use firstflight_load::promise::Promise;
 use firstflight_page::Page;
 use serde::Deserialize;
 
@@ -66,6 +67,14 @@ impl Job {
         let farther_ms = hosts.hosts().map(|(host, _)| job.page.farther_ms(host));
         job.load.path = job.load.path_to_hosts(farther_ms).into_owned();
         Ok(job)
+    }
+
+    /// What is promised of every connection.
+    fn promise(&self) -> Promise {
+        Promise {
+            initial_window: Some(self.lab.transport.initial_window),
+            ..self.load.promise()
+        }
     }
 
     /// Builds the lab, primes it, loads the page once, and hears the witnesses.

@@ -55,7 +55,7 @@ impl Record {
         setup: Duration,
     ) -> Self {
         let statements = statements(loaded, report);
-        let proof = examine(job.load.promise(), &statements, counters);
+        let proof = examine(job.promise(), &statements, counters);
         let error = failure(loaded.record.failed.as_deref(), &proof.disagreements);
         let entries = statements
             .iter()

@@ -50,6 +50,7 @@ fn entry(connection: u32, opening: Opening) -> Entry {
         cookie: cookie_bytes.map_or(0, |bytes| u128::from(bytes > 0)),
         packet_bytes: 60 + payload_bytes,
         ecn: EcnBits::default(),
+        window: 64_240,
     };
     let syn_ack = Segment {
         source: server,
