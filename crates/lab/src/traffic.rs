@@ -90,7 +90,7 @@ impl Traffic {
         lines: &[Line<'_>],
         directory: &Directory,
         started: u64,
-        promise: Promise,
+        promise: &Promise,
         counters: Counters,
     ) -> Self {
         let statements: Vec<_> = lines.iter().enumerate().map(statement).collect();
@@ -125,5 +125,9 @@ fn statement((number, line): (usize, &Line<'_>)) -> Statement {
             Some(info) => info.map(|info| info.syn_data),
             None => line.entry.seen.answered.is_none().then_some(false),
         },
+        server: line
+            .conversation
+            .as_ref()
+            .map(|conversation| conversation.server()),
     }
 }

@@ -19,7 +19,7 @@ const GRACE: Nanos = 50_000_000;
 pub type Connection<'a> = (usize, &'a Entry);
 
 /// What a load promises of every connection.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Promise {
     /// Of its SYN.
     pub fast_open: FastOpen,
@@ -27,6 +27,15 @@ pub struct Promise {
     pub ecn: Option<bool>,
     /// Segments that a server may send before it hears of them (RFC 6928); nothing is promised without.
     pub initial_window: Option<u32>,
+    /// Congestion control of the servers' sockets; nothing is promised without.
+    pub congestion_control: Option<String>,
+}
+
+/// What a server's end of a connection tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Server {
+    /// The congestion control of its socket; `None` if it could not be asked.
+    pub congestion_control: Option<String>,
 }
 
 /// A server whose application writes as fast as it can sends so many segments at once, if the window lets it: its
@@ -77,6 +86,17 @@ pub enum Breach {
         /// The initial window, segments.
         asked: u32,
     },
+    /// The server's socket has another congestion control.
+    #[error("its server's socket has congestion control {seen}, not {asked}")]
+    CongestionControl {
+        /// As the kernel calls it.
+        seen: String,
+        /// As it was asked for.
+        asked: String,
+    },
+    /// The server sent data, and its socket could not be asked.
+    #[error("its server's socket could not be asked")]
+    ServerUnasked,
     /// The server waited though its initial window was not used up.
     #[error("its server waited after {sent} segments, with an initial window of {asked}")]
     WindowUnused {
@@ -137,6 +157,7 @@ impl Load {
             },
             ecn: Some(self.path.ecn),
             initial_window: None,
+            congestion_control: None,
         }
     }
 }
@@ -148,6 +169,7 @@ impl From<FastOpen> for Promise {
             fast_open,
             ecn: None,
             initial_window: None,
+            congestion_control: None,
         }
     }
 }
@@ -164,6 +186,18 @@ impl Promise {
                 self.initial_window
                     .and_then(|asked| initial_window(asked, entry.first_flight))
             })
+    }
+
+    /// How a connection's server breaks it; `None` where no server accepted the connection.
+    pub fn broken_by_server(&self, entry: &Entry, server: Option<&Server>) -> Option<Breach> {
+        let asked = self.congestion_control.as_ref()?;
+        match server.and_then(|server| server.congestion_control.as_ref()) {
+            Some(seen) => (seen != asked).then(|| Breach::CongestionControl {
+                seen: seen.clone(),
+                asked: asked.clone(),
+            }),
+            None => (entry.first_flight.segments > 0).then_some(Breach::ServerUnasked),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! One connection: a client and a server, each at its end, and what the wire saw of it.
 
 use firstflight_load::ledger::Entry;
-use firstflight_load::{Cookies, HttpVersion, Mode};
+use firstflight_load::{Cookies, HttpVersion, Mode, promise};
 use firstflight_loader::{ConnId, OriginId};
 use firstflight_path::{Flow, Nanos};
 use firstflight_tcp::{Answer, FastOpen, Segment, Socket};
@@ -83,6 +83,14 @@ impl Connection {
             is_pending: false,
             armed: None,
         }
+    }
+
+    /// What its server's end tells; `None` where no SYN has reached it.
+    pub(crate) fn server(&self) -> Option<promise::Server> {
+        let socket = self.server_socket.as_ref()?;
+        Some(promise::Server {
+            congestion_control: Some(socket.algorithm().name().to_owned()),
+        })
     }
 
     /// Whether a request can be taken before anything was sent.

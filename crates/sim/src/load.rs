@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use firstflight_load::Cookies;
 use firstflight_load::ledger::{self, Cookie, EcnBits, Entry};
 use firstflight_load::record::Carried;
+use firstflight_load::{Cookies, promise};
 use firstflight_loader::{Command, ConnId, ConnectionRecord, Event, LoadRecord, Loader, NANOS_PER_MS};
 use firstflight_path::{
     Action, Direction, Dropped, Ecn, Flow, Header, Nanos, Network, Packet, PathError, Protocol, Purpose,
@@ -32,6 +32,8 @@ pub(crate) struct Loaded {
     pub(crate) record: LoadRecord,
     /// By connection; none of one whose SYN was never sent.
     pub(crate) ledger: Vec<Option<Entry>>,
+    /// By connection; none of one whose server no SYN has reached.
+    pub(crate) servers: Vec<Option<promise::Server>>,
     pub(crate) wire_bytes: Vec<u64>,
     pub(crate) carried: Carried,
     pub(crate) trace: Trace,
@@ -349,6 +351,7 @@ impl Load<'_> {
         }
         Loaded {
             record: self.browser.loader.finish(self.context.now),
+            servers: self.connections.iter().map(Connection::server).collect(),
             ledger: self
                 .connections
                 .into_iter()

@@ -32,7 +32,9 @@ pub(crate) fn proof(page: &SimPage, job: &Job, loaded: &Loaded) -> Proof {
     let given: Given = seen().collect();
     let mut disagreements = Vec::new();
     for (number, connection) in &used {
-        if let Some(problem) = promise.broken_by(*connection, &given) {
+        let server = loaded.servers[*number as usize].as_ref();
+        let breach = promise.broken_by(*connection, &given);
+        if let Some(problem) = breach.or_else(|| promise.broken_by_server(connection.1, server)) {
             disagreements.push(format!("connection {number}: {problem}"));
         }
     }
@@ -59,6 +61,7 @@ fn promise(job: &Job) -> Promise {
         },
         // Before a client has proved its address its server may send less.
         initial_window: job.what_if.unproven.is_none().then_some(job.initial_window),
+        congestion_control: Some(job.congestion_control.name().to_owned()),
         ..promise
     }
 }

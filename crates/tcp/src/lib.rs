@@ -244,6 +244,11 @@ impl Socket {
         self.ended().is_some()
     }
 
+    /// The congestion control that moves its window.
+    pub fn algorithm(&self) -> Algorithm {
+        self.sender.algorithm()
+    }
+
     /// Whether the other end has sent all it had and it was read.
     pub fn is_at_end(&self) -> bool {
         self.receiver.is_at_end()

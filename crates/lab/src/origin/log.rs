@@ -12,13 +12,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, ready};
 
+use firstflight_load::promise::Server;
 use firstflight_page::Origin;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::clock;
 use crate::ledger::ConnectionKey;
-use crate::witness::TcpInfo;
+use crate::witness::{self, TcpInfo};
 
 /// Every connection the servers accepted, in that order.
 #[derive(Debug, Default)]
@@ -35,6 +36,8 @@ pub struct Conversation {
     pub key: ConnectionKey,
     /// What the server's own socket says of Fast Open; `None` if it could not be asked.
     pub info: Option<TcpInfo>,
+    /// The congestion control of that socket; `None` if it could not be asked.
+    congestion_control: Option<String>,
     /// TCP payload read from and written to the client so far, bytes.
     read: AtomicU64,
     written: AtomicU64,
@@ -111,9 +114,17 @@ impl Conversation {
         Self {
             key: (client.port(), server, server_port),
             info: TcpInfo::of(stream).ok(),
+            congestion_control: witness::congestion_control(stream).ok(),
             read: AtomicU64::new(0),
             written: AtomicU64::new(0),
             requests: Mutex::default(),
+        }
+    }
+
+    /// What promises are held against.
+    pub fn server(&self) -> Server {
+        Server {
+            congestion_control: self.congestion_control.clone(),
         }
     }
 

@@ -10,3 +10,4 @@ pub use proof::{Proof, Sockets, Statement, examine};
 pub use tcp_info::TcpInfo;
 
 pub(crate) use counters::tcp_ext;
+pub(crate) use tcp_info::congestion_control;

@@ -1,7 +1,7 @@
 //! Three witnesses, one verdict: a `tfo` load used Fast Open and a `tcp` load did not.
 
 use firstflight_load::ledger::Count;
-use firstflight_load::promise::{Given, Promise};
+use firstflight_load::promise::{Given, Promise, Server};
 use serde::Serialize;
 
 use super::{Counters, tally};
@@ -16,6 +16,8 @@ pub struct Statement {
     pub ledger: Option<Entry>,
     /// `TCP_INFO`'s "SYN data acknowledged"; `None` if the socket could not be asked.
     pub tcp_info: Option<bool>,
+    /// What its server's end tells; `None` where no server accepted it.
+    pub server: Option<Server>,
 }
 
 /// The verdict.
@@ -53,7 +55,7 @@ pub struct TcpInfoCount {
 }
 
 /// Compares what the witnesses say. `counters` holds the growth during the load, the client's and the servers'.
-pub fn examine(promise: Promise, statements: &[Statement], counters: Counters) -> Proof {
+pub fn examine(promise: &Promise, statements: &[Statement], counters: Counters) -> Proof {
     let seen = || {
         statements
             .iter()
@@ -81,7 +83,7 @@ pub fn examine(promise: Promise, statements: &[Statement], counters: Counters) -
     }
 }
 
-fn contradiction(promise: Promise, statement: &Statement, given: &Given) -> Option<String> {
+fn contradiction(promise: &Promise, statement: &Statement, given: &Given) -> Option<String> {
     let connection = statement.connection;
     let say = |text: String| Some(format!("connection {connection}: {text}"));
     let Some(entry) = &statement.ledger else {
@@ -100,7 +102,9 @@ fn contradiction(promise: Promise, statement: &Statement, given: &Given) -> Opti
         }
         Some(_) => {}
     }
-    say(promise.broken_by(entry.of_host(), given)?.to_string())
+    let breach = promise.broken_by(entry.of_host(), given);
+    let breach = breach.or_else(|| promise.broken_by_server(&entry.seen, statement.server.as_ref()));
+    say(breach?.to_string())
 }
 
 #[cfg(test)]

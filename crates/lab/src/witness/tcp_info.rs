@@ -1,9 +1,10 @@
-//! What the socket itself says (`TCP_INFO`, `linux/tcp.h`).
+//! What the socket itself says (`TCP_INFO` and `TCP_CONGESTION`, `linux/tcp.h`).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
 use nix::libc;
+use nix::sys::socket::{getsockopt, sockopt};
 
 /// Offset of `tcpi_options`.
 const OPTIONS: usize = 5;
@@ -65,4 +66,15 @@ impl TcpInfo {
             rto_us: number(RTO),
         })
     }
+}
+
+/// The congestion control of a socket, as the kernel calls it.
+///
+/// # Errors
+/// The kernel's, when `socket` is not a TCP socket.
+pub(crate) fn congestion_control(socket: &impl AsFd) -> io::Result<String> {
+    let name = getsockopt(socket, sockopt::TcpCongestion)?.into_encoded_bytes();
+    // The kernel fills the rest with zeros.
+    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(name).into_owned())
 }

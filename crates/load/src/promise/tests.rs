@@ -414,3 +414,25 @@ fn what_leaves_after_the_client_has_answered_is_no_part_of_the_first_flight() {
     }
     assert_eq!(held_to_window(10, &entry), None);
 }
+
+#[test]
+fn a_server_has_the_congestion_control_that_was_asked_for() {
+    let promise = Promise {
+        congestion_control: Some("reno".to_owned()),
+        ..FastOpen::Never.into()
+    };
+    let server = |name: Option<&str>| Server {
+        congestion_control: name.map(str::to_owned),
+    };
+    let talked = first_flight(64_240, &[FULL], 0, 0);
+    let broken = |server: Option<&Server>| promise.broken_by_server(&talked, server);
+    assert_eq!(broken(Some(&server(Some("reno")))), None);
+    assert_eq!(
+        broken(Some(&server(Some("cubic")))).map(|breach| breach.to_string()),
+        Some("its server's socket has congestion control cubic, not reno".to_owned())
+    );
+    assert_eq!(broken(Some(&server(None))), Some(Breach::ServerUnasked));
+    assert_eq!(broken(None), Some(Breach::ServerUnasked));
+    let silent = with_ecn(SILENT, SILENT, &[]);
+    assert_eq!(promise.broken_by_server(&silent, None), None);
+}

@@ -26,6 +26,16 @@ pub enum Algorithm {
     Reno,
 }
 
+impl Algorithm {
+    /// As Linux calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cubic => "cubic",
+            Self::Reno => "reno",
+        }
+    }
+}
+
 /// What one algorithm decides: Linux's `struct tcp_congestion_ops`.
 pub(crate) trait Controller {
     /// Above slow start, how many segments must be acknowledged for a window of `cwnd` to grow by one, `acked` of
@@ -142,6 +152,13 @@ impl Window {
             usage_end: 0,
             used: 0,
             used_since: 0,
+        }
+    }
+
+    pub(crate) fn algorithm(&self) -> Algorithm {
+        match self.control {
+            Control::Cubic(_) => Algorithm::Cubic,
+            Control::Reno(_) => Algorithm::Reno,
         }
     }
 

@@ -17,7 +17,7 @@ mod scoreboard;
 
 use firstflight_path::Nanos;
 
-use crate::congestion::{Sent, Window};
+use crate::congestion::{Algorithm, Sent, Window};
 use crate::ecn::EcnSender;
 use crate::handshake::Early;
 use crate::segment::{Segment, Seq};
@@ -284,6 +284,10 @@ impl Sender {
 
 /// Sending.
 impl Sender {
+    pub(crate) fn algorithm(&self) -> Algorithm {
+        self.window.algorithm()
+    }
+
     /// The application hands over `bytes`.
     pub(crate) fn write(&mut self, now: Nanos, bytes: u64, outlet: &mut Outlet<'_>) {
         if self.board.is_empty() && self.is_established() {

@@ -167,7 +167,7 @@ pub(super) fn record(job: &Job, command: &Command, ran: Ran, seen: Seen) -> Reco
     let opened = lines.first().map_or(0, |line| line.entry.seen.opened);
     let started = ran.own.started_ns.unwrap_or(opened);
     let requests = requests(job, &lines, started);
-    let traffic = Traffic::new(&lines, &seen.directory, started, job.promise(), seen.counters);
+    let traffic = Traffic::new(&lines, &seen.directory, started, &job.promise(), seen.counters);
     let document = job.page.document();
     let document = requests.iter().find(|request| request.index == document);
     let last_byte = || {

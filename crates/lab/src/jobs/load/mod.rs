@@ -73,6 +73,7 @@ impl Job {
     fn promise(&self) -> Promise {
         Promise {
             initial_window: Some(self.lab.transport.initial_window),
+            congestion_control: Some(self.lab.transport.congestion_control.clone()),
             ..self.load.promise()
         }
     }
@@ -108,8 +109,16 @@ impl Job {
             |host| lab.addresses.address(host),
         )?;
         let counters = lab.counters()?;
-        let matching = lab.matching();
+        let (matching, conversations) = (lab.matching(), lab.log().conversations());
         let report = lab.finish()?;
-        Ok(Record::new(self, &loaded, &report, counters, matching, setup))
+        Ok(Record::new(
+            self,
+            &loaded,
+            &report,
+            counters,
+            matching,
+            setup,
+            &conversations,
+        ))
     }
 }

@@ -1,5 +1,7 @@
 //! The record of a load, as `docs/results.md` describes its columns.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use firstflight_load::record::{Connection, Request, failure, ms, status};
@@ -9,7 +11,7 @@ use serde::Serialize;
 use super::Job;
 use super::command::Report;
 use crate::client::Loaded;
-use crate::origin::Matching;
+use crate::origin::{Conversation, Matching};
 use crate::relay::{RelayReport, RelaySummary};
 use crate::traffic::Traffic;
 use crate::witness::{Counters, Statement, examine};
@@ -53,9 +55,10 @@ impl Record {
         counters: Counters,
         matching: Matching,
         setup: Duration,
+        conversations: &[Arc<Conversation>],
     ) -> Self {
-        let statements = statements(loaded, report);
-        let proof = examine(job.promise(), &statements, counters);
+        let statements = statements(loaded, report, conversations);
+        let proof = examine(&job.promise(), &statements, counters);
         let error = failure(loaded.record.failed.as_deref(), &proof.disagreements);
         let entries = statements
             .iter()
@@ -98,8 +101,10 @@ fn request(job: &Job, loaded: &Loaded, noted: &RequestRecord) -> Request {
     )
 }
 
-/// What the relay and each connection's socket say.
-fn statements(loaded: &Loaded, report: &RelayReport) -> Vec<Statement> {
+/// What the relay, each connection's socket and its server say.
+fn statements(loaded: &Loaded, report: &RelayReport, conversations: &[Arc<Conversation>]) -> Vec<Statement> {
+    // Of those with the same ends the last one is the load's: priming came before.
+    let accepted: HashMap<_, _> = conversations.iter().map(|one| (one.key, one)).collect();
     let connections = loaded.record.connections.iter();
     let used = connections.filter_map(|connection| {
         let facts = loaded.sockets.get(&connection.conn.0)?;
@@ -111,6 +116,10 @@ fn statements(loaded: &Loaded, report: &RelayReport) -> Vec<Statement> {
             connection: connection.conn.0,
             ledger,
             tcp_info,
+            server: facts
+                .key
+                .and_then(|key| accepted.get(&key))
+                .map(|one| one.server()),
         })
     });
     used.collect()

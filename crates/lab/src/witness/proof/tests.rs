@@ -80,6 +80,7 @@ fn honest(openings: &[Opening]) -> (Vec<Statement>, Counters) {
         connection: connection as u32,
         ledger: Some(entry(connection as u32, *opening)),
         tcp_info: Some(accepted(*opening)),
+        server: None,
     };
     let taken = openings.iter().filter(|opening| accepted(**opening)).count() as u64;
     let count = |which| openings.iter().filter(|opening| **opening == which).count() as u64;
@@ -102,7 +103,7 @@ fn disagreements(
 ) -> Vec<String> {
     let (mut statements, mut counters) = honest(openings);
     fake(&mut statements, &mut counters);
-    let proof = examine(promise.into(), &statements, counters);
+    let proof = examine(&promise.into(), &statements, counters);
     assert_eq!(
         proof.ok,
         proof.disagreements.is_empty(),
@@ -137,7 +138,7 @@ fn honest_witnesses_prove_each_treatment() {
 #[test]
 fn the_proof_counts_what_each_witness_saw() {
     let (statements, counters) = honest(&[DataAccepted, DataRefused, Plain]);
-    let proof = examine(FastOpen::Agreement.into(), &statements, counters);
+    let proof = examine(&FastOpen::Agreement.into(), &statements, counters);
     assert_eq!(
         proof.ledger,
         Count {
