@@ -22,6 +22,7 @@ from firstflight.results.records import plt_ms
 
 RTT_MS = 100.0
 SEGMENT_BYTES = 1_448
+SYN_DATA_BYTES = 1_420
 LONG = page("long", document(body_bytes=28_000))
 """20 segments with its header: 10 + 10, or 3 + 6 + 11."""
 
@@ -77,7 +78,9 @@ def test_a_load_with_ecn_is_proved_by_its_packets(
     for clock in (Emulator(clients={"loader": Kept(file)}), Simulator()):
         assert_ok(load(clock, LONG, mode, ecn=ecn, **link))
     packets = read(file)
-    syn, syn_ack = (next(one for one in packets if (one.syn, one.ack) == (True, ack)) for ack in (False, True))
+    syn, syn_ack = (
+        next(one for one in packets if (one.syn, one.ack) == (True, ack)) for ack in (False, True)
+    )
     assert (syn.ece, syn.cwr, syn_ack.ece, syn_ack.cwr) == (ecn, ecn, ecn, False)
     assert {one.is_ect for one in packets if one.source_port == 80 and one.payload} == {ecn}
 
@@ -101,6 +104,21 @@ def test_somebody_elses_program_gets_the_congestion_control_too(name: str, progr
     )
     flags = ("--mode", "tcp", "--congestion-control", name)
     assert name in program("exec", *flags, "--", sys.executable, "-c", asks).out
+
+
+@pytest.mark.parametrize("name", ["cubic", "reno"])
+def test_a_load_of_each_congestion_control_is_proved(name: str, engine: Engine) -> None:
+    assert_ok(load(engine, LONG, "tfo", congestion_control=name))
+
+
+@pytest.mark.parametrize("post_quantum", [True, False])
+def test_a_load_with_each_key_share_is_proved(post_quantum: bool, engine: Engine) -> None:
+    """A SYN has no room for all of a `ClientHello` with X25519MLKEM768, and for all of one without."""
+    secure = page("secure", document(url="https://o0.test/"))
+    record = load(engine, secure, "tfo", post_quantum=post_quantum)
+    assert_ok(record)
+    [row] = record["connections"]
+    assert (row["syn_payload_bytes"] == SYN_DATA_BYTES) is post_quantum
 
 
 @pytest.mark.timing

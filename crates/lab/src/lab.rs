@@ -259,6 +259,11 @@ impl Lab {
         self.answers.matching()
     }
 
+    /// Every connection that a server has accepted so far, in that order.
+    pub fn conversations(&self) -> Vec<Arc<Conversation>> {
+        self.log.conversations()
+    }
+
     /// Ends the relay, takes what it saw, and writes the capture if one was asked for.
     ///
     /// # Errors

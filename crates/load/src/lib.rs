@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod head;
+pub mod hello;
 mod job;
 pub mod ledger;
 pub mod promise;

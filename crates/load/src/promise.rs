@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use firstflight_path::Nanos;
 
 use crate::ledger::{Cookie, EcnSeen, Entry, FirstFlight};
-use crate::{Cookies, Load, Mode};
+use crate::{Cookies, Load, Mode, TlsVersion};
 
 /// How late the lab's relay may read a SYN that was sent before the client had a cookie, ns.
 const GRACE: Nanos = 50_000_000;
@@ -29,6 +29,8 @@ pub struct Promise {
     pub initial_window: Option<u32>,
     /// Congestion control of the servers' sockets; nothing is promised without.
     pub congestion_control: Option<String>,
+    /// Whether a `ClientHello` offers the key share X25519MLKEM768; nothing is promised without.
+    pub post_quantum: Option<bool>,
 }
 
 /// What a server's end of a connection tells.
@@ -36,6 +38,8 @@ pub struct Promise {
 pub struct Server {
     /// The congestion control of its socket; `None` if it could not be asked.
     pub congestion_control: Option<String>,
+    /// Whether the `ClientHello` that came to it offers the key share X25519MLKEM768; `None` where none came.
+    pub post_quantum: Option<bool>,
 }
 
 /// A server whose application writes as fast as it can sends so many segments at once, if the window lets it: its
@@ -86,17 +90,6 @@ pub enum Breach {
         /// The initial window, segments.
         asked: u32,
     },
-    /// The server's socket has another congestion control.
-    #[error("its server's socket has congestion control {seen}, not {asked}")]
-    CongestionControl {
-        /// As the kernel calls it.
-        seen: String,
-        /// As it was asked for.
-        asked: String,
-    },
-    /// The server sent data, and its socket could not be asked.
-    #[error("its server's socket could not be asked")]
-    ServerUnasked,
     /// The server waited though its initial window was not used up.
     #[error("its server waited after {sent} segments, with an initial window of {asked}")]
     WindowUnused {
@@ -105,6 +98,23 @@ pub enum Breach {
         /// The initial window, segments.
         asked: u32,
     },
+    /// The server's socket has another congestion control.
+    #[error("its server's socket has congestion control {seen}, not {asked}")]
+    CongestionControl {
+        /// As the kernel calls it.
+        seen: String,
+        /// As it was asked for.
+        asked: String,
+    },
+    /// The `ClientHello` has no key share that it should have.
+    #[error("its ClientHello offers no key share X25519MLKEM768")]
+    NoPostQuantum,
+    /// The `ClientHello` has a key share that it should not have.
+    #[error("its ClientHello offers the key share X25519MLKEM768 in a load without")]
+    PostQuantum,
+    /// The server sent data, and its socket could not be asked.
+    #[error("its server's socket could not be asked")]
+    ServerUnasked,
 }
 
 /// Every cookie that the client was given, and when.
@@ -158,6 +168,7 @@ impl Load {
             ecn: Some(self.path.ecn),
             initial_window: None,
             congestion_control: None,
+            post_quantum: (self.tls.version == TlsVersion::V1_3).then_some(self.tls.post_quantum),
         }
     }
 }
@@ -170,6 +181,7 @@ impl From<FastOpen> for Promise {
             ecn: None,
             initial_window: None,
             congestion_control: None,
+            post_quantum: None,
         }
     }
 }
@@ -190,6 +202,19 @@ impl Promise {
 
     /// How a connection's server breaks it; `None` where no server accepted the connection.
     pub fn broken_by_server(&self, entry: &Entry, server: Option<&Server>) -> Option<Breach> {
+        self.congestion_control_broken_by(entry, server)
+            .or_else(|| self.key_share_broken_by(server?))
+    }
+
+    fn key_share_broken_by(&self, server: &Server) -> Option<Breach> {
+        match (self.post_quantum?, server.post_quantum?) {
+            (true, false) => Some(Breach::NoPostQuantum),
+            (false, true) => Some(Breach::PostQuantum),
+            _ => None,
+        }
+    }
+
+    fn congestion_control_broken_by(&self, entry: &Entry, server: Option<&Server>) -> Option<Breach> {
         let asked = self.congestion_control.as_ref()?;
         match server.and_then(|server| server.congestion_control.as_ref()) {
             Some(seen) => (seen != asked).then(|| Breach::CongestionControl {

@@ -90,6 +90,7 @@ impl Connection {
         let socket = self.server_socket.as_ref()?;
         Some(promise::Server {
             congestion_control: Some(socket.algorithm().name().to_owned()),
+            post_quantum: self.tls.as_ref().map(|tls| tls.offers_post_quantum()),
         })
     }
 

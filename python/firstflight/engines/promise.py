@@ -1,9 +1,9 @@
 """What a load promises besides its mode, where treatments differ in it; and whether its own rows keep it.
 
-The laboratory and the simulator hold every load to its mode and cookie state. Here it is held to the other
-keys in which the treatments of its plan differ, as far as its rows of requests and connections are a
-witness: `scheme`, `http` and `keep_alive`. Initial window, congestion control, ECN, the key share of TLS,
-times and what the path does leave no trace in the rows: the laboratory sets them, and nothing here sees them.
+The laboratory and the simulator hold every load to its mode, its cookie state and its transport: initial
+window, congestion control, ECN and key share of TLS (`crates/load/src/promise.rs`). Here it is held to the
+other keys in which the treatments of its plan differ, as far as its rows of requests and connections are a
+witness: `scheme`, `http` and `keep_alive`. Nothing holds a load to times and to what the path does.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, ready};
 
+use firstflight_load::hello;
 use firstflight_load::promise::Server;
 use firstflight_page::Origin;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -20,6 +21,9 @@ use tokio::net::TcpStream;
 use crate::clock;
 use crate::ledger::ConnectionKey;
 use crate::witness::{self, TcpInfo};
+
+/// Bytes of a client's stream in which a `ClientHello` ends.
+const LONGEST_HELLO: u64 = 16_384;
 
 /// Every connection the servers accepted, in that order.
 #[derive(Debug, Default)]
@@ -38,6 +42,10 @@ pub struct Conversation {
     pub info: Option<TcpInfo>,
     /// The congestion control of that socket; `None` if it could not be asked.
     congestion_control: Option<String>,
+    /// The client's first bytes, until a `ClientHello` is whole.
+    opening: Mutex<Vec<u8>>,
+    /// Whether that offers the key share X25519MLKEM768.
+    post_quantum: OnceLock<bool>,
     /// TCP payload read from and written to the client so far, bytes.
     read: AtomicU64,
     written: AtomicU64,
@@ -115,6 +123,8 @@ impl Conversation {
             key: (client.port(), server, server_port),
             info: TcpInfo::of(stream).ok(),
             congestion_control: witness::congestion_control(stream).ok(),
+            opening: Mutex::default(),
+            post_quantum: OnceLock::new(),
             read: AtomicU64::new(0),
             written: AtomicU64::new(0),
             requests: Mutex::default(),
@@ -125,6 +135,7 @@ impl Conversation {
     pub fn server(&self) -> Server {
         Server {
             congestion_control: self.congestion_control.clone(),
+            post_quantum: self.post_quantum.get().copied(),
         }
     }
 
@@ -158,8 +169,22 @@ impl Conversation {
         exchanges
     }
 
-    pub(super) fn count_read(&self, bytes: usize) {
-        self.read.fetch_add(bytes as u64, Ordering::Relaxed);
+    /// Counts bytes that came from the client, and looks for a `ClientHello` in the first of them.
+    pub(super) fn count_read(&self, bytes: &[u8]) {
+        let before = self.read.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        let mut opening = lock(&self.opening);
+        // It has been read, or there is none.
+        if before != opening.len() as u64 || before >= LONGEST_HELLO {
+            return;
+        }
+        opening.extend_from_slice(bytes);
+        let groups = hello::key_shares(&opening);
+        if let Some(groups) = &groups {
+            let _ = self.post_quantum.set(groups.contains(&hello::X25519_MLKEM768));
+        }
+        if groups.is_some() || !hello::may_begin(&opening) {
+            *opening = Vec::new();
+        }
     }
 
     pub(super) fn count_written(&self, bytes: usize) {
@@ -195,7 +220,7 @@ impl AsyncRead for Counted {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let outcome = ready!(Pin::new(&mut self.stream).poll_read(context, buffer));
-        self.conversation.count_read(buffer.filled().len() - before);
+        self.conversation.count_read(&buffer.filled()[before..]);
         Poll::Ready(outcome)
     }
 }

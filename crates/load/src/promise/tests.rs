@@ -423,6 +423,7 @@ fn a_server_has_the_congestion_control_that_was_asked_for() {
     };
     let server = |name: Option<&str>| Server {
         congestion_control: name.map(str::to_owned),
+        post_quantum: None,
     };
     let talked = first_flight(64_240, &[FULL], 0, 0);
     let broken = |server: Option<&Server>| promise.broken_by_server(&talked, server);
@@ -435,4 +436,29 @@ fn a_server_has_the_congestion_control_that_was_asked_for() {
     assert_eq!(broken(None), Some(Breach::ServerUnasked));
     let silent = with_ecn(SILENT, SILENT, &[]);
     assert_eq!(promise.broken_by_server(&silent, None), None);
+}
+
+#[test]
+fn a_key_share_is_offered_where_it_is_asked_for_and_nowhere_else() {
+    let broken = |asked, offered| {
+        let promise = Promise {
+            post_quantum: Some(asked),
+            ..FastOpen::Never.into()
+        };
+        let server = Server {
+            post_quantum: offered,
+            ..Server::default()
+        };
+        promise.broken_by_server(&with_ecn(SILENT, SILENT, &[]), Some(&server))
+    };
+    assert_eq!(broken(true, Some(false)), Some(Breach::NoPostQuantum));
+    assert_eq!(broken(false, Some(true)), Some(Breach::PostQuantum));
+    for (asked, offered) in [
+        (true, Some(true)),
+        (false, Some(false)),
+        (true, None),
+        (false, None),
+    ] {
+        assert_eq!(broken(asked, offered), None);
+    }
 }

@@ -81,6 +81,11 @@ impl Flights {
         flights
     }
 
+    /// Whether the `ClientHello` is so long that it has a key share X25519MLKEM768: no other part of it is.
+    pub(super) fn offers_post_quantum(self) -> bool {
+        self.client_hello > CLIENT_SHARE
+    }
+
     /// With data that goes with the `ClientHello`.
     #[must_use]
     pub fn with_early_data(self) -> Self {

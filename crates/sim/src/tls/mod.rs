@@ -105,6 +105,11 @@ impl Tls {
         self.say(true, Message::ClientHello)
     }
 
+    /// Whether the `ClientHello` is so long that it has a key share X25519MLKEM768.
+    pub(crate) fn offers_post_quantum(&self) -> bool {
+        self.flights.offers_post_quantum()
+    }
+
     /// Whether data may go with the `ClientHello`.
     pub(crate) fn has_early_data(&self) -> bool {
         self.early_data > 0

@@ -71,10 +71,15 @@ impl Job {
 
     /// What is promised of every connection.
     fn promise(&self) -> Promise {
+        let promise = self.load.promise();
         Promise {
             initial_window: Some(self.lab.transport.initial_window),
             congestion_control: Some(self.lab.transport.congestion_control.clone()),
-            ..self.load.promise()
+            // Somebody else's program may offer that key share if asked to, but cannot in every version.
+            post_quantum: promise
+                .post_quantum
+                .filter(|asked| !asked || matches!(self.client, Client::Loader)),
+            ..promise
         }
     }
 
@@ -109,7 +114,7 @@ impl Job {
             |host| lab.addresses.address(host),
         )?;
         let counters = lab.counters()?;
-        let (matching, conversations) = (lab.matching(), lab.log().conversations());
+        let (matching, conversations) = (lab.matching(), lab.conversations());
         let report = lab.finish()?;
         Ok(Record::new(
             self,
