@@ -74,9 +74,9 @@ def test_a_load_with_ecn_is_proved_by_its_packets(
     ecn: bool, mode: str, emulator: Emulator, tmp_path: Path
 ) -> None:
     file = tmp_path / "load.pcapng"
-    link = {"down_bps": 20_000_000, "up_bps": 20_000_000, "queue": Queue(name="codel")}
+    codel = Queue(name="codel")
     for clock in (Emulator(clients={"loader": Kept(file)}), Simulator()):
-        assert_ok(load(clock, LONG, mode, ecn=ecn, **link))
+        assert_ok(load(clock, LONG, mode, ecn=ecn, down_bps=20_000_000, up_bps=20_000_000, queue=codel))
     packets = read(file)
     syn, syn_ack = (
         next(one for one in packets if (one.syn, one.ack) == (True, ack)) for ack in (False, True)
