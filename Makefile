@@ -45,7 +45,7 @@ run: build ## do the paper's experiment; ends with the table and where the repor
 	$(BIN)/firstflight run --plan plans/paper.toml --repeats 10
 
 test: build ## run all tests; with BESIDE=lint, `make lint` at the same time
-	tests/run $(BIN)/python $(MAKE) --no-print-directory $(BESIDE) crates
+	MAKE="$(MAKE)" tests/run $(BIN)/python $(BESIDE)
 
 crates:
 	cargo test --quiet $(CARGO_OPTIONS) $(CRATES)

@@ -97,9 +97,9 @@ def test_in_the_clear_a_secure_page_is_an_ordinary_one(mode: str, trips: int, em
 def test_the_server_time_is_kept_under_tls(emulator: Emulator) -> None:
     quick_ms, slow_ms = (
         known(load(emulator, secure(server_ms=ms), "tcp", RTT_MS, scheme="recorded")["load"]["first_byte_ms"])
-        for ms in (0.0, 150.0)
+        for ms in (0.0, 500.0)
     )
-    assert slow_ms - quick_ms == pytest.approx(150, abs=30)
+    assert slow_ms - quick_ms == pytest.approx(500, rel=0.1)
 
 
 def test_connections_close_when_they_are_to(emulator: Emulator) -> None:

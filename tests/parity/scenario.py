@@ -1,7 +1,8 @@
 """What must come of a load, whichever clock it is made on: handshakes, Fast Open and loss, one question each.
 
 Times are round trips of the path, timers of TCP and time on the wire: each says where it comes from.
-A timer goes off on the kernel's wheel, never early (`kernel/time/timer.c`); `ROOM_RTT` is for the rest.
+A timer goes off on the kernel's wheel, never early (`kernel/time/timer.c`); `ROOM_RTT` is for the rest. On
+the real kernel a busy machine may add less than half a round trip.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 
 RTT_MS = 100.0
 ROOM_RTT = 0.15
+LATE_RTT = {"simulated": ROOM_RTT, "emulated": 0.4}
 LEAST_ROOM_MS = 5.0
 TICK_MS = 4.0
 
@@ -34,11 +36,11 @@ class Time:
     timers_ms: tuple[float, ...] = ()
     wire_ms: float = 0.0
 
-    def bounds_ms(self, rtt_ms: float) -> tuple[float, float]:
+    def bounds_ms(self, rtt_ms: float, clock: str) -> tuple[float, float]:
         """The earliest and the latest moment that is as specified."""
         exact = self.rtts * rtt_ms + sum(self.timers_ms) + self.wire_ms
-        room = max(ROOM_RTT * rtt_ms, LEAST_ROOM_MS)
-        return exact - room, exact + room + sum(map(lateness_ms, self.timers_ms))
+        earlier, later = (max(share * rtt_ms, LEAST_ROOM_MS) for share in (ROOM_RTT, LATE_RTT[clock]))
+        return exact - earlier, exact + later + sum(map(lateness_ms, self.timers_ms))
 
     def __str__(self) -> str:
         parts = [f"{self.rtts:g} RTT"] if self.rtts else []

@@ -36,7 +36,7 @@ def test_each_connection_to_another_server_than_the_last_cookie_s_pays_a_round_t
         assert (record["status"], record["proof"]["ok"]) == ("ok", True), record["error"]
         ledger = record["proof"]["ledger"]
         assert (ledger["offered"], ledger["given"]) == (CONNECTIONS, CONNECTIONS - ledger["accepted"])
-        earliest, latest = Time(CONNECTIONS + ledger["given"]).bounds_ms(RTT_MS)
+        earliest, latest = Time(CONNECTIONS + ledger["given"]).bounds_ms(RTT_MS, clock)
         assert earliest <= record["plt_ms"] <= latest + ROOM_MS
     share = sum(record["tfo_accepted"] for record in records) / (LOADS * CONNECTIONS)
     deviation = sqrt((1 - 1 / SERVERS) / SERVERS / (LOADS * CONNECTIONS))

@@ -45,8 +45,8 @@ def test_what_comes_of_a_load_is_as_specified(scenario: Scenario, clock: str, re
         assert order(record) == list(scenario.order)
     if scenario.handshakes is not None:
         for took_ms, time in zip(handshakes_ms(record), scenario.handshakes, strict=True):
-            assert_takes(took_ms, time, scenario.rtt_ms)
-    assert_takes(record["plt_ms"], scenario.plt, scenario.rtt_ms)
+            assert_takes(took_ms, time, scenario.rtt_ms, clock)
+    assert_takes(record["plt_ms"], scenario.plt, scenario.rtt_ms, clock)
 
 
 def as_specified(row: Row, expected: Row) -> dict[str, Any]:
@@ -70,9 +70,9 @@ def handshakes_ms(record: Fields) -> list[float]:
     return [row["connect_end_ms"] - row["connect_start_ms"] for row in opened]
 
 
-def assert_takes(took_ms: float, time: Time, rtt_ms: float) -> None:
+def assert_takes(took_ms: float, time: Time, rtt_ms: float, clock: str) -> None:
     """It took as long as specified."""
-    earliest, latest = time.bounds_ms(rtt_ms)
+    earliest, latest = time.bounds_ms(rtt_ms, clock)
     assert earliest <= took_ms <= latest, f"{took_ms:g} ms is not {time} ({earliest:g} to {latest:g} ms)"
 
 
