@@ -46,9 +46,9 @@ def cluster(folder: Path, protocol: str = "tcp") -> Iterator[Workers]:
     address = ("--protocol", protocol, "--host", "127.0.0.1", "--port", "0")
     scheduler = _dask("scheduler", *address, "--no-dashboard", "--scheduler-file", str(file))
     with ExitStack() as ends:
-        ends.callback(_kill, scheduler)
+        ends.callback(_kill, [scheduler])
         workers = Workers(_address(file), folder)
-        ends.callback(lambda: [_kill(worker) for worker in workers.processes])
+        ends.callback(_kill, workers.processes)
         yield workers
 
 
@@ -92,9 +92,10 @@ def _dask(*arguments: str) -> subprocess.Popen[bytes]:
     )
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    process.wait()
+def _kill(processes: list[subprocess.Popen[bytes]]) -> None:
+    for process in processes:
+        process.kill()
+        process.wait()
 
 
 def _address(file: Path) -> str:

@@ -15,9 +15,12 @@ from itertools import product
 from pathlib import Path as FilePath
 from typing import Any
 
+from accuracy_grid import measured_pages
+from accuracy_pages import file
+
 from firstflight import _core
 from firstflight.engines.lab import Lab
-from firstflight.pages import open_pages, under
+from firstflight.pages import LoadedPage, load_page, under
 
 PAGES = ("amazon", "nytimes", "wikipedia", "wsj")
 MODES = ("tcp", "tfo")
@@ -68,6 +71,14 @@ def tls() -> Iterator[Cell]:
         yield from cells(RTTS, [("access", 4e6, 0.256e6), ("access", 10e6, 2.5e6)], offer=offer)
 
 
+def overflow() -> Iterator[Cell]:
+    """Queues that overflow, on the paper's pages and those of the grid of `accuracy_grid`."""
+    pages = (*PAGES, *measured_pages())
+    for packets in (50, 100):
+        links = [("access", 10e6, 2e6)]
+        yield from cells((30.0, 80.0, 150.0), links, pages=pages, queue={"packets": packets})
+
+
 def http2() -> Iterator[Cell]:
     """Every origin under TLS and HTTP/2, on the same links."""
     links = [("access", 4e6, 0.256e6), ("access", 10e6, 2.5e6)]
@@ -80,6 +91,7 @@ SETS = {
     "close": close,
     "rates": rates,
     "loss": loss,
+    "overflow": overflow,
     "tls": tls,
     "http2": http2,
 }
@@ -93,15 +105,17 @@ def cells(
     loss: float = 0.0,
     seed: int = 1,
     offer: str | None = None,
+    pages: tuple[str, ...] = PAGES,
+    queue: Mapping[str, Any] = QUEUE,
 ) -> Iterator[Cell]:
     """Every page and mode over every RTT and link."""
-    for page, rtt_ms, (topology, down, up), mode in product(PAGES, rtts, links, MODES):
+    for page, rtt_ms, (topology, down, up), mode in product(pages, rtts, links, MODES):
         path = {
             "topology": topology,
             "rtt_ms": rtt_ms,
             "down_bps": round(down),
             "up_bps": round(up),
-            "queue": QUEUE,
+            "queue": queue,
             "loss": loss,
             "seed": seed,
         }
@@ -123,9 +137,16 @@ def job(cell: Cell) -> dict[str, Any]:
     }
 
 
-def emulated(todo: list[Cell], pages: Mapping[str, str], file: FilePath, jobs: int) -> dict[str, Any]:
+def open_page(name: str) -> LoadedPage:
+    """A page of the grid by its recording's name, or any other as it is named on the command line."""
+    recorded = file(name)
+    [page] = load_page(str(recorded) if recorded.exists() and name not in PAGES else name)
+    return page
+
+
+def emulated(todo: list[Cell], pages: Mapping[str, str], journal: FilePath, jobs: int) -> dict[str, Any]:
     """The emulated answer of every cell; what the file has is not measured again."""
-    kept: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    kept: dict[str, Any] = json.loads(journal.read_text()) if journal.exists() else {}
     lab = Lab()
 
     def measure(cell: Cell) -> None:
@@ -138,8 +159,8 @@ def emulated(todo: list[Cell], pages: Mapping[str, str], file: FilePath, jobs: i
 
     with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(measure, [cell for cell in todo if key(cell) not in kept]))
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(kept))
+    journal.parent.mkdir(parents=True, exist_ok=True)
+    journal.write_text(json.dumps(kept))
     return kept
 
 
@@ -167,9 +188,9 @@ def group(cell: Cell) -> str:
     keep = "keep" if cell["keep_alive"] else "close"
     loss = f" loss {path['loss']:g}" if path["loss"] else ""
     tls = f" TLS {cell['offer']}" if "offer" in cell else ""
-    return (
-        f"{cell['page']:9} {path['topology']} {path['rtt_ms']:3g} ms {rates} {keep} {cell['mode']}{loss}{tls}"
-    )
+    queue = f" queue {path['queue']['packets']}" if path["queue"] != QUEUE else ""
+    link = f"{path['topology']} {path['rtt_ms']:3g} ms {rates}"
+    return f"{cell['page']:9} {link} {keep}{loss}{queue}{tls} {cell['mode']}"
 
 
 def main() -> int:
@@ -177,12 +198,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kept", type=FilePath, required=True, help="file of emulated answers")
     parser.add_argument("--set", default="access", choices=sorted(SETS))
+    parser.add_argument("--pages", nargs="+", metavar="PAGE", help="pages instead of those of the set")
     parser.add_argument("--jobs", type=int, default=4, help="emulated loads at a time")
     parser.add_argument("--worst", type=int, default=100, help="cells to print")
     options = parser.parse_args()
     todo = list(SETS[options.set]())
+    if options.pages:
+        todo = [{**cell, "page": page} for cell in todo if cell["page"] == PAGES[0] for page in options.pages]
     scheme = "https" if options.set in ("tls", "http2") else "http"
-    pages = {page.page.name: page.page.to_json() for page in (under(scheme, p) for p in open_pages(PAGES))}
+    pages = {name: under(scheme, open_page(name)).page.to_json() for name in {cell["page"] for cell in todo}}
     measured = emulated(todo, pages, options.kept, options.jobs)
     simulators = {name: _core.Simulator(text) for name, text in pages.items()}
     groups: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}
@@ -207,9 +231,17 @@ def report(groups: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]], worst
         columns = "  ".join(f"{sum_} {real[sum_]:.0f}/{ours[sum_]:.0f}" for sum_ in SUMS)
         sys.stdout.write(f"{100 * error:+6.1f} %  {name}  {columns}\n")
     errors = sorted(abs(row[0]) for row in rows)
+    sys.stdout.write(f"{len(rows)} cells: {spread(errors)} %\n")
+    plts = {name: (real["plt_ms"], ours["plt_ms"]) for _, name, real, ours in rows}
+    both = [(plts[name], plts[f"{name.removesuffix('tcp')}tfo"]) for name in plts if name.endswith(" tcp")]
+    gains = [abs(tfo[0] / tcp[0] - tfo[1] / tcp[1]) for tcp, tfo in both]
+    sys.stdout.write(f"improvement: {spread(sorted(gains))} points\n")
+
+
+def spread(errors: list[float]) -> str:
+    """Median, 95th percentile and largest of sorted shares, in per cent."""
     median, p95 = statistics.median(errors), errors[int(0.95 * (len(errors) - 1))]
-    sums = f"median {100 * median:.2f} %, p95 {100 * p95:.2f} %, max {100 * errors[-1]:.2f} %"
-    sys.stdout.write(f"{len(rows)} cells: {sums}\n")
+    return f"median {100 * median:.2f}, p95 {100 * p95:.2f}, max {100 * errors[-1]:.2f}"
 
 
 SUMS = ("plt_ms", "bytes_down", "bytes_up", "retransmits", "connections")
