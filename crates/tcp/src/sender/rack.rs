@@ -11,13 +11,13 @@ use super::rtt::{INITIAL_RTO, MIN_RTO};
 use super::scoreboard::Flight;
 use crate::Outlet;
 use crate::segment::Seq;
-use crate::time::JIFFY;
+use crate::time::MS;
 use crate::timers::Pending;
 
 /// `TCP_FASTRETRANS_THRESH`.
 const DUP_THRESHOLD: u32 = 3;
-/// `TCP_TIMEOUT_MIN`.
-const SLACK: Nanos = 2 * JIFFY;
+/// `TCP_TIMEOUT_MIN_US`.
+const SLACK: Nanos = 2 * MS;
 
 /// The most recently sent segment that is known to have arrived.
 #[derive(Debug, Clone, Default)]
