@@ -131,7 +131,8 @@ impl DelayedAck {
 
     /// An acknowledgment went out, with data or without.
     pub(crate) fn on_ack_sent(&mut self) {
-        if self.quick > 0 {
+        // `tcp_dec_quickack_mode`: only an acknowledgment of something that came counts.
+        if self.quick > 0 && self.is_scheduled {
             self.quick -= 1;
             if self.quick == 0 {
                 self.timeout = Some(MIN_DELAY);
