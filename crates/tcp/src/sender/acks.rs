@@ -107,8 +107,11 @@ impl Sender {
     }
 
     fn mark_sacked(&mut self, segment: &Segment, ack: &mut Ack) {
-        for block in segment.sacks.blocks() {
-            for index in self.board.covered(*block) {
+        // `tcp_sacktag_write_queue` walks them in their order, or one would seem to be late behind another.
+        let mut blocks = segment.sacks.blocks().to_vec();
+        blocks.sort_unstable();
+        for block in blocks {
+            for index in self.board.covered(block) {
                 let Some(flight) = self.board.get(index).copied() else {
                     continue;
                 };
