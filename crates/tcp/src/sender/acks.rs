@@ -73,7 +73,7 @@ impl Sender {
             // `no_queue` in `tcp_ack`: the report of a duplicate is late for the queue, not for the probe.
             return self.on_probe_acked(segment.ack_no, &ack);
         }
-        let lost_before = self.board.lost();
+        let losses_before = self.board.losses();
         self.mark_sacked(segment, &mut ack);
         self.take_acked(&mut ack);
         self.measure_rtt(now, &mut ack);
@@ -87,7 +87,7 @@ impl Sender {
         {
             self.rearm_rto(now);
         }
-        let newly_lost = self.board.lost().saturating_sub(lost_before);
+        let newly_lost = self.board.losses() - losses_before;
         self.move_window(now, &ack, newly_lost);
         self.resume(now, resume, outlet);
     }

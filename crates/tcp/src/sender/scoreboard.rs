@@ -52,6 +52,8 @@ pub(crate) struct Scoreboard {
     sacked: u32,
     lost: u32,
     resent: u32,
+    /// Segments ever taken for lost, a retransmission once more (`tp->lost`).
+    losses: u32,
     /// The end of the highest range that was selectively acknowledged.
     highest_sacked: Seq,
 }
@@ -75,6 +77,11 @@ impl Scoreboard {
     /// Segments taken for lost.
     pub(crate) fn lost(&self) -> u32 {
         self.lost
+    }
+
+    /// Segments ever taken for lost.
+    pub(crate) fn losses(&self) -> u32 {
+        self.losses
     }
 
     /// Segments sent again, and that not taken for lost.
@@ -149,6 +156,7 @@ impl Scoreboard {
         self.resent -= u32::from(flight.resent);
         flight.resent = false;
         self.lost += u32::from(!flight.lost);
+        self.losses += 1;
         flight.lost = true;
         true
     }
