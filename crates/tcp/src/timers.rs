@@ -39,13 +39,17 @@ impl SenderTimer {
 
     #[inline]
     pub(crate) fn timeout(&self) -> Option<Nanos> {
-        self.0.map(|(at, _)| at)
+        self.0.map(|(at, _)| at).filter(|at| *at != Nanos::MAX)
     }
 
     /// What it was set for, if it has run out.
     fn pop(&mut self, now: Nanos) -> Option<Pending> {
         let (_, pending) = self.0.filter(|(at, _)| *at <= now)?;
-        self.0 = None;
+        // `tcp_write_timer_handler`: the others are still pending while they are handled.
+        self.0 = match pending {
+            Pending::Retransmit => None,
+            Pending::Probe | Pending::Reorder => Some((Nanos::MAX, pending)),
+        };
         Some(pending)
     }
 }
