@@ -74,8 +74,8 @@ impl Sender {
             return self.on_probe_acked(segment.ack_no, &ack);
         }
         let losses_before = self.board.losses();
-        self.mark_sacked(segment, &mut ack);
-        self.take_acked(&mut ack);
+        self.mark_sacked(now, segment, &mut ack);
+        self.take_acked(now, &mut ack);
         self.measure_rtt(now, &mut ack);
         ack.not_dup |= ack.data_acked;
         self.on_probe_acked(segment.ack_no, &ack);
@@ -106,7 +106,7 @@ impl Sender {
         }
     }
 
-    fn mark_sacked(&mut self, segment: &Segment, ack: &mut Ack) {
+    fn mark_sacked(&mut self, now: Nanos, segment: &Segment, ack: &mut Ack) {
         // `tcp_sacktag_write_queue` walks them in their order, or one would seem to be late behind another.
         let mut blocks = segment.sacks.blocks().to_vec();
         blocks.sort_unstable();
@@ -125,7 +125,7 @@ impl Sender {
                     ack.original_acked |= flight.end <= self.recovery.high();
                     ack.sacked_sent = Some(span(ack.sacked_sent, flight.sent_at));
                 }
-                self.rack.on_delivered(&flight);
+                self.rack.advance(now, &flight, self.rtt.min());
                 self.board.mark_sacked(index);
                 ack.data_sacked = true;
                 ack.delivered += 1;
@@ -133,7 +133,7 @@ impl Sender {
         }
     }
 
-    fn take_acked(&mut self, ack: &mut Ack) {
+    fn take_acked(&mut self, now: Nanos, ack: &mut Ack) {
         while let Some(flight) = self.board.pop_acked(self.acked) {
             ack.data_acked = true;
             if !flight.sacked {
@@ -142,7 +142,7 @@ impl Sender {
                 // (`tcp_skb_spurious_retrans`).
                 let is_original = ack.echo > 0 && ack.echo < flight.sent_at / MS;
                 if !(flight.ever_resent && is_original) {
-                    self.rack.on_delivered(&flight);
+                    self.rack.advance(now, &flight, self.rtt.min());
                 }
             }
             if flight.ever_resent {
@@ -177,11 +177,9 @@ impl Sender {
             return;
         };
         self.rtt.sample(rtt, shortest, self.acked, self.next);
-        self.rack.note_min_rtt(self.rtt.min());
         if by_time.is_some() {
             self.window.on_rtt(now, shortest, self.acked, self.next);
         }
-        self.rack.on_ack(now);
     }
 
     fn move_window(&mut self, now: Nanos, ack: &Ack, newly_lost: u32) {

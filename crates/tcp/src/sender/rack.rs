@@ -27,37 +27,23 @@ pub(crate) struct Rack {
     rtt: Nanos,
     /// It moved since losses were last looked for.
     has_advanced: bool,
-    /// A later one has just arrived; whether it had been sent again.
-    fresh: Option<bool>,
-    min_rtt: Option<Nanos>,
     saw_reordering: bool,
 }
 
 impl Rack {
-    /// `tcp_rack_advance`, first half: a segment has arrived.
-    pub(crate) fn on_delivered(&mut self, flight: &Flight) {
+    /// `tcp_rack_advance`: a segment has arrived, and says something of the RTT, unless it was sent again and the
+    /// original may have arrived late.
+    pub(crate) fn advance(&mut self, now: Nanos, flight: &Flight, min_rtt: Option<Nanos>) {
+        let rtt = now.saturating_sub(flight.sent_at);
+        if flight.ever_resent && min_rtt.is_none_or(|min| rtt < min) {
+            return;
+        }
+        self.has_advanced = true;
+        self.rtt = rtt;
         if (flight.sent_at, flight.end) > (self.sent_at, self.end) {
             self.sent_at = flight.sent_at;
             self.end = flight.end;
-            self.fresh = Some(flight.ever_resent);
         }
-    }
-
-    /// Second half: what it says of the RTT, unless the original may have arrived late.
-    pub(crate) fn on_ack(&mut self, now: Nanos) {
-        let Some(was_resent) = self.fresh.take() else {
-            return;
-        };
-        let rtt = now.saturating_sub(self.sent_at);
-        if was_resent && self.min_rtt.is_some_and(|min| rtt < min) {
-            return;
-        }
-        self.rtt = rtt;
-        self.has_advanced = true;
-    }
-
-    pub(crate) fn note_min_rtt(&mut self, min: Option<Nanos>) {
-        self.min_rtt = min;
     }
 
     /// A segment arrives that was never sent again although later ones were there before it.
