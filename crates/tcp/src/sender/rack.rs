@@ -205,7 +205,8 @@ impl Sender {
         if self.board.get(last).is_some_and(|flight| flight.sacked) {
             return None;
         }
-        self.resend(now, last, outlet);
+        let probe = self.board.mark_probe(last, now);
+        self.transmit_flight(now, &probe, outlet);
         Some(true)
     }
 

@@ -171,6 +171,14 @@ impl Scoreboard {
         *flight
     }
 
+    /// Notes that a segment is sent again to probe, which is no retransmission (`__tcp_retransmit_skb`).
+    pub(crate) fn mark_probe(&mut self, index: usize, now: Nanos) -> Flight {
+        let flight = &mut self.flights[index];
+        flight.ever_resent = true;
+        flight.sent_at = now;
+        *flight
+    }
+
     /// Takes all marks of loss back: the retransmissions were not needed.
     pub(crate) fn forget_losses(&mut self) {
         for flight in &mut self.flights {
