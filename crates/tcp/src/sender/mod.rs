@@ -251,16 +251,14 @@ impl Sender {
     /// of congestion (`tcp_non_congestion_loss_retransmit`).
     pub(crate) fn resend_syn_data(&mut self, now: Nanos, end: Seq, outlet: &mut Outlet<'_>) {
         self.board = Scoreboard::default();
-        let flight = Flight {
+        self.board.push(Flight {
             psh: true,
-            ever_resent: true,
             ..Flight::new(self.acked, end, now)
-        };
-        self.transmit_flight(now, &flight, outlet);
-        self.board.push(flight);
-        self.rearm_rto(now);
-        self.schedule_probe(now, false);
+        });
+        self.board.mark_lost(0);
         self.next = end;
+        self.recovery.enter_loss_without_congestion(end);
+        self.resend_lost(now, outlet);
         if self.written > end {
             self.push(now, outlet);
         }

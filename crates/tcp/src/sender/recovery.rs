@@ -90,6 +90,14 @@ impl Recovery {
         matches!(self.phase, Phase::Open | Phase::Reduced)
     }
 
+    /// `tcp_non_congestion_loss_retransmit`: what was sent up to `high` is lost, and not for congestion.
+    pub(crate) fn enter_loss_without_congestion(&mut self, high: Seq) {
+        self.phase = Phase::Loss;
+        self.high = high;
+        self.prior_threshold = None;
+        self.undo_from = None;
+    }
+
     /// New segments left while the window is being reduced.
     pub(crate) fn on_sent(&mut self, segments: u32) {
         if self.is_reducing() {
