@@ -111,7 +111,7 @@ impl ReceiveWindow {
         let occupied = self.gap.0 * TRUE_SIZE / u64::from(MSS);
         let free = self.buffer.saturating_sub(occupied) * self.scaling / 256;
         let room = self.clamp.min(free).saturating_sub(self.threshold);
-        self.threshold += room.min(u64::from(2 * ADVERTISED_MSS));
+        self.threshold += room.min(u64::from(2 * MSS));
         room > 0
     }
 
