@@ -410,10 +410,14 @@ impl Sender {
         let end = self.next + Seq::from(len);
         let flight = Flight {
             fin,
-            psh: ends_bundle || end == self.written,
+            psh: len > 0 && end == self.written,
             ..Flight::new(self.next, end + Seq::from(fin), now)
         };
-        self.transmit_flight(now, &flight, outlet);
+        let first = Flight {
+            psh: flight.psh || ends_bundle,
+            ..flight
+        };
+        self.transmit_flight(now, &first, outlet);
         self.board.push(flight);
         self.next = flight.end;
         if had_none || self.timer.pending() == Some(Pending::Probe) {
