@@ -367,14 +367,15 @@ impl Sender {
         } else {
             120
         };
-        let rate = self.rtt.smoothed().map_or(0, |rtt| {
+        // `sk_pacing_rate` is without limit before there is a sample.
+        let rate = self.rtt.smoothed().map_or(u64::MAX, |rtt| {
             window * u64::from(MSS) * ratio / 100 * 1_000_000_000 / rtt.max(1)
         });
         let near = self
             .rtt
             .min()
             .map_or(0, |rtt| MAX_BUNDLE >> ((rtt / US) >> 9).min(63));
-        let limit = (((rate >> 10) + near).min(MAX_BUNDLE) / u64::from(MSS)).max(2);
+        let limit = ((rate >> 10).saturating_add(near).min(MAX_BUNDLE) / u64::from(MSS)).max(2);
         let waiting = (self.written - self.next).div_ceil(u64::from(MSS)).max(1);
         let quota = u64::from(cwnd - self.board.in_flight());
         let left = limit.min(waiting).min(quota) as u32;
