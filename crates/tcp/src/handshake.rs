@@ -282,7 +282,8 @@ impl Socket {
     /// Data that followed the SYN counts if the SYN's did.
     fn on_data_behind_syn(&mut self, now: Nanos, segment: &Segment) {
         if self.handshake.is_early {
-            self.receiver.on_data(now, segment, self.sender.rtt().rto());
+            self.receiver
+                .on_data(now, segment, self.sender.rtt().rto(), self.sender.is_closing());
             self.acknowledge(now);
         }
     }

@@ -316,7 +316,8 @@ impl Socket {
 
     /// What follows a segment's acknowledgment: its data, and what may be sent now.
     fn after_ack(&mut self, now: Nanos, segment: &Segment) {
-        self.receiver.on_data(now, segment, self.sender.rtt().rto());
+        self.receiver
+            .on_data(now, segment, self.sender.rtt().rto(), self.sender.is_closing());
         self.with_sender(|sender, outlet| {
             sender.push(now, outlet);
             sender.check_space(now, outlet);

@@ -112,6 +112,11 @@ impl DelayedAck {
         self.quick = self.quick.max(quick);
     }
 
+    /// What comes is answered soon.
+    pub(crate) fn enter_pingpong(&mut self) {
+        self.is_pingpong = true;
+    }
+
     /// One more acknowledgment at once: the window is still growing.
     pub(crate) fn add_one_quick(&mut self) {
         self.quick |= 1;

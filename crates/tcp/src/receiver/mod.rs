@@ -142,18 +142,18 @@ impl Receiver {
     }
 
     /// The data and the FIN of a segment.
-    pub(crate) fn on_data(&mut self, now: Nanos, segment: &Segment, rto: Nanos) {
+    pub(crate) fn on_data(&mut self, now: Nanos, segment: &Segment, rto: Nanos, is_closing: bool) {
         if segment.len == 0 && !segment.fin {
             return;
         }
         let start = segment.seq + Seq::from(segment.syn);
         match self.stream.take((start, segment.end())) {
             Arrival::InOrder { fills } => {
-                self.fin_received |= segment.fin;
+                self.fin_ahead = self.fin_ahead.or(segment.fin.then_some(segment.end()));
                 self.accept_cwr(segment);
                 self.on_received(now, segment, rto);
                 self.check_ecn(segment);
-                if fills || segment.fin {
+                if fills {
                     self.delayed_ack.need_now();
                 }
             }
@@ -174,6 +174,13 @@ impl Receiver {
         if self.fin_ahead.is_some_and(|end| end <= self.stream.next()) {
             self.fin_received = true;
             self.fin_ahead = None;
+            if is_closing {
+                self.delayed_ack.need_now();
+            } else {
+                // `tcp_fin`: an application that closes now lets its own FIN acknowledge this one.
+                self.delayed_ack.schedule();
+                self.delayed_ack.enter_pingpong();
+            }
         }
     }
 
