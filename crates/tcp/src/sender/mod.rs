@@ -377,7 +377,8 @@ impl Sender {
             .map_or(0, |rtt| MAX_BUNDLE >> ((rtt / US) >> 9).min(63));
         let limit = ((rate >> 10).saturating_add(near).min(MAX_BUNDLE) / u64::from(MSS)).max(2);
         let waiting = (self.written - self.next).div_ceil(u64::from(MSS)).max(1);
-        let quota = u64::from(cwnd - self.board.in_flight());
+        // `tcp_cwnd_test`: two bundles at least fit into the window.
+        let quota = u64::from((cwnd / 2).max(1).min(cwnd - self.board.in_flight()));
         let left = limit.min(waiting).min(quota) as u32;
         Burst {
             left,
