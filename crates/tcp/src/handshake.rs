@@ -149,6 +149,7 @@ impl Socket {
         self.sender.on_syn_ack(segment, ecn);
         self.receiver.on_syn(segment, 0, ecn);
         self.measure_handshake(now, segment.ts_echo);
+        self.begin_transfer(segment.ts_echo);
         self.handshake.granted = match segment.fast_open {
             FastOpen::Cookie(cookie) => Some(cookie),
             _ => None,
@@ -274,6 +275,9 @@ impl Socket {
         if !self.sender.is_closing() && self.sender.rtt().smoothed().is_none() {
             self.measure_handshake(now, segment.ts_echo);
         }
+        if !self.handshake.is_early {
+            self.begin_transfer(segment.ts_echo);
+        }
         self.establish(now);
         self.sender.rearm_rto(now);
         self.after_ack(now, segment);
@@ -300,6 +304,15 @@ impl Socket {
             since_echo
         };
         self.sender.sample_handshake(sample);
+    }
+
+    /// `tcp_init_transfer` and `tcp_try_undo_spurious_syn`: a handshake that was lost twice begins with one segment,
+    /// unless `echo` answers the first.
+    fn begin_transfer(&mut self, echo: Nanos) {
+        let was_lost = self.handshake.timeouts > 0 && echo != self.handshake.sent_at / MS;
+        if self.handshake.retransmits > 1 && was_lost {
+            self.sender.begin_with_one();
+        }
     }
 
     fn establish(&mut self, now: Nanos) {

@@ -264,6 +264,11 @@ impl Sender {
         }
     }
 
+    /// RFC 5681, section 3.1: the SYN or the SYN-ACK was lost.
+    pub(crate) fn begin_with_one(&mut self) {
+        self.window.allow(0, 1);
+    }
+
     /// SND.UNA.
     pub(crate) fn acked(&self) -> Seq {
         self.acked
