@@ -163,7 +163,9 @@ impl Receiver {
                 }
                 self.check_ecn(segment);
                 self.delayed_ack.schedule();
-                self.window.on_gap(&self.stream);
+                if self.window.on_gap(segment.len, &self.stream) {
+                    self.delayed_ack.add_one_quick();
+                }
             }
             Arrival::Duplicate => {
                 self.accept_cwr(segment);

@@ -100,11 +100,21 @@ impl ReceiveWindow {
     /// A segment with `len` bytes arrived in order. `true` when the window was still growing.
     pub(crate) fn on_segment(&mut self, len: u32, gap: &Reassembly) -> bool {
         self.gap = gap.waiting();
+        self.learn_scaling(len);
+        self.grow_threshold(len)
+    }
+
+    /// `tcp_measure_rcv_mss`: how much of the buffer a full segment takes.
+    fn learn_scaling(&mut self, len: u32) {
         if len >= MSS && self.scaling != SCALING {
             self.scaling = SCALING;
             self.clamp = self.buffer * SCALING / 256;
             self.space = self.space.min(self.clamp);
         }
+    }
+
+    /// `tcp_grow_window`. `true` when the window was still growing.
+    fn grow_threshold(&mut self, len: u32) -> bool {
         if len < 128 {
             return false;
         }
@@ -115,10 +125,13 @@ impl ReceiveWindow {
         room > 0
     }
 
-    /// Something arrived beyond a gap: it takes room, and the window must reach beyond it.
-    pub(crate) fn on_gap(&mut self, reassembly: &Reassembly) {
+    /// A segment with `len` bytes arrived beyond a gap: it takes room, and the window must reach beyond it. `true` when
+    /// the window was still growing.
+    pub(crate) fn on_gap(&mut self, len: u32, reassembly: &Reassembly) -> bool {
+        let is_growing = self.grow_threshold(len);
         self.gap = reassembly.waiting();
         self.grow(self.space);
+        is_growing
     }
 
     /// A full segment echoes `echo` at `now`, both ms: `tcp_rcv_rtt_measure_ts`.
