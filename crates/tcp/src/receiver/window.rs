@@ -53,7 +53,7 @@ impl Default for ReceiveWindow {
             advertised: INITIAL_WINDOW,
             rtt: None,
             last_echo: 0,
-            space: u64::from(10 * ADVERTISED_MSS),
+            space: u64::from(10 * MSS),
             round_from: 1,
             round_start: 0,
             gap: (0, 0),
