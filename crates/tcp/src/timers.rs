@@ -76,7 +76,7 @@ impl Socket {
         while let Some(due) = self.next_due(now) {
             match due {
                 Due::DelayedAck => {
-                    if self.receiver.on_timeout(self.sender.rtt().rto()) {
+                    if self.receiver.on_timeout(now, self.sender.rtt().rto()) {
                         self.send_ack(now);
                     }
                 }

@@ -28,6 +28,8 @@ pub(crate) enum Due {
     /// There is nothing to acknowledge.
     Never,
     Now,
+    /// Now, or as one of several: something waits beyond a gap.
+    Gap,
     After(Delay),
 }
 
@@ -174,8 +176,11 @@ impl DelayedAck {
             return Due::Never;
         }
         let is_enough = unacked > u64::from(self.peer_mss) && window.keeps_up();
-        if is_enough || self.is_quick() || self.is_due || has_gap {
+        if is_enough || self.is_quick() || self.is_due {
             return Due::Now;
+        }
+        if has_gap {
+            return Due::Gap;
         }
         let mut full = self.timeout.unwrap_or(MIN_DELAY);
         if full > MIN_DELAY {

@@ -22,6 +22,51 @@ use window::ReceiveWindow;
 
 pub(crate) use window::INITIAL_WINDOW;
 
+/// Duplicates that are answered at once before answers are compressed (`TCP_FASTRETRANS_THRESH`), and how many of them
+/// one may then stand for (`tcp_comp_sack_nr`).
+const ANSWERED_AT_ONCE: u32 = 3;
+const MOST_COMPRESSED: u32 = 44;
+/// `tcp_comp_sack_delay_ns` and `tcp_comp_sack_slack_ns`; a twentieth of the RTT at most.
+const COMPRESSION_DELAY: Nanos = 1_000_000;
+const COMPRESSION_SLACK: Nanos = 100_000;
+
+/// Acknowledgments of segments beyond a gap, several of which leave as one.
+#[derive(Debug, Default)]
+struct Compression {
+    /// What the duplicates acknowledge, and how many of them were answered at once.
+    next: Seq,
+    answered: u32,
+    /// Those that wait, and until when.
+    waiting: u32,
+    until: Option<Nanos>,
+}
+
+impl Compression {
+    /// A segment came beyond the gap at `next`: whether to answer it now.
+    fn answers(&mut self, now: Nanos, next: Seq, rtt: Option<Nanos>) -> bool {
+        if self.waiting >= MOST_COMPRESSED {
+            return true;
+        }
+        if self.next != next {
+            self.next = next;
+            self.answered = 0;
+        }
+        if self.answered < ANSWERED_AT_ONCE {
+            self.answered += 1;
+            return true;
+        }
+        self.waiting += 1;
+        let delay = rtt.map_or(COMPRESSION_DELAY, |rtt| COMPRESSION_DELAY.min(rtt / 20));
+        self.until.get_or_insert(now + delay + COMPRESSION_SLACK);
+        false
+    }
+
+    fn on_ack_sent(&mut self) {
+        self.waiting = 0;
+        self.until = None;
+    }
+}
+
 /// A connection's receiving half.
 #[derive(Debug)]
 pub(crate) struct Receiver {
@@ -31,6 +76,7 @@ pub(crate) struct Receiver {
     delayed_ack: DelayedAck,
     /// When the delayed acknowledgment goes out.
     timer: Option<Nanos>,
+    compression: Compression,
     ecn: EcnReceiver,
     /// Bytes that the application has taken.
     read: Seq,
@@ -50,6 +96,7 @@ impl Receiver {
             window: ReceiveWindow::default(),
             delayed_ack: DelayedAck::default(),
             timer: None,
+            compression: Compression::default(),
             ecn: EcnReceiver::default(),
             read: 1,
             ts_recent: 0,
@@ -223,6 +270,10 @@ impl Receiver {
         {
             Due::Never => false,
             Due::Now => true,
+            Due::Gap => {
+                let rtt = [self.window.rtt(), rtt.smoothed()].into_iter().flatten().min();
+                self.compression.answers(now, self.stream.next(), rtt)
+            }
             Due::After(delay) => {
                 let at = self.ticks.after(now, delay.capped);
                 let is_soon = self.timer.is_some_and(|before| before <= now + delay.full / 4);
@@ -237,15 +288,22 @@ impl Receiver {
     /// When the delayed acknowledgment goes out.
     #[inline]
     pub(crate) fn timeout(&self) -> Option<Nanos> {
-        self.timer
+        match (self.timer, self.compression.until) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
     }
 
     pub(crate) fn clear_timer(&mut self) {
         self.timer = None;
+        self.compression.until = None;
     }
 
-    /// The delay is over: whether to acknowledge (`tcp_delack_timer_handler`).
-    pub(crate) fn on_timeout(&mut self, rto: Nanos) -> bool {
+    /// A delay is over: whether to acknowledge (`tcp_delack_timer_handler`, `tcp_compressed_ack_kick`).
+    pub(crate) fn on_timeout(&mut self, now: Nanos, rto: Nanos) -> bool {
+        if self.compression.until.is_some_and(|at| at <= now) {
+            return true;
+        }
         self.timer = None;
         self.delayed_ack.on_timeout(rto)
     }
@@ -265,6 +323,7 @@ impl Receiver {
         segment.ece = self.ecn.demands_cwr();
         self.last_ack_sent = segment.ack_no;
         self.timer = None;
+        self.compression.on_ack_sent();
         self.delayed_ack.on_ack_sent();
     }
 }

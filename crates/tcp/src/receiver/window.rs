@@ -62,6 +62,11 @@ impl Default for ReceiveWindow {
 }
 
 impl ReceiveWindow {
+    /// The RTT as a receiver sees it.
+    pub(crate) fn rtt(&self) -> Option<Nanos> {
+        self.rtt
+    }
+
     pub(crate) fn advertised(&self) -> u64 {
         self.advertised
     }
