@@ -8,7 +8,7 @@ use firstflight_path::Nanos;
 
 use super::reassembly::Reassembly;
 use crate::segment::{Seq, WINDOW_SHIFT};
-use crate::{ADVERTISED_MSS, MSS};
+use crate::MSS;
 
 /// `tcp_rmem[1]` and `tcp_rmem[2]`.
 const BUFFER: u64 = 131_072;
