@@ -5,6 +5,8 @@
 //! thirty segments until an acknowledgment makes it grow, so the rest comes a round trip later. Left out:
 //! `tcp_wmem`'s upper bound, memory pressure.
 
+use std::collections::VecDeque;
+
 use firstflight_path::Nanos;
 
 use super::Sender;
@@ -31,6 +33,8 @@ pub(crate) struct SendBuffer {
     is_closing: bool,
     /// What was pushed at last (`pushed_seq`).
     pushed: Seq,
+    /// Where segments end that carry PSH.
+    marks: VecDeque<Seq>,
     /// Where the last skb begins.
     tail: Seq,
 }
@@ -42,6 +46,7 @@ impl Default for SendBuffer {
             waiting: 0,
             is_closing: false,
             pushed: 1,
+            marks: VecDeque::new(),
             tail: 1,
         }
     }
@@ -89,6 +94,8 @@ impl Sender {
             let mut left = self.skb_room();
             if left == 0 {
                 if self.queued() >= self.buffer.size {
+                    // What the application adds to an skb takes its PSH away (`tcp_sendmsg_locked`).
+                    self.buffer.pushed = self.written;
                     return self.push(now, outlet);
                 }
                 self.buffer.tail = self.written;
@@ -102,8 +109,24 @@ impl Sender {
             }
         }
         self.has_fin |= self.buffer.is_closing;
-        self.buffer.pushed = self.written;
+        self.mark_push();
         self.push(now, outlet);
+    }
+
+    /// `tcp_mark_push`: what was written so far ends with PSH, unless it has left already.
+    fn mark_push(&mut self) {
+        if self.next < self.written && self.buffer.marks.back() != Some(&self.written) {
+            self.buffer.marks.push_back(self.written);
+            self.buffer.pushed = self.written;
+        }
+    }
+
+    /// Whether a segment that ends at `end`, and leaves for the first time, carries PSH.
+    pub(super) fn takes_push(&mut self, end: Seq) -> bool {
+        while self.buffer.marks.front().is_some_and(|mark| *mark < end) {
+            self.buffer.marks.pop_front();
+        }
+        self.buffer.marks.front() == Some(&end)
     }
 
     /// `forced_push` and `tcp_push_one`: once half the peer's window was written everything goes; else, if nothing

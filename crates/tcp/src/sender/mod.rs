@@ -417,7 +417,7 @@ impl Sender {
         let end = self.next + Seq::from(len);
         let flight = Flight {
             fin,
-            psh: len > 0 && end == self.written,
+            psh: len > 0 && self.takes_push(end),
             ..Flight::new(self.next, end + Seq::from(fin), now)
         };
         let first = Flight {
