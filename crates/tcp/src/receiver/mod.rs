@@ -78,6 +78,8 @@ pub(crate) struct Receiver {
     timer: Option<Nanos>,
     compression: Compression,
     ecn: EcnReceiver,
+    /// The window of the segment before: another acknowledgment with it takes the fast path (`pred_flags`).
+    predicted_window: u64,
     /// Bytes that the application has taken.
     read: Seq,
     /// The timestamp to echo.
@@ -98,6 +100,7 @@ impl Receiver {
             timer: None,
             compression: Compression::default(),
             ecn: EcnReceiver::default(),
+            predicted_window: 0,
             read: 1,
             ts_recent: 0,
             last_ack_sent: 0,
@@ -190,7 +193,12 @@ impl Receiver {
 
     /// The data and the FIN of a segment.
     pub(crate) fn on_data(&mut self, now: Nanos, segment: &Segment, rto: Nanos, is_closing: bool) {
+        let is_predicted = segment.window == self.predicted_window && !self.stream.has_gap();
+        self.predicted_window = segment.window;
         if segment.len == 0 && !segment.fin {
+            if !is_predicted {
+                self.window.note_echo(segment.ts_echo);
+            }
             return;
         }
         let start = segment.seq + Seq::from(segment.syn);

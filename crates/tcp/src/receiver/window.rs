@@ -7,8 +7,8 @@
 use firstflight_path::Nanos;
 
 use super::reassembly::Reassembly;
-use crate::segment::{Seq, WINDOW_SHIFT};
 use crate::MSS;
+use crate::segment::{Seq, WINDOW_SHIFT};
 
 /// `tcp_rmem[1]` and `tcp_rmem[2]`.
 const BUFFER: u64 = 131_072;
@@ -150,6 +150,11 @@ impl ReceiveWindow {
             Some(rtt) if sample >= rtt => rtt - rtt / 8 + sample / 8,
             _ => sample,
         });
+    }
+
+    /// An acknowledgment echoes `echo`: `rcv_rtt_last_tsecr`, which what follows with the same measures nothing.
+    pub(crate) fn note_echo(&mut self, echo_ms: Nanos) {
+        self.last_echo = echo_ms;
     }
 
     /// The application has taken everything up to `read`: once per round trip, make room for twice what it
