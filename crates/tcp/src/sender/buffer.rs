@@ -151,7 +151,7 @@ impl Sender {
     }
 
     /// `tcp_xmit_size_goal`: whole segments, up to half the peer's window.
-    fn skb_goal(&self) -> u64 {
+    pub(super) fn skb_goal(&self) -> u64 {
         let most = MAX_SKB.min(self.max_peer_window / 2).max(u64::from(MSS));
         most / u64::from(MSS) * u64::from(MSS)
     }

@@ -33,6 +33,8 @@ use scoreboard::{Flight, Scoreboard};
 pub use recovery::Phase;
 pub(crate) use rtt::{INITIAL_RTO, Rtt};
 
+/// `tcp_tso_win_divisor`: of the window so much is worth a bundle.
+const TSO_WIN_DIVISOR: u64 = 3;
 /// `GSO_MAX_SIZE`: what segmentation offload bundles at most, bytes.
 const MAX_BUNDLE: u64 = 65_536;
 
@@ -333,6 +335,10 @@ impl Sender {
                     break;
                 }
                 bursts += 1;
+                if self.defers(now) {
+                    is_limited = true;
+                    break;
+                }
                 burst = self.next_burst();
             }
             burst.left -= 1;
@@ -362,9 +368,37 @@ impl Sender {
         true
     }
 
+    /// `tcp_tso_should_defer`: a bundle that the window would cut short waits, if the last one left a moment ago and the
+    /// acknowledgment that makes room is about to come.
+    fn defers(&self, now: Nanos) -> bool {
+        let unsent = (self.written - self.next).min(self.skb_goal());
+        if unsent <= u64::from(MSS)
+            || self.recovery.is_recovering()
+            || now.saturating_sub(self.last_sent_at) > MS
+        {
+            return false;
+        }
+        let (cwnd, acked) = (u64::from(self.window.cwnd()), self.acked);
+        let congestion = (cwnd - u64::from(self.board.in_flight())) * u64::from(MSS);
+        let peer = self.peer_window_end.saturating_sub(self.next);
+        let limit = congestion.min(peer);
+        let window = self
+            .peer_window_end
+            .saturating_sub(acked)
+            .min(cwnd * u64::from(MSS));
+        if limit >= self.bundle_limit() * u64::from(MSS) || limit >= window / TSO_WIN_DIVISOR {
+            return false;
+        }
+        let (Some(head), Some(rtt)) = (self.board.first(), self.rtt.smoothed()) else {
+            return false;
+        };
+        let is_soon = head.sent_at + rtt <= now + MS.min(rtt / 2);
+        is_soon && limit <= unsent
+    }
+
     /// How many segments the kernel handles as one (`tcp_tso_autosize`): about a millisecond's worth at twice the
     /// sending rate, two at least. The last of several carries PSH (`__tcp_transmit_skb`).
-    fn next_burst(&self) -> Burst {
+    fn bundle_limit(&self) -> u64 {
         let cwnd = self.window.cwnd();
         let window = u64::from(cwnd.max(self.board.out()));
         let ratio = if cwnd < self.window.ssthresh() / 2 {
@@ -380,7 +414,13 @@ impl Sender {
             .rtt
             .min()
             .map_or(0, |rtt| MAX_BUNDLE >> ((rtt / US) >> 9).min(63));
-        let limit = ((rate >> 10).saturating_add(near).min(MAX_BUNDLE) / u64::from(MSS)).max(2);
+        ((rate >> 10).saturating_add(near).min(MAX_BUNDLE) / u64::from(MSS)).max(2)
+    }
+
+    /// The next of them, as far as there is something to send and the window lets it.
+    fn next_burst(&self) -> Burst {
+        let cwnd = self.window.cwnd();
+        let limit = self.bundle_limit();
         let waiting = (self.written - self.next).div_ceil(u64::from(MSS)).max(1);
         // `tcp_cwnd_test`: two bundles at least fit into the window.
         let quota = u64::from((cwnd / 2).max(1).min(cwnd - self.board.in_flight()));
