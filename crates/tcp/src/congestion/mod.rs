@@ -183,6 +183,8 @@ impl Window {
 
     /// An acknowledgment of `acked` segments arrives outside recovery (`tcp_cong_avoid`).
     pub(crate) fn on_acked(&mut self, now: Nanos, acked: u32) {
+        // `tcp_cong_avoid` stamps the window with every acknowledgment, whether it lets it grow or not.
+        self.used_since = now;
         if !self.is_limited() {
             return;
         }
