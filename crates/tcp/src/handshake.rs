@@ -325,8 +325,9 @@ impl Socket {
 
 #[cfg(test)]
 mod tests {
+    use crate::Phase;
     use crate::pair::script::*;
-    use crate::pair::{Closes, Fault, Flow};
+    use crate::pair::{Closes, Exchange, Fault, Flow};
 
     use super::*;
 
@@ -410,6 +411,28 @@ mod tests {
     }
 
     #[test]
+    fn data_of_a_syn_that_was_not_taken_is_lost_without_congestion() {
+        let mut pair = pair(fast_open(FastOpen::Cookie(KEY + 1)), &[]);
+        pair.run_until(RTT);
+        let info = pair.client().info();
+        assert_eq!((info.phase, info.cwnd, info.retransmitted), (Phase::Loss, 10, 1));
+        pair.run();
+        let info = pair.client().info();
+        assert_eq!((info.phase, info.cwnd), (Phase::Open, 10));
+    }
+
+    #[test]
+    fn an_early_response_leaves_in_bundles_of_half_the_window() {
+        let mut flow = fast_open(FastOpen::Cookie(KEY));
+        flow.exchanges[0].response = 10 * FULL;
+        let mut pair = pair(flow, &[]);
+        pair.run();
+        let ends_bundle = pair.sent(Down).skip(1).map(|sent| sent.segment.psh);
+        let bundle = [false, false, false, false, true];
+        assert_eq!(ends_bundle.collect::<Vec<_>>(), [bundle, bundle].concat());
+    }
+
+    #[test]
     fn what_does_not_fit_into_the_syn_waits_for_the_handshakes_end() {
         let mut flow = fast_open(FastOpen::Cookie(KEY));
         flow.exchanges[0].request = 2_000;
@@ -459,6 +482,23 @@ mod tests {
             1472 down P. 1:1001(1000) ack 301
         ",
         );
+    }
+
+    #[test]
+    fn a_client_whose_syn_was_lost_twice_begins_with_one_segment() {
+        let upload = Flow {
+            exchanges: vec![Exchange::new(3 * FULL, 300)],
+            ..Flow::default()
+        };
+        let first_flight = |lost: usize| {
+            let lost: Vec<_> = (1..=lost).map(|number| (Up, number, Fault::Lost)).collect();
+            let mut pair = pair(upload.clone(), &lost);
+            pair.run();
+            let mut data = pair.sent(Up).filter(|sent| sent.segment.len > 0);
+            let first = data.next().expect("the request");
+            1 + data.filter(|sent| sent.at == first.at).count()
+        };
+        assert_eq!([0, 1, 2].map(first_flight), [3, 3, 1]);
     }
 
     #[test]

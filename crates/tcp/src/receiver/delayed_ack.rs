@@ -245,6 +245,20 @@ mod tests {
     use crate::time::MS;
 
     #[test]
+    fn only_an_acknowledgment_that_was_due_spends_a_quick_one() {
+        let mut acks = super::DelayedAck::default();
+        acks.enter_quick_for_two();
+        acks.on_ack_sent();
+        acks.on_ack_sent();
+        assert!(acks.is_quick());
+        for _ in 0..2 {
+            acks.schedule();
+            acks.on_ack_sent();
+        }
+        assert!(!acks.is_quick());
+    }
+
+    #[test]
     fn a_connection_acknowledges_every_segment_at_first() {
         let mut pair = pair(response(10 * FULL), &[]);
         pair.run();

@@ -338,8 +338,8 @@ impl Receiver {
 
 #[cfg(test)]
 mod tests {
-    use crate::pair::Fault;
     use crate::pair::script::*;
+    use crate::pair::{Fault, MS};
 
     #[test]
     fn beyond_a_gap_acknowledgments_echo_the_last_segment_in_order() {
@@ -353,5 +353,18 @@ mod tests {
         assert!(echoes.iter().all(|other| *other == echoes[0]), "{echoes:?}");
         let filled = pair.sent(Up).last().expect("the gap's end");
         assert!(echo(filled) > echoes[0]);
+    }
+
+    #[test]
+    fn beyond_a_gap_one_acknowledgment_leaves_per_millisecond_once_the_quick_ones_are_spent() {
+        // At 100 Mbit/s a segment arrives every 0.12 ms.
+        let mut pair = behind(100_000_000, response(400 * FULL), &[(Down, 250, Fault::Lost)]);
+        pair.run();
+        let beyond = pair.sent(Up).filter(|sent| !sent.segment.sacks.all().is_empty());
+        let times: Vec<_> = beyond.map(|sent| sent.at).collect();
+        let gaps: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let compressed = gaps.iter().skip_while(|gap| **gap < MS);
+        assert!(compressed.clone().count() > 10, "{gaps:?}");
+        assert!(compressed.min() >= Some(&MS), "{gaps:?}");
     }
 }

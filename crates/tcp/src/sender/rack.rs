@@ -256,8 +256,8 @@ mod tests {
             "
             200 up   . 301:301(0) ack 1 sack 1449:2897
             200 up   . 301:301(0) ack 1 sack 1449:4345
-            288 down . 1:1449(1448) ack 301
-            338 up   . 301:301(0) ack 4345
+            280 down . 1:1449(1448) ack 301
+            330 up   . 301:301(0) ack 4345
         ",
         );
     }
@@ -288,10 +288,40 @@ mod tests {
             pair.trace(),
             201..,
             "
-            460 down P. 4345:5793(1448) ack 301
-            510 up   .  301:301(0) ack 2897 sack 4345:5793
-            560 down .  2897:4345(1448) ack 301
-            610 up   .  301:301(0) ack 5793
+            456 down P. 4345:5793(1448) ack 301
+            506 up   .  301:301(0) ack 2897 sack 4345:5793
+            556 down .  2897:4345(1448) ack 301
+            606 up   .  301:301(0) ack 5793
+        ",
+        );
+    }
+
+    #[test]
+    fn a_probe_with_the_last_segment_does_not_count_as_a_retransmission() {
+        let mut pair = pair(
+            response(4 * FULL),
+            &[(Down, 5, Fault::Lost), (Down, 6, Fault::Lost)],
+        );
+        pair.run_until(460 * MS);
+        let info = server(&pair);
+        assert_eq!((info.unacked, info.retransmitted), (2, 0));
+    }
+
+    #[test]
+    fn a_retransmission_that_arrives_shows_that_an_earlier_one_was_lost() {
+        let lost = [4, 5, 13].map(|number| (Down, number, Fault::Lost));
+        let mut pair = pair(response(10 * FULL), &lost);
+        pair.run();
+        // The acknowledgment of a retransmission alone is no sample of the RTT.
+        assert_sent(
+            pair.trace(),
+            201..,
+            "
+            250 down . 1449:2897(1448) ack 301
+            250 down . 2897:4345(1448) ack 301
+            300 up   . 301:301(0) ack 1449 sack 2897:14481
+            350 down . 1449:2897(1448) ack 301
+            400 up   . 301:301(0) ack 14481
         ",
         );
     }
@@ -320,8 +350,8 @@ mod tests {
             pair.trace(),
             201..,
             "
-            360 down . 14481:15929(1448) ack 301
-            410 up   . 301:301(0) ack 15929
+            356 down . 14481:15929(1448) ack 301
+            406 up   . 301:301(0) ack 15929
         ",
         );
         assert_eq!(server(&pair).phase, crate::Phase::Open, "nothing was lost");

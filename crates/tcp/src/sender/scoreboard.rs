@@ -242,8 +242,27 @@ mod tests {
             pair.sent(Down),
             151..,
             "
-            250 down P. 1449:2897(1448) ack 301
-            250 down .  5793:7241(1448) ack 301
+            250 down . 1449:2897(1448) ack 301
+            250 down . 5793:7241(1448) ack 301
+        ",
+        );
+    }
+
+    #[test]
+    fn blocks_that_arrive_together_are_no_sign_of_reordering() {
+        let lost = [(Down, 4), (Down, 7), (Up, 5), (Up, 6), (Up, 7)];
+        let mut pair = pair(
+            response(10 * FULL),
+            &lost.map(|(way, number)| (way, number, Fault::Lost)),
+        );
+        pair.run();
+        // The acknowledgment lists the range that arrived last first, and the one before it is as new to the sender.
+        assert_sent(
+            pair.sent(Down),
+            151..,
+            "
+            250 down . 1449:2897(1448) ack 301
+            250 down . 5793:7241(1448) ack 301
         ",
         );
     }
