@@ -18,7 +18,8 @@ pub(crate) enum Pending {
     Reorder,
 }
 
-/// The sender's timer.
+/// The sender's timer: when it runs out, and what for. A probe's or a reordering timer that has run out is still pending
+/// until it is set again, at a time that never comes.
 #[derive(Debug, Default)]
 pub(crate) struct SenderTimer(Option<(Nanos, Pending)>);
 

@@ -1,8 +1,8 @@
 //! What one end sends: new data as far as the windows let it, what was lost, probes.
 //!
-//! `tcp_write_xmit`, `tcp_event_new_data_sent` and `tcp_rearm_rto` in `net/ipv4/tcp_output.c`. Nagle's algorithm
-//! is off (`TCP_NODELAY`), as in the lab, and CUBIC does not pace. Left out: `tcp_tso_should_defer` and TCP small
-//! queues, which show only where a link is faster than the lab's.
+//! `tcp_write_xmit`, `tcp_tso_should_defer`, `tcp_event_new_data_sent` and `tcp_rearm_rto` in `net/ipv4/tcp_output.c`.
+//! Nagle's algorithm is off (`TCP_NODELAY`), as in the lab, and CUBIC does not pace. Left out: TCP small queues, which
+//! show only where a link is faster than the lab's.
 //!
 //! Of the fields of [`Sender`], each is written in one module: SND.UNA and the peer's window in `acks.rs`, SND.NXT here,
 //! what is written in `buffer.rs`. What is beyond sequence numbers belongs to types with private fields: the scoreboard,
