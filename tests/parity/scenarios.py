@@ -247,7 +247,7 @@ LOST_DATA = [
         mode="tfo",
         keep_alive=False,
         rules=[lose("down", "data")],
-        plt=Time(2.25, (8.0,)),
+        plt=Time(2.25, (2.0,)),
         connections=[opened_fast(retransmits=1)],
     ),
     Scenario(
