@@ -14,6 +14,7 @@ use firstflight_path::{Direction, Ecn};
 const END: u8 = 0;
 const PADDING: u8 = 1;
 const MAXIMUM_SEGMENT_SIZE: u8 = 2;
+const WINDOW_SCALE: u8 = 3;
 const SELECTIVE_ACKNOWLEDGMENTS: u8 = 5;
 const FAST_OPEN: u8 = 34;
 const EXPERIMENT: u8 = 254;
@@ -68,6 +69,12 @@ pub(crate) fn options(bytes: &[u8]) -> impl Iterator<Item = TcpOption<'_>> {
             }
         }
     })
+}
+
+/// By how much the window field is shifted, where options say it (RFC 7323, section 2).
+pub(crate) fn window_shift(bytes: &[u8]) -> Option<u8> {
+    let scale = options(bytes).find(|option| option.kind == WINDOW_SCALE)?;
+    scale.data.first().copied()
 }
 
 /// SACK blocks among options, in their order (RFC 2018, section 3).

@@ -11,8 +11,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     for file in std::env::args().skip(1) {
         let case: Case = fs::read_to_string(&file)?.parse()?;
         let recorded = case.recorded.ok_or_else(|| format!("{file}: no trace"))?;
-        let fed = follow(&case.flow, &recorded.trace, recorded.clock);
-        let model = run(&case.flow, &case.script, recorded.clock)?;
+        let fed = follow(&case.flow, &recorded.trace, recorded.machine);
+        let model = run(&case.flow, &case.script, recorded.machine)?;
         cases += 1;
         on_path += u32::from(compare(&recorded.trace, &model, 2 * TOLERANCE).is_none());
         match compare(&recorded.trace, &fed, TOLERANCE) {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use firstflight_path::{Direction, Nanos, PathConfig, Queue};
-use firstflight_tcp::Algorithm;
 use firstflight_tcp::pair::{Closes, Fault};
+use firstflight_tcp::{Algorithm, SendMemory};
 
 use crate::Trace;
 
@@ -65,13 +65,15 @@ pub struct Script {
     pub faults: BTreeMap<(bool, usize), Fault>,
 }
 
-/// When a kernel's connection began.
+/// What a connection depends on beside its packets: when it began, and how its kernel was built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Clock {
+pub struct Machine {
     /// The kernel's monotonic time at the trace's time 0.
     pub start: Nanos,
     /// Ticks (`jiffies`) that it had counted at monotonic time 0. Ticks come at whole multiples of 4 ms.
     pub jiffies: u64,
+    /// What its send buffers reserve.
+    pub memory: SendMemory,
 }
 
 /// What a kernel did.
@@ -79,8 +81,8 @@ pub struct Clock {
 pub struct Recorded {
     /// Which kernel, as `uname -r` says it.
     pub kernel: String,
-    /// When.
-    pub clock: Clock,
+    /// On what.
+    pub machine: Machine,
     /// Its packets.
     pub trace: Trace,
 }

@@ -10,11 +10,11 @@
 //! Left out: windows and timestamps are not compared; the MSS is what the model knows, 1,460 bytes.
 //!
 //! ```
-//! use firstflight_replay::{Case, Clock, Difference, Direction, compare, run};
+//! use firstflight_replay::{Case, Machine, Difference, Direction, compare, run};
 //!
 //! let lossless: Case = "flow rtt=80ms down=10mbit up=2mbit\nexchange up=200 down=30000".parse()?;
 //! let lossy: Case = format!("{lossless}lose down 5").parse()?;
-//! let [one, other] = [&lossless, &lossy].map(|case| run(&case.flow, &case.script, Clock::default()));
+//! let [one, other] = [&lossless, &lossy].map(|case| run(&case.flow, &case.script, Machine::default()));
 //! let divergence = compare(&one?, &other?, 4_000_000).expect("a loss shows");
 //! // The client's acknowledgment that would have answered the lost segment answers the one behind it, with a SACK block.
 //! assert_eq!((divergence.direction, divergence.what), (Direction::Up, Difference::Packet));
@@ -33,7 +33,7 @@ mod trace;
 pub use firstflight_path::Direction;
 pub use firstflight_tcp::pair::{Closes, Fault};
 
-pub use case::{Case, Clock, Exchange, FastOpen, Flow, Recorded, Script};
+pub use case::{Case, Exchange, FastOpen, Flow, Machine, Recorded, Script};
 pub use compare::{Difference, Divergence, TOLERANCE, compare};
 pub use draw::{draw, shrink};
 pub use model::{follow, run};

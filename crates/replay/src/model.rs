@@ -6,7 +6,7 @@ use firstflight_path::{Direction, Ecn, Nanos, PathError};
 use firstflight_tcp::pair::{self, Fate, Link, Pair};
 use firstflight_tcp::{FastOpen as SynOption, Key, Settings, Ticks};
 
-use crate::case::{Clock, FastOpen, Flow, Script};
+use crate::case::{FastOpen, Flow, Machine, Script};
 use crate::path::Path;
 use crate::trace::{Info, Packet, Sent, Trace};
 
@@ -18,17 +18,17 @@ const OTHER_KEY: Key = 8;
 /// A connection that is not over by then is watched no longer.
 const LONGEST: Nanos = 120_000_000_000;
 
-/// Runs a flow on the path with a script, beginning at a moment of a kernel's clock.
+/// Runs a flow on the path with a script, on a machine and at a moment of its clock.
 ///
 /// # Errors
 /// [`PathError`] if a value of the flow is out of range.
-pub fn run(flow: &Flow, script: &Script, clock: Clock) -> Result<Trace, PathError> {
-    Ok(trace(flow, Path::new(flow, script)?, clock, LONGEST))
+pub fn run(flow: &Flow, script: &Script, machine: Machine) -> Result<Trace, PathError> {
+    Ok(trace(flow, Path::new(flow, script)?, machine, LONGEST))
 }
 
 /// Runs a flow whose packets arrive when those of `recorded` arrived: what each end sends follows from what it gets and
 /// when, and from nothing else. Meaningful up to the first packet that differs.
-pub fn follow(flow: &Flow, recorded: &Trace, clock: Clock) -> Trace {
+pub fn follow(flow: &Flow, recorded: &Trace, machine: Machine) -> Trace {
     let mut fates = HashMap::new();
     for direction in [Direction::Up, Direction::Down] {
         for (index, sent) in recorded.of(direction).enumerate() {
@@ -49,11 +49,11 @@ pub fn follow(flow: &Flow, recorded: &Trace, clock: Clock) -> Trace {
             is_marked: fate.is_marked && packet.segment.ecn == Ecn::Capable,
         }
     };
-    trace(flow, link, clock, recorded.end)
+    trace(flow, link, machine, recorded.end)
 }
 
-fn trace(flow: &Flow, link: impl Link, clock: Clock, longest: Nanos) -> Trace {
-    let mut pair = Pair::new(applications(flow, clock), link).starting_at(clock.start);
+fn trace(flow: &Flow, link: impl Link, machine: Machine, longest: Nanos) -> Trace {
+    let mut pair = Pair::new(applications(flow, machine), link).starting_at(machine.start);
     let mut infos = Vec::new();
     while pair.step().is_some() {
         for sent in &pair.trace()[infos.len()..] {
@@ -71,6 +71,7 @@ fn trace(flow: &Flow, link: impl Link, clock: Clock, longest: Nanos) -> Trace {
         at: sent.at,
         direction: sent.direction,
         packet: Packet::from(&sent.segment),
+        window: Some(sent.segment.window),
         arrived: sent.arrivals.clone(),
         is_marked: sent.is_marked,
         info,
@@ -81,12 +82,13 @@ fn trace(flow: &Flow, link: impl Link, clock: Clock, longest: Nanos) -> Trace {
     }
 }
 
-fn applications(flow: &Flow, clock: Clock) -> pair::Flow {
+fn applications(flow: &Flow, machine: Machine) -> pair::Flow {
     let settings = Settings {
         algorithm: flow.algorithm,
         initial_window: flow.initial_window,
         ecn: flow.ecn,
-        ticks: Ticks::new(clock.jiffies * JIFFY),
+        ticks: Ticks::new(machine.jiffies * JIFFY),
+        memory: machine.memory,
         ..Settings::default()
     };
     let exchanges = flow.exchanges.iter().map(|exchange| pair::Exchange {

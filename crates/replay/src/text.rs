@@ -4,6 +4,7 @@
 //! # why this case is kept
 //! kernel 6.18.44
 //! clock start=37529593158914 jiffies=4294892272
+//! memory segment=4352 skb=960
 //! flow rtt=80ms down=10mbit up=2mbit queue=50 iw=10 cc=cubic tfo=cookie
 //! exchange up=200 down=30000 wait=5ms
 //! close server
@@ -21,9 +22,9 @@ use std::str::FromStr;
 
 use firstflight_path::{Direction, Ecn, Nanos};
 use firstflight_tcp::pair::{Closes, Fault};
-use firstflight_tcp::{Algorithm, Range};
+use firstflight_tcp::{Algorithm, Range, SendMemory};
 
-use crate::case::{Case, Clock, Exchange, FastOpen, Flow, Recorded, Script};
+use crate::case::{Case, Exchange, FastOpen, Flow, Machine, Recorded, Script};
 use crate::trace::{Info, Millis, PHASES, Packet, Sent, TfoOption, Trace};
 
 /// A line that is not one of a case.
@@ -60,7 +61,7 @@ struct Draft {
     flow: Option<Flow>,
     script: Script,
     kernel: Option<String>,
-    clock: Clock,
+    machine: Machine,
     trace: Option<Trace>,
 }
 
@@ -74,9 +75,13 @@ impl Draft {
             _ if word.starts_with('#') => self.comment.push(line[1..].trim().to_owned()),
             "kernel" => self.kernel = Some(rest.to_owned()),
             "clock" => {
-                self.clock = Clock {
-                    start: number(value(rest, "start")?)?,
-                    jiffies: number(value(rest, "jiffies")?)?,
+                self.machine.start = number(value(rest, "start")?)?;
+                self.machine.jiffies = number(value(rest, "jiffies")?)?;
+            }
+            "memory" => {
+                self.machine.memory = SendMemory {
+                    segment: number(value(rest, "segment")?)?,
+                    skb: number(value(rest, "skb")?)?,
                 };
             }
             "flow" => self.flow = Some(flow(rest)?),
@@ -139,7 +144,7 @@ impl Draft {
             recorded: match (self.kernel, self.trace) {
                 (Some(kernel), Some(trace)) => Some(Recorded {
                     kernel,
-                    clock: self.clock,
+                    machine: self.machine,
                     trace,
                 }),
                 (None, None) => None,
@@ -201,10 +206,12 @@ fn sent(line: &str) -> Parsed<Sent> {
         len: number(len)?,
         ..Packet::default()
     };
+    let mut window = None;
     while let Some(word) = words.next() {
         let mut argument = || words.next().ok_or_else(|| format!("`{word}` of what"));
         match word {
             "ack" => packet.ack = number(argument()?)?,
+            "win" => window = Some(number(argument()?)?),
             "sack" => packet.sacks = argument()?.split(',').map(range).collect::<Parsed<_>>()?,
             "tfo" => {
                 packet.fast_open = Some(match argument()? {
@@ -224,6 +231,7 @@ fn sent(line: &str) -> Parsed<Sent> {
         at,
         direction,
         packet,
+        window,
         arrived: arrived.map(millis).collect::<Parsed<_>>()?,
         is_marked: fates().any(|word| word == "marked"),
         info,
@@ -311,9 +319,13 @@ impl fmt::Display for Case {
         for line in &self.comment {
             writeln!(f, "# {line}")?;
         }
-        if let Some(Recorded { kernel, clock, .. }) = &self.recorded {
+        if let Some(Recorded { kernel, machine, .. }) = &self.recorded {
             writeln!(f, "kernel {kernel}")?;
-            writeln!(f, "clock start={} jiffies={}", clock.start, clock.jiffies)?;
+            writeln!(f, "clock start={} jiffies={}", machine.start, machine.jiffies)?;
+            let SendMemory { segment, skb } = machine.memory;
+            if machine.memory != SendMemory::default() {
+                writeln!(f, "memory segment={segment} skb={skb}")?;
+            }
         }
         write!(f, "{}{}", self.flow, self.script)?;
         let Some(Recorded { trace, .. }) = &self.recorded else {

@@ -63,6 +63,8 @@ pub struct Sent {
     pub direction: Direction,
     /// What.
     pub packet: Packet,
+    /// The window that it offers, bytes; shown, not compared. Old traces do not say it.
+    pub window: Option<u64>,
     /// When it arrived: never, once or twice.
     pub arrived: Vec<Nanos>,
     /// Whether it was marked on the way.
@@ -172,16 +174,13 @@ impl fmt::Display for Info {
     }
 }
 
-/// Time and direction, the packet, and behind `=>` when it arrived and behind `;` what its sender says of itself.
+/// Time and direction, the packet, its window, and behind `=>` when it arrived and behind `;` what its sender says of itself.
 impl fmt::Display for Sent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let arrow = if self.direction == Direction::Up { '>' } else { '<' };
-        write!(
-            f,
-            "{:>11} {arrow} {} =>",
-            Millis(self.at).to_string(),
-            self.packet
-        )?;
+        write!(f, "{:>11} {arrow} {}", Millis(self.at).to_string(), self.packet)?;
+        self.window.map_or(Ok(()), |window| write!(f, " win {window}"))?;
+        f.write_str(" =>")?;
         if self.arrived.is_empty() {
             f.write_str(" lost")?;
         }

@@ -32,7 +32,7 @@ fn the_model_sends_what_the_kernel_sent() {
             .parse()
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         let recorded = case.recorded.unwrap_or_else(|| panic!("{name}: no trace"));
-        let model = follow(&case.flow, &recorded.trace, recorded.clock);
+        let model = follow(&case.flow, &recorded.trace, recorded.machine);
         match (
             compare(&recorded.trace, &model, TOLERANCE),
             known.remove(name.as_str()),

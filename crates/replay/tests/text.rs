@@ -2,22 +2,27 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use firstflight_replay::{
-    Case, Clock, Difference, Direction, Recorded, Trace, compare, draw, follow, run, shrink,
+    Case, Difference, Direction, Machine, Recorded, Trace, compare, draw, follow, run, shrink,
 };
+use firstflight_tcp::SendMemory;
 
-const CLOCK: Clock = Clock {
+const MACHINE: Machine = Machine {
     start: 37_529_593_158_914,
     jiffies: 4_294_892_272,
+    memory: SendMemory {
+        segment: 4_352,
+        skb: 896,
+    },
 };
 
 /// A case with what the model did in the place of a kernel.
 fn recorded(seed: u64) -> Case {
     let case = draw(seed);
-    let trace = run(&case.flow, &case.script, CLOCK).unwrap();
+    let trace = run(&case.flow, &case.script, MACHINE).unwrap();
     Case {
         recorded: Some(Recorded {
             kernel: "none".to_owned(),
-            clock: CLOCK,
+            machine: MACHINE,
             trace,
         }),
         ..case
@@ -59,7 +64,7 @@ fn a_line_that_is_no_part_of_a_case_is_named() {
 fn fed_with_its_own_arrivals_the_model_does_the_same_again() {
     for seed in 0..100 {
         let case = recorded(seed);
-        let fed = follow(&case.flow, trace(&case), CLOCK);
+        let fed = follow(&case.flow, trace(&case), MACHINE);
         let divergence = compare(trace(&case), &fed, 0);
         assert_eq!(
             divergence,

@@ -54,6 +54,11 @@ struct Incoming {
 }
 
 impl Client {
+    /// Whether no response is on its way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.exchange.is_none()
+    }
+
     /// Opens a connection. A SYN that may have data waits for a request, but TLS has something to send.
     pub(crate) fn open(
         now: Nanos,

@@ -2,7 +2,7 @@
 
 use firstflight_load::ledger::Entry;
 use firstflight_load::{Cookies, HttpVersion, Mode, promise};
-use firstflight_loader::{ConnId, OriginId};
+use firstflight_loader::{ConnId, NANOS_PER_MS, OriginId};
 use firstflight_path::{Flow, Nanos};
 use firstflight_tcp::{Answer, FastOpen, Segment, Socket};
 
@@ -16,6 +16,11 @@ use crate::page::Context;
 use crate::server::Server;
 use crate::tls::Tls;
 
+/// Longest time from a response to the client's FIN, where the server closes behind it. No client is done with a response
+/// in no time: when the laboratory's closes, the server's FIN is there, which its own acknowledges (`tcp_fin` delays the
+/// acknowledgment). On a slow link it is not.
+const CLOSES_WITHIN: Nanos = NANOS_PER_MS;
+
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -28,6 +33,8 @@ pub(crate) struct Connection {
     pub(crate) number: Option<(u32, Flow)>,
     client: Client,
     client_socket: Socket,
+    /// When the client closes, if the server has not closed before.
+    closes_at: Option<Nanos>,
     server: Server,
     server_socket: Option<Socket>,
     tls: Option<Box<Tls>>,
@@ -76,6 +83,7 @@ impl Connection {
             number: None,
             client,
             client_socket,
+            closes_at: None,
             server: Server::default(),
             server_socket: None,
             http2: (tls.is_some() && offer.http == HttpVersion::V2).then(Box::default),
@@ -126,7 +134,29 @@ impl Connection {
             host.is_avoided |= self.client_socket.was_swallowed();
         }
         self.client.is_closed = true;
-        self.client_socket.close(context.now);
+        let server_closes = !context.job.load.keep_alive
+            && self.http2.is_none()
+            && self.client.is_idle()
+            && self.client_socket.is_established();
+        self.closes_at = Some(context.now + if server_closes { CLOSES_WITHIN } else { 0 });
+        self.close_in_time(context.now);
+    }
+
+    /// The load is over: the client closes what it was about to close.
+    pub(crate) fn hang_up(&mut self, now: Nanos) {
+        self.closes_at = self.closes_at.map(|_| now);
+        self.close_in_time(now);
+    }
+
+    /// The client that is done with it closes: with the server, or when it has waited long enough.
+    fn close_in_time(&mut self, now: Nanos) {
+        if let Some(at) = self.closes_at {
+            self.client_socket.read_all(now);
+            if self.client_socket.is_at_end() || at <= now {
+                self.closes_at = None;
+                self.client_socket.close(now);
+            }
+        }
     }
 
     /// A segment reaches the client.
@@ -136,6 +166,7 @@ impl Connection {
         }
         let was_open = self.client_socket.is_established();
         self.client_socket.handle(context.now, segment);
+        self.close_in_time(context.now);
         if segment.syn
             && !was_open
             && let Some(cookie) = self.client_socket.granted_cookie()
@@ -213,6 +244,7 @@ impl Connection {
         }
         self.armed = None;
         self.client_socket.handle_timeout(now);
+        self.close_in_time(now);
         self.learn(context.job, host);
         if let Some(socket) = &mut self.server_socket {
             socket.handle_timeout(now);
@@ -239,6 +271,7 @@ impl Connection {
     pub(crate) fn arm(&mut self) -> Option<Nanos> {
         let due = [
             self.client_socket.next_timeout(),
+            self.closes_at,
             self.server_socket.as_ref().and_then(Socket::next_timeout),
             self.server.next_timeout(),
             self.http2.as_ref().and_then(|http2| http2.next_timeout()),

@@ -95,6 +95,7 @@ fn begin<'a>(page: &'a SimPage, job: &'a Job) -> Result<Load<'a>, PathError> {
                 ecn: job.load.path.ecn,
                 ticks: ticks(job.load.path.seed),
                 more_syn_segments: job.what_if.more_syn_segments,
+                ..Settings::default()
             },
         },
         browser: Browser {
@@ -348,6 +349,8 @@ impl Load<'_> {
             if !self.connections[conn].is_closed() {
                 self.close(ConnId(conn as u32));
             }
+            self.connections[conn].hang_up(self.context.now);
+            self.flush(conn as u32);
         }
         Loaded {
             record: self.browser.loader.finish(self.context.now),

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use firstflight_page::Page;
-use firstflight_sim::{Job, Record, SimPage, simulate};
+use firstflight_sim::{Job, Record, SimPage, simulate, trace};
 use serde_json::json;
 
 fn job(path: &serde_json::Value, mode: &str, keep_alive: bool) -> Job {
@@ -58,6 +58,21 @@ fn without_keep_alive_every_request_pays_for_a_handshake_and_fast_open_saves_it(
     let load = |mode| plt(&simulate(&page, &job(&path, mode, false)).unwrap());
     assert!((load("tcp") - 20.0 * 75.0).abs() < 1.0, "{}", load("tcp"));
     assert!((load("tfo") - 10.0 * 75.0).abs() < 1.0, "{}", load("tfo"));
+}
+
+#[test]
+fn where_the_server_closes_an_object_takes_three_packets_behind_its_syn() {
+    let path = json!({"rtt_ms": 80, "down_bps": 10_000_000, "up_bps": 2_000_000});
+    let mut job = job(&path, "tfo", false);
+    job.trace = true;
+    let (_, lines) = trace(&chain(&[1_000; 2]), &job).unwrap();
+    let sent: Vec<_> = lines
+        .iter()
+        .filter(|line| line.contains(" sent ") && line.contains(" up ") && line.contains(" #0 "))
+        .collect();
+    // The acknowledgments of the SYN-ACK and of the response, and a FIN that acknowledges the server's.
+    assert_eq!(sent.len(), 4, "{sent:#?}");
+    assert!(sent[3].contains("[F"), "{sent:#?}");
 }
 
 #[test]

@@ -13,8 +13,10 @@ use crate::time::MS;
 use crate::timers::Pending;
 use crate::{End, MSS, Settings, Socket, State};
 
-/// `tcp_syn_retries` and `tcp_synack_retries`: timeouts in a row after which a connection is given up.
-const MAX_SYN_TIMEOUTS: u32 = 6;
+/// Timeouts of a SYN after which a client gives up: `tcp_syn_retries`, and the linear ones on top.
+const MAX_SYN_TIMEOUTS: u32 = 6 + LINEAR_SYN_TIMEOUTS;
+/// Timeouts of a SYN-ACK after which a server gives up: `tcp_synack_retries`.
+const MAX_SYN_ACK_TIMEOUTS: u32 = 5;
 /// `tcp_syn_linear_timeouts`: SYN timeouts before the timeout doubles.
 const LINEAR_SYN_TIMEOUTS: u32 = 4;
 
@@ -72,9 +74,16 @@ pub(crate) struct Handshake {
     retransmits: u32,
     timeouts: u32,
     sent_at: Nanos,
+    /// Server: the application has ended its stream.
+    is_closing: bool,
 }
 
 impl Handshake {
+    /// The application has shut its stream down: the FIN waits for the handshake's end.
+    pub(crate) fn defer_close(&mut self) {
+        self.is_closing = true;
+    }
+
     pub(crate) fn timeouts(&self) -> u32 {
         self.timeouts
     }
@@ -109,7 +118,7 @@ impl Socket {
         self.handshake.syn_data = data;
         self.handshake.sent_at = now;
         self.send_syn(now, option, data);
-        self.sender.start_syn_timer(now, false);
+        self.sender.start_syn_timer(now);
     }
 
     fn send_syn(&mut self, now: Nanos, option: FastOpen, data: u32) {
@@ -137,7 +146,7 @@ impl Socket {
         self.handshake.retransmits += 1;
         self.send_syn(now, FastOpen::Absent, 0);
         let backs_off = self.handshake.timeouts > LINEAR_SYN_TIMEOUTS;
-        self.sender.start_syn_timer(now, backs_off);
+        self.sender.on_syn_timeout(now, backs_off);
     }
 
     /// The client waits for the SYN-ACK.
@@ -233,11 +242,11 @@ impl Socket {
     /// taken for lost at the second timeout (`tcp_fastopen_synack_timer`).
     pub(crate) fn on_syn_ack_timeout(&mut self, now: Nanos) {
         self.handshake.timeouts += 1;
-        if self.handshake.timeouts > MAX_SYN_TIMEOUTS {
+        if self.handshake.timeouts > MAX_SYN_ACK_TIMEOUTS {
             return self.end(End::TimedOut);
         }
         self.resend_syn_ack(now);
-        if self.handshake.timeouts == 2 && !self.sender.has_none_in_flight() {
+        if self.handshake.timeouts == 2 && self.handshake.is_early {
             self.sender.enter_loss(now);
         }
         self.start_syn_ack_timer(now);
@@ -258,9 +267,9 @@ impl Socket {
     /// The server waits for the acknowledgment of its SYN-ACK.
     pub(crate) fn on_handshake_end(&mut self, now: Nanos, segment: &Segment) {
         if segment.syn {
-            self.receiver.on_syn_again(segment);
+            // `tcp_check_req`: the SYN-ACK echoes the first SYN's timestamp again, so the client's sample of the RTT
+            // includes its timeout. A request waits anew; a Fast Open socket has a timer of its own.
             self.resend_syn_ack(now);
-            // `tcp_check_req`: a request waits anew; a Fast Open socket has a timer of its own.
             if !self.handshake.is_early {
                 self.start_syn_ack_timer(now);
             }
@@ -280,14 +289,16 @@ impl Socket {
         }
         self.establish(now);
         self.sender.rearm_rto(now);
+        if self.handshake.is_closing {
+            self.close(now);
+        }
         self.after_ack(now, segment);
     }
 
     /// Data that followed the SYN counts if the SYN's did.
     fn on_data_behind_syn(&mut self, now: Nanos, segment: &Segment) {
         if self.handshake.is_early {
-            self.receiver
-                .on_data(now, segment, self.sender.rtt().rto(), self.sender.is_closing());
+            self.take_data(now, segment);
             self.acknowledge(now);
         }
     }
@@ -318,7 +329,7 @@ impl Socket {
     fn establish(&mut self, now: Nanos) {
         self.state = State::Established;
         self.handshake.timeouts = 0;
-        self.sender.on_established();
+        self.sender.on_established(self.is_client);
         self.receiver.on_established(now);
     }
 }
@@ -503,7 +514,7 @@ mod tests {
 
     #[test]
     fn a_syn_goes_again_four_times_a_second_apart_and_then_ever_later() {
-        let lost: Vec<_> = (1..=7).map(|number| (Up, number, Fault::Lost)).collect();
+        let lost: Vec<_> = (1..=11).map(|number| (Up, number, Fault::Lost)).collect();
         let mut pair = pair(response(1_000), &lost);
         assert_eq!(pair.run(), None);
         assert_sent(
@@ -517,6 +528,10 @@ mod tests {
             4096 up S 0:0(0)
             5120 up S 0:0(0)
             7136 up S 0:0(0)
+           11264 up S 0:0(0)
+           19456 up S 0:0(0)
+           35584 up S 0:0(0)
+           69632 up S 0:0(0)
         ",
         );
         assert_eq!(pair.client().ended(), Some(End::TimedOut));
@@ -533,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_has_closed_already_waits_three_seconds_for_its_early_response() {
+    fn a_server_that_shuts_down_early_sends_its_fin_when_the_handshake_is_done() {
         let flow = Flow {
             closes: Closes::Server,
             ..fast_open(FastOpen::Cookie(KEY))
@@ -542,11 +557,10 @@ mod tests {
         pair.run();
         assert_sent(
             pair.sent(Down),
-            1_050..=4_400,
+            1_100..=1_300,
             "
-            1056 down S. 0:0(0) ack 301
-            1074 down S. 0:0(0) ack 301
-            4352 down P. 1:1001(1000) ack 301
+            1156 down F. 1001:1001(0) ack 301
+            1256 down P. 1:1001(1000) ack 301
         ",
         );
     }

@@ -5,8 +5,8 @@
 //! chooses. A segment carries header fields and a range of sequence numbers: bytes themselves are never made.
 //! Behaviour is Linux 6.18's; every module names the kernel's functions that it follows.
 //!
-//! Left out: urgent data, keep-alive probes, zero-window probes (applications here read at once), MTU probing, D-SACK
-//! reordering metrics, `TIME_WAIT`, simultaneous open, sequence numbers that wrap.
+//! Left out: urgent data, keep-alive probes, zero-window probes (applications here read at once), MTU probing,
+//! the end of `TIME_WAIT`, simultaneous open, sequence numbers that wrap.
 //!
 //! [`pair`] puts two sockets at the ends of a link. Here they are 50 ms apart, the client has a cookie, so that its
 //! request rides in the SYN (RFC 7413), and the response's second packet is lost:
@@ -47,11 +47,11 @@ use firstflight_path::Nanos;
 pub use congestion::Algorithm;
 pub use handshake::{Answer, Early};
 pub use segment::{FastOpen, Key, Range, Sacks, Segment, Seq};
-pub use sender::Phase;
+pub use sender::{Phase, SendMemory};
 pub use time::Ticks;
 
 use handshake::Handshake;
-use receiver::Receiver;
+use receiver::{Receiver, Verdict};
 use sender::Sender;
 
 /// Bytes of data in a full segment: 1,500 less the headers and the timestamps.
@@ -70,6 +70,8 @@ pub struct Settings {
     pub ecn: bool,
     /// The kernel's tick.
     pub ticks: Ticks,
+    /// What a kernel of this build reserves for what is sent.
+    pub memory: SendMemory,
     /// No TCP does this: segments of data that may leave right behind a SYN with data.
     pub more_syn_segments: u32,
 }
@@ -82,6 +84,7 @@ impl Default for Settings {
             initial_window: 10,
             ecn: false,
             ticks: Ticks::default(),
+            memory: SendMemory::default(),
             more_syn_segments: 0,
         }
     }
@@ -98,6 +101,10 @@ enum State {
     SynReceived,
     /// The handshake is done.
     Established,
+    /// Both ends have closed, this one first: it answers what comes late.
+    TimeWait,
+    /// Both ends have closed, the other first, and know it: this one has forgotten the connection.
+    Forgotten,
     /// Nothing is sent or taken any more.
     Ended(End),
 }
@@ -126,6 +133,9 @@ pub struct Socket {
     handshake: Handshake,
     sender: Sender,
     receiver: Receiver,
+    /// Where its FIN ends, once that has left, and whether it left, or was to leave, before the peer's arrived.
+    fin_end: Option<Seq>,
+    closes_first: bool,
 }
 
 /// Where a sender's segments leave, and take along what the receiver has to say.
@@ -135,19 +145,28 @@ struct Outlet<'a> {
     is_client: bool,
     out: &'a mut VecDeque<Segment>,
     receiver: &'a mut Receiver,
+    fin_end: &'a mut Option<Seq>,
 }
 
 impl Outlet<'_> {
     /// Sends a segment with an acknowledgment.
     fn send(&mut self, mut segment: Segment) {
-        self.receiver.stamp(&mut segment);
+        self.stamp(&mut segment);
         self.send_bare(segment);
+    }
+
+    /// Puts an acknowledgment on a segment.
+    fn stamp(&mut self, segment: &mut Segment) {
+        self.receiver.stamp(segment);
     }
 
     /// Sends a segment as it is.
     fn send_bare(&mut self, mut segment: Segment) {
         segment.conn = self.conn;
         segment.up = self.is_client;
+        if segment.fin {
+            *self.fin_end = Some(segment.end());
+        }
         self.out.push_back(segment);
     }
 
@@ -202,6 +221,8 @@ impl Socket {
             handshake: Handshake::default(),
             sender: Sender::new(&settings),
             receiver: Receiver::new(settings.ticks),
+            fin_end: None,
+            closes_first: false,
         }
     }
 
@@ -221,7 +242,10 @@ impl Socket {
     /// Whether the handshake is done.
     #[inline]
     pub fn is_established(&self) -> bool {
-        self.state == State::Established
+        matches!(
+            self.state,
+            State::Established | State::TimeWait | State::Forgotten
+        )
     }
 
     /// Why it is over, if it is and both ends did not close it.
@@ -257,7 +281,11 @@ impl Socket {
     /// The application takes all that is there: how many bytes.
     pub fn read_all(&mut self, now: Nanos) -> u64 {
         let bytes = self.receiver.read_all();
-        if bytes > 0 && self.receiver.after_read(now) && self.is_established() {
+        let is_due = match bytes {
+            0 => self.receiver.after_end(),
+            _ => self.receiver.after_read(now),
+        };
+        if is_due && self.state == State::Established {
             self.send_ack(now);
         }
         bytes
@@ -282,10 +310,23 @@ impl Socket {
         }
     }
 
+    /// As [`Self::close`], but the application keeps the socket: a server's FIN waits for the handshake's end
+    /// (`tcp_shutdown` since Linux 6.9; `__tcp_close` does not wait).
+    pub fn shut_down(&mut self, now: Nanos) {
+        if self.state == State::SynReceived {
+            self.handshake.defer_close();
+        } else {
+            self.close(now);
+        }
+    }
+
     /// A segment arrives.
     pub fn handle(&mut self, now: Nanos, segment: &Segment) {
         match self.state {
             State::Ended(_) | State::Closed => {}
+            State::TimeWait | State::Forgotten if segment.rst => self.state = State::Forgotten,
+            State::TimeWait => self.on_late(now, segment),
+            State::Forgotten => self.with_sender(|_, outlet| outlet.send_bare(segment.reset())),
             State::SynSent if segment.rst => self.end(End::Refused),
             _ if segment.rst => self.end(End::Reset),
             State::SynSent => self.on_syn_ack(now, segment),
@@ -296,16 +337,41 @@ impl Socket {
 
     /// A segment on a connection whose handshake is done.
     fn on_segment(&mut self, now: Nanos, segment: &Segment) {
-        if segment.syn {
-            // A SYN or SYN-ACK that comes late gets a challenge (RFC 5961, section 4).
-            return self.send_ack(now);
+        let (acked, rto) = (self.sender.acked(), self.sender.rtt().rto());
+        match self.receiver.validate(now, segment, acked, rto) {
+            Verdict::Take => {
+                self.on_ack(now, segment);
+                self.after_ack(now, segment);
+                self.check_end();
+            }
+            Verdict::Answer => self.send_ack(now),
+            Verdict::Drop => {}
         }
-        // Of data from before the window nothing is taken, nor its timestamp: the duplicate is answered, with an echo
-        // so old that the sender's timeout grows.
-        if self.receiver.accepts(segment) {
-            self.on_ack(now, segment);
+    }
+
+    /// Whether both ends have closed and know it: `tcp_time_wait`, and `tcp_rcv_state_process` in LAST-ACK.
+    fn check_end(&mut self) {
+        let is_acked = self.fin_end.is_some_and(|end| self.sender.acked() >= end);
+        if is_acked && self.receiver.has_fin() {
+            self.receiver.clear_timer();
+            self.state = if self.closes_first {
+                State::TimeWait
+            } else {
+                State::Forgotten
+            };
         }
-        self.after_ack(now, segment);
+    }
+
+    /// `tcp_timewait_state_process`: what is no acknowledgment in its place is answered, with the bare facts.
+    fn on_late(&mut self, now: Nanos, segment: &Segment) {
+        let is_empty = segment.seq == segment.end();
+        if is_empty {
+            let is_in_place = segment.seq == self.receiver.next();
+            if is_in_place || self.receiver.answer_unless_limited(now) == Verdict::Drop {
+                return;
+            }
+        }
+        self.send_ack(now);
     }
 
     /// The acknowledgment of a segment, and its timestamp.
@@ -316,13 +382,24 @@ impl Socket {
 
     /// What follows a segment's acknowledgment: its data, and what may be sent now.
     fn after_ack(&mut self, now: Nanos, segment: &Segment) {
-        self.receiver
-            .on_data(now, segment, self.sender.rtt().rto(), self.sender.is_closing());
+        self.take_data(now, segment);
         self.with_sender(|sender, outlet| {
-            sender.push(now, outlet);
-            sender.check_space(now, outlet);
+            let bundles = sender.push(now, outlet);
+            sender.check_space(now, bundles, outlet);
         });
         self.acknowledge(now);
+    }
+
+    /// The data of a segment.
+    fn take_data(&mut self, now: Nanos, segment: &Segment) {
+        if self.receiver.on_arrival(now, segment) {
+            self.send_ack(now);
+        }
+        let (rto, is_closing) = (self.sender.rtt().rto(), self.sender.is_closing());
+        if self.receiver.on_data(now, segment, rto, is_closing) {
+            self.closes_first = true;
+            self.send_ack(now);
+        }
     }
 
     /// Acknowledges now, or sees to it that it is done in time.
@@ -349,6 +426,7 @@ impl Socket {
             is_client: self.is_client,
             out: &mut self.out,
             receiver: &mut self.receiver,
+            fin_end: &mut self.fin_end,
         };
         act(&mut self.sender, &mut outlet)
     }
@@ -359,13 +437,6 @@ mod tests {
     use super::*;
     use crate::pair::script::*;
     use crate::pair::{Closes, Fault, Flow, MS};
-
-    fn closed_by(closes: Closes) -> Flow {
-        Flow {
-            closes,
-            ..response(1_000)
-        }
-    }
 
     #[test]
     fn a_client_that_closes_acknowledges_the_response_first() {
@@ -448,5 +519,24 @@ mod tests {
                 .filter(|sent| sent.at == 150 * MS && sent.segment.len > 0);
             assert_eq!(first.count() as u32, initial_window);
         }
+    }
+
+    #[test]
+    fn who_closes_first_answers_a_fin_that_comes_again_with_the_bare_facts() {
+        let twice = [(Up, 5, Fault::Duplicated(5 * MS))];
+        let mut pair = pair(closed_by(Closes::Server), &twice);
+        pair.run();
+        assert_sent(
+            pair.trace(),
+            200..,
+            "
+            200 up   .  301:301(0) ack 1001
+            200 up   F. 301:301(0) ack 1002
+            250 down .  1002:1002(0) ack 302
+            255 down .  1002:1002(0) ack 302
+            305 up   R  302:302(0)
+        ",
+        );
+        assert!(pair.client().ended().is_none() && pair.server().is_some_and(Socket::is_established));
     }
 }

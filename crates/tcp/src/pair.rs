@@ -539,7 +539,7 @@ impl<L: Link> Pair<L> {
         let is_last = progress.written == self.flow.exchanges.len();
         if !progress.has_closed && ((is_last && self.flow.closes == Closes::Server) || server.is_at_end()) {
             progress.has_closed = true;
-            server.close(clock);
+            server.shut_down(clock);
         }
     }
 }
@@ -596,6 +596,14 @@ pub(crate) mod script {
             script.with(direction, number, fault)
         });
         Pair::new(flow, script)
+    }
+
+    /// [`response`] of 1,000 bytes, after which an end closes.
+    pub(crate) fn closed_by(closes: super::Closes) -> Flow {
+        Flow {
+            closes,
+            ..response(1_000)
+        }
     }
 
     /// A request of 300 bytes, and a response of so many.

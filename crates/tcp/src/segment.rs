@@ -138,13 +138,14 @@ impl Segment {
         self.seq + u64::from(self.len) + u64::from(self.syn) + u64::from(self.fin)
     }
 
-    /// The reset that a middlebox answers it with.
+    /// The reset that a host without its connection, or a middlebox, answers it with.
     #[must_use]
     pub fn reset(&self) -> Self {
         Self {
             conn: self.conn,
             up: !self.up,
             rst: true,
+            seq: if self.ack { self.ack_no } else { 0 },
             ..Self::default()
         }
     }

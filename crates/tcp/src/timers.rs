@@ -90,13 +90,15 @@ impl Socket {
                 Due::Sender(Pending::Retransmit) => match self.state {
                     State::SynSent => self.on_syn_timeout(now),
                     State::SynReceived => self.on_syn_ack_timeout(now),
-                    State::Closed | State::Established | State::Ended(_) => {
+                    State::Established => {
                         let gives_up =
                             self.with_sender(|sender, outlet| sender.on_retransmission_timeout(now, outlet));
                         if gives_up {
                             self.end(End::TimedOut);
                         }
                     }
+                    // Nothing is in flight.
+                    State::Closed | State::TimeWait | State::Forgotten | State::Ended(_) => {}
                 },
             }
         }

@@ -13,6 +13,6 @@ pub use links::{
     set_up_wire,
 };
 pub use names::install_names;
-pub use socket::set_tcp_option;
+pub use socket::{option_bytes, set_tcp_option};
 pub use sysctl::{set_client_sysctls, set_server_sysctls, set_sysctl, use_ecn};
 pub use transport::Transport;

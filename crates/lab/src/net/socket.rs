@@ -1,7 +1,7 @@
 //! Socket options that the libraries have no name for.
 
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 use nix::libc;
 
@@ -18,6 +18,29 @@ pub fn set_tcp_option<T: Copy>(socket: &impl AsRawFd, option: libc::c_int, value
     };
     if answer == 0 {
         Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Asks for the bytes of an option, such as `TCP_INFO`. What the kernel does not know of stays 0.
+///
+/// # Errors
+/// The kernel's.
+pub fn option_bytes<const LENGTH: usize>(
+    socket: &impl AsFd,
+    level: libc::c_int,
+    option: libc::c_int,
+) -> io::Result<[u8; LENGTH]> {
+    let mut bytes = [0_u8; LENGTH];
+    let mut length = LENGTH as libc::socklen_t;
+    // SAFETY: pointer and length describe `bytes`; the kernel writes at most `length` bytes.
+    let answer = unsafe {
+        let value = bytes.as_mut_ptr().cast();
+        libc::getsockopt(socket.as_fd().as_raw_fd(), level, option, value, &raw mut length)
+    };
+    if answer == 0 {
+        Ok(bytes)
     } else {
         Err(io::Error::last_os_error())
     }

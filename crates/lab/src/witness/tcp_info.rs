@@ -1,10 +1,12 @@
 //! What the socket itself says (`TCP_INFO` and `TCP_CONGESTION`, `linux/tcp.h`).
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 
 use nix::libc;
 use nix::sys::socket::{getsockopt, sockopt};
+
+use crate::net::option_bytes;
 
 /// Offset of `tcpi_options`.
 const OPTIONS: usize = 5;
@@ -41,21 +43,7 @@ impl TcpInfo {
     /// # Errors
     /// The kernel's, when `socket` is not a TCP socket.
     pub fn of(socket: &impl AsFd) -> io::Result<Self> {
-        let mut bytes = [0_u8; 256];
-        let mut length = bytes.len() as libc::socklen_t;
-        // SAFETY: pointer and length describe `bytes`; the kernel writes at most `length` bytes.
-        let answer = unsafe {
-            libc::getsockopt(
-                socket.as_fd().as_raw_fd(),
-                libc::IPPROTO_TCP,
-                libc::TCP_INFO,
-                bytes.as_mut_ptr().cast(),
-                &raw mut length,
-            )
-        };
-        if answer != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let bytes: [u8; 256] = option_bytes(socket, libc::IPPROTO_TCP, libc::TCP_INFO)?;
         let number = |at| u32::from_ne_bytes(std::array::from_fn(|byte| bytes[at + byte]));
         Ok(Self {
             syn_data: bytes[OPTIONS] & SYN_DATA != 0,

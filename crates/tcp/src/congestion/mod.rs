@@ -184,7 +184,7 @@ impl Window {
     /// An acknowledgment of `acked` segments arrives outside recovery (`tcp_cong_avoid`).
     pub(crate) fn on_acked(&mut self, now: Nanos, acked: u32) {
         // `tcp_cong_avoid` stamps the window with every acknowledgment, whether it lets it grow or not.
-        self.used_since = now;
+        self.stamp(now);
         if !self.is_limited() {
             return;
         }
@@ -240,6 +240,11 @@ impl Window {
         self.cwnd = in_flight + more;
     }
 
+    /// It was looked at, or set (`snd_cwnd_stamp`).
+    pub(crate) fn stamp(&mut self, now: Nanos) {
+        self.used_since = now;
+    }
+
     /// It has come down (`tcp_end_cwnd_reduction`).
     pub(crate) fn end_reduction(&mut self) {
         self.cwnd = self.ssthresh;
@@ -250,6 +255,7 @@ impl Window {
     pub(crate) fn on_timeout(&mut self, now: Nanos, in_flight: u32, next: Seq) {
         self.cwnd = in_flight + 1;
         self.credit = 0;
+        self.stamp(now);
         self.control.on_timeout(now, next);
     }
 
@@ -273,7 +279,7 @@ impl Window {
         }
         if self.is_limited() {
             self.used = 0;
-            self.used_since = now;
+            self.stamp(now);
             return;
         }
         self.used = self.used.max(sent.out);
@@ -290,7 +296,7 @@ impl Window {
             self.cwnd = u32::midpoint(self.cwnd, used);
         }
         self.used = 0;
-        self.used_since = now;
+        self.stamp(now);
     }
 
     /// The sender resumes after `idle`, nothing in flight: `tcp_slow_start_after_idle_check`, RFC 2861.
@@ -306,7 +312,7 @@ impl Window {
             self.cwnd >>= 1;
         }
         self.cwnd = self.cwnd.max(floor);
-        self.used_since = now;
+        self.stamp(now);
         self.used = 0;
     }
 

@@ -5,17 +5,18 @@
 //! A connection acknowledges every segment at first (quick), and delays once it has turned out to be a
 //! conversation (pingpong).
 
-use firstflight_path::Nanos;
-
-use super::window::ReceiveWindow;
 use crate::MSS;
 use crate::segment::Segment;
 use crate::sender::Rtt;
 use crate::time::{JIFFY, MS};
 
-/// `TCP_ATO_MIN` and `TCP_DELACK_MIN`, `TCP_DELACK_MAX`.
-const MIN_DELAY: Nanos = 40 * MS;
-const MAX_DELAY: Nanos = 200 * MS;
+/// `TCP_ATO_MIN` and `TCP_DELACK_MIN`, `TCP_DELACK_MAX`; times here are ticks.
+const MIN_DELAY: u64 = 40 * MS / JIFFY;
+const MAX_DELAY: u64 = 200 * MS / JIFFY;
+/// What `tcp_delack_max` makes of it: less than the shortest retransmission timeout.
+const DELAY_LIMIT: u64 = MAX_DELAY - 1;
+/// `HZ / 2`: what a delay may grow to where no data is expected to go along.
+const MAX_ONE_WAY_DELAY: u64 = 500 * MS / JIFFY;
 /// `TCP_MAX_QUICKACKS`.
 const QUICK: u32 = 16;
 /// `TCP_MSS_DEFAULT` and `TCP_MIN_MSS`.
@@ -25,19 +26,11 @@ const MIN_MSS: u32 = 88;
 /// When an acknowledgment is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// There is nothing to acknowledge.
-    Never,
     Now,
     /// Now, or as one of several: something waits beyond a gap.
     Gap,
-    After(Delay),
-}
-
-/// For how long an acknowledgment may wait: what `tcp_send_delayed_ack` makes of it before and after its upper bound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Delay {
-    pub(crate) full: Nanos,
-    pub(crate) capped: Nanos,
+    /// After so many ticks.
+    After(u64),
 }
 
 /// What decides how soon the receiver acknowledges (`icsk_ack`).
@@ -50,9 +43,9 @@ pub(crate) struct DelayedAck {
     /// Acknowledgments still to be sent at once.
     quick: u32,
     is_pingpong: bool,
-    /// The delay that fits the peer's pace; `None` before the first data.
-    timeout: Option<Nanos>,
-    last_received: Nanos,
+    /// The delay that fits the peer's pace (`ato`); `None` before the first data.
+    delay: Option<u64>,
+    last_received: u64,
     /// What a full segment of the peer holds.
     peer_mss: u32,
     last_small: u32,
@@ -67,7 +60,7 @@ impl Default for DelayedAck {
         Self {
             quick: 0,
             is_pingpong: false,
-            timeout: None,
+            delay: None,
             last_received: 0,
             peer_mss: DEFAULT_MSS,
             last_small: 0,
@@ -81,8 +74,13 @@ impl Default for DelayedAck {
 
 impl DelayedAck {
     /// The handshake is done: the pause until the first data counts from here.
-    pub(crate) fn start(&mut self, now: Nanos) {
-        self.last_received = now;
+    pub(crate) fn start(&mut self, tick: u64) {
+        self.last_received = tick;
+    }
+
+    /// What a full segment of the peer holds, as far as it is known.
+    pub(crate) fn peer_mss(&self) -> u32 {
+        self.peer_mss
     }
 
     pub(crate) fn schedule(&mut self) {
@@ -91,7 +89,6 @@ impl DelayedAck {
 
     /// The next check acknowledges at once.
     pub(crate) fn need_now(&mut self) {
-        self.is_scheduled = true;
         self.is_due = true;
     }
 
@@ -99,19 +96,19 @@ impl DelayedAck {
     pub(crate) fn enter_quick(&mut self, window: u64) {
         self.add_quick(window);
         self.is_pingpong = false;
-        self.timeout = Some(MIN_DELAY);
+        self.delay = Some(MIN_DELAY);
     }
 
     /// The same for two acknowledgments: the sender's window may be small.
     pub(crate) fn enter_quick_for_two(&mut self) {
         self.quick = self.quick.max(2);
         self.is_pingpong = false;
-        self.timeout = Some(MIN_DELAY);
+        self.delay = Some(MIN_DELAY);
     }
 
     fn add_quick(&mut self, window: u64) {
-        let quick = (window / u64::from(2 * self.peer_mss)).clamp(2, u64::from(QUICK)) as u32;
-        self.quick = self.quick.max(quick);
+        let quick = (window / u64::from(2 * self.peer_mss)).min(u64::from(QUICK)) as u32;
+        self.quick = self.quick.max(if quick == 0 { 2 } else { quick });
     }
 
     /// What comes is answered soon.
@@ -124,14 +121,18 @@ impl DelayedAck {
         self.quick |= 1;
     }
 
+    /// None at once: the buffer is more than half full (`__tcp_select_window`).
+    pub(crate) fn end_quick(&mut self) {
+        self.quick = 0;
+    }
+
     fn is_quick(&self) -> bool {
         self.quick > 0 && !self.is_pingpong
     }
 
     /// Data was sent: is it an answer to what came a moment ago?
-    pub(crate) fn on_data_sent(&mut self, now: Nanos) {
-        let since = now / JIFFY - self.last_received / JIFFY;
-        if self.timeout.is_some_and(|timeout| since < timeout / JIFFY) {
+    pub(crate) fn on_data_sent(&mut self, tick: u64) {
+        if self.delay.is_some_and(|delay| tick - self.last_received < delay) {
             self.is_pingpong = true;
         }
     }
@@ -142,7 +143,7 @@ impl DelayedAck {
         if self.quick > 0 && self.is_scheduled {
             self.quick -= 1;
             if self.quick == 0 {
-                self.timeout = Some(MIN_DELAY);
+                self.delay = Some(MIN_DELAY);
             }
         }
         self.is_scheduled = false;
@@ -151,90 +152,91 @@ impl DelayedAck {
         self.is_due = false;
     }
 
-    /// Data arrived in order. Whether it was a full segment.
-    pub(crate) fn on_segment(&mut self, now: Nanos, segment: &Segment, window: u64, rto: Nanos) -> bool {
-        self.is_scheduled = true;
-        self.measure(segment);
-        let pause = (now / JIFFY - self.last_received / JIFFY) * JIFFY;
-        match self.timeout {
+    /// Data arrived in order, after [`Self::measure`].
+    pub(crate) fn on_in_order(&mut self, tick: u64, window: u64, rto: u64) {
+        let pause = tick - self.last_received;
+        match self.delay {
             None => {
                 self.add_quick(window);
-                self.timeout = Some(MIN_DELAY);
+                self.delay = Some(MIN_DELAY);
             }
-            Some(timeout) if pause <= MIN_DELAY / 2 => self.timeout = Some(timeout / 2 + MIN_DELAY / 2),
-            Some(timeout) if pause < timeout => self.timeout = Some((timeout / 2 + pause).min(rto)),
+            Some(delay) if pause <= MIN_DELAY / 2 => self.delay = Some(delay / 2 + MIN_DELAY / 2),
+            Some(delay) if pause < delay => self.delay = Some((delay / 2 + pause).min(rto)),
             Some(_) if pause > rto => self.add_quick(window),
             Some(_) => {}
         }
-        self.last_received = now;
-        segment.len >= self.peer_mss
+        self.last_received = tick;
     }
 
-    /// `__tcp_ack_snd_check`, with `unacked` bytes that no acknowledgment covers.
-    pub(crate) fn check(&self, unacked: u64, window: &ReceiveWindow, has_gap: bool, rtt: &Rtt) -> Due {
-        if !self.is_scheduled {
-            return Due::Never;
-        }
-        let is_enough = unacked > u64::from(self.peer_mss) && window.keeps_up();
+    /// Whether more than a full segment of `unacked` bytes waits for an acknowledgment.
+    pub(crate) fn is_enough(&self, unacked: u64) -> bool {
+        unacked > u64::from(self.peer_mss)
+    }
+
+    /// `__tcp_ack_snd_check`, where there `is_enough` to acknowledge and the window keeps up.
+    pub(crate) fn check(&self, is_enough: bool, has_gap: bool, rtt: &Rtt) -> Due {
         if is_enough || self.is_quick() || self.is_due {
             return Due::Now;
         }
         if has_gap {
             return Due::Gap;
         }
-        let mut full = self.timeout.unwrap_or(MIN_DELAY);
-        if full > MIN_DELAY {
+        let mut delay = self.delay.unwrap_or(0);
+        if delay > MIN_DELAY {
             let may_wait = self.is_pingpong || self.is_pushed;
-            let mut most = if may_wait { MAX_DELAY } else { 500 * MS };
+            let mut most = if may_wait { MAX_DELAY } else { MAX_ONE_WAY_DELAY };
             if let Some(rtt) = rtt.smoothed() {
-                most = most.min(rtt.max(MIN_DELAY));
+                most = most.min(rtt.div_ceil(JIFFY).max(MIN_DELAY));
             }
-            full = full.min(most);
+            delay = delay.min(most);
         }
-        let capped = full.min(MAX_DELAY);
-        Due::After(Delay { full, capped })
+        Due::After(delay.min(DELAY_LIMIT))
     }
 
-    /// `tcp_cleanup_rbuf`: whether a reader that has taken all must acknowledge.
-    pub(crate) fn is_due_after_read(&self, unacked: u64) -> bool {
+    /// Whether there is something to acknowledge.
+    pub(crate) fn is_scheduled(&self) -> bool {
         self.is_scheduled
-            && (unacked > u64::from(self.peer_mss)
-                || self.is_pushed_twice
-                || (self.is_pushed && !self.is_pingpong))
+    }
+
+    /// `tcp_cleanup_rbuf`: whether a reader that has emptied the buffer must acknowledge.
+    pub(crate) fn is_due_to_reader(&self) -> bool {
+        self.is_pushed_twice || (self.is_pushed && !self.is_pingpong)
     }
 
     /// The delay is over. Whether there is still something to acknowledge: `tcp_delack_timer_handler`.
-    pub(crate) fn on_timeout(&mut self, rto: Nanos) -> bool {
+    pub(crate) fn on_timeout(&mut self, rto: u64) -> bool {
         if !self.is_scheduled {
             return false;
         }
         if self.is_pingpong {
             self.is_pingpong = false;
-            self.timeout = Some(MIN_DELAY);
+            self.delay = Some(MIN_DELAY);
         } else {
-            let timeout = self.timeout.unwrap_or(MIN_DELAY);
-            self.timeout = Some((timeout * 2).min(rto));
+            self.delay = Some((self.delay.unwrap_or(0) * 2).min(rto));
         }
         true
     }
 
-    /// Learns the peer's segment size, and takes note of a write's end.
-    fn measure(&mut self, segment: &Segment) {
+    /// Learns the peer's segment size, and takes note of a write's end: `tcp_measure_rcv_mss`. Whether the segment is
+    /// longer than those before.
+    pub(crate) fn measure(&mut self, segment: &Segment) -> bool {
         let last_small = std::mem::take(&mut self.last_small);
         if segment.len >= self.peer_mss {
-            self.is_pushed |= segment.psh && segment.len == self.peer_mss;
+            let is_longer = segment.len > self.peer_mss;
             self.peer_mss = segment.len.min(MSS);
-            return;
+            self.is_pushed |= segment.psh;
+            return is_longer;
         }
-        if segment.len + 12 >= DEFAULT_MSS || (segment.len + 12 >= MIN_MSS && !segment.psh) {
+        if segment.len + 12 >= DEFAULT_MSS || (segment.len + 12 >= MIN_MSS && !segment.psh && !segment.fin) {
             self.last_small = segment.len;
             if segment.len == last_small {
                 self.peer_mss = segment.len;
-                return;
+                return false;
             }
         }
         self.is_pushed_twice |= self.is_pushed;
         self.is_pushed = true;
+        false
     }
 }
 

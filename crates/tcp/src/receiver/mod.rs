@@ -14,11 +14,11 @@ use firstflight_path::Nanos;
 use crate::ecn::EcnReceiver;
 use crate::segment::{Segment, Seq};
 use crate::sender::Rtt;
-use crate::time::Ticks;
+use crate::time::{JIFFY, MS, Ticks};
 
 use delayed_ack::{DelayedAck, Due};
 use reassembly::{Arrival, Reassembly};
-use window::ReceiveWindow;
+use window::{ReceiveWindow, memory_of};
 
 pub(crate) use window::INITIAL_WINDOW;
 
@@ -29,6 +29,11 @@ const MOST_COMPRESSED: u32 = 44;
 /// `tcp_comp_sack_delay_ns` and `tcp_comp_sack_slack_ns`; a twentieth of the RTT at most.
 const COMPRESSION_DELAY: Nanos = 1_000_000;
 const COMPRESSION_SLACK: Nanos = 100_000;
+
+/// `TCP_PAWS_WINDOW`: by so much the timestamp of a segment may be older than the last.
+const PAWS_WINDOW_MS: Nanos = 1;
+/// `tcp_invalid_ratelimit`, ticks.
+const INVALID_RATE_LIMIT: u64 = 500 * MS / JIFFY;
 
 /// Acknowledgments of segments beyond a gap, several of which leave as one.
 #[derive(Debug, Default)]
@@ -43,7 +48,7 @@ struct Compression {
 
 impl Compression {
     /// A segment came beyond the gap at `next`: whether to answer it now.
-    fn answers(&mut self, now: Nanos, next: Seq, rtt: Option<Nanos>) -> bool {
+    fn answers(&mut self, now: Nanos, next: Seq, rtt: Nanos) -> bool {
         if self.waiting >= MOST_COMPRESSED {
             return true;
         }
@@ -56,7 +61,7 @@ impl Compression {
             return true;
         }
         self.waiting += 1;
-        let delay = rtt.map_or(COMPRESSION_DELAY, |rtt| COMPRESSION_DELAY.min(rtt / 20));
+        let delay = COMPRESSION_DELAY.min(rtt / 20);
         self.until.get_or_insert(now + delay + COMPRESSION_SLACK);
         false
     }
@@ -67,6 +72,16 @@ impl Compression {
     }
 }
 
+/// The timer of delayed acknowledgments. One that nothing waits for any more still runs, for the kernel does not stop it:
+/// it lets out what is compressed when it fires (`tcp_delack_timer_handler`).
+#[derive(Debug, Default)]
+struct AckTimer {
+    /// The tick that was asked for, and when it fires.
+    set: Option<(u64, Nanos)>,
+    /// Whether an acknowledgment waits for it (`ICSK_ACK_TIMER`).
+    is_awaited: bool,
+}
+
 /// A connection's receiving half.
 #[derive(Debug)]
 pub(crate) struct Receiver {
@@ -75,19 +90,32 @@ pub(crate) struct Receiver {
     window: ReceiveWindow,
     delayed_ack: DelayedAck,
     /// When the delayed acknowledgment goes out.
-    timer: Option<Nanos>,
+    timer: AckTimer,
     compression: Compression,
     ecn: EcnReceiver,
-    /// The window of the segment before: another acknowledgment with it takes the fast path (`pred_flags`).
-    predicted_window: u64,
     /// Bytes that the application has taken.
     read: Seq,
+    /// The end of the first segment that it has not.
+    first_unread: Option<Seq>,
     /// The timestamp to echo.
     ts_recent: Nanos,
     last_ack_sent: Seq,
     fin_received: bool,
     /// Where a FIN beyond a gap ends.
     fin_ahead: Option<Seq>,
+    /// The tick of the last answer to what was not looked at.
+    last_answer: Option<u64>,
+}
+
+/// What becomes of a segment that has arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It is looked at.
+    Take,
+    /// It is answered with an acknowledgment, and nothing else.
+    Answer,
+    /// Nothing.
+    Drop,
 }
 
 impl Receiver {
@@ -97,15 +125,16 @@ impl Receiver {
             stream: Reassembly::default(),
             window: ReceiveWindow::default(),
             delayed_ack: DelayedAck::default(),
-            timer: None,
+            timer: AckTimer::default(),
             compression: Compression::default(),
             ecn: EcnReceiver::default(),
-            predicted_window: 0,
             read: 1,
+            first_unread: None,
             ts_recent: 0,
             last_ack_sent: 0,
             fin_received: false,
             fin_ahead: None,
+            last_answer: None,
         }
     }
 
@@ -116,20 +145,15 @@ impl Receiver {
         self.ecn.negotiate(ecn);
     }
 
-    /// The peer's SYN came once more.
-    pub(crate) fn on_syn_again(&mut self, syn: &Segment) {
-        self.ts_recent = self.ts_recent.max(syn.ts);
-    }
-
     /// `tcp_fastopen_add_skb` queues a SYN's data with no thought of acknowledging it: the SYN-ACK does.
     pub(crate) fn on_syn_data(&mut self, now: Nanos) {
-        self.delayed_ack.start(now);
+        self.delayed_ack.start(self.ticks.count(now));
     }
 
     /// The handshake is done.
     pub(crate) fn on_established(&mut self, now: Nanos) {
         self.window.start(now);
-        self.delayed_ack.start(now);
+        self.delayed_ack.start(self.ticks.count(now));
     }
 
     /// A SYN-ACK leaves that acknowledges up to `ack`. Returns the timestamp to echo.
@@ -173,15 +197,84 @@ impl Receiver {
 
     /// The application has read: whether to say so (`tcp_rcv_space_adjust`, `tcp_cleanup_rbuf`).
     pub(crate) fn after_read(&mut self, now: Nanos) -> bool {
-        self.window.on_read(now, self.read);
-        let unacked = self.stream.next() - self.last_ack_sent;
-        self.delayed_ack.is_due_after_read(unacked)
-            || (!self.fin_received && self.window.has_opened(self.stream.next()))
+        let next = self.stream.next();
+        let first = self.first_unread.take().unwrap_or(next);
+        let (occupied, reach) = (self.stream.occupied(), self.stream.reach());
+        self.window.on_read(now, first, next, occupied, reach);
+        let is_pushed = self.delayed_ack.is_due_to_reader() && self.window.is_empty();
+        if (is_pushed && self.delayed_ack.is_scheduled()) || self.owes_enough() {
+            return true;
+        }
+        !self.fin_received && self.window.is_half_used(next) && {
+            self.watch_buffer();
+            self.window.has_doubled(next)
+        }
     }
 
-    /// Whether nothing of a segment is from before the window: `tcp_sequence`.
-    pub(crate) fn accepts(&self, segment: &Segment) -> bool {
-        segment.end() >= self.last_ack_sent
+    /// The application reads, and nothing is there: whether it is at the end, and what came before the FIN is still to be
+    /// acknowledged (`tcp_cleanup_rbuf`).
+    pub(crate) fn after_end(&self) -> bool {
+        self.is_at_end() && self.owes_enough()
+    }
+
+    /// Whether more than a full segment is to be acknowledged.
+    fn owes_enough(&self) -> bool {
+        let unacked = self.stream.next() - self.last_ack_sent;
+        self.delayed_ack.is_scheduled() && self.delayed_ack.is_enough(unacked)
+    }
+
+    /// `__tcp_select_window`: no quick acknowledgments where the buffer is short.
+    fn watch_buffer(&mut self) {
+        if self.window.is_scarce() {
+            self.delayed_ack.end_quick();
+        }
+    }
+
+    /// Whether a segment is to be looked at: `tcp_validate_incoming`. `acked` is SND.UNA.
+    pub(crate) fn validate(&mut self, now: Nanos, segment: &Segment, acked: Seq, rto: Nanos) -> Verdict {
+        let next = self.stream.next();
+        let is_empty = segment.seq == segment.end();
+        if segment.syn {
+            // RFC 5961, section 4: a challenge.
+            return self.answer_unless_limited(now);
+        }
+        // `tcp_paws_check` and `tcp_disordered_ack_check`: an acknowledgment may be late if it changes nothing.
+        let late_ms = self.ts_recent.saturating_sub(segment.ts);
+        let changes_nothing = is_empty && segment.seq == next && segment.ack_no == acked;
+        if late_ms > PAWS_WINDOW_MS && !(changes_nothing && late_ms <= rto / MS * 12 / 10) {
+            if is_empty && segment.seq < next {
+                return Verdict::Drop;
+            }
+        } else if segment.end() >= self.last_ack_sent {
+            return Verdict::Take;
+        }
+        if is_empty {
+            return self.answer_unless_limited(now);
+        }
+        // `tcp_send_dupack`.
+        if segment.seq < next {
+            self.delayed_ack.enter_quick(self.window.advertised());
+            self.stream.note_duplicate((segment.seq, segment.end().min(next)));
+        }
+        Verdict::Answer
+    }
+
+    /// `__tcp_oow_rate_limited`: what might go on for ever is answered twice a second at most.
+    pub(crate) fn answer_unless_limited(&mut self, now: Nanos) -> Verdict {
+        let tick = self.ticks.count(now);
+        if self
+            .last_answer
+            .is_some_and(|before| tick - before < INVALID_RATE_LIMIT)
+        {
+            return Verdict::Drop;
+        }
+        self.last_answer = Some(tick);
+        Verdict::Answer
+    }
+
+    /// Whether the peer's FIN has arrived, and all before it.
+    pub(crate) fn has_fin(&self) -> bool {
+        self.fin_received
     }
 
     /// `tcp_replace_ts_recent`.
@@ -191,75 +284,94 @@ impl Receiver {
         }
     }
 
-    /// The data and the FIN of a segment.
-    pub(crate) fn on_data(&mut self, now: Nanos, segment: &Segment, rto: Nanos, is_closing: bool) {
-        let is_predicted = segment.window == self.predicted_window && !self.stream.has_gap();
-        self.predicted_window = segment.window;
+    /// A segment is here, before its data is taken in. Whether what is compressed must be acknowledged first: the segment
+    /// displaces a block of it (`tcp_sack_new_ofo_skb`).
+    pub(crate) fn on_arrival(&mut self, now: Nanos, segment: &Segment) -> bool {
+        let range = (segment.seq + Seq::from(segment.syn), segment.end());
+        let is_full = segment.end() - segment.seq >= u64::from(self.delayed_ack.peer_mss());
+        self.window
+            .measure(now, segment.ts_echo, is_full, self.readable() == 0);
+        if range.0 == range.1 {
+            return false;
+        }
+        if self.ecn.accept_cwr(segment) {
+            self.delayed_ack.need_now();
+        }
+        if range.0 <= self.stream.next() {
+            return false;
+        }
+        self.check_ecn(segment);
+        self.measure_peer(segment);
+        self.delayed_ack.schedule();
+        self.compression.waiting > 0 && self.stream.displaces(range)
+    }
+
+    /// The data and the FIN of a segment. Whether to acknowledge before anything else is sent: a connection that is
+    /// closing got the peer's FIN.
+    pub(crate) fn on_data(&mut self, now: Nanos, segment: &Segment, rto: Nanos, is_closing: bool) -> bool {
         if segment.len == 0 && !segment.fin {
-            if !is_predicted {
-                self.window.note_echo(segment.ts_echo);
-            }
-            return;
+            return false;
         }
         let start = segment.seq + Seq::from(segment.syn);
-        match self.stream.take((start, segment.end())) {
+        let memory = memory_of(segment.len);
+        match self.stream.take((start, segment.end()), memory) {
             Arrival::InOrder { fills } => {
+                self.first_unread
+                    .get_or_insert(segment.end() - Seq::from(segment.fin));
+                self.window.occupy(memory);
                 self.fin_ahead = self.fin_ahead.or(segment.fin.then_some(segment.end()));
-                self.accept_cwr(segment);
-                self.on_received(now, segment, rto);
-                self.check_ecn(segment);
+                if segment.len > 0 {
+                    self.on_in_order(now, segment, rto);
+                }
                 if fills {
                     self.delayed_ack.need_now();
                 }
             }
-            Arrival::Ahead => {
+            Arrival::Ahead { is_new } => {
                 if segment.fin {
                     self.fin_ahead = Some(segment.end());
                 }
-                self.check_ecn(segment);
-                self.delayed_ack.schedule();
-                if self.window.on_gap(segment.len, &self.stream) {
+                let peer_mss = self.delayed_ack.peer_mss();
+                if is_new && self.window.on_ahead(segment.len, peer_mss) {
                     self.delayed_ack.add_one_quick();
                 }
+                self.window.reach(self.stream.reach());
             }
             Arrival::Duplicate => {
-                self.accept_cwr(segment);
                 self.delayed_ack.enter_quick(self.window.advertised());
-                self.delayed_ack.need_now();
+                self.delayed_ack.schedule();
             }
         }
         if self.fin_ahead.is_some_and(|end| end <= self.stream.next()) {
             self.fin_received = true;
             self.fin_ahead = None;
+            // `tcp_fin`: an application that closes now lets its own FIN acknowledge this one.
+            self.delayed_ack.schedule();
             if is_closing {
-                self.delayed_ack.need_now();
-            } else {
-                // `tcp_fin`: an application that closes now lets its own FIN acknowledge this one.
-                self.delayed_ack.schedule();
-                self.delayed_ack.enter_pingpong();
+                return true;
             }
+            self.delayed_ack.enter_pingpong();
         }
+        false
     }
 
     /// Data arrived in order: `tcp_event_data_recv`.
-    fn on_received(&mut self, now: Nanos, segment: &Segment, rto: Nanos) {
-        if segment.len == 0 {
-            return;
-        }
-        let is_full = self
-            .delayed_ack
-            .on_segment(now, segment, self.window.advertised(), rto);
-        if is_full {
-            self.window.measure(now, segment.ts_echo);
-        }
-        if self.window.on_segment(segment.len, &self.stream) {
+    fn on_in_order(&mut self, now: Nanos, segment: &Segment, rto: Nanos) {
+        self.delayed_ack.schedule();
+        self.measure_peer(segment);
+        self.window.measure_window(now, segment.end());
+        let tick = self.ticks.count(now);
+        self.delayed_ack
+            .on_in_order(tick, self.window.advertised(), rto / JIFFY);
+        self.check_ecn(segment);
+        if self.window.on_in_order(segment.len, self.delayed_ack.peer_mss()) {
             self.delayed_ack.add_one_quick();
         }
     }
 
-    fn accept_cwr(&mut self, segment: &Segment) {
-        if self.ecn.accept_cwr(segment) {
-            self.delayed_ack.need_now();
+    fn measure_peer(&mut self, segment: &Segment) {
+        if self.delayed_ack.measure(segment) {
+            self.window.learn_scaling(segment.len);
         }
     }
 
@@ -271,54 +383,71 @@ impl Receiver {
 
     /// Whether to acknowledge now; if not, the timer is set for it. `__tcp_ack_snd_check`, `tcp_send_delayed_ack`.
     pub(crate) fn check_ack(&mut self, now: Nanos, rtt: &Rtt) -> bool {
-        let unacked = self.stream.next() - self.last_ack_sent;
-        match self
-            .delayed_ack
-            .check(unacked, &self.window, self.stream.has_gap(), rtt)
-        {
-            Due::Never => false,
+        if !self.delayed_ack.is_scheduled() {
+            return false;
+        }
+        let next = self.stream.next();
+        let is_enough = self.owes_enough() && {
+            self.watch_buffer();
+            self.window.keeps_up()
+        };
+        match self.delayed_ack.check(is_enough, self.stream.has_gap(), rtt) {
             Due::Now => true,
             Due::Gap => {
-                let rtt = [self.window.rtt(), rtt.smoothed()].into_iter().flatten().min();
-                self.compression.answers(now, self.stream.next(), rtt)
+                let theirs = self.window.rtt().unwrap_or(0);
+                let rtt = rtt.smoothed().map_or(theirs, |ours| ours.min(theirs));
+                // A timer that has run out meanwhile, unnoticed.
+                self.timer.set = self.timer.set.filter(|(_, at)| *at > now);
+                self.compression.answers(now, next, rtt)
             }
             Due::After(delay) => {
-                let at = self.ticks.after(now, delay.capped);
-                let is_soon = self.timer.is_some_and(|before| before <= now + delay.full / 4);
-                if !is_soon {
-                    self.timer = Some(self.timer.map_or(at, |before| before.min(at)));
+                let tick = self.ticks.count(now);
+                if let Some((before, _)) = self.timer.set.filter(|_| self.timer.is_awaited) {
+                    if before <= tick + delay / 4 {
+                        return true;
+                    }
+                    if before <= tick + delay {
+                        return false;
+                    }
                 }
-                is_soon
+                self.timer.set = Some((tick + delay, self.ticks.after(now, delay * JIFFY)));
+                self.timer.is_awaited = true;
+                false
             }
         }
     }
 
-    /// When the delayed acknowledgment goes out.
+    /// When an acknowledgment goes out that waits.
     #[inline]
     pub(crate) fn timeout(&self) -> Option<Nanos> {
-        match (self.timer, self.compression.until) {
+        let is_awaited = self.timer.is_awaited || self.compression.waiting > 0;
+        let timer = self.timer.set.filter(|_| is_awaited).map(|(_, at)| at);
+        match (timer, self.compression.until) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         }
     }
 
     pub(crate) fn clear_timer(&mut self) {
-        self.timer = None;
-        self.compression.until = None;
+        self.timer = AckTimer::default();
+        self.compression.on_ack_sent();
     }
 
     /// A delay is over: whether to acknowledge (`tcp_delack_timer_handler`, `tcp_compressed_ack_kick`).
     pub(crate) fn on_timeout(&mut self, now: Nanos, rto: Nanos) -> bool {
-        if self.compression.until.is_some_and(|at| at <= now) {
+        if self.timer.set.is_some_and(|(_, at)| at <= now) {
+            self.timer.set = None;
+        }
+        if self.compression.waiting > 0 {
             return true;
         }
-        self.timer = None;
-        self.delayed_ack.on_timeout(rto)
+        self.timer.is_awaited = false;
+        self.delayed_ack.on_timeout(rto / JIFFY)
     }
 
     /// Data leaves: is it an answer to what came a moment ago? (`tcp_event_data_sent`)
     pub(crate) fn on_data_sent(&mut self, now: Nanos) {
-        self.delayed_ack.on_data_sent(now);
+        self.delayed_ack.on_data_sent(self.ticks.count(now));
     }
 
     /// Every segment after the SYNs acknowledges: what it says of the receiver, as it leaves.
@@ -326,11 +455,12 @@ impl Receiver {
         segment.ack = true;
         segment.ack_no = self.stream.next();
         segment.ts_echo = self.ts_recent;
+        self.watch_buffer();
         segment.window = self.window.advertise(segment.ack_no);
         segment.sacks = self.stream.sacks();
         segment.ece = self.ecn.demands_cwr();
         self.last_ack_sent = segment.ack_no;
-        self.timer = None;
+        self.timer.is_awaited = false;
         self.compression.on_ack_sent();
         self.delayed_ack.on_ack_sent();
     }
@@ -338,8 +468,9 @@ impl Receiver {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::pair::Fault;
     use crate::pair::script::*;
-    use crate::pair::{Fault, MS};
 
     #[test]
     fn beyond_a_gap_acknowledgments_echo_the_last_segment_in_order() {
@@ -366,5 +497,77 @@ mod tests {
         let compressed = gaps.iter().skip_while(|gap| **gap < MS);
         assert!(compressed.clone().count() > 10, "{gaps:?}");
         assert!(compressed.min() >= Some(&MS), "{gaps:?}");
+    }
+
+    #[test]
+    fn an_acknowledgment_that_was_overtaken_is_answered_twice_a_second_at_most() {
+        let late = [(Up, 4, Fault::Delayed(5 * MS)), (Up, 6, Fault::Delayed(5 * MS))];
+        let mut pair = behind(10_000_000, response(12 * FULL), &late);
+        pair.run();
+        let answers = pair
+            .sent(Down)
+            .filter(|sent| sent.at > 200 * MS && sent.segment.len == 0);
+        assert_eq!(answers.count(), 1);
+    }
+
+    #[test]
+    fn a_reader_does_not_acknowledge_while_something_waits_beyond_a_gap() {
+        let mut acks = DelayedAck::default();
+        let small = Segment {
+            len: 50,
+            psh: true,
+            ..Segment::default()
+        };
+        acks.schedule();
+        acks.measure(&small);
+        assert!(acks.is_due_to_reader());
+        let mut receiver = Receiver::new(Ticks::default());
+        receiver.stream.start(1);
+        receiver.last_ack_sent = 1;
+        let mut take = |seq| {
+            let segment = Segment { seq, ..small };
+            receiver.on_arrival(0, &segment);
+            receiver.on_data(0, &segment, JIFFY, false);
+            receiver.read_all() > 0 && receiver.after_read(0)
+        };
+        assert!(!take(101));
+        assert!(!take(1));
+        assert!(take(51));
+    }
+
+    #[test]
+    fn a_third_block_lets_out_what_compression_holds_back() {
+        let mut receiver = Receiver::new(Ticks::default());
+        receiver.stream.start(1);
+        let full = |number: Seq| Segment {
+            seq: 1 + number * FULL,
+            len: crate::MSS,
+            ..Segment::default()
+        };
+        let is_let_out = |receiver: &mut Receiver, number| {
+            let is_let_out = receiver.on_arrival(0, &full(number));
+            receiver.on_data(0, &full(number), JIFFY, false);
+            is_let_out
+        };
+        is_let_out(&mut receiver, 1);
+        is_let_out(&mut receiver, 3);
+        receiver.compression.waiting = 1;
+        // It extends the first block, and is the third.
+        assert!(!is_let_out(&mut receiver, 4));
+        assert!(is_let_out(&mut receiver, 6));
+    }
+
+    #[test]
+    fn a_timer_that_nothing_waits_for_any_more_lets_out_what_is_compressed() {
+        let mut receiver = Receiver::new(Ticks::default());
+        receiver.timer.set = Some((1, MS));
+        assert_eq!(receiver.timeout(), None);
+        for _ in 0..=ANSWERED_AT_ONCE {
+            receiver.compression.answers(0, 1, 100 * MS);
+        }
+        assert_eq!(receiver.timeout(), Some(MS));
+        assert!(receiver.on_timeout(MS, 200 * MS));
+        receiver.stamp(&mut Segment::default());
+        assert_eq!(receiver.timeout(), None);
     }
 }

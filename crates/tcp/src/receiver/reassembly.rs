@@ -1,17 +1,24 @@
 //! Putting the stream together: what arrives in order, out of order, twice.
 //!
-//! `tcp_data_queue` and `tcp_data_queue_ofo` in `net/ipv4/tcp_input.c`; SACK blocks after RFC 2018, D-SACK
-//! after RFC 2883.
+//! `tcp_data_queue`, `tcp_data_queue_ofo` and `tcp_ofo_queue` in `net/ipv4/tcp_input.c`; SACK blocks after RFC 2018
+//! (`tcp_sack_new_ofo_skb`, `tcp_sack_remove`), D-SACK after RFC 2883.
 
 use crate::segment::{MAX_SACKS, Range, Sacks, Seq};
+
+/// `TCP_NUM_SACKS`: blocks that are remembered. What they do not name any more is not reported again.
+const MAX_BLOCKS: usize = 4;
+/// `TCP_SACK_BLOCKS_EXPECTED`: blocks that acknowledgments repeat often enough, should some be lost.
+const EXPECTED_BLOCKS: usize = 2;
 
 /// What has arrived.
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
     /// RCV.NXT.
     next: Seq,
-    /// Ranges above it, most recently changed first (RFC 2018, section 4).
-    waiting: Vec<Range>,
+    /// Ranges above it in order, and what each occupies of the buffer.
+    waiting: Vec<(Range, u64)>,
+    /// What acknowledgments report of them, most recently changed first (RFC 2018, section 4).
+    blocks: Vec<Range>,
     duplicate: Option<Range>,
 }
 
@@ -24,7 +31,10 @@ pub(crate) enum Arrival {
         fills: bool,
     },
     /// Bytes beyond a gap.
-    Ahead,
+    Ahead {
+        /// They were not there.
+        is_new: bool,
+    },
     /// Nothing new.
     Duplicate,
 }
@@ -45,51 +55,107 @@ impl Reassembly {
         !self.waiting.is_empty()
     }
 
-    /// Bytes that wait, and the distance to the last of them.
-    pub(crate) fn waiting(&self) -> (u64, u64) {
-        let bytes = self.waiting.iter().map(|range| range.1 - range.0).sum();
-        let end = self.waiting.iter().map(|range| range.1).max();
-        (bytes, end.map_or(0, |end| end - self.next))
+    /// What the ranges that wait occupy of the buffer.
+    pub(crate) fn occupied(&self) -> u64 {
+        self.waiting.iter().map(|(_, memory)| memory).sum()
     }
 
-    /// Takes a segment's range in.
-    pub(crate) fn take(&mut self, range: Range) -> Arrival {
+    /// The distance to the end of what waits.
+    pub(crate) fn reach(&self) -> u64 {
+        self.waiting.last().map_or(0, |((_, end), _)| end - self.next)
+    }
+
+    /// Whether a block that acknowledgments have hardly repeated yet makes room for a range, or becomes the first by it.
+    pub(crate) fn displaces(&self, range: Range) -> bool {
+        range.0 > self.next && self.block_at(range).unwrap_or(self.blocks.len()) >= EXPECTED_BLOCKS
+    }
+
+    /// A range came once more, and was not taken in.
+    pub(crate) fn note_duplicate(&mut self, range: Range) {
+        self.duplicate = Some(range);
+    }
+
+    /// Takes a segment's range in, which occupies `memory` of the buffer.
+    pub(crate) fn take(&mut self, range: Range, memory: u64) -> Arrival {
+        self.duplicate = None;
         if range.1 <= self.next {
             self.duplicate = Some(range);
             return Arrival::Duplicate;
         }
         if range.0 > self.next {
-            return self.wait(range);
+            let is_new = self.wait(range, memory);
+            self.report(range);
+            return Arrival::Ahead { is_new };
         }
         if range.0 < self.next {
             self.duplicate = Some((range.0, self.next));
         }
         self.next = range.1;
-        let had_gap = self.has_gap();
-        while let Some(at) = self.waiting.iter().position(|range| range.0 <= self.next) {
-            self.next = self.next.max(self.waiting.remove(at).1);
+        let joined = self.waiting.iter().take_while(|((from, _), _)| *from <= range.1);
+        let joined = joined.count();
+        for ((from, end), _) in self.waiting.drain(..joined) {
+            if from < range.1 {
+                let again = self.duplicate.map_or(from, |(first, _)| first.min(from));
+                self.duplicate = Some((again, end.min(range.1)));
+            }
+            self.next = self.next.max(end);
+        }
+        if self.waiting.is_empty() {
+            self.blocks.clear();
+        } else {
+            self.blocks.retain(|block| block.0 > self.next);
         }
         Arrival::InOrder {
-            fills: had_gap && !self.has_gap(),
+            fills: joined > 0 && self.waiting.is_empty(),
         }
     }
 
-    fn wait(&mut self, range: Range) -> Arrival {
-        let covered = |other: &Range| other.0 <= range.0 && range.1 <= other.1;
-        if self.waiting.iter().any(covered) {
+    /// Keeps a range beyond a gap; whether it is new.
+    fn wait(&mut self, range: Range, memory: u64) -> bool {
+        let covers = |(other, _): &(Range, u64)| other.0 <= range.0 && range.1 <= other.1;
+        if self.waiting.iter().any(covers) {
             self.duplicate = Some(range);
-            return Arrival::Ahead;
+            return false;
         }
-        let mut merged = range;
-        self.waiting.retain(|other| {
-            let apart = other.1 < merged.0 || merged.1 < other.0;
-            if !apart {
-                merged = (merged.0.min(other.0), merged.1.max(other.1));
-            }
-            apart
-        });
-        self.waiting.insert(0, merged);
-        Arrival::Ahead
+        let first = self
+            .waiting
+            .iter()
+            .take_while(|(other, _)| other.1 < range.0)
+            .count();
+        let touched = self.waiting[first..]
+            .iter()
+            .take_while(|(other, _)| other.0 <= range.1);
+        let touched = first + touched.count();
+        let mut merged = (range, memory);
+        for (other, memory) in self.waiting.drain(first..touched) {
+            merged.0 = (merged.0.0.min(other.0), merged.0.1.max(other.1));
+            merged.1 += memory;
+        }
+        self.waiting.insert(first, merged);
+        true
+    }
+
+    /// The first block that a range extends.
+    fn block_at(&self, range: Range) -> Option<usize> {
+        self.blocks.iter().position(|block| touches(*block, range))
+    }
+
+    /// Puts the block with a range first.
+    fn report(&mut self, range: Range) {
+        let mut first = range;
+        if let Some(at) = self.block_at(range) {
+            let block = self.blocks.remove(at);
+            first = (first.0.min(block.0), first.1.max(block.1));
+            self.blocks.retain(|block| {
+                let is_apart = !touches(*block, first);
+                if !is_apart {
+                    first = (first.0.min(block.0), first.1.max(block.1));
+                }
+                is_apart
+            });
+        }
+        self.blocks.insert(0, first);
+        self.blocks.truncate(MAX_BLOCKS);
     }
 
     /// The blocks for the next acknowledgment.
@@ -99,11 +165,16 @@ impl Reassembly {
             sacks.push(range);
             sacks.duplicate = true;
         }
-        for range in self.waiting.iter().take(MAX_SACKS) {
+        for range in self.blocks.iter().take(MAX_SACKS) {
             sacks.push(*range);
         }
         sacks
     }
+}
+
+/// Whether two ranges overlap or follow each other: `tcp_sack_extend`.
+fn touches(one: Range, other: Range) -> bool {
+    one.0 <= other.1 && other.0 <= one.1
 }
 
 #[cfg(test)]
@@ -117,13 +188,13 @@ mod tests {
     fn a_gap_is_reported_and_filled() {
         let mut stream = Reassembly::default();
         stream.start(1);
-        assert_eq!(stream.take((1, 11)), Arrival::InOrder { fills: false });
-        assert_eq!(stream.take((21, 31)), Arrival::Ahead);
-        assert_eq!(stream.take((41, 51)), Arrival::Ahead);
+        assert_eq!(stream.take((1, 11), 1), Arrival::InOrder { fills: false });
+        assert_eq!(stream.take((21, 31), 1), Arrival::Ahead { is_new: true });
+        assert_eq!(stream.take((41, 51), 1), Arrival::Ahead { is_new: true });
         assert_eq!(stream.sacks().blocks(), [(41, 51), (21, 31)]);
-        assert_eq!(stream.take((31, 41)), Arrival::Ahead);
+        assert_eq!(stream.take((31, 41), 1), Arrival::Ahead { is_new: true });
         assert_eq!(stream.sacks().blocks(), [(21, 51)]);
-        assert_eq!(stream.take((11, 21)), Arrival::InOrder { fills: true });
+        assert_eq!(stream.take((11, 21), 1), Arrival::InOrder { fills: true });
         assert_eq!(stream.next(), 51);
         assert!(stream.sacks().blocks().is_empty());
     }
@@ -132,10 +203,48 @@ mod tests {
     fn what_comes_twice_is_reported_once() {
         let mut stream = Reassembly::default();
         stream.start(1);
-        stream.take((1, 11));
-        assert_eq!(stream.take((1, 11)), Arrival::Duplicate);
+        stream.take((1, 11), 1);
+        assert_eq!(stream.take((1, 11), 1), Arrival::Duplicate);
         assert_eq!(stream.sacks().duplicated(), Some((1, 11)));
         assert_eq!(stream.sacks().duplicated(), None);
+    }
+
+    #[test]
+    fn of_more_gaps_than_four_the_oldest_is_forgotten_until_it_changes() {
+        let mut stream = Reassembly::default();
+        stream.start(1);
+        for from in [11, 31, 51, 71, 91] {
+            stream.take((from, from + 10), 1);
+        }
+        assert_eq!(stream.blocks, [(91, 101), (71, 81), (51, 61), (31, 41)]);
+        // It comes back as what changed it, not as what is there.
+        stream.take((21, 26), 1);
+        assert_eq!(stream.blocks, [(21, 26), (91, 101), (71, 81), (51, 61)]);
+        assert_eq!(stream.take((1, 11), 1), Arrival::InOrder { fills: false });
+        assert_eq!((stream.next(), stream.blocks.len()), (26, 3));
+    }
+
+    #[test]
+    fn a_block_that_comes_twice_is_the_first_again() {
+        let mut stream = Reassembly::default();
+        stream.start(1);
+        stream.take((11, 21), 1);
+        stream.take((31, 41), 1);
+        assert_eq!(stream.take((11, 21), 1), Arrival::Ahead { is_new: false });
+        let sacks = stream.sacks();
+        assert_eq!(sacks.all(), [(11, 21), (11, 21), (31, 41)]);
+        assert!(sacks.duplicate);
+    }
+
+    #[test]
+    fn what_waits_occupies_the_buffer_until_it_is_joined() {
+        let mut stream = Reassembly::default();
+        stream.start(1);
+        stream.take((21, 31), 5);
+        stream.take((11, 21), 7);
+        assert_eq!((stream.occupied(), stream.reach()), (12, 30));
+        stream.take((1, 11), 9);
+        assert_eq!((stream.occupied(), stream.reach()), (0, 0));
     }
 
     #[test]

@@ -1,30 +1,44 @@
 //! The receive window and how it grows (dynamic right-sizing).
 //!
-//! `tcp_select_initial_window`, `__tcp_select_window`, `tcp_grow_window`, `tcp_rcv_space_adjust` and
-//! `tcp_rcvbuf_grow` of Linux 6.18, with the default `tcp_rmem` (131,072 to 32 MiB). A full segment occupies
-//! 2,340 bytes of the buffer, as the skbs that come out of the lab's TUN device do.
+//! `tcp_select_initial_window`, `tcp_init_buffer_space`, `__tcp_select_window`, `tcp_grow_window`,
+//! `tcp_rcv_rtt_update`, `tcp_rcv_space_adjust` and `tcp_rcvbuf_grow` of Linux 6.18, with the default `tcp_rmem`
+//! (131,072 to 32 MiB). Segments occupy what the skbs do that come out of the lab's TUN device. Left out: a buffer
+//! that overflows.
 
 use firstflight_path::Nanos;
 
-use super::reassembly::Reassembly;
 use crate::MSS;
 use crate::segment::{Seq, WINDOW_SHIFT};
+use crate::time::MS;
 
 /// `tcp_rmem[1]` and `tcp_rmem[2]`.
 const BUFFER: u64 = 131_072;
 const MAX_BUFFER: u64 = 32 << 20;
-/// What a full segment takes of the buffer.
-const TRUE_SIZE: u64 = 2_340;
-/// Share of the buffer that is window, of 256: before there was a full segment, and after.
+/// Share of the buffer that is window, of 256, before a segment has shown what it occupies.
 const INITIAL_SCALING: u64 = 128;
-const SCALING: u64 = MSS as u64 * 256 / TRUE_SIZE;
 /// What the first SYN offers: 44 full segments, the most that fits 16 bits.
 pub(crate) const INITIAL_WINDOW: u64 = 64_240;
+/// What it may grow to before a segment has shown what it occupies: one segment less than the buffer holds.
+const INITIAL_CLAMP: u64 = BUFFER / 2 - MSS as u64;
+/// `tcp_grow_window`: shorter segments say nothing of the sender.
+const MIN_GROWTH: u32 = 128;
+
+/// What a segment with `len` bytes occupies of the buffer (`skb->truesize`): a power of two for its headers, its data
+/// and what the kernel keeps of it, or one of the small heads that it has in store.
+pub(super) fn memory_of(len: u32) -> u64 {
+    match len {
+        ..=140 => 832,
+        141..=588 => 1_280,
+        _ => 2_304,
+    }
+}
 
 /// The window that a socket offers.
 #[derive(Debug, Clone)]
 pub(crate) struct ReceiveWindow {
     buffer: u64,
+    /// Occupied bytes of it: what the application has not read, and what is beyond a gap (`sk_rmem_alloc`).
+    occupied: u64,
     scaling: u64,
     clamp: u64,
     /// `rcv_ssthresh`: what the window may grow to.
@@ -32,31 +46,51 @@ pub(crate) struct ReceiveWindow {
     /// Right edge, as last advertised.
     edge: Seq,
     advertised: u64,
-    /// The RTT as a receiver sees it, and the timestamp echo it was last measured with.
-    rtt: Option<Nanos>,
-    last_echo: Nanos,
+    rtt: ReceiverRtt,
     /// Bytes that the application took in the best round, and the present round.
     space: u64,
     round_from: Seq,
     round_start: Nanos,
-    gap: (u64, u64),
+}
+
+/// The RTT as a receiver sees it.
+#[derive(Debug, Clone, Default)]
+struct ReceiverRtt {
+    smoothed: Option<Nanos>,
+    /// The timestamp echo that it was last measured with.
+    last_echo: Nanos,
+    /// Without timestamps: the end of a window that was offered, and when.
+    window_end: Option<(Seq, Nanos)>,
+}
+
+impl ReceiverRtt {
+    /// `tcp_rcv_rtt_update`: the shortest at once, longer ones by and by.
+    fn update(&mut self, sample: Nanos, may_grow: bool) {
+        match self.smoothed {
+            Some(rtt) if sample >= rtt => {
+                if may_grow {
+                    self.smoothed = Some(rtt - rtt / 8 + sample / 8);
+                }
+            }
+            _ => self.smoothed = Some(sample),
+        }
+    }
 }
 
 impl Default for ReceiveWindow {
     fn default() -> Self {
         Self {
             buffer: BUFFER,
+            occupied: 0,
             scaling: INITIAL_SCALING,
-            clamp: BUFFER / 2,
-            threshold: INITIAL_WINDOW,
+            clamp: INITIAL_CLAMP,
+            threshold: INITIAL_CLAMP,
             edge: INITIAL_WINDOW,
             advertised: INITIAL_WINDOW,
-            rtt: None,
-            last_echo: 0,
+            rtt: ReceiverRtt::default(),
             space: u64::from(10 * MSS),
             round_from: 1,
             round_start: 0,
-            gap: (0, 0),
         }
     }
 }
@@ -64,7 +98,7 @@ impl Default for ReceiveWindow {
 impl ReceiveWindow {
     /// The RTT as a receiver sees it.
     pub(crate) fn rtt(&self) -> Option<Nanos> {
-        self.rtt
+        self.rtt.smoothed
     }
 
     pub(crate) fn advertised(&self) -> u64 {
@@ -74,6 +108,16 @@ impl ReceiveWindow {
     /// The handshake is done: the first round begins.
     pub(crate) fn start(&mut self, now: Nanos) {
         self.round_start = now;
+    }
+
+    /// Whether nothing is in the buffer.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.occupied == 0
+    }
+
+    /// Whether less than half of the buffer is free.
+    pub(crate) fn is_scarce(&self) -> bool {
+        self.free() < self.clamp.min(self.in_window(self.buffer)) / 2
     }
 
     /// Whether a new advertisement would not shrink the window: `__tcp_select_window() >= rcv_wnd`.
@@ -90,99 +134,151 @@ impl ReceiveWindow {
         window
     }
 
-    /// Whether the window has opened enough to say so without being asked (`tcp_cleanup_rbuf`).
-    pub(crate) fn has_opened(&self, next: Seq) -> bool {
-        let left = self.edge.saturating_sub(next);
-        2 * left <= self.clamp && self.select() >= 2 * left
+    /// Whether what is left of the window is no more than half of what it may be, so that a reader may have opened it
+    /// enough to say so without being asked (`tcp_cleanup_rbuf`).
+    pub(crate) fn is_half_used(&self, next: Seq) -> bool {
+        2 * self.edge.saturating_sub(next) <= self.clamp
+    }
+
+    /// Whether the window has doubled.
+    pub(crate) fn has_doubled(&self, next: Seq) -> bool {
+        self.select() >= 2 * self.edge.saturating_sub(next)
+    }
+
+    /// `tcp_win_from_space`.
+    fn in_window(&self, memory: u64) -> u64 {
+        memory * self.scaling / 256
+    }
+
+    /// `tcp_space`.
+    fn free(&self) -> u64 {
+        self.in_window(self.buffer.saturating_sub(self.occupied))
     }
 
     fn select(&self) -> u64 {
-        let occupied = self.gap.0 * TRUE_SIZE / u64::from(MSS);
-        let free = self.buffer.saturating_sub(occupied) * self.scaling / 256;
-        round_up(free.min(self.threshold))
+        round_up(self.free().min(self.threshold))
     }
 
-    /// A segment with `len` bytes arrived in order. `true` when the window was still growing.
-    pub(crate) fn on_segment(&mut self, len: u32, gap: &Reassembly) -> bool {
-        self.gap = gap.waiting();
-        self.learn_scaling(len);
-        self.grow_threshold(len)
+    /// The buffer takes in what occupies `memory`.
+    pub(crate) fn occupy(&mut self, memory: u64) {
+        self.occupied += memory;
     }
 
-    /// `tcp_measure_rcv_mss`: how much of the buffer a full segment takes.
-    fn learn_scaling(&mut self, len: u32) {
-        if len >= MSS && self.scaling != SCALING {
-            self.scaling = SCALING;
-            self.clamp = self.buffer * SCALING / 256;
-            self.space = self.space.min(self.clamp);
+    /// A segment was longer than those before: how much of the buffer it takes (`tcp_measure_rcv_mss`,
+    /// `tcp_set_window_clamp`).
+    pub(crate) fn learn_scaling(&mut self, len: u32) {
+        let scaling = (u64::from(len) * 256 / memory_of(len)).max(1);
+        if scaling == self.scaling {
+            return;
         }
+        self.scaling = scaling;
+        let clamp = self.in_window(self.buffer);
+        self.threshold = if clamp < self.clamp {
+            self.threshold.min(clamp)
+        } else {
+            self.threshold.max(self.advertised.min(clamp))
+        };
+        self.clamp = clamp;
+        self.space = self.space.min(clamp);
     }
 
-    /// `tcp_grow_window`. `true` when the window was still growing.
-    fn grow_threshold(&mut self, len: u32) -> bool {
-        if len < 128 {
-            return false;
-        }
-        let occupied = self.gap.0 * TRUE_SIZE / u64::from(MSS);
-        let free = self.buffer.saturating_sub(occupied) * self.scaling / 256;
-        let room = self.clamp.min(free).saturating_sub(self.threshold);
-        self.threshold += room.min(u64::from(2 * MSS));
-        room > 0
+    /// A segment with `len` bytes arrived in order, and is in the buffer. `true` when the window was still growing.
+    pub(crate) fn on_in_order(&mut self, len: u32, peer_mss: u32) -> bool {
+        len >= MIN_GROWTH && self.grow_threshold(len, peer_mss)
     }
 
-    /// A segment with `len` bytes arrived beyond a gap: it takes room, and the window must reach beyond it. `true` when
-    /// the window was still growing.
-    pub(crate) fn on_gap(&mut self, len: u32, reassembly: &Reassembly) -> bool {
-        let is_growing = self.grow_threshold(len);
-        self.gap = reassembly.waiting();
-        self.grow(self.space);
+    /// A segment with `len` bytes arrived beyond a gap. `true` when the window was still growing.
+    pub(crate) fn on_ahead(&mut self, len: u32, peer_mss: u32) -> bool {
+        let is_growing = self.grow_threshold(len, peer_mss);
+        self.occupy(memory_of(len));
         is_growing
     }
 
-    /// A full segment echoes `echo` at `now`, both ms: `tcp_rcv_rtt_measure_ts`.
-    pub(crate) fn measure(&mut self, now: Nanos, echo_ms: Nanos) {
-        if echo_ms == self.last_echo {
+    /// `tcp_grow_window`. `true` when the window was still growing.
+    fn grow_threshold(&mut self, len: u32, peer_mss: u32) -> bool {
+        let room = self.clamp.min(self.free()).saturating_sub(self.threshold);
+        if room == 0 {
+            return false;
+        }
+        let growth = self.growth(len, peer_mss);
+        self.threshold += room.min(growth);
+        growth > 0
+    }
+
+    /// `__tcp_grow_window`: a segment that occupies more than it brings lets only a small window grow.
+    fn growth(&self, len: u32, peer_mss: u32) -> u64 {
+        let bytes = u64::from(len);
+        let mut memory = self.in_window(memory_of(len));
+        if memory <= bytes {
+            return 2 * u64::from(MSS);
+        }
+        let mut window = self.in_window(MAX_BUFFER);
+        while self.threshold <= window / 2 {
+            (memory, window) = (memory / 2, window / 2);
+            if memory <= bytes {
+                return 2 * bytes.max(u64::from(peer_mss));
+            }
+        }
+        0
+    }
+
+    /// The window must reach beyond what waits behind a gap, up to `reach` bytes (`tcp_data_queue_ofo`).
+    pub(crate) fn reach(&mut self, reach: u64) {
+        self.grow(self.space, reach);
+    }
+
+    /// A segment echoes `echo_ms`; if it `is_full`, it measures the RTT (`tcp_rcv_rtt_measure_ts`), which grows only while
+    /// the application keeps up.
+    pub(crate) fn measure(&mut self, now: Nanos, echo_ms: Nanos, is_full: bool, may_grow: bool) {
+        if echo_ms == self.rtt.last_echo {
             return;
         }
-        self.last_echo = echo_ms;
-        let sample = (now / crate::time::MS).saturating_sub(echo_ms).max(1) * crate::time::MS;
-        self.rtt = Some(match self.rtt {
-            Some(rtt) if sample >= rtt => rtt - rtt / 8 + sample / 8,
-            _ => sample,
-        });
+        self.rtt.last_echo = echo_ms;
+        let sample = (now / MS).saturating_sub(echo_ms) * MS;
+        if is_full && sample > 0 {
+            self.rtt.update(sample, may_grow);
+        }
     }
 
-    /// An acknowledgment echoes `echo`: `rcv_rtt_last_tsecr`, which what follows with the same measures nothing.
-    pub(crate) fn note_echo(&mut self, echo_ms: Nanos) {
-        self.last_echo = echo_ms;
+    /// Data arrived in order, up to `next`: a window's worth of it takes a round trip at least (`tcp_rcv_rtt_measure`).
+    pub(crate) fn measure_window(&mut self, now: Nanos, next: Seq) {
+        if let Some((end, since)) = self.rtt.window_end {
+            if next < end {
+                return;
+            }
+            self.rtt.update((now - since).max(1_000), false);
+        }
+        self.rtt.window_end = Some((next + self.advertised, now));
     }
 
-    /// The application has taken everything up to `read`: once per round trip, make room for twice what it
-    /// took (`tcp_rcv_space_adjust`).
-    pub(crate) fn on_read(&mut self, now: Nanos, read: Seq) {
-        let Some(rtt) = self.rtt else { return };
+    /// The application has taken what arrived up to `next`, of which `first` ends the first segment; `waiting` is occupied
+    /// by what is beyond a gap, `reach` bytes of it. Once per round trip, there is room for twice what it took
+    /// (`tcp_rcv_space_adjust`, which runs after every segment's copy).
+    pub(crate) fn on_read(&mut self, now: Nanos, first: Seq, next: Seq, waiting: u64, reach: u64) {
+        self.occupied = waiting;
+        let Some(rtt) = self.rtt.smoothed else { return };
         if now.saturating_sub(self.round_start) < rtt {
             return;
         }
-        let taken = read - self.round_from;
+        let taken = first.saturating_sub(self.round_from).saturating_sub(next - first);
         if taken > self.space {
-            self.grow(taken);
+            self.grow(taken, reach);
         }
-        self.round_from = read;
+        self.round_from = first;
         self.round_start = now;
     }
 
     /// `tcp_rcvbuf_grow`: twice what came in a round, and ahead of a sender that doubles its rate.
-    fn grow(&mut self, taken: u64) {
+    fn grow(&mut self, taken: u64, reach: u64) {
         let before = self.space;
         self.space = taken;
         let mut window = 2 * taken;
         window += 2 * (window * (taken - before) / before.max(1));
-        window += self.gap.1;
+        window += reach;
         let buffer = (window * 256 / self.scaling).min(MAX_BUFFER);
         if buffer > self.buffer {
             self.buffer = buffer;
-            self.clamp = buffer * self.scaling / 256;
+            self.clamp = self.in_window(buffer);
         }
     }
 }
@@ -231,5 +327,42 @@ mod tests {
         }
         let last = pair.sent(Up).last().expect("the last acknowledgment");
         assert!(last.segment.window > 10 * INITIAL_WINDOW, "{last}");
+    }
+
+    #[test]
+    fn a_segment_that_occupies_more_than_it_brings_narrows_the_window_for_a_while() {
+        let mut window = ReceiveWindow::default();
+        window.learn_scaling(700);
+        // 77 of 256 bytes of the buffer are data.
+        assert_eq!((window.clamp, window.threshold), (39_424, 39_424));
+        window.learn_scaling(MSS);
+        assert_eq!((window.clamp, window.threshold), (81_920, INITIAL_WINDOW));
+    }
+
+    #[test]
+    fn the_window_grows_as_far_as_the_buffer_holds_besides_the_segment_in_it() {
+        let mut window = ReceiveWindow::default();
+        window.learn_scaling(MSS);
+        let mut segments = 0;
+        loop {
+            window.occupy(memory_of(MSS));
+            if !window.on_in_order(MSS, MSS) {
+                break;
+            }
+            window.on_read(0, 1, 1, 0, 0);
+            segments += 1;
+        }
+        assert_eq!((segments, window.threshold), (6, 80_480));
+    }
+
+    #[test]
+    fn less_than_half_a_buffer_is_scarce() {
+        let mut window = ReceiveWindow::default();
+        window.learn_scaling(MSS);
+        let half = BUFFER / memory_of(MSS) / 2;
+        window.occupy(half * memory_of(MSS));
+        assert!(!window.is_scarce());
+        window.occupy(memory_of(MSS));
+        assert!(window.is_scarce());
     }
 }

@@ -7,15 +7,17 @@ use firstflight_path::Nanos;
 
 use super::Sender;
 use super::recovery::Resume;
-use crate::Outlet;
-use crate::segment::Segment;
+use super::scoreboard::Flight;
+use crate::segment::{Range, Segment, Seq};
 use crate::time::MS;
-use crate::timers::Pending;
+use crate::{MSS, Outlet};
 
 /// What an acknowledgment turned out to be.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "the kernel's FLAG_ bits")]
 pub(crate) struct Ack {
+    /// SND.UNA before it.
+    pub(crate) prior_acked: Seq,
     /// SND.UNA moved.
     pub(crate) advances: bool,
     /// Data was acknowledged for the first time, cumulatively.
@@ -24,13 +26,13 @@ pub(crate) struct Ack {
     pub(crate) data_sacked: bool,
     /// Data that was never sent again, from before the high mark, was acknowledged.
     pub(crate) original_acked: bool,
-    /// Of what was acknowledged, something had been sent again.
+    /// Of what was acknowledged cumulatively, something had been sent again.
     pub(crate) resent_acked: bool,
     /// It reports a duplicate.
     pub(crate) duplicate: bool,
     /// The duplicate is the loss probe.
     pub(crate) probe_duplicate: bool,
-    /// It brings data or moves the window.
+    /// It brings data or moves the window or SND.UNA.
     pub(crate) not_dup: bool,
     /// A retransmission was found lost.
     pub(crate) lost_resent: bool,
@@ -40,55 +42,97 @@ pub(crate) struct Ack {
     pub(crate) sets_timer: bool,
     /// The timestamp it echoes, ms.
     pub(crate) echo: Nanos,
-    /// When the earliest and the latest of what it acknowledged for the first time were sent.
+    /// When the first and the last of what it acknowledged for the first time were sent.
     pub(crate) sent: Option<(Nanos, Nanos)>,
     pub(crate) sacked_sent: Option<(Nanos, Nanos)>,
     /// Segments that it acknowledged, one way or the other.
     pub(crate) delivered: u32,
+    /// The last flight of which it acknowledged something: when it was sent, its end, and how many segments had arrived by
+    /// then (`struct rate_sample`).
+    pub(crate) last: Option<(Nanos, Seq, u32)>,
+}
+
+impl Ack {
+    /// `tcp_rate_skb_delivered`.
+    fn note_delivered(&mut self, flight: &Flight) {
+        let last = (flight.sent_at, flight.end, flight.delivered);
+        if self
+            .last
+            .is_none_or(|before| (before.0, before.1) < (last.0, last.1))
+        {
+            self.last = Some(last);
+        }
+    }
+
+    /// An acknowledgment that says nothing new (`num_dupack`).
+    pub(crate) fn is_plain_duplicate(&self) -> bool {
+        !(self.not_dup || self.duplicate)
+    }
 }
 
 impl Sender {
     /// The acknowledgment of a segment.
     pub(crate) fn on_ack(&mut self, now: Nanos, segment: &Segment, outlet: &mut Outlet<'_>) {
-        if segment.ack_no < self.acked || segment.ack_no > self.next {
+        if segment.ack_no > self.next {
             return;
         }
         let mut ack = Ack {
+            prior_acked: self.acked,
             advances: segment.ack_no > self.acked,
             echo: segment.ts_echo,
             not_dup: segment.len > 0 || segment.fin,
-            ece: self.ecn.is_reported(segment),
             ..Ack::default()
         };
+        if segment.ack_no < self.acked {
+            return self.on_old_ack(now, segment, &mut ack, outlet);
+        }
+        ack.ece = self.ecn.is_reported(segment);
         if ack.advances {
             self.timeouts = 0;
         }
+        let highest_before = self.board.highest_sacked(self.acked);
+        let losses_before = self.board.losses();
         let edge = segment.ack_no + segment.window;
-        ack.not_dup |= edge > self.peer_window_end;
+        ack.not_dup |= ack.advances || edge > self.peer_window_end;
         self.peer_window_end = self.peer_window_end.max(edge);
         self.max_peer_window = self.max_peer_window.max(segment.window);
         self.acked = segment.ack_no;
-        self.note_duplicate(segment, &mut ack);
-        if self.board.is_empty() {
-            // `no_queue` in `tcp_ack`: the report of a duplicate is late for the queue, not for the probe.
-            return self.on_probe_acked(segment.ack_no, &ack);
-        }
-        let losses_before = self.board.losses();
+        let had_none = self.board.is_empty();
         self.mark_sacked(now, segment, &mut ack);
-        self.take_acked(now, &mut ack);
+        if had_none {
+            // `no_queue` in `tcp_ack`: the report of a duplicate is late for the queue, not for the window.
+            if ack.duplicate {
+                self.on_dubious_ack(now, &mut ack);
+            }
+            self.delivered += ack.delivered;
+            return self.on_probe_acked(now, segment.ack_no, &ack);
+        }
+        self.take_acked(now, highest_before, &mut ack);
+        self.delivered += ack.delivered;
         self.measure_rtt(now, &mut ack);
-        ack.not_dup |= ack.data_acked;
-        self.on_probe_acked(segment.ack_no, &ack);
+        self.rack
+            .update_steps(ack.last.map(|last| last.2), self.delivered);
+        self.on_probe_acked(now, segment.ack_no, &ack);
         let mut resume = Resume::Nothing;
         if self.is_dubious(&ack) {
             resume = self.on_dubious_ack(now, &mut ack);
         }
-        if ack.sets_timer && self.timer.pending() != Some(Pending::Reorder) && !self.schedule_probe(now, true)
-        {
+        if ack.sets_timer && !self.schedule_probe(now, true) {
             self.rearm_rto(now);
         }
         let newly_lost = self.board.losses() - losses_before;
         self.move_window(now, &ack, newly_lost);
+        self.update_rate(self.window.cwnd());
+        self.resume(now, resume, outlet);
+    }
+
+    /// `old_ack` in `tcp_ack`: an acknowledgment that was overtaken still tells what arrived out of order.
+    fn on_old_ack(&mut self, now: Nanos, segment: &Segment, ack: &mut Ack, outlet: &mut Outlet<'_>) {
+        if segment.sacks.all().is_empty() {
+            return;
+        }
+        self.mark_sacked(now, segment, ack);
+        let resume = self.on_dubious_ack(now, ack);
         self.resume(now, resume, outlet);
     }
 
@@ -97,102 +141,177 @@ impl Sender {
         !ack.not_dup || ack.data_sacked || ack.duplicate || ack.ece || !self.recovery.is_open()
     }
 
-    /// `tcp_check_dsack`.
-    fn note_duplicate(&mut self, segment: &Segment, ack: &mut Ack) {
-        if let Some(range) = segment.sacks.duplicated() {
-            ack.duplicate = true;
-            ack.probe_duplicate = self.probe.is_end(range.1);
-            self.recovery.on_duplicate(range, self.acked);
+    /// `tcp_check_dsack` and `tcp_dsack_seen`. The duplicate, unless the network made it: there are more than this sender
+    /// has sent again.
+    fn note_duplicate(&mut self, segment: &Segment, ack: &mut Ack) -> Option<Range> {
+        let range = segment.sacks.duplicated()?;
+        let len = range.1 - range.0;
+        if len > self.max_peer_window {
+            return None;
         }
+        let segments = (len.div_ceil(u64::from(MSS)) as u32).max(1);
+        ack.probe_duplicate = segments == 1 && self.probe.is_end(range.1);
+        if !self
+            .rack
+            .note_duplicates(segments, self.total_resent, !ack.probe_duplicate)
+        {
+            return None;
+        }
+        ack.duplicate = true;
+        ack.delivered += segments;
+        if range.1 <= ack.prior_acked {
+            self.recovery.on_duplicate(range.1, segments);
+        }
+        Some(range)
     }
 
+    /// `tcp_sacktag_write_queue`.
     fn mark_sacked(&mut self, now: Nanos, segment: &Segment, ack: &mut Ack) {
-        // `tcp_sacktag_write_queue` walks them in their order, or one would seem to be late behind another.
+        let duplicate = self.note_duplicate(segment, ack);
+        if segment.sacks.all().is_empty() || self.board.is_empty() {
+            return;
+        }
+        let mut first_late = self.next;
+        // `tcp_is_sackblock_valid`: one that crosses SND.UNA is not.
+        let is_valid =
+            |range: &Range| range.1 > ack.prior_acked && (range.0 > self.acked || range.1 <= self.acked);
+        if let Some(range) = duplicate.filter(is_valid) {
+            self.mark_block(now, range, true, &mut first_late, ack);
+        }
+        // They are walked in their order, or one would seem to be late behind another.
         let mut blocks = segment.sacks.blocks().to_vec();
+        blocks.retain(|block| block.0 > self.acked && block.1 <= self.next);
         blocks.sort_unstable();
         for block in blocks {
-            for index in self.board.covered(block) {
-                let Some(flight) = self.board.get(index).copied() else {
-                    continue;
-                };
-                if flight.sacked {
-                    continue;
-                }
-                if flight.resent || flight.ever_resent {
-                    ack.resent_acked = true;
-                } else {
-                    self.rack.note_reordering(flight.seq, self.board.highest_sacked());
-                    ack.original_acked |= flight.end <= self.recovery.high();
-                    ack.sacked_sent = Some(span(ack.sacked_sent, flight.sent_at));
-                }
-                self.rack.advance(now, &flight, self.rtt.min());
-                self.board.mark_sacked(index);
-                ack.data_sacked = true;
-                ack.delivered += 1;
-            }
+            self.mark_block(now, block, false, &mut first_late, ack);
+        }
+        if self.recovery.learns_reordering() {
+            self.rack
+                .check_reordering(first_late, self.board.highest_sacked(self.acked));
         }
     }
 
-    fn take_acked(&mut self, now: Nanos, ack: &mut Ack) {
-        while let Some(flight) = self.board.pop_acked(self.acked) {
-            ack.data_acked = true;
-            if !flight.sacked {
-                ack.delivered += 1;
-                // What the echo shows to be the original's says nothing of the retransmission
-                // (`tcp_skb_spurious_retrans`).
-                let is_original = ack.echo > 0 && ack.echo < flight.sent_at / MS;
-                if !(flight.ever_resent && is_original) {
-                    self.rack.advance(now, &flight, self.rtt.min());
-                }
+    /// `tcp_sacktag_walk`. `first_late` is the first sequence number that arrived behind later ones.
+    fn mark_block(
+        &mut self,
+        now: Nanos,
+        block: Range,
+        is_duplicate: bool,
+        first_late: &mut Seq,
+        ack: &mut Ack,
+    ) {
+        let mut index = self.board.first_behind(block.0);
+        while self.board.get(index).is_some_and(|flight| flight.seq < block.1) {
+            if self.board.cut(index, block)
+                && let Some(flight) = self.board.get(index).copied()
+            {
+                self.mark_flight(now, index, &flight, is_duplicate, first_late, ack);
             }
+            index += 1;
+        }
+    }
+
+    /// `tcp_sacktag_one`.
+    fn mark_flight(
+        &mut self,
+        now: Nanos,
+        index: usize,
+        flight: &Flight,
+        is_duplicate: bool,
+        first_late: &mut Seq,
+        ack: &mut Ack,
+    ) {
+        if is_duplicate && flight.ever_resent {
+            self.recovery.on_duplicate(flight.end, flight.segments());
+            if flight.sacked {
+                *first_late = flight.seq.min(*first_late);
+            }
+        }
+        if flight.end <= self.acked {
+            return;
+        }
+        if !flight.sacked {
+            self.rack.advance(now, flight, self.rtt.min());
+            if !flight.ever_resent {
+                if flight.seq < self.board.highest_sacked(self.acked) {
+                    *first_late = flight.seq.min(*first_late);
+                }
+                ack.original_acked |= flight.end <= self.recovery.high();
+                ack.sacked_sent = Some(span(ack.sacked_sent, flight.sent_at));
+            }
+            self.board.mark_sacked(index);
+            ack.data_sacked = true;
+            ack.delivered += flight.segments();
+            ack.note_delivered(flight);
+        }
+        if is_duplicate {
+            self.board.forget_resent(index);
+        }
+    }
+
+    /// `tcp_clean_rtx_queue`. A hole is filled late only behind what was selectively acknowledged before: up to
+    /// `highest_before`.
+    fn take_acked(&mut self, now: Nanos, highest_before: Seq, ack: &mut Ack) {
+        let mut first = self.next;
+        while let Some(acked) = self.board.take_acked(self.acked) {
+            let flight = acked.flight;
+            ack.data_acked = true;
             if flight.ever_resent {
                 ack.resent_acked = true;
             } else if !flight.sacked {
                 ack.original_acked |= flight.end <= self.recovery.high();
-                self.rack.note_reordering(flight.seq, self.board.highest_sacked());
+                first = first.min(flight.seq);
                 ack.sent = Some(span(ack.sent, flight.sent_at));
             }
+            if flight.sacked {
+                continue;
+            }
+            ack.delivered += acked.segments;
+            ack.note_delivered(&flight);
+            // What the echo shows to be the original's says nothing of the retransmission (`tcp_skb_spurious_retrans`).
+            let is_original = ack.echo > 0 && ack.echo < flight.sent_at / MS;
+            if !(flight.ever_resent && is_original) {
+                self.rack.advance(now, &flight, self.rtt.min());
+            }
+        }
+        if first < highest_before {
+            self.rack
+                .check_reordering(first, self.board.highest_sacked(self.acked));
         }
     }
 
-    /// `tcp_ack_update_rtt`: retransmissions give no sample (Karn), except by timestamp.
+    /// `tcp_ack_update_rtt`: retransmissions give no sample (Karn), except by timestamp. The congestion control gets that
+    /// of what was sent last.
     fn measure_rtt(&mut self, now: Nanos, ack: &mut Ack) {
         let clear = ack.sent.filter(|_| !ack.resent_acked);
-        let by_time = clear
-            .or(ack.sacked_sent)
-            .map(|(first, last)| (now - first, now - last));
+        let first = clear.or(ack.sacked_sent).map(|(first, _)| now - first);
+        let last = ack.sacked_sent.or(clear).map(|(_, last)| now - last);
         let by_echo = || {
-            (ack.data_acked && ack.echo > 0).then(|| {
-                let since = (now / MS).saturating_sub(ack.echo).max(1) * MS;
-                (since, since)
-            })
+            let since = (now / MS).saturating_sub(ack.echo).max(1) * MS;
+            (ack.data_acked && ack.echo > 0).then_some((since, since))
         };
         // A selective acknowledgment of something younger than the head must not put the timeout off.
         let head = self.board.first().map(|head| head.sent_at);
-        ack.sets_timer = ack.data_acked
-            || ack
-                .sacked_sent
-                .is_some_and(|(first, _)| head.is_some_and(|head| first < head));
-        let Some((rtt, shortest)) = by_time.or_else(by_echo) else {
-            return;
-        };
-        self.rtt.sample(rtt, shortest, self.acked, self.next);
-        if by_time.is_some() {
+        let is_older = |sacked: (Nanos, Nanos)| head.is_some_and(|head| sacked.0 < head);
+        ack.sets_timer = ack.data_acked || ack.sacked_sent.is_some_and(is_older);
+        if let Some((rtt, shortest)) = first.zip(last).or_else(by_echo) {
+            self.rtt.sample(rtt, shortest, self.acked, self.next);
             self.window.on_rtt(now, shortest, self.acked, self.next);
         }
     }
 
+    /// `tcp_cong_control`. Where much was reordered, what arrives out of order counts, too (`tcp_may_raise_cwnd`).
     fn move_window(&mut self, now: Nanos, ack: &Ack, newly_lost: u32) {
         if self.recovery.is_reducing() {
             self.reduce_window(ack.delivered, ack.advances && newly_lost == 0);
-        } else if ack.data_acked {
+        } else if ack.data_acked || (ack.data_sacked && self.rack.expects_reordering()) {
             self.window.on_acked(now, ack.delivered);
         }
     }
 }
 
 fn span(before: Option<(Nanos, Nanos)>, at: Nanos) -> (Nanos, Nanos) {
-    before.map_or((at, at), |(first, last)| (first.min(at), last.max(at)))
+    before.map_or((at, at), |(first, _)| (first, at))
 }
 
 #[cfg(test)]

@@ -25,18 +25,17 @@ use crate::time::{MS, Ticks, US};
 use crate::timers::{Pending, SenderTimer};
 use crate::{Info, MSS, Outlet, Settings};
 
-use buffer::SendBuffer;
+use buffer::{LEAST, MAX_SKB, SendBuffer};
 use rack::{Probe, Rack};
 use recovery::Recovery;
 use scoreboard::{Flight, Scoreboard};
 
+pub use buffer::SendMemory;
 pub use recovery::Phase;
 pub(crate) use rtt::{INITIAL_RTO, Rtt};
 
 /// `tcp_tso_win_divisor`: of the window so much is worth a bundle.
 const TSO_WIN_DIVISOR: u64 = 3;
-/// `GSO_MAX_SIZE`: what segmentation offload bundles at most, bytes.
-const MAX_BUNDLE: u64 = 65_536;
 
 /// What the handshake lets a sender send.
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +61,14 @@ pub(crate) struct Sender {
     buffer: SendBuffer,
     peer_window_end: Seq,
     max_peer_window: u64,
+    /// When data was last sent (`lsndtime`), and anything (`tcp_wstamp_ns`).
     last_sent_at: Nanos,
+    last_left_at: Nanos,
+    /// Bytes per second that bundles are sized for (`sk_pacing_rate`).
+    rate: u64,
+    /// Segments that have arrived, and that were sent again (`tp->delivered`, `tp->total_retrans`).
+    delivered: u32,
+    total_resent: u32,
     board: Scoreboard,
     window: Window,
     rtt: Rtt,
@@ -75,11 +81,22 @@ pub(crate) struct Sender {
     timer: SenderTimer,
 }
 
-/// Segments that leave as one.
-#[derive(Debug, Clone, Copy, Default)]
-struct Burst {
-    left: u32,
-    is_bundle: bool,
+/// How much to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pushing {
+    All,
+    /// One bundle.
+    One,
+    /// One bundle, and of that a segment whatever the congestion window says: a loss probe.
+    Probe,
+}
+
+/// What keeps a bundle back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Limit {
+    Congestion,
+    /// The peer's window, or that more may be written to it.
+    Other,
 }
 
 impl Sender {
@@ -91,10 +108,14 @@ impl Sender {
             next: 0,
             written: 1,
             has_fin: false,
-            buffer: SendBuffer::default(),
+            buffer: SendBuffer::new(settings.initial_window, settings.memory),
             peer_window_end: 0,
             max_peer_window: 0,
             last_sent_at: 0,
+            last_left_at: 0,
+            rate: u64::MAX,
+            delivered: 1,
+            total_resent: 0,
             board: Scoreboard::default(),
             window: Window::new(settings.algorithm, settings.initial_window),
             rtt: Rtt::default(),
@@ -142,12 +163,19 @@ impl Sender {
         self.timer.set(self.ticks.after(now, delay), pending);
     }
 
-    /// The SYN's timer, which is twice as long as before if it `backs_off`.
-    pub(crate) fn start_syn_timer(&mut self, now: Nanos, backs_off: bool) {
+    /// The SYN leaves for the first time.
+    pub(crate) fn start_syn_timer(&mut self, now: Nanos) {
+        self.set_timer(now, self.rtt.rto(), Pending::Retransmit);
+    }
+
+    /// The SYN leaves again, with a timer twice as long as before if it `backs_off`. Linux handles its loss as any
+    /// other (`tcp_enter_loss`), so the first segment with data carries CWR where ECN is negotiated.
+    pub(crate) fn on_syn_timeout(&mut self, now: Nanos, backs_off: bool) {
+        self.ecn.on_reduction();
         if backs_off {
             self.rtt.back_off();
         }
-        self.set_timer(now, self.rtt.rto(), Pending::Retransmit);
+        self.start_syn_timer(now);
     }
 
     /// `tcp_rearm_rto`: the timeout counts from now, but not anew while a probe or the reordering timer ran. As
@@ -235,12 +263,16 @@ impl Sender {
     /// The first acknowledgment of a handshake gives a sample of the RTT.
     pub(crate) fn sample_handshake(&mut self, sample: Nanos) {
         self.rtt.sample(sample, sample, self.acked, self.next);
+        self.update_rate(self.window.cwnd());
     }
 
     /// The handshake is done.
-    pub(crate) fn on_established(&mut self) {
+    pub(crate) fn on_established(&mut self, is_client: bool) {
         self.permission = Permission::Everything;
         self.timeouts = 0;
+        // A client's rate is that of `TCP_INIT_CWND`: the path's initial window counts only from here on
+        // (`tcp_finish_connect`).
+        self.update_rate(if is_client { LEAST } else { self.window.cwnd() });
     }
 
     /// The connection is over: nothing is sent any more.
@@ -262,6 +294,7 @@ impl Sender {
         self.recovery.enter_loss_without_congestion(end);
         self.resend_lost(now, outlet);
         if self.written > end {
+            self.buffer.queue(self.written);
             self.push(now, outlet);
         }
     }
@@ -302,9 +335,9 @@ impl Sender {
         self.buffer(now, bytes, outlet);
     }
 
-    /// Sends what can be sent.
-    pub(crate) fn push(&mut self, now: Nanos, outlet: &mut Outlet<'_>) {
-        self.push_bursts(now, u32::MAX, outlet);
+    /// Sends what can be sent: how many bundles.
+    pub(crate) fn push(&mut self, now: Nanos, outlet: &mut Outlet<'_>) -> u32 {
+        self.write_out(now, Pushing::All, outlet)
     }
 
     /// Where data must end that is sent at `now`: none before the handshake, but for Fast Open's.
@@ -316,34 +349,42 @@ impl Sender {
         }
     }
 
-    /// As [`Self::push`], but no more than so many bursts.
-    fn push_bursts(&mut self, now: Nanos, most: u32, outlet: &mut Outlet<'_>) {
-        let mut bursts = 0;
-        let mut sent = 0;
-        let mut is_limited = false;
-        let mut burst = Burst::default();
-        while let Some((len, fin)) = self.next_piece(now) {
-            if self.board.in_flight() >= self.window.cwnd() {
-                is_limited = true;
-                break;
-            }
-            if self.next + Seq::from(len) > self.peer_window_end {
-                break;
-            }
-            if burst.left == 0 {
-                if bursts == most {
+    /// Sends new data, a bundle of segments at a time: `tcp_write_xmit`. How many.
+    fn write_out(&mut self, now: Nanos, pushing: Pushing, outlet: &mut Outlet<'_>) -> u32 {
+        let most = self.bundle_limit();
+        let (mut bundles, mut sent, mut is_limited) = (0, 0, false);
+        if !self.has_unsent() {
+            return 0;
+        }
+        while self.has_unsent() {
+            let mut quota = self.quota();
+            if quota == 0 {
+                if pushing != Pushing::Probe {
                     break;
                 }
-                bursts += 1;
-                if self.defers(now) {
-                    is_limited = true;
-                    break;
-                }
-                burst = self.next_burst();
+                quota = 1;
             }
-            burst.left -= 1;
-            self.send_piece(now, len, fin, burst.is_bundle && burst.left == 0, outlet);
-            sent += 1;
+            let bytes = quota.min(most) * u64::from(MSS);
+            self.buffer.grow_head(self.next, bytes);
+            let Some(head) = self.buffer.head() else { break };
+            let len = head.end - self.next;
+            if !self.may_send_head(now) {
+                break;
+            }
+            if pushing == Pushing::All
+                && len > u64::from(MSS)
+                && let Some(limit) = self.defers(now, len, most)
+            {
+                is_limited |= limit == Limit::Congestion;
+                break;
+            }
+            // `tcp_mss_split_point`.
+            let window = self.send_limit(now).min(self.peer_window_end) - self.next;
+            sent += self.send_head(now, len.min(bytes).min(window), outlet);
+            bundles += 1;
+            if pushing != Pushing::All {
+                break;
+            }
         }
         is_limited |= self.board.in_flight() >= self.window.cwnd();
         if sent > 0 || is_limited {
@@ -351,145 +392,143 @@ impl Sender {
         }
         if sent > 0 {
             self.recovery.on_sent(sent);
-            self.schedule_probe(now, false);
+            if pushing != Pushing::Probe {
+                self.schedule_probe(now, false);
+            }
         }
+        bundles
     }
 
-    /// Sends one segment beyond the congestion window: a loss probe. `false` when there is nothing new.
-    fn push_one(&mut self, now: Nanos, outlet: &mut Outlet<'_>) -> bool {
-        let Some((len, fin)) = self.next_piece(now) else {
-            return false;
-        };
-        if self.next + Seq::from(len) > self.peer_window_end {
-            return false;
-        }
-        self.send_piece(now, len, fin, false, outlet);
-        self.validate_window(now, self.board.in_flight() >= self.window.cwnd());
-        true
+    /// Segments that the congestion window lets out as one: `tcp_cwnd_test`, with which two bundles at least fit into it.
+    fn quota(&self) -> u64 {
+        let cwnd = self.window.cwnd();
+        let left = cwnd.saturating_sub(self.board.in_flight());
+        u64::from((cwnd / 2).max(1).min(left))
     }
 
-    /// `tcp_tso_should_defer`: a bundle that the window would cut short waits, if the last one left a moment ago and the
-    /// acknowledgment that makes room is about to come.
-    fn defers(&self, now: Nanos) -> bool {
-        let unsent = (self.written - self.next).min(self.skb_goal());
-        if unsent <= u64::from(MSS)
-            || self.recovery.is_recovering()
-            || now.saturating_sub(self.last_sent_at) > MS
-        {
-            return false;
+    /// `tcp_tso_should_defer`: a bundle that a window would cut short waits, if the last one left a moment ago and the
+    /// acknowledgment that makes room is about to come. `len` is that of the next skb.
+    fn defers(&self, now: Nanos, len: u64, most: u64) -> Option<Limit> {
+        if self.recovery.is_recovering() || now.saturating_sub(self.last_left_at) > MS {
+            return None;
         }
-        let (cwnd, acked) = (u64::from(self.window.cwnd()), self.acked);
-        let congestion = (cwnd - u64::from(self.board.in_flight())) * u64::from(MSS);
+        let (cwnd, mss) = (u64::from(self.window.cwnd()), u64::from(MSS));
+        let congestion = cwnd.saturating_sub(u64::from(self.board.in_flight())) * mss;
         let peer = self.peer_window_end.saturating_sub(self.next);
         let limit = congestion.min(peer);
-        let window = self
-            .peer_window_end
-            .saturating_sub(acked)
-            .min(cwnd * u64::from(MSS));
-        if limit >= self.bundle_limit() * u64::from(MSS) || limit >= window / TSO_WIN_DIVISOR {
-            return false;
+        let window = self.peer_window_end.saturating_sub(self.acked).min(cwnd * mss);
+        let is_middle = !self.buffer.has_one();
+        if limit >= most * mss || (is_middle && limit >= len) || limit >= window / TSO_WIN_DIVISOR {
+            return None;
         }
-        let (Some(head), Some(rtt)) = (self.board.first(), self.rtt.smoothed()) else {
-            return false;
-        };
-        let is_soon = head.sent_at + rtt <= now + MS.min(rtt / 2);
-        is_soon && limit <= unsent
+        let head = self.board.first()?;
+        let rtt = self.rtt.smoothed().unwrap_or(0);
+        if head.sent_at + rtt > now + MS.min(rtt / 2) {
+            return None;
+        }
+        if limit <= len {
+            return Some(if congestion < peer {
+                Limit::Congestion
+            } else {
+                Limit::Other
+            });
+        }
+        let gets_more = self.buffer.head().is_some_and(|head| !head.fin);
+        gets_more.then_some(Limit::Other)
     }
 
-    /// How many segments the kernel handles as one (`tcp_tso_autosize`): about a millisecond's worth at twice the
-    /// sending rate, two at least. The last of several carries PSH (`__tcp_transmit_skb`).
+    /// How many segments the kernel handles as one (`tcp_tso_autosize`): a millisecond's worth, more the nearer the peer
+    /// is, two at least. The last of several carries PSH (`__tcp_transmit_skb`).
     fn bundle_limit(&self) -> u64 {
-        let cwnd = self.window.cwnd();
-        let window = u64::from(cwnd.max(self.board.out()));
+        let near = self.rtt.min().map_or(0, |rtt| {
+            MAX_SKB.checked_shr(((rtt / US) >> 9) as u32).unwrap_or(0)
+        });
+        ((self.rate >> 10).saturating_add(near).min(MAX_SKB) / u64::from(MSS)).max(2)
+    }
+
+    /// `tcp_update_pacing_rate`: twice what the window lets out in slow start, a fifth more than it above.
+    fn update_rate(&mut self, cwnd: u32) {
         let ratio = if cwnd < self.window.ssthresh() / 2 {
             200
         } else {
             120
         };
-        // `sk_pacing_rate` is without limit before there is a sample.
-        let rate = self.rtt.smoothed().map_or(u64::MAX, |rtt| {
-            window * u64::from(MSS) * ratio / 100 * 1_000_000_000 / rtt.max(1)
-        });
-        let near = self
-            .rtt
-            .min()
-            .map_or(0, |rtt| MAX_BUNDLE >> ((rtt / US) >> 9).min(63));
-        ((rate >> 10).saturating_add(near).min(MAX_BUNDLE) / u64::from(MSS)).max(2)
+        let window = u64::from(MSS) * u64::from(cwnd.max(self.board.out()));
+        let per_second = |rtt: Nanos| window * ratio * 10_000_000 / rtt.max(1);
+        self.rate = self.rtt.smoothed().map_or(u64::MAX, per_second);
     }
 
-    /// The next of them, as far as there is something to send and the window lets it.
-    fn next_burst(&self) -> Burst {
-        let cwnd = self.window.cwnd();
-        let limit = self.bundle_limit();
-        let waiting = (self.written - self.next).div_ceil(u64::from(MSS)).max(1);
-        // `tcp_cwnd_test`: two bundles at least fit into the window.
-        let quota = u64::from((cwnd / 2).max(1).min(cwnd - self.board.in_flight()));
-        let left = limit.min(waiting).min(quota) as u32;
-        Burst {
-            left,
-            is_bundle: left > 1,
-        }
+    /// `tcp_snd_wnd_test`: whether there is something new of which the first segment fits into the peer's window.
+    fn may_send_head(&self, now: Nanos) -> bool {
+        self.buffer.head().is_some_and(|head| {
+            let len = head.end - self.next;
+            let first = len.min(u64::from(MSS)) + u64::from(head.fin && len <= u64::from(MSS));
+            let allowed = self.send_limit(now).saturating_sub(self.next);
+            allowed > 0 && self.next + first.min(allowed) <= self.peer_window_end
+        })
     }
 
     /// Whether something is written that was never sent.
-    fn has_unsent(&self, now: Nanos) -> bool {
-        self.next_piece(now).is_some()
+    fn has_unsent(&self) -> bool {
+        self.buffer.head().is_some()
     }
 
-    /// Length of the next segment, and whether the FIN rides with it.
-    fn next_piece(&self, now: Nanos) -> Option<(u32, bool)> {
-        let limit = self.send_limit(now);
-        if limit <= self.next || self.next > self.written {
-            return None;
-        }
-        let left = self.written - self.next;
-        let len = left.min(u64::from(MSS)).min(limit - self.next);
-        let fin = self.has_fin && len == left;
-        (len > 0 || fin).then_some((len as u32, fin))
-    }
-
-    fn send_piece(&mut self, now: Nanos, len: u32, fin: bool, ends_bundle: bool, outlet: &mut Outlet<'_>) {
+    /// Sends `len` bytes of the next skb, and its FIN with its end. How many segments.
+    fn send_head(&mut self, now: Nanos, len: u64, outlet: &mut Outlet<'_>) -> u32 {
+        let Some(head) = self.buffer.take_head(self.next + len) else {
+            return 0;
+        };
         let had_none = self.board.is_empty();
-        if self.board.in_flight() == 0 {
-            let idle = now.saturating_sub(self.last_sent_at);
-            self.window.on_transmit_start(now, idle);
-        }
-        let end = self.next + Seq::from(len);
         let flight = Flight {
-            fin,
-            psh: len > 0 && self.takes_push(end),
-            ..Flight::new(self.next, end + Seq::from(fin), now)
+            fin: head.fin,
+            psh: head.psh,
+            delivered: self.delivered,
+            ..Flight::new(self.next, head.end + Seq::from(head.fin), now)
         };
-        let first = Flight {
-            psh: flight.psh || ends_bundle,
-            ..flight
-        };
-        self.transmit_flight(now, &first, outlet);
+        self.transmit_flight(now, &flight, outlet);
         self.board.push(flight);
         self.next = flight.end;
         if had_none || self.timer.pending() == Some(Pending::Probe) {
             self.rearm_rto(now);
         }
+        flight.segments()
     }
 
-    /// Puts a segment of the scoreboard on the wire.
+    /// Puts a flight on the wire (`__tcp_transmit_skb`): its segments, the last of several with PSH.
     fn transmit_flight(&mut self, now: Nanos, flight: &Flight, outlet: &mut Outlet<'_>) {
+        let mut left = flight.len();
         let mut segment = Segment {
             seq: flight.seq,
-            len: (flight.end - flight.seq - Seq::from(flight.fin)) as u32,
-            fin: flight.fin,
-            psh: flight.psh,
             ts: now / MS,
             ..Segment::default()
         };
-        if segment.len > 0 {
+        outlet.stamp(&mut segment);
+        self.last_left_at = now;
+        if left > 0 {
+            if self.board.in_flight() == 0 {
+                let idle = now.saturating_sub(self.last_sent_at);
+                self.window.on_transmit_start(now, idle);
+            }
             self.last_sent_at = now;
             outlet.on_data(now);
-            if flight.seq >= self.next {
+        }
+        let is_bundle = flight.segments() > 1;
+        loop {
+            segment.len = left.min(u64::from(MSS)) as u32;
+            left -= u64::from(segment.len);
+            if left == 0 {
+                segment.fin = flight.fin;
+                segment.psh = flight.psh || is_bundle;
+            }
+            if segment.len > 0 && flight.seq >= self.next {
                 self.ecn.make_capable(&mut segment);
             }
+            outlet.send_bare(segment);
+            if left == 0 {
+                return;
+            }
+            segment.seq += u64::from(segment.len);
         }
-        outlet.send(segment);
     }
 
     /// An acknowledgment without data.

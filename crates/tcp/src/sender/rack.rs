@@ -1,33 +1,66 @@
 //! RACK-TLP: what was sent before something that has arrived is lost, and a tail is probed (RFC 8985).
 //!
 //! `net/ipv4/tcp_recovery.c`, `tcp_schedule_loss_probe` and `tcp_send_loss_probe` in `net/ipv4/tcp_output.c`,
-//! `tcp_process_tlp_ack` in `net/ipv4/tcp_input.c`. Left out: growing the reordering window on D-SACKs.
+//! `tcp_process_tlp_ack`, `tcp_check_sack_reordering` and `tcp_dsack_seen` in `net/ipv4/tcp_input.c`.
 
 use firstflight_path::Nanos;
 
-use super::Sender;
 use super::acks::Ack;
+use super::recovery::{DUP_THRESHOLD, Phase};
 use super::rtt::{INITIAL_RTO, MIN_RTO};
 use super::scoreboard::Flight;
-use crate::Outlet;
+use super::{Pushing, Sender};
 use crate::segment::Seq;
 use crate::time::MS;
 use crate::timers::Pending;
+use crate::{MSS, Outlet};
 
-/// `TCP_FASTRETRANS_THRESH`.
-const DUP_THRESHOLD: u32 = 3;
+/// `sysctl_tcp_max_reordering`.
+const MAX_REORDERING: u32 = 300;
 /// `TCP_TIMEOUT_MIN_US`.
 const SLACK: Nanos = 2 * MS;
+/// `TCP_RACK_RECOVERY_THRESH`: for so many recoveries a wider reordering window is kept.
+const KEPT_RECOVERIES: u32 = 16;
+const MAX_STEPS: u32 = 0xff;
 
-/// The most recently sent segment that is known to have arrived.
-#[derive(Debug, Clone, Default)]
+/// The most recently sent flight that is known to have arrived, and what is known of reordering.
+#[derive(Debug, Clone)]
 pub(crate) struct Rack {
     sent_at: Nanos,
     end: Seq,
     rtt: Nanos,
     /// It moved since losses were last looked for.
     has_advanced: bool,
+    /// How far apart segments were that changed places, and whether any did (`tp->reordering`, `reord_seen`).
+    reordering: u32,
     saw_reordering: bool,
+    /// Duplicates reported so far, segments.
+    duplicates: u32,
+    /// One was reported that reordering may have caused.
+    saw_duplicate: bool,
+    /// The reordering window in quarters of the shortest RTT, when it last changed (`tp->delivered`), and for how many
+    /// recoveries it stays.
+    steps: u32,
+    changed_at: u32,
+    kept: u32,
+}
+
+impl Default for Rack {
+    fn default() -> Self {
+        Self {
+            sent_at: 0,
+            end: 0,
+            rtt: 0,
+            has_advanced: false,
+            reordering: DUP_THRESHOLD,
+            saw_reordering: false,
+            duplicates: 0,
+            saw_duplicate: false,
+            steps: 1,
+            changed_at: 0,
+            kept: 0,
+        }
+    }
 }
 
 impl Rack {
@@ -46,9 +79,67 @@ impl Rack {
         }
     }
 
-    /// A segment arrives that was never sent again although later ones were there before it.
-    pub(crate) fn note_reordering(&mut self, seq: Seq, highest: Seq) {
-        self.saw_reordering |= seq < highest;
+    /// What begins at `low` and was never sent again arrives behind what ends at `high`: `tcp_check_sack_reordering`.
+    pub(crate) fn check_reordering(&mut self, low: Seq, high: Seq) {
+        if low < high {
+            let distance = (high - low).div_ceil(u64::from(MSS)) as u32;
+            self.reordering = self.reordering.max(distance.min(MAX_REORDERING));
+            self.saw_reordering = true;
+        }
+    }
+
+    /// `tp->reordering`, segments.
+    pub(crate) fn reordering(&self) -> u32 {
+        self.reordering
+    }
+
+    /// Whether segments changed places that were farther apart than three duplicate acknowledgments show.
+    pub(crate) fn expects_reordering(&self) -> bool {
+        self.reordering > DUP_THRESHOLD
+    }
+
+    /// The timeout came although many segments have arrived: there is less reordering than it seemed (`tcp_enter_loss`).
+    pub(crate) fn on_timeout(&mut self) {
+        self.reordering = self.reordering.min(DUP_THRESHOLD);
+    }
+
+    /// So many duplicates were reported. Whether they are of what was sent again, `resent` segments so far
+    /// (`tcp_dsack_seen`).
+    pub(crate) fn note_duplicates(&mut self, segments: u32, resent: u32, is_no_probe: bool) -> bool {
+        self.duplicates += segments;
+        if self.duplicates > resent {
+            return false;
+        }
+        self.saw_duplicate |= self.saw_reordering && is_no_probe;
+        true
+    }
+
+    /// `tcp_rack_update_reo_wnd`: the window grows with duplicates, once per round trip. `prior` segments had arrived when
+    /// what is acknowledged was sent, `delivered` have now.
+    pub(crate) fn update_steps(&mut self, prior: Option<u32>, delivered: u32) {
+        let Some(prior) = prior.filter(|prior| *prior > 0) else {
+            return;
+        };
+        if prior < self.changed_at {
+            self.saw_duplicate = false;
+        }
+        if std::mem::take(&mut self.saw_duplicate) {
+            self.steps = (self.steps + 1).min(MAX_STEPS);
+            self.changed_at = delivered;
+            self.kept = KEPT_RECOVERIES;
+        } else if self.kept == 0 {
+            self.steps = 1;
+        }
+    }
+
+    /// A recovery ends that was needed.
+    pub(crate) fn on_recovered(&mut self) {
+        self.kept = self.kept.saturating_sub(1);
+    }
+
+    /// A recovery was not needed, as duplicates show.
+    pub(crate) fn on_undone_by_duplicates(&mut self) {
+        self.kept = (self.kept + 1).min(KEPT_RECOVERIES);
     }
 
     pub(crate) fn force(&mut self) {
@@ -60,7 +151,7 @@ impl Rack {
         (flight.sent_at + self.rtt + window).saturating_sub(now)
     }
 
-    /// Whether a segment left after the most recent one that has arrived.
+    /// Whether a flight left after the most recent one that has arrived.
     fn is_newer(&self, flight: &Flight) -> bool {
         (flight.sent_at, flight.end) >= (self.sent_at, self.end)
     }
@@ -78,7 +169,12 @@ pub(crate) struct Probe {
 impl Probe {
     /// Whether a duplicate that ends here is the probe.
     pub(crate) fn is_end(&self, end: Seq) -> bool {
-        self.is_resent && self.end == Some(end)
+        self.end == Some(end)
+    }
+
+    /// Whether a segment that was sent again to probe is on its way.
+    pub(crate) fn is_resent(&self) -> bool {
+        self.is_resent && self.end.is_some()
     }
 
     /// Recovery begins: what the probe was to show is known.
@@ -88,15 +184,18 @@ impl Probe {
 }
 
 impl Sender {
-    /// `tcp_rack_mark_lost`: finds losses, sets the reordering timer for what may still be on its way.
+    /// `tcp_identify_packet_loss`: finds losses, sets the reordering timer for what may still be on its way.
     pub(crate) fn find_losses(&mut self, now: Nanos, ack: &mut Ack) {
-        if !std::mem::take(&mut self.rack.has_advanced) {
+        if self.board.is_empty() || !std::mem::take(&mut self.rack.has_advanced) {
             return;
         }
-        let (longest, lost_resent) = self.mark_losses(now);
-        ack.lost_resent |= lost_resent;
+        let resent_before = self.board.resent();
+        let longest = self.mark_losses(now);
+        ack.lost_resent |= self.board.resent() < resent_before;
         if longest > 0 {
-            self.set_timer(now, longest + SLACK, Pending::Reorder);
+            let delay = (longest + SLACK).min(self.rtt.rto());
+            self.set_timer(now, delay, Pending::Reorder);
+            ack.sets_timer = false;
         }
     }
 
@@ -105,7 +204,7 @@ impl Sender {
         let before = self.board.in_flight();
         self.mark_losses(now);
         if self.board.in_flight() != before {
-            if !self.recovery.is_recovering() {
+            if self.recovery.phase() != Phase::Recovery {
                 self.enter_recovery(false);
                 self.reduce_window(1, false);
             }
@@ -116,37 +215,38 @@ impl Sender {
         }
     }
 
-    /// `tcp_rack_detect_loss`. Gives the longest wait left, and whether a retransmission was found lost.
-    fn mark_losses(&mut self, now: Nanos) -> (Nanos, bool) {
+    /// `tcp_rack_detect_loss`. Gives the longest wait left.
+    fn mark_losses(&mut self, now: Nanos) -> Nanos {
         let window = self.reordering_window();
-        let (mut longest, mut lost_resent) = (0, false);
+        let mut longest = 0;
         for index in 0..self.board.len() {
             let Some(flight) = self.board.get(index).copied() else {
                 break;
             };
-            if flight.sacked || (flight.lost && !flight.resent) || self.rack.is_newer(&flight) {
+            let waits_for_repair = flight.lost && !flight.resent;
+            if !flight.is_watched || waits_for_repair || self.rack.is_newer(&flight) {
                 continue;
             }
             let remaining = self.rack.remaining(now, &flight, window);
             if remaining == 0 {
-                lost_resent |= flight.resent;
                 self.board.mark_lost(index);
+                self.board.unwatch(index);
             } else {
                 longest = longest.max(remaining);
             }
         }
-        (longest, lost_resent)
+        longest
     }
 
     /// `tcp_rack_reo_wnd`: a quarter of the shortest RTT, nothing once loss is evident.
     pub(super) fn reordering_window(&self) -> Nanos {
         if !self.rack.saw_reordering
-            && (self.recovery.is_recovering() || self.board.sacked() >= DUP_THRESHOLD)
+            && (self.recovery.is_recovering() || self.board.sacked() >= self.rack.reordering)
         {
             return 0;
         }
-        let quarter = self.rtt.min().unwrap_or(0) / 4;
-        quarter.min(self.rtt.smoothed().unwrap_or(quarter))
+        let window = self.rtt.min().unwrap_or(0) / 4 * Nanos::from(self.rack.steps);
+        window.min(self.rtt.smoothed().unwrap_or(window))
     }
 
     /// Whether a timeout should spare a segment that was sent only lately.
@@ -198,20 +298,22 @@ impl Sender {
 
     /// Whether the probe was a segment sent again; `None` when there was nothing to probe with.
     fn send_probe(&mut self, now: Nanos, outlet: &mut Outlet<'_>) -> Option<bool> {
-        if self.push_one(now, outlet) {
-            return Some(false);
+        if self.may_send_head(now) {
+            return (self.write_out(now, Pushing::Probe, outlet) > 0).then_some(false);
         }
-        let last = self.board.last_index()?;
-        if self.board.get(last).is_some_and(|flight| flight.sacked) {
-            return None;
+        let last = self.board.len().checked_sub(1)?;
+        let flight = self.board.get(last)?;
+        let before = u64::from(flight.segments() - 1) * u64::from(MSS);
+        if before > 0 {
+            self.board.split(last, before);
         }
-        let probe = self.board.mark_probe(last, now);
-        self.transmit_flight(now, &probe, outlet);
+        let last = self.board.len() - 1;
+        self.send_again(now, last, 1, outlet);
         Some(true)
     }
 
     /// What an acknowledgment says of the loss probe: `tcp_process_tlp_ack`.
-    pub(crate) fn on_probe_acked(&mut self, acked: Seq, ack: &Ack) {
+    pub(crate) fn on_probe_acked(&mut self, now: Nanos, acked: Seq, ack: &Ack) {
         let Some(end) = self.probe.end else { return };
         if acked < end {
             return;
@@ -220,8 +322,8 @@ impl Sender {
             self.probe.forget();
         } else if acked > end {
             // The probe repaired a loss: the window pays for it.
-            self.reduce_at_once();
-        } else if !(ack.advances || ack.not_dup || ack.data_sacked) {
+            self.reduce_at_once(now);
+        } else if !(ack.not_dup || ack.data_sacked) {
             self.probe.forget();
         }
     }

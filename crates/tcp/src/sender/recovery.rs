@@ -10,11 +10,13 @@ use firstflight_path::Nanos;
 
 use super::Sender;
 use super::acks::Ack;
-use crate::Outlet;
-use crate::segment::{Range, Seq};
+use crate::segment::Seq;
 use crate::time::MS;
 use crate::timers::Pending;
+use crate::{MSS, Outlet};
 
+/// `sysctl_tcp_reordering`.
+pub(super) const DUP_THRESHOLD: u32 = 3;
 /// `tcp_retries2`: timeouts in a row after which a connection is given up.
 const MAX_TIMEOUTS: u32 = 15;
 
@@ -105,11 +107,16 @@ impl Recovery {
         }
     }
 
-    /// The receiver got something twice (`tcp_check_dsack`).
-    pub(crate) fn on_duplicate(&mut self, range: Range, acked: Seq) {
-        if self.undo_resent > 0 && range.1 <= acked && self.undo_from.is_some_and(|from| range.1 > from) {
-            self.undo_resent -= 1;
+    /// The receiver got so many segments twice that were sent again, up to `end`.
+    pub(crate) fn on_duplicate(&mut self, end: Seq, segments: u32) {
+        if self.undo_resent > 0 && self.undo_from.is_some_and(|from| end > from) {
+            self.undo_resent = (self.undo_resent - i64::from(segments)).max(0);
         }
+    }
+
+    /// Whether what arrives out of order says something of reordering (`tcp_sacktag_write_queue`).
+    pub(crate) fn learns_reordering(&self) -> bool {
+        self.phase != Phase::Loss || self.undo_from.is_some()
     }
 }
 
@@ -125,23 +132,24 @@ impl Sender {
         } else if self.acked >= self.recovery.high {
             match self.recovery.phase {
                 Phase::Reduced if self.acked != self.recovery.high => {
-                    self.end_reduction();
+                    self.end_reduction(now);
                     self.recovery.phase = Phase::Open;
                 }
                 Phase::Recovery => {
-                    self.undo_recovery(ack);
-                    self.end_reduction();
-                    self.recovery.phase = Phase::Open;
+                    self.undo_recovery(now, ack);
+                    self.end_reduction(now);
                 }
                 _ => {}
             }
         }
         match self.recovery.phase {
             Phase::Recovery => {
-                if ack.advances && self.undo_partially(ack) {
+                if ack.advances && self.undo_partially(now, ack) {
                     return Resume::Nothing;
                 }
-                self.undo_by_duplicates();
+                if self.undo_by_duplicates(now) {
+                    self.try_to_open(ack);
+                }
                 self.find_losses(now, ack);
                 if self.recovery.phase != Phase::Recovery {
                     if self.board.lost() == 0 {
@@ -158,10 +166,16 @@ impl Sender {
                 if !(is_over || ack.lost_resent) {
                     return resume;
                 }
+                if is_over {
+                    self.undo_by_duplicates(now);
+                }
+                self.find_losses(now, ack);
                 self.look_for_loss(ack, resume)
             }
-            _ => {
-                self.undo_by_duplicates();
+            Phase::Open | Phase::Disorder | Phase::Reduced => {
+                if self.recovery.phase != Phase::Reduced {
+                    self.undo_by_duplicates(now);
+                }
                 self.find_losses(now, ack);
                 self.look_for_loss(ack, Resume::Nothing)
             }
@@ -174,18 +188,31 @@ impl Sender {
             self.enter_recovery(ack.ece);
             return Resume::Lost;
         }
+        self.try_to_open(ack);
+        otherwise
+    }
+
+    /// `tcp_try_to_open`.
+    fn try_to_open(&mut self, ack: &Ack) {
+        self.clean_resent_time();
         if ack.ece {
             self.reduce_for_ece();
         }
         if self.recovery.phase != Phase::Reduced {
             self.keep_open();
         }
-        otherwise
+    }
+
+    /// `tcp_retrans_stamp_cleanup`.
+    fn clean_resent_time(&mut self) {
+        if !self.board.has_resent() {
+            self.recovery.first_resent = None;
+        }
     }
 
     /// `tcp_try_keep_open`.
     fn keep_open(&mut self) {
-        let is_disordered = self.board.sacked() + self.board.lost() + self.board.resent() > 0;
+        let is_disordered = self.board.sacked() + self.board.lost() > 0 || self.board.has_resent();
         let phase = if is_disordered {
             Phase::Disorder
         } else {
@@ -200,6 +227,7 @@ impl Sender {
     /// `tcp_enter_recovery`.
     pub(crate) fn enter_recovery(&mut self, for_ece: bool) {
         let was_reducing = self.recovery.is_reducing();
+        self.clean_resent_time();
         self.recovery.prior_threshold = None;
         self.mark_undo();
         if !was_reducing {
@@ -211,7 +239,7 @@ impl Sender {
 
     fn mark_undo(&mut self) {
         self.recovery.undo_from = Some(self.acked);
-        let resent = i64::from(self.board.resent());
+        let resent = i64::from(self.board.resent()) + i64::from(self.probe.is_resent());
         self.recovery.undo_resent = if resent > 0 { resent } else { -1 };
     }
 
@@ -233,32 +261,53 @@ impl Sender {
 
     /// `tcp_xmit_retransmit_queue`.
     pub(crate) fn resend_lost(&mut self, now: Nanos, outlet: &mut Outlet<'_>) {
+        let most = self.bundle_limit() as u32;
         let mut rearms = false;
-        for index in 0..self.board.len() {
-            if self.board.in_flight() >= self.window.cwnd() {
+        let mut index = 0;
+        while let Some(flight) = self.board.get(index) {
+            let left = self.window.cwnd().saturating_sub(self.board.in_flight());
+            if left == 0 || self.board.resent() >= self.board.lost() {
                 break;
             }
-            if self
-                .board
-                .get(index)
-                .is_some_and(|flight| flight.lost && !flight.resent && !flight.sacked)
-            {
-                self.resend(now, index, outlet);
-                self.recovery.on_sent(1);
+            if flight.lost && !flight.resent && !flight.sacked {
+                let sent = self.resend(now, index, left.min(most), outlet);
+                self.recovery.on_sent(sent);
                 rearms |= index == 0 && self.timer.pending() != Some(Pending::Reorder);
             }
+            index += 1;
         }
         if rearms {
             self.set_timer(now, self.rtt.rto(), Pending::Retransmit);
         }
     }
 
-    /// Sends a segment again: `tcp_retransmit_skb`.
-    pub(crate) fn resend(&mut self, now: Nanos, index: usize, outlet: &mut Outlet<'_>) {
-        let flight = self.board.mark_resent(index, now);
+    /// Sends a flight again, so many segments of it at most: `tcp_retransmit_skb`. How many there were.
+    pub(crate) fn resend(&mut self, now: Nanos, index: usize, most: u32, outlet: &mut Outlet<'_>) -> u32 {
+        let segments = self.send_again(now, index, most, outlet);
+        self.board.mark_resent(index, now, self.delivered);
         self.recovery.first_resent.get_or_insert(now / MS);
-        self.recovery.undo_resent = self.recovery.undo_resent.max(0) + 1;
+        self.recovery.undo_resent = self.recovery.undo_resent.max(0) + i64::from(segments);
+        segments
+    }
+
+    /// Puts a flight on the wire again, so many segments of it at most: `__tcp_retransmit_skb`. How many there were.
+    pub(crate) fn send_again(&mut self, now: Nanos, index: usize, most: u32, outlet: &mut Outlet<'_>) -> u32 {
+        let Some(flight) = self.board.get(index) else {
+            return 0;
+        };
+        let len = u64::from(most) * u64::from(MSS);
+        if flight.len() > len {
+            self.board.split(index, len);
+        } else {
+            self.board.collapse(index, self.peer_window_end);
+        }
+        let Some(flight) = self.board.get(index).copied() else {
+            return 0;
+        };
         self.transmit_flight(now, &flight, outlet);
+        self.board.mark_probe(index, now, self.delivered);
+        self.total_resent += flight.segments();
+        flight.segments()
     }
 }
 
@@ -298,9 +347,10 @@ impl Sender {
     }
 
     /// `tcp_end_cwnd_reduction`.
-    fn end_reduction(&mut self) {
+    fn end_reduction(&mut self, now: Nanos) {
         if self.recovery.phase == Phase::Reduced || self.recovery.undo_from.is_some() {
             self.window.end_reduction();
+            self.window.stamp(now);
         }
     }
 
@@ -315,10 +365,10 @@ impl Sender {
     }
 
     /// The window pays for a loss that was repaired already (`tcp_process_tlp_ack`).
-    pub(crate) fn reduce_at_once(&mut self) {
+    pub(crate) fn reduce_at_once(&mut self, now: Nanos) {
         self.start_reduction();
         self.recovery.phase = Phase::Reduced;
-        self.end_reduction();
+        self.end_reduction(now);
         self.keep_open();
     }
 }
@@ -335,7 +385,7 @@ impl Sender {
             return true;
         }
         self.enter_loss(now);
-        self.resend(now, 0, outlet);
+        self.resend(now, 0, 1, outlet);
         self.rtt.back_off();
         self.set_timer(now, self.rtt.rto(), Pending::Retransmit);
         false
@@ -365,6 +415,12 @@ impl Sender {
             self.mark_undo();
         }
         self.window.on_timeout(now, self.board.in_flight(), self.next);
+        if !self.recovery.is_reducing()
+            && self.recovery.phase != Phase::Loss
+            && self.board.sacked() >= DUP_THRESHOLD
+        {
+            self.rack.on_timeout();
+        }
         self.recovery.phase = Phase::Loss;
         self.recovery.high = self.next;
         self.probe.forget();
@@ -375,26 +431,25 @@ impl Sender {
     /// `tcp_process_loss`.
     fn on_ack_after_timeout(&mut self, now: Nanos, ack: &Ack) -> Resume {
         let is_recovered = self.acked >= self.recovery.high;
-        if ack.advances && self.undo_loss(ack, false) {
+        if ack.advances && self.undo_loss(now, ack, false) {
             return Resume::Nothing;
         }
         if self.recovery.is_frto {
-            if ack.original_acked && self.undo_loss(ack, true) {
+            if ack.original_acked && self.undo_loss(now, ack, true) {
                 return Resume::Nothing;
             }
             if self.next > self.recovery.high {
-                self.recovery.is_frto &= ack.not_dup && !ack.data_sacked;
+                self.recovery.is_frto &= !(ack.data_sacked || ack.is_plain_duplicate());
             } else if ack.advances && !is_recovered {
                 self.recovery.high = self.next;
-                if self.has_unsent(now) && self.peer_window_end > self.next {
+                if self.has_unsent() && self.peer_window_end > self.next {
                     return Resume::New;
                 }
                 self.recovery.is_frto = false;
             }
         }
         if is_recovered {
-            self.undo_recovery(ack);
-            self.recovery.phase = Phase::Open;
+            self.undo_recovery(now, ack);
             return Resume::Nothing;
         }
         Resume::Lost
@@ -408,62 +463,69 @@ impl Sender {
         self.recovery.undo_from.is_some() && (self.recovery.undo_resent == 0 || self.is_original(ack))
     }
 
-    /// `tcp_packet_delayed`.
+    /// `tcp_packet_delayed`: the acknowledgment answers what was sent before anything was sent again.
     fn is_original(&self, ack: &Ack) -> bool {
         self.recovery
             .first_resent
-            .is_some_and(|first| ack.echo > 0 && ack.echo < first)
+            .is_none_or(|first| ack.echo > 0 && ack.echo < first)
     }
 
     /// `tcp_undo_cwnd_reduction`.
-    fn undo_window(&mut self, forget_losses: bool) {
+    fn undo_window(&mut self, now: Nanos, forget_losses: bool) {
         if forget_losses {
             self.board.forget_losses();
         }
         if let Some(threshold) = self.recovery.prior_threshold {
             self.window.restore(self.recovery.prior_window, threshold);
         }
+        self.window.stamp(now);
         self.recovery.undo_from = None;
         self.rack.force();
     }
 
-    fn undo_recovery(&mut self, ack: &Ack) {
+    /// `tcp_try_undo_recovery`: what was lost has arrived.
+    fn undo_recovery(&mut self, now: Nanos, ack: &Ack) {
         if self.may_undo(ack) {
-            self.undo_window(false);
+            self.undo_window(now, false);
+        } else {
+            self.rack.on_recovered();
         }
+        self.recovery.phase = Phase::Open;
     }
 
-    /// `tcp_try_undo_partial`: a part of what was taken for lost arrives late.
-    fn undo_partially(&mut self, ack: &Ack) -> bool {
+    /// `tcp_try_undo_partial`: a part of what was taken for lost arrives late. Whether nothing more is to be taken for lost,
+    /// as long as a retransmission is on its way.
+    fn undo_partially(&mut self, now: Nanos, ack: &Ack) -> bool {
         if self.recovery.undo_from.is_none() || !self.is_original(ack) {
             return false;
         }
+        self.rack
+            .check_reordering(ack.prior_acked, self.board.highest_sacked(self.acked));
         if self.board.resent() > 0 {
             return true;
         }
-        self.recovery.first_resent = None;
-        self.undo_window(true);
-        self.recovery.phase = Phase::Disorder;
+        self.clean_resent_time();
+        self.undo_window(now, true);
         self.keep_open();
-        true
+        false
     }
 
-    fn undo_by_duplicates(&mut self) {
-        if self.recovery.undo_from.is_some() && self.recovery.undo_resent == 0 {
-            self.undo_window(false);
-            if self.recovery.phase == Phase::Recovery {
-                self.recovery.phase = Phase::Disorder;
-                self.keep_open();
-            }
+    /// `tcp_try_undo_dsack`.
+    fn undo_by_duplicates(&mut self, now: Nanos) -> bool {
+        let undoes = self.recovery.undo_from.is_some() && self.recovery.undo_resent == 0;
+        if undoes {
+            self.rack.on_undone_by_duplicates();
+            self.undo_window(now, false);
         }
+        undoes
     }
 
     /// `tcp_try_undo_loss`.
-    fn undo_loss(&mut self, ack: &Ack, frto: bool) -> bool {
+    fn undo_loss(&mut self, now: Nanos, ack: &Ack, frto: bool) -> bool {
         if !frto && !self.may_undo(ack) {
             return false;
         }
-        self.undo_window(true);
+        self.undo_window(now, true);
         self.timeouts = 0;
         self.recovery.phase = Phase::Open;
         true
@@ -477,7 +539,7 @@ mod tests {
     use super::*;
     use crate::Socket;
     use crate::pair::script::*;
-    use crate::pair::{Fault, Link, Pair};
+    use crate::pair::{Closes, Fault, Link, Pair};
 
     /// Phase, window and threshold whenever the phase changes.
     fn phases<L: Link>(mut pair: Pair<L>) -> Vec<(Phase, u32, u32)> {
@@ -594,7 +656,7 @@ mod tests {
         let info = server(&pair);
         assert_eq!(
             (info.phase, info.cwnd, info.ssthresh),
-            (Phase::Open, 13, NO_THRESHOLD)
+            (Phase::Open, 14, NO_THRESHOLD)
         );
     }
 
@@ -655,11 +717,40 @@ mod tests {
             454.195 down . 20273:21721(1448) ack 301
             455.395 down . 21721:23169(1448) ack 301
             466.204 down . 23169:24617(1448) ack 301
-            466.204 down . 24617:26065(1448) ack 301
+            466.204 down P. 24617:26065(1448) ack 301
             467.404 down . 26065:27513(1448) ack 301
-            467.404 down . 27513:28961(1448) ack 301
+            467.404 down P. 27513:28961(1448) ack 301
         ",
         );
+    }
+
+    #[test]
+    fn a_retransmission_takes_along_what_fits_behind_it() {
+        let lost = [3, 4, 5].map(|number| (Down, number, Fault::Lost));
+        let mut pair = pair(closed_by(Closes::Server), &lost);
+        pair.run();
+        assert_sent(
+            pair.sent(Down),
+            151..,
+            "
+            356 down F. 1001:1001(0) ack 301
+            672 down FP. 1:1001(1000) ack 301
+            772 down . 1002:1002(0) ack 302
+        ",
+        );
+    }
+
+    #[test]
+    fn a_duplicate_that_the_network_made_undoes_nothing() {
+        let faults = [
+            (Down, 5, Fault::Lost),
+            (Down, 6, Fault::Duplicated(20 * MS)),
+            (Down, 7, Fault::Duplicated(20 * MS)),
+        ];
+        let mut pair = pair(response(10 * FULL), &faults);
+        pair.run();
+        let info = server(&pair);
+        assert_eq!((info.phase, info.cwnd, info.ssthresh), (Phase::Open, 8, 8));
     }
 
     #[test]
@@ -669,11 +760,9 @@ mod tests {
             undo_resent: 1,
             ..Recovery::default()
         };
-        recovery.on_duplicate((50, 100), 300);
+        recovery.on_duplicate(100, 1);
         assert_eq!(recovery.undo_resent, 1, "from before the recovery");
-        recovery.on_duplicate((200, 400), 300);
-        assert_eq!(recovery.undo_resent, 1, "beyond SND.UNA");
-        recovery.on_duplicate((100, 200), 300);
+        recovery.on_duplicate(200, 1);
         assert_eq!(recovery.undo_resent, 0);
     }
 }

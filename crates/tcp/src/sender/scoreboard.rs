@@ -1,21 +1,26 @@
 //! What was sent and is not acknowledged: the retransmission queue with its marks (RFC 6675's scoreboard).
 //!
-//! The counters are Linux's `packets_out`, `sacked_out`, `lost_out` and `retrans_out`.
+//! As in Linux its entries are skbs: what left as one bundle of segments is marked and sent again as one, until a
+//! selective acknowledgment, a retransmission or a probe cuts it (`tcp_fragment`). The counters are `packets_out`,
+//! `sacked_out`, `lost_out` and `retrans_out`, in segments.
 
 use std::collections::VecDeque;
 
 use firstflight_path::Nanos;
 
+use crate::MSS;
 use crate::segment::{Range, Seq};
 
-/// A segment in flight.
+/// One or more segments that left together.
 #[derive(Debug, Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "the kernel's marks of a segment")]
+#[expect(clippy::struct_excessive_bools, reason = "the kernel's marks of an skb")]
 pub(crate) struct Flight {
     pub(crate) seq: Seq,
     pub(crate) end: Seq,
     /// When it was last sent.
     pub(crate) sent_at: Nanos,
+    /// Segments that had arrived by then (`tx.delivered`).
+    pub(crate) delivered: u32,
     pub(crate) fin: bool,
     pub(crate) psh: bool,
     /// Selectively acknowledged.
@@ -26,6 +31,9 @@ pub(crate) struct Flight {
     pub(crate) resent: bool,
     /// Ever sent again.
     pub(crate) ever_resent: bool,
+    /// RACK watches it (`tcp_tsorted_anchor`). What it takes for lost it does not watch until that is sent again, even if
+    /// the mark is taken back.
+    pub(crate) is_watched: bool,
 }
 
 impl Flight {
@@ -35,20 +43,42 @@ impl Flight {
             seq,
             end,
             sent_at: now,
+            delivered: 0,
             fin: false,
             psh: false,
             sacked: false,
             lost: false,
             resent: false,
             ever_resent: false,
+            is_watched: true,
         }
+    }
+
+    /// Bytes of data.
+    pub(crate) fn len(&self) -> u64 {
+        self.end - self.seq - Seq::from(self.fin)
+    }
+
+    /// `tcp_skb_pcount`.
+    pub(crate) fn segments(&self) -> u32 {
+        (self.len().div_ceil(u64::from(MSS)) as u32).max(1)
     }
 }
 
-/// Segments in flight, in order.
+/// What an acknowledgment took off the queue's head.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Acked {
+    /// As it was before.
+    pub(crate) flight: Flight,
+    /// Segments of it that are acknowledged.
+    pub(crate) segments: u32,
+}
+
+/// Flights in order.
 #[derive(Debug, Default)]
 pub(crate) struct Scoreboard {
     flights: VecDeque<Flight>,
+    out: u32,
     sacked: u32,
     lost: u32,
     resent: u32,
@@ -61,12 +91,12 @@ pub(crate) struct Scoreboard {
 impl Scoreboard {
     /// Segments not cumulatively acknowledged.
     pub(crate) fn out(&self) -> u32 {
-        self.flights.len() as u32
+        self.out
     }
 
     /// `tcp_packets_in_flight`: those believed to be on the path.
     pub(crate) fn in_flight(&self) -> u32 {
-        (self.out() + self.resent).saturating_sub(self.sacked + self.lost)
+        (self.out + self.resent).saturating_sub(self.sacked + self.lost)
     }
 
     /// Segments selectively acknowledged.
@@ -89,9 +119,19 @@ impl Scoreboard {
         self.resent
     }
 
-    /// The end of the highest range that was selectively acknowledged.
-    pub(crate) fn highest_sacked(&self) -> Seq {
-        self.highest_sacked
+    /// The end of the highest range that was selectively acknowledged; SND.UNA, which is `acked`, if none is
+    /// (`tcp_highest_sack_seq`).
+    pub(crate) fn highest_sacked(&self, acked: Seq) -> Seq {
+        if self.sacked == 0 {
+            acked
+        } else {
+            self.highest_sacked
+        }
+    }
+
+    /// `tcp_any_retrans_done`.
+    pub(crate) fn has_resent(&self) -> bool {
+        self.resent > 0 || self.first().is_some_and(|head| head.ever_resent)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -99,6 +139,7 @@ impl Scoreboard {
     }
 
     pub(crate) fn push(&mut self, flight: Flight) {
+        self.out += flight.segments();
         self.flights.push_back(flight);
     }
 
@@ -106,77 +147,164 @@ impl Scoreboard {
         self.flights.front()
     }
 
-    pub(crate) fn last_index(&self) -> Option<usize> {
-        self.flights.len().checked_sub(1)
-    }
-
     pub(crate) fn get(&self, index: usize) -> Option<&Flight> {
         self.flights.get(index)
     }
 
+    /// How many flights there are.
     pub(crate) fn len(&self) -> usize {
         self.flights.len()
     }
 
-    /// Takes out the first segment if `acked` covers it.
-    pub(crate) fn pop_acked(&mut self, acked: Seq) -> Option<Flight> {
-        let flight = *self.flights.front().filter(|flight| flight.end <= acked)?;
-        self.flights.pop_front();
-        self.sacked -= u32::from(flight.sacked);
-        self.lost -= u32::from(flight.lost);
-        self.resent -= u32::from(flight.resent);
-        Some(flight)
+    /// Takes from the head what `acked` covers: a flight, or whole segments of one (`tcp_tso_acked`).
+    pub(crate) fn take_acked(&mut self, acked: Seq) -> Option<Acked> {
+        let head = self.flights.front_mut().filter(|head| head.seq < acked)?;
+        let flight = *head;
+        let segments = if flight.end <= acked {
+            self.flights.pop_front();
+            flight.segments()
+        } else if flight.segments() > 1 {
+            head.seq = acked;
+            flight.segments() - head.segments()
+        } else {
+            0
+        };
+        if segments == 0 {
+            return None;
+        }
+        self.out -= segments;
+        self.sacked -= segments * u32::from(flight.sacked);
+        self.lost -= segments * u32::from(flight.lost);
+        self.resent -= segments * u32::from(flight.resent);
+        Some(Acked { flight, segments })
     }
 
-    /// Indices of the segments that `block` covers and that are not marked yet.
-    pub(crate) fn covered(&self, block: Range) -> std::ops::Range<usize> {
-        let first = self.flights.partition_point(|flight| flight.seq < block.0);
-        let end = self.flights.partition_point(|flight| flight.end <= block.1);
-        first..end.max(first)
+    /// Index of the first flight that ends behind `seq`.
+    pub(crate) fn first_behind(&self, seq: Seq) -> usize {
+        self.flights.partition_point(|flight| flight.end <= seq)
     }
 
-    /// Marks a segment as selectively acknowledged (`tcp_sacktag_one`).
+    /// Cuts a flight behind its first `len` bytes, which are whole segments: `tcp_fragment`.
+    pub(crate) fn split(&mut self, index: usize, len: u64) {
+        let flight = &mut self.flights[index];
+        let rest = Flight {
+            seq: flight.seq + len,
+            ..*flight
+        };
+        flight.end = rest.seq;
+        flight.fin = false;
+        flight.psh = false;
+        self.flights.insert(index + 1, rest);
+    }
+
+    /// Cuts a flight where `block` begins or ends within it. Whether what is now at `index` is covered:
+    /// `tcp_match_skb_to_sack`.
+    pub(crate) fn cut(&mut self, index: usize, block: Range) -> bool {
+        let flight = self.flights[index];
+        if flight.segments() > 1 && flight.seq < block.1 && block.0 < flight.end {
+            let mss = u64::from(MSS);
+            let len = if flight.seq < block.0 {
+                (block.0 - flight.seq).next_multiple_of(mss)
+            } else {
+                (block.1 - flight.seq) / mss * mss
+            };
+            if 0 < len && len < flight.len() {
+                self.split(index, len);
+            }
+        }
+        let flight = &self.flights[index];
+        block.0 <= flight.seq && flight.end <= block.1
+    }
+
+    /// Puts a flight and the one behind it, one segment each, together: `tcp_collapse_retrans`.
+    fn join(&mut self, index: usize) {
+        let Some(next) = self.flights.remove(index + 1) else {
+            return;
+        };
+        self.out -= 1;
+        self.lost -= u32::from(next.lost);
+        self.resent -= u32::from(next.resent);
+        let flight = &mut self.flights[index];
+        flight.end = next.end;
+        flight.fin |= next.fin;
+        flight.psh |= next.psh;
+        flight.ever_resent |= next.ever_resent;
+    }
+
+    /// Takes into a flight that does not fill a segment those behind it that fit: `tcp_retrans_try_collapse`.
+    pub(crate) fn collapse(&mut self, index: usize, window_end: Seq) {
+        let is_one = |flight: &Flight| flight.segments() == 1 && !flight.sacked;
+        while let (Some(flight), Some(next)) = (self.get(index), self.get(index + 1)) {
+            let fits = flight.len() + next.len() <= u64::from(MSS) && next.end <= window_end;
+            if !(is_one(flight) && is_one(next) && fits) {
+                break;
+            }
+            self.join(index);
+        }
+    }
+
+    /// Marks a flight as selectively acknowledged (`tcp_sacktag_one`). A retransmission that was not taken for needed
+    /// is believed to be on its way still.
     pub(crate) fn mark_sacked(&mut self, index: usize) {
         let flight = &mut self.flights[index];
-        self.lost -= u32::from(flight.lost);
-        self.resent -= u32::from(flight.resent);
+        let segments = flight.segments();
+        if flight.lost {
+            self.lost -= segments;
+            self.resent -= segments * u32::from(flight.resent);
+            flight.resent = false;
+        }
         flight.lost = false;
-        flight.resent = false;
         flight.sacked = true;
-        self.sacked += 1;
+        flight.is_watched = false;
+        self.sacked += segments;
         self.highest_sacked = self.highest_sacked.max(flight.end);
     }
 
-    /// Marks a segment as lost; what was sent again is lost again (`tcp_mark_skb_lost`).
+    /// Notes that a retransmission has arrived as a duplicate.
+    pub(crate) fn forget_resent(&mut self, index: usize) {
+        let flight = &mut self.flights[index];
+        self.resent -= flight.segments() * u32::from(flight.resent);
+        flight.resent = false;
+    }
+
+    /// Marks a flight as lost; what was sent again is lost again (`tcp_mark_skb_lost`).
     pub(crate) fn mark_lost(&mut self, index: usize) -> bool {
         let flight = &mut self.flights[index];
         if flight.sacked || (flight.lost && !flight.resent) {
             return false;
         }
-        self.resent -= u32::from(flight.resent);
-        flight.resent = false;
-        self.lost += u32::from(!flight.lost);
-        self.losses += 1;
+        let segments = flight.segments();
+        if flight.lost {
+            self.resent -= segments;
+            flight.resent = false;
+        } else {
+            self.lost += segments;
+        }
+        self.losses += segments;
         flight.lost = true;
         true
     }
 
-    /// Notes that a segment is sent again.
-    pub(crate) fn mark_resent(&mut self, index: usize, now: Nanos) -> Flight {
-        let flight = &mut self.flights[index];
-        self.resent += u32::from(!flight.resent);
-        flight.resent = true;
-        flight.ever_resent = true;
-        flight.sent_at = now;
-        *flight
+    /// RACK watches a flight no longer, which it has taken for lost.
+    pub(crate) fn unwatch(&mut self, index: usize) {
+        self.flights[index].is_watched = false;
     }
 
-    /// Notes that a segment is sent again to probe, which is no retransmission (`__tcp_retransmit_skb`).
-    pub(crate) fn mark_probe(&mut self, index: usize, now: Nanos) -> Flight {
+    /// Notes that a flight is sent again when `delivered` segments have arrived.
+    pub(crate) fn mark_resent(&mut self, index: usize, now: Nanos, delivered: u32) {
+        self.mark_probe(index, now, delivered);
+        let flight = &mut self.flights[index];
+        self.resent += flight.segments() * u32::from(!flight.resent);
+        flight.resent = true;
+    }
+
+    /// Notes that a flight is sent again to probe, which is no retransmission (`__tcp_retransmit_skb`).
+    pub(crate) fn mark_probe(&mut self, index: usize, now: Nanos, delivered: u32) {
         let flight = &mut self.flights[index];
         flight.ever_resent = true;
+        flight.is_watched = true;
         flight.sent_at = now;
-        *flight
+        flight.delivered = delivered;
     }
 
     /// Takes all marks of loss back: the retransmissions were not needed.
@@ -194,6 +322,7 @@ mod tests {
     use crate::pair::Fault;
     use crate::pair::script::*;
 
+    /// One segment each, of ten bytes.
     fn board(segments: u64) -> Scoreboard {
         let mut board = Scoreboard::default();
         for index in 0..segments {
@@ -202,23 +331,31 @@ mod tests {
         board
     }
 
+    fn mark(board: &mut Scoreboard, block: Range) {
+        let mut index = board.first_behind(block.0);
+        while board.get(index).is_some_and(|flight| flight.seq < block.1) {
+            if board.cut(index, block) {
+                board.mark_sacked(index);
+            }
+            index += 1;
+        }
+    }
+
     #[test]
     fn a_segment_leaves_the_path_when_it_is_acknowledged_or_lost_and_is_there_again_when_resent() {
         let mut board = board(5);
-        for index in board.covered((31, 51)) {
-            board.mark_sacked(index);
-        }
+        mark(&mut board, (31, 51));
         assert_eq!(
-            (board.in_flight(), board.sacked(), board.highest_sacked()),
+            (board.in_flight(), board.sacked(), board.highest_sacked(1)),
             (3, 2, 51)
         );
         assert!(board.mark_lost(0) && !board.mark_lost(0) && !board.mark_lost(3));
         assert_eq!((board.in_flight(), board.lost()), (2, 1));
-        board.mark_resent(0, 100);
+        board.mark_resent(0, 100, 0);
         assert_eq!((board.in_flight(), board.resent()), (3, 1));
         assert!(board.mark_lost(0), "a retransmission may be lost, too");
         assert_eq!((board.in_flight(), board.lost(), board.resent()), (2, 1, 0));
-        let acked = std::iter::from_fn(|| board.pop_acked(51)).count();
+        let acked = std::iter::from_fn(|| board.take_acked(51)).count();
         assert_eq!(
             (acked, board.in_flight(), board.sacked(), board.lost()),
             (5, 0, 0, 0)
@@ -226,9 +363,34 @@ mod tests {
     }
 
     #[test]
-    fn a_block_covers_whole_segments_only() {
-        assert_eq!(board(5).covered((15, 41)), 2..4);
-        assert_eq!(board(5).covered((12, 20)), 2..2);
+    fn a_block_cuts_a_flight_at_whole_segments() {
+        let segments = |board: &Scoreboard| -> Vec<_> {
+            let flight = |flight: &Flight| (flight.segments(), flight.sacked, flight.psh);
+            board.flights.iter().map(flight).collect()
+        };
+        let mut board = Scoreboard::default();
+        board.push(Flight {
+            psh: true,
+            ..Flight::new(1, 1 + 5 * FULL - 100, 0)
+        });
+        mark(&mut board, (1 + FULL, 1 + 3 * FULL));
+        assert_eq!(
+            segments(&board),
+            [(1, false, false), (2, true, false), (2, false, true)]
+        );
+        assert_eq!((board.out(), board.sacked(), board.in_flight()), (5, 2, 3));
+        mark(&mut board, (1 + 3 * FULL, 1 + 5 * FULL - 200));
+        assert_eq!(board.sacked(), 3, "of the last segment a part is missing");
+    }
+
+    #[test]
+    fn an_acknowledgment_takes_whole_segments_off_a_flight() {
+        let mut board = Scoreboard::default();
+        board.push(Flight::new(1, 1 + 4 * FULL, 0));
+        let acked = board.take_acked(1 + 3 * FULL).expect("three of four");
+        assert_eq!((acked.segments, acked.flight.end), (3, 1 + 4 * FULL));
+        assert!(board.take_acked(1 + 3 * FULL).is_none());
+        assert_eq!((board.out(), board.first().map(Flight::segments)), (1, Some(1)));
     }
 
     #[test]

@@ -6,21 +6,24 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use firstflight_path::{Direction, Ecn};
-use firstflight_replay::{Case, Clock, Closes, Flow, Info, PHASES, Packet, Path, Sent, TfoOption, Trace};
+use firstflight_replay::{Case, Closes, Flow, Info, PHASES, Packet, Path, Sent, TfoOption, Trace};
+use firstflight_tcp::SendMemory;
 use nix::errno::Errno;
+use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll, ppoll};
+use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 use nix::sys::time::TimeSpec;
 
 use crate::packet::{self, parse};
 use crate::relay::mark;
 use crate::tun::{Frame, Tun};
 use crate::witness::TcpInfo;
-use crate::{LabError, client, clock};
+use crate::{LabError, client, clock, net};
 
 /// A connection that is over is watched for a while: retransmissions may follow.
 const QUIET: u64 = 300_000_000;
@@ -61,6 +64,8 @@ pub(super) struct Connection<'a> {
     trace: Trace,
     /// Each side's first sequence number.
     first: [Option<u32>; 2],
+    /// By how much the window field of each end is shifted.
+    window_shift: [u8; 2],
     start: Option<u64>,
     last: u64,
     late: u64,
@@ -72,6 +77,8 @@ struct End {
     buffer: Vec<u8>,
     /// Bytes still to write.
     unsent: usize,
+    /// The kernel took a part of it.
+    waits_for_room: bool,
     /// Exchanges that are over, here.
     exchange: usize,
     received: u64,
@@ -113,6 +120,7 @@ impl<'a> Connection<'a> {
             frame,
             trace: Trace::default(),
             first: [None; 2],
+            window_shift: [0; 2],
             start: None,
             last: clock::now(),
             late: 0,
@@ -237,6 +245,11 @@ impl<'a> Connection<'a> {
             (tcp.cwr, 'W'),
         ];
         let options = tcp.options.as_slice();
+        let shift = &mut self.window_shift[usize::from(up)];
+        let window = u64::from(tcp.window_size) << if tcp.syn { 0 } else { *shift };
+        if let Some(offered) = packet::window_shift(options) {
+            *shift = offered;
+        }
         let cookie = packet::options(options).find_map(|option| option.any_cookie());
         let end = if up {
             Some(&self.client)
@@ -268,6 +281,7 @@ impl<'a> Connection<'a> {
                 }),
                 ecn: packet::ecn(frame.packet()),
             },
+            window: Some(window),
             arrived: Vec::new(),
             is_marked: false,
             info: end.and_then(End::info),
@@ -366,6 +380,7 @@ impl End {
             stream,
             buffer: vec![0; READ_BYTES],
             unsent: 0,
+            waits_for_room: false,
             exchange: 0,
             received: 0,
             is_over: false,
@@ -373,26 +388,30 @@ impl End {
         }
     }
 
-    /// Writes what the kernel takes.
+    /// Writes what the kernel takes at once. What it does not take waits until it says that there is room, as in a server
+    /// that waits for events: then a third of the buffer is free.
     fn write(&mut self) {
-        let bytes = vec![0; self.unsent];
-        while self.unsent > 0 {
-            match self.stream.write(&bytes[..self.unsent]) {
-                Ok(written) => self.unsent -= written,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                Err(error) if error.raw_os_error() == Some(Errno::EINPROGRESS as i32) => return,
-                // The connection is gone.
-                Err(_) => self.is_over = true,
+        if self.unsent == 0 || (self.waits_for_room && !self.is_ready(PollFlags::POLLOUT)) {
+            return;
+        }
+        match self.stream.write(&vec![0; self.unsent]) {
+            Ok(written) => {
+                self.unsent -= written;
+                self.waits_for_room = self.unsent > 0;
             }
-            if self.is_over {
-                self.unsent = 0;
-            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => self.waits_for_room = true,
+            Err(error) if error.raw_os_error() == Some(Errno::EINPROGRESS as i32) => {}
+            // The connection is gone.
+            Err(_) => self.is_over = true,
+        }
+        if self.is_over {
+            self.unsent = 0;
         }
     }
 
     /// Reads what is there, and asks the kernel for no more than it has.
     fn read(&mut self) {
-        while !self.is_over && self.is_readable() {
+        while !self.is_over && self.is_ready(PollFlags::POLLIN) {
             match self.stream.read(&mut self.buffer) {
                 Ok(0) => self.is_over = true,
                 Ok(bytes) => self.received += bytes as u64,
@@ -402,8 +421,8 @@ impl End {
         }
     }
 
-    fn is_readable(&self) -> bool {
-        let mut fds = [PollFd::new(self.stream.as_fd(), PollFlags::POLLIN)];
+    fn is_ready(&self, event: PollFlags) -> bool {
+        let mut fds = [PollFd::new(self.stream.as_fd(), event)];
         let ready = poll(&mut fds, PollTimeout::ZERO);
         ready.is_ok_and(|ready| ready > 0) && fds[0].any() == Some(true)
     }
@@ -455,7 +474,29 @@ pub(super) fn jiffies_at_zero() -> Option<u64> {
     Some(number("jiffies:")? - number("now at")? / 4_000_000)
 }
 
-/// The clock of a connection that began at `start`.
-pub(super) fn clock_of(start: u64, jiffies: u64) -> Clock {
-    Clock { start, jiffies }
+/// Where `SO_MEMINFO` has the bytes that are queued to be sent (`SK_MEMINFO_WMEM_QUEUED`).
+const QUEUED: usize = 5 * size_of::<u32>();
+/// The most that a segment carries on the way between client and servers.
+const MAXIMUM_SEGMENT: i32 = 1_460;
+/// Segments that a new send buffer has room for.
+const ROOM: usize = 20;
+
+/// What this kernel's send buffers reserve, as a connection over the loopback device shows it.
+pub(super) fn send_memory() -> io::Result<SendMemory> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    net::set_tcp_option(&listener, libc::TCP_MAXSEG, &MAXIMUM_SEGMENT)?;
+    // BBR would have half as much room again.
+    setsockopt(&listener, sockopt::TcpCongestion, &"reno".into())?;
+    let _client = TcpStream::connect(listener.local_addr()?)?;
+    let (mut stream, _) = listener.accept()?;
+    let size = getsockopt(&stream, sockopt::SndBuf)?;
+    // What is less than a segment stays in the buffer.
+    net::set_tcp_option(&stream, libc::TCP_CORK, &1)?;
+    stream.write_all(&[0])?;
+    let memory: [u8; 64] = net::option_bytes(&stream, libc::SOL_SOCKET, libc::SO_MEMINFO)?;
+    let queued = u32::from_ne_bytes(std::array::from_fn(|byte| memory[QUEUED + byte]));
+    Ok(SendMemory {
+        segment: (size / ROOM) as u64,
+        skb: u64::from(queued) - 1,
+    })
 }

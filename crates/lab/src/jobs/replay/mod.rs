@@ -12,7 +12,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::{fs, io};
 
 use firstflight_replay::{
-    Case, Closes, Divergence, FastOpen, Recorded, TOLERANCE, Trace, compare, draw, follow, run, shrink,
+    Case, Closes, Divergence, FastOpen, Machine, Recorded, TOLERANCE, Trace, compare, draw, follow, run,
+    shrink,
 };
 use firstflight_tcp::Algorithm;
 use nix::libc;
@@ -20,7 +21,7 @@ use nix::libc;
 use crate::net::{self, Side, Transport};
 use crate::tun::{Offload, Tun};
 use crate::{LabError, namespace, scheduling};
-use connection::{Connection, Outcome, Wire, clock_of, jiffies_at_zero};
+use connection::{Connection, Outcome, Wire, jiffies_at_zero, send_memory};
 
 /// Fast Open requests that a listener lets wait.
 const PENDING: u32 = 16;
@@ -222,7 +223,7 @@ struct Stage {
     /// To the thread that is in the servers' namespace.
     servers: Sender<Work>,
     kernel: String,
-    jiffies: u64,
+    machine: Machine,
     cases: u32,
 }
 
@@ -232,6 +233,8 @@ impl Stage {
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")
             .map_err(|error| LabError::system("asking for the kernel's version", error))?;
         net::bring_loopback_up(Side::Client)?;
+        let memory =
+            send_memory().map_err(|error| LabError::system("asking for the send buffer's size", error))?;
         let client = Tun::open(Side::Client, Offload::Checksums, &Transport::default())?;
         let set_up = || {
             scheduling::become_ordinary();
@@ -251,7 +254,11 @@ impl Stage {
             },
             servers,
             kernel: kernel.trim().to_owned(),
-            jiffies: jiffies.unwrap_or(u64::from(u32::MAX) + 1 - 300 * 250),
+            machine: Machine {
+                start: 0,
+                jiffies: jiffies.unwrap_or(u64::from(u32::MAX) + 1 - 300 * 250),
+                memory,
+            },
             cases: 0,
         })
     }
@@ -273,17 +280,20 @@ impl Stage {
     /// A case on this kernel and on the model.
     fn replay(&mut self, case: &Case) -> Result<Replayed, LabError> {
         let Outcome { trace, start, late } = self.on_kernel(case)?;
-        let clock = clock_of(start, self.jiffies);
+        let machine = Machine {
+            start,
+            ..self.machine
+        };
         let model =
-            run(&case.flow, &case.script, clock).map_err(|error| LabError::malformed("the flow", error))?;
-        let fed = follow(&case.flow, &trace, clock);
+            run(&case.flow, &case.script, machine).map_err(|error| LabError::malformed("the flow", error))?;
+        let fed = follow(&case.flow, &trace, machine);
         Ok(Replayed {
             on_path: compare(&trace, &model, TOLERANCE + 8 * late),
             when_fed: compare(&trace, &fed, TOLERANCE),
             case: Case {
                 recorded: Some(Recorded {
                     kernel: self.kernel.clone(),
-                    clock,
+                    machine,
                     trace: trace.clone(),
                 }),
                 ..case.clone()
