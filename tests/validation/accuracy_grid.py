@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from accuracy_baseline import read as read_measured
 from accuracy_pages import SEED, file
@@ -34,16 +34,21 @@ REPEATS = {0.0: 3, 0.005: 14, 0.02: 15}
 
 @dataclass(frozen=True)
 class Condition:
-    """A page on a path, to be loaded in both modes."""
+    """A page on a path, to be loaded in both modes.
+
+    Attributes:
+        keys: What else is not as `planned` has it, by the fields of `PlannedLoad`.
+    """
 
     number: int
     page: str
     path: Path
     keep_alive: bool
+    keys: tuple[tuple[str, Any], ...] = ()
 
     def planned(self, mode: str, repeat: int, engine: str) -> PlannedLoad:
         """One load of it. Both modes of a repeat meet the same dice."""
-        return PlannedLoad(
+        load = PlannedLoad(
             load_id=f"{self.number}-{mode}-{repeat}",
             block=self.number,
             order=0,
@@ -56,6 +61,7 @@ class Condition:
             keep_alive=self.keep_alive,
             scheme="http",
         )
+        return replace(load, **dict(self.keys))
 
 
 def conditions(recorded: list[str]) -> list[Condition]:

@@ -1,7 +1,7 @@
 """The figures of docs/accuracy.md, made from the committed baseline and predictions."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -53,8 +53,13 @@ def stated() -> str:
 
 def document(text: str) -> str:
     """The document with its figures made anew."""
-    head, _, rest = text.partition(BEGIN)
-    return head + BEGIN + "\n" + "\n".join(_tables()) + "\n" + END + rest.partition(END)[2]
+    return replace_between(text, BEGIN, END, _tables())
+
+
+def replace_between(text: str, begin: str, end: str, lines: Iterable[str]) -> str:
+    """A text with other lines between two of its markers."""
+    head, _, rest = text.partition(begin)
+    return head + begin + "\n" + "\n".join(lines) + "\n" + end + rest.partition(end)[2]
 
 
 def _tables() -> list[str]:

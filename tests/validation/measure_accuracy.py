@@ -55,8 +55,12 @@ def main() -> int:
 
 def counts(line: Line, digests: dict[str, str]) -> bool:
     """Whether a load came to its end, of the page as it is read today, over a relay that was on time."""
-    is_good = line["status"] == "ok" and not line["relay"].get("late")
-    return is_good and line["digest"] == digests[line["page"]]
+    return is_good(line) and line["digest"] == digests[line["page"]]
+
+
+def is_good(line: Line) -> bool:
+    """Whether a load came to its end over a relay that was on time."""
+    return line["status"] == "ok" and not line["relay"].get("late")
 
 
 def every_load(grid: list[Condition]) -> list[PlannedLoad]:

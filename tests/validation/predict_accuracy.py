@@ -2,12 +2,14 @@
 
     python tests/validation/predict_accuracy.py
 
-Takes a minute. A change of a model shows in the diff of `accuracy_predicted.tsv` and of docs/accuracy.md.
+Takes two minutes. A change of a model shows in the diff of `accuracy_predicted.tsv`, `load_by_load.tsv` and
+docs/accuracy.md.
 """
 
 import sys
 from collections.abc import Iterable, Iterator
 
+import load_by_load
 from accuracy_baseline import read as read_measured
 from accuracy_grid import Condition, measured_pages, open_page
 from accuracy_grid import conditions as grid
@@ -20,7 +22,9 @@ from firstflight.engines.simulate import Simulator
 def main() -> int:
     """Writes the predictions, the document, and what simulated results say of their error."""
     write(PREDICTED, predictions(measured_conditions()))
-    DOCUMENT.write_text(document(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
+    load_by_load.write(load_by_load.simulated_again(load_by_load.read_loads()))
+    text = document(DOCUMENT.read_text(encoding="utf-8"))
+    DOCUMENT.write_text(load_by_load.document(text), encoding="utf-8")
     STATED.write_text(stated(), encoding="utf-8")
     return 0
 

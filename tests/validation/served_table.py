@@ -17,8 +17,7 @@ from statistics import median
 from typing import Any
 
 from firstflight.results import Journal
-from firstflight.results.files import JOURNAL
-from firstflight.results.profiles import read_profile
+from firstflight.results.files import JOURNAL, read_profile
 
 _COLUMNS = (
     *("page", "recorded", "asked", "served", "not recorded", "failed", "served of recorded", "served of all"),
