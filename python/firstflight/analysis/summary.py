@@ -34,8 +34,7 @@ from firstflight.analysis.warnings import (
 from firstflight.analysis.words import caption
 from firstflight.errors import UsageError
 from firstflight.results import Journal, LoadRecord, journal_path
-from firstflight.results.files import plan_keys
-from firstflight.results.profiles import read_profile
+from firstflight.results.files import plan_keys, read_profile
 
 SUMMARY_FORMAT = "firstflight-summary/3"
 """Format and version of summary.json.

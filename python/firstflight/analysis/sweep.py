@@ -32,8 +32,7 @@ from firstflight.analysis.words import caption
 from firstflight.errors import UsageError
 from firstflight.model.treatment import MODES
 from firstflight.plural import plural
-from firstflight.results.files import plan_keys
-from firstflight.results.profiles import read_profile
+from firstflight.results.files import plan_keys, read_profile
 from firstflight.results.schema import DRAWN_BY, TREATMENT, is_drawn
 
 SWEEP_FORMAT = "firstflight-sweep/3"

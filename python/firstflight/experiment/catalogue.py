@@ -19,7 +19,7 @@ from firstflight.experiment.workers.pool import each
 from firstflight.observer import Observer
 from firstflight.pages import LoadedPage, Page, clear_warning, load_page, under, was_cleared
 from firstflight.pages.sources import is_url
-from firstflight.results.profiles import PROFILES
+from firstflight.results.files import PROFILES
 
 AT_HAND = 128
 """Most pages that are held open."""

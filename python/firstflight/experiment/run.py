@@ -42,8 +42,7 @@ from firstflight.observer import Observer
 from firstflight.pages import LoadedPage
 from firstflight.plural import plural
 from firstflight.results import Journal
-from firstflight.results.files import JOURNAL
-from firstflight.results.profiles import write_profiles
+from firstflight.results.files import JOURNAL, write_profiles
 
 
 def run_experiment(

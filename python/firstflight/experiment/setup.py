@@ -107,15 +107,15 @@ class EngineSetup:
             raise PageInputError(f"{page.page.name}: {error.message}", error.hint) from error
 
     def versions(self) -> dict[str, str]:
-        """Versions of the clients that are installed. Raises `UsageError` when one of the plan's is not."""
+        """Versions of the plan's clients. Raises `UsageError` when one of them is not installed."""
         self._clients()
         if self.engine == "simulate":
             return {}
-        found = client_versions()
-        if "chromium" not in self.clients:
-            return found
-        without = "" if self.browser_sandbox else " without its sandbox"
-        return {**found, "chromium": browser_version(find_browser(self.browser)) + without}
+        found = client_versions(name for name in self.clients if name != "chromium")
+        if "chromium" in self.clients:
+            without = "" if self.browser_sandbox else " without its sandbox"
+            found["chromium"] = browser_version(find_browser(self.browser)) + without
+        return found
 
     def check(self, warn: Callable[[str, str], object]) -> None:
         """Whether this machine gives the client what it needs.

@@ -6,18 +6,22 @@ import fcntl
 import os
 import secrets
 import tomllib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from firstflight.errors import UsageError
+from firstflight.model.page import Page, paced
 
 JOURNAL = "journal.jsonl"
 """Name of the journal in a results folder."""
 
 PLAN = "plan.toml"
 """Name of the plan in a results folder."""
+
+PROFILES = "pages"
+"""Name of the folder in a results folder that holds its pages' profiles, to explain loads with."""
 
 LOCK = ".lock"
 """Name of the file that the run at work in a results folder holds a lock on."""
@@ -166,3 +170,32 @@ def _lock(handle: int, folder: Path) -> None:
             f"out: {folder} cannot be locked: {error.strerror or error}",
             "name a folder with --out whose file system has locks, on a disk of this machine",
         ) from error
+
+
+def write_profiles(folder: Path, pages: Iterable[Page]) -> list[Path]:
+    """Write ``pages/<name>.json`` for every page; no content, only sizes, times and dependencies.
+
+    Raises:
+        UsageError: The folder cannot be written to.
+    """
+    return [write_whole(folder / PROFILES / f"{page.name}.json", page.to_json().encode()) for page in pages]
+
+
+def read_profile(folder: Path, name: str) -> Page | None:
+    """The page of that name as it was loaded; `None` in a folder that holds none.
+
+    Raises:
+        UsageError: The file cannot be read or is not a profile.
+    """
+    file = folder / PROFILES / f"{Path(name).name}.json"
+    try:
+        content = file.read_text("utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        hint = "delete it: `firstflight run --resume` writes it again"
+        raise UsageError(f"{file}: cannot be read: {error}", hint) from error
+    page = Page.from_json(content, place=str(file))
+    plan = plan_keys(folder)
+    processing = float(str(plan.get("processing", 1)))
+    return paced(page, server_time=plan.get("server_time", True) is not False, processing=processing)

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -28,15 +29,17 @@ class Client:
 
 def installed_clients() -> list[Client]:
     """Every client firstflight knows, the built-in loader first."""
-    return [Client("loader", "built in", version("firstflight")), *(_look_up(name) for name in PROGRAMS)]
+    return [_look_up(name) for name in ("loader", *PROGRAMS)]
 
 
-def client_versions() -> dict[str, str]:
-    """Version by name of the clients that are installed."""
-    return {client.name: client.version for client in installed_clients() if client.program}
+def client_versions(names: Iterable[str]) -> dict[str, str]:
+    """Version by name of those of these clients that are installed."""
+    return {client.name: client.version for client in map(_look_up, names) if client.program}
 
 
 def _look_up(name: str) -> Client:
+    if name not in PROGRAMS:
+        return Client(name, "built in", version("firstflight"))
     program = next(filter(None, map(shutil.which, PROGRAMS[name])), "")
     return Client(name, program, ask_version(program) if program else "")
 

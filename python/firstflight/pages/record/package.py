@@ -5,6 +5,7 @@ Its index by URL is CDXJ (pywb's format): players look answers up in it, a line 
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
 import json
@@ -12,16 +13,21 @@ import re
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
+from io import BytesIO
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 from urllib.parse import unquote_to_bytes, urlsplit
+
+from warcio.statusandheaders import StatusAndHeaders  # type: ignore[import-untyped]
+from warcio.warcwriter import WARCWriter  # type: ignore[import-untyped]
 
 from firstflight.errors import UsageError
 from firstflight.pages.record.browse import Visit
 from firstflight.pages.record.har import har_of, iso_time
-from firstflight.pages.record.warc import Indexed, Warc
+from firstflight.pages.record.wire import Head, Pair, WireExchange
 from firstflight.results.files import whole
 
 _WARC = "data.warc.gz"
@@ -71,14 +77,14 @@ def _fill(package: _Package, visits: Sequence[Visit]) -> None:
     package.close(visits[0])
 
 
-def _write_warc(package: _Package, visits: Sequence[Visit]) -> list[list[Indexed]]:
+def _write_warc(package: _Package, visits: Sequence[Visit]) -> list[list[_Indexed]]:
     with package.member(f"archive/{_WARC}") as file:
-        warc = Warc(file)
+        warc = _Warc(file)
         warc.add_info("{name} {version}".format(**software()))
         return [[warc.add(pair, visit.epoch_ms) for pair in visit.pairs] for visit in visits]
 
 
-def _write_page(package: _Package, name: str, visit: Visit, answers: list[Indexed]) -> dict[str, object]:
+def _write_page(package: _Package, name: str, visit: Visit, answers: list[_Indexed]) -> dict[str, object]:
     pairs = zip(visit.pairs, [answer.record for answer in answers], strict=True)
     har = har_of(pairs, visit.drive, url=visit.url, epoch_ms=visit.epoch_ms, creator=software())
     package.put(f"har/{name}.har", json.dumps(har, separators=(",", ":")).encode())
@@ -155,7 +161,126 @@ class _Hashed:
         """Nothing waits here."""
 
 
-def _cdxj(answers: Iterable[Indexed], warc: str) -> bytes:
+@dataclass(frozen=True, slots=True)
+class _Indexed:
+    """Where in the WARC an answer is.
+
+    Attributes:
+        url: What was asked for.
+        date: ISO 8601.
+        record: Its `WARC-Record-ID`.
+        digest: Of its payload.
+        offset: First byte of its gzip member.
+        length: Bytes of its gzip member.
+    """
+
+    url: str
+    method: str
+    date: str
+    mime: str
+    status: int
+    record: str
+    digest: str
+    offset: int
+    length: int
+
+
+class _RawFields(StatusAndHeaders):  # type: ignore[misc]
+    """As they came: warcio would rewrite what is not ASCII."""
+
+    def to_ascii_bytes(self, filter_func: Any = None) -> bytes:  # noqa: ANN401
+        """A byte for each character."""
+        found: bytes = self.to_bytes(filter_func, "latin-1")
+        return found
+
+
+class _Warc:
+    """Writes one WARC (ISO 28500), with warcio: a gzip member for each record, for readers that jump.
+
+    Args:
+        file: Where to.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._writer = WARCWriter(file, gzip=True, warc_version="1.1")
+
+    def add_info(self, software: str) -> None:
+        """Says who wrote it."""
+        info = {"software": software, "format": "WARC File Format 1.1"}
+        self._writer.write_record(self._writer.create_warcinfo_record("data.warc.gz", info))
+
+    def add(self, pair: Pair, epoch_ms: float) -> _Indexed:
+        """Writes an answer and its request.
+
+        Args:
+            pair: Both; there is an answer.
+            epoch_ms: Added to the monotonic clock it gives ms since 1970.
+        """
+        exchange, posted = pair.exchange, _posted(pair)
+        fields = {"WARC-Date": iso_time(epoch_ms + exchange.sent_ms)}
+        if pair.fetch and pair.fetch.protocol:
+            fields["WARC-Protocol"] = pair.fetch.protocol
+        offset = self._file.tell()
+        with _payload(exchange) as payload:
+            size = exchange.body.stat().st_size if exchange.body_bytes else 0
+            stated = {**fields, **_truncated(exchange)}
+            answer = self._write(exchange, "response", exchange.answer, payload, size, stated)
+        length = self._file.tell() - offset
+        record = answer.get_header("WARC-Record-ID")
+        linked = {**fields, "WARC-Concurrent-To": record}
+        self._write(exchange, "request", exchange.request, BytesIO(posted), len(posted), linked)
+        mime = exchange.answer.value("content-type").partition(";")[0].strip() if exchange.answer else ""
+        digest = answer.get_header("WARC-Payload-Digest")
+        return _Indexed(
+            exchange.url,
+            exchange.method,
+            fields["WARC-Date"],
+            mime,
+            exchange.status,
+            record,
+            digest,
+            offset,
+            length,
+        )
+
+    def _write(  # noqa: PLR0917
+        self,
+        exchange: WireExchange,
+        kind: str,
+        head: Head | None,
+        payload: IO[bytes],
+        size: int,
+        fields: dict[str, str],
+    ) -> StatusAndHeaders:
+        found = head or Head("", [])
+        first, _, rest = found.first_line.partition(" ")
+        headers = _RawFields(rest, found.fields, protocol=first)
+        record = self._writer.create_warc_record(
+            exchange.url, kind, payload=payload, length=size, warc_headers_dict=fields, http_headers=headers
+        )
+        self._writer.write_record(record)
+        return record.rec_headers
+
+
+def _truncated(exchange: WireExchange) -> dict[str, str]:
+    if not exchange.whole:
+        return {"WARC-Truncated": "disconnect"}
+    return {"WARC-Truncated": "unspecified"} if exchange.location and exchange.stated_bytes else {}
+
+
+def _posted(pair: Pair) -> bytes:
+    pieces = pair.fetch.posted if pair.fetch else []
+    return b"".join(base64.b64decode(piece) for piece in pieces)
+
+
+@contextmanager
+def _payload(exchange: WireExchange) -> Iterator[IO[bytes]]:
+    with exchange.body.open("rb") if exchange.body_bytes else BytesIO() as file:
+        yield file
+
+
+def _cdxj(answers: Iterable[_Indexed], warc: str) -> bytes:
     """The index of `answers`, which stand in the file `warc`."""
     return "".join(sorted(_line(answer, warc) for answer in answers)).encode()
 
@@ -202,7 +327,7 @@ def _query(query: str) -> str:
     )
 
 
-def _line(answer: Indexed, warc: str) -> str:
+def _line(answer: _Indexed, warc: str) -> str:
     fields = {
         "url": answer.url,
         "mime": answer.mime,
