@@ -8,10 +8,11 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import pytest
 
+T = TypeVar("T")
 DEADLINE_S = 60.0
 COMMAND = (sys.executable, "-c", "import sys; from firstflight.cli import main; sys.exit(main())")
 """What the script `firstflight` does; it has no path that holds wherever the tests run."""
@@ -155,14 +156,18 @@ def unavailable(reason: str) -> NoReturn:
     pytest.skip(reason)
 
 
-def until(condition: Callable[[], object], within_s: float = DEADLINE_S) -> bool:
-    """Waits until `condition` holds; `False` if it does not in time."""
+def until(condition: Callable[[], T], within_s: float = DEADLINE_S) -> T | None:
+    """Waits until `condition` holds.
+
+    Returns:
+        What it gave, which holds; `None` if it does not hold in time.
+    """
     deadline = time.monotonic() + within_s
-    while not condition():
+    while not (found := condition()):
         if time.monotonic() > deadline:
-            return False
+            return None
         time.sleep(0.01)
-    return True
+    return found
 
 
 def _everything() -> list[Process]:

@@ -72,6 +72,7 @@ def test_every_syn_carries_a_request_with_tfo_and_none_without(wikipedia: dict[s
     assert openings == {"tcp": {("none", False, False)}, "tfo": {("sent", True, True)}}
 
 
+@pytest.mark.timing
 def test_the_document_comes_a_round_trip_sooner_with_tfo(wikipedia: dict[str, Record]) -> None:
     first_byte_ms = {mode: known(wikipedia[mode]["load"]["first_byte_ms"]) for mode in MODES}
     assert first_byte_ms["tcp"] >= 2 * RTT_MS
@@ -103,6 +104,7 @@ def test_the_browsers_own_marks_are_kept(wikipedia: dict[str, Record]) -> None:
     assert marks["dom_content_loaded_ms"] <= load_ms
 
 
+@pytest.mark.timing
 def test_a_small_page_takes_its_round_trips(browser: Emulator) -> None:
     """On a path so long that what a busy machine adds is less than a round trip."""
     rtt_ms = 3 * RTT_MS

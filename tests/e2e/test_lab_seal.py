@@ -27,9 +27,8 @@ def running(program: Program) -> Iterator[Process]:
         "run", profile, "--rtt", "20", "--loss", "0.001", "--repeats", "1", "--jobs", "1", "--out", "out"
     )
     try:
-        assert until(lambda: inside(program) is not None), "no laboratory came up"
-        lab = inside(program)
-        assert lab is not None
+        lab = until(lambda: inside(program))
+        assert lab, "no laboratory came up"
         yield lab
     finally:
         process.kill()
@@ -37,11 +36,15 @@ def running(program: Program) -> Iterator[Process]:
 
 
 def inside(program: Program) -> Process | None:
-    """The process inside a lab that has all it needs: a connection of its client is established."""
+    """The process inside a lab that loads a page: a connection of its client is established.
+
+    The calibration before the loads has laboratories too, without a page's names.
+    """
     laboratories = program.laboratories()
     outside = {process.pid for process in laboratories}
     for process in laboratories:
-        if process.parent in outside and ":0050 01 " in read(process, "net/tcp"):
+        loads = "o0.test" in read(process, "root/etc/hosts")
+        if loads and process.parent in outside and ":0050 01 " in read(process, "net/tcp"):
             return process
     return None
 

@@ -9,7 +9,7 @@ from firstflight.model.load import PlannedLoad
 from firstflight.model.page import Page
 from firstflight.model.path import Path, Queue
 from firstflight.results import LoadRecord
-from firstflight.results.profiles import write_profiles
+from firstflight.results.files import write_profiles
 
 RTT_MS = 100.0
 

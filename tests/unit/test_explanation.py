@@ -18,7 +18,7 @@ from firstflight.report.figures.critical_path import critical_paths
 from firstflight.report.figures.overviews import overviews
 from firstflight.report.write import write_figures, write_report
 from firstflight.results import LoadRecord
-from firstflight.results.profiles import read_profile, write_profiles
+from firstflight.results.files import read_profile, write_profiles
 
 
 def explained(*records: LoadRecord, of: Page | None = PAGE) -> list[Explanation]:

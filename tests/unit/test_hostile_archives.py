@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from firstflight.engines.clients import curl
+from firstflight.engines.clients.program import COMMANDS
 from firstflight.errors import PageInputError, UsageError
 from firstflight.experiment.plan_file import read_plan_file
 from firstflight.pages import LoadedPage, Page, load_page
@@ -212,13 +212,13 @@ def test_a_request_to_no_host_is_left_out(tmp_path: Path, host: str) -> None:
 
 def test_the_config_of_curl_has_a_line_per_option() -> None:
     page = Page.from_json(profile().decode())
-    made = curl.command("curl", page, post_quantum=True)
+    made = COMMANDS["curl"]("curl", page, True)
     assert made.input == f'url = "{URL}"\noutput = "/dev/null"\n'
     assert made.argv[made.argv.index("--proto") + 1] == "=http,https"
     for url in (f"{URL}\nx", f"{URL}\u0085", f"{URL}a b", f"{URL}\u2028", f"{URL}\x1b"):
         odd = replace(page, resources=(replace(page.resources[0], url=url),))
         with pytest.raises(ValueError, match="no URL that a page can hold"):
-            curl.command("curl", odd, post_quantum=True)
+            COMMANDS["curl"]("curl", odd, True)
 
 
 def requests(size: int) -> bytes:

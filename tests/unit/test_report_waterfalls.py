@@ -8,7 +8,7 @@ from firstflight.analysis import CellPair, cell_pairs, summarize_pairs
 from firstflight.analysis.critical_path.explanation import explain
 from firstflight.report.waterfalls import LONGEST_URL, Labels, Waterfall, waterfalls
 from firstflight.results import Journal, LoadRecord, journal_path
-from firstflight.results.profiles import read_profile
+from firstflight.results.files import read_profile
 from firstflight.visible import visible
 
 
