@@ -75,8 +75,8 @@ reference: build ## write again what is made from the code: pages of commands, p
 	$(BIN)/python -m firstflight.experiment.reference --schema >docs/reference/plan.schema.json
 	$(BIN)/python scripts/api_reference.py >docs/reference/python.md
 	$(BIN)/python -m firstflight.results.docs >docs/results.md
-	$(BIN)/python -m firstflight.cli.man >$(MAN)
-	$(BIN)/python -m firstflight.report.script >$(VEGA)
+	$(BIN)/python -m firstflight.cli.reference --man >$(MAN)
+	$(BIN)/python -m firstflight.report.html >$(VEGA)
 
 docs: $(SITE)/.synced ## build the documentation as a site that needs no network: site/index.html
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --quiet --strict

@@ -5,8 +5,7 @@ import atheris
 from target import main, refused_or
 
 with atheris.instrument_imports(include=["firstflight"]):
-    from firstflight.pages.bodies import BodyStore, keep
-    from firstflight.pages.coding import CodingError, decoded, encoded
+    from firstflight.pages.bodies import BodyStore, CodingError, decoded, encoded, keep
 
 CODINGS = ("gzip", "deflate", "br", "zstd")
 MOST_PIECE = 1 << 20

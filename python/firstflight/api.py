@@ -33,12 +33,12 @@ from firstflight.model.plan import Plan
 from firstflight.model.treatment import FAST_OPEN, ModeName
 from firstflight.observer import Observer
 from firstflight.pages import LoadedPage, Page, open_pages, under
-from firstflight.plural import plural
-from firstflight.report.figures.curves import improvement_by_rtt, plt_by_rtt
+from firstflight.report.figures.overviews import improvement_by_rtt, plt_by_rtt
 from firstflight.results import Journal, LoadRecord, LoadRow, journal_path
 from firstflight.results.records import plt_ms
 from firstflight.results.schema import TREATMENT
 from firstflight.results.tables import connection_frame, load_frame, request_frame, write_tables
+from firstflight.text import plural
 
 if TYPE_CHECKING:
     import altair as alt

@@ -24,3 +24,18 @@ class Observer:
 
     def warn(self, message: str, hint: str = "") -> None:
         """Something makes the results doubtful; what to do about it."""
+
+
+class Forwarder(Observer):
+    """Shows progress; passes notes and warnings on."""
+
+    def __init__(self, talk: Observer) -> None:
+        self._talk = talk
+
+    def note(self, text: str) -> None:
+        """Something that may be left out."""
+        self._talk.note(text)
+
+    def warn(self, message: str, hint: str = "") -> None:
+        """Something makes the results doubtful; what to do about it."""
+        self._talk.warn(message, hint)

@@ -12,7 +12,7 @@ from synth_site import program as installed
 from test_browser_sandbox import NO_NESTING
 
 from firstflight.engines.clients.chromium.browser import find_browser
-from firstflight.report.pdf import write_pdf
+from firstflight.report.write import write_pdf
 
 TRY = """
 import sys

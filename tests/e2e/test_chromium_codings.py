@@ -11,7 +11,7 @@ from firstflight.engines.clients.chromium.client import Chromium
 from firstflight.engines.emulate import Emulator
 from firstflight.model.page import Headers
 from firstflight.pages import LoadedPage, under
-from firstflight.pages.coding import encoded
+from firstflight.pages.bodies import encoded
 
 HOST = "https://o0.test"
 DOCUMENT = b"<!doctype html><link rel=stylesheet href=/a.css><p>text"

@@ -12,7 +12,7 @@ from program import Program
 from synth_site import program as installed
 
 from firstflight.engines.clients.chromium.browser import find_browser
-from firstflight.report.pdf import write_pdf
+from firstflight.report.write import write_pdf
 
 REQUESTS = 2_000
 EVIL = "</script><script>window.hurt=1</script><img/src=''onerror=window.hurt=1>"

@@ -12,7 +12,7 @@ from synth_site import program as installed
 from firstflight.analysis.records import known
 from firstflight.engines.clients.chromium.browser import find_browser
 from firstflight.engines.clients.chromium.client import Chromium
-from firstflight.engines.clients.program import Program
+from firstflight.engines.clients.command import Program
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.engine import LabJob, Record
 from firstflight.engines.lab import preload_library

@@ -7,7 +7,7 @@ import pytest
 
 from firstflight.cli import main
 from firstflight.course.audit import Audit, audit
-from firstflight.course.findings import Finding
+from firstflight.course.log_checks import Finding
 
 
 def findings(found: Audit, kind: str) -> list[Finding]:

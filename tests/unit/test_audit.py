@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from firstflight.course.audit import Audit, audit, audit_table
-from firstflight.course.findings import Finding
+from firstflight.course.log_checks import Finding
 from firstflight.course.observations import HEADER, NULL_HEADER
 from firstflight.errors import UsageError
 

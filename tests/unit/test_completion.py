@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from firstflight.cli import main
-from firstflight.cli.completion import complete_page, complete_side
-from firstflight.cli.plan_flags import key_completer
+from firstflight.cli.plan_flags import complete_page, complete_side, key_completer
 from firstflight.pages import embedded_names
 
 PROGRAM = Path(sys.executable).parent / "firstflight"

@@ -8,8 +8,8 @@ from synthetic_results import PAGES, load_record, write_journal, write_results
 
 from firstflight.analysis import cell_pairs, summarize_pairs
 from firstflight.cli import main
+from firstflight.course.answers import PageAnswers, render_answers
 from firstflight.course.handin import draw_course_figures, timing
-from firstflight.course.questions import PageAnswers, render_answers
 from firstflight.pages.profile import read_pages_list
 from firstflight.results import LoadRecord
 

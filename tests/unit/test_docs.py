@@ -14,8 +14,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from firstflight.cli.app import app
-from firstflight.cli.man import render_man
-from firstflight.cli.reference import commands, program, render_reference
+from firstflight.cli.reference import commands, program, render_man, render_reference
 from firstflight.experiment.plan_file import resolve
 from firstflight.experiment.reference import plan_schema
 from firstflight.experiment.reference import render_reference as render_plan

@@ -14,8 +14,7 @@ from firstflight.analysis.critical_path.explanation import Explanation, explain,
 from firstflight.analysis.summary import read_measured
 from firstflight.model.page import Page
 from firstflight.report.console import explanation_lines, print_explanations
-from firstflight.report.figures.critical_path import critical_paths
-from firstflight.report.figures.overviews import overviews
+from firstflight.report.figures.overviews import critical_paths, overviews
 from firstflight.report.write import write_figures, write_report
 from firstflight.results import LoadRecord
 from firstflight.results.files import read_profile, write_profiles

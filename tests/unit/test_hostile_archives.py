@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from firstflight.engines.clients.program import COMMANDS
+from firstflight.engines.clients.command import COMMANDS
 from firstflight.errors import PageInputError, UsageError
 from firstflight.experiment.plan_file import read_plan_file
 from firstflight.pages import LoadedPage, Page, load_page

@@ -12,7 +12,7 @@ from firstflight.analysis import SIDES, summarize
 from firstflight.analysis.records import loads_of
 from firstflight.analysis.summary import read_measured
 from firstflight.cli import main
-from firstflight.engines.clients.program import Program
+from firstflight.engines.clients.command import Program
 from firstflight.engines.engine import Answer, Calibration, Record
 from firstflight.errors import LabError
 from firstflight.experiment.calibrate import calibrate

@@ -10,8 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firstflight.errors import PageInputError
-from firstflight.pages.bodies import KEPT_DAYS, BodyStore, cache_folder, keep
-from firstflight.pages.coding import CodingError, codings_of, decoded, encoded
+from firstflight.pages.bodies import (
+    KEPT_DAYS,
+    BodyStore,
+    CodingError,
+    cache_folder,
+    codings_of,
+    decoded,
+    encoded,
+    keep,
+)
 from firstflight.pages.fields import mime_of, repeatable
 from firstflight.pages.urls import normal_url, usable_url
 

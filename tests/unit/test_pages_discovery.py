@@ -9,8 +9,7 @@ from firstflight.pages.discovery import Discovery, discover
 from firstflight.pages.exchange import Exchange, quiet_ms
 from firstflight.pages.mentions import collect_mentions
 from firstflight.pages.readers.fetchlog import FetchLog, Histogram, Resolve, Response, Transaction
-from firstflight.pages.readers.mirror import exchanges_of_log
-from firstflight.pages.readers.mirror_files import MirrorFiles
+from firstflight.pages.readers.mirror import MirrorFiles, exchanges_of_log
 from firstflight.pages.times import Times, derive_times, load_event_ms
 
 HOST = "http://a.example"

@@ -10,8 +10,7 @@ import pytest
 
 from firstflight.errors import PageInputError
 from firstflight.pages import open_pages
-from firstflight.pages.readers.mirror import log_name, open_mirror
-from firstflight.pages.readers.mirror_files import MirrorFiles
+from firstflight.pages.readers.mirror import MirrorFiles, log_name, open_mirror
 from firstflight.pages.urls import page_name
 
 URL = "http://a.example/"

@@ -7,7 +7,7 @@ from synthetic_results import PAGES, failed_record, load_record
 from firstflight.analysis import cell_pairs, summarize_pairs
 from firstflight.analysis.critical_path.explanation import explain
 from firstflight.analysis.summary import Evidence
-from firstflight.course.questions import ALL_PAGES, PageAnswers, answers
+from firstflight.course.answers import ALL_PAGES, PageAnswers, answers
 from firstflight.pages.profile import embedded_page
 from firstflight.results import LoadRecord
 

@@ -15,9 +15,8 @@ from firstflight.engines.clients.chromium.job import Drive, Fetch
 from firstflight.errors import PageInputError, UsageError
 from firstflight.pages import LoadedPage, load_page
 from firstflight.pages.record.browse import Visit
-from firstflight.pages.record.netlog import open_netlog
 from firstflight.pages.record.package import surt, write_wacz
-from firstflight.pages.record.wire import exchanges_of, pair
+from firstflight.pages.record.wire import exchanges_of, open_netlog, pair
 
 SCRIPT = gzip.compress(b"fetch('/data' + 1)")
 STARTED_MS = 1000.0

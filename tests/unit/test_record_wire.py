@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from netlog_double import EPOCH_MS, Log
 
-from firstflight.pages.record.netlog import open_netlog
-from firstflight.pages.record.wire import WireExchange, exchanges_of
+from firstflight.pages.record.wire import WireExchange, exchanges_of, open_netlog
 
 CODED = gzip.compress(b"text " * 100)
 

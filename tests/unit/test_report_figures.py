@@ -13,10 +13,14 @@ from firstflight.analysis import cell_pairs, summarize_pairs
 from firstflight.analysis.critical_path.explanation import median_load
 from firstflight.analysis.summary import Evidence
 from firstflight.published import published_table
-from firstflight.report.figures import distribution
-from firstflight.report.figures.curves import improvement_by_rate, improvement_by_rtt, plt_by_rtt
-from firstflight.report.figures.distribution import plt_distribution
+from firstflight.report.figures import overviews
 from firstflight.report.figures.draw import draw_figures, waterfall_name
+from firstflight.report.figures.overviews import (
+    improvement_by_rate,
+    improvement_by_rtt,
+    plt_by_rtt,
+    plt_distribution,
+)
 from firstflight.report.figures.waterfall import LABELLED_ROWS, waterfall
 from firstflight.report.waterfalls import axis, panel, phases, row_order, rows
 from firstflight.results import LoadRecord
@@ -189,7 +193,7 @@ def test_every_load_is_a_dot_beside_the_median_without_tfo_while_they_are_few(
     assert sorted(dots["without TFO"])[2] == pytest.approx(0)
     assert len(dots["with TFO"]) == 5
     assert max(dots["with TFO"]) < -10
-    monkeypatch.setattr(distribution, "MOST_DOTS", 9)
+    monkeypatch.setattr(overviews, "MOST_DOTS", 9)
     rows = plt_distribution(pairs, summarize_pairs(pairs)["cells"])["datasets"]["rows"]
     assert [r["side"] for r in rows] == ["without TFO", "with TFO"]
 

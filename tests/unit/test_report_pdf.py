@@ -5,7 +5,7 @@ import pytest
 
 from firstflight.cli import main
 from firstflight.errors import UsageError
-from firstflight.report.pdf import write_pdf
+from firstflight.report.write import write_pdf
 
 
 def test_without_a_browser_nothing_is_made_and_the_mend_is_said(

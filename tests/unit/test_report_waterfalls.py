@@ -9,7 +9,7 @@ from firstflight.analysis.critical_path.explanation import explain
 from firstflight.report.waterfalls import LONGEST_URL, Labels, Waterfall, waterfalls
 from firstflight.results import Journal, LoadRecord, journal_path
 from firstflight.results.files import read_profile
-from firstflight.visible import visible
+from firstflight.text import visible
 
 
 def made(pairs: list[CellPair], folder: Path) -> tuple[Labels, Waterfall]:

@@ -10,9 +10,8 @@ from synthetic_results import failed_record, load_record, write_journal, write_r
 
 from firstflight.analysis.summary import read_measured
 from firstflight.errors import UsageError
-from firstflight.report import script as script_module
-from firstflight.report.html import compared
-from firstflight.report.script import bundle_vega, digest
+from firstflight.report import html
+from firstflight.report.html import bundle_vega, compared, digest
 from firstflight.report.write import write_figures, write_report
 
 MADE = (
@@ -127,7 +126,7 @@ def test_many_pages_and_rtts_are_counted_in_the_title() -> None:
 
 
 def test_the_bundled_vega_is_that_of_vl_convert() -> None:
-    assert (Path(script_module.__file__).parent / "templates/vega.js").read_text() == bundle_vega()
+    assert (Path(html.__file__).parent / "templates/vega.js").read_text() == bundle_vega()
 
 
 def test_a_hostile_page_is_escaped_everywhere(tmp_path: Path) -> None:

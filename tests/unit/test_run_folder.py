@@ -30,7 +30,7 @@ from firstflight.model.path import Trace
 from firstflight.model.plan import Plan
 from firstflight.observer import Observer
 from firstflight.pages.bodies import BodyStore, Budget
-from firstflight.pages.readers.warc_records import records
+from firstflight.pages.readers.warc import records
 from firstflight.results import Journal, write_whole
 
 PLAN = Plan(rtt=(20.0,), repeats=4, jobs=1)

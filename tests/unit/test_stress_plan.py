@@ -12,9 +12,8 @@ from firstflight.observer import Observer
 from firstflight.results.files import locked
 from firstflight.stress import Stress, StressPlan
 from firstflight.stress.plan import cells
-from firstflight.stress.rows import Row, row
+from firstflight.stress.rows import Row, row, savings
 from firstflight.stress.run import JOURNAL, stored_plan
-from firstflight.stress.savings import savings
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from rich.table import Table
 from firstflight.cli import main
 from firstflight.cli.console import data_console
 from firstflight.cli.talk import Talk, show_json
-from firstflight.visible import visible
+from firstflight.text import visible
 
 HOSTILE = "[/b][bold]x[/] \x1b[2J\x9b2J\x07\u202eright\u2066to\u200bleft\x7f\ud800"
 
@@ -73,7 +73,7 @@ def test_without_a_terminal_progress_is_a_line_from_time_to_time(monkeypatch: py
                 remarked.set()
 
     monkeypatch.delenv("FORCE_COLOR", raising=False)
-    monkeypatch.setattr("firstflight.cli.progress.EVERY_S", 0.001)
+    monkeypatch.setattr("firstflight.cli.talk.EVERY_S", 0.001)
     with Listener().progress() as shown:
         shown.begin("loads", 10, done=4)
         shown.advance()

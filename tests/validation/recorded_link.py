@@ -25,7 +25,7 @@ from firstflight.model.path import Path as NetworkPath
 from firstflight.model.path import Queue
 from firstflight.pages import LoadedPage, Page, load_page, under
 from firstflight.pages.readers.har import entries_of_har
-from firstflight.pages.readers.har_json import nodes, number, read_har
+from firstflight.pages.readers.har_entry import nodes, number, read_har
 
 KEYS = ("scheme", "origin_rtt", "lookups", "server_time", "after")
 _MOST_ATTEMPTS = 3

@@ -8,8 +8,8 @@ from typing import Any
 from firstflight.analysis.cells import SIDES, CellPair
 from firstflight.analysis.records import CellProof, Seen, Side
 from firstflight.model.treatment import MODES
-from firstflight.plural import plural
 from firstflight.results import LoadRecord
+from firstflight.text import plural
 
 ALWAYS_FAST = {"warm", "backup", "cookieless"}
 """Cookie states in which every SYN's data is taken."""

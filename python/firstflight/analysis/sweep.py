@@ -31,9 +31,9 @@ from firstflight.analysis.warnings import caution, warn_of_what_if
 from firstflight.analysis.words import caption
 from firstflight.errors import UsageError
 from firstflight.model.treatment import MODES
-from firstflight.plural import plural
 from firstflight.results.files import plan_keys, read_profile
 from firstflight.results.schema import DRAWN_BY, TREATMENT, is_drawn
+from firstflight.text import plural
 
 SWEEP_FORMAT = "firstflight-sweep/3"
 """Format and version of sweep.json, and of cells.parquet beside it.

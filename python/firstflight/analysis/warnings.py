@@ -20,9 +20,9 @@ from firstflight.analysis.statistics import (
 )
 from firstflight.analysis.words import seconds, some
 from firstflight.model.treatment import MODES
-from firstflight.plural import plural
 from firstflight.results import LoadRecord
 from firstflight.results.records import numeric, plt_ms
+from firstflight.text import plural
 
 
 def find_warnings(

@@ -11,7 +11,7 @@ from firstflight.analysis.critical_path.stages import Component
 from firstflight.analysis.records import Cell, CellSetting, Estimate, Setting, Side, plt_of
 from firstflight.analysis.statistics import FASTER, NOT_COMPARED, NOT_PROVED, SLOWER, TOO_FEW_REPEATS
 from firstflight.model.treatment import MODES, column_name, phrase
-from firstflight.plural import plural
+from firstflight.text import plural
 
 MINUS = "\N{MINUS SIGN}"
 DASH = "\N{EN DASH}"

@@ -11,7 +11,7 @@ from firstflight.cli.console import data_console
 from firstflight.cli.talk import show_json
 from firstflight.course.audit import Audit, audit, audit_table, print_audit
 from firstflight.course.client_logs import CourseCell
-from firstflight.course.findings import Finding
+from firstflight.course.log_checks import Finding
 from firstflight.course.printed import PrintedCell
 
 

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from firstflight.analysis.compare import Comparison, Pair, compare, open_side
-from firstflight.cli.completion import complete_side
 from firstflight.cli.console import data_console
+from firstflight.cli.plan_flags import complete_side
 from firstflight.cli.talk import show_json
-from firstflight.report.compare import print_comparison
+from firstflight.report.console import print_comparison
 
 
 def command(

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from firstflight.cli.completion import complete_page
-from firstflight.cli.plan_flags import with_path_flags
+from firstflight.cli.plan_flags import complete_page, with_path_flags
 from firstflight.cli.talk import Talk
 from firstflight.engines.exec import ExecRecord, Surroundings, run_inside
 from firstflight.errors import UsageError
 from firstflight.experiment.plan_file import PlanFile, resolve
 from firstflight.model.treatment import FAST_OPEN
-from firstflight.plural import plural
 from firstflight.results import write_whole
+from firstflight.text import plural
 
 if TYPE_CHECKING:
     from firstflight.pages import LoadedPage

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from firstflight.cli.completion import complete_page
 from firstflight.cli.console import data_console
+from firstflight.cli.plan_flags import complete_page
 from firstflight.cli.talk import Talk, show_json
 from firstflight.pages import LoadedPage, embedded_names, open_pages
 

@@ -1,4 +1,7 @@
-"""The flags of a plan, made from the plan model: same names, same values, same words."""
+"""The flags of a plan, made from the plan model: same names, same values, same words.
+
+And what a shell offers for a page or a side of a comparison: names of what comes with firstflight.
+"""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -8,9 +11,8 @@ from typing import Annotated, Literal, get_args, get_origin
 import typer
 from pydantic import BaseModel
 
-from firstflight.cli.completion import complete_page
 from firstflight.experiment.plan_file import presets
-from firstflight.model.plan import PATH_KEYS, Plan
+from firstflight.model.plan import PAPER_PAGES, PATH_KEYS, Plan
 
 LAB_KEYS = (
     "path",
@@ -143,3 +145,15 @@ def _words(annotation: object) -> tuple[str, ...]:
     if get_origin(annotation) is Literal:
         return tuple(word for word in get_args(annotation) if isinstance(word, str))
     return tuple(word for part in get_args(annotation) for word in _words(part))
+
+
+def complete_page(incomplete: str) -> list[str]:
+    """Embedded pages; where none fits, the shell offers files."""
+    return [name for name in PAPER_PAGES if name.startswith(incomplete)]
+
+
+def complete_side(incomplete: str) -> list[str]:
+    """Published tables; where none fits, the shell offers files."""
+    from firstflight.published import published_names  # noqa: PLC0415 (only a shell that completes)
+
+    return [name for name in published_names() if name.startswith(incomplete)]

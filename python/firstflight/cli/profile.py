@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from firstflight.cli.completion import complete_page
+from firstflight.cli.plan_flags import complete_page
 from firstflight.cli.talk import Talk
 from firstflight.errors import UsageError
 from firstflight.pages import open_pages

@@ -18,7 +18,7 @@ from firstflight.pages.profile import read_pages_list
 from firstflight.pages.record.browse import Browsing, Visit, visit
 from firstflight.pages.record.package import write_wacz
 from firstflight.pages.urls import check_url
-from firstflight.plural import plural
+from firstflight.text import plural
 
 _SHOWN = 20
 """Losses said on the screen; `--json` has them all."""

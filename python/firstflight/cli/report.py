@@ -1,20 +1,20 @@
-"""`firstflight report`: table, figures and report of a results folder."""
+"""`firstflight report`: table, figures and report of a results folder.
 
+Commands that make a folder present it in the same way: the table goes to stdout, then tables, figures and
+report into the folder.
+"""
+
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from firstflight.cli.present import (
-    check_course_zip,
-    check_pdf,
-    figure_forms,
-    present,
-    present_course_zip,
-    present_pdf,
-)
-from firstflight.cli.talk import Talk
+from firstflight.cli.console import data_console
+from firstflight.cli.talk import Talk, show_json
 from firstflight.engines.clients.chromium.browser import check_sandbox, find_browser
+from firstflight.errors import UsageError
+from firstflight.experiment.folder import stored_plan
 
 
 def command(
@@ -64,3 +64,145 @@ def command(
     if course_zip is not None:
         present_course_zip(folder, course_zip, talk, as_json=as_json)
     return 0
+
+
+FORMS = ("svg", "png", "pdf")
+"""What a figure may be drawn as."""
+
+
+def figure_forms(text: str) -> tuple[str, ...]:
+    """The value of `--figures`: forms with commas; `off` is none.
+
+    Raises:
+        UsageError: One of them is no form.
+    """
+    words = () if text == "off" else tuple(dict.fromkeys(word.strip() for word in text.split(",")))
+    for word in words:
+        if word not in FORMS:
+            raise UsageError(f'figures: "{word}" is no form of a figure', f"use {', '.join(FORMS)}, or off")
+    return words
+
+
+def present(
+    folder: Path, talk: Talk, *, as_json: bool, explain: bool = False, forms: Sequence[str] = ()
+) -> None:
+    """Prints the summary; then writes tables, report and figures, and prints where they lie.
+
+    Args:
+        folder: The results folder.
+        talk: Is told what is being written.
+        as_json: Prints one JSON document instead of the table.
+        explain: Also shows what each page load time was spent on.
+        forms: As what the figures are drawn, of `FORMS`; the report has its own.
+    """
+    if is_sweep(folder):
+        if explain:
+            talk.warn(
+                "nothing can be explained: the run kept the rows of its loads, not their requests",
+                "run it again with --keep all",
+            )
+        _present_sweep(folder, talk, as_json=as_json)
+        return
+    # Here, since numpy takes a while to import, which no --help should wait for.
+    from firstflight.analysis.summary import read_measured  # noqa: PLC0415
+    from firstflight.report.console import print_explanations, print_summary  # noqa: PLC0415
+
+    measured, console = read_measured(folder), data_console()
+    explanations = measured.explanations if explain else []
+    if as_json:
+        explained = {"explanations": [found.to_json() for found in explanations]} if explain else {}
+        show_json({"folder": str(folder), **measured.summary, **explained})
+    else:
+        print_summary(measured.summary, console)
+        print_explanations(explanations, console)
+    # Here, since the table does not wait for polars.
+    from firstflight.report.write import write_figures, write_report  # noqa: PLC0415
+
+    with talk.progress() as shown:
+        shown.begin("report")
+        write_report(measured)
+        if forms:
+            shown.begin("figures")
+            write_figures(measured, forms, shown.remark)
+    if as_json:
+        return
+    figures = [f"figures: {folder / 'figures'}"] if forms else []
+    console.print(*figures, f"report:  {folder / 'report.html'}", sep="\n", style="bold", soft_wrap=True)
+
+
+def check_course_zip(folder: Path, name: str) -> None:
+    """Refuses, before anything is made, what cannot become an archive for the course.
+
+    Raises:
+        UsageError: The name will not do, the archive is there already, or the run kept its loads only.
+    """
+    from firstflight.course.handin import course_zip_path  # noqa: PLC0415
+
+    course_zip_path(folder, name)
+    if is_sweep(folder):
+        raise UsageError(
+            f"course-zip: {folder} has the rows of its loads only, and no requests to draw",
+            'run again with keep = "all" in the plan (--keep all)',
+        )
+
+
+def present_course_zip(folder: Path, name: str, talk: Talk, *, as_json: bool) -> None:
+    """Writes the archive for the course, and prints where it lies."""
+    from firstflight.course.handin import write_course_zip  # noqa: PLC0415
+
+    with talk.progress() as shown:
+        shown.begin("archive for the course")
+        *_, path = write_course_zip(folder, name, progress=shown.remark)
+    if not as_json:
+        data_console().print(f"course:  {path}", style="bold", soft_wrap=True)
+
+
+def check_pdf(folder: Path) -> None:
+    """Refuses, before anything is made, to print where there will be no report.
+
+    Raises:
+        UsageError: The run kept its loads only.
+    """
+    if is_sweep(folder):
+        raise UsageError(f'{folder}: a run with keep = "loads" has no report to print', "leave --pdf out")
+
+
+def present_pdf(folder: Path, browser: Path, talk: Talk, *, sandbox: bool, as_json: bool) -> None:
+    """Prints the report to a PDF, and where that lies.
+
+    Raises:
+        UsageError: The browser cannot print it.
+    """
+    from firstflight.report.write import write_pdf  # noqa: PLC0415
+
+    with talk.progress() as shown:
+        shown.begin("printing the report")
+        path = write_pdf(folder, browser, sandbox=sandbox)
+    if not as_json:
+        data_console().print(f"pdf:     {path}", style="bold", soft_wrap=True)
+
+
+def is_sweep(folder: Path) -> bool:
+    """Whether the run kept its loads only: there is nothing to draw a load from."""
+    plan = stored_plan(folder)
+    return plan is not None and plan.keep == "loads"
+
+
+def _present_sweep(folder: Path, talk: Talk, *, as_json: bool) -> None:
+    from firstflight.report.sweep import draw_sweep, print_sweep, write_sweep  # noqa: PLC0415
+
+    with talk.progress() as shown:
+        shown.begin("tables")
+        sweep = write_sweep(folder)
+    console = data_console()
+    if as_json:
+        show_json({"folder": str(folder), **sweep})
+    else:
+        print_sweep(sweep, console)
+    with talk.progress() as shown:
+        shown.begin("figure")
+        figures = draw_sweep(folder, sweep)
+    if as_json:
+        return
+    for what, file in (("cells:  ", folder / "cells.parquet"), *(("figure: ", file) for file in figures)):
+        console.print(f"{what} {file}", style="bold", soft_wrap=True)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from firstflight.cli.plan_flags import with_plan_flags
-from firstflight.cli.present import figure_forms, present
+from firstflight.cli.report import figure_forms, present
 from firstflight.cli.talk import Talk
 from firstflight.errors import ExperimentError, LabError, UsageError
 from firstflight.experiment.catalogue import read_catalogue
@@ -19,8 +19,8 @@ from firstflight.experiment.recorder import Outcome
 from firstflight.experiment.run import run_experiment
 from firstflight.experiment.setup import EngineSetup, page_check, workers_for
 from firstflight.model.plan import Plan
-from firstflight.plural import plural
 from firstflight.results.files import JOURNAL
+from firstflight.text import plural
 
 _WITHOUT_LABORATORY = "simulate: --engine simulate needs no laboratory, and predicts instead of measuring"
 

@@ -74,7 +74,7 @@ def _run(stress: Stress, talk: Talk) -> int:
 def _present(rows: list[Row], folder: Path, *, as_json: bool) -> None:
     # Here, since scipy, which reports need, takes a second to import.
     from firstflight.report.stress import print_stress, write_stress  # noqa: PLC0415
-    from firstflight.stress.savings import savings  # noqa: PLC0415
+    from firstflight.stress.rows import savings  # noqa: PLC0415
 
     console = data_console()
     if as_json:

@@ -1,20 +1,23 @@
 """What the program says: data on stdout, talk on stderr. Colour only on terminals, and not with NO_COLOR.
 
 URLs, names and messages come from archives, servers and programs. What is said passes through `one_line`, and
-JSON through `show_json`: no character moves the cursor, hides or reverses text. Tables and progress bars are
-`console`'s.
+JSON through `show_json`: no character moves the cursor, hides or reverses text. Without a terminal, progress
+is a line every ten seconds; tables and progress bars are `console`'s.
 """
+
+from __future__ import annotations
 
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Event, Thread
 
-from firstflight.cli.progress import lines
 from firstflight.errors import FirstflightError, one_line
-from firstflight.observer import Observer
-from firstflight.visible import without_invisible
+from firstflight.observer import Forwarder, Observer
+from firstflight.text import without_invisible
 
 _YELLOW, _BOLD_RED, _CYAN = "33", "1;31", "36"
 _NO_COLOUR_TERMINALS = ("dumb", "unknown")
@@ -63,7 +66,7 @@ class Talk(Observer):
         if self.quiet:
             yield self
         elif self.has_terminal:
-            from firstflight.cli.bar import bar  # noqa: PLC0415 (rich, which only a terminal needs)
+            from firstflight.cli.console import bar  # noqa: PLC0415 (rich, which only a terminal needs)
 
             with bar(self) as shown:
                 yield shown
@@ -92,3 +95,60 @@ def show_json(document: object) -> None:
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
     # Characters that JSON does not escape stand in strings only, so the document stays the same.
     print(without_invisible(text, lambda char: f"\\u{ord(char):04x}"))  # noqa: T201
+
+
+EVERY_S = 10.0
+"""Time between two lines where there is no terminal."""
+
+
+@contextmanager
+def lines(talk: Observer) -> Iterator[Observer]:
+    """Shows progress where there is no terminal.
+
+    Args:
+        talk: Noted how far it is, every `EVERY_S`; told notes and warnings.
+    """
+    shown = _Lines(talk)
+    thread = Thread(target=shown.repeat, daemon=True)
+    thread.start()
+    try:
+        yield shown
+    finally:
+        shown.ended.set()
+        thread.join()
+
+
+class _Lines(Forwarder):
+    def __init__(self, talk: Observer) -> None:
+        super().__init__(talk)
+        self.ended = Event()
+        self._begun_s = time.monotonic()
+        self._what, self._remark = "", ""
+        self._total: int | None = None
+        self._done = self._before = 0
+
+    def begin(self, what: str, total: int | None = None, done: int = 0) -> None:
+        self._begun_s = time.monotonic()
+        self._what, self._remark, self._total = what, "", total
+        self._done = self._before = done
+
+    def advance(self) -> None:
+        self._done += 1
+
+    def remark(self, text: str) -> None:
+        self._remark = text
+
+    def repeat(self) -> None:
+        """Says how far it is, every `EVERY_S`, until `ended` is set."""
+        while not self.ended.wait(EVERY_S):
+            if self._what:
+                self.note(self._line())
+
+    def _line(self) -> str:
+        passed_s = time.monotonic() - self._begun_s
+        remark = f", {self._remark}" if self._remark else ""
+        if self._total is None:
+            return f"{self._what}: {passed_s:.0f} s{remark}"
+        made, left = self._done - self._before, self._total - self._done
+        pace = f", {made / passed_s:.3g}/s, {left * passed_s / made:.0f} s left" if made else ""
+        return f"{self._what}: {self._done} of {self._total}{pace}{remark}"

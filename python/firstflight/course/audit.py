@@ -13,12 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from firstflight.course.client_logs import CourseCell, is_course_run, read_course_run
-from firstflight.course.findings import KINDS, Finding
-from firstflight.course.log_checks import check_course_run
+from firstflight.course.log_checks import KINDS, Finding, check_course_run
 from firstflight.course.printed import PrintedCell, check_printed, read_printed
 from firstflight.errors import UsageError
 from firstflight.results.files import JOURNAL
-from firstflight.visible import visible_lines
+from firstflight.text import visible_lines
 
 _TABLE = "observations.txt"
 _TABLE_SUFFIXES = (".csv", ".tsv", ".txt", ".md")

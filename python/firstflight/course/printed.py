@@ -16,7 +16,7 @@ from itertools import product
 from pathlib import Path
 
 from firstflight.analysis.words import percent
-from firstflight.course.findings import Finding
+from firstflight.course.log_checks import Finding
 from firstflight.errors import UsageError
 
 _ORIGINAL = re.compile(r"page\s+rtt\s*\(ms\)\s+plt: no tfo \((?P<unit>m?s)\)", re.IGNORECASE)

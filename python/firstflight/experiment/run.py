@@ -40,9 +40,9 @@ from firstflight.model.plan import Plan
 from firstflight.model.units import write_width
 from firstflight.observer import Observer
 from firstflight.pages import LoadedPage
-from firstflight.plural import plural
 from firstflight.results import Journal
 from firstflight.results.files import JOURNAL, write_profiles
+from firstflight.text import plural
 
 
 def run_experiment(

@@ -16,8 +16,7 @@ from firstflight.engines.clients.chromium.browser import (
     find_browser,
 )
 from firstflight.engines.clients.chromium.client import Artifacts, Chromium, hosts_of
-from firstflight.engines.clients.command import ForeignClient
-from firstflight.engines.clients.program import COMMANDS, Program, find_program
+from firstflight.engines.clients.command import COMMANDS, ForeignClient, Program, find_program
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.engine import Engine
 from firstflight.engines.lab import LATE_BOUND_MS, Lab, check_descriptors, preload_library

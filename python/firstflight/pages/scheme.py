@@ -19,8 +19,7 @@ from threading import Lock
 from firstflight import _core
 from firstflight.errors import UsageError
 from firstflight.model.page import Headers, LoadedPage, Page, Resource, Spare
-from firstflight.pages.bodies import MOST_TEXT_BYTES, BodyStore
-from firstflight.pages.coding import CodingError, codings_of, decoded, encoded
+from firstflight.pages.bodies import MOST_TEXT_BYTES, BodyStore, CodingError, codings_of, decoded, encoded
 from firstflight.pages.fields import value_of
 
 _AT_HAND = 32

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from firstflight.engines.check import Row
 from firstflight.report.figures import theme
 from firstflight.results import write_whole
-from firstflight.visible import visible_lines
+from firstflight.text import visible_lines
 
 _SIDES = {"client": "Client", "server": "Server", "both": "Client and server together"}
 

@@ -2,11 +2,18 @@
 
 How the run was made (machine, calibration, plan) is read from the files beside its journal; what is missing
 is named on the page.
+
+The script is Vega and what the report does with it. `python -m firstflight.report.html` prints it as
+``templates/vega.js``: it changes with vl-convert only, and to bundle it takes a second, which no report
+should wait for.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,17 +30,15 @@ from firstflight.analysis.cells import SIDES
 from firstflight.analysis.critical_path.explanation import Explanation
 from firstflight.analysis.records import Cell, known, loads_of
 from firstflight.analysis.summary import Evidence
-from firstflight.course.questions import answers
+from firstflight.course.answers import answers
 from firstflight.model.treatment import MODES, phrase
-from firstflight.plural import plural
 from firstflight.published import PAPER, published_table
 from firstflight.report.console import explanation_heading, explanation_lines
 from firstflight.report.figures import theme
 from firstflight.report.figures.overviews import CRITICAL_PATH, overviews
-from firstflight.report.script import digest, script
 from firstflight.report.waterfalls import PHASE_NAMES, axis, panel, waterfalls
 from firstflight.results.files import PLAN
-from firstflight.visible import visible, visible_lines
+from firstflight.text import plural, visible, visible_lines
 
 _TEMPLATE = "report.html.j2"
 
@@ -329,3 +334,33 @@ def _scalar(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return words.DASH if value is None else visible(str(value))
+
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_PARTS = ("vega.js", "report.js", "waterfall.js")
+_VEGA_HEAD = """\
+/*! Vega, Vega-Lite, Vega-Embed and what they need, bundled by vl-convert; licences: vega.LICENSES.
+Made by `make reference`; a test checks that it is current. */
+"""
+
+
+def script() -> str:
+    """Vega-Lite, Vega and Vega-Embed, of which vl-convert has copies for its own use, and our own parts."""
+    return "\n".join((_TEMPLATES / name).read_text("utf-8") for name in _PARTS)
+
+
+def digest(content: str) -> str:
+    """Names a script in a Content-Security-Policy: no other is run, whatever a hostile page smuggles in."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+
+
+def bundle_vega() -> str:
+    """``vega.js``: sets `vegaEmbed`, and no other global name."""
+    import vl_convert  # noqa: PLC0415 (the report does without)
+
+    bundled = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return f"{_VEGA_HEAD}(() => {{{bundled}}})();\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(bundle_vega())

@@ -15,8 +15,7 @@ from rich.table import Table
 
 from firstflight.analysis import words
 from firstflight.results import write_whole
-from firstflight.stress.rows import Row, by_cell, middle_latency, mostly
-from firstflight.stress.savings import Saving, savings
+from firstflight.stress.rows import Row, Saving, by_cell, middle_latency, mostly, savings
 
 CSV = "stress.csv"
 

@@ -15,10 +15,10 @@ from rich.text import Text
 from firstflight.analysis import words
 from firstflight.analysis.records import Distribution, OriginsGroup, Sweep, SweepPath
 from firstflight.analysis.sweep import summarize_sweep
-from firstflight.plural import plural
 from firstflight.report.console import plain
 from firstflight.results import write_whole
 from firstflight.results.tables import write_tables
+from firstflight.text import plural
 
 _SHARES = ("faster", "slower", "above 0", "below 0")
 """Columns of shares: cells with a verdict, and the sign of what was seen, verdict or not."""

@@ -16,7 +16,7 @@ from firstflight.analysis.critical_path.explanation import Explanation, median_l
 from firstflight.analysis.records import Cell, Side
 from firstflight.report.figures.theme import FONT, SCHEMA, Spec, field, layer
 from firstflight.results import LoadRecord, RequestRow
-from firstflight.visible import visible
+from firstflight.text import visible
 
 PHASES = ("queued", "connect", "wait", "receive")
 """Waiting for a connection; opening one; waiting for the first byte; receiving."""

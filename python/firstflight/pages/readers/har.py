@@ -18,13 +18,14 @@ from firstflight.pages.discovery import discover_recorded
 from firstflight.pages.exchange import HTML, Exchange, Stated
 from firstflight.pages.fields import mime_of
 from firstflight.pages.mentions import RecordedFiles, collect_mentions
-from firstflight.pages.readers.har_entry import Dropped, read_entry
-from firstflight.pages.readers.har_json import (
+from firstflight.pages.readers.har_entry import (
+    Dropped,
     Node,
     moment_ms,
     node,
     nodes,
     positive,
+    read_entry,
     read_har,
     text,
 )

@@ -21,14 +21,15 @@ from firstflight.pages.assemble import check_count
 from firstflight.pages.bodies import BodyStore, Budget
 from firstflight.pages.exchange import Exchange
 from firstflight.pages.readers.har import timed_page
-from firstflight.pages.readers.har_entry import Dropped, read_entry
-from firstflight.pages.readers.har_json import (
+from firstflight.pages.readers.har_entry import (
     MOST_BYTES,
+    Dropped,
     Node,
     moment_ms,
     node,
     nodes,
     positive,
+    read_entry,
     text,
 )
 from firstflight.pages.readers.warc import Collected, collect, listed_pages, page_of_records

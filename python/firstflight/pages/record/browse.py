@@ -15,8 +15,7 @@ from pathlib import Path
 
 from firstflight.engines.clients.chromium.browser import FEATURES_OFF
 from firstflight.engines.clients.chromium.job import Drive, DriveJob
-from firstflight.pages.record.netlog import open_netlog
-from firstflight.pages.record.wire import Lost, Pair, exchanges_of, pair
+from firstflight.pages.record.wire import Lost, Pair, exchanges_of, open_netlog, pair
 
 NETLOG, SCREENSHOT = "net.json", "page.png"
 """Names of the files that a browser leaves in its folder."""

@@ -8,8 +8,8 @@ import altair as alt
 
 from firstflight.analysis import words
 from firstflight.analysis.records import Distribution, OriginsGroup, Sweep, SweepPath, known
-from firstflight.plural import plural
 from firstflight.report.figures.theme import INK, SIDE_COLORS, Rows, Spec, styled, title
+from firstflight.text import plural
 
 _HEIGHT, _WIDTH, _STEP = 230, 170, 18
 _COLORS = ("#79bfe8", "#0072b2", "#1f2933")

@@ -9,7 +9,6 @@ import altair as alt
 from firstflight.analysis import SIDES, CellPair, words
 from firstflight.analysis.critical_path.explanation import median_load
 from firstflight.analysis.records import Cell, Side
-from firstflight.plural import plural
 from firstflight.report.figures.theme import (
     FAILED_COLOR,
     INK,
@@ -29,6 +28,7 @@ from firstflight.report.waterfalls import (
 )
 from firstflight.results import LoadRecord
 from firstflight.results.records import plt_ms
+from firstflight.text import plural
 
 LABELLED_ROWS = 80
 """With more requests than this, rows carry numbers instead of URLs."""

@@ -1,4 +1,4 @@
-"""Text of a stranger's with nothing in it that the eye cannot see: what moves, hides or reverses text."""
+"""Text for people: counted things, and strangers' text without characters that move, hide or reverse it."""
 
 from __future__ import annotations
 
@@ -34,3 +34,8 @@ def visible_lines(content: str) -> str:
 def without_invisible(content: str, written: Callable[[str], str] = lambda _: _REPLACEMENT) -> str:
     """The text, its line ends as they are, with `written(c)` in the place of each other invisible `c`."""
     return _INVISIBLE.sub(lambda found: written(found[0]), content)
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 load``, ``2 loads``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
