@@ -1,6 +1,6 @@
 //! CUBIC (RFC 9438) and `HyStart`, as `net/ipv4/tcp_cubic.c` computes them.
 //!
-//! The kernel's integers are kept where they show: the curve in 1/1024 s, one update per tick.
+//! The kernel's integers are kept where they show: time in ticks, the curve in 1/1024 s, one update per tick.
 
 use firstflight_path::Nanos;
 
@@ -14,6 +14,8 @@ const BETA_SCALE: u32 = 1024;
 /// `bic_scale * 10`: C = 0.4 in units of 1/1024.
 const CUBE_RTT_SCALE: u64 = 410;
 const CURVE_HZ: u64 = 1024;
+/// Ticks in a second.
+const HZ: u64 = 1_000 * MS / JIFFY;
 /// `8 * (BETA_SCALE + beta) / 3 / (BETA_SCALE - beta)`.
 const FRIENDLY_SCALE: u32 = 8 * (BETA_SCALE + BETA) / 3 / (BETA_SCALE - BETA);
 
@@ -31,8 +33,9 @@ const DELAY_BOUNDS: (Nanos, Nanos) = (4 * MS, 16 * MS);
 pub(crate) struct Cubic {
     last_max: u32,
     last_cwnd: u32,
-    last_update: Nanos,
-    epoch: Option<Nanos>,
+    /// In ticks.
+    last_update: u64,
+    epoch: Option<u64>,
     origin: u32,
     k: u64,
     per_increase: u32,
@@ -55,13 +58,13 @@ struct HyStart {
 
 impl Controller for Cubic {
     /// `bictcp_update`.
-    fn per_increase(&mut self, now: Nanos, cwnd: u32, acked: u32) -> u32 {
+    fn per_increase(&mut self, tick: u64, cwnd: u32, acked: u32) -> u32 {
         self.acked += acked;
-        if self.last_cwnd == cwnd && now.saturating_sub(self.last_update) <= JIFFY * 7 {
+        if self.last_cwnd == cwnd && tick - self.last_update <= HZ / 32 {
             return self.per_increase.max(2);
         }
-        if self.epoch.is_none() || now / JIFFY != self.last_update / JIFFY {
-            self.follow_curve(now, cwnd, acked);
+        if self.epoch.is_none() || tick != self.last_update {
+            self.follow_curve(tick, cwnd, acked);
         }
         self.keep_up_with_reno(cwnd);
         self.per_increase = self.per_increase.max(2);
@@ -83,10 +86,7 @@ impl Controller for Cubic {
     fn on_rtt(&mut self, sample: &Sample) -> bool {
         let now = sample.now;
         // Samples right after a recovery still show its queue.
-        if self
-            .epoch
-            .is_some_and(|epoch| now.saturating_sub(epoch) < 1_000 * MS)
-        {
+        if self.epoch.is_some_and(|epoch| sample.tick - epoch < HZ) {
             return false;
         }
         let rtt = (sample.rtt / US).max(1) * US;
@@ -106,27 +106,27 @@ impl Controller for Cubic {
     }
 
     /// The curve stands still while the application pauses (`cubictcp_cwnd_event`).
-    fn on_transmit_start(&mut self, now: Nanos, idle: Nanos) {
+    fn on_transmit_start(&mut self, tick: u64, idle: u64) {
         if let Some(epoch) = &mut self.epoch {
-            *epoch = (*epoch + idle).min(now);
+            *epoch = (*epoch + idle).min(tick);
         }
     }
 }
 
 impl Cubic {
-    fn follow_curve(&mut self, now: Nanos, cwnd: u32, acked: u32) {
+    fn follow_curve(&mut self, tick: u64, cwnd: u32, acked: u32) {
         self.last_cwnd = cwnd;
-        self.last_update = now;
+        self.last_update = tick;
         let epoch = *self.epoch.get_or_insert_with(|| {
             self.acked = acked;
             self.friendly_cwnd = cwnd;
             let below = self.last_max.saturating_sub(cwnd);
             self.k = cubic_root(u64::from(below) * ((1 << 40) / CUBE_RTT_SCALE));
             self.origin = self.last_max.max(cwnd);
-            now
+            tick
         });
-        let since = now.saturating_sub(epoch) + self.delay_min.unwrap_or(0);
-        let at = since * CURVE_HZ / 1_000_000_000;
+        let since = tick - epoch + self.delay_min.unwrap_or(0).div_ceil(JIFFY);
+        let at = since * CURVE_HZ / HZ;
         let offset = at.abs_diff(self.k);
         let delta = ((CUBE_RTT_SCALE * offset * offset * offset) >> 40) as u32;
         let target = if at < self.k {
@@ -265,6 +265,7 @@ mod tests {
         cubic.on_timeout(0, 100);
         let sample = |now| Sample {
             now,
+            tick: now / JIFFY,
             rtt: 100 * MS,
             cwnd: 50,
             in_slow_start: true,
@@ -282,6 +283,7 @@ mod tests {
         // Four ms apart they are no train.
         let sample = |now, rtt| Sample {
             now,
+            tick: now / JIFFY,
             rtt,
             cwnd: 50,
             in_slow_start: true,
@@ -301,14 +303,14 @@ mod tests {
 
     #[test]
     fn a_pause_does_not_count_on_the_curve() {
-        let grown_after = |idle: Nanos| {
+        let grown_after = |idle: u64| {
             let mut cubic = Cubic::default();
             cubic.threshold_after_loss(100);
             cubic.per_increase(0, 70, 1);
-            cubic.on_transmit_start(idle + MS, idle);
-            cubic.per_increase(idle + 1_000 * MS, 70, 1)
+            cubic.on_transmit_start(idle + 1, idle);
+            cubic.per_increase(idle + HZ, 70, 1)
         };
-        assert_eq!(grown_after(0), grown_after(4_000 * MS));
+        assert_eq!(grown_after(0), grown_after(4 * HZ));
     }
 
     #[test]
@@ -316,8 +318,8 @@ mod tests {
         let mut cubic = Cubic::default();
         cubic.threshold_after_loss(20);
         // On the curve the next 200 ms hardly differ; Reno's window would have grown in 20 rounds, which is made up for.
-        let first = cubic.per_increase(MS, 14, 1);
-        let rounds = (1..=20).map(|round| cubic.per_increase(MS + round * 10 * MS, 14, 14));
+        let first = cubic.per_increase(1, 14, 1);
+        let rounds = (1..=20).map(|round| cubic.per_increase(1 + round * 10 * MS / JIFFY, 14, 14));
         assert_eq!((first, rounds.last()), (14, Some(2)));
     }
 }

@@ -11,6 +11,7 @@ use firstflight_path::Nanos;
 use serde::{Deserialize, Serialize};
 
 use crate::segment::Seq;
+use crate::time::{JIFFY, Ticks};
 
 use cubic::Cubic;
 use reno::Reno;
@@ -40,7 +41,8 @@ impl Algorithm {
 pub(crate) trait Controller {
     /// Above slow start, how many segments must be acknowledged for a window of `cwnd` to grow by one, `acked` of
     /// which have just been (`cong_avoid`).
-    fn per_increase(&mut self, now: Nanos, cwnd: u32, acked: u32) -> u32;
+    /// `tick` counts the kernel's ticks.
+    fn per_increase(&mut self, tick: u64, cwnd: u32, acked: u32) -> u32;
 
     /// The threshold after a loss that a window of `cwnd` met (`ssthresh`).
     fn threshold_after_loss(&mut self, cwnd: u32) -> u32;
@@ -54,14 +56,15 @@ pub(crate) trait Controller {
     /// The retransmission timer ran out, with SND.NXT at `next` (`set_state`, `TCP_CA_Loss`).
     fn on_timeout(&mut self, _now: Nanos, _next: Seq) {}
 
-    /// Transmission starts after a pause of `idle` (`cwnd_event`, `CA_EVENT_TX_START`).
-    fn on_transmit_start(&mut self, _now: Nanos, _idle: Nanos) {}
+    /// Transmission starts after a pause of so many ticks (`cwnd_event`, `CA_EVENT_TX_START`).
+    fn on_transmit_start(&mut self, _tick: u64, _idle: u64) {}
 }
 
 /// A sample of the RTT, and where the sender is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
     pub(crate) now: Nanos,
+    pub(crate) tick: u64,
     pub(crate) rtt: Nanos,
     pub(crate) cwnd: u32,
     pub(crate) in_slow_start: bool,
@@ -78,10 +81,10 @@ enum Control {
 }
 
 impl Controller for Control {
-    fn per_increase(&mut self, now: Nanos, cwnd: u32, acked: u32) -> u32 {
+    fn per_increase(&mut self, tick: u64, cwnd: u32, acked: u32) -> u32 {
         match self {
-            Self::Cubic(cubic) => cubic.per_increase(now, cwnd, acked),
-            Self::Reno(reno) => reno.per_increase(now, cwnd, acked),
+            Self::Cubic(cubic) => cubic.per_increase(tick, cwnd, acked),
+            Self::Reno(reno) => reno.per_increase(tick, cwnd, acked),
         }
     }
 
@@ -106,10 +109,10 @@ impl Controller for Control {
         }
     }
 
-    fn on_transmit_start(&mut self, now: Nanos, idle: Nanos) {
+    fn on_transmit_start(&mut self, tick: u64, idle: u64) {
         match self {
-            Self::Cubic(cubic) => cubic.on_transmit_start(now, idle),
-            Self::Reno(reno) => reno.on_transmit_start(now, idle),
+            Self::Cubic(cubic) => cubic.on_transmit_start(tick, idle),
+            Self::Reno(reno) => reno.on_transmit_start(tick, idle),
         }
     }
 }
@@ -125,19 +128,21 @@ pub(crate) struct Window {
     /// Acknowledged segments towards the next increase.
     credit: u32,
     control: Control,
+    /// What is not a sample of the RTT is told in ticks.
+    ticks: Ticks,
     /// `tcp_cwnd_validate`: whether the window was what held the sender back, and how much of it was used.
     is_limited: bool,
     max_out: u32,
     usage_end: Seq,
     used: u32,
-    used_since: Nanos,
+    used_since: u64,
 }
 
 /// `TCP_INFINITE_SSTHRESH`.
 const INFINITE: u32 = 0x7fff_ffff;
 
 impl Window {
-    pub(crate) fn new(algorithm: Algorithm, initial: u32) -> Self {
+    pub(crate) fn new(algorithm: Algorithm, initial: u32, ticks: Ticks) -> Self {
         Self {
             cwnd: initial,
             ssthresh: INFINITE,
@@ -147,6 +152,7 @@ impl Window {
                 Algorithm::Cubic => Control::Cubic(Cubic::default()),
                 Algorithm::Reno => Control::Reno(Reno),
             },
+            ticks,
             is_limited: false,
             max_out: 0,
             usage_end: 0,
@@ -197,7 +203,7 @@ impl Window {
                 return;
             }
         }
-        let per_increase = self.control.per_increase(now, self.cwnd, left);
+        let per_increase = self.control.per_increase(self.ticks.count(now), self.cwnd, left);
         self.grow(per_increase, left);
     }
 
@@ -218,6 +224,7 @@ impl Window {
     pub(crate) fn on_rtt(&mut self, now: Nanos, rtt: Nanos, acked: Seq, next: Seq) {
         let sample = Sample {
             now,
+            tick: self.ticks.count(now),
             rtt,
             cwnd: self.cwnd,
             in_slow_start: self.in_slow_start(),
@@ -242,7 +249,7 @@ impl Window {
 
     /// It was looked at, or set (`snd_cwnd_stamp`).
     pub(crate) fn stamp(&mut self, now: Nanos) {
-        self.used_since = now;
+        self.used_since = self.ticks.count(now);
     }
 
     /// It has come down (`tcp_end_cwnd_reduction`).
@@ -283,7 +290,7 @@ impl Window {
             return;
         }
         self.used = self.used.max(sent.out);
-        if now.saturating_sub(self.used_since) >= sent.rto {
+        if self.ticks.count(now).saturating_sub(self.used_since) >= sent.rto / JIFFY {
             self.on_application_limited(now, sent.is_open);
         }
     }
@@ -299,8 +306,9 @@ impl Window {
         self.stamp(now);
     }
 
-    /// The sender resumes after `idle`, nothing in flight: `tcp_slow_start_after_idle_check`, RFC 2861.
-    pub(crate) fn on_resume(&mut self, now: Nanos, idle: Nanos, rto: Nanos) {
+    /// The sender resumes, nothing in flight: `tcp_slow_start_after_idle_check`, RFC 2861.
+    pub(crate) fn on_resume(&mut self, now: Nanos, last_sent: Nanos, rto: Nanos) {
+        let (idle, rto) = (self.idle(now, last_sent), rto / JIFFY);
         if idle <= rto {
             return;
         }
@@ -316,9 +324,15 @@ impl Window {
         self.used = 0;
     }
 
-    /// Transmission starts after a pause of `idle` (`tcp_event_data_sent`).
-    pub(crate) fn on_transmit_start(&mut self, now: Nanos, idle: Nanos) {
-        self.control.on_transmit_start(now, idle);
+    /// Transmission starts after a pause (`tcp_event_data_sent`).
+    pub(crate) fn on_transmit_start(&mut self, now: Nanos, last_sent: Nanos) {
+        let idle = self.idle(now, last_sent);
+        self.control.on_transmit_start(self.ticks.count(now), idle);
+    }
+
+    /// Ticks since data was sent last (`lsndtime`).
+    fn idle(&self, now: Nanos, last_sent: Nanos) -> u64 {
+        self.ticks.count(now) - self.ticks.count(last_sent)
     }
 }
 
@@ -339,7 +353,7 @@ pub(crate) struct Sent {
 
 #[cfg(test)]
 mod tests {
-    use super::{Algorithm, Window};
+    use super::{Algorithm, Ticks, Window};
     use crate::pair::script::*;
     use crate::pair::{Exchange, Flow, MS};
 
@@ -395,7 +409,7 @@ mod tests {
 
     #[test]
     fn a_window_that_comes_down_unused_may_return_by_slow_start() {
-        let mut window = Window::new(Algorithm::Reno, 10);
+        let mut window = Window::new(Algorithm::Reno, 10, Ticks::default());
         window.lower_threshold();
         window.restore(40, 5);
         assert_eq!((window.cwnd(), window.ssthresh()), (40, 5));

@@ -1,7 +1,5 @@
 //! `NewReno`'s window (RFC 5681), as `net/ipv4/tcp_cong.c` computes it.
 
-use firstflight_path::Nanos;
-
 use super::Controller;
 
 /// It remembers nothing.
@@ -10,7 +8,7 @@ pub(crate) struct Reno;
 
 impl Controller for Reno {
     /// One segment more per window (section 3.1, equation 3).
-    fn per_increase(&mut self, _: Nanos, cwnd: u32, _: u32) -> u32 {
+    fn per_increase(&mut self, _: u64, cwnd: u32, _: u32) -> u32 {
         cwnd
     }
 

@@ -117,7 +117,7 @@ impl Sender {
             delivered: 1,
             total_resent: 0,
             board: Scoreboard::default(),
-            window: Window::new(settings.algorithm, settings.initial_window),
+            window: Window::new(settings.algorithm, settings.initial_window, settings.ticks),
             rtt: Rtt::default(),
             rack: Rack::default(),
             probe: Probe::default(),
@@ -329,8 +329,7 @@ impl Sender {
     /// The application hands over `bytes`.
     pub(crate) fn write(&mut self, now: Nanos, bytes: u64, outlet: &mut Outlet<'_>) {
         if self.board.is_empty() && self.is_established() {
-            let idle = now.saturating_sub(self.last_sent_at);
-            self.window.on_resume(now, idle, self.rtt.rto());
+            self.window.on_resume(now, self.last_sent_at, self.rtt.rto());
         }
         self.buffer(now, bytes, outlet);
     }
@@ -506,8 +505,7 @@ impl Sender {
         self.last_left_at = now;
         if left > 0 {
             if self.board.in_flight() == 0 {
-                let idle = now.saturating_sub(self.last_sent_at);
-                self.window.on_transmit_start(now, idle);
+                self.window.on_transmit_start(now, self.last_sent_at);
             }
             self.last_sent_at = now;
             outlet.on_data(now);

@@ -31,13 +31,21 @@ const QUIET: u64 = 300_000_000;
 const LONGEST: u64 = 20_000_000_000;
 /// How long before a packet is due the thread stops sleeping.
 const WATCH: u64 = 60_000;
-const READ_BYTES: usize = 1 << 20;
+/// What applications read at once, and write at once.
+const PIECE: usize = 1 << 20;
+/// What they write. Memory that has to be made first would make each connection's first packets late.
+static ZEROS: [u8; PIECE] = [0; PIECE];
 
 /// The two ends of the wire.
 #[derive(Debug)]
 pub(super) struct Wire {
     pub(super) client: Tun,
     pub(super) servers: Tun,
+}
+
+/// What both applications of any connection read into.
+pub(super) fn read_buffer() -> Vec<u8> {
+    vec![1; PIECE]
 }
 
 /// What a kernel did, and how late the path was at worst, ns.
@@ -61,6 +69,7 @@ pub(super) struct Connection<'a> {
     due: Option<u64>,
     port: u16,
     frame: Frame,
+    buffer: &'a mut [u8],
     trace: Trace,
     /// Each side's first sequence number.
     first: [Option<u32>; 2],
@@ -74,7 +83,6 @@ pub(super) struct Connection<'a> {
 /// One end's application.
 struct End {
     stream: TcpStream,
-    buffer: Vec<u8>,
     /// Bytes still to write.
     unsent: usize,
     /// The kernel took a part of it.
@@ -88,7 +96,12 @@ struct End {
 
 impl<'a> Connection<'a> {
     /// Connects to `listener` across `wire`, as `case` says.
-    pub(super) fn open(case: &'a Case, wire: &'a Wire, listener: &'a TcpListener) -> Result<Self, LabError> {
+    pub(super) fn open(
+        case: &'a Case,
+        wire: &'a Wire,
+        listener: &'a TcpListener,
+        buffer: &'a mut [u8],
+    ) -> Result<Self, LabError> {
         let failed = |error: io::Error| LabError::system("connecting across the wire", error);
         let address = match listener.local_addr().map_err(failed)? {
             std::net::SocketAddr::V4(address) => address,
@@ -118,6 +131,7 @@ impl<'a> Connection<'a> {
             due: None,
             port,
             frame,
+            buffer,
             trace: Trace::default(),
             first: [None; 2],
             window_shift: [0; 2],
@@ -323,7 +337,7 @@ impl<'a> Connection<'a> {
         let client = &mut self.client;
         loop {
             client.write();
-            client.read();
+            client.read(self.buffer);
             let Some(current) = self.flow.exchanges.get(client.exchange) else {
                 break;
             };
@@ -351,7 +365,7 @@ impl<'a> Connection<'a> {
             self.server = Some(End::new(stream));
         }
         let Some(server) = &mut self.server else { return };
-        server.read();
+        server.read(self.buffer);
         server.write();
         while let Some(current) = self.flow.exchanges.get(server.exchange) {
             let now = clock::now();
@@ -378,7 +392,6 @@ impl End {
     fn new(stream: TcpStream) -> Self {
         Self {
             stream,
-            buffer: vec![0; READ_BYTES],
             unsent: 0,
             waits_for_room: false,
             exchange: 0,
@@ -394,7 +407,7 @@ impl End {
         if self.unsent == 0 || (self.waits_for_room && !self.is_ready(PollFlags::POLLOUT)) {
             return;
         }
-        match self.stream.write(&vec![0; self.unsent]) {
+        match self.stream.write(&ZEROS[..self.unsent.min(PIECE)]) {
             Ok(written) => {
                 self.unsent -= written;
                 self.waits_for_room = self.unsent > 0;
@@ -410,9 +423,9 @@ impl End {
     }
 
     /// Reads what is there, and asks the kernel for no more than it has.
-    fn read(&mut self) {
+    fn read(&mut self, buffer: &mut [u8]) {
         while !self.is_over && self.is_ready(PollFlags::POLLIN) {
-            match self.stream.read(&mut self.buffer) {
+            match self.stream.read(buffer) {
                 Ok(0) => self.is_over = true,
                 Ok(bytes) => self.received += bytes as u64,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,

@@ -21,7 +21,7 @@ use nix::libc;
 use crate::net::{self, Side, Transport};
 use crate::tun::{Offload, Tun};
 use crate::{LabError, namespace, scheduling};
-use connection::{Connection, Outcome, Wire, jiffies_at_zero, send_memory};
+use connection::{Connection, Outcome, Wire, jiffies_at_zero, read_buffer, send_memory};
 
 /// Fast Open requests that a listener lets wait.
 const PENDING: u32 = 16;
@@ -224,6 +224,7 @@ struct Stage {
     servers: Sender<Work>,
     kernel: String,
     machine: Machine,
+    buffer: Vec<u8>,
     cases: u32,
 }
 
@@ -259,6 +260,7 @@ impl Stage {
                 jiffies: jiffies.unwrap_or(u64::from(u32::MAX) + 1 - 300 * 250),
                 memory,
             },
+            buffer: read_buffer(),
             cases: 0,
         })
     }
@@ -332,13 +334,13 @@ impl Stage {
             Ok(listener)
         })?;
         if matches!(flow.fast_open, FastOpen::Cookie | FastOpen::Unknown) {
-            Connection::open(&priming(case), &self.wire, &listener)?.run()?;
+            Connection::open(&priming(case), &self.wire, &listener, &mut self.buffer)?.run()?;
         }
         if flow.fast_open == FastOpen::Unknown {
             net::set_tcp_option(&listener, libc::TCP_FASTOPEN_KEY, &[2_u8; 16])
                 .map_err(|error| LabError::system("changing the server's key", error))?;
         }
-        Connection::open(case, &self.wire, &listener)?.run()
+        Connection::open(case, &self.wire, &listener, &mut self.buffer)?.run()
     }
 }
 
