@@ -75,6 +75,7 @@ pub(super) struct Connection<'a> {
     first: [Option<u32>; 2],
     /// By how much the window field of each end is shifted.
     window_shift: [u8; 2],
+    /// When the SYN left: with the call that connects, or with a cookie that writes.
     start: Option<u64>,
     last: u64,
     late: u64,
@@ -112,7 +113,8 @@ impl<'a> Connection<'a> {
         // Nothing of an earlier connection may be in the way.
         let mut frame = Frame::with_room(1_500);
         while wire.client.read(&mut frame) || wire.servers.read(&mut frame) {}
-        let (stream, _) = client::connect(address).map_err(failed)?;
+        let (stream, waits_for_data) = client::connect(address).map_err(failed)?;
+        let connected = clock::now();
         let port = stream.local_addr().map_err(failed)?.port();
         let mut client = End::new(stream);
         client.unsent = case
@@ -135,7 +137,7 @@ impl<'a> Connection<'a> {
             trace: Trace::default(),
             first: [None; 2],
             window_shift: [0; 2],
-            start: None,
+            start: (!waits_for_data).then_some(connected),
             last: clock::now(),
             late: 0,
         })
@@ -145,6 +147,7 @@ impl<'a> Connection<'a> {
     pub(super) fn run(mut self) -> Result<Outcome, LabError> {
         let began = clock::now();
         self.run_client();
+        let start = *self.start.get_or_insert_with(clock::now);
         let quiet = QUIET + 2 * self.flow.rtt;
         loop {
             self.take_all();
@@ -170,9 +173,9 @@ impl<'a> Connection<'a> {
             self.run_client();
             self.run_server();
         }
-        let start = self
-            .start
-            .ok_or_else(|| LabError::bug("the client sent no SYN"))?;
+        if self.trace.sent.is_empty() {
+            return Err(LabError::bug("the client sent no SYN"));
+        }
         self.trace.end = clock::now() - start;
         for end in [Some(&self.client), self.server.as_ref()].into_iter().flatten() {
             end.abort();
@@ -245,7 +248,7 @@ impl<'a> Connection<'a> {
         if port != self.port {
             return false;
         }
-        let start = *self.start.get_or_insert(now);
+        let start = self.start.unwrap_or(now);
         let mine = *self.first[usize::from(up)].get_or_insert(tcp.sequence_number);
         let theirs = self.first[usize::from(!up)].unwrap_or_default();
         let relative = |number: u32, first: u32| u64::from(number.wrapping_sub(first));
@@ -271,7 +274,7 @@ impl<'a> Connection<'a> {
             self.server.as_ref()
         };
         self.trace.sent.push(Sent {
-            at: now - start,
+            at: now.saturating_sub(start),
             direction,
             packet: Packet {
                 flags: flags
@@ -322,7 +325,6 @@ impl<'a> Connection<'a> {
         self.late = self.late.max(now.saturating_sub(at));
         let sent = &mut self.trace.sent[place];
         let up = sent.direction == Direction::Up;
-        sent.arrived.push(now - self.start.unwrap_or(now));
         if is_marked && sent.packet.ecn == Ecn::Capable {
             mark(frame.packet_mut());
             sent.is_marked = true;
@@ -330,7 +332,12 @@ impl<'a> Connection<'a> {
         self.last = now;
         let tun = if up { &self.wire.servers } else { &self.wire.client };
         tun.write(&frame)
-            .map_err(|error| LabError::system("writing to the TUN device", error))
+            .map_err(|error| LabError::system("writing to the TUN device", error))?;
+        // TCP gets it on the way: the kernel handles it before the call returns.
+        let handled = u64::midpoint(now, clock::now());
+        sent.arrived
+            .push(handled.saturating_sub(self.start.unwrap_or(now)));
+        Ok(())
     }
 
     fn run_client(&mut self) {
