@@ -246,8 +246,11 @@ impl Socket {
             return self.end(End::TimedOut);
         }
         self.resend_syn_ack(now);
-        if self.handshake.timeouts == 2 && self.handshake.is_early {
-            self.sender.enter_loss(now);
+        if self.handshake.is_early {
+            self.sender.on_syn_ack_resent(now);
+            if self.handshake.timeouts == 2 {
+                self.sender.enter_loss(now);
+            }
         }
         self.start_syn_ack_timer(now);
     }
@@ -284,7 +287,9 @@ impl Socket {
         if !self.sender.is_closing() && self.sender.rtt().smoothed().is_none() {
             self.measure_handshake(now, segment.ts_echo);
         }
-        if !self.handshake.is_early {
+        if self.handshake.is_early {
+            self.sender.on_early_handshake_end(now, segment.ts_echo);
+        } else {
             self.begin_transfer(segment.ts_echo);
         }
         self.establish(now);
@@ -599,5 +604,18 @@ mod tests {
             answered(FastOpen::Cookie(KEY)),
             [50, 1_056, 1_074, 2_098, 3_072, 3_122]
         );
+    }
+
+    #[test]
+    fn an_acknowledgment_of_the_first_syn_ack_shows_that_none_was_lost() {
+        // The request takes two segments: all of the client's acknowledgments are lost until the SYN-ACK came three times.
+        let mut flow = fast_open(FastOpen::Cookie(KEY));
+        flow.exchanges = vec![Exchange::new(2 * FULL, 10 * FULL)];
+        let lost: Vec<_> = (2..=9).map(|number| (Up, number, Fault::Lost)).collect();
+        let mut pair = pair(flow, &lost);
+        pair.run_until(3_100 * MS);
+        assert_eq!((server(&pair).phase, server(&pair).cwnd), (Phase::Loss, 1));
+        pair.run_until(3_250 * MS);
+        assert_eq!((server(&pair).phase, server(&pair).cwnd), (Phase::Open, 10));
     }
 }

@@ -493,6 +493,25 @@ impl Sender {
         self.recovery.phase = Phase::Open;
     }
 
+    /// A server with Fast Open: its SYN-ACK goes again (`tcp_fastopen_synack_timer`).
+    pub(crate) fn on_syn_ack_resent(&mut self, now: Nanos) {
+        self.recovery.first_resent.get_or_insert(now / MS);
+    }
+
+    /// It is acknowledged, by something that echoes `echo` (`tcp_rcv_synrecv_state_fastopen`).
+    pub(crate) fn on_early_handshake_end(&mut self, now: Nanos, echo: Nanos) {
+        if self.recovery.phase == Phase::Loss && self.board.is_empty() {
+            let ack = Ack {
+                echo,
+                ..Ack::default()
+            };
+            self.undo_recovery(now, &ack);
+        }
+        if self.recovery.phase != Phase::Recovery {
+            self.recovery.first_resent = None;
+        }
+    }
+
     /// `tcp_try_undo_partial`: a part of what was taken for lost arrives late. Whether nothing more is to be taken for lost,
     /// as long as a retransmission is on its way.
     fn undo_partially(&mut self, now: Nanos, ack: &Ack) -> bool {
