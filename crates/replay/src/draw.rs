@@ -6,6 +6,7 @@ use firstflight_tcp::pair::{Closes, Fault};
 
 use crate::case::{Case, Exchange, FastOpen, Flow, Script};
 
+const US: Nanos = 1_000;
 const MS: Nanos = 1_000_000;
 /// A response takes no longer than this to serialise.
 const MOST_SECONDS: u64 = 1;
@@ -65,7 +66,8 @@ impl Random {
         });
         let exchanges = exchanges.collect();
         Flow {
-            rtt: self.of(&[10, 20, 40, 60, 80, 120, 200, 300]) * MS + self.below(8) * MS / 4,
+            // To the microsecond: of round times, many would end exactly when a limit of the kernel's does.
+            rtt: self.of(&[10, 20, 40, 60, 80, 120, 200, 300]) * MS + self.below(2_000) * US,
             down_bps: Some(down_bps),
             up_bps: Some(up_bps),
             queue,
@@ -155,7 +157,7 @@ impl Random {
             5 => {
                 let (share, longest) = (self.of(&[0.02, 0.05, 0.2]), self.of(&[2, 10, 40]));
                 for packet in self.some(share, downs, ups) {
-                    let delay = (1 + self.below(longest * 4)) * MS / 4;
+                    let delay = 250 * US + self.below(longest * 1_000) * US;
                     all(Fault::Delayed(delay), vec![packet]);
                 }
             }
