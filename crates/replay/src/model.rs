@@ -26,8 +26,8 @@ pub fn run(flow: &Flow, script: &Script, machine: Machine) -> Result<Trace, Path
     Ok(trace(flow, Path::new(flow, script)?, machine, LONGEST))
 }
 
-/// Runs a flow whose packets arrive when those of `recorded` arrived: what each end sends follows from what it gets and
-/// when, and from nothing else. Meaningful up to the first packet that differs.
+/// Runs a flow whose packets arrive when those of `recorded` arrived, and offer the windows that those offered: what each
+/// end sends follows from what it gets and when, and from nothing else. Meaningful up to the first packet that differs.
 pub fn follow(flow: &Flow, recorded: &Trace, machine: Machine) -> Trace {
     let mut fates = HashMap::new();
     for direction in [Direction::Up, Direction::Down] {
@@ -35,6 +35,7 @@ pub fn follow(flow: &Flow, recorded: &Trace, machine: Machine) -> Trace {
             let fate = Fate {
                 arrivals: sent.arrived.clone(),
                 is_marked: sent.is_marked,
+                window: sent.window,
             };
             fates.insert((direction, index + 1), fate);
         }
@@ -45,8 +46,9 @@ pub fn follow(flow: &Flow, recorded: &Trace, machine: Machine) -> Trace {
             .cloned()
             .unwrap_or_default();
         Fate {
-            arrivals: fate.arrivals.into_iter().map(|at| at.max(now)).collect(),
+            arrivals: fate.arrivals.iter().map(|at| *at.max(&now)).collect(),
             is_marked: fate.is_marked && packet.segment.ecn == Ecn::Capable,
+            ..fate
         }
     };
     trace(flow, link, machine, recorded.end)

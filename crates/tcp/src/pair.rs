@@ -111,6 +111,8 @@ pub struct Fate {
     pub arrivals: Vec<Nanos>,
     /// It met congestion on its way (CE).
     pub is_marked: bool,
+    /// The window that it offers on arrival, if that is another.
+    pub window: Option<u64>,
 }
 
 impl Fate {
@@ -123,7 +125,7 @@ impl Fate {
     pub fn arrives(at: Nanos) -> Self {
         Self {
             arrivals: vec![at],
-            is_marked: false,
+            ..Self::default()
         }
     }
 }
@@ -219,6 +221,8 @@ pub struct Sent {
     pub arrivals: Vec<Nanos>,
     /// Whether it is marked on its way.
     pub is_marked: bool,
+    /// The window that it offers on arrival, if that is another.
+    pub window: Option<u64>,
 }
 
 impl fmt::Display for Sent {
@@ -438,6 +442,7 @@ impl<L: Link> Pair<L> {
                 segment,
                 arrivals: fate.arrivals,
                 is_marked: fate.is_marked,
+                window: fate.window,
             });
         }
     }
@@ -450,6 +455,9 @@ impl<L: Link> Pair<L> {
         let mut segment = self.trace[index].segment;
         if is_marked {
             segment.ecn = Ecn::Marked;
+        }
+        if let Some(window) = self.trace[index].window {
+            segment.window = window;
         }
         match &mut self.server {
             _ if !segment.up => self.client.handle(clock, &segment),
