@@ -109,5 +109,6 @@ fn applications(flow: &Flow, machine: Machine) -> pair::Flow {
         server_key: Some(KEY),
         exchanges: exchanges.collect(),
         closes: flow.close,
+        polls: true,
     }
 }

@@ -291,6 +291,12 @@ impl Socket {
         bytes
     }
 
+    /// The application asks the kernel what the socket is ready for (`poll(2)`, `epoll(7)`). That it meets a full send buffer
+    /// makes the buffer grow with the next acknowledgment, even if the application asked for data to read.
+    pub fn ask_readiness(&mut self) {
+        self.sender.on_poll();
+    }
+
     /// The application hands over `bytes` to be sent.
     pub fn write(&mut self, now: Nanos, bytes: u64) {
         self.with_sender(|sender, outlet| sender.write(now, bytes, outlet));

@@ -53,6 +53,8 @@ pub struct Flow {
     pub exchanges: Vec<Exchange>,
     /// Who closes the connection after the last exchange.
     pub closes: Closes,
+    /// Whether the applications are event loops, which ask what their sockets are ready for. Threads that block do not.
+    pub polls: bool,
 }
 
 /// A request and its response.
@@ -483,6 +485,9 @@ impl<L: Link> Pair<L> {
     /// The client reads, writes a request when the response before is there, and closes.
     fn run_client(&mut self) {
         let (now, clock) = (self.now, self.now + self.epoch);
+        if self.flow.polls {
+            self.client.ask_readiness();
+        }
         let bytes = self.client.read_all(clock);
         let progress = &mut self.progress[0];
         if bytes > 0 {
@@ -520,6 +525,9 @@ impl<L: Link> Pair<L> {
     fn run_server(&mut self) {
         let (now, clock) = (self.now, self.now + self.epoch);
         let Some(server) = &mut self.server else { return };
+        if self.flow.polls {
+            server.ask_readiness();
+        }
         let bytes = server.read_all(clock);
         let progress = &mut self.progress[1];
         if bytes > 0 {

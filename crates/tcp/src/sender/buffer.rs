@@ -56,6 +56,8 @@ pub(crate) struct SendBuffer {
     size: u64,
     /// Bytes that the application could not write yet.
     waiting: u64,
+    /// The application has met a buffer too full to be called writable (`SOCK_NOSPACE`).
+    was_short: bool,
     /// The application will write no more.
     is_closing: bool,
     /// What was pushed at last (`pushed_seq`).
@@ -71,6 +73,7 @@ impl SendBuffer {
             memory,
             size: 0,
             waiting: 0,
+            was_short: false,
             is_closing: false,
             pushed: 1,
             skbs: VecDeque::new(),
@@ -159,7 +162,7 @@ impl Sender {
     /// An acknowledgment made room, and let so many bundles out: `tcp_check_space`. All but the first of them are on
     /// their way to the device still, as recorded connections show, so that the window does not look full.
     pub(crate) fn check_space(&mut self, now: Nanos, bundles: u32, outlet: &mut Outlet<'_>) {
-        if self.buffer.waiting == 0 {
+        if !self.buffer.was_short {
             return;
         }
         if bundles > 1 || self.board.in_flight() < self.window.cwnd() {
@@ -167,11 +170,21 @@ impl Sender {
                 .grow(self.window.cwnd().max(self.rack.reordering() + 1));
             self.window.stamp(now);
         }
-        // `sk_stream_is_writeable`.
-        let queued = self.queued();
-        if self.buffer.size >= queued + queued / 2 {
+        if self.is_writable() {
+            self.buffer.was_short = false;
             self.fill(now, outlet);
         }
+    }
+
+    /// The application asks whether the socket is ready, for whatever (`tcp_poll`).
+    pub(crate) fn on_poll(&mut self) {
+        self.buffer.was_short |= !self.is_writable();
+    }
+
+    /// `sk_stream_is_writeable`: a third of the buffer is free.
+    fn is_writable(&self) -> bool {
+        let queued = self.queued();
+        self.buffer.size >= queued + queued / 2
     }
 
     fn fill(&mut self, now: Nanos, outlet: &mut Outlet<'_>) {
@@ -180,6 +193,7 @@ impl Sender {
             let mut room = self.tail_room();
             if room == 0 {
                 if self.queued() >= self.buffer.size {
+                    self.buffer.was_short = true;
                     break;
                 }
                 self.buffer.skbs.push_back(Unsent::default());
@@ -291,5 +305,23 @@ mod tests {
         again.run_until(answered_at);
         let server = again.server().expect("it has answered");
         assert!(server.unwritten() > 0 && server.info().unacked < server.info().cwnd);
+    }
+
+    #[test]
+    fn a_server_that_polls_while_its_buffer_is_two_thirds_full_makes_it_grow() {
+        let sent_at_once = |polls| {
+            let mut flow = Flow {
+                exchanges: vec![Exchange::new(300, 20 * FULL); 2],
+                polls,
+                ..Flow::default()
+            };
+            flow.exchanges.push(Exchange::new(300, 100 * FULL));
+            let mut pair = pair(flow, &[]);
+            pair.run();
+            let asked = pair.sent(Up).filter(|sent| sent.segment.len > 0).last();
+            let answered_at = asked.expect("requests").at + DELAY;
+            pair.sent(Down).filter(|sent| sent.at == answered_at).count()
+        };
+        assert_eq!((sent_at_once(false), sent_at_once(true)), (29, 40));
     }
 }
