@@ -1,7 +1,7 @@
 """Random scripts on this kernel and on the simulator's TCP, packet by packet: others every day.
 
-The corpus (`crates/replay/corpus`) holds the model against kernels that were recorded; this holds it against the one
-that runs. A script is what `firstflight-lab replay --draw SEED` draws.
+The corpus (`crates/replay/corpus`) holds the model against kernels that were recorded; this holds it against
+the one that runs. A script is what `firstflight-lab replay --draw SEED` draws.
 """
 
 import os
@@ -27,7 +27,7 @@ VERDICT = re.compile(r"seed-(\d+): (.*) \(\d+ packets, at most ([\d.]+) ms late\
 
 
 class Replayed(NamedTuple):
-    """A script on both: whether fed with the kernel's packets the model sent the same, and how late a packet was."""
+    """A script on both: what fed with the kernel's packets the model sent, and how late a packet was."""
 
     seed: int
     verdict: str
@@ -57,7 +57,7 @@ def replayed(lab: Lab) -> Sequence[Replayed]:
 
 
 def test_the_model_sends_what_this_kernel_sends(replayed: Sequence[Replayed]) -> None:
-    """Nine of ten are identical where packets are in time; before replays corrected the model it was one of ten."""
+    """Nine of ten are identical if packets are in time; before replays corrected the model, one of ten."""
     assert len(replayed) == SCRIPTS
     in_time = [one for one in replayed if one.late_ms <= IN_TIME_MS]
     assert len(in_time) >= SCRIPTS // 3, "packets were late: measure again on a quieter machine"
