@@ -2,11 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import polars as pl
 import pytest
 from synthetic_results import failed_record, load_record, write_journal
+from typing_extensions import ReadOnly, get_type_hints
 
 from firstflight.analysis import summarize
 from firstflight.experiment.plan_file import resolve
@@ -205,7 +206,7 @@ PYTHON_TYPES = {
 )
 def test_typed_rows_have_the_columns_and_types_of_the_tables(row: type, columns: tuple[Column, ...]) -> None:
     """Of the keys of a plan only those are typed that are read by name."""
-    typed = get_type_hints(row)
+    typed = get_type_hints(row, localns={"ReadOnly": ReadOnly})
     optional = {"error", "retransmits", "interfered"} if row is not LoadRow else set()
     assert typed.keys() - optional <= {column.name for column in columns}
     assert {column.name for column in columns if not column.key} <= typed.keys()

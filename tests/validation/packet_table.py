@@ -42,7 +42,7 @@ class Captured:
 
     def equip(self, job: LabJob, planned: PlannedLoad, page: LoadedPage) -> LabJob:
         """The job, with a capture."""
-        job["capture"] = str(self.file)
+        job = {**job, "capture": str(self.file)}
         return self.client.equip(job, planned, page) if self.client else job
 
     def complete(self, answer: Answer, page: LoadedPage) -> Answer:

@@ -6,9 +6,12 @@ docs/results.md and docs/sweeps.md say what each key means.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, cast
 
 from firstflight.results.records import Factors
+
+if TYPE_CHECKING:
+    from typing_extensions import ReadOnly
 
 Side = Literal["baseline", "treatment"]
 """A side of a comparison: without or with what is compared."""
@@ -17,17 +20,17 @@ Side = Literal["baseline", "treatment"]
 class Estimate(TypedDict):
     """A median in ms with its interval; null where there is too little data."""
 
-    median: float | None
-    low: float | None
-    high: float | None
+    median: ReadOnly[float | None]
+    low: ReadOnly[float | None]
+    high: ReadOnly[float | None]
 
 
 class Effect(TypedDict):
     """A signed difference with its interval, a fraction or ms; positive: the treatment is faster."""
 
-    point: float | None
-    low: float | None
-    high: float | None
+    point: ReadOnly[float | None]
+    low: ReadOnly[float | None]
+    high: ReadOnly[float | None]
 
 
 class Seen(TypedDict):
@@ -36,34 +39,34 @@ class Seen(TypedDict):
     All; with data in the SYN; with that data accepted; with such data though the mode has none.
     """
 
-    connections: int
-    offered: int
-    accepted: int
-    leaked: int
+    connections: ReadOnly[int]
+    offered: ReadOnly[int]
+    accepted: ReadOnly[int]
+    leaked: ReadOnly[int]
 
 
 class CellProof(TypedDict):
     """What was seen of both sides, and whether every load's own proof held."""
 
-    baseline: Seen
-    treatment: Seen
-    ok: bool
-    text: str
+    baseline: ReadOnly[Seen]
+    treatment: ReadOnly[Seen]
+    ok: ReadOnly[bool]
+    text: ReadOnly[str]
 
 
 class Warning(TypedDict):
     """A reason to check a result: its kind, what was seen and where, and what to do."""
 
-    kind: str
-    message: str
-    advice: str
+    kind: ReadOnly[str]
+    message: ReadOnly[str]
+    advice: ReadOnly[str]
 
 
 class Counts(TypedDict):
     """Loads of one side."""
 
-    ok: int
-    failed: int
+    ok: ReadOnly[int]
+    failed: ReadOnly[int]
 
 
 class Setting(Factors):
@@ -109,38 +112,38 @@ class Cell(CellSetting):
 class Interval(TypedDict):
     """How intervals are made."""
 
-    confidence: float
-    method: str
+    confidence: ReadOnly[float]
+    method: ReadOnly[str]
 
 
 class InstrumentFailures(TypedDict):
     """How often the laboratory gave no result, and the loads that have none yet."""
 
-    attempts: int
-    loads_without_result: int
+    attempts: ReadOnly[int]
+    loads_without_result: ReadOnly[int]
 
 
 class Summary(TypedDict):
     """A run in numbers."""
 
-    format: str
-    interval: Interval
-    cells: list[Cell]
-    instrument_failures: InstrumentFailures
-    warnings: list[Warning]
+    format: ReadOnly[str]
+    interval: ReadOnly[Interval]
+    cells: ReadOnly[list[Cell]]
+    instrument_failures: ReadOnly[InstrumentFailures]
+    warnings: ReadOnly[list[Warning]]
 
 
 class Distribution(TypedDict):
     """Of cells: how many, quantiles of the improvement, shares with each verdict and sign."""
 
-    n: int
-    improvement: dict[str, float | None]
-    faster: float
-    slower: float
-    exact: float
-    too_few_repeats: float
-    above_zero: float
-    below_zero: float
+    n: ReadOnly[int]
+    improvement: ReadOnly[dict[str, float | None]]
+    faster: ReadOnly[float]
+    slower: ReadOnly[float]
+    exact: ReadOnly[float]
+    too_few_repeats: ReadOnly[float]
+    above_zero: ReadOnly[float]
+    below_zero: ReadOnly[float]
 
 
 class SweepPath(Setting, Distribution):
@@ -169,17 +172,17 @@ OriginsGroup = TypedDict(
 class Sweep(TypedDict):
     """A sweep in numbers."""
 
-    format: str
-    loads: int
-    failed_loads: int
-    cells: int
-    engines: list[str]
-    caption: str
-    caution: str | None
-    warnings: list[Warning]
-    all: Distribution
-    paths: list[SweepPath]
-    origins: list[OriginsGroup]
+    format: ReadOnly[str]
+    loads: ReadOnly[int]
+    failed_loads: ReadOnly[int]
+    cells: ReadOnly[int]
+    engines: ReadOnly[list[str]]
+    caption: ReadOnly[str]
+    caution: ReadOnly[str | None]
+    warnings: ReadOnly[list[Warning]]
+    all: ReadOnly[Distribution]
+    paths: ReadOnly[list[SweepPath]]
+    origins: ReadOnly[list[OriginsGroup]]
 
 
 def plt_of(cell: Cell, side: Side) -> Estimate:

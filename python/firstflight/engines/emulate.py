@@ -101,8 +101,7 @@ class Emulator:
         client = self._clients.get(planned.client)
         job = _job(planned, page)
         if client:
-            job["ca_file"] = CA_FILE
-            job = client.equip(job, planned, page)
+            job = client.equip({**job, "ca_file": CA_FILE}, planned, page)
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         answer = _proved(self._ask("load", job, planned.path, job["timeout_ms"] / 1000))
         if client is None:

@@ -23,162 +23,164 @@ from firstflight.results.check import check_record
 from firstflight.results.records import ConnectionRow, LoadRecord, LoadRow, Proof, Relay, RequestRow
 
 if TYPE_CHECKING:
+    from typing_extensions import ReadOnly
+
     from firstflight.pages import LoadedPage
 
 
 class Rtt(TypedDict, total=False):
     """The round-trip time of probes, ms."""
 
-    p50: Required[float]
-    expected: Required[float]
+    p50: Required[ReadOnly[float]]
+    expected: Required[ReadOnly[float]]
 
 
 class Rate(TypedDict, total=False):
     """The rate of a stream, Mbit/s; `None`: not limited, or not measured."""
 
-    expected: Required[float | None]
-    measured: Required[float | None]
+    expected: Required[ReadOnly[float | None]]
+    measured: Required[ReadOnly[float | None]]
 
 
 class Lateness(TypedDict, total=False):
     """How late the relay sent packets."""
 
-    late: Required[bool]
-    late_max_ms: Required[float]
-    late_p99_ms: float
+    late: Required[ReadOnly[bool]]
+    late_max_ms: Required[ReadOnly[float]]
+    late_p99_ms: ReadOnly[float]
 
 
 class Measured(TypedDict, total=False):
     """What crossed an empty path, as the laboratory gives it; further keys stay in `environment.json`."""
 
-    simulated: bool
-    rtt_ms: Required[Rtt]
-    down_mbps: Required[Rate]
-    up_mbps: Required[Rate]
-    relay: Required[Lateness]
-    floor_ms: float | None
-    bias_ms: float
+    simulated: ReadOnly[bool]
+    rtt_ms: Required[ReadOnly[Rtt]]
+    down_mbps: Required[ReadOnly[Rate]]
+    up_mbps: Required[ReadOnly[Rate]]
+    relay: Required[ReadOnly[Lateness]]
+    floor_ms: ReadOnly[float | None]
+    bias_ms: ReadOnly[float]
 
 
 class ResourceJob(TypedDict, total=False):
     """A resource of a page as the laboratory takes it: the profile format (docs/profile.md)."""
 
-    url: Required[str]
-    kind: str
-    mime: str | None
-    request_bytes: int
-    header_bytes: int
-    body_bytes: int
-    blocks_load: bool
-    initiator: object
-    status: int
+    url: Required[ReadOnly[str]]
+    kind: ReadOnly[str]
+    mime: ReadOnly[str | None]
+    request_bytes: ReadOnly[int]
+    header_bytes: ReadOnly[int]
+    body_bytes: ReadOnly[int]
+    blocks_load: ReadOnly[bool]
+    initiator: ReadOnly[object]
+    status: ReadOnly[int]
 
 
 class PageJob(TypedDict):
     """A page as the laboratory takes it; its other keys are handed on as they are."""
 
-    resources: list[ResourceJob]
+    resources: ReadOnly[list[ResourceJob]]
 
 
 class Job(TypedDict):
     """What every engine is asked."""
 
-    scheme: str
-    tls: object
-    path: object
-    origin_rtt: str
-    lookups: bool
-    mode: str
-    cookies: str
-    keep_alive: bool
-    timeout_ms: int
-    request_timeout_ms: int
+    scheme: ReadOnly[str]
+    tls: ReadOnly[object]
+    path: ReadOnly[object]
+    origin_rtt: ReadOnly[str]
+    lookups: ReadOnly[bool]
+    mode: ReadOnly[str]
+    cookies: ReadOnly[str]
+    keep_alive: ReadOnly[bool]
+    timeout_ms: ReadOnly[int]
+    request_timeout_ms: ReadOnly[int]
 
 
 class CommandJob(TypedDict):
     """A client that is a program of its own, as the laboratory takes it: see `clients.command.Command`."""
 
-    kind: str
-    argv: list[str]
-    env: dict[str, str]
-    input: str
-    accepts: list[int]
-    result: str | None
-    reads: list[str]
-    keeps: dict[str, str]
+    kind: ReadOnly[str]
+    argv: ReadOnly[list[str]]
+    env: ReadOnly[dict[str, str]]
+    input: ReadOnly[str]
+    accepts: ReadOnly[list[int]]
+    result: ReadOnly[str | None]
+    reads: ReadOnly[list[str]]
+    keeps: ReadOnly[dict[str, str]]
 
 
 class ServedPage(TypedDict):
     """A page with the files and header fields of its responses, by the index of the resource."""
 
-    page: PageJob
-    bodies: dict[str, str]
-    headers: dict[str, list[tuple[str, str]]]
+    page: ReadOnly[PageJob]
+    bodies: ReadOnly[dict[str, str]]
+    headers: ReadOnly[dict[str, list[tuple[str, str]]]]
 
 
 class LabJob(Job, ServedPage):
     """What the laboratory is asked."""
 
-    transport: object
-    late_bound_ms: float
-    capture: str | None
-    ca_file: NotRequired[str | None]
-    client: NotRequired[CommandJob]
+    transport: ReadOnly[object]
+    late_bound_ms: ReadOnly[float]
+    capture: ReadOnly[str | None]
+    ca_file: NotRequired[ReadOnly[str | None]]
+    client: NotRequired[ReadOnly[CommandJob]]
 
 
 class CalibrationRow(Measured, total=False):
     """A calibration as `environment.json` keeps it."""
 
-    path: Mapping[str, object]
-    rate_ms: int
+    path: ReadOnly[Mapping[str, object]]
+    rate_ms: ReadOnly[int]
 
 
 class Answer(TypedDict, total=False):
     """What an engine says of a load: what stands in its record, and what only its client looks at."""
 
-    status: Required[str]
-    error: str | None
-    plt_ms: float | None
-    first_byte_ms: float | None
-    requests: list[RequestRow]
-    connections: list[ConnectionRow]
-    request_count: int
-    failed_requests: int
-    connection_count: int
-    unmatched_requests: int
-    unmatched: list[str]
-    approximate_requests: int
-    tfo_offered: int
-    tfo_accepted: int
-    bytes_down: int
-    bytes_up: int
-    retransmits: int
-    proof: Proof
-    relay: Relay
-    browser: Mapping[str, object]
-    broken: bool
-    client: ClientAnswer
-    result: object
+    status: Required[ReadOnly[str]]
+    error: ReadOnly[str | None]
+    plt_ms: ReadOnly[float | None]
+    first_byte_ms: ReadOnly[float | None]
+    requests: ReadOnly[list[RequestRow]]
+    connections: ReadOnly[list[ConnectionRow]]
+    request_count: ReadOnly[int]
+    failed_requests: ReadOnly[int]
+    connection_count: ReadOnly[int]
+    unmatched_requests: ReadOnly[int]
+    unmatched: ReadOnly[list[str]]
+    approximate_requests: ReadOnly[int]
+    tfo_offered: ReadOnly[int]
+    tfo_accepted: ReadOnly[int]
+    bytes_down: ReadOnly[int]
+    bytes_up: ReadOnly[int]
+    retransmits: ReadOnly[int]
+    proof: ReadOnly[Proof]
+    relay: ReadOnly[Relay]
+    browser: ReadOnly[Mapping[str, object]]
+    broken: ReadOnly[bool]
+    client: ReadOnly[ClientAnswer]
+    result: ReadOnly[object]
 
 
 class ClientAnswer(TypedDict):
     """How a client that is a program of its own ended."""
 
-    exit_code: int
+    exit_code: ReadOnly[int]
 
 
 class Record(LoadRecord, total=False):
     """What came of one load, as it goes to the journal."""
 
-    unmatched: list[str]
+    unmatched: ReadOnly[list[str]]
     """URLs that the client asked for and no recording answers, where there were any."""
-    approximate_requests: int
+    approximate_requests: ReadOnly[int]
     """Requests answered although a value that changes with every visit differs, where there were any."""
-    browser: Mapping[str, object]
+    browser: ReadOnly[Mapping[str, object]]
     """Version and moments of the page, where a browser loaded it."""
-    broken: bool
+    broken: ReadOnly[bool]
     """The client died or hung."""
-    hint: str
+    hint: ReadOnly[str]
     """What can be done about an instrument failure."""
 
 
@@ -293,9 +295,7 @@ def record_of(planned: PlannedLoad, started_at: str | None, answer: Answer, *, w
 def instrument_failure_of(planned: PlannedLoad, started_at: str, error: LabError) -> Record:
     """What is journalled where the laboratory gave no record of a load."""
     record = _record(planned, started_at, failure(error.message))
-    record["instrument_failure"] = True
-    record["hint"] = error.hint
-    return record
+    return {**record, "instrument_failure": True, "hint": error.hint}
 
 
 def _held(planned: PlannedLoad, answer: Answer) -> Answer:
@@ -321,13 +321,13 @@ def _record(planned: PlannedLoad, started_at: str | None, answer: Answer) -> Rec
         "relay": answer.get("relay", {}),
     }
     if "browser" in answer:
-        record["browser"] = answer["browser"]
+        record = {**record, "browser": answer["browser"]}
     if answer.get("unmatched"):
-        record["unmatched"] = answer["unmatched"]
+        record = {**record, "unmatched": answer["unmatched"]}
     if answer.get("approximate_requests"):
-        record["approximate_requests"] = answer["approximate_requests"]
+        record = {**record, "approximate_requests": answer["approximate_requests"]}
     if answer.get("broken"):
-        record["broken"] = True
+        record = {**record, "broken": True}
     return record
 
 

@@ -7,7 +7,10 @@ it. `schema` says what each column means; a test holds the two together.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
+
+if TYPE_CHECKING:
+    from typing_extensions import ReadOnly
 
 
 class Factors(TypedDict):
@@ -16,109 +19,109 @@ class Factors(TypedDict):
     Those that are read by name; null where an older journal does not say.
     """
 
-    engine: str
-    client: str
-    cookies: str
-    topology: str
-    rtt_ms: float
-    down_mbps: float | None
-    up_mbps: float | None
-    loss: float
-    loss_burst: float | None
-    loss_in_burst: float | None
-    jitter_ms: float | None
-    reorder: bool | None
-    duplicate: float | None
-    down_trace: str | None
-    up_trace: str | None
-    queue: str | None
-    ecn: bool | None
-    middlebox: str | None
-    initial_window: int | None
-    congestion_control: str | None
-    scheme: str | None
-    http: str | None
-    post_quantum: bool | None
-    keep_alive: bool | None
-    origin_rtt: str | None
-    lookups: bool | None
-    server_time: bool | None
-    processing: float | None
-    determinism: bool | None
-    browser: str | None
-    what_if: str | None
+    engine: ReadOnly[str]
+    client: ReadOnly[str]
+    cookies: ReadOnly[str]
+    topology: ReadOnly[str]
+    rtt_ms: ReadOnly[float]
+    down_mbps: ReadOnly[float | None]
+    up_mbps: ReadOnly[float | None]
+    loss: ReadOnly[float]
+    loss_burst: ReadOnly[float | None]
+    loss_in_burst: ReadOnly[float | None]
+    jitter_ms: ReadOnly[float | None]
+    reorder: ReadOnly[bool | None]
+    duplicate: ReadOnly[float | None]
+    down_trace: ReadOnly[str | None]
+    up_trace: ReadOnly[str | None]
+    queue: ReadOnly[str | None]
+    ecn: ReadOnly[bool | None]
+    middlebox: ReadOnly[str | None]
+    initial_window: ReadOnly[int | None]
+    congestion_control: ReadOnly[str | None]
+    scheme: ReadOnly[str | None]
+    http: ReadOnly[str | None]
+    post_quantum: ReadOnly[bool | None]
+    keep_alive: ReadOnly[bool | None]
+    origin_rtt: ReadOnly[str | None]
+    lookups: ReadOnly[bool | None]
+    server_time: ReadOnly[bool | None]
+    processing: ReadOnly[float | None]
+    determinism: ReadOnly[bool | None]
+    browser: ReadOnly[str | None]
+    what_if: ReadOnly[str | None]
 
 
 class LoadRow(Factors):
     """The columns of the loads table that stand in a record's `load`."""
 
-    load_id: str
-    block: int
-    order: int
-    repeat: int
-    page: str
-    mode: str
-    treatment: str
-    baseline: str
-    seed: int
-    started_at: str | None
-    plt_ms: float | None
-    first_byte_ms: float | None
-    requests: int | None
-    failed_requests: int | None
-    unmatched_requests: int | None
-    connections: int | None
-    tfo_offered: int | None
-    tfo_accepted: int | None
-    bytes_down: int | None
-    bytes_up: int | None
-    retransmits: int | None
-    status: str
-    error: str | None
+    load_id: ReadOnly[str]
+    block: ReadOnly[int]
+    order: ReadOnly[int]
+    repeat: ReadOnly[int]
+    page: ReadOnly[str]
+    mode: ReadOnly[str]
+    treatment: ReadOnly[str]
+    baseline: ReadOnly[str]
+    seed: ReadOnly[int]
+    started_at: ReadOnly[str | None]
+    plt_ms: ReadOnly[float | None]
+    first_byte_ms: ReadOnly[float | None]
+    requests: ReadOnly[int | None]
+    failed_requests: ReadOnly[int | None]
+    unmatched_requests: ReadOnly[int | None]
+    connections: ReadOnly[int | None]
+    tfo_offered: ReadOnly[int | None]
+    tfo_accepted: ReadOnly[int | None]
+    bytes_down: ReadOnly[int | None]
+    bytes_up: ReadOnly[int | None]
+    retransmits: ReadOnly[int | None]
+    status: ReadOnly[str]
+    error: ReadOnly[str | None]
 
 
 class RequestRow(TypedDict):
     """A request: the columns of the requests table without `load_id`, and why it failed."""
 
-    index: int
-    url: str
-    origin: str
-    connection: int | None
-    queued_ms: float | None
-    connect_start_ms: float | None
-    connect_end_ms: float | None
-    sent_ms: float | None
-    first_byte_ms: float | None
-    end_ms: float | None
-    status: int | None
-    mime: str | None
-    body_bytes: int | None
-    wire_bytes: int | None
-    initiator: int | None
-    error: NotRequired[str | None]
+    index: ReadOnly[int]
+    url: ReadOnly[str]
+    origin: ReadOnly[str]
+    connection: ReadOnly[int | None]
+    queued_ms: ReadOnly[float | None]
+    connect_start_ms: ReadOnly[float | None]
+    connect_end_ms: ReadOnly[float | None]
+    sent_ms: ReadOnly[float | None]
+    first_byte_ms: ReadOnly[float | None]
+    end_ms: ReadOnly[float | None]
+    status: ReadOnly[int | None]
+    mime: ReadOnly[str | None]
+    body_bytes: ReadOnly[int | None]
+    wire_bytes: ReadOnly[int | None]
+    initiator: ReadOnly[int | None]
+    error: NotRequired[ReadOnly[str | None]]
 
 
 class ConnectionRow(TypedDict):
     """A connection: the columns of the connections table without `load_id`, and what else the ledger saw."""
 
-    connection: int
-    origin: str
-    opened_ms: float | None
-    syn_payload_bytes: int
-    cookie: str
-    syn_data_acked: bool
-    syn_retransmits: int
-    bytes_down: int
-    bytes_up: int
-    closed_ms: float | None
-    retransmits: NotRequired[int]
-    interfered: NotRequired[str | None]
+    connection: ReadOnly[int]
+    origin: ReadOnly[str]
+    opened_ms: ReadOnly[float | None]
+    syn_payload_bytes: ReadOnly[int]
+    cookie: ReadOnly[str]
+    syn_data_acked: ReadOnly[bool]
+    syn_retransmits: ReadOnly[int]
+    bytes_down: ReadOnly[int]
+    bytes_up: ReadOnly[int]
+    closed_ms: ReadOnly[float | None]
+    retransmits: NotRequired[ReadOnly[int]]
+    interfered: NotRequired[ReadOnly[str | None]]
 
 
 class Ledger(TypedDict, total=False):
     """Sums of what the relay saw of a load's connections."""
 
-    interfered: int
+    interfered: ReadOnly[int]
 
 
 class Proof(TypedDict, total=False):
@@ -127,23 +130,23 @@ class Proof(TypedDict, total=False):
     `ok`: all agree, and the load did what its treatment promises; else `disagreements` says what did not.
     """
 
-    ok: bool
-    disagreements: list[str] | None
-    ledger: Ledger
-    witnesses: list[str]
-    tcp_info: dict[str, int]
-    counters: dict[str, int]
+    ok: ReadOnly[bool]
+    disagreements: ReadOnly[list[str] | None]
+    ledger: ReadOnly[Ledger]
+    witnesses: ReadOnly[list[str]]
+    tcp_info: ReadOnly[dict[str, int]]
+    counters: ReadOnly[dict[str, int]]
 
 
 class Relay(TypedDict, total=False):
     """What the relay did with packets, and how late; empty where the load failed before."""
 
-    late: bool
-    late_max_ms: float | None
-    late_p99_ms: float
-    lost: int
-    dropped: int
-    duplicated: int
+    late: ReadOnly[bool]
+    late_max_ms: ReadOnly[float | None]
+    late_p99_ms: ReadOnly[float]
+    lost: ReadOnly[int]
+    dropped: ReadOnly[int]
+    duplicated: ReadOnly[int]
 
 
 class LoadRecord(TypedDict):
@@ -152,14 +155,14 @@ class LoadRecord(TypedDict):
     Further keys stay in the journal and out of the tables.
     """
 
-    load: LoadRow
-    requests: list[RequestRow]
-    connections: list[ConnectionRow]
-    proof: Proof
-    relay: Relay
-    attempt: NotRequired[int]
+    load: ReadOnly[LoadRow]
+    requests: ReadOnly[list[RequestRow]]
+    connections: ReadOnly[list[ConnectionRow]]
+    proof: ReadOnly[Proof]
+    relay: ReadOnly[Relay]
+    attempt: NotRequired[ReadOnly[int]]
     """Counts from 1; above it where a relay was late, or the client broke, and the load was made again."""
-    instrument_failure: NotRequired[bool]
+    instrument_failure: NotRequired[ReadOnly[bool]]
     """The laboratory could not be built, or died: `error` says how. The line is of no load."""
 
 

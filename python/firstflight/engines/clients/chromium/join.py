@@ -47,10 +47,10 @@ def join(answer: Answer, drive: Drive, page: Page) -> Answer:
     }
     early = [row for row in answer["connections"] if (row["opened_ms"] or 0.0) < 0]
     if drive.broken:
-        joined["broken"] = True
-    elif early and answer["status"] == "ok":
-        joined["status"] = "failed"
-        joined["error"] = f"the browser opened {len(early)} connections before navigation"
+        return {**joined, "broken": True}
+    if early and answer["status"] == "ok":
+        error = f"the browser opened {len(early)} connections before navigation"
+        return {**joined, "status": "failed", "error": error}
     return joined
 
 
