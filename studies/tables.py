@@ -138,13 +138,17 @@ def markdown(frame: pl.DataFrame, columns: Columns) -> str:
     return f"{head}|{'|'.join(rules)}|\n{''.join(body)}"
 
 
+def fields(value: str) -> list[str]:
+    """The columns that a format names."""
+    return re.findall(r"\{(\w+)", value)
+
+
 def shown(value: str, row: Mapping[str, Any]) -> str:
     """A row in a format, as people write numbers: a minus sign, a blank before the percent sign.
 
     A value that is missing is a dash.
     """
-    names = re.findall(r"\{(\w+)", value)
-    if any(row[name] is None for name in names):
+    if any(row[name] is None for name in fields(value)):
         return "\N{EN DASH}"
     text = re.sub(r"(?<=\d)%", " %", value.format_map(row))
     unsigned = re.sub(r"(?<![\w.])[+-](?=0(?:\.0+)?(?![\d.]))", "", text)

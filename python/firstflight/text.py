@@ -1,4 +1,4 @@
-"""Text for people: counted things, and strangers' text without characters that move, hide or reverse it."""
+"""Text for people: plurals, and untrusted text without control, invisible and bidirectional characters."""
 
 from __future__ import annotations
 

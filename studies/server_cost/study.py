@@ -12,8 +12,8 @@ from typing import cast
 
 import polars as pl
 
-from firstflight.stress.rows import Row, savings
-from studies.tables import Frames, Study
+from firstflight.stress.rows import Row, by_cell, mostly, savings
+from studies.tables import Frames, Study, fields
 
 FOLDER = Path(__file__).parent
 
@@ -61,25 +61,24 @@ def measure(folders: Sequence[str]) -> Frames:
 
 def cost_of(rows: pl.DataFrame) -> pl.DataFrame:
     """By server: what Fast Open saves in pairs of measurements at all rates, and the rates kept up with."""
-    kept = rows.filter(pl.col("keeps_up"))
+    measured = cast(list[Row], rows.to_dicts())
+    keeping = [cell[0] for cell in by_cell(measured) if mostly(cell, "keeps_up")]
+    fastest = pl.DataFrame(keeping).group_by("server", "mode").agg(pl.col("rate").max().alias("keeps_up"))
     packets = (pl.col("packets_up") + pl.col("packets_down")) / pl.col("answered")
-    per_request = kept.group_by("server", "mode").agg(packets.median().alias("packets"))
-    keeping = rows.group_by("server", "mode", "rate").agg(pl.col("keeps_up").mean() > 0.5)
-    highest = (
-        keeping.filter("keeps_up").group_by("server", "mode").agg(pl.col("rate").max().alias("keeps_up"))
-    )
-    wide = per_request.join(highest, on=["server", "mode"]).pivot("mode", index="server")
+    per_request = rows.filter("keeps_up").group_by("server", "mode").agg(packets.median().alias("packets"))
     saved = [
-        {"server": found["server"], "pairs": found["pairs"], **_interval(found["saved"])}
-        for found in savings(cast(list[Row], rows.to_dicts()))
+        {
+            "server": found["server"],
+            "pairs": found["pairs"],
+            "saved": found["saved"]["median"],
+            "low": found["saved"]["low"],
+            "high": found["saved"]["high"],
+        }
+        for found in savings(measured)
         if found["rate"] is None
     ]
+    wide = per_request.join(fastest, on=["server", "mode"]).pivot("mode", index="server")
     return wide.join(pl.DataFrame(saved), on="server").sort("server")
-
-
-def _interval(estimate: object) -> dict[str, float]:
-    named = cast(dict[str, float], estimate)
-    return {"saved": named["median"], "low": named["low"], "high": named["high"]}
 
 
 def by_mode(rows: pl.DataFrame, *cell: str) -> pl.DataFrame:
@@ -88,16 +87,12 @@ def by_mode(rows: pl.DataFrame, *cell: str) -> pl.DataFrame:
         name.removesuffix("_tfo")
         for shown in (FLOODS, PENDING)
         for text in shown.values()
-        for name in _fields(text)
+        for name in fields(text)
         if name.endswith("_tfo")
     }
     values = sorted(columns - {"served"})
     chosen = rows.with_columns(pl.col("success").alias("served")).select(*cell, "mode", "served", *values)
     return chosen.pivot("mode", index=list(cell), values=["served", *values]).sort(*cell)
-
-
-def _fields(text: str) -> list[str]:
-    return [part.split("}")[0].split(":")[0] for part in text.split("{")[1:]]
 
 
 STUDY = Study(FOLDER, measure, {"cost.csv": COST, "floods.csv": FLOODS, "pending.csv": PENDING})

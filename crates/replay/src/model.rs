@@ -41,15 +41,13 @@ pub fn follow(flow: &Flow, recorded: &Trace, machine: Machine) -> Trace {
         }
     }
     let link = |now: Nanos, packet: &pair::Packet<'_>| {
-        let fate = fates
+        let mut fate = fates
             .get(&(packet.direction, packet.number))
             .cloned()
             .unwrap_or_default();
-        Fate {
-            arrivals: fate.arrivals.iter().map(|at| *at.max(&now)).collect(),
-            is_marked: fate.is_marked && packet.segment.ecn == Ecn::Capable,
-            ..fate
-        }
+        fate.arrivals.iter_mut().for_each(|at| *at = now.max(*at));
+        fate.is_marked &= packet.segment.ecn == Ecn::Capable;
+        fate
     };
     trace(flow, link, machine, recorded.end)
 }

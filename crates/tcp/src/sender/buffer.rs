@@ -3,8 +3,8 @@
 //! `tcp_sendmsg_locked` in `net/ipv4/tcp.c`, `tcp_send_fin` in `net/ipv4/tcp_output.c`, `tcp_sndbuf_expand` and
 //! `tcp_new_space` in `net/ipv4/tcp_input.c`. The buffer shows where a connection whose window has grown writes a long
 //! response at once: it has room for some thirty segments (sixty with other kernels, see [`SendMemory`]) until an
-//! acknowledgment makes it grow, so the rest comes a round trip later. The skbs show in PSH and in how many segments leave together. Left out: `tcp_wmem`'s upper bound, memory
-//! pressure, pages.
+//! acknowledgment makes it grow, so the rest comes a round trip later. The skbs show in PSH and in how many segments
+//! leave together. Left out: `tcp_wmem`'s upper bound, memory pressure, pages.
 
 use std::collections::VecDeque;
 

@@ -76,7 +76,7 @@ pub(super) struct Connection<'a> {
     /// By how much the window field of each end is shifted.
     window_shift: [u8; 2],
     /// When the SYN left: with the call that connects, or with a cookie that writes.
-    start: Option<u64>,
+    start: u64,
     last: u64,
     late: u64,
 }
@@ -122,7 +122,7 @@ impl<'a> Connection<'a> {
             .exchanges
             .first()
             .map_or(0, |exchange| exchange.up as usize);
-        Ok(Self {
+        let mut connection = Self {
             flow: &case.flow,
             wire,
             path,
@@ -137,17 +137,21 @@ impl<'a> Connection<'a> {
             trace: Trace::default(),
             first: [None; 2],
             window_shift: [0; 2],
-            start: (!waits_for_data).then_some(connected),
+            start: connected,
             last: clock::now(),
             late: 0,
-        })
+        };
+        if waits_for_data {
+            connection.run_client();
+            connection.start = clock::now();
+        }
+        Ok(connection)
     }
 
     /// Carries packets until the connection is over and quiet.
     pub(super) fn run(mut self) -> Result<Outcome, LabError> {
         let began = clock::now();
         self.run_client();
-        let start = *self.start.get_or_insert_with(clock::now);
         let quiet = QUIET + 2 * self.flow.rtt;
         loop {
             self.take_all();
@@ -176,13 +180,13 @@ impl<'a> Connection<'a> {
         if self.trace.sent.is_empty() {
             return Err(LabError::bug("the client sent no SYN"));
         }
-        self.trace.end = clock::now() - start;
+        self.trace.end = clock::now() - self.start;
         for end in [Some(&self.client), self.server.as_ref()].into_iter().flatten() {
             end.abort();
         }
         Ok(Outcome {
             trace: self.trace,
-            start,
+            start: self.start,
             late: self.late,
         })
     }
@@ -248,7 +252,6 @@ impl<'a> Connection<'a> {
         if port != self.port {
             return false;
         }
-        let start = self.start.unwrap_or(now);
         let mine = *self.first[usize::from(up)].get_or_insert(tcp.sequence_number);
         let theirs = self.first[usize::from(!up)].unwrap_or_default();
         let relative = |number: u32, first: u32| u64::from(number.wrapping_sub(first));
@@ -274,7 +277,7 @@ impl<'a> Connection<'a> {
             self.server.as_ref()
         };
         self.trace.sent.push(Sent {
-            at: now.saturating_sub(start),
+            at: now.saturating_sub(self.start),
             direction,
             packet: Packet {
                 flags: flags
@@ -335,8 +338,7 @@ impl<'a> Connection<'a> {
             .map_err(|error| LabError::system("writing to the TUN device", error))?;
         // TCP gets it on the way: the kernel handles it before the call returns.
         let handled = u64::midpoint(now, clock::now());
-        sent.arrived
-            .push(handled.saturating_sub(self.start.unwrap_or(now)));
+        sent.arrived.push(handled.saturating_sub(self.start));
         Ok(())
     }
 
