@@ -11,12 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Any, Literal, overload
-
-import polars as pl
+from typing import Any, Literal, overload
 
 from firstflight.analysis import SIDES, CellPair, cell_pairs, summarize, summarize_pairs
 from firstflight.analysis.records import Cell, Summary
+from firstflight.deferred import altair as alt
+from firstflight.deferred import polars as pl
 from firstflight.engines.engine import Record
 from firstflight.engines.simulate import Simulator
 from firstflight.errors import ExperimentError, UsageError
@@ -33,15 +33,13 @@ from firstflight.model.plan import Plan
 from firstflight.model.treatment import FAST_OPEN, ModeName
 from firstflight.observer import Observer
 from firstflight.pages import LoadedPage, Page, open_pages, under
+from firstflight.report.figures import waterfall as waterfalls
 from firstflight.report.figures.overviews import improvement_by_rtt, plt_by_rtt
 from firstflight.results import Journal, LoadRecord, LoadRow, journal_path
 from firstflight.results.records import plt_ms
 from firstflight.results.schema import TREATMENT
 from firstflight.results.tables import connection_frame, load_frame, request_frame, write_tables
 from firstflight.text import plural
-
-if TYPE_CHECKING:
-    import altair as alt
 
 Mode = ModeName
 EngineName = Literal["emulate", "simulate"]
@@ -265,10 +263,8 @@ def waterfall(baseline: Load, treatment: Load) -> alt.TopLevelMixin:
     Raises:
         UsageError: The loads are not of the same page, path and engine, or not both ok.
     """
-    from firstflight.report.figures.waterfall import waterfall as draw  # noqa: PLC0415
-
     pair = _pair(baseline, treatment)
-    return _chart(draw(pair, summarize_pairs([pair])["cells"][0]))
+    return _chart(waterfalls.waterfall(pair, summarize_pairs([pair])["cells"][0]))
 
 
 def run(
@@ -442,6 +438,4 @@ def _cell_row(cell: Cell) -> dict[str, object]:
 
 
 def _chart(spec: dict[str, object]) -> alt.TopLevelMixin:
-    import altair as alt  # noqa: PLC0415 (altair takes a second)
-
     return alt.Chart.from_dict(spec)

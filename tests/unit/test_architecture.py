@@ -10,7 +10,7 @@ import pytest
 import firstflight
 
 ROOT = Path(firstflight.__file__).parent
-LEAVES = {"_core", "errors", "observer", "text"}
+LEAVES = {"_core", "deferred", "errors", "observer", "text"}
 """Modules that import nothing of ours: all may use them."""
 
 MAY_IMPORT = {
@@ -60,6 +60,19 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(" imports ".join(error.args[1]))
+
+
+def test_imports_stand_at_the_top_of_modules() -> None:
+    """But those of an extra, which may not be installed."""
+    inside = {
+        (node.module or "" if isinstance(node, ast.ImportFrom) else node.names[0].name).partition(".")[0]
+        for tree in MODULES.values()
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    assert inside == {"distributed"}
 
 
 def test_analysis_writes_nothing() -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from firstflight.cli import main
-from firstflight.cli.plan_flags import complete_page, complete_side, key_completer
+from firstflight.cli.compare import complete_side
+from firstflight.cli.plan_flags import complete_page, key_completer
 from firstflight.pages import embedded_names
 
 PROGRAM = Path(sys.executable).parent / "firstflight"

@@ -9,7 +9,7 @@ import pytest
 from rich.table import Table
 
 from firstflight.cli import main
-from firstflight.cli.console import data_console
+from firstflight.cli.console import data_console, progress
 from firstflight.cli.talk import Talk, show_json
 from firstflight.text import visible
 
@@ -54,7 +54,7 @@ def test_a_line_of_progress_is_text(
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "dumb")
     talk = Talk()
-    with talk.progress() as shown:
+    with progress(talk) as shown:
         shown.begin(HOSTILE, 2)
         shown.remark(HOSTILE)
         talk.warn(HOSTILE, HOSTILE)
@@ -74,7 +74,7 @@ def test_without_a_terminal_progress_is_a_line_from_time_to_time(monkeypatch: py
 
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     monkeypatch.setattr("firstflight.cli.talk.EVERY_S", 0.001)
-    with Listener().progress() as shown:
+    with progress(Listener()) as shown:
         shown.begin("loads", 10, done=4)
         shown.advance()
         shown.remark("1 made again")
@@ -86,7 +86,7 @@ def test_a_quiet_call_shows_no_progress(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with Talk(quiet=True).progress() as shown:
+    with progress(Talk(quiet=True)) as shown:
         shown.begin("loads", 10)
         shown.advance()
     assert capsys.readouterr().err == ""

@@ -43,7 +43,7 @@ pub use ecn::Ecn;
 pub use flow::{Flow, Protocol};
 pub use interference::{Action, Header, Kind, Rule, TcpFlags};
 pub use link::Link;
-pub use middlebox::{Habit, Middlebox};
+pub use middlebox::{Middlebox, MiddleboxKind};
 pub use network::{Arrival, Direction, Dropped, Drops, Network, Packet};
 pub use random::{Purpose, Stream};
 pub use trace::{Trace, TraceError};

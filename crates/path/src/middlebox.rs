@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Action, Header, Purpose};
 
-/// A middlebox. As JSON: `{"habit": "strip-option", "share": 0.3}`.
+/// A middlebox. As JSON: `{"kind": "strip-option", "share": 0.3}`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Middlebox {
     /// What it does.
-    pub habit: Habit,
+    pub kind: MiddleboxKind,
     /// The probability that it stands on the path to an origin, above 0 and up to 1.
     #[serde(default = "everywhere")]
     pub share: f64,
@@ -24,7 +24,7 @@ pub struct Middlebox {
 /// What a middlebox does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Habit {
+pub enum MiddleboxKind {
     /// Drops SYNs with data.
     DropData,
     /// Drops SYNs with Fast Open's option, requests for a cookie among them.
@@ -68,14 +68,14 @@ impl Guard {
         let is_syn = header.flags.syn && !header.flags.ack;
         let has_syn_data = is_syn && header.payload_bytes > 0;
         let has_option = is_syn && header.fast_open;
-        match self.middlebox.habit {
-            Habit::DropData => has_syn_data.then_some(Action::Drop),
-            Habit::DropOption => has_option.then_some(Action::Drop),
-            Habit::StripOption => has_option.then_some(Action::StripOption),
-            Habit::StripData => has_syn_data.then_some(Action::StripData),
-            Habit::Reset => has_syn_data.then_some(Action::Reset),
-            Habit::DuplicateSyn => is_syn.then_some(Action::Duplicate),
-            Habit::BlackHole => self.swallow(header),
+        match self.middlebox.kind {
+            MiddleboxKind::DropData => has_syn_data.then_some(Action::Drop),
+            MiddleboxKind::DropOption => has_option.then_some(Action::Drop),
+            MiddleboxKind::StripOption => has_option.then_some(Action::StripOption),
+            MiddleboxKind::StripData => has_syn_data.then_some(Action::StripData),
+            MiddleboxKind::Reset => has_syn_data.then_some(Action::Reset),
+            MiddleboxKind::DuplicateSyn => is_syn.then_some(Action::Duplicate),
+            MiddleboxKind::BlackHole => self.swallow(header),
         }
     }
 
@@ -101,8 +101,8 @@ mod tests {
     use super::*;
     use crate::{Direction, TcpFlags};
 
-    fn guard(habit: Habit, share: f64, seed: u64) -> Guard {
-        Guard::new(Middlebox { habit, share }, seed)
+    fn guard(kind: MiddleboxKind, share: f64, seed: u64) -> Guard {
+        Guard::new(Middlebox { kind, share }, seed)
     }
 
     fn syn(fast_open: bool, payload_bytes: u32) -> Header {
@@ -140,27 +140,29 @@ mod tests {
         let drop = Some(Action::Drop);
         let strip = Some(Action::StripOption);
         let duplicate = Some(Action::Duplicate);
-        for (habit, expected) in [
-            (Habit::DropData, [None, None, drop, None]),
-            (Habit::DropOption, [None, drop, drop, None]),
-            (Habit::StripOption, [None, strip, strip, None]),
-            (Habit::StripData, [None, None, Some(Action::StripData), None]),
-            (Habit::Reset, [None, None, Some(Action::Reset), None]),
-            (Habit::DuplicateSyn, [duplicate, duplicate, duplicate, None]),
-            (Habit::BlackHole, [None; 4]),
+        for (kind, expected) in [
+            (MiddleboxKind::DropData, [None, None, drop, None]),
+            (MiddleboxKind::DropOption, [None, drop, drop, None]),
+            (MiddleboxKind::StripOption, [None, strip, strip, None]),
+            (
+                MiddleboxKind::StripData,
+                [None, None, Some(Action::StripData), None],
+            ),
+            (MiddleboxKind::Reset, [None, None, Some(Action::Reset), None]),
+            (
+                MiddleboxKind::DuplicateSyn,
+                [duplicate, duplicate, duplicate, None],
+            ),
+            (MiddleboxKind::BlackHole, [None; 4]),
         ] {
-            let mut guard = guard(habit, 1.0, 1);
-            assert_eq!(
-                segments.map(|segment| guard.meet(&segment)),
-                expected,
-                "{habit:?}"
-            );
+            let mut guard = guard(kind, 1.0, 1);
+            assert_eq!(segments.map(|segment| guard.meet(&segment)), expected, "{kind:?}");
         }
     }
 
     #[test]
     fn a_black_hole_swallows_what_follows_data_that_was_taken() {
-        let mut guard = guard(Habit::BlackHole, 1.0, 1);
+        let mut guard = guard(MiddleboxKind::BlackHole, 1.0, 1);
         let other = Header {
             connection: 1,
             ..syn_ack(false)

@@ -1,7 +1,7 @@
 //! What a path promises, for any traffic.
 
 use firstflight_path::{
-    Direction, Drops, Habit, Link, Middlebox, Network, PathConfig, Queue, Topology, Trace,
+    Direction, Drops, Link, Middlebox, MiddleboxKind, Network, PathConfig, Queue, Topology, Trace,
 };
 use proptest::prelude::*;
 
@@ -141,10 +141,10 @@ fn impossible_paths_are_refused_by_key() {
         "queue"
     );
     for share in [0.0, 1.1, f64::NAN] {
-        let habit = Habit::DropData;
+        let kind = MiddleboxKind::DropData;
         assert_eq!(
             refused(PathConfig {
-                middlebox: Some(Middlebox { habit, share }),
+                middlebox: Some(Middlebox { kind, share }),
                 ..PathConfig::default()
             }),
             "middlebox"

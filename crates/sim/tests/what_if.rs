@@ -72,7 +72,7 @@ fn assert_takes(record: &Record, rtts: f64, timers_ms: f64) {
 #[test]
 fn a_failure_that_is_remembered_costs_one_timeout_instead_of_one_each() {
     let page = page("script", 3, 300, 1_000);
-    let boxed = json!({"path": {"rtt_ms": RTT_MS, "middlebox": {"habit": "drop-data"}}});
+    let boxed = json!({"path": {"rtt_ms": RTT_MS, "middlebox": {"kind": "drop-data"}}});
     assert_takes(&load(&page, "tfo", &json!({}), &boxed), 6.0, 3_000.0);
     assert_takes(
         &load(&page, "tfo", &json!({"negative_cache": "load"}), &boxed),
@@ -91,12 +91,12 @@ fn each_kind_of_failure_is_remembered_and_a_new_cookie_is_none() {
         let job = job("tfo", &json!({"negative_cache": "load"}), fields);
         simulate(&page, &job).unwrap().totals.tfo_offered
     };
-    for habit in ["strip-option", "strip-data", "drop-data", "reset", "black-hole"] {
-        let path = json!({"rtt_ms": RTT_MS, "middlebox": {"habit": habit}});
+    for kind in ["strip-option", "strip-data", "drop-data", "reset", "black-hole"] {
+        let path = json!({"rtt_ms": RTT_MS, "middlebox": {"kind": kind}});
         assert_eq!(
             offered(&json!({"path": path, "request_timeout_ms": 500})),
             1,
-            "{habit}"
+            "{kind}"
         );
     }
     assert_eq!(offered(&json!({"cookies": "stale"})), 3);

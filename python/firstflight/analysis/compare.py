@@ -26,6 +26,7 @@ from firstflight.analysis.statistics import (
     adjusted_p_values,
 )
 from firstflight.analysis.summary import summarize
+from firstflight.deferred import stats
 from firstflight.errors import UsageError
 from firstflight.model.treatment import FAST_OPEN, MODES, PLAIN
 from firstflight.published import PublishedTable, published_names, published_table
@@ -246,8 +247,6 @@ class Pair:
         if self.interval is None:
             return None
         blocks = [cell.blocks for cell in (self.a, self.b) if cell.blocks and cell.low is not None]
-        from scipy import stats  # type: ignore[import-untyped]  # noqa: PLC0415 (takes a second)
-
         student = stats.t(min(blocks) - 1) if blocks else stats.norm
         low, high = self.interval
         margin = self.difference - low if self.difference > 0 else high - self.difference
@@ -366,6 +365,4 @@ def _spearman(values: list[tuple[float, float]]) -> float | None:
     first, second = zip(*values, strict=True)
     if len(values) < _FEW or len(set(first)) == 1 or len(set(second)) == 1:
         return None
-    from scipy import stats  # noqa: PLC0415
-
     return float(stats.spearmanr(first, second).statistic)

@@ -12,13 +12,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from firstflight.analysis.records import Effect, Estimate
 from firstflight.analysis.signed_rank import CONFIDENCE, least_p_value, locate
 from firstflight.analysis.signed_rank import p_value as signed_rank_p_value
+from firstflight.deferred import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 FALSE_VERDICTS = 0.05
 """Chance of any verdict in a table in which nothing differs."""

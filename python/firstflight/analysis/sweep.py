@@ -9,9 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
-import numpy as np
-import polars as pl
-
 from firstflight.analysis.cells import SIDES
 from firstflight.analysis.proof import ALWAYS_FAST
 from firstflight.analysis.records import Distribution, OriginsGroup, Setting, Sweep, SweepPath, Warning
@@ -29,6 +26,8 @@ from firstflight.analysis.statistics import (
 )
 from firstflight.analysis.warnings import caution, warn_of_what_if
 from firstflight.analysis.words import caption
+from firstflight.deferred import numpy as np
+from firstflight.deferred import polars as pl
 from firstflight.errors import UsageError
 from firstflight.model.treatment import MODES
 from firstflight.results.files import plan_keys, read_profile

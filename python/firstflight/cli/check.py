@@ -7,20 +7,18 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from firstflight.cli.console import data_console
+from firstflight.cli.console import data_console, progress
 from firstflight.cli.talk import Talk, show_json
 from firstflight.engines.check import NOT_JUDGED, Checker, Row, Server
 from firstflight.errors import UsageError
 from firstflight.experiment.interrupt import Interrupted, interruptible
-
-if TYPE_CHECKING:
-    from firstflight.report.check import CheckDocument
+from firstflight.report.check import CheckDocument, write_check
 
 _MARKS = {
     "holds": Text("holds", "green"),
@@ -157,11 +155,11 @@ def _watched(
     captures: Path | None,
     jobs: int,
 ) -> list[Row]:
-    with talk.progress() as shown:
+    with progress(talk) as shown:
         return checker.check(rows, server=server, captures=captures, jobs=jobs, observer=shown)
 
 
-def _document(rows: list[Row], server: Server | None, elapsed_s: float) -> "CheckDocument":
+def _document(rows: list[Row], server: Server | None, elapsed_s: float) -> CheckDocument:
     counted = Counter(row["verdict"] for row in rows)
     return {
         "kernel": platform.release(),
@@ -172,14 +170,11 @@ def _document(rows: list[Row], server: Server | None, elapsed_s: float) -> "Chec
     }
 
 
-def _write(out: Path, document: "CheckDocument") -> None:
-    # Here, since the report's parts take a second to import, which no other command should wait for.
-    from firstflight.report.check import write_check  # noqa: PLC0415
-
+def _write(out: Path, document: CheckDocument) -> None:
     write_check(out, document)
 
 
-def _show(document: "CheckDocument", out: Path | None) -> None:
+def _show(document: CheckDocument, out: Path | None) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("row", "level", "§", "verdict", "seen"):
         table.add_column(name, no_wrap=name != "seen")

@@ -8,9 +8,16 @@ import typer
 
 from firstflight.analysis.compare import Comparison, Pair, compare, open_side
 from firstflight.cli.console import data_console
-from firstflight.cli.plan_flags import complete_side
 from firstflight.cli.talk import show_json
+from firstflight.published import published_names
 from firstflight.report.console import print_comparison
+from firstflight.report.figures.agreement import agreement
+from firstflight.report.figures.draw import save_figure
+
+
+def complete_side(incomplete: str) -> list[str]:
+    """Published tables; where none fits, the shell offers files."""
+    return [name for name in published_names() if name.startswith(incomplete)]
 
 
 def command(
@@ -31,9 +38,6 @@ def command(
     """Compare two results cell by cell, the set-up first."""
     found = compare(open_side(a), open_side(b))
     if figure:
-        from firstflight.report.figures.agreement import agreement  # noqa: PLC0415
-        from firstflight.report.figures.draw import save_figure  # noqa: PLC0415
-
         save_figure(agreement(found), figure)
     if as_json:
         show_json(_document(found))

@@ -14,6 +14,7 @@ from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableT
 from rich.segment import Segment
 from rich.text import Text
 
+from firstflight.cli.talk import Talk, lines
 from firstflight.observer import Forwarder, Observer
 from firstflight.text import without_invisible
 
@@ -58,7 +59,17 @@ class _Visible:
 
 
 @contextmanager
-def bar(talk: Observer) -> Iterator[Observer]:
+def progress(talk: Talk) -> Iterator[Observer]:
+    """Shows how far it is while the block runs: as a bar, or without a terminal in lines."""
+    if talk.quiet:
+        yield talk
+    else:
+        with _bar(talk) if talk.has_terminal else lines(talk) as shown:
+            yield shown
+
+
+@contextmanager
+def _bar(talk: Observer) -> Iterator[Observer]:
     """Shows a bar with rate and time left; what goes to stderr meanwhile stands above it."""
     with rich.Progress(
         rich.TextColumn("{task.description}", markup=False),

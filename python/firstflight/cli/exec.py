@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,11 +15,9 @@ from firstflight.engines.exec import ExecRecord, Surroundings, run_inside
 from firstflight.errors import UsageError
 from firstflight.experiment.plan_file import PlanFile, resolve
 from firstflight.model.treatment import FAST_OPEN
+from firstflight.pages import LoadedPage, clear_warning, open_pages, under, was_cleared
 from firstflight.results import write_whole
 from firstflight.text import plural
-
-if TYPE_CHECKING:
-    from firstflight.pages import LoadedPage
 
 _DEFAULTS = {"rtt": "100", "mode": FAST_OPEN}
 """Where one value is wanted and a plan has several."""
@@ -102,14 +100,7 @@ def _surroundings(
     )
 
 
-def _open(pages: list[str], scheme: str, talk: Talk) -> "list[LoadedPage]":
-    from firstflight.pages import (  # noqa: PLC0415 (most programs are run without)
-        clear_warning,
-        open_pages,
-        under,
-        was_cleared,
-    )
-
+def _open(pages: list[str], scheme: str, talk: Talk) -> list[LoadedPage]:
     recorded = open_pages(pages)
     if cleared := [page.page.name for page in recorded if was_cleared(scheme, page)]:
         talk.warn(clear_warning(cleared))

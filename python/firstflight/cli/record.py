@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from firstflight.cli.console import progress
 from firstflight.cli.talk import Talk, show_json
 from firstflight.engines.clients.chromium.browser import check_sandbox, find_browser
 from firstflight.errors import UsageError
@@ -106,7 +107,7 @@ def _visit_all(
 ) -> tuple[list[Visit], int | None]:
     """All pages, or those before a signal, and the signal."""
     visits: list[Visit] = []
-    with talk.progress() as shown:
+    with progress(talk) as shown:
         try:
             with interruptible():
                 for number, url in enumerate(urls, start=1):

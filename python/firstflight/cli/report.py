@@ -10,11 +10,16 @@ from typing import Annotated
 
 import typer
 
-from firstflight.cli.console import data_console
+from firstflight.analysis.summary import read_measured
+from firstflight.cli.console import data_console, progress
 from firstflight.cli.talk import Talk, show_json
+from firstflight.course.handin import course_zip_path, write_course_zip
 from firstflight.engines.clients.chromium.browser import check_sandbox, find_browser
 from firstflight.errors import UsageError
 from firstflight.experiment.folder import stored_plan
+from firstflight.report.console import print_explanations, print_summary
+from firstflight.report.sweep import draw_sweep, print_sweep, write_sweep
+from firstflight.report.write import write_figures, write_pdf, write_report
 
 
 def command(
@@ -103,10 +108,6 @@ def present(
             )
         _present_sweep(folder, talk, as_json=as_json)
         return
-    # Here, since numpy takes a while to import, which no --help should wait for.
-    from firstflight.analysis.summary import read_measured  # noqa: PLC0415
-    from firstflight.report.console import print_explanations, print_summary  # noqa: PLC0415
-
     measured, console = read_measured(folder), data_console()
     explanations = measured.explanations if explain else []
     if as_json:
@@ -115,10 +116,7 @@ def present(
     else:
         print_summary(measured.summary, console)
         print_explanations(explanations, console)
-    # Here, since the table does not wait for polars.
-    from firstflight.report.write import write_figures, write_report  # noqa: PLC0415
-
-    with talk.progress() as shown:
+    with progress(talk) as shown:
         shown.begin("report")
         write_report(measured)
         if forms:
@@ -136,8 +134,6 @@ def check_course_zip(folder: Path, name: str) -> None:
     Raises:
         UsageError: The name will not do, the archive is there already, or the run kept its loads only.
     """
-    from firstflight.course.handin import course_zip_path  # noqa: PLC0415
-
     course_zip_path(folder, name)
     if is_sweep(folder):
         raise UsageError(
@@ -148,9 +144,7 @@ def check_course_zip(folder: Path, name: str) -> None:
 
 def present_course_zip(folder: Path, name: str, talk: Talk, *, as_json: bool) -> None:
     """Writes the archive for the course, and prints where it lies."""
-    from firstflight.course.handin import write_course_zip  # noqa: PLC0415
-
-    with talk.progress() as shown:
+    with progress(talk) as shown:
         shown.begin("archive for the course")
         *_, path = write_course_zip(folder, name, progress=shown.remark)
     if not as_json:
@@ -173,9 +167,7 @@ def present_pdf(folder: Path, browser: Path, talk: Talk, *, sandbox: bool, as_js
     Raises:
         UsageError: The browser cannot print it.
     """
-    from firstflight.report.write import write_pdf  # noqa: PLC0415
-
-    with talk.progress() as shown:
+    with progress(talk) as shown:
         shown.begin("printing the report")
         path = write_pdf(folder, browser, sandbox=sandbox)
     if not as_json:
@@ -189,9 +181,7 @@ def is_sweep(folder: Path) -> bool:
 
 
 def _present_sweep(folder: Path, talk: Talk, *, as_json: bool) -> None:
-    from firstflight.report.sweep import draw_sweep, print_sweep, write_sweep  # noqa: PLC0415
-
-    with talk.progress() as shown:
+    with progress(talk) as shown:
         shown.begin("tables")
         sweep = write_sweep(folder)
     console = data_console()
@@ -199,7 +189,7 @@ def _present_sweep(folder: Path, talk: Talk, *, as_json: bool) -> None:
         show_json({"folder": str(folder), **sweep})
     else:
         print_sweep(sweep, console)
-    with talk.progress() as shown:
+    with progress(talk) as shown:
         shown.begin("figure")
         figures = draw_sweep(folder, sweep)
     if as_json:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from firstflight.cli.console import progress
 from firstflight.cli.plan_flags import with_plan_flags
 from firstflight.cli.report import figure_forms, present
 from firstflight.cli.talk import Talk
@@ -106,7 +107,7 @@ def _measure(
     try:
         with workers_for(plan, setup, scheduler, talk.warn) as workers:
             pages = read_catalogue(plan.pages, plan.schemes, talk, page_check(plan, setup, scheduler))
-            with talk.progress() as shown:
+            with progress(talk) as shown:
                 return run_experiment(
                     plan, pages, workers, folder, resume=resume, clients=versions, observer=shown
                 )

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from firstflight.cli.console import data_console
+from firstflight.cli.console import data_console, progress
 from firstflight.cli.plan_flags import with_flags_of
 from firstflight.cli.talk import Talk, show_json
 from firstflight.errors import UsageError
@@ -16,8 +16,9 @@ from firstflight.experiment.folder import default_folder
 from firstflight.experiment.interrupt import Interrupted, interruptible
 from firstflight.model.treatment import FAST_OPEN
 from firstflight.model.units import explain
+from firstflight.report.stress import print_stress, write_stress
 from firstflight.stress import Stress, StressPlan
-from firstflight.stress.rows import Row
+from firstflight.stress.rows import Row, savings
 from firstflight.stress.run import stored_plan
 
 
@@ -64,7 +65,7 @@ def _plan(flags: Mapping[str, object], folder: Path | None, *, resume: bool) -> 
 def _run(stress: Stress, talk: Talk) -> int:
     """Measures; the signal that stopped it, or 0."""
     try:
-        with interruptible(), talk.progress() as shown:
+        with interruptible(), progress(talk) as shown:
             stress.run(shown)
     except Interrupted as interrupted:
         return interrupted.signal
@@ -72,10 +73,6 @@ def _run(stress: Stress, talk: Talk) -> int:
 
 
 def _present(rows: list[Row], folder: Path, *, as_json: bool) -> None:
-    # Here, since scipy, which reports need, takes a second to import.
-    from firstflight.report.stress import print_stress, write_stress  # noqa: PLC0415
-    from firstflight.stress.rows import savings  # noqa: PLC0415
-
     console = data_console()
     if as_json:
         show_json({"folder": str(folder), "savings": savings(rows), "measurements": rows})

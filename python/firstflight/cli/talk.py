@@ -60,20 +60,6 @@ class Talk(Observer):
         """Says something that is never left out."""
         _write(one_line(text))
 
-    @contextmanager
-    def progress(self) -> Iterator[Observer]:
-        """Shows how far it is while the block runs: as a bar, or without a terminal in lines."""
-        if self.quiet:
-            yield self
-        elif self.has_terminal:
-            from firstflight.cli.console import bar  # noqa: PLC0415 (rich, which only a terminal needs)
-
-            with bar(self) as shown:
-                yield shown
-        else:
-            with lines(self) as shown:
-                yield shown
-
     def _labelled(self, label: str, colour: str, text: str, hint: str) -> None:
         _write(f"{self._coloured(label, colour)} {one_line(text)}")
         if hint:

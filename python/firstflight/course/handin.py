@@ -14,14 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
 
-import altair as alt
-import vl_convert
-
 from firstflight.analysis import SIDES, CellPair, cell_pairs, summarize_pairs, words
 from firstflight.analysis.critical_path.explanation import median_load
 from firstflight.analysis.critical_path.stages import started_ms, times
 from firstflight.analysis.records import Cell, Side
 from firstflight.course.observations import observations, sanitize_file
+from firstflight.deferred import altair as alt
+from firstflight.deferred import vl_convert
 from firstflight.errors import UsageError
 from firstflight.model.treatment import MODES
 from firstflight.results import Journal, LoadRecord, journal_path, write_whole

@@ -9,8 +9,7 @@ import json
 import sys
 from typing import TypedDict, cast
 
-import tomlkit
-
+from firstflight.deferred import tomlkit
 from firstflight.experiment.plan_file import PlanFile, presets
 from firstflight.model.plan import Plan
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from firstflight.analysis.statistics import improvement
 from firstflight.engines.engine import Calibration
 from firstflight.experiment.catalogue import Catalogue
 from firstflight.experiment.folder import (
@@ -244,7 +245,5 @@ class Rounds:
 
 
 def _width_of(pairs: Sequence[tuple[float, float]]) -> float | None:
-    from firstflight.analysis.statistics import improvement  # noqa: PLC0415 (numpy takes a while)
-
     found = improvement([baseline_ms for baseline_ms, _ in pairs], [treated_ms for _, treated_ms in pairs])
     return None if found["low"] is None or found["high"] is None else found["high"] - found["low"]

@@ -98,7 +98,7 @@ class Middlebox:
 
     def to_json(self) -> dict[str, object]:
         """The form in which an engine takes it."""
-        return {"habit": self.kind, "share": self.share}
+        return {"kind": self.kind, "share": self.share}
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 
+from firstflight.deferred import tomlkit
 from firstflight.model.load import Transport
 from firstflight.model.path import (
     Burst,
@@ -675,8 +676,6 @@ class Plan(BaseModel):
 
     def to_toml(self) -> str:
         """The plan as a TOML document, each key under its description; `keep_trace` writes what it names."""
-        import tomlkit  # noqa: PLC0415 (most commands write no plan)
-
         document = tomlkit.document()
         for key, value in self._plain().items():
             if key in FLAGS_ONLY or key == "treatment":

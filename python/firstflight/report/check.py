@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import TypedDict
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
+from firstflight.deferred import jinja2
 from firstflight.engines.check import Row
 from firstflight.report.figures import theme
 from firstflight.results import write_whole
@@ -47,10 +46,10 @@ def write_check(folder: Path, document: CheckDocument) -> None:
 
 def render_check(document: CheckDocument) -> str:
     """The page."""
-    environment = Environment(
-        loader=PackageLoader("firstflight.report"),
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("firstflight.report"),
         autoescape=True,
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=lambda value: visible_lines(value) if type(value) is str else value,

@@ -21,7 +21,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 import firstflight
@@ -31,6 +30,7 @@ from firstflight.analysis.critical_path.explanation import Explanation
 from firstflight.analysis.records import Cell, known, loads_of
 from firstflight.analysis.summary import Evidence
 from firstflight.course.answers import answers
+from firstflight.deferred import jinja2, vl_convert
 from firstflight.model.treatment import MODES, phrase
 from firstflight.published import PAPER, published_table
 from firstflight.report.console import explanation_heading, explanation_lines
@@ -83,11 +83,11 @@ def render_html(folder: Path, evidence: Evidence) -> str:
     )
 
 
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("firstflight.report"),
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("firstflight.report"),
         autoescape=True,
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=_seen,
@@ -356,8 +356,6 @@ def digest(content: str) -> str:
 
 def bundle_vega() -> str:
     """``vega.js``: sets `vegaEmbed`, and no other global name."""
-    import vl_convert  # noqa: PLC0415 (the report does without)
-
     bundled = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     return f"{_VEGA_HEAD}(() => {{{bundled}}})();\n"
 

@@ -14,6 +14,8 @@ from rich.console import Console
 from rich.table import Table
 
 from firstflight.analysis import words
+from firstflight.report.figures.draw import save_figure
+from firstflight.report.figures.stress import FIGURES
 from firstflight.results import write_whole
 from firstflight.stress.rows import Row, Saving, by_cell, middle_latency, mostly, savings
 
@@ -105,10 +107,6 @@ def _middle(cell: Sequence[Mapping[str, Any]], name: str) -> float:
 
 
 def _draw(folder: Path, name: str, rows: Sequence[Row]) -> Path:
-    # Here, since altair takes a second to import, which no measurement without figures should wait for.
-    from firstflight.report.figures.draw import save_figure  # noqa: PLC0415
-    from firstflight.report.figures.stress import FIGURES  # noqa: PLC0415
-
     spec = FIGURES[name](rows)
     drawn = [save_figure(spec, folder / "figures" / f"{name}{suffix}") for suffix in (".svg", ".png")]
     return drawn[0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import polars as pl
 from rich import box
 from rich.console import Console
 from rich.markup import escape
@@ -15,7 +14,10 @@ from rich.text import Text
 from firstflight.analysis import words
 from firstflight.analysis.records import Distribution, OriginsGroup, Sweep, SweepPath
 from firstflight.analysis.sweep import summarize_sweep
+from firstflight.deferred import polars as pl
 from firstflight.report.console import plain
+from firstflight.report.figures.draw import save_figure
+from firstflight.report.figures.sweep import improvement_of_sweep
 from firstflight.results import write_whole
 from firstflight.results.tables import write_tables
 from firstflight.text import plural
@@ -103,9 +105,6 @@ def draw_sweep(folder: Path, sweep: Sweep) -> list[Path]:
     """
     if not sweep["cells"]:
         return []
-    from firstflight.report.figures.draw import save_figure  # noqa: PLC0415 (altair takes a second)
-    from firstflight.report.figures.sweep import improvement_of_sweep  # noqa: PLC0415
-
     spec = improvement_of_sweep(sweep)
     return [save_figure(spec, folder / "figures" / f"sweep{suffix}") for suffix in (".svg", ".png", ".pdf")]
 

@@ -14,8 +14,8 @@ from firstflight.analysis import words
 from firstflight.analysis.summary import Measured
 from firstflight.course.answers import answers, render_answers
 from firstflight.course.observations import observations
-from firstflight.engines.clients.chromium.printer import PRINTED
 from firstflight.errors import UsageError
+from firstflight.report.figures.draw import draw_figures
 from firstflight.report.html import render_html
 from firstflight.results import write_whole
 from firstflight.results.tables import write_tables
@@ -58,8 +58,6 @@ def write_figures(
     Raises:
         UsageError: The folder cannot be written to.
     """
-    from firstflight.report.figures.draw import draw_figures  # noqa: PLC0415 (altair takes a second)
-
     return draw_figures(measured.folder, measured.evidence, forms, progress)
 
 
@@ -84,7 +82,8 @@ def write_pdf(folder: Path, browser: Path, *, sandbox: bool) -> Path:
     parent = None if len(tempfile.gettempdir()) <= _LONGEST else _SHORT
     with tempfile.TemporaryDirectory(prefix="firstflight-", dir=parent, ignore_cleanup_errors=True) as home:
         # A process of its own: it may have to give up rights, which a process with threads cannot.
-        words = [str(file.resolve()), home, str(browser), f"{sandbox:d}"]
+        printed = Path(home) / "report.pdf"
+        words = [str(file.resolve()), str(printed), str(browser), f"{sandbox:d}"]
         printer = subprocess.run(
             [sys.executable, "-P", "-m", _PRINTER, *words],
             stdin=subprocess.DEVNULL,
@@ -98,4 +97,4 @@ def write_pdf(folder: Path, browser: Path, *, sandbox: bool) -> Path:
             reason = said[:200] or f"its driver ended with {printer.returncode}"
             hint = "name another browser: --browser PATH; or open report.html and print it"
             raise UsageError(f"{file}: {browser} cannot print it: {reason}", hint)
-        return write_whole(folder / "report.pdf", (Path(home) / PRINTED).read_bytes())
+        return write_whole(folder / printed.name, printed.read_bytes())

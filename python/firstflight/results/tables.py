@@ -12,14 +12,13 @@ import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import reduce
+from functools import cache, reduce
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
-import polars as pl
-
+from firstflight.deferred import numpy as np
+from firstflight.deferred import polars as pl
 from firstflight.errors import UsageError
 from firstflight.results.files import journal_path
 from firstflight.results.journal import Journal, is_json
@@ -40,20 +39,26 @@ _LOADS_AT_ONCE = 256
 _ROW_GROUP = 100_000
 
 
-POLARS_TYPES: dict[Type, pl.DataType] = {
-    "text": pl.String(),
-    "integer": pl.Int64(),
-    "unsigned integer": pl.UInt64(),
-    "number": pl.Float64(),
-    "true or false": pl.Boolean(),
-    "time with offset": pl.Datetime("us", "UTC"),
-}
-"""What holds a value of each type."""
+def _polars_type(kind: Type) -> pl.DataType:
+    """What holds a value of this type."""
+    match kind:
+        case "text":
+            return pl.String()
+        case "integer":
+            return pl.Int64()
+        case "unsigned integer":
+            return pl.UInt64()
+        case "number":
+            return pl.Float64()
+        case "true or false":
+            return pl.Boolean()
+        case "time with offset":
+            return pl.Datetime("us", "UTC")
 
 
 def polars_schema(table: Table) -> pl.Schema:
     """Its columns, in order."""
-    return pl.Schema({column.name: POLARS_TYPES[column.type] for column in table.columns})
+    return pl.Schema({column.name: _polars_type(column.type) for column in table.columns})
 
 
 def load_frame(records: Iterable[LoadRecord]) -> pl.DataFrame:
@@ -189,32 +194,34 @@ _PIECE_BYTES = 1 << 26
 _NOTHING_ELSE = b'"requests": [], "connections": []'
 """As `journal.encode` writes it; inside a JSON text its quotes would be escaped."""
 
-_JSON_TYPES = {**POLARS_TYPES, "time with offset": pl.String()}
 _PLACED = [column for column in LOADS.columns if column.place]
 
 
+def _json_type(kind: Type) -> pl.DataType:
+    """What holds a value of this type as JSON has it: times as text."""
+    return pl.String() if kind == "time with offset" else _polars_type(kind)
+
+
+@cache
 def _line() -> pl.Schema:
     """A journal line: its load, and what of the tables stands elsewhere in it."""
     found: dict[str, pl.DataType] = {
         "format": pl.String(),
-        "load": pl.Struct({column.name: _JSON_TYPES[column.type] for column in LOAD_COLUMNS}),
+        "load": pl.Struct({column.name: _json_type(column.type) for column in LOAD_COLUMNS}),
         "instrument_failure": pl.Boolean(),
     }
     parts: dict[str, dict[str, pl.DataType]] = {}
     for column in _PLACED:
         if len(column.place) == 1:
-            found[column.place[0]] = POLARS_TYPES[column.type]
+            found[column.place[0]] = _polars_type(column.type)
         else:
-            parts.setdefault(column.place[0], {})[column.place[1]] = POLARS_TYPES[column.type]
+            parts.setdefault(column.place[0], {})[column.place[1]] = _polars_type(column.type)
     return pl.Schema({**found, **{part: pl.Struct(fields) for part, fields in parts.items()}})
 
 
 def _elsewhere(column: Column) -> pl.Expr:
     first, *rest = column.place
     return reduce(lambda found, step: found.struct.field(step), rest, pl.col(first)).alias(column.name)
-
-
-_LINE = _line()
 
 
 def scan_loads(journal: Path, parts: Path) -> pl.LazyFrame | None:
@@ -254,7 +261,7 @@ def _frame_of_lines(lines: Sequence[bytes]) -> pl.DataFrame | None:
     if not all(_NOTHING_ELSE in line for line in lines):
         return None
     try:
-        found = pl.read_ndjson(b"".join(lines), schema=_LINE)
+        found = pl.read_ndjson(b"".join(lines), schema=_line())
         placed = found.select(_elsewhere(column) for column in _PLACED)
         loads = found.select("format", "instrument_failure", "load").unnest("load").hstack(placed)
         loads = loads.with_columns(_instants(loads["started_at"]))

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from firstflight.analysis.cells import SIDES, CellPair
 from firstflight.analysis.critical_path.stages import times
 from firstflight.analysis.critical_path.walk import CriticalPath, critical_path
 from firstflight.analysis.proof import uses_fast_open
 from firstflight.analysis.records import Side
+from firstflight.deferred import numpy as np
 from firstflight.model.page import Page
 from firstflight.results import LoadRecord
 from firstflight.results.records import plt_ms

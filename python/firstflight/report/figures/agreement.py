@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from textwrap import wrap
 
-import altair as alt
-
 from firstflight.analysis import words
 from firstflight.analysis.compare import Comparison, Pair, SideCell
+from firstflight.deferred import altair as alt
 from firstflight.report.figures.theme import SOFT, Spec, styled, title
 
 _SIZE = 420

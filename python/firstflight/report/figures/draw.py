@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-import vl_convert
-
 from firstflight.analysis import words
 from firstflight.analysis.records import Cell
 from firstflight.analysis.summary import Evidence
+from firstflight.deferred import vl_convert
 from firstflight.errors import UsageError
 from firstflight.report.figures.overviews import overviews
 from firstflight.report.figures.theme import Spec
@@ -103,7 +102,7 @@ OF_SVG: dict[str, Callable[[bytes], bytes]] = {"svg": lambda drawn: drawn, "png"
 FORMS: dict[str, Callable[[Spec], bytes]] = {
     ".svg": svg,
     ".png": lambda spec: png(svg(spec)),
-    ".pdf": vl_convert.vegalite_to_pdf,
+    ".pdf": lambda spec: pdf(svg(spec)),
     ".html": lambda spec: vl_convert.vegalite_to_html(spec, bundle=True).encode(),
 }
 """Makers of each form, by the suffix of its files."""

@@ -11,13 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from firstflight.analysis import SIDES, CellPair, words
 from firstflight.analysis.critical_path.explanation import Explanation
 from firstflight.analysis.critical_path.walk import COMPONENTS
 from firstflight.analysis.records import Cell, Side, plt_of, value_of
 from firstflight.analysis.summary import Evidence
+from firstflight.deferred import numpy as np
 from firstflight.model.treatment import phrase
 from firstflight.published import PAPER, published_table
 from firstflight.report.figures.theme import (

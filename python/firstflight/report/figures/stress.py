@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-import altair as alt
-
+from firstflight.deferred import altair as alt
 from firstflight.model.treatment import MODES
 from firstflight.report.figures.theme import SIDE_COLORS, Rows, Spec, styled, title
 from firstflight.stress.rows import by_cell, middle_latency, mostly

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import altair as alt
-
 from firstflight.analysis import words
 from firstflight.analysis.records import Distribution, OriginsGroup, Sweep, SweepPath, known
+from firstflight.deferred import altair as alt
 from firstflight.report.figures.theme import INK, SIDE_COLORS, Rows, Spec, styled, title
 from firstflight.text import plural
 

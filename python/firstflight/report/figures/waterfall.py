@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-import altair as alt
-
 from firstflight.analysis import SIDES, CellPair, words
 from firstflight.analysis.critical_path.explanation import median_load
 from firstflight.analysis.records import Cell, Side
+from firstflight.deferred import altair as alt
 from firstflight.report.figures.theme import (
     FAILED_COLOR,
     INK,

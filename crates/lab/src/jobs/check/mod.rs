@@ -18,7 +18,7 @@ mod wire;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use firstflight_path::Habit;
+use firstflight_path::MiddleboxKind;
 use serde::{Deserialize, Serialize};
 
 pub use finding::{Finding, Verdict};
@@ -101,7 +101,7 @@ impl CheckJob {
                 let found = run(&mut stage);
                 self.record(found, &stage.wire, begun)
             }
-            Trial::Pair { habit } => self.run_pair(habit, realtime),
+            Trial::Pair { middlebox } => self.run_pair(middlebox, realtime),
             Trial::Server { settings, .. } if settings.own && self.server.is_some() => Ok(RowRecord {
                 finding: Finding::not_applicable("It takes a hand in the server, which only ours offers."),
                 packets: Vec::new(),
@@ -117,9 +117,9 @@ impl CheckJob {
         }
     }
 
-    fn run_pair(&self, habit: Option<Habit>, realtime: bool) -> Result<RowRecord, LabError> {
+    fn run_pair(&self, middlebox: Option<MiddleboxKind>, realtime: bool) -> Result<RowRecord, LabError> {
         let begun = Begun::now()?;
-        let (finding, report) = rows::paths::run(habit, realtime)?;
+        let (finding, report) = rows::paths::run(middlebox, realtime)?;
         let capture = report.capture.unwrap_or_default();
         if let Some(file) = &self.capture {
             capture.write(file)?;

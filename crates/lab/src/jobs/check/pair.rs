@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
-use firstflight_path::{Habit, Middlebox, PathConfig};
+use firstflight_path::{Middlebox, MiddleboxKind, PathConfig};
 use nix::errno::Errno;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -35,7 +35,7 @@ pub(super) struct PairStage {
 
 impl PairStage {
     /// Sets up both network namespaces and lets the client have a cookie before the middlebox is there.
-    pub(super) fn build(habit: Option<Habit>, realtime: bool) -> Result<Self, LabError> {
+    pub(super) fn build(middlebox: Option<MiddleboxKind>, realtime: bool) -> Result<Self, LabError> {
         bring_loopback_up(Side::Client)?;
         let client = Tun::open(Side::Client, Offload::None, &Transport::default())?;
         let start = || serve().map(|started| (started, ()));
@@ -50,7 +50,7 @@ impl PairStage {
         };
         let path = PathConfig {
             rtt_ms: RTT_MS,
-            middlebox: habit.map(|habit| Middlebox { habit, share: 1.0 }),
+            middlebox: middlebox.map(|kind| Middlebox { kind, share: 1.0 }),
             ..PathConfig::default()
         };
         let keep = Keep {

@@ -2,6 +2,8 @@
 
 from dataclasses import asdict, dataclass, field
 
+from firstflight.deferred import pydantic
+
 
 @dataclass(frozen=True)
 class DriveJob:
@@ -122,7 +124,4 @@ class Drive:
         Raises:
             ValueError: A value is of another type, or missing.
         """
-        # Here, since the driver imports this module too, in every load, and has no use for it.
-        from pydantic import TypeAdapter  # noqa: PLC0415
-
-        return TypeAdapter(cls).validate_python(document)
+        return pydantic.TypeAdapter(cls).validate_python(document)

@@ -1,9 +1,9 @@
 """Prints a file to a PDF.
 
-`python -m firstflight.engines.clients.chromium.printer FILE.html FOLDER BROWSER SANDBOX`.
+`python -m firstflight.engines.clients.chromium.printer FILE.html FILE.pdf BROWSER SANDBOX`.
 
-The PDF is `PRINTED` in FOLDER, which also holds the profile. SANDBOX is 1 or 0: with 1 root's rights are
-given up first, since Chromium refuses root its sandbox. A failure is told in one line on standard error.
+The browser's profile is made beside the PDF. SANDBOX is 1 or 0: with 1 root's rights are given up first,
+since Chromium refuses root its sandbox. A failure is told in one line on standard error.
 """
 
 import os
@@ -14,7 +14,6 @@ from playwright.sync_api import Error, Page, sync_playwright
 
 from firstflight.engines.clients.chromium.browser import become_ordinary
 
-PRINTED = "print.pdf"
 LIMIT_MS = 120_000
 """How long drawing and printing may take each."""
 
@@ -24,25 +23,26 @@ _FOOTER = """<div style="font: 7px sans-serif; width: 100%; padding: 0 13mm; tex
 
 def main(arguments: list[str]) -> int:
     """Prints, or ends with what is in the way."""
-    file, folder, browser, sandbox = arguments
+    file, pdf, browser, sandbox = arguments
+    folder = Path(pdf).parent
     wanted = sandbox == "1"
-    if wanted and os.geteuid() == 0 and not become_ordinary([Path(folder)]):
+    if wanted and os.geteuid() == 0 and not become_ordinary([folder]):
         sys.exit("Chromium cannot have its sandbox here")
     try:
         content = _print(Path(file), Path(browser), folder, sandbox=wanted)
     except Error as error:
         sys.exit(error.message.strip().partition("\n")[0])
-    (Path(folder) / PRINTED).write_bytes(content)
+    Path(pdf).write_bytes(content)
     return 0
 
 
-def _print(file: Path, browser: Path, folder: str, *, sandbox: bool) -> bytes:
+def _print(file: Path, browser: Path, folder: Path, *, sandbox: bool) -> bytes:
     with sync_playwright() as playwright:
         context = playwright.chromium.launch_persistent_context(
-            Path(folder) / "profile",
+            folder / "profile",
             executable_path=browser,
             chromium_sandbox=sandbox,
-            env={**os.environ, "HOME": folder},
+            env={**os.environ, "HOME": str(folder)},
             offline=True,
             accept_downloads=False,
         )

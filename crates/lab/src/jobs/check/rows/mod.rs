@@ -10,7 +10,7 @@ mod limits;
 pub(super) mod paths;
 mod request;
 
-use firstflight_path::Habit;
+use firstflight_path::MiddleboxKind;
 use serde::Serialize;
 
 use super::client::ClientStage;
@@ -87,7 +87,7 @@ pub(in crate::jobs::check) enum Trial {
     #[serde(rename = "both")]
     Pair {
         #[serde(skip)]
-        habit: Option<Habit>,
+        middlebox: Option<MiddleboxKind>,
     },
     /// A server; the script is its client.
     Server {

@@ -1,7 +1,7 @@
 //! Both kernels and what may stand between them (RFC 7413, sections 4.1.3.1 and 7.1).
 
 use firstflight_load::ledger::Entry;
-use firstflight_path::Habit;
+use firstflight_path::MiddleboxKind;
 
 use super::{Level, Row, Trial};
 use crate::LabError;
@@ -17,66 +17,68 @@ pub(super) const ROWS: &[Row] = &[
         section: "3",
         behaviour: "A request in a SYN with a cookie is answered after one round trip.",
         done: "This kernel's client and server, 100 ms apart: three requests.",
-        trial: Trial::Pair { habit: None },
+        trial: Trial::Pair { middlebox: None },
     },
     behind(
         "R19-drop-data",
         "Behind a middlebox that drops SYNs with data the client still gets through.",
-        Habit::DropData,
+        MiddleboxKind::DropData,
     ),
     behind(
         "R19-drop-option",
         "Behind a middlebox that drops SYNs with the option the client still gets through.",
-        Habit::DropOption,
+        MiddleboxKind::DropOption,
     ),
     behind(
         "R19-strip-option",
         "Behind a middlebox that takes the option out of SYNs the client still gets through.",
-        Habit::StripOption,
+        MiddleboxKind::StripOption,
     ),
     behind(
         "R19-strip-data",
         "Behind a middlebox that takes the data out of SYNs the client still gets through.",
-        Habit::StripData,
+        MiddleboxKind::StripData,
     ),
     behind(
         "R19-reset",
         "Behind a middlebox that resets SYNs with data the client still gets through, if not at first.",
-        Habit::Reset,
+        MiddleboxKind::Reset,
     ),
     behind(
         "R19-black-hole",
         "Behind a middlebox that drops all that follows a SYN with data the client still gets through, if \
          not \
          at first.",
-        Habit::BlackHole,
+        MiddleboxKind::BlackHole,
     ),
     behind(
         "R19-duplicate-syn",
         "Behind a middlebox that sends SYNs twice each request is served once.",
-        Habit::DuplicateSyn,
+        MiddleboxKind::DuplicateSyn,
     ),
 ];
 
 const TIMES: usize = 3;
 
-const fn behind(id: &'static str, behaviour: &'static str, habit: Habit) -> Row {
+const fn behind(id: &'static str, behaviour: &'static str, middlebox: MiddleboxKind) -> Row {
     Row {
         id,
         level: Level::Described,
         section: "7.1",
         behaviour,
         done: "This kernel's client, with a cookie, and server, 100 ms apart: three requests.",
-        trial: Trial::Pair { habit: Some(habit) },
+        trial: Trial::Pair {
+            middlebox: Some(middlebox),
+        },
     }
 }
 
 /// Three requests over a path; what came of them, and what the relay saw.
 pub(in crate::jobs::check) fn run(
-    habit: Option<Habit>,
+    middlebox: Option<MiddleboxKind>,
     realtime: bool,
 ) -> Result<(Finding, RelayReport), LabError> {
-    let mut stage = PairStage::build(habit, realtime)?;
+    let mut stage = PairStage::build(middlebox, realtime)?;
     let before = Counters::read()?;
     let primed = stage.app.heard().len();
     let mut answered = Vec::new();
@@ -98,7 +100,7 @@ pub(in crate::jobs::check) fn run(
     let in_syn = heard.iter().filter(|heard| heard.in_syn).count();
     let through = answered.last().is_some_and(Option::is_some);
     let once = heard.len() <= TIMES;
-    let holds = match habit {
+    let holds = match middlebox {
         None => {
             let soon = |ms: &&Option<f64>| ms.is_some_and(|ms| ms < 1.5 * RTT_MS);
             // Two of three: a machine may be busy for once.
