@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn each_habit_meets_the_segments_that_it_is_for() {
+    fn each_kind_acts_on_the_segments_that_it_is_for() {
         let segments = [syn(false, 0), syn(true, 0), syn(true, 300), syn_ack(true)];
         let drop = Some(Action::Drop);
         let strip = Some(Action::StripOption);
