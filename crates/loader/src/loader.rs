@@ -121,10 +121,10 @@ impl Loader {
         if self.is_done() {
             return None;
         }
-        [self.main_thread.next(), self.timers.next()]
-            .into_iter()
-            .flatten()
-            .min()
+        match (self.main_thread.next(), self.timers.next()) {
+            (Some(task), Some(timer)) => Some(task.min(timer)),
+            (task, timer) => task.or(timer),
+        }
     }
 
     /// What to do now; call until `None` after every other call.

@@ -1,7 +1,5 @@
 //! Explicit congestion notification: what a packet says of it, and what a queue says by it (RFC 3168).
 
-use crate::flow::Fate;
-
 /// The two bits of the IP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ecn {
@@ -30,10 +28,11 @@ impl Mark for Ecn {
     }
 }
 
-/// A packet's own, what chance does to it, and what it carries.
+/// A packet's own, what chance does to it behind its link, and what it carries. Small: a heap moves it about.
 #[derive(Debug, Clone)]
 pub(crate) struct Carried<P> {
     pub(crate) ecn: Ecn,
-    pub(crate) fate: Fate,
+    pub(crate) is_lost: bool,
+    pub(crate) is_doubled: bool,
     pub(crate) payload: P,
 }

@@ -242,9 +242,19 @@ impl<P: Clone> Network<P> {
             Ecn::NotCapable
         };
         let (origin, fate) = self.flows.next_packet(flow, direction);
-        let packet = Carried { ecn, fate, payload };
+        let Fate {
+            is_lost,
+            is_doubled,
+            extra_delay,
+        } = fate;
+        let packet = Carried {
+            ecn,
+            is_lost,
+            is_doubled,
+            payload,
+        };
         self.began.get_or_insert(now);
-        let delay = self.config.one_way(origin) + fate.extra_delay;
+        let delay = self.config.one_way(origin) + extra_delay;
         if self.config.topology == Topology::Access && direction == Direction::Down {
             if !self.uniform {
                 let at = self.jitter.due(now + delay, origin, direction);
@@ -285,7 +295,8 @@ impl<P: Clone> Network<P> {
     /// As [`Self::deliver`], with whether a queue has marked it.
     pub fn arrive(&mut self, now: Nanos) -> Option<Arrival<P>> {
         while self.next_event()? <= now {
-            if let Some((at, link, direction)) = self.next_turn()
+            if !self.managed.is_empty()
+                && let Some((at, link, direction)) = self.next_turn()
                 && Some(at) == self.next_event()
             {
                 self.take_turn(link, direction);
@@ -402,10 +413,7 @@ impl<P: Clone> Network<P> {
         link: usize,
         held: Held<P>,
     ) -> Option<Dropped> {
-        let Fate {
-            is_lost, is_doubled, ..
-        } = held.packet.fate;
-        if is_lost || self.loses(link, direction) {
+        if held.packet.is_lost || self.loses(link, direction) {
             self.drops.lost += 1;
             return Some(Dropped::Lost);
         }
@@ -413,7 +421,7 @@ impl<P: Clone> Network<P> {
         if let Some(origin) = held.origin {
             at = self.jitter.due(at, origin, direction);
         }
-        if is_doubled {
+        if held.packet.is_doubled {
             self.duplicated += 1;
             self.push(at, direction, None, held.packet.clone());
         }

@@ -4,7 +4,7 @@ use firstflight_load::ledger::Entry;
 use firstflight_load::{Cookies, HttpVersion, Mode, promise};
 use firstflight_loader::{ConnId, NANOS_PER_MS, OriginId};
 use firstflight_path::{Flow, Nanos};
-use firstflight_tcp::{Answer, FastOpen, Segment, Socket};
+use firstflight_tcp::{Answer, FastOpen, Segment, Socket, earlier};
 
 use crate::channel::Channel;
 use crate::client::{Browser, Client, Opening};
@@ -269,14 +269,11 @@ impl Connection {
 
     /// When to fire it, if that is sooner than it is due to be.
     pub(crate) fn arm(&mut self) -> Option<Nanos> {
-        let due = [
-            self.client_socket.next_timeout(),
-            self.closes_at,
-            self.server_socket.as_ref().and_then(Socket::next_timeout),
-            self.server.next_timeout(),
-            self.http2.as_ref().and_then(|http2| http2.next_timeout()),
-        ];
-        let at = due.into_iter().flatten().min()?;
+        let client = earlier(self.client_socket.next_timeout(), self.closes_at);
+        let server_socket = self.server_socket.as_ref().and_then(Socket::next_timeout);
+        let server = earlier(server_socket, self.server.next_timeout());
+        let http2 = self.http2.as_ref().and_then(|http2| http2.next_timeout());
+        let at = earlier(earlier(client, server), http2)?;
         if self.armed.is_some_and(|armed| armed <= at) {
             return None;
         }

@@ -12,7 +12,7 @@ use firstflight_path::{
     Action, Direction, Dropped, Ecn, Flow, Header, Nanos, Network, Packet, PathError, Protocol, Purpose,
     Stream, TcpFlags,
 };
-use firstflight_tcp::{FastOpen, Segment, Settings, Ticks};
+use firstflight_tcp::{FastOpen, Segment, Settings, Ticks, earlier};
 
 use crate::client::Browser;
 use crate::connection::Connection;
@@ -105,7 +105,7 @@ fn begin<'a>(page: &'a SimPage, job: &'a Job) -> Result<Load<'a>, PathError> {
         network: Network::new(&job.load.path_to_hosts(page.farther_ms.iter().copied()))?,
         segments: Vec::new(),
         free: Vec::new(),
-        connections: Vec::new(),
+        connections: Vec::with_capacity(page.resources.len()),
         opened: 0,
         timers: BinaryHeap::new(),
         hosts: hosts(page, job),
@@ -160,7 +160,7 @@ impl Load<'_> {
             let packet = self.network.next_event();
             let timer = self.timers.peek().map(|Reverse((at, _))| *at);
             let loader = self.browser.loader.next_timeout();
-            let Some(at) = [packet, timer, loader].into_iter().flatten().min() else {
+            let Some(at) = earlier(earlier(packet, timer), loader) else {
                 break;
             };
             self.context.now = self.context.now.max(at);

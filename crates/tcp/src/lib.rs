@@ -49,6 +49,7 @@ pub use handshake::{Answer, Early};
 pub use segment::{FastOpen, Key, Range, Sacks, Segment, Seq};
 pub use sender::{Phase, SendMemory};
 pub use time::Ticks;
+pub use timers::earlier;
 
 use handshake::Handshake;
 use receiver::{Receiver, Verdict};

@@ -62,14 +62,20 @@ enum Due {
     Sender(Pending),
 }
 
+/// The earlier of two moments that there may be. In the innermost loop: an array's iterator takes several times as long.
+#[inline]
+pub fn earlier(one: Option<Nanos>, two: Option<Nanos>) -> Option<Nanos> {
+    match (one, two) {
+        (Some(one), Some(two)) => Some(one.min(two)),
+        (one, two) => one.or(two),
+    }
+}
+
 impl Socket {
     /// When [`Self::handle_timeout`] has something to do.
     #[inline]
     pub fn next_timeout(&self) -> Option<Nanos> {
-        match (self.sender.timer().timeout(), self.receiver.timeout()) {
-            (Some(one), Some(two)) => Some(one.min(two)),
-            (one, two) => one.or(two),
-        }
+        earlier(self.sender.timer().timeout(), self.receiver.timeout())
     }
 
     /// Does what is due: the only place that knows what each timer is for.
