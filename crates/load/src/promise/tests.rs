@@ -423,10 +423,10 @@ fn a_server_has_the_congestion_control_that_was_asked_for() {
     };
     let server = |name: Option<&str>| Server {
         congestion_control: name.map(str::to_owned),
-        post_quantum: None,
+        ..Server::default()
     };
     let talked = first_flight(64_240, &[FULL], 0, 0);
-    let broken = |server: Option<&Server>| promise.broken_by_server(&talked, server);
+    let broken = |server: Option<&Server>| promise.broken_by_ends((0, &talked), server, Client::default());
     assert_eq!(broken(Some(&server(Some("reno")))), None);
     assert_eq!(
         broken(Some(&server(Some("cubic")))).map(|breach| breach.to_string()),
@@ -435,7 +435,7 @@ fn a_server_has_the_congestion_control_that_was_asked_for() {
     assert_eq!(broken(Some(&server(None))), Some(Breach::ServerUnasked));
     assert_eq!(broken(None), Some(Breach::ServerUnasked));
     let silent = with_ecn(SILENT, SILENT, &[]);
-    assert_eq!(promise.broken_by_server(&silent, None), None);
+    assert_eq!(promise.broken_by_ends((0, &silent), None, Client::default()), None);
 }
 
 #[test]
@@ -449,7 +449,7 @@ fn a_key_share_is_offered_where_it_is_asked_for_and_nowhere_else() {
             post_quantum: offered,
             ..Server::default()
         };
-        promise.broken_by_server(&with_ecn(SILENT, SILENT, &[]), Some(&server))
+        promise.broken_by_ends((0, &with_ecn(SILENT, SILENT, &[])), Some(&server), Client::default())
     };
     assert_eq!(broken(true, Some(false)), Some(Breach::NoPostQuantum));
     assert_eq!(broken(false, Some(true)), Some(Breach::PostQuantum));
