@@ -148,7 +148,7 @@ def test_many_labs_finish_at_once_and_no_line_is_lost(tmp_path: Path) -> None:
 
 def test_each_line_says_its_format(journal: Journal) -> None:
     first = json.loads(journal.path.read_text().splitlines()[0])
-    assert first["format"] == "firstflight-journal/3"
+    assert first["format"] == "firstflight-journal/4"
 
 
 def test_a_journal_in_a_folder_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:

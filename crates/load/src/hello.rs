@@ -71,7 +71,7 @@ pub fn early_data_bytes(stream: &[u8]) -> u32 {
     while let [kind, _, _, high, low, after @ ..] = rest {
         let length = usize::from(u16::from_be_bytes([*high, *low])).min(after.len());
         if *kind == APPLICATION_DATA {
-            bytes += length as u32;
+            bytes += (rest.len() - after.len() + length) as u32;
         }
         rest = &after[length..];
     }
@@ -197,8 +197,8 @@ mod tests {
             assert_eq!(early_data_bytes(&stream), 0);
             let change_cipher_spec = [20, 3, 3, 0, 1, 1];
             let early = [&stream[..], &change_cipher_spec, &[23, 3, 3, 0, 4, 1, 2, 3, 4]].concat();
-            assert_eq!(early_data_bytes(&early), 4);
-            assert_eq!(early_data_bytes(&early[..early.len() - 1]), 3);
+            assert_eq!(early_data_bytes(&early), 9);
+            assert_eq!(early_data_bytes(&early[..early.len() - 1]), 8);
         }
     }
 }

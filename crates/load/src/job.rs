@@ -95,6 +95,7 @@ impl Load {
         TlsOptions {
             http,
             version,
+            early_data: self.mode.sends_early_data(),
             ..self.tls
         }
     }

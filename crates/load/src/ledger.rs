@@ -268,6 +268,11 @@ impl Entry {
         (self.client_isn, self.server_isn)
     }
 
+    /// Whether the server's first data has reached the client.
+    pub fn has_heard(&self) -> bool {
+        self.has_heard
+    }
+
     /// Whether the SYN carried data. Linux sends none with a request for a cookie; a variant of it may.
     #[inline]
     pub fn offered(&self) -> bool {

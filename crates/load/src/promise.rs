@@ -91,7 +91,7 @@ pub enum EarlyData {
     Sent,
     /// The server took it.
     Accepted,
-    /// The server did not: the client sent it again.
+    /// The server did not, or would not have: the client sends again what it sent.
     Rejected,
 }
 
@@ -310,16 +310,15 @@ impl TlsPromise {
         client: Client,
     ) -> Option<&'static str> {
         let early_bytes = entry.hello.map_or(0, |hello| hello.early_data_bytes);
-        let was_early = server.early_data != EarlyData::None;
+        let was_early = early_bytes > 0;
         if client.tls.is_some_and(|client| client != server) {
             return Some("client and server do not agree on its TLS");
         }
-        if was_early != (early_bytes > 0) {
-            return Some(if was_early {
-                "its server had early data, which the relay did not see"
-            } else {
-                "the relay saw early data, which its server had not"
-            });
+        if server.early_data == EarlyData::Accepted && early_bytes == 0 {
+            return Some("its server had early data, which the relay did not see");
+        }
+        if server.early_data == EarlyData::None && early_bytes > 0 {
+            return Some("the relay saw early data, of which its server knows nothing");
         }
         if server.version != self.version {
             return Some(match self.version {

@@ -55,6 +55,9 @@ pub struct TlsOptions {
     pub version: TlsVersion,
     /// What the client speaks on top of it, if the server does.
     pub http: HttpVersion,
+    /// Whether safe requests go with the `ClientHello` of a resumed session; a mode's, and no setting.
+    #[serde(skip)]
+    pub early_data: bool,
 }
 
 impl Default for TlsOptions {
@@ -63,6 +66,7 @@ impl Default for TlsOptions {
             post_quantum: true,
             version: TlsVersion::default(),
             http: HttpVersion::default(),
+            early_data: false,
         }
     }
 }

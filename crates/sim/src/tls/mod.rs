@@ -154,10 +154,10 @@ impl Tls {
         is_known.then(|| Secured {
             version: self.version,
             is_resumed: self.session == Session::Resumed,
-            early_data: match (self.sent_early[0], self.session) {
-                (0, _) => EarlyData::None,
-                (_, Session::Resumed) => EarlyData::Accepted,
-                _ => EarlyData::Rejected,
+            early_data: match self.sent_early[0] {
+                _ if self.rejects_early_data() => EarlyData::Rejected,
+                0 => EarlyData::None,
+                _ => EarlyData::Accepted,
             },
         })
     }

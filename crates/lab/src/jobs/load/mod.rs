@@ -110,7 +110,7 @@ impl Job {
         let loaded = client::load(
             &self.page,
             self.load.config(),
-            lab.trust(self.load.offer())?,
+            lab.tls(),
             |host| lab.addresses.address(host),
         )?;
         let counters = lab.counters()?;
