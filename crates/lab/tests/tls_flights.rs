@@ -129,7 +129,11 @@ fn the_simulator_counts_with_the_flights_that_the_lab_sends() {
             let server = Arc::new(authority.server(host, &[b"h2", b"http/1.1"], false).unwrap());
             for is_resumed in [false, true, true] {
                 let seen = Talk::new(&client, &server, host).flights(version);
-                let session = if is_resumed { Session::Resumed } else { Session::None };
+                let session = if is_resumed {
+                    Session::Resumed
+                } else {
+                    Session::None
+                };
                 let counted = Flights::new(options, host, session);
                 let at = format!(
                     "{version:?} {post_quantum} {http:?} {host} {is_resumed}: {seen:?}, counted {counted:?}"
@@ -163,7 +167,10 @@ fn early_data_is_as_long_as_the_simulator_says_whether_it_is_taken_or_not() {
         (&forgetful, Session::Refused),
     ] {
         let mut talk = Talk::new(&client, server, "a.test");
-        let early = talk.client.early_data().map(|mut early| early.write_all(&[0; PLAIN]).unwrap());
+        let early = talk
+            .client
+            .early_data()
+            .map(|mut early| early.write_all(&[0; PLAIN]).unwrap());
         assert_eq!(early.is_some(), session != Session::None);
         let hello = talk.up().len() as u64;
         let answer = talk.down().len() as u64;
@@ -173,9 +180,20 @@ fn early_data_is_as_long_as_the_simulator_says_whether_it_is_taken_or_not() {
         // The change of cipher goes before the data, or else before the Finished.
         let change = 6;
         let data = PLAIN as u64 + counted.record_overhead;
-        let (with_hello, with_finished) = if early.is_some() { (change + data, 0) } else { (0, change) };
+        let (with_hello, with_finished) = if early.is_some() {
+            (change + data, 0)
+        } else {
+            (0, change)
+        };
         assert_eq!(hello, counted.client_hello + with_hello, "{session:?}");
-        assert!(answer.abs_diff(counted.server_hello + counted.server_finished) <= WOBBLE, "{session:?}");
-        assert_eq!((finished, tickets), (counted.client_finished + with_finished, counted.tickets), "{session:?}");
+        assert!(
+            answer.abs_diff(counted.server_hello + counted.server_finished) <= WOBBLE,
+            "{session:?}"
+        );
+        assert_eq!(
+            (finished, tickets),
+            (counted.client_finished + with_finished, counted.tickets),
+            "{session:?}"
+        );
     }
 }

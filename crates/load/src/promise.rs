@@ -227,10 +227,7 @@ impl Load {
             post_quantum: (self.offer().version == TlsVersion::V1_3).then_some(self.tls.post_quantum),
             tls: Some(TlsPromise {
                 version: self.offer().version,
-                sessions: self
-                    .mode
-                    .has_sessions()
-                    .then_some((self.cookies, self.path.seed)),
+                sessions: self.mode.has_sessions().then_some((self.cookies, self.path.seed)),
                 early_data: self.mode.sends_early_data(),
             }),
         }

@@ -83,13 +83,7 @@ impl Connection {
     /// The row of what crossed the wire, and of what the server's end tells of TLS; `started` is the moment that times
     /// count from.
     #[must_use]
-    pub fn new(
-        connection: u32,
-        origin: String,
-        seen: &Entry,
-        tls: Option<Secured>,
-        started: Nanos,
-    ) -> Self {
+    pub fn new(connection: u32, origin: String, seen: &Entry, tls: Option<Secured>, started: Nanos) -> Self {
         let early_data_bytes = seen.hello.map_or(0, |hello| hello.early_data_bytes);
         Self {
             connection,

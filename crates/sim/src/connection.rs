@@ -57,9 +57,10 @@ impl Connection {
         let job = context.job;
         let is_cookieless = job.load.cookies == Cookies::Cookieless;
         let is_fast_open = job.load.mode.is_fast_open();
-        let option = match is_fast_open {
-            true if !is_cookieless => host.option(&job.what_if),
-            _ => FastOpen::Absent,
+        let option = if is_fast_open && !is_cookieless {
+            host.option(&job.what_if)
+        } else {
+            FastOpen::Absent
         };
         let offer = job.load.offer();
         let early_data = match offer.http {

@@ -15,12 +15,11 @@ fn chain(method: &str) -> SimPage {
             "url": format!("https://h{index}.test/"), "kind": "script", "mime": "text/javascript",
             "request_bytes": 400, "header_bytes": 200, "body_bytes": 1_000,
         });
-        match index.checked_sub(1) {
-            Some(before) => resource["initiator"] = json!({"resource": before, "via": "script"}),
-            None => {
-                resource["kind"] = json!("document");
-                resource["mime"] = json!("text/html");
-            }
+        if let Some(before) = index.checked_sub(1) {
+            resource["initiator"] = json!({"resource": before, "via": "script"});
+        } else {
+            resource["kind"] = json!("document");
+            resource["mime"] = json!("text/html");
         }
         if index + 1 == DOCUMENTS {
             resource["method"] = json!(method);
@@ -68,8 +67,15 @@ fn each_mode_takes_as_many_round_trips_a_document_as_its_first_flight_promises()
         for (share, expected) in [(false, classic), (true, post_quantum)] {
             let record = load(&page, mode, &json!({"tls": {"post_quantum": share}}));
             let seen = round_trips(&record);
-            assert!((seen - expected).abs() < 0.03 * expected, "{mode} {share}: {seen}");
-            let expected = if mode.ends_with("early-data") { "accepted" } else { "none" };
+            assert!(
+                (seen - expected).abs() < 0.03 * expected,
+                "{mode} {share}: {seen}"
+            );
+            let expected = if mode.ends_with("early-data") {
+                "accepted"
+            } else {
+                "none"
+            };
             assert_eq!(early_data(&record), vec![json!(expected); DOCUMENTS], "{mode}");
         }
     }
@@ -92,7 +98,10 @@ fn a_server_that_has_forgotten_its_sessions_rejects_early_data_and_is_asked_agai
     for (mode, round_trips_lost) in [("early-data", 1.0), ("resumption", 0.0)] {
         let [warm, stale] =
             ["warm", "stale"].map(|cookies| round_trips(&load(&page, mode, &json!({"cookies": cookies}))));
-        assert!((stale - warm - round_trips_lost).abs() < 0.03, "{mode}: {warm} {stale}");
+        assert!(
+            (stale - warm - round_trips_lost).abs() < 0.03,
+            "{mode}: {warm} {stale}"
+        );
     }
     let record = load(&page, "early-data", &json!({"cookies": "stale"}));
     assert_eq!(early_data(&record), ["rejected"; DOCUMENTS]);

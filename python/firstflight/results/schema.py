@@ -328,15 +328,9 @@ CONNECTIONS = Table(
             since=4,
         ),
         Column(
-            "tls", _TEXT, "", "Version of TLS, as the server says: `1.2` or `1.3`", f"none, or {_EARLIER}"
+            "tls", _TEXT, "", "Version of TLS at the server: `1.2`, `1.3`", f"no TLS, or {_EARLIER}", since=4
         ),
-        Column(
-            "resumed",
-            _FLAG,
-            "",
-            "Whether TLS resumed a session, as the server says",
-            f"no TLS, or {_EARLIER}",
-        ),
+        Column("resumed", _FLAG, "", "The server resumed a session", f"no TLS, or {_EARLIER}", since=4),
         Column(
             "early_data",
             _TEXT,

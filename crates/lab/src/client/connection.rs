@@ -112,12 +112,11 @@ impl Connection {
         let may_be_early = is_safe && request.len() as u64 <= MAX_EARLY_DATA;
         self.may_be_early.get_or_insert(may_be_early);
         self.awaits_early_data = false;
-        let is_taken = match &mut self.session {
-            Some(session) => session.take(&request, may_be_early)?,
-            None => {
-                self.unsent = request;
-                true
-            }
+        let is_taken = if let Some(session) = &mut self.session {
+            session.take(&request, may_be_early)?
+        } else {
+            self.unsent = request;
+            true
         };
         self.exchange = Some(Exchange {
             response: Response::default(),

@@ -12,9 +12,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
 use rustls::version::TLS12;
-use rustls::{
-    ClientConfig, ClientConnection, HandshakeKind, NamedGroup, ProtocolVersion, RootCertStore,
-};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind, NamedGroup, ProtocolVersion, RootCertStore};
 
 use crate::LabError;
 
@@ -64,7 +62,9 @@ pub fn gain_sessions(config: &Arc<ClientConfig>, host: &str, server: SocketAddrV
     let failed = |error: io::Error| LabError::system(format!("visiting {host} in the lab"), error);
     let visits = (0..SESSIONS / GIVEN).map(|_| Session::new(Arc::clone(config), host));
     for session in visits.collect::<Vec<_>>() {
-        session.and_then(|session| visit(session, server)).map_err(failed)?;
+        session
+            .and_then(|session| visit(session, server))
+            .map_err(failed)?;
     }
     Ok(())
 }
@@ -150,7 +150,6 @@ impl Session {
             },
         })
     }
-
 
     /// Whether both have agreed on HTTP/2.
     pub(super) fn speaks_http2(&self) -> bool {

@@ -105,7 +105,8 @@ fn contradiction(promise: &Promise, statement: &Statement, given: &Given) -> Opt
         Some(_) => {}
     }
     let breach = promise.broken_by(entry.of_host(), given);
-    let breach = breach.or_else(|| promise.broken_by_ends(entry.of_host(), statement.server.as_ref(), statement.client));
+    let breach = breach
+        .or_else(|| promise.broken_by_ends(entry.of_host(), statement.server.as_ref(), statement.client));
     say(breach?.to_string())
 }
 

@@ -12,8 +12,8 @@ use firstflight_load::ledger::Hello;
 use firstflight_load::promise::{EarlyData, Secured};
 use firstflight_load::{TlsOptions, TlsVersion};
 
-pub use flights::{Flights, Session};
 pub(crate) use flights::Message;
+pub use flights::{Flights, Session};
 use handshake::Handshake;
 use records::{Content, Records};
 
@@ -33,7 +33,11 @@ pub(crate) struct Sessions {
 impl Sessions {
     /// As many as a client keeps, which the server knows or does not.
     pub(crate) fn all(are_good: bool) -> Self {
-        let [good, stale] = if are_good { [MAX_SESSIONS, 0] } else { [0, MAX_SESSIONS] };
+        let [good, stale] = if are_good {
+            [MAX_SESSIONS, 0]
+        } else {
+            [0, MAX_SESSIONS]
+        };
         Self { good, stale }
     }
 
