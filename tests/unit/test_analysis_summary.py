@@ -63,12 +63,21 @@ def test_the_proof_adds_up_the_connections_of_all_loads() -> None:
     connections = sum(known(r["load"]["connections"]) for r in records if r["load"]["mode"] == "tfo")
     (cell,) = summary(*records)["cells"]
     assert cell["proof"] == {
-        "baseline": {"connections": connections, "offered": 0, "accepted": 0, "leaked": 0},
+        "baseline": {
+            "connections": connections,
+            "offered": 0,
+            "accepted": 0,
+            "leaked": 0,
+            "early": 0,
+            "early_accepted": 0,
+        },
         "treatment": {
             "connections": connections,
             "offered": connections,
             "accepted": connections,
             "leaked": 0,
+            "early": 0,
+            "early_accepted": 0,
         },
         "ok": True,
         "text": f"{connections} of {connections} connections carried data in the SYN",

@@ -259,7 +259,7 @@ def test_the_command_takes_the_flag_and_prints_baseline_and_treatment(
     command = ["run", "wikipedia", "--rtt", "100", "--engine", "simulate", "--quiet", "--json"]
     assert main([*command, "--compare", "http=1.1,2", "--scheme", "https", "--out", str(tmp_path / "r")]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["format"] == "firstflight-summary/3"
+    assert document["format"] == "firstflight-summary/4"
     [cell] = document["cells"]
     assert (cell["baseline"], cell["treatment"]) == ("http=1.1", "http=2")
     assert cell["improvement"]["point"] > 0

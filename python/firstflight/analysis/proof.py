@@ -49,7 +49,15 @@ def _seen(pair: CellPair, side: Side) -> Seen:
         sum(load[column] or 0 for load in loads) for column in ("connections", "tfo_offered", "tfo_accepted")
     )
     leaked = sum(load["tfo_offered"] or 0 for load in loads if not _is_fast_open(load))
-    return {"connections": connections, "offered": offered, "accepted": accepted, "leaked": leaked}
+    fates = [row.get("early_data") for record in pair.loads(side) for row in record["connections"]]
+    return {
+        "connections": connections,
+        "offered": offered,
+        "accepted": accepted,
+        "leaked": leaked,
+        "early": sum(fate not in ("none", None) for fate in fates),
+        "early_accepted": fates.count("accepted"),
+    }
 
 
 def _without_tfo(record: LoadRecord) -> int:
@@ -78,7 +86,12 @@ def _is_excused(row: Mapping[str, Any]) -> bool:
 def _texts(pair: CellPair, seen: Mapping[Side, Seen], broken: int) -> list[str]:
     fast = [side for side in SIDES if uses_fast_open(pair, side)]
     texts = [_carried(seen[side]) + (f" {pair.phrases[side]}" if len(fast) > 1 else "") for side in fast]
-    if not fast and any(pair.loads(side) for side in SIDES):
+    texts += [
+        _sent_early(seen[side]) + (f" {pair.phrases[side]}" if len(fast) > 1 else "")
+        for side in SIDES
+        if seen[side]["early"]
+    ]
+    if not texts and any(pair.loads(side) for side in SIDES):
         connections = sum(seen[side]["connections"] for side in SIDES)
         leaked = sum(side["leaked"] for side in seen.values())
         texts = [f"{leaked or 'none'} of {connections} connections carried data in the SYN"]
@@ -97,6 +110,11 @@ def _texts(pair: CellPair, seen: Mapping[Side, Seen], broken: int) -> list[str]:
     if broken:
         texts.append(f"{plural(broken, 'connection')} went without TFO for no reason")
     return texts
+
+
+def _sent_early(seen: Seen) -> str:
+    text = f"{seen['early']} of {seen['connections']} connections sent early data"
+    return text if seen["early_accepted"] == seen["early"] else f"{text}, {seen['early_accepted']} accepted"
 
 
 def _carried(seen: Seen) -> str:

@@ -36,13 +36,16 @@ class Effect(TypedDict):
 class Seen(TypedDict):
     """Connections of one side's loads that count.
 
-    All; with data in the SYN; with that data accepted; with such data though the mode has none.
+    All; with data in the SYN; with that data accepted; with such data though the mode has none; with early
+    data of TLS; with that accepted. Early data is not counted in loads whose connections were not kept.
     """
 
     connections: ReadOnly[int]
     offered: ReadOnly[int]
     accepted: ReadOnly[int]
     leaked: ReadOnly[int]
+    early: ReadOnly[int]
+    early_accepted: ReadOnly[int]
 
 
 class CellProof(TypedDict):

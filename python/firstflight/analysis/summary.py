@@ -36,7 +36,7 @@ from firstflight.errors import UsageError
 from firstflight.results import Journal, LoadRecord, journal_path
 from firstflight.results.files import plan_keys, read_profile
 
-SUMMARY_FORMAT = "firstflight-summary/3"
+SUMMARY_FORMAT = "firstflight-summary/4"
 """Format and version of summary.json.
 
 In 2 the sides were the modes: `tcp_ms` and `tfo_ms`. In 1 the improvement was that of the medians.

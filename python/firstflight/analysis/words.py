@@ -122,9 +122,14 @@ def column_names(cell: Setting) -> tuple[str, str]:
     return baseline, treatment
 
 
-def setting(cell: Setting) -> str:
-    """What the cells of a table have in common: what is compared, but for modes, and the caption."""
-    compares = "" if is_of_fast_open(cell) else f"{comparison(cell)}; "
+def setting(cell: Setting, *, beside_others: bool = False) -> str:
+    """What the cells of a table have in common: what is compared, and the caption.
+
+    Args:
+        cell: One of them.
+        beside_others: Whether there are tables of other comparisons. Fast Open alone goes without saying.
+    """
+    compares = "" if is_of_fast_open(cell) and not beside_others else f"{comparison(cell)}; "
     return f"{compares}{caption(cell)}"
 
 

@@ -49,8 +49,9 @@ def render_summary(summary: Summary) -> RenderableType:
 
 def _tables(cells: Sequence[Cell]) -> Iterator[RenderableType]:
     settings: dict[str, list[Cell]] = {}
+    several = len({words.comparison(cell) for cell in cells}) > 1
     for cell in cells:
-        settings.setdefault(words.setting(cell), []).append(cell)
+        settings.setdefault(words.setting(cell, beside_others=several), []).append(cell)
     for setting, group in settings.items():
         yield _table(setting, group)
         yield Text("")
@@ -64,7 +65,8 @@ def _table(setting: str, cells: Sequence[Cell]) -> Table:
     for name in (f"PLT {baseline}", f"PLT {treatment}", "improvement", f"{baseline} on {baseline}"):
         table.add_column(f"{name}\n95 %", justify="right", no_wrap=True)
     table.add_column("verdict", min_width=13)
-    table.add_column("SYN data\naccepted", ratio=1)
+    what = "first flight" if any(cell["proof"]["treatment"]["early"] for cell in cells) else "SYN data"
+    table.add_column(f"{what}\naccepted", ratio=1)
     pages: dict[str, list[Cell]] = {}
     for cell in cells:
         pages.setdefault(str(cell["page"]), []).append(cell)
@@ -101,10 +103,11 @@ def _row(cell: Cell) -> list[Text]:
 
 
 def _proof(cell: Cell) -> str:
-    """The proof in short: of all connections of the treatment, those with data of the SYN accepted."""
+    """The proof in short: of all connections of the treatment, those whose SYN's or early data was accepted."""
     baseline, treatment = cell["proof"]["baseline"], cell["proof"]["treatment"]
     leak = f", {baseline['leaked']} in {cell['baseline']}" if baseline["leaked"] else ""
-    return f"{treatment['accepted']} of {treatment['connections']}{leak}"
+    accepted = treatment["early_accepted"] if treatment["early"] else treatment["accepted"]
+    return f"{accepted} of {treatment['connections']}{leak}"
 
 
 def _warnings(warnings: Sequence[Warning]) -> Iterator[RenderableType]:

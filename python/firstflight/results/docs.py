@@ -68,7 +68,7 @@ A treatment promises what its mode does: data in every SYN that a server takes, 
 to one scheme; with HTTP/2 one connection an origin, with HTTP/1.1 no two requests at once on one; without keep-alive one
 request on each. A load that breaks a promise has failed. The other keys leave no trace in the rows, and nothing is claimed of them.
 
-`format` is `firstflight-summary/3`. In format 2 the sides were called after their modes (`tcp_ms`, `tfo_ms`, `tcp_loads`, ...,
+`format` is `firstflight-summary/4`. In format 3 `proof` did not count early data; in format 2 the sides were called after their modes (`tcp_ms`, `tfo_ms`, `tcp_loads`, ...,
 and in `proof` `tfo_connections`, `tfo_offered`, `tfo_accepted`, `tcp_offered`). In format 1 the improvement was that of the medians, its interval a bootstrap's, and the
 verdict looked at the interval alone. No command reads an older `summary.json`: all work from the journal.
 [statistics.md](statistics.md) describes and tests the method.
