@@ -103,7 +103,7 @@ def _row(cell: Cell) -> list[Text]:
 
 
 def _proof(cell: Cell) -> str:
-    """The proof in short: of all connections of the treatment, those whose SYN's or early data was accepted."""
+    """The proof in short: the treatment's connections whose SYN data or early data was accepted, of all."""
     baseline, treatment = cell["proof"]["baseline"], cell["proof"]["treatment"]
     leak = f", {baseline['leaked']} in {cell['baseline']}" if baseline["leaked"] else ""
     accepted = treatment["early_accepted"] if treatment["early"] else treatment["accepted"]
