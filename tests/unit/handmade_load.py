@@ -71,6 +71,11 @@ def connection(number: int, opened_ms: float, **changes: object) -> Any:  # noqa
         "bytes_down": 1000,
         "bytes_up": 500,
         "closed_ms": None,
+        "first_flight_bytes": 400,
+        "tls": None,
+        "resumed": None,
+        "early_data": "none",
+        "early_data_bytes": 0,
         **changes,
     }
 

@@ -188,6 +188,11 @@ def _connection(connection: int, host: str, opened_ms: float, mode: str) -> dict
         "bytes_down": 20_000,
         "bytes_up": 1_000,
         "closed_ms": None,
+        "first_flight_bytes": 400,
+        "tls": None,
+        "resumed": None,
+        "early_data": "none",
+        "early_data_bytes": 0,
     }
 
 

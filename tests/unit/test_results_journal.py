@@ -146,9 +146,22 @@ def test_many_labs_finish_at_once_and_no_line_is_lost(tmp_path: Path) -> None:
     assert sorted(r["load"]["block"] for r in journal.records()) == list(range(40))
 
 
+def test_a_journal_of_format_3_is_read_and_says_nothing_of_tls(journal: Journal) -> None:
+    line = json.loads(journal.path.read_text().splitlines()[0])
+    later = ("first_flight_bytes", "tls", "resumed", "early_data", "early_data_bytes")
+    for row in line["connections"]:
+        for name in later:
+            del row[name]
+    old = Journal(journal.path.with_name("old.jsonl"))
+    old.path.write_text(json.dumps({**line, "format": "firstflight-journal/3"}) + "\n")
+    [record] = old.records()
+    assert record["connections"]
+    assert all(row.get(name) is None for row in record["connections"] for name in later)
+
+
 def test_each_line_says_its_format(journal: Journal) -> None:
     first = json.loads(journal.path.read_text().splitlines()[0])
-    assert first["format"] == "firstflight-journal/3"
+    assert first["format"] == "firstflight-journal/4"
 
 
 def test_a_journal_in_a_folder_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:

@@ -24,7 +24,8 @@ DESIGNED = {
     "requests": """load_id index url origin connection queued_ms connect_start_ms connect_end_ms sent_ms
         first_byte_ms end_ms status mime body_bytes wire_bytes initiator""",
     "connections": """load_id connection origin opened_ms syn_payload_bytes cookie syn_data_acked
-        syn_retransmits bytes_down bytes_up closed_ms""",
+        syn_retransmits bytes_down bytes_up closed_ms first_flight_bytes tls resumed early_data
+        early_data_bytes""",
 }
 
 

@@ -113,6 +113,13 @@ def test_a_plan_is_what_each_treatment_makes_of_it(keys: dict[str, Any], arms: d
         ({"treatment": [{"name": "../x"}]}, "treatment: .* is no name", "letters"),
         ({"treatment": [{"name": "tfo", "initial_window": 3}]}, "tfo: is the name of a mode", "tfo-other"),
         ({"treatment": ["x"]}, "treatment: .* is no table", r"\[\[treatment\]\]"),
+        (
+            {"mode": "tcp,early-data", "scheme": "http"},
+            "mode: early-data is a way to speak TLS",
+            "--scheme https",
+        ),
+        ({"mode": "tcp,tls12", "client": "chromium"}, "mode: chromium cannot be made to", "--client loader"),
+        ({"mode": "tfo+early-data", "http": "2"}, "mode: .* goes with HTTP/1.1 only", "--http 2"),
         ({"until": "2%", "mode": "tcp"}, "until: needs two treatments", "--mode tcp,tfo"),
     ],
 )
@@ -122,6 +129,18 @@ def test_what_cannot_be_compared_is_refused_with_its_key_and_a_fix(
     with pytest.raises(UsageError, match=problem) as refused:
         resolve(keys)
     assert re.search(hint, refused.value.hint)
+
+
+def test_a_page_in_the_clear_is_refused_where_a_mode_is_a_way_to_speak_tls(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    asked = ["run", "wikipedia", "--engine", "simulate", "--mode", "tcp,early-data", "--out"]
+    assert main([*asked, str(tmp_path / "a")]) == 2
+    shown = capsys.readouterr().err
+    assert "wikipedia: no origin speaks TLS" in shown
+    assert "--scheme https" in shown
+    assert main([*asked, str(tmp_path / "b"), "--scheme", "https", "--figures", "off"]) == 0
+    assert "early-data" in capsys.readouterr().out
 
 
 def test_what_a_flag_compares_stands_over_what_the_plan_compares() -> None:

@@ -8,13 +8,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use firstflight_load::{Cookies, Load, Mode, TlsOptions};
+use firstflight_load::{Cookies, Load};
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{setsockopt, sockopt};
+use rustls::ClientConfig;
 use serde::Deserialize;
 
-use crate::client::{connect, tls_config};
+use crate::client::{self, connect, tls_config};
 use crate::net::{self, AddressPlan, CLIENT, FORMER, SERVICES, Side, Transport};
 use crate::origin::{
     Answers, Authority, Conversation, ECHO_PORT, Log, Matching, SINK_PORT, Served, Servers, ServersConfig,
@@ -56,7 +57,8 @@ pub struct Lab {
     pub addresses: AddressPlan,
     answers: Arc<Answers>,
     log: Arc<Log>,
-    authority: Option<Arc<Authority>>,
+    /// What the built-in client speaks TLS with, and keeps its sessions in; `None` where no origin speaks it.
+    tls: Option<Arc<ClientConfig>>,
     servers: Servers,
     relay: Relay,
     cookies: Cookies,
@@ -120,7 +122,7 @@ impl Lab {
         let addresses = AddressPlan::new(pages.iter().map(|served| served.page));
         net::install_names(&addresses)?;
         let cookieless = load.cookies == Cookies::Cookieless;
-        net::set_client_sysctls(load.mode == Mode::Tfo, cookieless)?;
+        net::set_client_sysctls(load.mode.is_fast_open(), cookieless)?;
         net::bring_loopback_up(Side::Client)?;
         let client = Tun::open(Side::Client, offload, &config.transport)?;
         let answers = Arc::new(Answers::new(pages, load.keep_alive)?);
@@ -128,12 +130,15 @@ impl Lab {
         let listeners = answers.origins().count() as u64 * u64::from(load.cookies.servers());
         descriptors::reserve(listeners)?;
         let authority = authority(config, pages)?;
+        let trusting = |authority: &Arc<Authority>| tls_config(load.offer(), authority.roots());
+        let tls = authority.as_ref().map(trusting).transpose()?;
         let (servers, servers_tun) = Servers::start(ServersConfig {
             answers: Arc::clone(&answers),
             log: Arc::clone(&log),
             addresses: addresses.clone(),
-            authority: authority.clone(),
+            authority,
             cookies: load.cookies,
+            takes_early_data: load.mode.sends_early_data(),
             keep_alive: load.keep_alive,
             transport: config.transport.clone(),
             offload,
@@ -157,7 +162,7 @@ impl Lab {
             addresses,
             answers,
             log,
-            authority,
+            tls,
             servers,
             relay,
             cookies: load.cookies,
@@ -168,14 +173,18 @@ impl Lab {
             before: Counters::default(),
             setup: started.elapsed(),
         };
-        lab.prepare(pages)?;
+        lab.prepare(pages, load.mode.has_sessions())?;
         lab.before = lab.counters()?;
         lab.relay.shape();
         Ok(lab)
     }
 
-    /// Brings the cookies into the state that was asked for, before the path is shaped.
-    fn prepare(&self, pages: &[Served<'_>]) -> Result<(), LabError> {
+    /// Brings the cookies, and the sessions of TLS if it `has_sessions`, into the state that was asked for, before the path
+    /// is shaped.
+    fn prepare(&self, pages: &[Served<'_>], has_sessions: bool) -> Result<(), LabError> {
+        if has_sessions {
+            self.gain_sessions(pages)?;
+        }
         match self.cookies {
             // Without a cookie to ask for a SYN would wait for data.
             Cookies::Cold | Cookies::Cookieless => Ok(()),
@@ -206,6 +215,24 @@ impl Lab {
         }
         prime_one(SocketAddrV4::new(SERVICES, SINK_PORT))?;
         cross_once()
+    }
+
+    /// Visits every https origin, of a share those that are drawn, until the client has as many sessions as it keeps.
+    fn gain_sessions(&self, pages: &[Served<'_>]) -> Result<(), LabError> {
+        let Some(tls) = &self.tls else {
+            return Ok(());
+        };
+        let mut seen = HashSet::new();
+        for origin in pages.iter().flat_map(|served| served.page.origins()) {
+            if let Some(address) = self.addresses.address(&origin.host)
+                && origin.secure
+                && self.is_primed(address)
+                && seen.insert((address, origin.port))
+            {
+                client::gain_sessions(tls, &origin.host, SocketAddrV4::new(address, origin.port))?;
+            }
+        }
+        Ok(())
     }
 
     fn is_primed(&self, address: Ipv4Addr) -> bool {
@@ -246,12 +273,8 @@ impl Lab {
     }
 
     /// TLS for the built-in client; `None` where no origin speaks it.
-    ///
-    /// # Errors
-    /// [`LabError`] when the library has no version of TLS to speak.
-    pub fn trust(&self, options: TlsOptions) -> Result<Option<Arc<rustls::ClientConfig>>, LabError> {
-        let config = |authority: &Arc<Authority>| tls_config(options, authority.roots());
-        self.authority.as_ref().map(config).transpose()
+    pub fn tls(&self) -> Option<Arc<ClientConfig>> {
+        self.tls.clone()
     }
 
     /// How requests found their answers so far.

@@ -5,7 +5,8 @@ mod timeline;
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
-use firstflight_load::ledger;
+use firstflight_load::hello::{self, ClientHello};
+use firstflight_load::ledger::{self, Hello};
 use firstflight_path::{Action, Direction};
 
 use crate::net::AddressPlan;
@@ -27,7 +28,12 @@ pub struct Entry {
     pub sent_data: Timeline,
     /// See `sent_data`.
     pub received_data: Timeline,
+    /// The beginning of what the client sent, until the server's first data reaches it. Empty where it is not TLS.
+    opening: Vec<u8>,
 }
+
+/// Bytes of a client's stream in which its early data ends.
+const LONGEST_OPENING: usize = 64 * 1024;
 
 impl Entry {
     /// Its server's host and what crossed the wire.
@@ -83,6 +89,29 @@ impl Ledger {
         Some(index)
     }
 
+    /// Reads what a client's segment of connection `index` carries, while that can be a `ClientHello` and early data.
+    pub fn read(&mut self, index: usize, segment: &Segment, payload: &[u8]) {
+        let entry = &mut self.entries[index];
+        if payload.is_empty() || entry.seen.has_heard() {
+            return;
+        }
+        let start = offset(segment, entry.seen.isns().0) as usize;
+        let known = entry.opening.len();
+        // What comes again, or behind a gap, is told by its place.
+        if start > known || start + payload.len() <= known || known + payload.len() > LONGEST_OPENING {
+            return;
+        }
+        if start == 0 && !hello::may_begin(payload) {
+            return;
+        }
+        entry.opening.extend_from_slice(&payload[known - start..]);
+        entry.seen.hello = ClientHello::read(&entry.opening).map(|hello| Hello {
+            offers_session: hello.offers_session,
+            offers_early_data: hello.offers_early_data,
+            early_data_bytes: hello::early_data_bytes(&entry.opening),
+        });
+    }
+
     /// Whether `segment` of connection `index` is a SYN-ACK that acknowledges the SYN's data.
     pub fn takes_syn_data(&self, index: usize, segment: &Segment) -> bool {
         self.entries[index]
@@ -104,6 +133,9 @@ impl Ledger {
                 entry.received_data.note(now, start, segment.payload_bytes);
             }
             entry.seen.arrived(now, &segment.seen(Direction::Down));
+            if segment.payload_bytes > 0 {
+                entry.opening = Vec::new();
+            }
         }
     }
 
@@ -113,6 +145,7 @@ impl Ledger {
             seen,
             sent_data: Timeline::default(),
             received_data: Timeline::default(),
+            opening: Vec::new(),
         });
         self.by_key.insert(key, self.entries.len() - 1);
         self.entries.len() - 1

@@ -228,6 +228,11 @@ impl Segment {
         })
     }
 
+    /// What `packet` carries, of which this was read.
+    pub fn payload<'a>(&self, packet: &'a [u8]) -> &'a [u8] {
+        &packet[packet.len() - self.payload_bytes as usize..]
+    }
+
     /// What the ledger reads in it.
     pub fn seen(&self, direction: Direction) -> ledger::Segment {
         ledger::Segment {

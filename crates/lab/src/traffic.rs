@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use firstflight_load::promise::Promise;
+use firstflight_load::promise::{Client, Promise};
 use firstflight_load::record::{Connection, Totals};
 use firstflight_page::{Origin, Page};
 use serde::Serialize;
@@ -103,6 +103,9 @@ impl Traffic {
                 number as u32,
                 directory.name(line.entry.key),
                 &line.entry.seen,
+                line.conversation
+                    .as_ref()
+                    .and_then(|conversation| conversation.server().tls),
                 started,
             )
         });
@@ -129,5 +132,6 @@ fn statement((number, line): (usize, &Line<'_>)) -> Statement {
             .conversation
             .as_ref()
             .map(|conversation| conversation.server()),
+        client: Client::default(),
     }
 }

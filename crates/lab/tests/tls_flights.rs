@@ -7,7 +7,7 @@ use std::sync::Arc;
 use firstflight_lab::client::tls_config;
 use firstflight_lab::origin::Authority;
 use firstflight_load::{HttpVersion, TlsOptions, TlsVersion};
-use firstflight_sim::Flights;
+use firstflight_sim::{Flights, Session};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, ServerConfig, ServerConnection};
 
@@ -121,14 +121,20 @@ fn the_simulator_counts_with_the_flights_that_the_lab_sends() {
             post_quantum,
             version,
             http,
+            early_data: false,
         };
         for host in hosts.map(|host| host.trim_end_matches('.')) {
             let authority = Arc::new(Authority::new().unwrap());
             let client = tls_config(options, authority.roots()).unwrap();
-            let server = authority.server(host, &[b"h2", b"http/1.1"]).unwrap();
+            let server = Arc::new(authority.server(host, &[b"h2", b"http/1.1"], false).unwrap());
             for is_resumed in [false, true, true] {
                 let seen = Talk::new(&client, &server, host).flights(version);
-                let counted = Flights::new(options, host, is_resumed);
+                let session = if is_resumed {
+                    Session::Resumed
+                } else {
+                    Session::None
+                };
+                let counted = Flights::new(options, host, session);
                 let at = format!(
                     "{version:?} {post_quantum} {http:?} {host} {is_resumed}: {seen:?}, counted {counted:?}"
                 );
@@ -145,31 +151,49 @@ fn the_simulator_counts_with_the_flights_that_the_lab_sends() {
 }
 
 #[test]
-fn early_data_is_as_long_as_the_simulator_says() {
+fn early_data_is_as_long_as_the_simulator_says_whether_it_is_taken_or_not() {
     let options = TlsOptions {
         post_quantum: false,
+        early_data: true,
         ..TlsOptions::default()
     };
     let authority = Arc::new(Authority::new().unwrap());
-    let mut client = ClientConfig::clone(&tls_config(options, authority.roots()).unwrap());
-    client.enable_early_data = true;
-    let mut server = ServerConfig::clone(&authority.server("a.test", &[b"http/1.1"]).unwrap());
-    server.max_early_data_size = 16_384;
-    let (client, server) = (Arc::new(client), Arc::new(server));
-    let _first = Talk::new(&client, &server, "a.test").flights(options.version);
-    let mut talk = Talk::new(&client, &server, "a.test");
-    talk.client.early_data().unwrap().write_all(&[0; PLAIN]).unwrap();
-    let hello = talk.up().len() as u64;
-    let server_flight = talk.down().len() as u64;
-    let (finished, tickets) = (talk.up().len() as u64, talk.down().len() as u64);
-    assert!(talk.client.is_early_data_accepted());
-    let counted = Flights::new(options, "a.test", true).with_early_data();
-    // The change of cipher goes before the data, not before the Finished.
-    let change = 6;
-    assert_eq!(
-        hello,
-        counted.client_hello + change + PLAIN as u64 + counted.record_overhead
-    );
-    assert_eq!(server_flight, counted.server_hello + counted.server_finished);
-    assert_eq!((finished, tickets), (counted.client_finished, counted.tickets));
+    let client = tls_config(options, authority.roots()).unwrap();
+    let server = || Arc::new(authority.server("a.test", &[b"http/1.1"], true).unwrap());
+    let (knowing, forgetful) = (server(), server());
+    for (server, session) in [
+        (&knowing, Session::None),
+        (&knowing, Session::Resumed),
+        (&forgetful, Session::Refused),
+    ] {
+        let mut talk = Talk::new(&client, server, "a.test");
+        let early = talk
+            .client
+            .early_data()
+            .map(|mut early| early.write_all(&[0; PLAIN]).unwrap());
+        assert_eq!(early.is_some(), session != Session::None);
+        let hello = talk.up().len() as u64;
+        let answer = talk.down().len() as u64;
+        let (finished, tickets) = (talk.up().len() as u64, talk.down().len() as u64);
+        assert_eq!(talk.client.is_early_data_accepted(), session == Session::Resumed);
+        let counted = Flights::new(options, "a.test", session).with_early_data(session);
+        // The change of cipher goes before the data, or else before the Finished.
+        let change = 6;
+        let data = PLAIN as u64 + counted.record_overhead;
+        let (with_hello, with_finished) = if early.is_some() {
+            (change + data, 0)
+        } else {
+            (0, change)
+        };
+        assert_eq!(hello, counted.client_hello + with_hello, "{session:?}");
+        assert!(
+            answer.abs_diff(counted.server_hello + counted.server_finished) <= WOBBLE,
+            "{session:?}"
+        );
+        assert_eq!(
+            (finished, tickets),
+            (counted.client_finished + with_finished, counted.tickets),
+            "{session:?}"
+        );
+    }
 }

@@ -86,6 +86,11 @@ impl Response {
 }
 
 /// Whether a response has a body that is sent: one of this status (RFC 9110, section 6.4.1), to this method.
+pub fn is_safe(method: &str) -> bool {
+    matches!(method, "GET" | "HEAD")
+}
+
+/// Whether a response has a body.
 pub fn has_body(resource: &Resource) -> bool {
     resource.method != "HEAD" && has_length(resource.status)
 }

@@ -1,11 +1,15 @@
-//! The key shares that a client offers, read in the first bytes of its stream (RFC 8446, sections 4.1.2 and 4.2.8).
+//! What a client of TLS says in the first bytes of its stream: its `ClientHello` (RFC 8446, section 4.1.2), and what goes
+//! with it.
 
 /// X25519MLKEM768 among TLS's named groups.
 pub const X25519_MLKEM768: u16 = 0x11ec;
 
-/// Types of a record, a message and an extension.
+/// Types of records, a message and extensions.
 const HANDSHAKE: u8 = 22;
+const APPLICATION_DATA: u8 = 23;
 const CLIENT_HELLO: u8 = 1;
+const PRE_SHARED_KEY: u16 = 41;
+const EARLY_DATA: u16 = 42;
 const KEY_SHARE: u16 = 51;
 /// A `ClientHello` ahead of its session identifier: its version and its random number.
 const FIXED: usize = 2 + 32;
@@ -15,30 +19,63 @@ pub fn may_begin(stream: &[u8]) -> bool {
     stream.first().is_none_or(|first| *first == HANDSHAKE)
 }
 
-/// The groups of the key shares in a `ClientHello`, none where it has none; `None` where `stream` does not begin with
-/// a whole one.
-pub fn key_shares(stream: &[u8]) -> Option<Vec<u16>> {
-    let message = handshake(stream);
-    let (kind, rest) = message.split_first()?;
-    if *kind != CLIENT_HELLO {
-        return None;
-    }
-    let mut hello = Fields(Fields(rest).field(3)?);
-    hello.skip(FIXED)?;
-    let _session = hello.field(1)?;
-    let _cipher_suites = hello.field(2)?;
-    let _compression = hello.field(1)?;
-    let Some(extensions) = hello.field(2) else {
-        return Some(Vec::new());
-    };
-    let mut extensions = Fields(extensions);
-    while let Some(kind) = extensions.number() {
-        let data = extensions.field(2)?;
-        if kind == KEY_SHARE {
-            return shares(data);
+/// What a `ClientHello` says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClientHello {
+    /// The groups of its key shares (section 4.2.8).
+    pub key_shares: Vec<u16>,
+    /// Whether it offers a session of TLS 1.3 to be resumed (section 4.2.11).
+    pub offers_session: bool,
+    /// Whether it announces early data (section 4.2.10).
+    pub offers_early_data: bool,
+}
+
+impl ClientHello {
+    /// Reads it; `None` where `stream` does not begin with a whole one.
+    pub fn read(stream: &[u8]) -> Option<Self> {
+        let message = handshake(stream);
+        let (kind, rest) = message.split_first()?;
+        if *kind != CLIENT_HELLO {
+            return None;
         }
+        let mut fields = Fields(Fields(rest).field(3)?);
+        fields.skip(FIXED)?;
+        let _session = fields.field(1)?;
+        let _cipher_suites = fields.field(2)?;
+        let _compression = fields.field(1)?;
+        let mut hello = Self::default();
+        let mut extensions = Fields(fields.field(2).unwrap_or_default());
+        while let Some(kind) = extensions.number() {
+            let data = extensions.field(2)?;
+            match kind {
+                KEY_SHARE => hello.key_shares = shares(data)?,
+                PRE_SHARED_KEY => hello.offers_session = true,
+                EARLY_DATA => hello.offers_early_data = true,
+                _ => {}
+            }
+        }
+        Some(hello)
     }
-    Some(Vec::new())
+
+    /// Whether it has a key share X25519MLKEM768.
+    pub fn is_post_quantum(&self) -> bool {
+        self.key_shares.contains(&X25519_MLKEM768)
+    }
+}
+
+/// Bytes of records with application data in what a client sends before it hears from its server, as far as `stream`
+/// has them: in TLS 1.3 that is early data and nothing else.
+pub fn early_data_bytes(stream: &[u8]) -> u32 {
+    let mut bytes = 0;
+    let mut rest = stream;
+    while let [kind, _, _, high, low, after @ ..] = rest {
+        let length = usize::from(u16::from_be_bytes([*high, *low])).min(after.len());
+        if *kind == APPLICATION_DATA {
+            bytes += (rest.len() - after.len() + length) as u32;
+        }
+        rest = &after[length..];
+    }
+    bytes
 }
 
 fn shares(extension: &[u8]) -> Option<Vec<u16>> {
@@ -98,15 +135,17 @@ mod tests {
         [&length[4 - width..], field].concat()
     }
 
-    /// A `ClientHello` with these key shares, in records of at most `record_bytes`.
-    fn hello(groups: &[u16], record_bytes: usize) -> Vec<u8> {
+    /// A `ClientHello` with these key shares and other extensions, in records of at most `record_bytes`.
+    fn hello(groups: &[u16], others: &[u16], record_bytes: usize) -> Vec<u8> {
         let share = |group: &u16| [&group.to_be_bytes()[..], &behind_its_length(2, &[7; 40])].concat();
         let shares: Vec<u8> = groups.iter().flat_map(share).collect();
         let extension =
             |kind: u16, data: &[u8]| [&kind.to_be_bytes()[..], &behind_its_length(2, data)].concat();
+        let others = others.iter().flat_map(|kind| extension(*kind, &[1]));
         let extensions = [
             extension(0x2b, &[2, 3, 4]),
             extension(KEY_SHARE, &behind_its_length(2, &shares)),
+            others.collect(),
         ];
         let body = [
             vec![3; FIXED],
@@ -124,12 +163,13 @@ mod tests {
     fn the_groups_of_the_key_shares_are_read_in_a_whole_hello_only() {
         for groups in [&[X25519_MLKEM768, X25519][..], &[X25519], &[]] {
             for record_bytes in [16_384, 50] {
-                let stream = hello(groups, record_bytes);
-                assert_eq!(key_shares(&stream).as_deref(), Some(groups));
+                let stream = hello(groups, &[], record_bytes);
+                let read = |stream: &[u8]| ClientHello::read(stream).map(|hello| hello.key_shares);
+                assert_eq!(read(&stream).as_deref(), Some(groups));
                 let longer = [&stream[..], &[23, 3, 3, 0, 1, 0]].concat();
-                assert_eq!(key_shares(&longer).as_deref(), Some(groups));
+                assert_eq!(read(&longer).as_deref(), Some(groups));
                 for length in 0..stream.len() {
-                    assert_eq!(key_shares(&stream[..length]), None, "{length}");
+                    assert_eq!(read(&stream[..length]), None, "{length}");
                 }
             }
         }
@@ -138,12 +178,27 @@ mod tests {
     #[test]
     fn what_is_no_hello_has_none_and_no_bytes_make_it_panic() {
         let request = b"GET / HTTP/1.1\r\n";
-        assert_eq!((key_shares(request), may_begin(request)), (None, false));
-        let stream = hello(&[X25519_MLKEM768], 16_384);
+        assert_eq!((ClientHello::read(request), may_begin(request)), (None, false));
+        let stream = hello(&[X25519_MLKEM768], &[EARLY_DATA], 16_384);
         for at in 0..stream.len() {
             let mut flipped = stream.clone();
             flipped[at] ^= 0xff;
-            let _ = key_shares(&flipped);
+            let _ = (ClientHello::read(&flipped), early_data_bytes(&flipped));
+        }
+    }
+
+    #[test]
+    fn a_session_and_early_data_are_seen_where_they_are_offered() {
+        for others in [&[][..], &[PRE_SHARED_KEY], &[EARLY_DATA, PRE_SHARED_KEY]] {
+            let stream = hello(&[X25519], others, 16_384);
+            let read = ClientHello::read(&stream).unwrap_or_default();
+            let seen = (read.offers_session, read.offers_early_data);
+            assert_eq!(seen, (!others.is_empty(), others.len() == 2));
+            assert_eq!(early_data_bytes(&stream), 0);
+            let change_cipher_spec = [20, 3, 3, 0, 1, 1];
+            let early = [&stream[..], &change_cipher_spec, &[23, 3, 3, 0, 4, 1, 2, 3, 4]].concat();
+            assert_eq!(early_data_bytes(&early), 9);
+            assert_eq!(early_data_bytes(&early[..early.len() - 1]), 8);
         }
     }
 }

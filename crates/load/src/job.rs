@@ -7,7 +7,7 @@ use firstflight_page::Scheme;
 use firstflight_path::PathConfig;
 use serde::Deserialize;
 
-use crate::{Cookies, HttpVersion, Mode, TlsOptions};
+use crate::{Cookies, HttpVersion, Mode, TlsOptions, TlsVersion};
 
 /// One load, as far as both clocks agree on it. Their jobs hold it among keys of their own.
 #[derive(Debug, Clone, Deserialize)]
@@ -88,7 +88,16 @@ impl Load {
         } else {
             HttpVersion::V1_1
         };
-        TlsOptions { http, ..self.tls }
+        let version = match self.mode {
+            Mode::Tls12 => TlsVersion::V1_2,
+            _ => self.tls.version,
+        };
+        TlsOptions {
+            http,
+            version,
+            early_data: self.mode.sends_early_data(),
+            ..self.tls
+        }
     }
 
     /// How the built-in loader is set up.

@@ -84,6 +84,12 @@ pub struct Entry {
     pub ecn: EcnSeen,
     /// What the server sent before it could hear of its arrival.
     pub first_flight: FirstFlight,
+    /// Bytes of data that the client had sent when the server's first reached it.
+    pub opening_bytes: u32,
+    /// What its `ClientHello` says; `None` where it sent none.
+    pub hello: Option<Hello>,
+    /// The server's first data has reached the client.
+    has_heard: bool,
     client_isn: u32,
     server_isn: Option<u32>,
     /// The SYN had data that has not been sent again.
@@ -93,6 +99,17 @@ pub struct Entry {
     /// Next expected sequence number, up and down.
     next: [Option<u32>; 2],
     fins: [bool; 2],
+}
+
+/// What a `ClientHello` says, and what goes with it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Hello {
+    /// It offers a session of TLS 1.3 to be resumed.
+    pub offers_session: bool,
+    /// It announces early data.
+    pub offers_early_data: bool,
+    /// Bytes of records with early data that the client had sent when the server's first data reached it.
+    pub early_data_bytes: u32,
 }
 
 /// What was seen of ECN on a connection.
@@ -232,6 +249,9 @@ impl Entry {
                 window: syn.window,
                 ..FirstFlight::default()
             },
+            opening_bytes: 0,
+            hello: None,
+            has_heard: false,
             client_isn: syn.sequence,
             server_isn: None,
             syn_data_sent_once: syn.payload_bytes > 0,
@@ -246,6 +266,11 @@ impl Entry {
     #[inline]
     pub fn isns(&self) -> (u32, Option<u32>) {
         (self.client_isn, self.server_isn)
+    }
+
+    /// Whether the server's first data has reached the client.
+    pub fn has_heard(&self) -> bool {
+        self.has_heard
     }
 
     /// Whether the SYN carried data. Linux sends none with a request for a cookie; a variant of it may.
@@ -334,6 +359,11 @@ impl Entry {
             }
             _ => self.next[side] = Some(end),
         }
+        if segment.direction == Direction::Up && segment.payload_bytes > 0 && !self.has_heard {
+            let start = segment.sequence.wrapping_add(u32::from(segment.flags.syn));
+            let sent = start.wrapping_sub(self.client_isn.wrapping_add(1)) + segment.payload_bytes;
+            self.opening_bytes = self.opening_bytes.max(sent);
+        }
     }
 
     /// The server sends data for the first time.
@@ -358,6 +388,7 @@ impl Entry {
         }
         if segment.payload_bytes > 0 {
             self.first_flight.arrived();
+            self.has_heard = true;
         }
         self.syn_data_acked |= self.is_taken_by(segment);
         self.note_end(now, segment);

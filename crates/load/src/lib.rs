@@ -14,4 +14,4 @@ pub mod record;
 mod treatment;
 
 pub use job::{Load, OriginRtt};
-pub use treatment::{Cookies, HttpVersion, Mode, NoCookies, TlsOptions, TlsVersion};
+pub use treatment::{Cookies, HttpVersion, MAX_EARLY_DATA, Mode, NoCookies, TlsOptions, TlsVersion};

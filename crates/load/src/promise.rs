@@ -9,8 +9,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use firstflight_path::Nanos;
 
+use serde::Serialize;
+
 use crate::ledger::{Cookie, EcnSeen, Entry, FirstFlight};
-use crate::{Cookies, Load, Mode, TlsVersion};
+use crate::{Cookies, Load, TlsVersion};
 
 /// How late the lab's relay may read a SYN that was sent before the client had a cookie, ns.
 const GRACE: Nanos = 50_000_000;
@@ -31,6 +33,19 @@ pub struct Promise {
     pub congestion_control: Option<String>,
     /// Whether a `ClientHello` offers the key share X25519MLKEM768; nothing is promised without.
     pub post_quantum: Option<bool>,
+    /// Of TLS; nothing is promised without.
+    pub tls: Option<TlsPromise>,
+}
+
+/// What a load promises of every connection with TLS.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TlsPromise {
+    /// The version.
+    pub version: TlsVersion,
+    /// Whether the client has sessions to resume when the load begins, and which: those that `cookies` names.
+    pub sessions: Option<(Cookies, u64)>,
+    /// Whether safe requests go with the `ClientHello`.
+    pub early_data: bool,
 }
 
 /// What a server's end of a connection tells.
@@ -40,6 +55,44 @@ pub struct Server {
     pub congestion_control: Option<String>,
     /// Whether the `ClientHello` that came to it offers the key share X25519MLKEM768; `None` where none came.
     pub post_quantum: Option<bool>,
+    /// Its TLS; `None` where no `ClientHello` was answered.
+    pub tls: Option<Secured>,
+}
+
+/// What the client's end of a connection tells.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Client {
+    /// Its TLS; `None` where no handshake was done, and of a program that cannot be asked.
+    pub tls: Option<Secured>,
+    /// Whether its first request may go with the `ClientHello`: it is safe (RFC 9110, section 9.2.1), and short enough.
+    /// `None` where no request was sent, or it is not known.
+    pub may_be_early: Option<bool>,
+}
+
+/// What one end tells of its TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Secured {
+    /// The version.
+    pub version: TlsVersion,
+    /// Whether it resumed a session.
+    pub is_resumed: bool,
+    /// What became of early data.
+    pub early_data: EarlyData,
+}
+
+/// What became of data that a client sent with its `ClientHello`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EarlyData {
+    /// There was none.
+    #[default]
+    None,
+    /// It was sent, and nothing is known of its fate.
+    Sent,
+    /// The server took it.
+    Accepted,
+    /// The server did not, or would not have: the client sends again what it sent.
+    Rejected,
 }
 
 /// A server whose application writes as fast as it can sends so many segments at once, if the window lets it: its
@@ -115,6 +168,9 @@ pub enum Breach {
     /// The server sent data, and its socket could not be asked.
     #[error("its server's socket could not be asked")]
     ServerUnasked,
+    /// Its TLS, or its early data.
+    #[error("{0}")]
+    Tls(&'static str),
 }
 
 /// Every cookie that the client was given, and when.
@@ -158,9 +214,9 @@ impl Load {
     pub fn promise(&self) -> Promise {
         Promise {
             fast_open: match self.mode {
-                Mode::Tcp => FastOpen::Never,
-                Mode::Tfo if self.path.may_lose() => FastOpen::Agreement,
-                Mode::Tfo => FastOpen::Cookies {
+                mode if !mode.is_fast_open() => FastOpen::Never,
+                _ if self.path.may_lose() => FastOpen::Agreement,
+                _ => FastOpen::Cookies {
                     cookies: self.cookies,
                     seed: self.path.seed,
                 },
@@ -168,7 +224,12 @@ impl Load {
             ecn: Some(self.path.ecn),
             initial_window: None,
             congestion_control: None,
-            post_quantum: (self.tls.version == TlsVersion::V1_3).then_some(self.tls.post_quantum),
+            post_quantum: (self.offer().version == TlsVersion::V1_3).then_some(self.tls.post_quantum),
+            tls: Some(TlsPromise {
+                version: self.offer().version,
+                sessions: self.mode.has_sessions().then_some((self.cookies, self.path.seed)),
+                early_data: self.mode.sends_early_data(),
+            }),
         }
     }
 }
@@ -182,6 +243,7 @@ impl From<FastOpen> for Promise {
             initial_window: None,
             congestion_control: None,
             post_quantum: None,
+            tls: None,
         }
     }
 }
@@ -200,10 +262,19 @@ impl Promise {
             })
     }
 
-    /// How a connection's server breaks it; `None` where no server accepted the connection.
-    pub fn broken_by_server(&self, entry: &Entry, server: Option<&Server>) -> Option<Breach> {
-        self.congestion_control_broken_by(entry, server)
+    /// How a connection breaks it, by what its two ends tell; `None` where no server accepted it.
+    pub fn broken_by_ends(
+        &self,
+        connection: Connection<'_>,
+        server: Option<&Server>,
+        client: Client,
+    ) -> Option<Breach> {
+        self.congestion_control_broken_by(connection.1, server)
             .or_else(|| self.key_share_broken_by(server?))
+            .or_else(|| {
+                let tls = server?.tls?;
+                self.tls?.broken_by(connection, tls, client).map(Breach::Tls)
+            })
     }
 
     fn key_share_broken_by(&self, server: &Server) -> Option<Breach> {
@@ -222,6 +293,54 @@ impl Promise {
                 asked: asked.clone(),
             }),
             None => (entry.first_flight.segments > 0).then_some(Breach::ServerUnasked),
+        }
+    }
+}
+
+impl TlsPromise {
+    /// What is wrong with a connection whose server has answered its `ClientHello`: with what the wire, the server and the client
+    /// say of it, each against the others, and against the promise.
+    fn broken_by(
+        self,
+        (host, entry): Connection<'_>,
+        server: Secured,
+        client: Client,
+    ) -> Option<&'static str> {
+        let early_bytes = entry.hello.map_or(0, |hello| hello.early_data_bytes);
+        let was_early = early_bytes > 0;
+        if client.tls.is_some_and(|client| client != server) {
+            return Some("client and server do not agree on its TLS");
+        }
+        if server.early_data == EarlyData::Accepted && early_bytes == 0 {
+            return Some("its server had early data, which the relay did not see");
+        }
+        if server.early_data == EarlyData::None && early_bytes > 0 {
+            return Some("the relay saw early data, of which its server knows nothing");
+        }
+        if server.version != self.version {
+            return Some(match self.version {
+                TlsVersion::V1_2 => "it spoke TLS 1.3 in a load with TLS 1.2",
+                TlsVersion::V1_3 => "it spoke TLS 1.2 in a load with TLS 1.3",
+            });
+        }
+        if was_early && !self.early_data {
+            return Some("it sent early data in a load without");
+        }
+        if was_early && client.may_be_early == Some(false) {
+            return Some("it sent a request as early data that is not safe");
+        }
+        let state = self.sessions.map(|(cookies, seed)| cookies.of_host(host, seed));
+        match state {
+            None | Some(Cookies::Cold) => None,
+            // Its first sessions are unknown to the server; later ones are not.
+            Some(Cookies::Stale) => (server.early_data == EarlyData::Accepted && !server.is_resumed)
+                .then_some("its server took early data without a session"),
+            Some(_) if !server.is_resumed => Some("it resumed no session"),
+            Some(_) if self.early_data && client.may_be_early == Some(true) && !was_early => {
+                Some("its request did not go with the ClientHello")
+            }
+            Some(_) if server.early_data == EarlyData::Rejected => Some("its server rejected its early data"),
+            Some(_) => None,
         }
     }
 }

@@ -4,7 +4,9 @@ use firstflight_loader::{Nanos, RequestRecord};
 use firstflight_path::{Action, Drops};
 use serde::Serialize;
 
+use crate::TlsVersion;
 use crate::ledger::{Cookie, Entry};
+use crate::promise::{EarlyData, Secured};
 
 /// One resource of the page.
 #[derive(Debug, Clone, Serialize)]
@@ -70,12 +72,19 @@ pub struct Connection {
     pub bytes_up: u64,
     pub closed_ms: Option<f64>,
     pub interfered: Option<Action>,
+    pub first_flight_bytes: u32,
+    pub tls: Option<TlsVersion>,
+    pub resumed: Option<bool>,
+    pub early_data: EarlyData,
+    pub early_data_bytes: u32,
 }
 
 impl Connection {
-    /// The row of what crossed the wire; `started` is the moment that times count from.
+    /// The row of what crossed the wire, and of what the server's end tells of TLS; `started` is the moment that times
+    /// count from.
     #[must_use]
-    pub fn new(connection: u32, origin: String, seen: &Entry, started: Nanos) -> Self {
+    pub fn new(connection: u32, origin: String, seen: &Entry, tls: Option<Secured>, started: Nanos) -> Self {
+        let early_data_bytes = seen.hello.map_or(0, |hello| hello.early_data_bytes);
         Self {
             connection,
             origin,
@@ -90,6 +99,15 @@ impl Connection {
             bytes_up: seen.bytes_up,
             closed_ms: seen.closed.map(|at| since(started, at)),
             interfered: seen.interfered,
+            first_flight_bytes: seen.opening_bytes,
+            tls: tls.map(|tls| tls.version),
+            resumed: tls.map(|tls| tls.is_resumed),
+            early_data: match tls {
+                Some(tls) => tls.early_data,
+                None if early_data_bytes > 0 => EarlyData::Sent,
+                None => EarlyData::None,
+            },
+            early_data_bytes,
         }
     }
 }

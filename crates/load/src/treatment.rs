@@ -3,16 +3,45 @@
 use std::fmt;
 
 use firstflight_path::Purpose;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-/// The transport treatment under test.
+/// What a connection's first flight carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Plain TCP.
+    /// Nothing: plain TCP, and TLS 1.3 where an origin speaks TLS.
     Tcp,
-    /// TCP Fast Open.
+    /// The request, or the `ClientHello`, in the SYN (RFC 7413).
     Tfo,
+    /// Nothing, and TLS takes two round trips (RFC 5246).
+    Tls12,
+    /// Nothing: TLS 1.3 resumes a session that the client has of every host.
+    Resumption,
+    /// Nothing in the SYN; the request goes with the `ClientHello` (RFC 8446, section 2.3).
+    EarlyData,
+    /// The `ClientHello` and the request in the SYN.
+    #[serde(rename = "tfo+early-data")]
+    TfoEarlyData,
+}
+
+impl Mode {
+    /// Whether clients use Fast Open.
+    #[must_use]
+    pub fn is_fast_open(self) -> bool {
+        matches!(self, Self::Tfo | Self::TfoEarlyData)
+    }
+
+    /// Whether the client has sessions of TLS to resume when the load begins.
+    #[must_use]
+    pub fn has_sessions(self) -> bool {
+        matches!(self, Self::Resumption | Self::EarlyData | Self::TfoEarlyData)
+    }
+
+    /// Whether safe requests go with the `ClientHello`.
+    #[must_use]
+    pub fn sends_early_data(self) -> bool {
+        matches!(self, Self::EarlyData | Self::TfoEarlyData)
+    }
 }
 
 /// What a client offers.
@@ -26,6 +55,9 @@ pub struct TlsOptions {
     pub version: TlsVersion,
     /// What the client speaks on top of it, if the server does.
     pub http: HttpVersion,
+    /// Whether safe requests go with the `ClientHello` of a resumed session; a mode's, and no setting.
+    #[serde(skip)]
+    pub early_data: bool,
 }
 
 impl Default for TlsOptions {
@@ -34,12 +66,13 @@ impl Default for TlsOptions {
             post_quantum: true,
             version: TlsVersion::default(),
             http: HttpVersion::default(),
+            early_data: false,
         }
     }
 }
 
 /// A version of TLS.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub enum TlsVersion {
     /// RFC 5246.
     #[serde(rename = "1.2")]
@@ -49,6 +82,9 @@ pub enum TlsVersion {
     #[serde(rename = "1.3")]
     V1_3,
 }
+
+/// Bytes of early data that a server takes of a connection (RFC 8446, section 4.2.10).
+pub const MAX_EARLY_DATA: u64 = 16_384;
 
 /// A version of HTTP, negotiated by TLS (RFC 7301).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]

@@ -33,6 +33,11 @@ impl Channel<'_> {
         self.tls.as_ref().is_some_and(|tls| tls.takes_early(bytes))
     }
 
+    /// Whether the server forgets what is sent before TLS's handshake.
+    pub(crate) fn rejects_early_data(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.rejects_early_data())
+    }
+
     /// As [`Self::write`], of parts that TLS takes one by one and that leave together.
     pub(crate) fn write_parts(&mut self, now: Nanos, parts: &[u64]) {
         let wire = match &mut self.tls {

@@ -2,6 +2,7 @@
 //!
 //! The lab's client driver (`crates/lab/src/client`) on the virtual clock.
 
+use firstflight_load::MAX_EARLY_DATA;
 use firstflight_loader::{ConnId, Event, Loader};
 use firstflight_path::Nanos;
 use firstflight_tcp::{FastOpen, Socket};
@@ -39,8 +40,10 @@ pub(crate) struct Client {
     unsent: u64,
     /// TLS takes a request before its handshake.
     is_early: bool,
-    /// A request that may not go so early: it waits for TLS's handshake.
+    /// A request that waits for TLS's handshake: it may not go so early, or the server will not take it early.
     held: Option<u64>,
+    /// Whether the first request may go with the `ClientHello`.
+    pub(crate) may_be_early: Option<bool>,
     exchange: Option<Incoming>,
     pub(crate) is_closed: bool,
 }
@@ -85,6 +88,7 @@ impl Client {
             unsent,
             is_early,
             held: None,
+            may_be_early: None,
             exchange: None,
             is_closed: false,
         }
@@ -104,19 +108,28 @@ impl Client {
             body_left: exchange.body_bytes,
         });
         let bytes = exchange.request_bytes;
-        if self.is_early && !(exchange.is_safe && channel.takes_early(bytes)) {
+        let may_be_early = exchange.is_safe && bytes <= MAX_EARLY_DATA;
+        self.may_be_early.get_or_insert(may_be_early);
+        let goes_early = !self.is_early || (exchange.is_safe && channel.takes_early(bytes));
+        let is_rejected = self.is_early && channel.rejects_early_data();
+        if !goes_early || is_rejected {
             self.held = Some(bytes);
         }
         if let Some(cookie) = self.deferred.take() {
             self.is_open = true;
-            if self.held.is_none() {
+            if goes_early {
                 self.unsent += channel.seal(bytes);
             }
             self.unsent -= channel.socket.connect_with_data(now, cookie, self.unsent);
-        } else if self.held.is_none() {
-            channel.write(now, bytes);
+        } else {
+            if goes_early {
+                self.unsent += channel.seal(bytes);
+            }
+            if self.is_open {
+                channel.socket.write(now, std::mem::take(&mut self.unsent));
+            }
         }
-        self.unsent == 0 && self.held.is_none()
+        self.unsent == 0 && goes_early
     }
 
     /// Something happened to the socket: tells the loader.
@@ -147,9 +160,10 @@ impl Client {
                 browser.loader.handle(now, Event::Writable(conn));
             }
         }
-        if self.unsent > 0 {
+        // What takes a request before its handshake waits for one.
+        if self.unsent > 0 && !(self.is_early && self.exchange.is_none()) {
             channel.socket.write(now, std::mem::take(&mut self.unsent));
-            if self.held.is_none() {
+            if self.held.is_none() || channel.rejects_early_data() {
                 self.tell_sent(now, browser);
             }
         }

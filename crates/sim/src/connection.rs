@@ -1,7 +1,7 @@
 //! One connection: a client and a server, each at its end, and what the wire saw of it.
 
 use firstflight_load::ledger::Entry;
-use firstflight_load::{Cookies, HttpVersion, Mode, promise};
+use firstflight_load::{Cookies, HttpVersion, promise};
 use firstflight_loader::{ConnId, NANOS_PER_MS, OriginId};
 use firstflight_path::{Flow, Nanos};
 use firstflight_tcp::{Answer, FastOpen, Segment, Socket, earlier};
@@ -56,13 +56,15 @@ impl Connection {
     ) -> Self {
         let job = context.job;
         let is_cookieless = job.load.cookies == Cookies::Cookieless;
-        let option = match job.load.mode {
-            Mode::Tfo if !is_cookieless => host.option(&job.what_if),
-            _ => FastOpen::Absent,
+        let is_fast_open = job.load.mode.is_fast_open();
+        let option = if is_fast_open && !is_cookieless {
+            host.option(&job.what_if)
+        } else {
+            FastOpen::Absent
         };
         let offer = job.load.offer();
         let early_data = match offer.http {
-            HttpVersion::V1_1 => job.what_if.early_data.unwrap_or_default(),
+            HttpVersion::V1_1 => job.early_data(),
             HttpVersion::V2 => 0,
         };
         let mut tls = context
@@ -70,7 +72,7 @@ impl Connection {
             .map(|name| Box::new(Tls::new(offer, name, &mut host.sessions, early_data)));
         let mut client_socket = Socket::client(conn.0, context.settings);
         let has_data = match option {
-            FastOpen::Absent => job.load.mode == Mode::Tfo && is_cookieless && !host.is_avoided,
+            FastOpen::Absent => is_fast_open && is_cookieless && !host.is_avoided,
             FastOpen::Request => job.what_if.unproven.is_some(),
             FastOpen::Cookie(_) => true,
         };
@@ -99,7 +101,23 @@ impl Connection {
         Some(promise::Server {
             congestion_control: Some(socket.algorithm().name().to_owned()),
             post_quantum: self.tls.as_ref().map(|tls| tls.offers_post_quantum()),
+            tls: self.tls.as_ref().and_then(|tls| tls.secured(false)),
         })
+    }
+
+    /// What its client's end tells.
+    pub(crate) fn client(&self) -> promise::Client {
+        promise::Client {
+            tls: self.tls.as_ref().and_then(|tls| tls.secured(true)),
+            may_be_early: self.client.may_be_early,
+        }
+    }
+
+    /// What the wire saw of it.
+    pub(crate) fn entry(&self) -> Option<Entry> {
+        let mut entry = self.entry.clone()?;
+        entry.hello = self.tls.as_ref().map(|tls| tls.hello());
+        Some(entry)
     }
 
     /// Whether a request can be taken before anything was sent.

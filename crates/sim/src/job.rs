@@ -1,6 +1,6 @@
 //! What is to be simulated.
 
-use firstflight_load::Load;
+use firstflight_load::{Load, MAX_EARLY_DATA};
 use firstflight_tcp::Algorithm;
 use serde::Deserialize;
 
@@ -53,6 +53,12 @@ fn backlog() -> u32 {
 }
 
 impl Job {
+    /// Bytes that a client may send with its `ClientHello`; 0 where it sends none.
+    pub(crate) fn early_data(&self) -> u64 {
+        let by_mode = self.load.mode.sends_early_data().then_some(MAX_EARLY_DATA);
+        self.what_if.early_data.or(by_mode).unwrap_or_default()
+    }
+
     /// Reads a job.
     ///
     /// # Errors

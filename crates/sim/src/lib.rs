@@ -49,7 +49,7 @@ pub use job::{Job, Keep};
 pub use page::SimPage;
 pub use proof::Proof;
 pub use record::{Record, Relay};
-pub use tls::Flights;
+pub use tls::{Flights, Session};
 pub use what_if::{Since, Unproven, WhatIf};
 
 /// Why a load cannot be simulated.

@@ -34,6 +34,8 @@ pub(crate) struct Loaded {
     pub(crate) ledger: Vec<Option<Entry>>,
     /// By connection; none of one whose server no SYN has reached.
     pub(crate) servers: Vec<Option<promise::Server>>,
+    /// By connection.
+    pub(crate) clients: Vec<promise::Client>,
     pub(crate) wire_bytes: Vec<u64>,
     pub(crate) carried: Carried,
     pub(crate) trace: Trace,
@@ -129,9 +131,12 @@ fn hosts(page: &SimPage, job: &Job) -> Vec<Host> {
         Host {
             cookie,
             spare_cookies: cookie.and(what_if.one_time_cookies).unwrap_or_default(),
-            sessions: what_if
-                .early_data
-                .map_or_else(Sessions::default, |_| Sessions::all()),
+            sessions: match cookies.of_host(host, job.load.path.seed) {
+                _ if what_if.early_data.is_some() => Sessions::all(true),
+                _ if !job.load.mode.has_sessions() => Sessions::default(),
+                Cookies::Cold => Sessions::default(),
+                state => Sessions::all(state != Cookies::Stale),
+            },
             ..Host::default()
         }
     };
@@ -355,11 +360,8 @@ impl Load<'_> {
         Loaded {
             record: self.browser.loader.finish(self.context.now),
             servers: self.connections.iter().map(Connection::server).collect(),
-            ledger: self
-                .connections
-                .into_iter()
-                .map(|connection| connection.entry)
-                .collect(),
+            clients: self.connections.iter().map(Connection::client).collect(),
+            ledger: self.connections.iter().map(Connection::entry).collect(),
             wire_bytes: self.browser.wire_bytes,
             carried: Carried::new(
                 self.packets,

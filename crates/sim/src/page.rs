@@ -107,7 +107,7 @@ fn exchange(page: &Page, index: usize) -> Exchange {
         origin: origin.to_string(),
         mime: resource.mime.clone(),
         status: resource.status,
-        is_safe: matches!(resource.method.as_str(), "GET" | "HEAD"),
+        is_safe: head::is_safe(&resource.method),
         location: location.map(ToOwned::to_owned),
         request_bytes: head::request(resource, &origin.authority()).len() as u64,
         header_bytes: [true, false].map(|keep_alive| header(keep_alive).bytes),

@@ -1,7 +1,7 @@
 //! Whether a load used Fast Open as its mode and its cookies promise.
 
 use firstflight_load::ledger::Count;
-use firstflight_load::promise::{Connection, FastOpen, Given, Promise};
+use firstflight_load::promise::{Connection, FastOpen, Given, Promise, TlsPromise};
 use serde::Serialize;
 
 use crate::job::Job;
@@ -34,7 +34,8 @@ pub(crate) fn proof(page: &SimPage, job: &Job, loaded: &Loaded) -> Proof {
     for (number, connection) in &used {
         let server = loaded.servers[*number as usize].as_ref();
         let breach = promise.broken_by(*connection, &given);
-        if let Some(problem) = breach.or_else(|| promise.broken_by_server(connection.1, server)) {
+        let client = loaded.clients[*number as usize];
+        if let Some(problem) = breach.or_else(|| promise.broken_by_ends(*connection, server, client)) {
             disagreements.push(format!("connection {number}: {problem}"));
         }
     }
@@ -62,6 +63,14 @@ fn promise(job: &Job) -> Promise {
         // Before a client has proved its address its server may send less.
         initial_window: job.what_if.unproven.is_none().then_some(job.initial_window),
         congestion_control: Some(job.congestion_control.name().to_owned()),
+        tls: promise.tls.map(|tls| match job.what_if.early_data {
+            Some(_) => TlsPromise {
+                sessions: None,
+                early_data: true,
+                ..tls
+            },
+            None => tls,
+        }),
         ..promise
     }
 }

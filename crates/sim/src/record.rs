@@ -101,7 +101,9 @@ fn connections(page: &SimPage, loaded: &Loaded) -> Vec<Connection> {
     let origins = page.plan.origins();
     let row = |(connection, entry): (&ConnectionRecord, &Entry)| {
         let origin = origins[connection.origin].to_string();
-        Connection::new(connection.conn.0, origin, entry, START)
+        let server = loaded.servers[connection.conn.0 as usize].as_ref();
+        let tls = server.and_then(|server| server.tls);
+        Connection::new(connection.conn.0, origin, entry, tls, START)
     };
     loaded.used().map(row).collect()
 }

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 from firstflight.analysis.records import CellSetting, Effect, Side
 from firstflight.analysis.statistics import improvement
-from firstflight.model.treatment import MODES, PLAIN, phrase
+from firstflight.model.treatment import FAST_OPEN, MODES, PLAIN, phrase
 from firstflight.results import LoadRecord
 from firstflight.results.records import Factors, numeric, plt_ms
 from firstflight.results.schema import TREATMENT, is_drawn
@@ -207,7 +207,7 @@ class _Pair(NamedTuple):
 def cell_name(cell: Mapping[str, Any]) -> str:
     """A cell of a summary, or a cell pair, in a message."""
     name = f"{cell['page']} {cell['rtt_ms']:g} ms"
-    return name if cell["treatment"] in ("", *MODES) else f"{name} {cell['treatment']}"
+    return name if cell["treatment"] in ("", FAST_OPEN) else f"{name} {cell['treatment']}"
 
 
 def cell_pairs(records: Iterable[LoadRecord]) -> list[CellPair]:

@@ -28,7 +28,7 @@ from firstflight.analysis.statistics import (
 from firstflight.analysis.summary import summarize
 from firstflight.deferred import stats
 from firstflight.errors import UsageError
-from firstflight.model.treatment import FAST_OPEN, MODES, PLAIN
+from firstflight.model.treatment import FAST_OPEN, PLAIN
 from firstflight.published import PublishedTable, published_names, published_table
 from firstflight.results.files import PLAN
 
@@ -99,7 +99,7 @@ def open_side(name: str) -> Side:
     cells = [cell for cell in summarize(folder)["cells"] if cell["improvement"]["point"] is not None]
     if not cells:
         raise UsageError(
-            f"{name}: no cell has a baseline and a treatment", f"run it with --mode {','.join(MODES)}"
+            f"{name}: no cell has a baseline and a treatment", f"run it with --mode {PLAIN},{FAST_OPEN}"
         )
     return Side(name, _setup(folder, cells), tuple(map(_cell, cells)), words.caption(*cells))
 

@@ -19,7 +19,7 @@ from firstflight.analysis.statistics import (
     outliers,
 )
 from firstflight.analysis.words import seconds, some
-from firstflight.model.treatment import MODES
+from firstflight.model.treatment import FAST_OPEN, PLAIN
 from firstflight.results import LoadRecord
 from firstflight.results.records import numeric, plt_ms
 from firstflight.text import plural
@@ -162,7 +162,7 @@ def _unpaired(pairs: Sequence[CellPair]) -> Iterator[Warning]:
         yield {
             "kind": "nothing to compare",
             "message": f"no block has an ok load of baseline and treatment: {_where(alone)}",
-            "advice": f"compare two (`--mode {','.join(MODES)}`), or go on with `--resume`",
+            "advice": f"compare two (`--mode {PLAIN},{FAST_OPEN}`), or go on with `--resume`",
         }
 
 

@@ -10,7 +10,7 @@ from firstflight.analysis.cells import SIDES
 from firstflight.analysis.critical_path.stages import Component
 from firstflight.analysis.records import Cell, CellSetting, Estimate, Setting, Side, plt_of
 from firstflight.analysis.statistics import FASTER, NOT_COMPARED, NOT_PROVED, SLOWER, TOO_FEW_REPEATS
-from firstflight.model.treatment import MODES, column_name, phrase
+from firstflight.model.treatment import FAST_OPEN, PLAIN, column_name, phrase
 from firstflight.text import plural
 
 MINUS = "\N{MINUS SIGN}"
@@ -86,9 +86,9 @@ def comparison(cell: Setting) -> str:
     return f"{cell['treatment']} against {cell['baseline']}" if cell["treatment"] else ""
 
 
-def is_of_modes(cell: Setting) -> bool:
-    """Whether modes of transport are compared, and nothing else."""
-    return {cell["baseline"], cell["treatment"]} <= {"", *MODES}
+def is_of_fast_open(cell: Setting) -> bool:
+    """Whether Fast Open is compared with its absence, as where nothing else is said, and nothing else."""
+    return {cell["baseline"], cell["treatment"]} <= {"", PLAIN, FAST_OPEN}
 
 
 def treated(cells: Sequence[Setting]) -> str:
@@ -105,7 +105,7 @@ def faster(cells: Sequence[Setting]) -> str:
 
 def subject(cells: Sequence[Setting]) -> str:
     """What loads were compared for, in a title: ``TCP Fast Open``, ``initial_window=32``."""
-    if all(map(is_of_modes, cells)):
+    if all(map(is_of_fast_open, cells)):
         return "TCP Fast Open"
     return _only_treatment(cells) or "each treatment"
 
@@ -124,7 +124,7 @@ def column_names(cell: Setting) -> tuple[str, str]:
 
 def setting(cell: Setting) -> str:
     """What the cells of a table have in common: what is compared, but for modes, and the caption."""
-    compares = "" if is_of_modes(cell) else f"{comparison(cell)}; "
+    compares = "" if is_of_fast_open(cell) else f"{comparison(cell)}; "
     return f"{compares}{caption(cell)}"
 
 

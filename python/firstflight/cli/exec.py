@@ -14,7 +14,7 @@ from firstflight.cli.talk import Talk
 from firstflight.engines.exec import ExecRecord, Surroundings, run_inside
 from firstflight.errors import UsageError
 from firstflight.experiment.plan_file import PlanFile, resolve
-from firstflight.model.treatment import FAST_OPEN
+from firstflight.model.treatment import FAST_OPEN, MODES, PLAIN
 from firstflight.pages import LoadedPage, clear_warning, open_pages, under, was_cleared
 from firstflight.results import write_whole
 from firstflight.text import plural
@@ -87,6 +87,11 @@ def _surroundings(
                 f"give it with --{key}, or measure several with firstflight run",
             )
     [(path, cookies)], [mode] = plan.settings(), plan.mode
+    if MODES[mode].secure:
+        raise UsageError(
+            f"mode: {mode} is how the built-in loader speaks TLS; a program speaks it as it does",
+            f"use {PLAIN} or {FAST_OPEN}",
+        )
     return Surroundings(
         path,
         mode,

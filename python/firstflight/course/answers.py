@@ -31,7 +31,7 @@ from firstflight.analysis.statistics import (
 from firstflight.analysis.summary import Evidence
 from firstflight.analysis.words import (
     COMPONENT_NAMES,
-    is_of_modes,
+    is_of_fast_open,
     listed,
     number,
     percent,
@@ -569,7 +569,7 @@ def _answers(page: str, of_page: Sequence[Case]) -> PageAnswers:
 def _sections(
     of_page: Sequence[Case], questions: Mapping[str, Callable[[Sequence[Case]], Iterator[str]]]
 ) -> list[tuple[str, list[str]]]:
-    name = "TFO" if all(is_of_modes(case.cell) for case in of_page) else "the treatment"
+    name = "TFO" if all(is_of_fast_open(case.cell) for case in of_page) else "the treatment"
     return [(heading.format(treatment=name), list(answer(of_page))) for heading, answer in questions.items()]
 
 

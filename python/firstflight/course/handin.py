@@ -22,7 +22,7 @@ from firstflight.course.observations import observations, sanitize_file
 from firstflight.deferred import altair as alt
 from firstflight.deferred import vl_convert
 from firstflight.errors import UsageError
-from firstflight.model.treatment import MODES
+from firstflight.model.treatment import FAST_OPEN, PLAIN
 from firstflight.results import Journal, LoadRecord, journal_path, write_whole
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -68,7 +68,7 @@ def write_course_zip(folder: Path, name: str, progress: Callable[[str], None] | 
     if not table:
         raise UsageError(
             f"course-zip: {folder}: no page has a pair of loads with proof",
-            f"run both modes (--mode {','.join(MODES)}); the warnings of the report say what failed",
+            f"run both modes (--mode {PLAIN},{FAST_OPEN}); the warnings of the report say what failed",
         )
     figures = draw_course_figures(folder, pairs, summary["cells"], progress)
     pages = write_whole(folder / f"{name}.pages", _pages(summary["cells"]).encode())
@@ -170,7 +170,7 @@ def _named(pairs: Sequence[CellPair], cells: Sequence[Cell]) -> Iterator[tuple[s
     taken: set[str] = set()
     varying = words.varying(cells)
     for pair, cell in zip(pairs, cells, strict=True):
-        if cell["n"] and cell["proof"]["ok"] and words.is_of_modes(cell):
+        if cell["n"] and cell["proof"]["ok"] and words.is_of_fast_open(cell):
             page = course_page(cell)
             parts = ["timing", page[:_LONGEST_NAME], words.rtt(cell["rtt_ms"])]
             name = base = "-".join([*parts, *words.variant(cell, varying).split()])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from firstflight.analysis.records import Cell, Summary, known, value_of
-from firstflight.analysis.words import is_of_modes
+from firstflight.analysis.words import is_of_fast_open
 
 _Pages = Mapping[str, Sequence[Cell]]
 
@@ -35,7 +35,7 @@ def observations(summary: Summary) -> str:
     """
     tables: dict[tuple[Any, ...], dict[str, list[Cell]]] = {}
     for cell in summary["cells"]:
-        if cell["n"] and cell["proof"]["ok"] and is_of_modes(cell):
+        if cell["n"] and cell["proof"]["ok"] and is_of_fast_open(cell):
             setting = tuple(value_of(cell, name) for name in _SETTING)
             page = sanitize_file(cell.get("url") or cell["page"])
             tables.setdefault(setting, {}).setdefault(page, []).append(cell)

@@ -87,16 +87,22 @@ class EngineSetup:
             return Simulator(self.keep)
         return Emulator(clients=self._clients())
 
-    def check_page(self, servers: int, page: LoadedPage) -> None:
+    def check_page(self, servers: int, mode_of_tls: str, page: LoadedPage) -> None:
         """Refuses a page of more origins or hosts than a laboratory here, or the browser, can have.
 
         Args:
             servers: Most servers behind an address; 0 where the laboratories are on other machines.
+            mode_of_tls: A mode of the plan that needs an https origin; empty: none does.
             page: The page.
 
         Raises:
-            PageInputError: It has more.
+            PageInputError: It has more, or no https origin where one is needed.
         """
+        if mode_of_tls and not any(origin.startswith("https:") for origin in page.page.origins):
+            raise PageInputError(
+                f"{page.page.name}: no origin speaks TLS, which the mode {mode_of_tls} is a way to speak",
+                "add --scheme https (profiles only), or leave the page or the mode out",
+            )
         try:
             if self.engine == "emulate":
                 check_descriptors(len(page.page.origins), servers)
@@ -184,7 +190,8 @@ def page_check(plan: Plan, setup: EngineSetup, scheduler: str) -> Callable[[Load
     states = (state for arm in plan.arms().values() for state in arm.cookies)
     pools = [int(state.partition(":")[2]) for state in states if state.startswith("pool:")]
     servers = 0 if scheduler else max([1, *pools])
-    return partial(setup.check_page, servers)
+    of_tls = next((mode.name for mode in plan.modes if mode.secure), "")
+    return partial(setup.check_page, servers, of_tls)
 
 
 def threads(plan: Plan, engine: Engine) -> Threads:

@@ -34,6 +34,7 @@ from firstflight.model.treatment import (
     IMPAIRMENTS,
     MODES,
     PLAIN,
+    Mode,
     ModeName,
     Treatment,
     compared,
@@ -488,9 +489,29 @@ class Plan(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _modes_of_tls_have_it(self) -> Self:
+        for mode in (MODES[name] for name in self.mode):
+            if mode.secure and self.scheme == "http":
+                raise BadValueError(
+                    f"mode: {mode.name} is a way to speak TLS, and the pages are loaded in the clear",
+                    "add --scheme https, or leave it out",
+                )
+            if mode.secure and self.client != "loader":
+                raise BadValueError(
+                    f"mode: {self.client} cannot be made to load with {mode.name} yet",
+                    "use --client loader, or leave it out",
+                )
+            if mode.early_data and self.http == "2":
+                raise BadValueError(
+                    f"mode: {mode.name} goes with HTTP/1.1 only, so far", "leave --http 2 out, or the mode"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _cookies_have_a_use(self, info: ValidationInfo) -> Self:
         idle = [state for state in self.cookies if state not in {"warm", "cold"}]
-        if idle and not self.uses_fast_open and not _is_shared(info, "cookies"):
+        has_use = self.uses_fast_open or any(mode.sessions for mode in self.modes)
+        if idle and not has_use and not _is_shared(info, "cookies"):
             raise BadValueError(
                 f"cookies: {idle[0]} has no effect where no load uses Fast Open", _with_fast_open(info)
             )
@@ -519,7 +540,7 @@ class Plan(BaseModel):
         if len(self.treatments) < 2:
             raise BadValueError(
                 "until: needs two treatments to compare",
-                f"add --mode {','.join(MODES)}, or leave until out",
+                f"add --mode {PLAIN},{FAST_OPEN}, or leave until out",
             )
         least = max(self.repeats, FIRST_LOOK)
         if self.most_repeats < least:
@@ -616,10 +637,15 @@ class Plan(BaseModel):
         return tuple(dict.fromkeys(arm.scheme for arm in self.arms().values()))
 
     @property
+    def modes(self) -> tuple[Mode, ...]:
+        """Every mode that the plan names, as such or for a treatment."""
+        named = [mode for treatment in self.treatments for key, mode in treatment.keys if key == "mode"]
+        return tuple(MODES[mode] for mode in (*self.mode, *named) if mode in MODES)
+
+    @property
     def uses_fast_open(self) -> bool:
         """Whether any load may carry data in its SYN."""
-        named = [mode for treatment in self.treatments for key, mode in treatment.keys if key == "mode"]
-        return any(MODES[mode].fast_open for mode in (*self.mode, *named) if mode in MODES)
+        return any(mode.fast_open for mode in self.modes)
 
     def _under(self, treatment: Treatment) -> "Plan":
         keys = treatment.to_keys()
@@ -703,7 +729,7 @@ def _is_shared(info: ValidationInfo, key: str) -> bool:
 
 def _with_fast_open(info: ValidationInfo) -> str:
     """How loads come to use Fast Open: those of a plan, or of a treatment of it."""
-    modes = FAST_OPEN if info.context is not None else ",".join(MODES)
+    modes = FAST_OPEN if info.context is not None else f"{PLAIN},{FAST_OPEN}"
     return f"add --mode {modes}, or leave it out"
 
 

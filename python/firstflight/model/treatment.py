@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 from firstflight.model.units import BadValueError, parse_number, parse_whole, quoted
 
-ModeName = Literal["tcp", "tfo"]
+ModeName = Literal["tcp", "tfo", "tls12", "resumption", "early-data", "tfo+early-data"]
 """A mode of transport, as plans name it; `MODES` says what each is."""
 
 
@@ -27,11 +27,18 @@ class Mode:
         name: As in plans and tables.
         phrase: As sentences name it, after a page load time.
         fast_open: Whether the SYN carries data, so that cookies matter.
+        secure: Whether it is a way to speak TLS, so that it needs https origins.
+        sessions: Whether the client has a session of TLS 1.3 to resume for every origin; cookie states are
+            those of sessions too.
+        early_data: Whether safe requests go with the ClientHello.
     """
 
     name: str
     phrase: str
-    fast_open: bool
+    fast_open: bool = False
+    secure: bool = False
+    sessions: bool = False
+    early_data: bool = False
 
 
 PLAIN: Final = "tcp"
@@ -43,8 +50,19 @@ FAST_OPEN: Final = "tfo"
 MODES = {
     mode.name: mode
     for mode in (
-        Mode(PLAIN, "without TFO", fast_open=False),
+        Mode(PLAIN, "without TFO"),
         Mode(FAST_OPEN, "with TFO", fast_open=True),
+        Mode("tls12", "with TLS 1.2", secure=True),
+        Mode("resumption", "with resumed TLS", secure=True, sessions=True),
+        Mode("early-data", "with early data", secure=True, sessions=True, early_data=True),
+        Mode(
+            "tfo+early-data",
+            "with TFO and early data",
+            fast_open=True,
+            secure=True,
+            sessions=True,
+            early_data=True,
+        ),
     )
 }
 """All modes by name, in the order in which tables and choices have them."""

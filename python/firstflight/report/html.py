@@ -31,7 +31,7 @@ from firstflight.analysis.records import Cell, known, loads_of
 from firstflight.analysis.summary import Evidence
 from firstflight.course.answers import answers
 from firstflight.deferred import jinja2, vl_convert
-from firstflight.model.treatment import MODES, phrase
+from firstflight.model.treatment import FAST_OPEN, phrase
 from firstflight.published import PAPER, published_table
 from firstflight.report.console import explanation_heading, explanation_lines
 from firstflight.report.figures import theme
@@ -215,7 +215,7 @@ def _range(cells: Sequence[Cell]) -> Iterator[Fact]:
 
 
 def _compared(cell: Cell) -> str:
-    return "" if cell["treatment"] in ("", *MODES) else f", {cell['treatment']}"
+    return "" if cell["treatment"] in ("", FAST_OPEN) else f", {cell['treatment']}"
 
 
 def _proof(cells: Sequence[Cell]) -> Fact:

@@ -29,7 +29,7 @@ _SHARES = ("faster", "slower", "above 0", "below 0")
 def caption_lines(sweep: Sweep) -> list[str]:
     """What decides the numbers of a sweep, as `firstflight.analysis.words.caption` says it."""
     paths = sweep["paths"]
-    compared = dict.fromkeys(words.comparison(path) for path in paths if not words.is_of_modes(path))
+    compared = dict.fromkeys(words.comparison(path) for path in paths if not words.is_of_fast_open(path))
     return [*compared, *(words.caption_lines(*paths) if paths else [])]
 
 

@@ -20,7 +20,7 @@ it, so `firstflight report DIR` can make it again.
 | `environment.json` | kernel, CPU, client versions, calibration of the path |
 | `traces/` | the links' traces, where the plan names any ([path.md](path.md)) |
 | `pages/` | the profile of every page as it was loaded; explanations use it |
-| `journal.jsonl` | one JSON object per load, on disk before the next load starts: `load`, `requests`, `connections`, `proof`, `relay`. A load that was run again has a later line, which counts. A line with `instrument_failure` is of no load: the laboratory failed, `error` and `hint` say how. Format `firstflight-journal/3`. In format 2 a load names its mode alone, which is its treatment, with `tcp` as the baseline; of format 1, which names fewer keys of the plan in a load, the tables take the rest from `plan.toml` |
+| `journal.jsonl` | one JSON object per load, on disk before the next load starts: `load`, `requests`, `connections`, `proof`, `relay`. A load that was run again has a later line, which counts. A line with `instrument_failure` is of no load: the laboratory failed, `error` and `hint` say how. Format `firstflight-journal/4`. In format 3 a connection says nothing of TLS; in format 2 a load names its mode alone, which is its treatment, with `tcp` as the baseline; of format 1, which names fewer keys of the plan in a load, the tables take the rest from `plan.toml` |
 | `loads.parquet`, `requests.parquet`, `connections.parquet` | the journal as tables, columns below |
 | `summary.json` | medians, improvement with interval, verdict and proof per cell pair; warnings |
 | `observations.txt` | the table in the course's own format, with correct signs; empty where other than modes is compared |

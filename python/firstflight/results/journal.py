@@ -19,7 +19,7 @@ from firstflight.model.treatment import PLAIN
 from firstflight.results.check import check_record, fits
 from firstflight.results.files import appended, plan_keys
 from firstflight.results.records import LoadRecord
-from firstflight.results.schema import EARLIER_FORMATS, JOURNAL_FORMAT, TREATMENT
+from firstflight.results.schema import CONNECTIONS, EARLIER_FORMATS, JOURNAL_FORMAT, TREATMENT
 
 _PIECE = 1 << 20
 
@@ -168,6 +168,10 @@ class Journal:
         if isinstance(load, dict):
             compared = {"treatment": load.get("mode"), "baseline": PLAIN}
             record["load"] = {**self._planned, **compared, **load}
+        rows = record.get("connections")
+        if isinstance(rows, list):
+            later = {column.name: None for column in CONNECTIONS.columns if column.since > 1}
+            record["connections"] = [{**later, **row} if isinstance(row, dict) else row for row in rows]
 
     @cached_property
     def _planned(self) -> dict[str, object]:

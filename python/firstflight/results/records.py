@@ -116,6 +116,11 @@ class ConnectionRow(TypedDict):
     closed_ms: ReadOnly[float | None]
     retransmits: NotRequired[ReadOnly[int]]
     interfered: NotRequired[ReadOnly[str | None]]
+    first_flight_bytes: NotRequired[ReadOnly[int | None]]
+    tls: NotRequired[ReadOnly[str | None]]
+    resumed: NotRequired[ReadOnly[bool | None]]
+    early_data: NotRequired[ReadOnly[str | None]]
+    early_data_bytes: NotRequired[ReadOnly[int | None]]
 
 
 class Ledger(TypedDict, total=False):

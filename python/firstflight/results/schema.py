@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 from firstflight.model.treatment import MODES
 
-JOURNAL_FORMAT = "firstflight-journal/3"
+JOURNAL_FORMAT = "firstflight-journal/4"
 """Format and version of a journal line, as it is written."""
 
-EARLIER_FORMATS = ("firstflight-journal/1", "firstflight-journal/2")
+EARLIER_FORMATS = ("firstflight-journal/1", "firstflight-journal/2", "firstflight-journal/3")
 """What is read too. A reader refuses any other.
 
 In format 2 a load names its mode, and neither treatment nor baseline; in format 1 fewer keys of the plan too.
@@ -276,6 +276,8 @@ KEYS_WITHOUT_COLUMN = {
 }
 """Keys of a plan that no column holds, and why none is needed."""
 
+_EARLIER = "of an earlier version"
+
 REQUESTS = Table(
     "requests",
     f"One row per request. Times are ms {_START}.",
@@ -317,6 +319,27 @@ CONNECTIONS = Table(
         Column("bytes_down", _COUNT, "bytes", "IP bytes towards the client"),
         Column("bytes_up", _COUNT, "bytes", "IP bytes towards the server"),
         Column("closed_ms", _MS, "ms", "Last FIN or RST", "open when the load ended"),
+        Column(
+            "first_flight_bytes",
+            _COUNT,
+            "bytes",
+            "Data that the client had sent when the server's first data reached it",
+            _EARLIER,
+            since=4,
+        ),
+        Column(
+            "tls", _TEXT, "", "Version of TLS at the server: `1.2`, `1.3`", f"no TLS, or {_EARLIER}", since=4
+        ),
+        Column("resumed", _FLAG, "", "The server resumed a session", f"no TLS, or {_EARLIER}", since=4),
+        Column(
+            "early_data",
+            _TEXT,
+            "",
+            "Early data at the server: `none`, `accepted` or `rejected`; `sent` if only the ledger saw it",
+            _EARLIER,
+            since=4,
+        ),
+        Column("early_data_bytes", _COUNT, "bytes", "Early data in the ledger", _EARLIER, since=4),
     ),
 )
 """One row per connection."""

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 from firstflight.errors import UsageError
-from firstflight.model.treatment import FAST_OPEN, PLAIN, ModeName
+from firstflight.model.treatment import FAST_OPEN, PLAIN
 from firstflight.model.units import (
     BadValueError,
     each,
@@ -89,7 +89,7 @@ class StressPlan(BaseModel):
         "which serves the file `object` of the folder it is started in, at port 80.",
         json_schema_extra={"metavar": "SERVER"},
     )
-    mode: Annotated[tuple[ModeName, ...], each()] = Field(
+    mode: Annotated[tuple[Literal["tcp", "tfo"], ...], each()] = Field(
         default=(PLAIN, FAST_OPEN),
         description="Transport treatments to compare: tcp, tfo.",
         json_schema_extra={"metavar": "MODE,..."},

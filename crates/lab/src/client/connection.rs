@@ -4,6 +4,8 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddrV4, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
+use firstflight_load::MAX_EARLY_DATA;
+use firstflight_load::promise::Secured;
 use nix::errno::Errno;
 use nix::sys::socket::sockopt::TcpFastOpenConnect;
 use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, SockaddrIn, setsockopt, socket};
@@ -41,6 +43,10 @@ pub(super) struct Connection {
     /// TCP's handshake is done, or Fast Open lets the first write go ahead.
     pub(super) writable: bool,
     is_secure: bool,
+    /// It takes a request before its TLS has begun, and has had none.
+    awaits_early_data: bool,
+    /// Whether its first request might go with the `ClientHello`; `None` before there was one.
+    pub(super) may_be_early: Option<bool>,
     session: Option<Session>,
     /// In place of the session, once that has negotiated it.
     pub(super) http2: Option<Http2>,
@@ -74,6 +80,8 @@ impl Connection {
             server,
             writable,
             is_secure: session.is_some(),
+            awaits_early_data: session.as_ref().is_some_and(Session::offers_early_data),
+            may_be_early: None,
             session,
             http2: None,
             unsent: Vec::new(),
@@ -81,9 +89,17 @@ impl Connection {
         })
     }
 
-    /// Whether a handshake of TLS follows that of TCP.
-    pub(super) fn is_secure(&self) -> bool {
-        self.is_secure
+    /// Whether a request may be sent as soon as the socket can be written to.
+    pub(super) fn takes_request(&self) -> bool {
+        !self.is_secure || self.awaits_early_data
+    }
+
+    /// What this end tells of its TLS.
+    pub(super) fn secured(&self) -> Option<Secured> {
+        match &self.http2 {
+            Some(http2) => http2.secured(),
+            None => self.session.as_ref()?.secured(),
+        }
     }
 
     /// The handshake's outcome, once the socket became writable.
@@ -91,17 +107,22 @@ impl Connection {
         self.stream.take_error()?.map_or(Ok(()), Err)
     }
 
-    /// Starts an exchange; `true` when the whole request went out.
-    pub(super) fn send(&mut self, request: Vec<u8>, head_only: bool) -> io::Result<bool> {
-        match &mut self.session {
-            Some(session) => session.take(&request)?,
-            None => self.unsent = request,
-        }
+    /// Starts an exchange; `true` when the whole request went out. A request that `is_safe` may be repeated.
+    pub(super) fn send(&mut self, request: Vec<u8>, is_safe: bool, head_only: bool) -> io::Result<bool> {
+        let may_be_early = is_safe && request.len() as u64 <= MAX_EARLY_DATA;
+        self.may_be_early.get_or_insert(may_be_early);
+        self.awaits_early_data = false;
+        let is_taken = if let Some(session) = &mut self.session {
+            session.take(&request, may_be_early)?
+        } else {
+            self.unsent = request;
+            true
+        };
         self.exchange = Some(Exchange {
             response: Response::default(),
             head_only,
         });
-        self.flush()
+        Ok(self.flush()? && is_taken)
     }
 
     /// Writes what is left of the request or of TLS's handshake; `true` when nothing is.
@@ -129,6 +150,7 @@ impl Connection {
     /// Whether something still waits to be written.
     pub(super) fn has_unsent(&self) -> bool {
         match &self.session {
+            Some(_) if self.awaits_early_data => false,
             Some(session) => session.has_unsent(),
             None => !self.unsent.is_empty(),
         }

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use firstflight_load::head;
+use firstflight_load::{head, promise};
 use firstflight_loader::{Command, Config, ConnId, Event, LoadRecord, Loader, Nanos};
 use firstflight_page::Page;
 use nix::errno::Errno;
@@ -47,6 +47,8 @@ pub struct SocketFacts {
     pub key: Option<ConnectionKey>,
     /// Its testimony.
     pub info: Option<TcpInfo>,
+    /// What this end tells of TLS and of its first request.
+    pub client: promise::Client,
 }
 
 /// Loads `page` once, in the calling thread's network namespace. `resolve` gives each host's address, `tls`
@@ -177,7 +179,7 @@ impl Driver<'_> {
         match opened {
             Err(failure) => self.fail(conn.0, &failure)?,
             Ok(connection) => {
-                let ready = connection.writable && !connection.is_secure();
+                let ready = connection.writable && connection.takes_request();
                 // A socket whose SYN still waits for data reports a hang-up: it is watched once it has sent.
                 if !ready {
                     watch(&self.epoll, &connection, conn)?;
@@ -194,7 +196,7 @@ impl Driver<'_> {
     fn connect(&self, server: SocketAddrV4, origin: usize) -> io::Result<Connection> {
         let mut connection = Connection::open(server, self.session(origin)?)?;
         // With Fast Open the ClientHello goes into the SYN: nothing has to be asked for first.
-        if connection.writable && connection.is_secure() {
+        if connection.writable && !connection.takes_request() {
             connection.flush()?;
         }
         Ok(connection)
@@ -219,12 +221,13 @@ impl Driver<'_> {
             return self.advance(conn.0);
         }
         let bytes = self.requests[request].clone();
-        let head_only = self.page.resources[request].method == "HEAD";
+        let method = &self.page.resources[request].method;
+        let (is_safe, head_only) = (head::is_safe(method), method == "HEAD");
         self.carried.insert(conn.0, request);
         let Some(connection) = self.connections.get_mut(&conn.0) else {
             return Ok(());
         };
-        let sent = connection.send(bytes, head_only);
+        let sent = connection.send(bytes, is_safe, head_only);
         watch(&self.epoll, connection, conn)?;
         match sent {
             Ok(true) => self
@@ -245,7 +248,7 @@ impl Driver<'_> {
             if let Err(error) = connection.outcome() {
                 return self.fail(id, &error.into());
             }
-            if !connection.writable && !connection.is_secure() {
+            if !connection.writable && connection.takes_request() {
                 connection.writable = true;
                 self.loader.handle(clock::now(), Event::Writable(conn));
             } else if connection.has_unsent() {
@@ -282,6 +285,11 @@ impl Driver<'_> {
                 Ok(Received::Nothing) => return Ok(()),
                 Ok(Received::Ready) => {
                     self.loader.handle(clock::now(), Event::Writable(conn));
+                    // One that had to wait for the handshake.
+                    if let Some(&request) = self.carried.get(&id) {
+                        self.loader
+                            .handle(clock::now(), Event::RequestSent { conn, request });
+                    }
                     self.obey()?;
                     continue;
                 }
@@ -370,6 +378,10 @@ impl Driver<'_> {
                 SocketFacts {
                     key: connection.key(),
                     info: connection.tcp_info(),
+                    client: promise::Client {
+                        tls: connection.secured(),
+                        may_be_early: connection.may_be_early,
+                    },
                 },
             );
         }

@@ -12,6 +12,7 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use firstflight_load::head;
+use firstflight_load::promise::Secured;
 use firstflight_page::Resource;
 use h2::RecvStream;
 use h2::client::{Builder, ResponseFuture, SendRequest};
@@ -29,6 +30,7 @@ const WINDOW: u32 = (1 << 31) - 1;
 /// The client's end of a connection.
 pub(super) struct Http2 {
     connection: h2::client::Connection<Wire, Bytes>,
+    secured: Option<Secured>,
     sender: SendRequest<Bytes>,
     exchanges: Vec<Exchange>,
 }
@@ -53,16 +55,23 @@ impl Http2 {
             .initial_connection_window_size(WINDOW)
             .header_table_size(0)
             .enable_push(false);
+        let secured = session.secured();
         let handshake = pin!(builder.handshake(Wire { session, stream }));
         match handshake.poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok((sender, connection))) => Ok(Self {
                 connection,
+                secured,
                 sender,
                 exchanges: Vec::new(),
             }),
             Poll::Ready(Err(error)) => Err(error.into()),
             Poll::Pending => Err(Failure::NoHttp2),
         }
+    }
+
+    /// What this end tells of its TLS.
+    pub(super) fn secured(&self) -> Option<Secured> {
+        self.secured
     }
 
     /// Asks for `resource`, number `index` of its page; [`Self::advance`] sends it.
@@ -165,7 +174,7 @@ impl AsyncRead for Wire {
 
 impl AsyncWrite for Wire {
     fn poll_write(self: Pin<&mut Self>, _context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Poll::Ready(self.get_mut().session.take(bytes).map(|()| bytes.len()))
+        Poll::Ready(self.get_mut().session.take(bytes, false).map(|_| bytes.len()))
     }
 
     fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {

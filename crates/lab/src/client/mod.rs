@@ -15,7 +15,7 @@ use crate::LabError;
 
 pub use connection::connect;
 pub use driver::{Loaded, SocketFacts, load};
-pub use tls::config as tls_config;
+pub use tls::{config as tls_config, gain_sessions};
 
 /// Why a connection, or an exchange on it, failed.
 #[derive(Debug, thiserror::Error)]

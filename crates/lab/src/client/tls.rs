@@ -1,14 +1,18 @@
 //! TLS of the built-in client: what is written to the socket, and what is read out of it.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddrV4, TcpStream};
 use std::sync::Arc;
+use std::time::Duration;
 
+use firstflight_load::promise::{EarlyData, Secured};
 use firstflight_load::{HttpVersion, TlsOptions, TlsVersion};
+use nix::libc;
+use nix::sys::socket::{setsockopt, sockopt};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
 use rustls::version::TLS12;
-use rustls::{ClientConfig, ClientConnection, NamedGroup, RootCertStore};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind, NamedGroup, ProtocolVersion, RootCertStore};
 
 use crate::LabError;
 
@@ -39,7 +43,49 @@ pub fn config(options: TlsOptions, roots: RootCertStore) -> Result<Arc<ClientCon
         HttpVersion::V1_1 => vec![b"http/1.1".to_vec()],
         HttpVersion::V2 => vec![HTTP2.to_vec(), b"http/1.1".to_vec()],
     };
+    config.enable_early_data = options.early_data;
     Ok(Arc::new(config))
+}
+
+/// Sessions of TLS 1.3 that a client keeps of a server, and how many a server gives at once (both as rustls has them).
+const SESSIONS: u32 = 8;
+const GIVEN: u32 = 2;
+/// How long a server may take to answer; there is no delay yet.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Visits a server, so often that the client has as many sessions as it keeps. All visits begin before the first of
+/// them is over: none uses up the session of another. They end with a reset, so that nothing of them is left on the wire.
+///
+/// # Errors
+/// [`LabError`] naming the server.
+pub fn gain_sessions(config: &Arc<ClientConfig>, host: &str, server: SocketAddrV4) -> Result<(), LabError> {
+    let failed = |error: io::Error| LabError::system(format!("visiting {host} in the lab"), error);
+    let visits = (0..SESSIONS / GIVEN).map(|_| Session::new(Arc::clone(config), host));
+    for session in visits.collect::<Vec<_>>() {
+        session
+            .and_then(|session| visit(session, server))
+            .map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn visit(mut session: Session, server: SocketAddrV4) -> io::Result<()> {
+    let mut stream = TcpStream::connect(server)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    while session.tls.is_handshaking() || session.tls.tls13_tickets_received() < GIVEN {
+        session.tls.complete_io(&mut stream)?;
+        if !session.tls.is_handshaking() && session.tls.tls13_tickets_received() < GIVEN {
+            if session.tls.read_tls(&mut stream)? == 0 {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+            session.tls.process_new_packets().map_err(io::Error::other)?;
+        }
+    }
+    let reset = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
+    Ok(setsockopt(&stream, sockopt::Linger, &reset)?)
 }
 
 /// The TLS side of one connection.
@@ -48,6 +94,10 @@ pub(super) struct Session {
     tls: ClientConnection,
     /// The handshake's end has been told.
     is_ready: bool,
+    /// The handshake takes data with its first message.
+    offers_early_data: bool,
+    /// The request that went with it: sent again if the server rejects that.
+    early: Vec<u8>,
 }
 
 /// What came of reading once.
@@ -68,7 +118,37 @@ impl Session {
         let mut tls = ClientConnection::new(config, name).map_err(io::Error::other)?;
         // A request is handed over whole: it is here anyway.
         tls.set_buffer_limit(None);
-        Ok(Self { tls, is_ready: false })
+        let offers_early_data = tls.early_data().is_some();
+        Ok(Self {
+            tls,
+            is_ready: false,
+            offers_early_data,
+            early: Vec::new(),
+        })
+    }
+
+    /// Whether it takes a request before its handshake has begun.
+    pub(super) fn offers_early_data(&self) -> bool {
+        self.offers_early_data
+    }
+
+    /// What this end tells of it, once the handshake is done.
+    pub(super) fn secured(&self) -> Option<Secured> {
+        if self.tls.is_handshaking() {
+            return None;
+        }
+        Some(Secured {
+            version: match self.tls.protocol_version()? {
+                ProtocolVersion::TLSv1_2 => TlsVersion::V1_2,
+                _ => TlsVersion::V1_3,
+            },
+            is_resumed: self.tls.handshake_kind()? == HandshakeKind::Resumed,
+            early_data: match (self.offers_early_data, self.tls.is_early_data_accepted()) {
+                (true, false) => EarlyData::Rejected,
+                (true, true) if !self.early.is_empty() => EarlyData::Accepted,
+                _ => EarlyData::None,
+            },
+        })
     }
 
     /// Whether both have agreed on HTTP/2.
@@ -76,9 +156,20 @@ impl Session {
         self.tls.alpn_protocol() == Some(HTTP2)
     }
 
-    /// Takes a request to be encrypted.
-    pub(super) fn take(&mut self, request: &[u8]) -> io::Result<()> {
-        self.tls.writer().write_all(request)
+    /// Takes a request to be encrypted; `false` when it has to wait for the handshake. One that `may_be_early` goes with
+    /// the `ClientHello` if that takes it.
+    pub(super) fn take(&mut self, request: &[u8], may_be_early: bool) -> io::Result<bool> {
+        if may_be_early
+            && !self.is_ready
+            && let Some(mut early) = self.tls.early_data()
+            && early.bytes_left() >= request.len()
+        {
+            early.write_all(request)?;
+            self.early = request.to_vec();
+            return Ok(true);
+        }
+        self.tls.writer().write_all(request)?;
+        Ok(!self.tls.is_handshaking())
     }
 
     /// Whether something waits to be written.
@@ -97,6 +188,10 @@ impl Session {
         loop {
             if !self.is_ready && !self.tls.is_handshaking() {
                 self.is_ready = true;
+                if !self.early.is_empty() && !self.tls.is_early_data_accepted() {
+                    self.tls.writer().write_all(&self.early)?;
+                    self.write_all(stream)?;
+                }
                 return Ok(Incoming::Ready);
             }
             match self.tls.reader().read(buffer) {

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use base64::Engine;
+use firstflight_load::MAX_EARLY_DATA;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose, PublicKeyData,
@@ -89,11 +90,17 @@ impl Authority {
         roots
     }
 
-    /// TLS for the server of `host`, with these application protocols (ALPN).
+    /// TLS for the server of `host`, with these application protocols (ALPN). It can take early data where it
+    /// `takes_early_data`, and answers that before the handshake is done.
     ///
     /// # Errors
     /// [`LabError`] when the library has no version of TLS to speak.
-    pub fn server(self: &Arc<Self>, host: &str, protocols: &[&[u8]]) -> Result<Arc<ServerConfig>, LabError> {
+    pub fn server(
+        self: &Arc<Self>,
+        host: &str,
+        protocols: &[&[u8]],
+        takes_early_data: bool,
+    ) -> Result<ServerConfig, LabError> {
         let certificates = HostCertificate {
             authority: Arc::clone(self),
             host: host.to_owned(),
@@ -105,7 +112,11 @@ impl Authority {
             .with_no_client_auth()
             .with_cert_resolver(Arc::new(certificates));
         config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
-        Ok(Arc::new(config))
+        if takes_early_data {
+            config.max_early_data_size = MAX_EARLY_DATA as u32;
+            config.send_half_rtt_data = true;
+        }
+        Ok(config)
     }
 
     fn sign(&self, host: &str) -> Result<CertificateDer<'static>, rcgen::Error> {
@@ -174,8 +185,8 @@ mod tests {
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let name = ServerName::try_from(host.to_owned()).unwrap();
         let mut client = ClientConnection::new(Arc::new(config), name)?;
-        let config = authority.server(host, &[b"h2", b"http/1.1"]).unwrap();
-        let mut server = ServerConnection::new(config)?;
+        let config = authority.server(host, &[b"h2", b"http/1.1"], false).unwrap();
+        let mut server = ServerConnection::new(Arc::new(config))?;
         while client.is_handshaking() || server.is_handshaking() {
             let mut wire = Vec::new();
             client.write_tls(&mut wire).unwrap();

@@ -16,11 +16,11 @@ use nix::libc;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio_rustls::TlsAcceptor;
 
 use super::answers::Answers;
 use super::body::Outgoing;
 use super::log::{Answered, Conversation, Log};
+use super::tls::Secure;
 use super::{respond, timer};
 use crate::{LabError, descriptors, net};
 
@@ -143,8 +143,8 @@ async fn talk(accepted: (TcpStream, SocketAddr), server: Arc<Server>) {
     let Some(tls) = &server.tls else {
         return speak_http1(stream, &server, &conversation).await;
     };
-    match TlsAcceptor::from(Arc::clone(tls)).accept(stream).await {
-        Ok(stream) if stream.get_ref().1.alpn_protocol() == Some(HTTP2) => {
+    match Secure::accept(Arc::clone(tls), stream, Arc::clone(&conversation)).await {
+        Ok(stream) if stream.protocol() == Some(HTTP2) => {
             speak_http2(stream, server, conversation).await;
         }
         Ok(stream) => speak_http1(stream, &server, &conversation).await,

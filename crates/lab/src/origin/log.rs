@@ -12,9 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use firstflight_load::hello;
-use firstflight_load::promise::Server;
+use firstflight_load::TlsVersion;
+use firstflight_load::hello::{ClientHello, may_begin};
+use firstflight_load::promise::{EarlyData, Secured, Server};
 use firstflight_page::Origin;
+use rustls::{HandshakeKind, ProtocolVersion, ServerConnection};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -44,8 +46,11 @@ pub struct Conversation {
     congestion_control: Option<String>,
     /// The client's first bytes, until a `ClientHello` is whole.
     opening: Mutex<Vec<u8>>,
-    /// Whether that offers the key share X25519MLKEM768.
-    post_quantum: OnceLock<bool>,
+    hello: OnceLock<ClientHello>,
+    /// The version of TLS that was agreed on, and whether a session was resumed.
+    secured: OnceLock<(TlsVersion, bool)>,
+    /// Bytes of early data that were read.
+    early_data: AtomicU64,
     /// TCP payload read from and written to the client so far, bytes.
     read: AtomicU64,
     written: AtomicU64,
@@ -124,7 +129,9 @@ impl Conversation {
             info: TcpInfo::of(stream).ok(),
             congestion_control: witness::congestion_control(stream).ok(),
             opening: Mutex::default(),
-            post_quantum: OnceLock::new(),
+            hello: OnceLock::new(),
+            secured: OnceLock::new(),
+            early_data: AtomicU64::new(0),
             read: AtomicU64::new(0),
             written: AtomicU64::new(0),
             requests: Mutex::default(),
@@ -135,8 +142,40 @@ impl Conversation {
     pub fn server(&self) -> Server {
         Server {
             congestion_control: self.congestion_control.clone(),
-            post_quantum: self.post_quantum.get().copied(),
+            post_quantum: self.hello.get().map(ClientHello::is_post_quantum),
+            tls: self.secured.get().map(|&(version, is_resumed)| Secured {
+                version,
+                is_resumed,
+                early_data: self.fate_of_early_data(is_resumed),
+            }),
         }
+    }
+
+    fn fate_of_early_data(&self, is_resumed: bool) -> EarlyData {
+        let is_offered = self.hello.get().is_some_and(|hello| hello.offers_early_data);
+        match self.early_data.load(Ordering::Relaxed) {
+            0 if is_offered && !is_resumed => EarlyData::Rejected,
+            0 => EarlyData::None,
+            _ => EarlyData::Accepted,
+        }
+    }
+
+    /// Notes what was agreed on, as soon as it is.
+    pub(super) fn secured(&self, tls: &ServerConnection) {
+        if self.secured.get().is_none()
+            && let (Some(version), Some(kind)) = (tls.protocol_version(), tls.handshake_kind())
+        {
+            let version = match version {
+                ProtocolVersion::TLSv1_2 => TlsVersion::V1_2,
+                _ => TlsVersion::V1_3,
+            };
+            let _ = self.secured.set((version, kind == HandshakeKind::Resumed));
+        }
+    }
+
+    /// Counts early data that was read.
+    pub(super) fn note_early_data(&self, bytes: usize) {
+        self.early_data.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// Notes a request whose answer is known and not yet written.
@@ -178,12 +217,12 @@ impl Conversation {
             return;
         }
         opening.extend_from_slice(bytes);
-        let groups = hello::key_shares(&opening);
-        if let Some(groups) = &groups {
-            let _ = self.post_quantum.set(groups.contains(&hello::X25519_MLKEM768));
-        }
-        if groups.is_some() || !hello::may_begin(&opening) {
+        let hello = ClientHello::read(&opening);
+        if hello.is_some() || !may_begin(&opening) {
             *opening = Vec::new();
+        }
+        if let Some(hello) = hello {
+            let _ = self.hello.set(hello);
         }
     }
 

@@ -10,6 +10,7 @@ mod respond;
 mod services;
 mod target;
 mod timer;
+mod tls;
 mod world;
 
 pub use answer::HeaderFields;

@@ -5,6 +5,7 @@ use std::sync::{Arc, mpsc};
 use firstflight_load::Cookies;
 use firstflight_page::Origin;
 use rustls::ServerConfig;
+use rustls::server::StoresServerSessions;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
@@ -12,6 +13,7 @@ use super::answers::Answers;
 use super::authority::Authority;
 use super::listen::{HTTP1, HTTP2, Waiting};
 use super::log::Log;
+use super::tls::Sessions;
 use super::{listen, services};
 use crate::net::{self, AddressPlan, Side, Transport};
 use crate::tun::{Offload, Tun};
@@ -30,6 +32,8 @@ pub struct ServersConfig {
     pub authority: Option<Arc<Authority>>,
     /// What they think of cookies.
     pub cookies: Cookies,
+    /// Whether they take early data (RFC 8446, section 2.3).
+    pub takes_early_data: bool,
     /// Whether a connection outlives its first response.
     pub keep_alive: bool,
     /// How their connections begin and share the path.
@@ -62,10 +66,10 @@ impl Servers {
             scheduling::step_back();
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.map_err(|error| LabError::system("starting a runtime", error))?;
-            let (tun, listeners) = runtime.block_on(set_up(config))?;
-            Ok((tun, (runtime, listeners)))
+            let (tun, keyed) = runtime.block_on(set_up(config))?;
+            Ok((tun, (runtime, keyed)))
         };
-        let serve = |(runtime, listeners): (Runtime, Vec<_>)| runtime.block_on(answer(asked, &listeners));
+        let serve = |(runtime, keyed): (Runtime, Keyed)| runtime.block_on(answer(asked, &keyed));
         let tun = namespace::in_new_network("servers", start, serve)?;
         Ok((Self { ask }, tun))
     }
@@ -89,7 +93,7 @@ impl Servers {
         self.ask(|answer| Ask::Work(Box::new(move || drop(answer.send(work())))))
     }
 
-    /// Gives every origin another key; with the old one as a backup its cookies stay good.
+    /// Gives every origin another key; with the old one as a backup its cookies and its sessions of TLS stay good.
     ///
     /// # Errors
     /// [`LabError`] when the kernel refuses another key.
@@ -110,26 +114,39 @@ fn gone() -> LabError {
 
 type Asked = tokio::sync::mpsc::UnboundedReceiver<Ask>;
 
+/// What servers make cookies and resume sessions with.
+#[derive(Default)]
+struct Keyed {
+    listeners: Vec<Arc<TcpListener>>,
+    sessions: Vec<Arc<Sessions>>,
+}
+
+impl Keyed {
+    fn change(&self, keeps_old: bool) -> Result<(), LabError> {
+        if !keeps_old {
+            self.sessions.iter().for_each(|sessions| sessions.forget());
+        }
+        self.listeners
+            .iter()
+            .try_for_each(|listener| listen::change_key(listener, keeps_old))
+    }
+}
+
 /// Does what it is asked for until every sender is gone; the servers run meanwhile.
-async fn answer(mut asked: Asked, listeners: &[Arc<TcpListener>]) {
+async fn answer(mut asked: Asked, keyed: &Keyed) {
     while let Some(ask) = asked.recv().await {
         match ask {
             Ask::Work(work) => work(),
-            Ask::OtherKeys(keeps_old, answer) => {
-                let changed = listeners
-                    .iter()
-                    .try_for_each(|listener| listen::change_key(listener, keeps_old));
-                drop(answer.send(changed));
-            }
+            Ask::OtherKeys(keeps_old, answer) => drop(answer.send(keyed.change(keeps_old))),
         }
     }
 }
 
-async fn set_up(config: ServersConfig) -> Result<(Tun, Vec<Arc<TcpListener>>), LabError> {
+async fn set_up(config: ServersConfig) -> Result<(Tun, Keyed), LabError> {
     net::set_server_sysctls(config.cookies == Cookies::Cookieless)?;
     net::bring_loopback_up(Side::Servers)?;
     let tun = Tun::open(Side::Servers, config.offload, &config.transport)?;
-    let mut listeners = Vec::new();
+    let mut keyed = Keyed::default();
     for origin in config.answers.origins() {
         let Some(address) = config.addresses.address(&origin.host) else {
             continue;
@@ -139,27 +156,35 @@ async fn set_up(config: ServersConfig) -> Result<(Tun, Vec<Arc<TcpListener>>), L
             answers: Arc::clone(&config.answers),
             log: Arc::clone(&config.log),
             keep_alive: config.keep_alive,
-            tls: tls(&config, origin)?,
+            tls: tls(&config, origin, &mut keyed.sessions)?,
         });
         for number in 0..config.cookies.servers() {
             let listener = Arc::new(listen::listen(address, origin.port, number, config.waiting)?);
-            listeners.push(Arc::clone(&listener));
+            keyed.listeners.push(Arc::clone(&listener));
             tokio::spawn(listen::serve(listener, Arc::clone(&server)));
         }
     }
-    listeners.extend(services::start(&config.log).await?);
-    Ok((tun, listeners))
+    keyed.listeners.extend(services::start(&config.log).await?);
+    Ok((tun, keyed))
 }
 
 /// TLS for an https origin. HTTP/2 has no way to close after every response: without keep-alive it is not offered.
-fn tls(config: &ServersConfig, origin: &Origin) -> Result<Option<Arc<ServerConfig>>, LabError> {
+fn tls(
+    config: &ServersConfig,
+    origin: &Origin,
+    sessions: &mut Vec<Arc<Sessions>>,
+) -> Result<Option<Arc<ServerConfig>>, LabError> {
     let protocols: &[&[u8]] = if config.keep_alive {
         &[HTTP2, HTTP1]
     } else {
         &[HTTP1]
     };
-    let authority = config.authority.as_ref().filter(|_| origin.secure);
-    authority
-        .map(|authority| authority.server(&origin.host, protocols))
-        .transpose()
+    let Some(authority) = config.authority.as_ref().filter(|_| origin.secure) else {
+        return Ok(None);
+    };
+    let mut tls = authority.server(&origin.host, protocols, config.takes_early_data)?;
+    let known = Arc::new(Sessions::default());
+    tls.session_storage = Arc::clone(&known) as Arc<dyn StoresServerSessions>;
+    sessions.push(known);
+    Ok(Some(Arc::new(tls)))
 }

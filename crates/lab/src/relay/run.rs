@@ -390,6 +390,9 @@ impl<'a> Loop<'a> {
         let Some((connection, segment)) = entered else {
             return (self.flows.of_other(network, direction, packet, origin), None);
         };
+        if direction == Direction::Up {
+            ledger.read(connection, &segment, segment.payload(packet));
+        }
         let flow = self.flows.of_connection(network, connection, origin);
         let action = network.meet(&Header {
             direction,

@@ -1,7 +1,7 @@
 //! Three witnesses, one verdict: a `tfo` load used Fast Open and a `tcp` load did not.
 
 use firstflight_load::ledger::Count;
-use firstflight_load::promise::{Given, Promise, Server};
+use firstflight_load::promise::{Client, Given, Promise, Server};
 use serde::Serialize;
 
 use super::{Counters, tally};
@@ -18,6 +18,8 @@ pub struct Statement {
     pub tcp_info: Option<bool>,
     /// What its server's end tells; `None` where no server accepted it.
     pub server: Option<Server>,
+    /// What its client's end tells.
+    pub client: Client,
 }
 
 /// The verdict.
@@ -103,7 +105,8 @@ fn contradiction(promise: &Promise, statement: &Statement, given: &Given) -> Opt
         Some(_) => {}
     }
     let breach = promise.broken_by(entry.of_host(), given);
-    let breach = breach.or_else(|| promise.broken_by_server(&entry.seen, statement.server.as_ref()));
+    let breach = breach
+        .or_else(|| promise.broken_by_ends(entry.of_host(), statement.server.as_ref(), statement.client));
     say(breach?.to_string())
 }
 

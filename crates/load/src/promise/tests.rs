@@ -1,7 +1,8 @@
-use firstflight_path::{Direction, Ecn, TcpFlags};
+use firstflight_path::{Direction, Ecn, PathConfig, TcpFlags};
 
 use super::*;
-use crate::ledger::{EcnBits, Segment};
+use crate::Mode;
+use crate::ledger::{EcnBits, Hello, Segment};
 
 const HOST: usize = 0;
 const OLD: u128 = 0x01d;
@@ -423,10 +424,10 @@ fn a_server_has_the_congestion_control_that_was_asked_for() {
     };
     let server = |name: Option<&str>| Server {
         congestion_control: name.map(str::to_owned),
-        post_quantum: None,
+        ..Server::default()
     };
     let talked = first_flight(64_240, &[FULL], 0, 0);
-    let broken = |server: Option<&Server>| promise.broken_by_server(&talked, server);
+    let broken = |server: Option<&Server>| promise.broken_by_ends((0, &talked), server, Client::default());
     assert_eq!(broken(Some(&server(Some("reno")))), None);
     assert_eq!(
         broken(Some(&server(Some("cubic")))).map(|breach| breach.to_string()),
@@ -435,7 +436,10 @@ fn a_server_has_the_congestion_control_that_was_asked_for() {
     assert_eq!(broken(Some(&server(None))), Some(Breach::ServerUnasked));
     assert_eq!(broken(None), Some(Breach::ServerUnasked));
     let silent = with_ecn(SILENT, SILENT, &[]);
-    assert_eq!(promise.broken_by_server(&silent, None), None);
+    assert_eq!(
+        promise.broken_by_ends((0, &silent), None, Client::default()),
+        None
+    );
 }
 
 #[test]
@@ -449,7 +453,11 @@ fn a_key_share_is_offered_where_it_is_asked_for_and_nowhere_else() {
             post_quantum: offered,
             ..Server::default()
         };
-        promise.broken_by_server(&with_ecn(SILENT, SILENT, &[]), Some(&server))
+        promise.broken_by_ends(
+            (0, &with_ecn(SILENT, SILENT, &[])),
+            Some(&server),
+            Client::default(),
+        )
     };
     assert_eq!(broken(true, Some(false)), Some(Breach::NoPostQuantum));
     assert_eq!(broken(false, Some(true)), Some(Breach::PostQuantum));
@@ -461,4 +469,159 @@ fn a_key_share_is_offered_where_it_is_asked_for_and_nowhere_else() {
     ] {
         assert_eq!(broken(asked, offered), None);
     }
+}
+
+/// What is wrong with a connection that broke what `mode` promises of TLS, where the client's end says the same as the
+/// server's.
+fn tls_breach(
+    mode: Mode,
+    cookies: Cookies,
+    early_bytes: u32,
+    server: Secured,
+    may_be_early: bool,
+) -> Option<Breach> {
+    let path = PathConfig::default();
+    let promise = Promise {
+        tls: Load::new(path, mode, cookies).promise().tls,
+        ..FastOpen::Agreement.into()
+    };
+    let mut entry = with_ecn(SILENT, SILENT, &[]);
+    entry.hello = Some(Hello {
+        offers_session: server.is_resumed,
+        offers_early_data: early_bytes > 0,
+        early_data_bytes: early_bytes,
+    });
+    let client = Client {
+        tls: Some(server),
+        may_be_early: Some(may_be_early),
+    };
+    let server = Server {
+        tls: Some(server),
+        ..Server::default()
+    };
+    promise.broken_by_ends((0, &entry), Some(&server), client)
+}
+
+const FULL_HANDSHAKE: Secured = Secured {
+    version: TlsVersion::V1_3,
+    is_resumed: false,
+    early_data: EarlyData::None,
+};
+const RESUMED: Secured = Secured {
+    is_resumed: true,
+    ..FULL_HANDSHAKE
+};
+const EARLY: Secured = Secured {
+    early_data: EarlyData::Accepted,
+    ..RESUMED
+};
+const REJECTED: Secured = Secured {
+    early_data: EarlyData::Rejected,
+    ..FULL_HANDSHAKE
+};
+
+#[test]
+fn each_mode_is_held_to_its_version_of_tls_its_sessions_and_its_early_data() {
+    let old = Secured {
+        version: TlsVersion::V1_2,
+        ..FULL_HANDSHAKE
+    };
+    for (mode, early_bytes, server) in [
+        (Mode::Tcp, 0, FULL_HANDSHAKE),
+        (Mode::Tcp, 0, RESUMED),
+        (Mode::Tfo, 0, FULL_HANDSHAKE),
+        (Mode::Tls12, 0, old),
+        (Mode::Resumption, 0, RESUMED),
+        (Mode::EarlyData, 400, EARLY),
+        (Mode::TfoEarlyData, 400, EARLY),
+    ] {
+        assert_eq!(
+            tls_breach(mode, Cookies::Warm, early_bytes, server, true),
+            None,
+            "{mode:?}"
+        );
+    }
+    for (mode, early_bytes, server, problem) in [
+        (
+            Mode::Tls12,
+            0,
+            FULL_HANDSHAKE,
+            "it spoke TLS 1.3 in a load with TLS 1.2",
+        ),
+        (Mode::Tcp, 0, old, "it spoke TLS 1.2 in a load with TLS 1.3"),
+        (Mode::Tcp, 400, EARLY, "it sent early data in a load without"),
+        (
+            Mode::Resumption,
+            400,
+            EARLY,
+            "it sent early data in a load without",
+        ),
+        (Mode::Resumption, 0, FULL_HANDSHAKE, "it resumed no session"),
+        (
+            Mode::EarlyData,
+            0,
+            RESUMED,
+            "its request did not go with the ClientHello",
+        ),
+        (Mode::EarlyData, 400, REJECTED, "it resumed no session"),
+        // One witness claims what another did not see.
+        (
+            Mode::EarlyData,
+            0,
+            EARLY,
+            "its server had early data, which the relay did not see",
+        ),
+        (
+            Mode::EarlyData,
+            400,
+            RESUMED,
+            "the relay saw early data, of which its server knows nothing",
+        ),
+    ] {
+        let seen = tls_breach(mode, Cookies::Warm, early_bytes, server, true);
+        assert_eq!(seen, Some(Breach::Tls(problem)), "{mode:?}");
+    }
+}
+
+#[test]
+fn a_first_visit_and_a_forgetful_server_are_held_to_less() {
+    assert_eq!(
+        tls_breach(Mode::EarlyData, Cookies::Cold, 0, FULL_HANDSHAKE, true),
+        None
+    );
+    assert_eq!(
+        tls_breach(Mode::EarlyData, Cookies::Stale, 400, REJECTED, true),
+        None
+    );
+    let unsafe_early = tls_breach(Mode::EarlyData, Cookies::Warm, 400, EARLY, false);
+    let problem = "it sent a request as early data that is not safe";
+    assert_eq!(unsafe_early, Some(Breach::Tls(problem)));
+    assert_eq!(
+        tls_breach(Mode::EarlyData, Cookies::Warm, 0, RESUMED, false),
+        None
+    );
+}
+
+#[test]
+fn a_client_that_claims_another_handshake_than_its_server_is_caught() {
+    let promise = Promise {
+        tls: Load::new(PathConfig::default(), Mode::EarlyData, Cookies::Warm)
+            .promise()
+            .tls,
+        ..FastOpen::Agreement.into()
+    };
+    let server = Server {
+        tls: Some(RESUMED),
+        ..Server::default()
+    };
+    let client = Client {
+        tls: Some(EARLY),
+        may_be_early: Some(true),
+    };
+    let entry = with_ecn(SILENT, SILENT, &[]);
+    let breach = promise.broken_by_ends((0, &entry), Some(&server), client);
+    assert_eq!(
+        breach,
+        Some(Breach::Tls("client and server do not agree on its TLS"))
+    );
 }

@@ -67,11 +67,23 @@ pub struct Flights {
     pub record_overhead: u64,
 }
 
+/// What becomes of the session that a client offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Session {
+    /// It has none.
+    None,
+    /// The server does not know it: a full handshake follows.
+    Refused,
+    /// It is resumed.
+    Resumed,
+}
+
 impl Flights {
     /// The lengths with `host`.
-    pub fn new(options: TlsOptions, host: &str, is_resumed: bool) -> Self {
+    pub fn new(options: TlsOptions, host: &str, session: Session) -> Self {
+        let is_resumed = session == Session::Resumed;
         let mut flights = match options.version {
-            TlsVersion::V1_3 => Self::tls13(options.post_quantum, &Name::of(host), is_resumed),
+            TlsVersion::V1_3 => Self::tls13(options.post_quantum, &Name::of(host), session),
             TlsVersion::V1_2 => Self::tls12(&Name::of(host), is_resumed),
         };
         if options.http == HttpVersion::V2 {
@@ -86,13 +98,15 @@ impl Flights {
         self.client_hello > CLIENT_SHARE
     }
 
-    /// With data that goes with the `ClientHello`.
+    /// Of TLS 1.3 where both ends do early data: the client announces it wherever it offers a session.
     #[must_use]
-    pub fn with_early_data(self) -> Self {
+    pub fn with_early_data(self, session: Session) -> Self {
+        let if_so = |is_so: bool, bytes| if is_so { bytes } else { 0 };
+        let is_taken = session == Session::Resumed;
         Self {
-            client_hello: self.client_hello + EARLY_DATA,
-            server_finished: self.server_finished + EARLY_DATA,
-            client_finished: self.client_finished + END_OF_EARLY_DATA,
+            client_hello: self.client_hello + if_so(session != Session::None, EARLY_DATA),
+            server_finished: self.server_finished + if_so(is_taken, EARLY_DATA),
+            client_finished: self.client_finished + if_so(is_taken, END_OF_EARLY_DATA),
             tickets: self.tickets + EARLY_DATA_SIZE,
             ..self
         }
@@ -106,14 +120,15 @@ impl Flights {
         }
     }
 
-    fn tls13(post_quantum: bool, name: &Name, is_resumed: bool) -> Self {
+    fn tls13(post_quantum: bool, name: &Name, session: Session) -> Self {
+        let (is_offered, is_resumed) = (session != Session::None, session == Session::Resumed);
         let if_so = |is_so: bool, bytes| if is_so { bytes } else { 0 };
         let proof = if is_resumed { 95 } else { 605 + name.certified };
         Self {
             client_hello: 241
                 + name.sent
                 + if_so(post_quantum, CLIENT_SHARE)
-                + if_so(is_resumed, TICKET_OFFERED),
+                + if_so(is_offered, TICKET_OFFERED),
             server_hello: 127 + if_so(post_quantum, SERVER_SHARE) + if_so(is_resumed, TICKET_TAKEN),
             server_finished: CHANGE_CIPHER_SPEC + proof,
             client_finished: 74,

@@ -9,6 +9,8 @@ use super::{Message, TICKETS};
 pub(super) enum Handshake {
     /// One round trip (RFC 8446, section 2), resumed or not.
     Tls13,
+    /// The same with early data announced: the client changes its cipher ahead of that (section 2.3).
+    Tls13Early,
     /// Two round trips (RFC 5246, section 7.3, figure 1).
     Tls12,
     /// One round trip (same section, figure 2).
@@ -16,8 +18,9 @@ pub(super) enum Handshake {
 }
 
 impl Handshake {
-    pub(super) fn new(version: TlsVersion, is_resumed: bool) -> Self {
+    pub(super) fn new(version: TlsVersion, is_resumed: bool, is_early: bool) -> Self {
         match version {
+            TlsVersion::V1_3 if is_early => Self::Tls13Early,
             TlsVersion::V1_3 => Self::Tls13,
             TlsVersion::V1_2 if is_resumed => Self::Tls12Resumed,
             TlsVersion::V1_2 => Self::Tls12,
@@ -31,6 +34,12 @@ impl Handshake {
             Self::Tls13 => match message {
                 ClientHello => &[ServerHello, ServerFinished],
                 ServerHello => &[ChangeCipherSpec],
+                ServerFinished => &[ClientFinished],
+                ClientFinished => &[Tickets],
+                _ => &[],
+            },
+            Self::Tls13Early => match message {
+                ClientHello => &[ServerHello, ServerFinished],
                 ServerFinished => &[ClientFinished],
                 ClientFinished => &[Tickets],
                 _ => &[],
@@ -52,7 +61,7 @@ impl Handshake {
     /// Sessions that a client can resume once it has `message`.
     pub(super) fn sessions(self, message: Message) -> u32 {
         match (self, message) {
-            (Self::Tls13, Message::Tickets) => TICKETS,
+            (Self::Tls13 | Self::Tls13Early, Message::Tickets) => TICKETS,
             (Self::Tls12, Message::ServerFinished) => 1,
             _ => 0,
         }

@@ -1,17 +1,19 @@
 //! TLS between a client and a server, as bytes: which flights cross, what each record adds to what it carries.
 //!
-//! TLS 1.3 (RFC 8446) and 1.2 (RFC 5246) as rustls speaks them at both ends of the lab; 0-RTT, which the lab has not,
-//! where a job asks for it. Left out: a server that asks for another key share or refuses early data, rekeying, and
-//! the time that cryptography takes (about a millisecond for a full handshake).
+//! TLS 1.3 (RFC 8446), with early data, and 1.2 (RFC 5246) as rustls speaks them at both ends of the lab. Left out: a
+//! server that asks for another key share, rekeying, and the time that cryptography takes (about a millisecond for a full
+//! handshake).
 
 mod flights;
 mod handshake;
 mod records;
 
+use firstflight_load::ledger::Hello;
+use firstflight_load::promise::{EarlyData, Secured};
 use firstflight_load::{TlsOptions, TlsVersion};
 
-pub use flights::Flights;
 pub(crate) use flights::Message;
+pub use flights::{Flights, Session};
 use handshake::Handshake;
 use records::{Content, Records};
 
@@ -20,38 +22,62 @@ const MAX_SESSIONS: u32 = 8;
 /// Tickets that a server of TLS 1.3 gives out at once.
 const TICKETS: u32 = 2;
 
-/// The client's sessions with one host. One of TLS 1.3 is used once (RFC 8446, appendix C.4).
+/// The client's sessions with one host. One of TLS 1.3 is used once (RFC 8446, appendix C.4), the newest first.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Sessions(u32);
+pub(crate) struct Sessions {
+    good: u32,
+    /// The server has forgotten them; the client cannot know.
+    stale: u32,
+}
 
 impl Sessions {
-    /// As many as a client keeps.
-    pub(crate) fn all() -> Self {
-        Self(MAX_SESSIONS)
+    /// As many as a client keeps, which the server knows or does not.
+    pub(crate) fn all(are_good: bool) -> Self {
+        let [good, stale] = if are_good {
+            [MAX_SESSIONS, 0]
+        } else {
+            [0, MAX_SESSIONS]
+        };
+        Self { good, stale }
     }
 
-    fn take(&mut self, version: TlsVersion) -> bool {
-        let has_one = self.0 > 0;
+    fn take(&mut self, version: TlsVersion) -> Session {
+        let (left, session) = match (self.good, self.stale) {
+            (0, 0) => return Session::None,
+            (0, _) => (&mut self.stale, Session::Refused),
+            _ => (&mut self.good, Session::Resumed),
+        };
         if version == TlsVersion::V1_3 {
-            self.0 = self.0.saturating_sub(1);
+            *left -= 1;
         }
-        has_one
+        session
     }
 
     fn gain(&mut self, more: u32) {
-        self.0 = (self.0 + more).min(MAX_SESSIONS);
+        self.good = (self.good + more).min(MAX_SESSIONS);
+        self.stale = self.stale.min(MAX_SESSIONS - self.good);
     }
 }
 
 /// Both ends of a connection's TLS.
 #[derive(Debug)]
 pub(crate) struct Tls {
+    version: TlsVersion,
     handshake: Handshake,
     flights: Flights,
+    session: Session,
     up: Records,
     down: Records,
     /// Bytes that may go with the `ClientHello`.
     early_data: u64,
+    /// Bytes that went with it, and as many on the wire.
+    sent_early: [u64; 2],
+    /// The server has heard the client's `ClientHello`.
+    is_answered: bool,
+    /// The client has heard the server's `Finished`: no more data is early.
+    is_done: bool,
+    /// The server has heard the client's.
+    is_confirmed: bool,
 }
 
 /// What came of bytes that arrived.
@@ -84,25 +110,65 @@ impl Heard {
 impl Tls {
     /// TLS with `host`, resuming one of `sessions` if there is one: with so many bytes of `early_data` at most.
     pub(crate) fn new(options: TlsOptions, host: &str, sessions: &mut Sessions, early_data: u64) -> Self {
-        let is_resumed = sessions.take(options.version);
-        let may_be_early = is_resumed && early_data > 0 && options.version == TlsVersion::V1_3;
-        let flights = Flights::new(options, host, is_resumed);
+        let session = sessions.take(options.version);
+        let does_early_data = early_data > 0 && options.version == TlsVersion::V1_3;
+        let may_be_early = does_early_data && session != Session::None;
+        let flights = Flights::new(options, host, session);
         Self {
-            handshake: Handshake::new(options.version, is_resumed),
-            flights: if may_be_early {
-                flights.with_early_data()
+            version: options.version,
+            handshake: Handshake::new(options.version, session == Session::Resumed, may_be_early),
+            flights: if does_early_data {
+                flights.with_early_data(session)
             } else {
                 flights
             },
+            session,
             up: Records::default(),
             down: Records::default(),
             early_data: if may_be_early { early_data } else { 0 },
+            sent_early: [0; 2],
+            is_answered: false,
+            is_done: false,
+            is_confirmed: false,
         }
     }
 
-    /// Begins: the bytes of the `ClientHello`.
+    /// Begins: the bytes of the `ClientHello`, and of what goes ahead of early data.
     pub(crate) fn begin(&mut self) -> u64 {
-        self.say(true, Message::ClientHello)
+        let hello = self.say(true, Message::ClientHello);
+        if self.has_early_data() {
+            hello + self.say(true, Message::ChangeCipherSpec)
+        } else {
+            hello
+        }
+    }
+
+    /// What the `ClientHello` says, and what went with it.
+    pub(crate) fn hello(&self) -> Hello {
+        Hello {
+            offers_session: self.version == TlsVersion::V1_3 && self.session != Session::None,
+            offers_early_data: self.has_early_data(),
+            early_data_bytes: self.sent_early[1] as u32,
+        }
+    }
+
+    /// What the server tells of it, once it has answered the `ClientHello`, or the client, once it has that answer.
+    pub(crate) fn secured(&self, at_client: bool) -> Option<Secured> {
+        let is_known = if at_client { self.is_done } else { self.is_answered };
+        is_known.then(|| Secured {
+            version: self.version,
+            is_resumed: self.session == Session::Resumed,
+            early_data: match self.sent_early[0] {
+                _ if self.rejects_early_data() => EarlyData::Rejected,
+                0 => EarlyData::None,
+                _ => EarlyData::Accepted,
+            },
+        })
+    }
+
+    /// Whether the server forgets what came early.
+    pub(crate) fn rejects_early_data(&self) -> bool {
+        self.has_early_data() && self.session == Session::Refused
     }
 
     /// Whether the `ClientHello` is so long that it has a key share X25519MLKEM768.
@@ -123,7 +189,12 @@ impl Tls {
     /// The application hands over `bytes`, the client's if `up`: as many on the wire.
     pub(crate) fn seal(&mut self, up: bool, bytes: u64) -> u64 {
         let overhead = self.flights.record_overhead;
-        self.stream(up).seal(bytes, overhead)
+        let wire = self.stream(up).seal(bytes, overhead);
+        if up && !self.is_done {
+            self.sent_early[0] += bytes;
+            self.sent_early[1] += wire;
+        }
+        wire
     }
 
     /// The server says that it will write no more: bytes.
@@ -137,8 +208,13 @@ impl Tls {
         let mut heard = Heard::default();
         while let Some(content) = self.stream(up).pop() {
             match content {
+                // What the server cannot decrypt it leaves out.
+                Content::Data(_) if up && self.rejects_early_data() && !self.is_confirmed => {}
                 Content::Data(bytes) => heard.data += bytes,
                 Content::Message(message) => {
+                    self.is_answered |= message == Message::ClientHello;
+                    self.is_done |= message == Message::ServerFinished;
+                    self.is_confirmed |= message == Message::ClientFinished;
                     for answer in self.handshake.answer(message) {
                         heard.reply += self.say(!up, *answer);
                     }
@@ -219,7 +295,30 @@ mod tests {
                 &mut Tls::new(options(version), "a.test", &mut Sessions::default(), 0),
                 &mut sessions,
             );
-            assert_eq!([(); 3].map(|()| sessions.take(version)), left, "{version:?}");
+            let taken = [(); 3].map(|()| sessions.take(version) == Session::Resumed);
+            assert_eq!(taken, left, "{version:?}");
+        }
+    }
+
+    #[test]
+    fn early_data_is_taken_with_a_session_that_the_server_knows_and_with_no_other() {
+        for (are_good, outcome) in [(true, EarlyData::Accepted), (false, EarlyData::Rejected)] {
+            let mut sessions = Sessions::all(are_good);
+            let mut tls = Tls::new(options(TlsVersion::V1_3), "a.test", &mut sessions, 16_384);
+            let hello = tls.begin();
+            let early = tls.seal(true, 400);
+            let heard = tls.hear(true, hello + early);
+            assert_eq!(heard.data, if are_good { 400 } else { 0 });
+            let answer = tls.hear(false, heard.reply);
+            assert!(answer.is_ready);
+            let last = tls.hear(true, answer.reply);
+            last.remember(&mut sessions);
+            let secured = tls.secured(false).unwrap();
+            assert_eq!(tls.secured(true), Some(secured));
+            assert_eq!((secured.early_data, secured.is_resumed), (outcome, are_good));
+            assert_eq!(u64::from(tls.hello().early_data_bytes), early);
+            // A new session is used before one that is stale.
+            assert_eq!(tls.hear(false, last.reply).sessions, TICKETS);
         }
     }
 

@@ -99,7 +99,7 @@ def improvement_by_rate(cells: Sequence[Cell]) -> Spec:
 def _improvement(cells: Sequence[Cell], against: _Against) -> Spec:
     data = _improvements(cells, against)
     measured = treatment_colors([], _sources(cells))
-    printed = [_PAPER] if all(map(words.is_of_modes, cells)) else []
+    printed = [_PAPER] if all(map(words.is_of_fast_open, cells)) else []
     strokes, fills = ([*measured.values(), *[paper for _ in printed]] for paper in (SOFT, "white"))
     color = named("source", scale=colours([*measured, *printed], strokes))
     fill = named("source", scale=colours([*measured, *printed], fills))
@@ -178,7 +178,7 @@ def _improvements(cells: Sequence[Cell], against: _Against) -> Rows:
         shown = (effect["point"], effect["low"], effect["high"])
         rows.append(_row(panel, value_of(cell, against.column), source, shown, 100))
         found = paper.get((cell["page"], cell["rtt_ms"]))
-        if found and against is _RTT and words.is_of_modes(cell):
+        if found and against is _RTT and words.is_of_fast_open(cell):
             rows.append(_row(panel, found.rtt_ms, _PAPER, (found.improvement, None, None), 100))
     return rows
 

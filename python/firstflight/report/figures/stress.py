@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from firstflight.deferred import altair as alt
-from firstflight.model.treatment import MODES
+from firstflight.model.treatment import FAST_OPEN, PLAIN
 from firstflight.report.figures.theme import SIDE_COLORS, Rows, Spec, styled, title
 from firstflight.stress.rows import by_cell, middle_latency, mostly
 
@@ -130,7 +130,7 @@ def _latency(field: str) -> alt.Y:
 
 
 def _mode() -> alt.Color:
-    return alt.Color("mode:N", sort=None).scale(domain=list(MODES), range=list(SIDE_COLORS.values()))
+    return alt.Color("mode:N", sort=None).scale(domain=[PLAIN, FAST_OPEN], range=list(SIDE_COLORS.values()))
 
 
 def _cell(cell: Rows) -> dict[str, object]:

@@ -8,8 +8,8 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use firstflight_load::Load;
 use firstflight_load::promise::{FastOpen, Promise};
-use firstflight_load::{Load, Mode};
 use firstflight_page::Page;
 use serde::{Deserialize, Serialize};
 
@@ -145,9 +145,10 @@ impl ExecJob {
 
     /// A program may connect and say nothing, or speak to no page: nothing is promised of every SYN.
     fn promise(&self) -> Promise {
-        Promise::from(match self.load.mode {
-            Mode::Tcp => FastOpen::Never,
-            Mode::Tfo => FastOpen::Agreement,
+        Promise::from(if self.load.mode.is_fast_open() {
+            FastOpen::Agreement
+        } else {
+            FastOpen::Never
         })
     }
 }

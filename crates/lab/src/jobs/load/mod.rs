@@ -72,13 +72,14 @@ impl Job {
     /// What is promised of every connection.
     fn promise(&self) -> Promise {
         let promise = self.load.promise();
+        let is_loader = matches!(self.client, Client::Loader);
         Promise {
             initial_window: Some(self.lab.transport.initial_window),
             congestion_control: Some(self.lab.transport.congestion_control.clone()),
             // Somebody else's program may offer that key share if asked to, but cannot in every version.
-            post_quantum: promise
-                .post_quantum
-                .filter(|asked| !asked || matches!(self.client, Client::Loader)),
+            post_quantum: promise.post_quantum.filter(|asked| !asked || is_loader),
+            // It speaks TLS as it does.
+            tls: promise.tls.filter(|_| is_loader),
             ..promise
         }
     }
@@ -107,12 +108,9 @@ impl Job {
     /// Loads the page with the built-in client.
     fn fetch(&self, lab: Lab) -> Result<Record, LabError> {
         let setup = lab.setup;
-        let loaded = client::load(
-            &self.page,
-            self.load.config(),
-            lab.trust(self.load.offer())?,
-            |host| lab.addresses.address(host),
-        )?;
+        let loaded = client::load(&self.page, self.load.config(), lab.tls(), |host| {
+            lab.addresses.address(host)
+        })?;
         let counters = lab.counters()?;
         let (matching, conversations) = (lab.matching(), lab.conversations());
         let report = lab.finish()?;

@@ -120,6 +120,7 @@ fn statements(loaded: &Loaded, report: &RelayReport, conversations: &[Arc<Conver
                 .key
                 .and_then(|key| accepted.get(&key))
                 .map(|one| one.server()),
+            client: facts.client,
         })
     });
     used.collect()
@@ -142,6 +143,7 @@ fn connections(job: &Job, loaded: &Loaded, statements: &[Statement]) -> Vec<Conn
             statement.connection,
             origin,
             &entry.seen,
+            statement.server.as_ref().and_then(|server| server.tls),
             loaded.started,
         ))
     });

@@ -2,7 +2,7 @@ use std::net::Ipv4Addr;
 
 use firstflight_load::Cookies;
 use firstflight_load::ledger::EcnBits;
-use firstflight_load::promise::FastOpen;
+use firstflight_load::promise::{Client, FastOpen};
 use firstflight_path::{Action, Direction};
 
 use super::*;
@@ -77,6 +77,7 @@ fn entry(connection: u32, opening: Opening) -> Entry {
 fn honest(openings: &[Opening]) -> (Vec<Statement>, Counters) {
     let accepted = |opening: Opening| opening == DataAccepted;
     let statement = |(connection, opening): (usize, &Opening)| Statement {
+        client: Client::default(),
         connection: connection as u32,
         ledger: Some(entry(connection as u32, *opening)),
         tcp_info: Some(accepted(*opening)),

@@ -1,0 +1,241 @@
+//! TLS of a server's connection, with early data (RFC 8446, section 2.3): what tokio-rustls does, which cannot read that.
+
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use rustls::server::{ServerSessionMemoryCache, StoresServerSessions};
+use rustls::{ServerConfig, ServerConnection};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::log::{Conversation, Counted};
+
+/// Sessions that a server remembers.
+const SESSIONS: usize = 4_096;
+
+/// The sessions that the server of an origin can resume, until it is made to forget them.
+#[derive(Debug)]
+pub(super) struct Sessions(Mutex<Arc<ServerSessionMemoryCache>>);
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Self(Mutex::new(ServerSessionMemoryCache::new(SESSIONS)))
+    }
+}
+
+impl Sessions {
+    /// Forgets them all: no ticket given out so far is worth anything.
+    pub(super) fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = ServerSessionMemoryCache::new(SESSIONS);
+    }
+
+    fn known(&self) -> Arc<ServerSessionMemoryCache> {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl StoresServerSessions for Sessions {
+    fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
+        self.known().put(key, value)
+    }
+
+    fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.known().get(key)
+    }
+
+    fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.known().take(key)
+    }
+
+    fn can_cache(&self) -> bool {
+        true
+    }
+}
+
+/// A connection that carries TLS.
+pub(super) struct Secure {
+    stream: Counted,
+    tls: ServerConnection,
+    conversation: Arc<Conversation>,
+}
+
+impl Secure {
+    /// Goes through the handshake, or as far as there is early data to be read.
+    ///
+    /// # Errors
+    /// The socket's; or what is wrong with the client, which is told so.
+    pub(super) async fn accept(
+        config: Arc<ServerConfig>,
+        stream: Counted,
+        conversation: Arc<Conversation>,
+    ) -> io::Result<Self> {
+        let mut secure = Self {
+            stream,
+            tls: ServerConnection::new(config).map_err(io::Error::other)?,
+            conversation,
+        };
+        std::future::poll_fn(|context| secure.poll_handshake(context)).await?;
+        Ok(secure)
+    }
+
+    /// What is spoken on top of it.
+    pub(super) fn protocol(&self) -> Option<&[u8]> {
+        self.tls.alpn_protocol()
+    }
+
+    fn poll_handshake(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let _ = self.poll_send(context)?;
+            if !self.tls.is_handshaking() || self.tls.early_data().is_some() {
+                return Poll::Ready(Ok(()));
+            }
+            if ready!(self.poll_fill(context))? == 0 {
+                return Poll::Ready(Err(ErrorKind::UnexpectedEof.into()));
+            }
+        }
+    }
+
+    /// Reads once from the socket: bytes.
+    fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let stream = &mut self.stream;
+        let read = match self.tls.read_tls(&mut Socket { stream, context }) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Poll::Pending,
+            read => read?,
+        };
+        if let Err(error) = self.tls.process_new_packets() {
+            // An alert tells the client why.
+            let _ = self.poll_send(context);
+            return Poll::Ready(Err(io::Error::new(ErrorKind::InvalidData, error)));
+        }
+        self.conversation.secured(&self.tls);
+        Poll::Ready(Ok(read))
+    }
+
+    /// Writes what waits to be written.
+    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.tls.wants_write() {
+            let stream = &mut self.stream;
+            match self.tls.write_tls(&mut Socket { stream, context }) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Poll::Pending,
+                Ok(0) => return Poll::Ready(Err(ErrorKind::WriteZero.into())),
+                written => written?,
+            };
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads what has been decrypted: as [`Read::read`].
+    fn take(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(mut early) = self.tls.early_data() {
+            let bytes = early.read(buffer)?;
+            if bytes > 0 {
+                self.conversation.note_early_data(bytes);
+                return Ok(bytes);
+            }
+        }
+        self.tls.reader().read(buffer)
+    }
+}
+
+impl AsyncRead for Secure {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            match self.take(buffer.initialize_unfilled()) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                taken => {
+                    buffer.advance(taken?);
+                    return Poll::Ready(Ok(()));
+                }
+            }
+            let filled = self.poll_fill(context)?;
+            // An answer of TLS's own goes before what the application has to say.
+            let _ = self.poll_send(context)?;
+            if filled.is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Secure {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if parts.iter().all(|part| part.is_empty()) {
+            return Poll::Ready(Ok(0));
+        }
+        loop {
+            // Nothing is taken while as much as may wait does.
+            let taken = self.tls.writer().write_vectored(parts)?;
+            let sent = self.poll_send(context)?;
+            match (taken, sent) {
+                (0, Poll::Pending) => return Poll::Pending,
+                (0, Poll::Ready(())) => {}
+                (taken, _) => return Poll::Ready(Ok(taken)),
+            }
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_send(context))?;
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // Said once, however often it is asked for.
+        self.tls.send_close_notify();
+        ready!(self.poll_send(context))?;
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+}
+
+/// An asynchronous stream as rustls reads and writes it.
+struct Socket<'a, 'b> {
+    stream: &'a mut Counted,
+    context: &'a mut Context<'b>,
+}
+
+/// What is not ready yet would block.
+fn at_once<T>(outcome: Poll<io::Result<T>>) -> io::Result<T> {
+    match outcome {
+        Poll::Ready(outcome) => outcome,
+        Poll::Pending => Err(ErrorKind::WouldBlock.into()),
+    }
+}
+
+impl Read for Socket<'_, '_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut buffer = ReadBuf::new(buffer);
+        at_once(Pin::new(&mut *self.stream).poll_read(self.context, &mut buffer))?;
+        Ok(buffer.filled().len())
+    }
+}
+
+impl Write for Socket<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        at_once(Pin::new(&mut *self.stream).poll_write(self.context, bytes))
+    }
+
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        at_once(Pin::new(&mut *self.stream).poll_write_vectored(self.context, parts))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        at_once(Pin::new(&mut *self.stream).poll_flush(self.context))
+    }
+}

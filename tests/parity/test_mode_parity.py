@@ -1,0 +1,131 @@
+"""Modes of transport on both clocks: the round trips that each promises, the same bytes in first flights."""
+
+import json
+from collections.abc import Mapping
+from itertools import product
+
+import pytest
+from clocks import Fields, emulate_all, simulate
+
+from firstflight.engines.lab import Lab
+from firstflight.pages import open_pages, under
+
+pytestmark = pytest.mark.timing
+
+RTT_MS = 100
+DOCUMENTS = 4
+ROUND_TRIPS = {
+    ("tls12", "classic"): 4,
+    ("tcp", "classic"): 3,
+    ("resumption", "classic"): 3,
+    ("tfo", "classic"): 2,
+    ("early-data", "classic"): 2,
+    ("tfo+early-data", "classic"): 1,
+    # A ClientHello with this share is longer than what a SYN carries.
+    ("tfo", "post-quantum"): 3,
+    ("early-data", "post-quantum"): 2,
+    ("tfo+early-data", "post-quantum"): 2,
+}
+"""By mode and key share, for one document on a host of its own."""
+SHARE = 0.03
+"""How far a load may be from its round trips: handshakes take about 2 ms of a processor."""
+PLT = 0.05
+"""How far the two clocks may be from each other on a page with a link of 4 Mbit/s."""
+
+Loads = Mapping[tuple[str, str], tuple[Fields, Fields]]
+
+
+def chain(last: str = "GET") -> Fields:
+    """Documents on hosts of their own, each known from the one before; `last`: the method of the last."""
+    resources = []
+    for number in range(DOCUMENTS):
+        resource: Fields = {
+            "url": f"https://h{number}.test/",
+            "kind": "script" if number else "document",
+            "mime": "text/javascript" if number else "text/html",
+            "method": last if number == DOCUMENTS - 1 else "GET",
+            "request_bytes": 400,
+            "header_bytes": 200,
+            "body_bytes": 1_000,
+        }
+        if number:
+            resource["initiator"] = {"resource": number - 1, "via": "script"}
+        resources.append(resource)
+    return {"format": "firstflight-profile/1", "name": "chain", "resources": resources}
+
+
+def job(mode: str, share: str, cookies: str = "warm", **path: int) -> Fields:
+    """What either clock is asked for."""
+    return {
+        "scheme": "recorded",
+        "tls": {"post_quantum": share == "post-quantum"},
+        "path": {"rtt_ms": RTT_MS, **path},
+        "mode": mode,
+        "cookies": cookies,
+    }
+
+
+def both(lab: Lab, asked: list[tuple[Fields, Fields]]) -> list[tuple[Fields, Fields]]:
+    """What the laboratory and the simulator say; every load is ok, and proved."""
+    pairs = list(zip(emulate_all(lab, asked), [simulate(*load) for load in asked], strict=True))
+    for (_, what), answers in zip(asked, pairs, strict=True):
+        for answer in answers:
+            assert answer["status"] == "ok", (what["mode"], what["cookies"], answer["error"])
+            assert answer["proof"]["ok"]
+    return pairs
+
+
+def first_flights(answer: Fields) -> list[tuple[object, ...]]:
+    """What left each connection's client before it heard from its server, and what the server says of it."""
+    columns = ("origin", "syn_payload_bytes", "first_flight_bytes", "tls", "resumed", "early_data")
+    rows = [tuple(row[name] for name in (*columns, "early_data_bytes")) for row in answer["connections"]]
+    return sorted(rows, key=str)
+
+
+def early_data(answer: Fields) -> list[str]:
+    """What became of early data, by connection."""
+    return [row["early_data"] for row in sorted(answer["connections"], key=lambda row: row["connection"])]
+
+
+def test_a_document_takes_the_round_trips_that_its_mode_promises_on_both_clocks(lab: Lab) -> None:
+    asked = [(chain(), job(*cell)) for cell in ROUND_TRIPS]
+    for (cell, expected), answers in zip(ROUND_TRIPS.items(), both(lab, asked), strict=True):
+        for answer in answers:
+            assert answer["plt_ms"] / RTT_MS / DOCUMENTS == pytest.approx(expected, rel=SHARE), cell
+            outcome = "accepted" if cell[0].endswith("early-data") else "none"
+            assert early_data(answer) == [outcome] * DOCUMENTS
+        assert first_flights(answers[0]) == first_flights(answers[1])
+
+
+def test_what_is_not_known_or_not_safe_is_asked_for_again_or_waits(lab: Lab) -> None:
+    """Servers have forgotten `stale` sessions, `cold` clients have none, and a POST may not be repeated."""
+    pages = {"GET": chain(), "POST": chain("POST")}
+    cells = [
+        *product(("early-data", "resumption"), ("stale", "cold"), ("GET",)),
+        ("early-data", "warm", "POST"),
+    ]
+    asked = [(pages[method], job(mode, "classic", cookies)) for mode, cookies, method in cells]
+    lasts = {
+        ("early-data", "stale", "GET"): (3, ["rejected"] * DOCUMENTS),
+        ("early-data", "cold", "GET"): (3, ["none"] * DOCUMENTS),
+        ("resumption", "stale", "GET"): (3, ["none"] * DOCUMENTS),
+        ("resumption", "cold", "GET"): (3, ["none"] * DOCUMENTS),
+        # One of the documents waits for the handshake.
+        ("early-data", "warm", "POST"): (2 + 1 / DOCUMENTS, ["accepted"] * (DOCUMENTS - 1) + ["none"]),
+    }
+    for cell, answers in zip(cells, both(lab, asked), strict=True):
+        expected, outcome = lasts[cell]
+        for answer in answers:
+            assert answer["plt_ms"] / RTT_MS / DOCUMENTS == pytest.approx(expected, rel=SHARE), cell
+            assert early_data(answer) == outcome, cell
+        assert first_flights(answers[0]) == first_flights(answers[1])
+
+
+def test_a_page_loads_as_fast_on_both_clocks_in_every_mode(lab: Lab) -> None:
+    (loaded,) = (under("https", page) for page in open_pages(["wikipedia"]))
+    page = json.loads(loaded.page.to_json())
+    cells = list(product(dict.fromkeys(mode for mode, _ in ROUND_TRIPS), ("classic", "post-quantum")))
+    asked = [(page, job(*cell, down_bps=4_000_000, up_bps=4_000_000)) for cell in cells]
+    for cell, (emulated, simulated) in zip(cells, both(lab, asked), strict=True):
+        assert simulated["plt_ms"] == pytest.approx(emulated["plt_ms"], rel=PLT), cell
+        assert first_flights(simulated) == first_flights(emulated), cell
