@@ -121,6 +121,17 @@ def test_what_is_not_known_or_not_safe_is_asked_for_again_or_waits(lab: Lab) -> 
         assert first_flights(answers[0]) == first_flights(answers[1])
 
 
+def test_a_client_keeps_the_sessions_of_every_host_of_a_large_page(lab: Lab) -> None:
+    page = chain()
+    document = page["resources"][0]
+    image = {**document, "kind": "image", "mime": "image/png", "initiator": {"resource": 0, "via": "parser"}}
+    images = [{**image, "url": f"https://i{number}.test/"} for number in range(60)]
+    ((emulated, simulated),) = both(
+        lab, [({**page, "resources": [document, *images]}, job("early-data", "classic"))]
+    )
+    assert early_data(emulated) == early_data(simulated) == ["accepted"] * 61
+
+
 def test_a_page_loads_as_fast_on_both_clocks_in_every_mode(lab: Lab) -> None:
     (loaded,) = (under("https", page) for page in open_pages(["wikipedia"]))
     page = json.loads(loaded.page.to_json())

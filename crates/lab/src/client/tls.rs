@@ -9,6 +9,7 @@ use firstflight_load::promise::{EarlyData, Secured};
 use firstflight_load::{HttpVersion, TlsOptions, TlsVersion};
 use nix::libc;
 use nix::sys::socket::{setsockopt, sockopt};
+use rustls::client::Resumption;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
 use rustls::version::TLS12;
@@ -44,11 +45,15 @@ pub fn config(options: TlsOptions, roots: RootCertStore) -> Result<Arc<ClientCon
         HttpVersion::V2 => vec![HTTP2.to_vec(), b"http/1.1".to_vec()],
     };
     config.enable_early_data = options.early_data;
+    config.resumption = Resumption::in_memory_sessions(HOSTS * SESSIONS as usize);
     Ok(Arc::new(config))
 }
 
-/// Sessions of TLS 1.3 that a client keeps of a server, and how many a server gives at once (both as rustls has them).
+/// Sessions of TLS 1.3 that a client keeps of a server, as rustls has it.
 const SESSIONS: u32 = 8;
+/// Servers whose sessions are kept: more than any page has.
+const HOSTS: usize = 4_096;
+/// How many of them a server gives at once, as rustls has it.
 const GIVEN: u32 = 2;
 /// How long a server may take to answer; there is no delay yet.
 const TIMEOUT: Duration = Duration::from_secs(10);
