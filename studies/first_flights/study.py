@@ -20,8 +20,14 @@ from studies.tables import COLORS, Figure, Frames, Study, panels, zero_line
 
 FOLDER = Path(__file__).parent
 SHARES = {"classic": False, "post-quantum": True}
-MODES = ("tls12", "resumption", "tfo", "early-data", "tfo+early-data")
-"""What is compared with `tcp`: TLS 1.3 with a full handshake, nothing in the SYN."""
+MODES = {
+    "tls12": "tls12",
+    "resumption": "resumption",
+    "tfo": "tfo",
+    "early_data": "early-data",
+    "tfo_early_data": "tfo+early-data",
+}
+"""What is compared with `tcp`, TLS 1.3 with a full handshake and nothing in the SYN: columns, modes."""
 LOSSES = (0.0, 0.005, 0.02)
 LOSSY_REPEATS = 5
 PATTERNS = ("har/**/*.har", "warc/*.warc.gz", "mahimahi/sites/*")
@@ -34,7 +40,7 @@ COLUMNS = {
         "RTT, ms": "{rtt_ms:g}",
         "tcp, s": "{tcp_s:.2f}",
     }
-    | {mode: _EFFECT.format(mode) for mode in MODES},
+    | {mode: _EFFECT.format(name) for name, mode in MODES.items()},
     "difference.csv": {"mode": "{mode}", "cells": "{cells}"}
     | {"median, points": "{median:.2f}", "largest, points": "{largest:.2f}", "same sign": "{same_sign}"},
     "recordings.csv": {
@@ -43,7 +49,7 @@ COLUMNS = {
         "loss": "{loss:.1%}",
         "pages": "{pages}",
     }
-    | {mode: f"{{{mode}:+.1%}} ({{{mode}_p25:+.1%}} to {{{mode}_p75:+.1%}})" for mode in MODES},
+    | {mode: f"{{{name}:+.1%}} ({{{name}_p25:+.1%}} to {{{name}_p75:+.1%}})" for name, mode in MODES.items()},
 }
 
 
@@ -75,9 +81,9 @@ def cells(results: ff.Results, share: str) -> pl.DataFrame:
     base = frame.group_by("page", "rtt_ms", maintain_order=True).agg(
         tcp_s=pl.col("baseline_ms").first() / 1000, n=pl.col("n").min()
     )
-    for mode in MODES:
+    for name, mode in MODES.items():
         effect = frame.filter(treatment=mode).select(
-            "page", "rtt_ms", **{mode: "improvement", f"{mode}_low": "low", f"{mode}_high": "high"}
+            "page", "rtt_ms", **{name: "improvement", f"{name}_low": "low", f"{name}_high": "high"}
         )
         base = base.join(effect, on=["page", "rtt_ms"], how="left", maintain_order="left")
     return base.select(pl.lit(share).alias("share"), pl.all())
@@ -87,10 +93,10 @@ def difference(measured: pl.DataFrame, simulated: pl.DataFrame) -> pl.DataFrame:
     """How far the simulated improvements are from the kernel's, by mode, points."""
     both = measured.join(simulated, on=_KEY, suffix="_simulated")
     rows = []
-    for mode in MODES:
-        off = (both[mode] - both[f"{mode}_simulated"]).abs() * 100
-        clear = both.filter((pl.col(f"{mode}_low") > 0) | (pl.col(f"{mode}_high") < 0))
-        same = (clear[mode].sign() == clear[f"{mode}_simulated"].sign()).sum()
+    for name, mode in MODES.items():
+        off = (both[name] - both[f"{name}_simulated"]).abs() * 100
+        clear = both.filter((pl.col(f"{name}_low") > 0) | (pl.col(f"{name}_high") < 0))
+        same = (clear[name].sign() == clear[f"{name}_simulated"].sign()).sum()
         rows.append(
             {
                 "mode": mode,
@@ -126,12 +132,12 @@ def over_recordings(folder: Path) -> pl.DataFrame:
                 .pivot("mode", index="page", values="plt_ms")
             )
             row: dict[str, object] = {"share": share, "rtt_ms": rtt, "loss": loss, "pages": plt.height}
-            for mode in MODES:
+            for name, mode in MODES.items():
                 gain = ((plt["tcp"] - plt[mode]) / plt["tcp"]).drop_nulls()
                 row |= {
-                    mode: gain.median(),
-                    f"{mode}_p25": gain.quantile(0.25),
-                    f"{mode}_p75": gain.quantile(0.75),
+                    name: gain.median(),
+                    f"{name}_p25": gain.quantile(0.25),
+                    f"{name}_p75": gain.quantile(0.75),
                 }
             rows.append(row)
     return pl.DataFrame(rows)
@@ -145,18 +151,18 @@ def draw(tables: Frames) -> Figure:
             "share": row["share"],
             "rtt": row["rtt_ms"],
             "mode": mode,
-            "point": 100 * row[mode],
-            "low": 100 * row[f"{mode}_low"],
-            "high": 100 * row[f"{mode}_high"],
+            "point": 100 * row[name],
+            "low": 100 * row[f"{name}_low"],
+            "high": 100 * row[f"{name}_high"],
         }
         for row in tables["measured.csv"].iter_rows(named=True)
-        for mode in MODES
+        for name, mode in MODES.items()
     ]
     x = alt.X("rtt:Q", title="RTT (ms)", axis=alt.Axis(values=[20, 100, 200], grid=False)).scale(
         domain=[0, 220]
     )
     y = alt.Y("point:Q", title="improvement of the PLT (%)")
-    color = alt.Color("mode:N", sort=None).scale(domain=list(MODES), range=["#8a94a0", *COLORS[:4]])
+    color = alt.Color("mode:N", sort=None).scale(domain=list(MODES.values()), range=["#8a94a0", *COLORS[:4]])
     base = alt.Chart().encode(x=x, color=color)
     layers = alt.layer(
         zero_line(),
