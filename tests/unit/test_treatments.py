@@ -140,7 +140,25 @@ def test_a_page_in_the_clear_is_refused_where_a_mode_is_a_way_to_speak_tls(
     assert "wikipedia: no origin speaks TLS" in shown
     assert "--scheme https" in shown
     assert main([*asked, str(tmp_path / "b"), "--scheme", "https", "--figures", "off"]) == 0
-    assert "early-data" in capsys.readouterr().out
+    assert "early-data against tcp" in capsys.readouterr().out
+
+
+def test_of_several_modes_each_table_names_its_own_and_fast_opens_alone_has_the_papers_numbers(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "r"
+    modes = ["tcp", "tfo", "early-data"]
+    ff.run(out=folder, pages=["wikipedia"], rtt=100, engine="simulate", scheme="https", mode=modes)
+    measured = read_measured(folder)
+    write_report(measured)
+    page = (folder / "report.html").read_text()
+    assert "tfo against tcp" in page
+    assert "early-data against tcp" in page
+    assert page.count(">the paper\u2019s<") == 1
+    cells = {cell["treatment"]: cell for cell in measured.summary["cells"]}
+    proof = cells["early-data"]["proof"]
+    assert proof["treatment"]["early"] == proof["treatment"]["early_accepted"] > 0
+    assert "sent early data" in proof["text"]
 
 
 def test_what_a_flag_compares_stands_over_what_the_plan_compares() -> None:
@@ -245,6 +263,7 @@ def test_every_part_of_a_report_names_the_treatments(tmp_path: Path) -> None:
     assert {"improvement-by-rtt.svg", "waterfall-wikipedia-20ms-initial_window_32.svg"} <= names
     page = (folder / "report.html").read_text()
     assert "How much sooner does the page load under each treatment?" in page
+    assert "the paper\u2019s" not in page, "the paper compared Fast Open"
     assert "with initial_window=32" in (folder / "figures" / "critical-path.svg").read_text()
     assert "with TFO" not in page
     answers = (folder / "analysis.md").read_text()

@@ -133,6 +133,15 @@ def setting(cell: Setting, *, beside_others: bool = False) -> str:
     return f"{compares}{caption(cell)}"
 
 
+def by_setting(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
+    """The cells of each table, by what they have in common."""
+    several = len({comparison(cell) for cell in cells}) > 1
+    tables: dict[str, list[Cell]] = {}
+    for cell in cells:
+        tables.setdefault(setting(cell, beside_others=several), []).append(cell)
+    return tables
+
+
 def medians(cell: Cell) -> str:
     """The median PLTs of both sides: ``3.49 s without TFO, 2.92 s with TFO``."""
     sides = (f"{seconds(plt_of(cell, side)['median'])} {phrase(cell[side])}" for side in SIDES if cell[side])

@@ -48,11 +48,7 @@ def render_summary(summary: Summary) -> RenderableType:
 
 
 def _tables(cells: Sequence[Cell]) -> Iterator[RenderableType]:
-    settings: dict[str, list[Cell]] = {}
-    several = len({words.comparison(cell) for cell in cells}) > 1
-    for cell in cells:
-        settings.setdefault(words.setting(cell, beside_others=several), []).append(cell)
-    for setting, group in settings.items():
+    for setting, group in words.by_setting(cells).items():
         yield _table(setting, group)
         yield Text("")
 

@@ -65,7 +65,7 @@ def render_html(folder: Path, evidence: Evidence) -> str:
             cells=cells,
             facts=at_a_glance(cells),
             sections=_sections(waterfalls=bool(drawn), explained=bool(explanations)),
-            settings=_settings(cells),
+            settings=words.by_setting(cells),
             question=_question(cells),
             paper=_paper(cells),
             warnings=evidence.summary["warnings"],
@@ -131,21 +131,13 @@ def _question(cells: Sequence[Cell]) -> str:
     return f"How much sooner does the page load {words.treated(cells) if cells else ''}".strip() + "?"
 
 
-def _settings(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
-    """Cells by path and client, as the page's tables show them."""
-    settings: dict[str, list[Cell]] = {}
-    for cell in cells:
-        settings.setdefault(words.setting(cell), []).append(cell)
-    return settings
-
-
 def _path(found: Explanation) -> str:
     return words.setting(found.pair.setting)
 
 
 def _paper(cells: Sequence[Cell]) -> dict[tuple[str, float], float]:
-    """The paper's improvements of the cells that it has, by page and RTT."""
-    known = {(cell["page"], cell["rtt_ms"]) for cell in cells}
+    """The paper's improvements of the cells of Fast Open that it has, by page and RTT."""
+    known = {(cell["page"], cell["rtt_ms"]) for cell in cells if words.is_of_fast_open(cell)}
     printed = {(cell.page, cell.rtt_ms): cell.improvement for cell in published_table("paper").cells}
     return {key: improvement for key, improvement in printed.items() if key in known}
 
@@ -219,14 +211,16 @@ def _compared(cell: Cell) -> str:
 
 
 def _proof(cells: Sequence[Cell]) -> Fact:
-    accepted, connections = (
-        sum(cell["proof"]["treatment"][name] for cell in cells) for name in ("accepted", "connections")
+    accepted, early, connections = (
+        sum(cell["proof"]["treatment"][name] for cell in cells)
+        for name in ("accepted", "early_accepted", "connections")
     )
     loads = words.listed(list(dict.fromkeys(cell["treatment"] for cell in cells if cell["treatment"])))
+    syn = f"{accepted} of {connections} connections of {loads} loads had the data of their SYN accepted"
     return Fact(
         "proof",
         f"{len(words.proved(cells))} of {plural(len(cells), 'cell')}",
-        f"{accepted} of {connections} connections of {loads} loads had the data of their SYN accepted",
+        f"{syn}, {early} their early data" if early else syn,
     )
 
 

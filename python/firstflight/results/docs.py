@@ -61,7 +61,7 @@ laboratory gave no result (`attempts`), and the loads that have none yet (`loads
 | `blocks_needed` | the fewest blocks with which a cell of this table can have a verdict; null where nothing is tested |
 | `null_improvement`, `null_low`, `null_high` | the same statistic on the baseline against itself (every second block against the one before it) with its 95 % interval: how large an "improvement" noise alone shows; null below 2 blocks, the interval below 12 |
 | `null_ms` | the two medians that it compares, ms |
-| `proof` | `baseline` and `treatment`, each with its `connections`, those that `offered` data in the SYN, those whose data was `accepted`, and those that `leaked`: had such data though the mode has none; `ok`: every load did what its treatment promises; and `text` for people |
+| `proof` | `baseline` and `treatment`, each with its `connections`, those that `offered` data in the SYN, those whose data was `accepted`, and those that `leaked`: had such data though the mode has none; those with `early` data of TLS, and those with it accepted (`early_accepted`); `ok`: every load did what its treatment promises; and `text` for people |
 
 A treatment promises what its mode does: data in every SYN that a server takes, or in none. Where treatments differ in
 `scheme`, `http` or `keep_alive`, each load is held to that too, by its own rows of requests and connections: all connections
