@@ -9,6 +9,9 @@ from pathlib import Path
 
 import firstflight as ff
 
+EVERY = ("har/**/*.har", "warc/*.warc.gz", "mahimahi/sites/*")
+"""Recordings of every kind in a folder of them."""
+
 
 def pages(folder: Path, patterns: Sequence[str]) -> list[ff.Page]:
     """The pages of all files that fit, without bodies, each named after its file.

@@ -15,7 +15,7 @@ import altair as alt
 import polars as pl
 
 import firstflight as ff
-from studies.recordings import pages
+from studies.recordings import EVERY, pages
 from studies.tables import COLORS, Figure, Frames, Study, panels, zero_line
 
 FOLDER = Path(__file__).parent
@@ -28,9 +28,8 @@ MODES = {
     "tfo_early_data": "tfo+early-data",
 }
 """What is compared with `tcp`, TLS 1.3 with a full handshake and nothing in the SYN: columns, modes."""
-LOSSES = (0.0, 0.005, 0.02)
+LOSSES = (0.005, 0.02)
 LOSSY_REPEATS = 5
-PATTERNS = ("har/**/*.har", "warc/*.warc.gz", "mahimahi/sites/*")
 _KEY = ["share", "page", "rtt_ms"]
 _EFFECT = "{{{0}:+.1%}} ({{{0}_low:+.1%}} to {{{0}_high:+.1%}})"
 COLUMNS = {
@@ -111,9 +110,9 @@ def difference(measured: pl.DataFrame, simulated: pl.DataFrame) -> pl.DataFrame:
 
 def over_recordings(folder: Path) -> pl.DataFrame:
     """The distribution of the improvement over recorded pages, by key share, RTT and loss."""
-    recorded = pages(folder, PATTERNS)
+    recorded = pages(folder, EVERY)
     conditions = [(rtt, 0.0, 1) for rtt in (20, 100, 200)]
-    conditions += [(100, loss, LOSSY_REPEATS) for loss in LOSSES if loss]
+    conditions += [(100, loss, LOSSY_REPEATS) for loss in LOSSES]
     rows = []
     for share, on in SHARES.items():
         for rtt, loss, repeats in conditions:

@@ -18,11 +18,10 @@ import polars as pl
 from scipy.stats import binom  # type: ignore[import-untyped]
 
 import firstflight as ff
-from studies.recordings import pages
+from studies.recordings import EVERY, pages
 from studies.tables import COLORS, Figure, Frames, Study, gain, panels
 
 FOLDER = Path(__file__).parent
-RECORDINGS = ("har/**/*.har", "warc/*.warc.gz", "mahimahi/sites/*")
 PAPER_LINK = {"down": "4mbit", "up": "256kbit", "rtt": 100}
 PAPER_REPEATS = 10
 SHOWN_RTT_MS = 100.0
@@ -146,7 +145,7 @@ COLUMNS = {
 def measure(arguments: Sequence[str]) -> Frames:
     """Effects and costs over the recordings, and the improvement of the paper's pages."""
     [folder] = arguments
-    recorded = pages(Path(folder), RECORDINGS)
+    recorded = pages(Path(folder), EVERY)
     effects, costs, paper = [], [], []
     for condition in CONDITIONS:
         cells = means(condition, pages=recorded)

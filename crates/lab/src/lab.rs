@@ -9,13 +9,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use firstflight_load::{Cookies, Load};
-use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{setsockopt, sockopt};
 use rustls::ClientConfig;
 use serde::Deserialize;
 
-use crate::client::{self, connect, tls_config};
+use crate::client::{self, connect, reset_when_closed, tls_config};
 use crate::net::{self, AddressPlan, CLIENT, FORMER, SERVICES, Side, Transport};
 use crate::origin::{
     Answers, Authority, Conversation, ECHO_PORT, Log, Matching, SINK_PORT, Served, Servers, ServersConfig,
@@ -328,11 +326,7 @@ fn prime_one(server: SocketAddrV4) -> Result<(), LabError> {
     let failed = |error: io::Error| LabError::system(format!("connecting to {server} in the lab"), error);
     let (stream, _) = connect(server).map_err(failed)?;
     wait_connected(&stream).map_err(failed)?;
-    let linger = libc::linger {
-        l_onoff: 1,
-        l_linger: 0,
-    };
-    setsockopt(&stream, sockopt::Linger, &linger).map_err(|errno| failed(errno.into()))
+    reset_when_closed(&stream).map_err(failed)
 }
 
 fn wait_connected(stream: &TcpStream) -> io::Result<()> {

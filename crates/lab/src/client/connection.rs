@@ -7,8 +7,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use firstflight_load::MAX_EARLY_DATA;
 use firstflight_load::promise::Secured;
 use nix::errno::Errno;
+use nix::libc;
 use nix::sys::socket::sockopt::TcpFastOpenConnect;
-use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, SockaddrIn, setsockopt, socket};
+use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, SockaddrIn, setsockopt, socket, sockopt};
 
 use super::Failure;
 use super::http::{Progress, Response};
@@ -33,6 +34,18 @@ pub fn connect(address: SocketAddrV4) -> io::Result<(TcpStream, bool)> {
         Err(Errno::EINPROGRESS) => Ok((stream, false)),
         Err(errno) => Err(errno.into()),
     }
+}
+
+/// Makes closing a reset, so that nothing of the connection is left on the wire afterwards.
+///
+/// # Errors
+/// The kernel's.
+pub fn reset_when_closed(stream: &TcpStream) -> io::Result<()> {
+    let linger = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
+    Ok(setsockopt(stream, sockopt::Linger, &linger)?)
 }
 
 /// A connection with the exchange it carries.

@@ -13,7 +13,7 @@ use nix::libc;
 
 use crate::LabError;
 
-pub use connection::connect;
+pub use connection::{connect, reset_when_closed};
 pub use driver::{Loaded, SocketFacts, load};
 pub use tls::{config as tls_config, gain_sessions};
 

@@ -7,15 +7,14 @@ use std::time::Duration;
 
 use firstflight_load::promise::{EarlyData, Secured};
 use firstflight_load::{HttpVersion, TlsOptions, TlsVersion};
-use nix::libc;
-use nix::sys::socket::{setsockopt, sockopt};
 use rustls::client::Resumption;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
 use rustls::version::TLS12;
-use rustls::{ClientConfig, ClientConnection, HandshakeKind, NamedGroup, ProtocolVersion, RootCertStore};
+use rustls::{ClientConfig, ClientConnection, NamedGroup, RootCertStore};
 
-use crate::LabError;
+use super::connection::reset_when_closed;
+use crate::{LabError, witness};
 
 /// HTTP/2 as TLS names it (RFC 9113, section 3.1).
 const HTTP2: &[u8] = b"h2";
@@ -77,20 +76,12 @@ pub fn gain_sessions(config: &Arc<ClientConfig>, host: &str, server: SocketAddrV
 fn visit(mut session: Session, server: SocketAddrV4) -> io::Result<()> {
     let mut stream = TcpStream::connect(server)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
-    while session.tls.is_handshaking() || session.tls.tls13_tickets_received() < GIVEN {
-        session.tls.complete_io(&mut stream)?;
-        if !session.tls.is_handshaking() && session.tls.tls13_tickets_received() < GIVEN {
-            if session.tls.read_tls(&mut stream)? == 0 {
-                return Err(ErrorKind::UnexpectedEof.into());
-            }
-            session.tls.process_new_packets().map_err(io::Error::other)?;
+    while session.tls.tls13_tickets_received() < GIVEN {
+        if session.tls.complete_io(&mut stream)? == (0, 0) {
+            return Err(ErrorKind::UnexpectedEof.into());
         }
     }
-    let reset = libc::linger {
-        l_onoff: 1,
-        l_linger: 0,
-    };
-    Ok(setsockopt(&stream, sockopt::Linger, &reset)?)
+    reset_when_closed(&stream)
 }
 
 /// The TLS side of one connection.
@@ -142,12 +133,10 @@ impl Session {
         if self.tls.is_handshaking() {
             return None;
         }
+        let (version, is_resumed) = witness::agreed(&self.tls)?;
         Some(Secured {
-            version: match self.tls.protocol_version()? {
-                ProtocolVersion::TLSv1_2 => TlsVersion::V1_2,
-                _ => TlsVersion::V1_3,
-            },
-            is_resumed: self.tls.handshake_kind()? == HandshakeKind::Resumed,
+            version,
+            is_resumed,
             early_data: match (self.offers_early_data, self.tls.is_early_data_accepted()) {
                 (true, false) => EarlyData::Rejected,
                 (true, true) if !self.early.is_empty() => EarlyData::Accepted,

@@ -16,7 +16,7 @@ use firstflight_load::TlsVersion;
 use firstflight_load::hello::{ClientHello, may_begin};
 use firstflight_load::promise::{EarlyData, Secured, Server};
 use firstflight_page::Origin;
-use rustls::{HandshakeKind, ProtocolVersion, ServerConnection};
+use rustls::ServerConnection;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -163,13 +163,9 @@ impl Conversation {
     /// Notes what was agreed on, as soon as it is.
     pub(super) fn secured(&self, tls: &ServerConnection) {
         if self.secured.get().is_none()
-            && let (Some(version), Some(kind)) = (tls.protocol_version(), tls.handshake_kind())
+            && let Some(agreed) = witness::agreed(tls)
         {
-            let version = match version {
-                ProtocolVersion::TLSv1_2 => TlsVersion::V1_2,
-                _ => TlsVersion::V1_3,
-            };
-            let _ = self.secured.set((version, kind == HandshakeKind::Resumed));
+            let _ = self.secured.set(agreed);
         }
     }
 

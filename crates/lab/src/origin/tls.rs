@@ -11,8 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::log::{Conversation, Counted};
 
-/// Sessions that a server remembers.
-const SESSIONS: usize = 4_096;
+/// Sessions that a server remembers, as rustls has it.
+const SESSIONS: usize = 256;
 
 /// The sessions that the server of an origin can resume, until it is made to forget them.
 #[derive(Debug)]
