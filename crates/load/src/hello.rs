@@ -33,7 +33,11 @@ pub struct ClientHello {
 impl ClientHello {
     /// Reads it; `None` where `stream` does not begin with a whole one.
     pub fn read(stream: &[u8]) -> Option<Self> {
-        let message = handshake(stream);
+        Self::of_message(&handshake(stream))
+    }
+
+    /// As [`Self::read`], of a message without records around it, as QUIC carries it (RFC 9001, section 4).
+    pub fn of_message(message: &[u8]) -> Option<Self> {
         let (kind, rest) = message.split_first()?;
         if *kind != CLIENT_HELLO {
             return None;

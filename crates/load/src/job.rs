@@ -105,7 +105,7 @@ impl Load {
     pub fn config(&self) -> Config {
         Config {
             keep_alive: self.keep_alive,
-            http2: self.offer().http == HttpVersion::V2,
+            http2: self.offer().http == HttpVersion::V2 || self.mode.is_quic(),
             lookups: self.lookups,
             request_timeout: self.request_timeout_ms * NANOS_PER_MS,
             load_timeout: self.timeout_ms * NANOS_PER_MS,

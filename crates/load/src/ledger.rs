@@ -1,7 +1,9 @@
 //! The ledger of one connection: what crossed the wire, as an onlooker at the client's end sees it.
 
-use firstflight_path::{Action, Direction, Ecn, Nanos, TcpFlags};
+use firstflight_path::{Action, Direction, Ecn, Nanos, Protocol, TcpFlags};
 use serde::Serialize;
+
+use crate::quic::{self, PacketType};
 
 /// What the ledger reads in a TCP segment. Sequence numbers wrap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +56,9 @@ pub enum Cookie {
 /// One connection as it crossed the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// First SYN.
+    /// What it speaks: TCP, or QUIC over UDP, which has nothing of what is said of SYNs and segments below.
+    pub protocol: Protocol,
+    /// First SYN, or first datagram.
     pub opened: Nanos,
     /// Bytes of data in the first SYN.
     pub syn_payload_bytes: u32,
@@ -74,7 +78,7 @@ pub struct Entry {
     pub bytes_down: u64,
     /// Bytes of IP packets the client sent.
     pub bytes_up: u64,
-    /// The first SYN-ACK reached the client.
+    /// The first SYN-ACK, or the server's first datagram, reached the client.
     pub answered: Option<Nanos>,
     /// A reset, or the second FIN.
     pub closed: Option<Nanos>,
@@ -84,7 +88,7 @@ pub struct Entry {
     pub ecn: EcnSeen,
     /// What the server sent before it could hear of its arrival.
     pub first_flight: FirstFlight,
-    /// Bytes of data that the client had sent when the server's first reached it.
+    /// Bytes of data that the client had sent when the server's first reached it; over UDP, of datagrams.
     pub opening_bytes: u32,
     /// What its `ClientHello` says; `None` where it sent none.
     pub hello: Option<Hello>,
@@ -108,7 +112,8 @@ pub struct Hello {
     pub offers_session: bool,
     /// It announces early data.
     pub offers_early_data: bool,
-    /// Bytes of records with early data that the client had sent when the server's first data reached it.
+    /// Bytes of records with early data, or of 0-RTT packets, that the client had sent when the server's first data
+    /// reached it.
     pub early_data_bytes: u32,
 }
 
@@ -228,6 +233,7 @@ impl Entry {
     /// The entry that the client's first SYN opens: it is still to be [sent](Self::sent).
     pub fn new(now: Nanos, syn: &Segment) -> Self {
         Self {
+            protocol: Protocol::Tcp,
             opened: now,
             syn_payload_bytes: syn.payload_bytes,
             cookie: syn.option,
@@ -260,6 +266,52 @@ impl Entry {
             next: [None; 2],
             fins: [false; 2],
         }
+    }
+
+    /// The entry that the client's first datagram opens: it is still to be [sent](Self::datagram_sent).
+    pub fn over_udp(now: Nanos) -> Self {
+        let no_syn = Segment {
+            direction: Direction::Up,
+            flags: TcpFlags::default(),
+            sequence: 0,
+            acknowledgment: 0,
+            payload_bytes: 0,
+            packet_bytes: 0,
+            option: Cookie::None,
+            cookie: 0,
+            ecn: EcnBits::default(),
+            window: 0,
+        };
+        Self {
+            protocol: Protocol::Udp,
+            ..Self::new(now, &no_syn)
+        }
+    }
+
+    /// A datagram enters the path, in an IP packet of so many bytes.
+    pub fn datagram_sent(&mut self, direction: Direction, packet_bytes: u32, payload: &[u8]) {
+        if direction == Direction::Down {
+            return;
+        }
+        self.bytes_up += u64::from(packet_bytes);
+        if self.has_heard {
+            return;
+        }
+        self.opening_bytes += payload.len() as u32;
+        let early: u32 = quic::packets(payload)
+            .filter(|(kind, _)| *kind == PacketType::ZeroRtt)
+            .map(|(_, bytes)| bytes)
+            .sum();
+        let hello = self.hello.get_or_insert_default();
+        hello.early_data_bytes += early;
+        hello.offers_early_data |= early > 0;
+    }
+
+    /// A datagram reaches the client, in an IP packet of so many bytes.
+    pub fn datagram_arrived(&mut self, now: Nanos, packet_bytes: u32) {
+        self.bytes_down += u64::from(packet_bytes);
+        self.answered.get_or_insert(now);
+        self.has_heard = true;
     }
 
     /// The first sequence numbers of the client and, once it has answered, of the server.

@@ -10,6 +10,7 @@ pub mod hello;
 mod job;
 pub mod ledger;
 pub mod promise;
+pub mod quic;
 pub mod record;
 mod treatment;
 

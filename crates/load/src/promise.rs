@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use firstflight_path::Nanos;
+use firstflight_path::{Nanos, Protocol};
 
 use serde::Serialize;
 
@@ -35,6 +35,8 @@ pub struct Promise {
     pub post_quantum: Option<bool>,
     /// Of TLS; nothing is promised without.
     pub tls: Option<TlsPromise>,
+    /// Whether https origins are spoken to over QUIC; nothing is promised without.
+    pub quic: Option<bool>,
 }
 
 /// What a load promises of every connection with TLS.
@@ -46,6 +48,8 @@ pub struct TlsPromise {
     pub sessions: Option<(Cookies, u64)>,
     /// Whether safe requests go with the `ClientHello`.
     pub early_data: bool,
+    /// Whether the path may lose what a client sends early: over QUIC it then goes again as other data.
+    pub may_lose: bool,
 }
 
 /// What a server's end of a connection tells.
@@ -171,6 +175,12 @@ pub enum Breach {
     /// Its TLS, or its early data.
     #[error("{0}")]
     Tls(&'static str),
+    /// It has TLS and crossed TCP in a load with QUIC.
+    #[error("it spoke TLS over TCP in a load with QUIC")]
+    NotQuic,
+    /// It crossed UDP in a load without QUIC.
+    #[error("it spoke QUIC in a load without")]
+    Quic,
 }
 
 /// Every cookie that the client was given, and when.
@@ -229,7 +239,9 @@ impl Load {
                 version: self.offer().version,
                 sessions: self.mode.has_sessions().then_some((self.cookies, self.path.seed)),
                 early_data: self.mode.sends_early_data(),
+                may_lose: self.path.may_lose(),
             }),
+            quic: Some(self.mode.is_quic()),
         }
     }
 }
@@ -244,6 +256,7 @@ impl From<FastOpen> for Promise {
             congestion_control: None,
             post_quantum: None,
             tls: None,
+            quic: None,
         }
     }
 }
@@ -270,11 +283,21 @@ impl Promise {
         client: Client,
     ) -> Option<Breach> {
         self.congestion_control_broken_by(connection.1, server)
+            .or_else(|| self.protocol_broken_by(connection.1, server))
             .or_else(|| self.key_share_broken_by(server?))
             .or_else(|| {
                 let tls = server?.tls?;
                 self.tls?.broken_by(connection, tls, client).map(Breach::Tls)
             })
+    }
+
+    fn protocol_broken_by(&self, entry: &Entry, server: Option<&Server>) -> Option<Breach> {
+        let has_tls = server.is_some_and(|server| server.tls.is_some());
+        match (self.quic?, entry.protocol) {
+            (true, Protocol::Tcp) if has_tls => Some(Breach::NotQuic),
+            (false, Protocol::Udp) => Some(Breach::Quic),
+            _ => None,
+        }
     }
 
     fn key_share_broken_by(&self, server: &Server) -> Option<Breach> {
@@ -308,13 +331,26 @@ impl TlsPromise {
     ) -> Option<&'static str> {
         let early_bytes = entry.hello.map_or(0, |hello| hello.early_data_bytes);
         let was_early = early_bytes > 0;
-        if client.tls.is_some_and(|client| client != server) {
+        // What was lost of 0-RTT packets goes again in others: the server has then seen none.
+        let was_lost =
+            entry.protocol == Protocol::Udp && self.may_lose && server.early_data == EarlyData::None;
+        let of_client = |client: Secured| match client.early_data {
+            EarlyData::Accepted if was_lost => EarlyData::None,
+            known => known,
+        };
+        let agrees = |client: Secured| {
+            (Secured {
+                early_data: of_client(client),
+                ..client
+            }) == server
+        };
+        if client.tls.is_some_and(|client| !agrees(client)) {
             return Some("client and server do not agree on its TLS");
         }
         if server.early_data == EarlyData::Accepted && early_bytes == 0 {
             return Some("its server had early data, which the relay did not see");
         }
-        if server.early_data == EarlyData::None && early_bytes > 0 {
+        if server.early_data == EarlyData::None && early_bytes > 0 && !was_lost {
             return Some("the relay saw early data, of which its server knows nothing");
         }
         if server.version != self.version {

@@ -1,7 +1,7 @@
 //! The rows of a load's record: the columns of `docs/results.md`. Times are ms since navigation start.
 
 use firstflight_loader::{Nanos, RequestRecord};
-use firstflight_path::{Action, Drops};
+use firstflight_path::{Action, Drops, Protocol};
 use serde::Serialize;
 
 use crate::TlsVersion;
@@ -61,6 +61,7 @@ impl Request {
 pub struct Connection {
     pub connection: u32,
     pub origin: String,
+    pub protocol: Protocol,
     pub opened_ms: f64,
     pub syn_payload_bytes: u32,
     pub cookie: Cookie,
@@ -88,6 +89,7 @@ impl Connection {
         Self {
             connection,
             origin,
+            protocol: seen.protocol,
             opened_ms: since(started, seen.opened),
             syn_payload_bytes: seen.syn_payload_bytes,
             cookie: seen.cookie,

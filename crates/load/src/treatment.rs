@@ -22,6 +22,11 @@ pub enum Mode {
     /// The `ClientHello` and the request in the SYN.
     #[serde(rename = "tfo+early-data")]
     TfoEarlyData,
+    /// Nothing: QUIC and HTTP/3, without a session (RFC 9000).
+    Quic,
+    /// The request, in 0-RTT packets behind QUIC's first (RFC 9001, section 4.6).
+    #[serde(rename = "quic-0rtt")]
+    Quic0Rtt,
 }
 
 impl Mode {
@@ -34,13 +39,22 @@ impl Mode {
     /// Whether the client has sessions of TLS to resume when the load begins.
     #[must_use]
     pub fn has_sessions(self) -> bool {
-        matches!(self, Self::Resumption | Self::EarlyData | Self::TfoEarlyData)
+        matches!(
+            self,
+            Self::Resumption | Self::EarlyData | Self::TfoEarlyData | Self::Quic0Rtt
+        )
     }
 
     /// Whether safe requests go with the `ClientHello`.
     #[must_use]
     pub fn sends_early_data(self) -> bool {
-        matches!(self, Self::EarlyData | Self::TfoEarlyData)
+        matches!(self, Self::EarlyData | Self::TfoEarlyData | Self::Quic0Rtt)
+    }
+
+    /// Whether https origins are spoken to over QUIC.
+    #[must_use]
+    pub fn is_quic(self) -> bool {
+        matches!(self, Self::Quic | Self::Quic0Rtt)
     }
 }
 

@@ -5,12 +5,15 @@
 //! and double the same packets, as long as each connection sends the same ones. A retransmission is one more packet.
 //! Left out: what a link does to packets of all connections in their order there, such as losses in bursts.
 
+use serde::Serialize;
+
 use crate::network::Direction;
 use crate::random::{Purpose, Stream};
 use crate::{Nanos, PathConfig};
 
 /// What a connection speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Protocol {
     /// TCP: a connection begins with its first SYN.
     Tcp,

@@ -1,0 +1,382 @@
+//! The client's end of a connection: requests in, what comes of them out.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use firstflight_load::promise::EarlyData;
+use firstflight_loader::Nanos;
+use quinn_proto::{
+    ClientConfig, ConnectError, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig,
+    Event, StreamEvent, StreamId, VarInt,
+};
+
+use crate::clock::{instant, nanos};
+use crate::crypto::{Seen, seen_of};
+use crate::frames::{self, Frames, Part};
+use crate::qpack;
+
+/// `H3_NO_ERROR` (RFC 9114, section 8.1).
+const NO_ERROR: u32 = 0x100;
+
+/// What a client has to tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClientEvent {
+    /// The handshake is done: any request can be sent.
+    Ready,
+    /// The request was handed to QUIC.
+    Sent {
+        /// As it was asked for.
+        request: usize,
+    },
+    /// The response's header fields are there.
+    Head {
+        /// As it was asked for.
+        request: usize,
+        /// HTTP status.
+        status: u16,
+        /// The field of this name.
+        location: Option<String>,
+        /// The header block, bytes.
+        bytes: u64,
+    },
+    /// More of its body is.
+    Body {
+        /// As it was asked for.
+        request: usize,
+        /// How much more.
+        bytes: u64,
+    },
+    /// All of it is.
+    End {
+        /// As it was asked for.
+        request: usize,
+    },
+    /// The connection is gone.
+    Failed {
+        /// Why.
+        error: String,
+    },
+}
+
+/// One connection's client.
+#[derive(Debug)]
+pub struct Client {
+    endpoint: Endpoint,
+    handle: ConnectionHandle,
+    connection: Connection,
+    server: SocketAddr,
+    /// The handshake is done.
+    is_ready: bool,
+    /// It offered 0-RTT.
+    offers_early_data: bool,
+    has_control_stream: bool,
+    /// Requests that wait for the handshake or for a stream, in their order.
+    waiting: VecDeque<Asked>,
+    /// Requests in 0-RTT packets, to be sent again if the server rejects these.
+    early: Vec<Asked>,
+    was_early: bool,
+    exchanges: HashMap<StreamId, Exchange>,
+    /// The request that each stream carries, by the stream's number.
+    asked: Vec<usize>,
+    events: VecDeque<ClientEvent>,
+}
+
+#[derive(Debug, Clone)]
+struct Asked {
+    request: usize,
+    block: Bytes,
+    is_safe: bool,
+}
+
+#[derive(Debug)]
+struct Exchange {
+    request: usize,
+    frames: Frames,
+}
+
+impl Client {
+    /// Begins a connection with `host` at `server`. `seed` decides what is left to chance in it.
+    ///
+    /// # Errors
+    /// quinn-proto's, when the host's name is none.
+    pub fn connect(
+        now: Nanos,
+        endpoint: Arc<EndpointConfig>,
+        config: ClientConfig,
+        server: SocketAddr,
+        host: &str,
+        seed: [u8; 32],
+    ) -> Result<Self, ConnectError> {
+        let mut endpoint = Endpoint::new(endpoint, None, true, Some(seed));
+        let (handle, connection) = endpoint.connect(instant(now), config, server, host)?;
+        let mut client = Self {
+            endpoint,
+            handle,
+            offers_early_data: connection.has_0rtt(),
+            connection,
+            server,
+            is_ready: false,
+            has_control_stream: false,
+            waiting: VecDeque::new(),
+            early: Vec::new(),
+            was_early: false,
+            exchanges: HashMap::new(),
+            asked: Vec::new(),
+            events: VecDeque::new(),
+        };
+        client.advance();
+        Ok(client)
+    }
+
+    /// Whether a safe request may be sent before the handshake is done.
+    pub fn offers_early_data(&self) -> bool {
+        self.offers_early_data
+    }
+
+    /// Whether it has nothing to send yet because it waits for a request to send with its first datagram.
+    pub fn awaits_request(&self) -> bool {
+        self.offers_early_data && !self.was_early && !self.is_ready && self.waiting.is_empty()
+    }
+
+    /// Asks for `request`, whose header fields are encoded in `block`. One that `is_safe` may go in 0-RTT packets.
+    pub fn ask(&mut self, request: usize, block: Bytes, is_safe: bool) {
+        self.waiting.push_back(Asked {
+            request,
+            block,
+            is_safe,
+        });
+        self.send();
+    }
+
+    /// A datagram arrived from the server.
+    pub fn handle(&mut self, now: Nanos, datagram: BytesMut) {
+        let mut answer = Vec::new();
+        let now = instant(now);
+        let event = self
+            .endpoint
+            .handle(now, self.server, None, None, datagram, &mut answer);
+        if let Some(DatagramEvent::ConnectionEvent(_, event)) = event {
+            self.connection.handle_event(event);
+        }
+        self.advance();
+    }
+
+    /// When to call [`Self::handle_timeout`].
+    pub fn next_timeout(&mut self) -> Option<Nanos> {
+        self.connection.poll_timeout().map(nanos)
+    }
+
+    /// Does what is due at `now`.
+    pub fn handle_timeout(&mut self, now: Nanos) {
+        self.connection.handle_timeout(instant(now));
+        self.advance();
+    }
+
+    /// Fills `datagram` with the next one to be sent; `false` when there is none.
+    pub fn poll_transmit(&mut self, now: Nanos, datagram: &mut Vec<u8>) -> bool {
+        datagram.clear();
+        let sent = self.connection.poll_transmit(instant(now), 1, datagram);
+        sent.is_some()
+    }
+
+    /// What it has to tell.
+    pub fn poll(&mut self) -> Option<ClientEvent> {
+        self.events.pop_front()
+    }
+
+    /// Closes the connection.
+    pub fn close(&mut self, now: Nanos) {
+        self.connection
+            .close(instant(now), VarInt::from_u32(NO_ERROR), Bytes::new());
+    }
+
+    /// The request that the stream of this number carries.
+    pub fn request_of(&self, stream: StreamId) -> Option<usize> {
+        self.asked.get(stream.index() as usize).copied()
+    }
+
+    /// What was seen of its TLS, if that is witnessed.
+    pub fn seen(&self) -> Option<Arc<Seen>> {
+        seen_of(&self.connection)
+    }
+
+    /// Whether the handshake is done.
+    pub fn is_ready(&self) -> bool {
+        self.is_ready
+    }
+
+    /// What became of its 0-RTT packets.
+    pub fn early_data(&self) -> EarlyData {
+        match (self.offers_early_data, self.is_ready) {
+            (false, _) => EarlyData::None,
+            (true, false) if self.was_early => EarlyData::Sent,
+            (true, false) => EarlyData::None,
+            (true, true) if !self.connection.accepted_0rtt() => EarlyData::Rejected,
+            (true, true) if self.was_early => EarlyData::Accepted,
+            (true, true) => EarlyData::None,
+        }
+    }
+
+    /// Packets that it took for lost.
+    pub fn lost_packets(&self) -> u64 {
+        self.connection.stats().path.lost_packets
+    }
+
+    fn advance(&mut self) {
+        while let Some(event) = self.connection.poll_endpoint_events() {
+            if let Some(event) = self.endpoint.handle_event(self.handle, event) {
+                self.connection.handle_event(event);
+            }
+        }
+        while let Some(event) = self.connection.poll() {
+            match event {
+                Event::Connected => self.on_ready(),
+                Event::ConnectionLost { reason } => {
+                    let error = format!("QUIC: {reason}");
+                    self.events.push_back(ClientEvent::Failed { error });
+                }
+                Event::Stream(StreamEvent::Readable { id }) => self.read(id),
+                Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => {
+                    while let Some(id) = self.connection.streams().accept(Dir::Uni) {
+                        self.read(id);
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.send();
+    }
+
+    fn on_ready(&mut self) {
+        self.is_ready = true;
+        let early = std::mem::take(&mut self.early);
+        if self.offers_early_data && !self.connection.accepted_0rtt() {
+            // quinn has forgotten the streams.
+            self.has_control_stream = false;
+            self.exchanges.clear();
+            self.asked.clear();
+            for asked in early.into_iter().rev() {
+                self.waiting.push_front(asked);
+            }
+        }
+        self.events.push_back(ClientEvent::Ready);
+    }
+
+    /// Sends what may be sent and has a stream.
+    fn send(&mut self) {
+        if !(self.is_ready || self.offers_early_data) {
+            return;
+        }
+        self.open_control_stream();
+        let mut held = VecDeque::new();
+        while let Some(asked) = self.waiting.pop_front() {
+            if !self.is_ready && !asked.is_safe {
+                held.push_back(asked);
+                continue;
+            }
+            let Some(stream) = self.connection.streams().open(Dir::Bi) else {
+                held.push_back(asked);
+                break;
+            };
+            // A request is shorter than what a stream may send at once; what is not ends the exchange at the server.
+            let mut sending = self.connection.send_stream(stream);
+            let _ = sending.write_chunks(&mut [frames::headers(&asked.block)]);
+            let _ = sending.finish();
+            let request = asked.request;
+            self.asked.push(request);
+            let frames = Frames::default();
+            self.exchanges.insert(stream, Exchange { request, frames });
+            self.events.push_back(ClientEvent::Sent { request });
+            if !self.is_ready {
+                self.was_early = true;
+                self.early.push(asked);
+            }
+        }
+        held.append(&mut self.waiting);
+        self.waiting = held;
+    }
+
+    fn open_control_stream(&mut self) {
+        if !self.has_control_stream
+            && let Some(stream) = self.connection.streams().open(Dir::Uni)
+        {
+            self.has_control_stream = true;
+            let _ = self
+                .connection
+                .send_stream(stream)
+                .write_chunks(&mut [frames::control()]);
+        }
+    }
+
+    /// Reads what has come on a stream. The server's control stream says nothing that a load depends on.
+    fn read(&mut self, id: StreamId) {
+        let events = &mut self.events;
+        let mut exchange = self.exchanges.get_mut(&id);
+        let mut stream = self.connection.recv_stream(id);
+        let Ok(mut chunks) = stream.read(true) else {
+            return;
+        };
+        let mut problem = None;
+        let is_over = loop {
+            match chunks.next(usize::MAX) {
+                Ok(Some(chunk)) => {
+                    if let Some(exchange) = &mut exchange {
+                        problem = problem.or(exchange.take(&chunk.bytes, events));
+                    }
+                }
+                Ok(None) => break true,
+                Err(quinn_proto::ReadError::Blocked) => break false,
+                Err(error @ quinn_proto::ReadError::Reset(_)) => {
+                    problem = Some(error.to_string());
+                    break false;
+                }
+            }
+        };
+        let _ = chunks.finalize();
+        if let Some(error) = problem {
+            events.push_back(ClientEvent::Failed {
+                error: format!("HTTP/3: {error}"),
+            });
+        } else if is_over && let Some(Exchange { request, .. }) = self.exchanges.remove(&id) {
+            events.push_back(ClientEvent::End { request });
+        }
+    }
+}
+
+impl Exchange {
+    /// Takes bytes of the response; what is wrong with them, if anything is.
+    fn take(&mut self, bytes: &[u8], events: &mut VecDeque<ClientEvent>) -> Option<String> {
+        let (request, mut problem) = (self.request, None);
+        let taken = self.frames.take(bytes, |part| match part {
+            Part::Data(bytes) => events.push_back(ClientEvent::Body { request, bytes }),
+            Part::Headers(block) => match head(request, &block) {
+                Ok(head) => events.extend(head),
+                Err(error) => problem = Some(error),
+            },
+        });
+        taken.err().map(|error| error.to_string()).or(problem)
+    }
+}
+
+/// The event that a response's header fields are; none for an interim response.
+fn head(request: usize, block: &Bytes) -> Result<Option<ClientEvent>, String> {
+    let fields = qpack::decode(block).map_err(|error| error.to_string())?;
+    let field = |name: &[u8]| {
+        let found = fields.iter().find(|(known, _)| known == name)?;
+        std::str::from_utf8(&found.1).ok()
+    };
+    let status = field(b":status").and_then(|status| status.parse().ok());
+    let status: u16 = status.ok_or("a response without a status")?;
+    if status < 200 {
+        return Ok(None);
+    }
+    let location = field(b"location").map(ToOwned::to_owned);
+    Ok(Some(ClientEvent::Head {
+        request,
+        status,
+        location,
+        bytes: block.len() as u64,
+    }))
+}

@@ -1,0 +1,290 @@
+//! The server's end: connections of any number of clients at one address.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use firstflight_loader::Nanos;
+use quinn_proto::{
+    Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event, ServerConfig,
+    StreamEvent, StreamId, WriteError,
+};
+
+use crate::clock::{instant, nanos};
+use crate::crypto::{Seen, seen_of};
+use crate::frames::{self, Frames, Part};
+
+/// A stream with a request: its connection's number, and its own.
+pub type StreamKey = (usize, StreamId);
+
+/// What a server has to tell.
+#[derive(Debug)]
+pub enum ServerEvent {
+    /// A client began a connection.
+    Accepted {
+        /// Its number.
+        connection: usize,
+        /// The client's address.
+        client: SocketAddr,
+        /// What is seen of its TLS, if that is witnessed.
+        seen: Option<Arc<Seen>>,
+    },
+    /// A request has come whole.
+    Request {
+        /// Where the answer goes.
+        stream: StreamKey,
+        /// Its header fields, encoded.
+        block: Bytes,
+    },
+}
+
+/// A server.
+#[derive(Debug)]
+pub struct Server {
+    endpoint: Endpoint,
+    peers: BTreeMap<usize, Peer>,
+    /// Datagrams that belong to no connection.
+    answers: VecDeque<(SocketAddr, Vec<u8>)>,
+    events: VecDeque<ServerEvent>,
+}
+
+#[derive(Debug)]
+struct Peer {
+    connection: Connection,
+    has_control_stream: bool,
+    /// Requests on their way: their frames, and the header block once it is there.
+    incoming: HashMap<StreamId, (Frames, Option<Bytes>)>,
+    /// What is left of answers.
+    outgoing: HashMap<StreamId, Vec<Bytes>>,
+    is_drained: bool,
+}
+
+impl Server {
+    /// One without connections. `seed` decides what is left to chance in it.
+    pub fn new(endpoint: Arc<EndpointConfig>, config: Arc<ServerConfig>, seed: [u8; 32]) -> Self {
+        Self {
+            endpoint: Endpoint::new(endpoint, Some(config), true, Some(seed)),
+            peers: BTreeMap::new(),
+            answers: VecDeque::new(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// A datagram arrived from `client`.
+    pub fn handle(&mut self, now: Nanos, client: SocketAddr, datagram: BytesMut) {
+        let mut buffer = Vec::new();
+        let now = instant(now);
+        let event = self
+            .endpoint
+            .handle(now, client, None, None, datagram, &mut buffer);
+        match event {
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
+                if let Some(peer) = self.peers.get_mut(&handle.0) {
+                    peer.connection.handle_event(event);
+                }
+                self.advance(handle);
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => {
+                match self.endpoint.accept(incoming, now, &mut buffer, None) {
+                    Ok((handle, connection)) => self.accept(handle, connection, client),
+                    Err(error) => {
+                        if let Some(sent) = error.response {
+                            self.answers
+                                .push_back((sent.destination, buffer[..sent.size].to_vec()));
+                        }
+                    }
+                }
+            }
+            Some(DatagramEvent::Response(sent)) => {
+                self.answers
+                    .push_back((sent.destination, buffer[..sent.size].to_vec()));
+            }
+            None => {}
+        }
+    }
+
+    /// When to call [`Self::handle_timeout`].
+    pub fn next_timeout(&mut self) -> Option<Nanos> {
+        let timeouts = self
+            .peers
+            .values_mut()
+            .filter_map(|peer| peer.connection.poll_timeout());
+        timeouts.min().map(nanos)
+    }
+
+    /// Does what is due at `now`.
+    pub fn handle_timeout(&mut self, now: Nanos) {
+        let now = instant(now);
+        let is_due = |(number, peer): (&usize, &mut Peer)| {
+            let is_due = peer.connection.poll_timeout().is_some_and(|at| at <= now);
+            is_due.then_some(*number)
+        };
+        for number in self.peers.iter_mut().filter_map(is_due).collect::<Vec<_>>() {
+            if let Some(peer) = self.peers.get_mut(&number) {
+                peer.connection.handle_timeout(now);
+            }
+            self.advance(ConnectionHandle(number));
+        }
+    }
+
+    /// Fills `datagram` with the next one to be sent: where to; `None` when there is none.
+    pub fn poll_transmit(&mut self, now: Nanos, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
+        datagram.clear();
+        if let Some((client, answer)) = self.answers.pop_front() {
+            datagram.extend_from_slice(&answer);
+            return Some(client);
+        }
+        let now = instant(now);
+        for peer in self.peers.values_mut().filter(|peer| !peer.is_drained) {
+            if let Some(sent) = peer.connection.poll_transmit(now, 1, datagram) {
+                return Some(sent.destination);
+            }
+        }
+        None
+    }
+
+    /// What it has to tell.
+    pub fn poll(&mut self) -> Option<ServerEvent> {
+        self.events.pop_front()
+    }
+
+    /// Answers a request: its header fields, encoded, and the body in parts.
+    pub fn respond(
+        &mut self,
+        (number, stream): StreamKey,
+        block: &[u8],
+        body: impl IntoIterator<Item = Bytes>,
+    ) {
+        let Some(peer) = self.peers.get_mut(&number) else {
+            return;
+        };
+        let mut parts: Vec<Bytes> = vec![frames::headers(block), Bytes::new()];
+        parts.extend(body);
+        let bytes: usize = parts.iter().skip(2).map(Bytes::len).sum();
+        if bytes > 0 {
+            parts[1] = frames::data(bytes as u64);
+        }
+        parts.retain(|part| !part.is_empty());
+        peer.outgoing.insert(stream, parts);
+        peer.write(stream);
+    }
+
+    /// Packets that it took for lost on a connection.
+    pub fn lost_packets(&self, connection: usize) -> u64 {
+        let peer = self.peers.get(&connection);
+        peer.map_or(0, |peer| peer.connection.stats().path.lost_packets)
+    }
+
+    fn accept(&mut self, handle: ConnectionHandle, connection: Connection, client: SocketAddr) {
+        self.events.push_back(ServerEvent::Accepted {
+            connection: handle.0,
+            client,
+            seen: seen_of(&connection),
+        });
+        let peer = Peer {
+            connection,
+            has_control_stream: false,
+            incoming: HashMap::new(),
+            outgoing: HashMap::new(),
+            is_drained: false,
+        };
+        self.peers.insert(handle.0, peer);
+        self.advance(handle);
+    }
+
+    fn advance(&mut self, handle: ConnectionHandle) {
+        let Some(peer) = self.peers.get_mut(&handle.0) else {
+            return;
+        };
+        while let Some(event) = peer.connection.poll_endpoint_events() {
+            peer.is_drained |= event.is_drained();
+            if let Some(event) = self.endpoint.handle_event(handle, event) {
+                peer.connection.handle_event(event);
+            }
+        }
+        while let Some(event) = peer.connection.poll() {
+            match event {
+                Event::Stream(StreamEvent::Opened { dir }) => {
+                    while let Some(id) = peer.connection.streams().accept(dir) {
+                        peer.read(handle, id, &mut self.events);
+                    }
+                }
+                Event::Stream(StreamEvent::Readable { id }) => peer.read(handle, id, &mut self.events),
+                Event::Stream(StreamEvent::Writable { id }) => peer.write(id),
+                _ => {}
+            }
+        }
+        peer.open_control_stream();
+        if peer.is_drained {
+            self.peers.remove(&handle.0);
+        }
+    }
+}
+
+impl Peer {
+    fn open_control_stream(&mut self) {
+        if !self.has_control_stream
+            && let Some(stream) = self.connection.streams().open(Dir::Uni)
+        {
+            self.has_control_stream = true;
+            let _ = self
+                .connection
+                .send_stream(stream)
+                .write_chunks(&mut [frames::control()]);
+        }
+    }
+
+    /// Reads what has come on a stream. What is uploaded is read, and forgotten; so are the client's settings.
+    fn read(&mut self, handle: ConnectionHandle, id: StreamId, events: &mut VecDeque<ServerEvent>) {
+        let mut stream = self.connection.recv_stream(id);
+        let Ok(mut chunks) = stream.read(true) else {
+            return;
+        };
+        let (frames, block) = self.incoming.entry(id).or_default();
+        let mut is_broken = false;
+        let is_over = loop {
+            match chunks.next(usize::MAX) {
+                Ok(Some(chunk)) if id.dir() == Dir::Bi => {
+                    let taken = frames.take(&chunk.bytes, |part| {
+                        if let Part::Headers(headers) = part {
+                            block.get_or_insert(headers);
+                        }
+                    });
+                    is_broken |= taken.is_err();
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => break true,
+                Err(_) => break false,
+            }
+        };
+        let _ = chunks.finalize();
+        if is_over
+            && let Some((_, Some(block))) = self.incoming.remove(&id)
+            && !is_broken
+        {
+            events.push_back(ServerEvent::Request {
+                stream: (handle.0, id),
+                block,
+            });
+        }
+    }
+
+    /// Writes what the connection takes of an answer.
+    fn write(&mut self, id: StreamId) {
+        let Some(parts) = self.outgoing.get_mut(&id) else {
+            return;
+        };
+        let mut stream = self.connection.send_stream(id);
+        while !parts.is_empty() {
+            match stream.write_chunks(parts) {
+                Ok(written) => drop(parts.drain(..written.chunks)),
+                Err(WriteError::Blocked) => return,
+                // The client wants no more of it.
+                Err(WriteError::Stopped(_) | WriteError::ClosedStream) => break,
+            }
+        }
+        let _ = stream.finish();
+        self.outgoing.remove(&id);
+    }
+}
