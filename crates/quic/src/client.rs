@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use firstflight_load::promise::EarlyData;
+use firstflight_load::TlsVersion;
+use firstflight_load::promise::{EarlyData, Secured};
 use firstflight_loader::Nanos;
 use quinn_proto::{
     ClientConfig, ConnectError, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig,
@@ -71,7 +72,7 @@ pub struct Client {
     is_ready: bool,
     /// It offered 0-RTT.
     offers_early_data: bool,
-    has_control_stream: bool,
+    control_stream: Option<StreamId>,
     /// Requests that wait for the handshake or for a stream, in their order.
     waiting: VecDeque<Asked>,
     /// Requests in 0-RTT packets, to be sent again if the server rejects these.
@@ -118,7 +119,7 @@ impl Client {
             connection,
             server,
             is_ready: false,
-            has_control_stream: false,
+            control_stream: None,
             waiting: VecDeque::new(),
             early: Vec::new(),
             was_early: false,
@@ -209,14 +210,23 @@ impl Client {
 
     /// What became of its 0-RTT packets.
     pub fn early_data(&self) -> EarlyData {
-        match (self.offers_early_data, self.is_ready) {
+        let is_rejected = self.is_ready && self.offers_early_data && !self.connection.accepted_0rtt();
+        match (self.was_early, self.is_ready) {
+            _ if is_rejected => EarlyData::Rejected,
             (false, _) => EarlyData::None,
-            (true, false) if self.was_early => EarlyData::Sent,
-            (true, false) => EarlyData::None,
-            (true, true) if !self.connection.accepted_0rtt() => EarlyData::Rejected,
-            (true, true) if self.was_early => EarlyData::Accepted,
-            (true, true) => EarlyData::None,
+            (true, false) => EarlyData::Sent,
+            (true, true) => EarlyData::Accepted,
         }
+    }
+
+    /// What this end tells of its TLS; `None` until the handshake is done, or if it is not witnessed.
+    pub fn secured(&self) -> Option<Secured> {
+        let seen = self.seen().filter(|_| self.is_ready)?;
+        Some(Secured {
+            version: TlsVersion::V1_3,
+            is_resumed: !seen.has_certificate(),
+            early_data: self.early_data(),
+        })
     }
 
     /// Packets that it took for lost.
@@ -254,7 +264,7 @@ impl Client {
         let early = std::mem::take(&mut self.early);
         if self.offers_early_data && !self.connection.accepted_0rtt() {
             // quinn has forgotten the streams.
-            self.has_control_stream = false;
+            self.control_stream = None;
             self.exchanges.clear();
             self.asked.clear();
             for asked in early.into_iter().rev() {
@@ -266,7 +276,8 @@ impl Client {
 
     /// Sends what may be sent and has a stream.
     fn send(&mut self) {
-        if !(self.is_ready || self.offers_early_data) {
+        let may_send = |asked: &Asked| self.offers_early_data && asked.is_safe;
+        if !self.is_ready && !self.waiting.iter().any(may_send) {
             return;
         }
         self.open_control_stream();
@@ -299,10 +310,10 @@ impl Client {
     }
 
     fn open_control_stream(&mut self) {
-        if !self.has_control_stream
+        if self.control_stream.is_none()
             && let Some(stream) = self.connection.streams().open(Dir::Uni)
         {
-            self.has_control_stream = true;
+            self.control_stream = Some(stream);
             let _ = self
                 .connection
                 .send_stream(stream)

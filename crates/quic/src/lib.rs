@@ -14,11 +14,13 @@ mod client;
 mod clock;
 pub mod crypto;
 mod frames;
+mod heads;
 pub mod qpack;
 mod server;
 mod settings;
 
 pub use client::{Client, ClientEvent};
+pub use heads::{request_block, response_block};
 pub use quinn_proto as proto;
 pub use server::{Server, ServerEvent, StreamKey};
 pub use settings::{CongestionControl, MAX_STREAMS, SEGMENT_BYTES, Settings, deterministic_endpoint};

@@ -56,6 +56,9 @@ struct Outcome {
     opened_early: u64,
 }
 
+/// When a datagram arrives, its number, whether it goes up, and what it is.
+type OnTheWay = (u64, u64, bool, Vec<u8>);
+
 /// The path: a delay, and which of the client's datagrams are lost.
 fn load(lengths: Lengths, ticket: Option<Ticket>, body: usize, lost: &[usize]) -> Outcome {
     let start = 1_000 * MS;
@@ -83,7 +86,7 @@ fn load(lengths: Lengths, ticket: Option<Ticket>, body: usize, lost: &[usize]) -
     let endpoint = Arc::new(deterministic_endpoint(2));
     let mut client = Client::connect(start, endpoint, config, server_address, "a.test", [1; 32]).unwrap();
 
-    let mut path: BinaryHeap<Reverse<(u64, u64, bool, Vec<u8>)>> = BinaryHeap::new();
+    let mut path: BinaryHeap<Reverse<OnTheWay>> = BinaryHeap::new();
     let (mut now, mut number, mut asked) = (start, 0, false);
     let mut outcome = Outcome::default();
     let mut datagram = Vec::new();

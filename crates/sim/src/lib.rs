@@ -4,6 +4,8 @@
 //! same [path](firstflight_path). The difference that is left is TCP itself, modelled after Linux 6.18 where a
 //! page load feels it. `docs/simulator.md` lists what is modelled, with sources, and what is not.
 //!
+//! Over QUIC it speaks for [quinn's](firstflight_quic), which both clocks run.
+//!
 //! No operating system, no threads, no clock: the same page, job and seed give the same record on any platform.
 //!
 //! ```
@@ -37,6 +39,7 @@ mod load;
 mod page;
 mod pieces;
 mod proof;
+mod quic;
 mod record;
 mod server;
 mod tls;
@@ -49,7 +52,7 @@ pub use job::{Job, Keep};
 pub use page::SimPage;
 pub use proof::Proof;
 pub use record::{Record, Relay};
-pub use tls::{Flights, Session};
+pub use tls::{Flights, Session, quic_lengths};
 pub use what_if::{Since, Unproven, WhatIf};
 
 /// Why a load cannot be simulated.

@@ -19,6 +19,7 @@ use crate::connection::Connection;
 use crate::host::{Host, Keys, primed};
 use crate::job::Job;
 use crate::page::{Context, SimPage};
+use crate::quic::{Quic, packet_bytes};
 use crate::tls::Sessions;
 use crate::trace::Trace;
 use crate::what_if::Since;
@@ -53,17 +54,79 @@ impl Loaded {
 struct Load<'a> {
     context: Context<'a>,
     browser: Browser,
-    network: Network<u32>,
+    network: Network<Cargo>,
     /// Segments on their way, by the number that the network carries, and numbers that are free.
     segments: Vec<Segment>,
     free: Vec<u32>,
-    connections: Vec<Connection>,
+    /// The same of datagrams.
+    datagrams: Vec<Datagram>,
+    free_datagrams: Vec<u32>,
+    /// What was polled last.
+    datagram: Vec<u8>,
+    connections: Vec<Carrier>,
+    /// Connections of QUIC that may have something to send.
+    unflushed: Vec<u32>,
     /// How many of them have sent a SYN.
     opened: u32,
     timers: BinaryHeap<Reverse<(Nanos, u32)>>,
     hosts: Vec<Host>,
     packets: u64,
     trace: Trace,
+}
+
+/// What the path carries.
+#[derive(Debug, Clone, Copy)]
+enum Cargo {
+    Segment(u32),
+    Datagram(u32),
+}
+
+/// A datagram on its way.
+#[derive(Debug)]
+struct Datagram {
+    conn: u32,
+    payload: Vec<u8>,
+}
+
+/// A connection.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most loads have only the large one, and many of it"
+)]
+enum Carrier {
+    Tcp(Connection),
+    Quic(Box<Quic>),
+}
+
+impl Carrier {
+    fn is_closed(&self) -> bool {
+        match self {
+            Self::Tcp(connection) => connection.is_closed(),
+            Self::Quic(quic) => quic.is_closed,
+        }
+    }
+
+    fn entry(&self) -> Option<Entry> {
+        match self {
+            Self::Tcp(connection) => connection.entry(),
+            Self::Quic(quic) => quic.entry.clone(),
+        }
+    }
+
+    fn server(&self) -> Option<promise::Server> {
+        match self {
+            Self::Tcp(connection) => connection.server(),
+            Self::Quic(quic) => quic.server(),
+        }
+    }
+
+    fn client(&self) -> promise::Client {
+        match self {
+            Self::Tcp(connection) => connection.client(),
+            Self::Quic(quic) => quic.client(),
+        }
+    }
 }
 
 /// Loads `page` once as `job` says.
@@ -107,7 +170,11 @@ fn begin<'a>(page: &'a SimPage, job: &'a Job) -> Result<Load<'a>, PathError> {
         network: Network::new(&job.load.path_to_hosts(page.farther_ms.iter().copied()))?,
         segments: Vec::new(),
         free: Vec::new(),
+        datagrams: Vec::new(),
+        free_datagrams: Vec::new(),
+        datagram: Vec::new(),
         connections: Vec::with_capacity(page.resources.len()),
+        unflushed: Vec::new(),
         opened: 0,
         timers: BinaryHeap::new(),
         hosts: hosts(page, job),
@@ -189,19 +256,36 @@ impl Load<'_> {
                 Command::Close { conn } => self.close(conn),
             }
         }
+        // What an end has to say at one moment goes in the same datagrams.
+        for conn in std::mem::take(&mut self.unflushed) {
+            self.flush(conn);
+        }
     }
 
     fn open(&mut self, conn: ConnId, origin: usize) {
         let context = self.context;
         let number = context.page.hosts[origin];
         let host = &mut self.hosts[number];
+        if context.job.load.mode.is_quic()
+            && let Some(name) = context.secure_host(origin)
+        {
+            let quic = Quic::open(context, conn, origin, name, host);
+            let awaits_request = quic.awaits_request();
+            self.connections.push(Carrier::Quic(Box::new(quic)));
+            if awaits_request {
+                self.browser
+                    .loader
+                    .handle(self.context.now, Event::Writable(conn));
+            }
+            return self.unflushed.push(conn.0);
+        }
         let cookies = context.job.what_if.cookies(context.job.load.cookies);
         let indices = [number as u64, host.connections];
         host.connections += 1;
         let keys = Keys::of(cookies, one_of(cookies, context.job, Purpose::Server, &indices));
         let connection = Connection::open(context, conn, origin, host, keys);
         let is_deferred = connection.is_deferred();
-        self.connections.push(connection);
+        self.connections.push(Carrier::Tcp(connection));
         if is_deferred {
             self.browser
                 .loader
@@ -211,18 +295,29 @@ impl Load<'_> {
     }
 
     fn send(&mut self, conn: ConnId, request: usize) {
-        let connection = &mut self.connections[conn.0 as usize];
-        if connection.send(self.context, request) {
-            let sent = Event::RequestSent { conn, request };
-            self.browser.loader.handle(self.context.now, sent);
+        match &mut self.connections[conn.0 as usize] {
+            Carrier::Tcp(connection) => {
+                if connection.send(self.context, request) {
+                    let sent = Event::RequestSent { conn, request };
+                    self.browser.loader.handle(self.context.now, sent);
+                }
+                self.flush(conn.0);
+            }
+            Carrier::Quic(quic) => {
+                quic.send(self.context, request, &mut self.browser);
+                self.unflushed.push(conn.0);
+            }
         }
-        self.flush(conn.0);
     }
 
     fn close(&mut self, conn: ConnId) {
-        let connection = &mut self.connections[conn.0 as usize];
-        let host = &mut self.hosts[connection.host];
-        connection.close(self.context, host);
+        match &mut self.connections[conn.0 as usize] {
+            Carrier::Tcp(connection) => {
+                let host = &mut self.hosts[connection.host];
+                connection.close(self.context, host);
+            }
+            Carrier::Quic(quic) => quic.close(self.context.now),
+        }
         self.flush(conn.0);
     }
 
@@ -231,7 +326,11 @@ impl Load<'_> {
         let Some(arrival) = self.network.arrive(self.context.now) else {
             return;
         };
-        let (direction, number) = (arrival.direction, arrival.payload);
+        let direction = arrival.direction;
+        let number = match arrival.payload {
+            Cargo::Segment(number) => number,
+            Cargo::Datagram(number) => return self.deliver_datagram(direction, number),
+        };
         let mut segment = self.segments[number as usize];
         if arrival.is_marked {
             segment.ecn = Ecn::Marked;
@@ -241,7 +340,9 @@ impl Load<'_> {
             self.free.push(number);
         }
         self.trace.arrived(self.context.now, &segment);
-        let connection = &mut self.connections[segment.conn as usize];
+        let Carrier::Tcp(connection) = &mut self.connections[segment.conn as usize] else {
+            return;
+        };
         let host = &mut self.hosts[connection.host];
         match direction {
             Direction::Up => connection.at_server(self.context, &segment, host),
@@ -253,32 +354,109 @@ impl Load<'_> {
         self.flush(segment.conn);
     }
 
+    /// A datagram reaches an end.
+    fn deliver_datagram(&mut self, direction: Direction, number: u32) {
+        let datagram = &mut self.datagrams[number as usize];
+        let conn = datagram.conn;
+        let payload = std::mem::take(&mut datagram.payload);
+        self.trace
+            .datagram_arrived(self.context.now, direction, conn, &payload);
+        if let Carrier::Quic(quic) = &mut self.connections[conn as usize] {
+            let host = &mut self.hosts[quic.host];
+            quic.arrive(self.context, direction, &payload, host, &mut self.browser);
+        }
+        self.datagrams[number as usize].payload = payload;
+        // A copy of it may follow.
+        if self.context.job.load.path.duplicate == 0.0 {
+            self.free_datagrams.push(number);
+        }
+        self.unflushed.push(conn);
+    }
+
     /// A timer of a connection is due.
     fn fire(&mut self) {
         let Some(Reverse((at, conn))) = self.timers.pop() else {
             return;
         };
-        let connection = &mut self.connections[conn as usize];
-        let host = &mut self.hosts[connection.host];
-        if !connection.fire(self.context, at, host) {
-            return;
+        match &mut self.connections[conn as usize] {
+            Carrier::Tcp(connection) => {
+                let host = &mut self.hosts[connection.host];
+                if !connection.fire(self.context, at, host) {
+                    return;
+                }
+                connection.tell(self.context, &mut self.browser, host);
+            }
+            Carrier::Quic(quic) => {
+                if quic.fire(self.context, at, &mut self.browser) {
+                    self.unflushed.push(conn);
+                }
+                return;
+            }
         }
-        connection.tell(self.context, &mut self.browser, host);
         self.flush(conn);
     }
 
     /// Puts what both ends of a connection have to send on the path, and sets its timer.
     fn flush(&mut self, conn: u32) {
-        while let Some(segment) = self.connections[conn as usize].poll() {
+        while let Carrier::Tcp(connection) = &mut self.connections[conn as usize]
+            && let Some(segment) = connection.poll()
+        {
             self.transmit(&segment);
         }
-        if let Some(at) = self.connections[conn as usize].arm() {
+        while let Carrier::Quic(quic) = &mut self.connections[conn as usize]
+            && let Some(direction) = quic.poll(self.context.now, &mut self.datagram)
+        {
+            self.transmit_datagram(conn, direction);
+        }
+        let armed = match &mut self.connections[conn as usize] {
+            Carrier::Tcp(connection) => connection.arm(),
+            Carrier::Quic(quic) => quic.arm(),
+        };
+        if let Some(at) = armed {
             self.timers.push(Reverse((at, conn)));
         }
     }
 
+    /// Puts the datagram that was polled last on the path.
+    fn transmit_datagram(&mut self, conn: u32, direction: Direction) {
+        let Carrier::Quic(quic) = &mut self.connections[conn as usize] else {
+            return;
+        };
+        let now = self.context.now;
+        let bytes = packet_bytes(&self.datagram);
+        let entry = quic.entry.get_or_insert_with(|| Entry::over_udp(now));
+        entry.datagram_sent(direction, bytes, &self.datagram);
+        self.packets += 1;
+        self.trace.datagram_sent(now, direction, conn, &self.datagram);
+        let (_, flow) = *quic.number.get_or_insert_with(|| {
+            let opening = self.opened;
+            self.opened += 1;
+            (opening, self.network.open(Protocol::Udp, quic.host))
+        });
+        let number = self.free_datagrams.pop().unwrap_or_else(|| {
+            let payload = Vec::new();
+            self.datagrams.push(Datagram { conn, payload });
+            self.datagrams.len() as u32 - 1
+        });
+        let slot = &mut self.datagrams[number as usize];
+        slot.conn = conn;
+        slot.payload.clone_from(&self.datagram);
+        let ecn = Ecn::NotCapable;
+        let packet = Packet { bytes, ecn };
+        let dropped = self
+            .network
+            .carry(now, direction, flow, packet, Cargo::Datagram(number));
+        if let Some(dropped) = dropped {
+            self.free_datagrams.push(number);
+            self.trace
+                .datagram_dropped(now, direction, conn, &self.datagram, dropped);
+        }
+    }
+
     fn transmit(&mut self, segment: &Segment) {
-        let connection = &mut self.connections[segment.conn as usize];
+        let Carrier::Tcp(connection) = &mut self.connections[segment.conn as usize] else {
+            return;
+        };
         let seen = seen(segment);
         let entry = connection
             .entry
@@ -340,9 +518,13 @@ impl Load<'_> {
         }
         let ecn = segment.ecn;
         let packet = Packet { bytes, ecn };
-        let dropped = self
-            .network
-            .carry(self.context.now, direction(segment), flow, packet, number);
+        let dropped = self.network.carry(
+            self.context.now,
+            direction(segment),
+            flow,
+            packet,
+            Cargo::Segment(number),
+        );
         if let Some(dropped) = dropped {
             self.free.push(number);
             self.trace.dropped(self.context.now, segment, dropped);
@@ -354,14 +536,16 @@ impl Load<'_> {
             if !self.connections[conn].is_closed() {
                 self.close(ConnId(conn as u32));
             }
-            self.connections[conn].hang_up(self.context.now);
+            if let Carrier::Tcp(connection) = &mut self.connections[conn] {
+                connection.hang_up(self.context.now);
+            }
             self.flush(conn as u32);
         }
         Loaded {
             record: self.browser.loader.finish(self.context.now),
-            servers: self.connections.iter().map(Connection::server).collect(),
-            clients: self.connections.iter().map(Connection::client).collect(),
-            ledger: self.connections.iter().map(Connection::entry).collect(),
+            servers: self.connections.iter().map(Carrier::server).collect(),
+            clients: self.connections.iter().map(Carrier::client).collect(),
+            ledger: self.connections.iter().map(Carrier::entry).collect(),
             wire_bytes: self.browser.wire_bytes,
             carried: Carried::new(
                 self.packets,

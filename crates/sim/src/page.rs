@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use firstflight_load::head;
 use firstflight_loader::{NANOS_PER_MS, OriginId, Plan};
-use firstflight_page::{Origin, Page, Scheme};
+use firstflight_page::{Origin, Page, Resource, Scheme};
 use firstflight_path::Nanos;
+use firstflight_quic::{request_block, response_block};
 use firstflight_tcp::Settings;
 
 use crate::http2::Blocks;
@@ -39,8 +41,32 @@ pub(crate) struct Exchange {
     pub(crate) header_bytes: [u64; 2],
     /// As HTTP/2 has them.
     pub(crate) blocks: Blocks,
+    /// As HTTP/3 has them.
+    pub(crate) http3: Http3,
     pub(crate) body_bytes: u64,
     pub(crate) wait: Nanos,
+}
+
+/// The header blocks of one exchange over HTTP/3.
+#[derive(Debug)]
+pub(crate) struct Http3 {
+    pub(crate) request: Bytes,
+    pub(crate) response: Bytes,
+}
+
+impl Http3 {
+    fn new(resource: &Resource, head: &head::Response, authority: &str) -> Self {
+        let padding = "p".repeat(head.padding);
+        let padding = (head.padding > 0).then_some((head::PADDING.as_bytes(), padding.as_bytes()));
+        let fields = head
+            .fields
+            .iter()
+            .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        Self {
+            request: request_block(resource, authority),
+            response: response_block(resource.status, fields.chain(padding), resource.body_bytes),
+        }
+    }
 }
 
 /// What every connection of a load may look at, at one moment.
@@ -112,6 +138,7 @@ fn exchange(page: &Page, index: usize) -> Exchange {
         request_bytes: head::request(resource, &origin.authority()).len() as u64,
         header_bytes: [true, false].map(|keep_alive| header(keep_alive).bytes),
         blocks: Blocks::new(resource, &header(true), &origin.authority()),
+        http3: Http3::new(resource, &header(true), &origin.authority()),
         body_bytes: if head::has_body(resource) {
             resource.body_bytes
         } else {

@@ -1,6 +1,7 @@
-//! What crossed the wire, segment by segment: for tests and for looking closely.
+//! What crossed the wire, packet by packet: for tests and for looking closely.
 
-use firstflight_path::{Dropped, Nanos};
+use firstflight_load::quic;
+use firstflight_path::{Direction, Dropped, Nanos};
 use firstflight_tcp::Segment;
 
 use crate::job::Job;
@@ -19,7 +20,7 @@ impl Trace {
         }
     }
 
-    /// One line per segment sent, arrived or lost: ms since navigation start, then what and where.
+    /// One line per packet sent, arrived or lost: ms since navigation start, then what and where.
     pub(crate) fn lines(self) -> Vec<String> {
         self.lines.unwrap_or_default()
     }
@@ -33,18 +34,61 @@ impl Trace {
     }
 
     pub(crate) fn dropped(&mut self, now: Nanos, segment: &Segment, dropped: Dropped) {
-        let why = match dropped {
-            Dropped::QueueFull => "full",
-            Dropped::Lost => "lost",
-            Dropped::Taken => "taken",
-        };
-        self.note(now, why, segment);
+        self.note(now, why(dropped), segment);
+    }
+
+    pub(crate) fn datagram_sent(&mut self, now: Nanos, direction: Direction, conn: u32, payload: &[u8]) {
+        self.note_datagram(now, "sent", direction, conn, payload);
+    }
+
+    pub(crate) fn datagram_arrived(&mut self, now: Nanos, direction: Direction, conn: u32, payload: &[u8]) {
+        self.note_datagram(now, "arrived", direction, conn, payload);
+    }
+
+    pub(crate) fn datagram_dropped(
+        &mut self,
+        now: Nanos,
+        direction: Direction,
+        conn: u32,
+        payload: &[u8],
+        dropped: Dropped,
+    ) {
+        self.note_datagram(now, why(dropped), direction, conn, payload);
     }
 
     fn note(&mut self, now: Nanos, what: &str, segment: &Segment) {
         let Some(lines) = &mut self.lines else { return };
-        let at = (now - START) as f64 / 1e6;
-        let way = if segment.up { "up" } else { "down" };
-        lines.push(format!("{at:10.3} {what:7} {way:4} #{} {segment}", segment.conn));
+        let way = if segment.up {
+            Direction::Up
+        } else {
+            Direction::Down
+        };
+        lines.push(line(now, what, way, segment.conn, segment));
     }
+
+    /// The packets in it with their lengths.
+    fn note_datagram(&mut self, now: Nanos, what: &str, way: Direction, conn: u32, payload: &[u8]) {
+        let Some(lines) = &mut self.lines else { return };
+        let packets: Vec<_> = quic::packets(payload)
+            .map(|(kind, bytes)| format!("{kind:?}:{bytes}"))
+            .collect();
+        lines.push(line(now, what, way, conn, packets.join(" + ")));
+    }
+}
+
+fn why(dropped: Dropped) -> &'static str {
+    match dropped {
+        Dropped::QueueFull => "full",
+        Dropped::Lost => "lost",
+        Dropped::Taken => "taken",
+    }
+}
+
+fn line(now: Nanos, what: &str, way: Direction, conn: u32, packet: impl std::fmt::Display) -> String {
+    let at = (now - START) as f64 / 1e6;
+    let way = match way {
+        Direction::Up => "up",
+        Direction::Down => "down",
+    };
+    format!("{at:10.3} {what:7} {way:4} #{conn} {packet}")
 }

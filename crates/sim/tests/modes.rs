@@ -63,6 +63,9 @@ fn each_mode_takes_as_many_round_trips_a_document_as_its_first_flight_promises()
         ("tfo", 2.0, 3.0),
         ("early-data", 2.0, 2.0),
         ("tfo+early-data", 1.0, 2.0),
+        // A ClientHello with that share takes two datagrams, which leave together.
+        ("quic", 2.0, 2.0),
+        ("quic-0rtt", 1.0, 1.0),
     ] {
         for (share, expected) in [(false, classic), (true, post_quantum)] {
             let record = load(&page, mode, &json!({"tls": {"post_quantum": share}}));
@@ -71,7 +74,7 @@ fn each_mode_takes_as_many_round_trips_a_document_as_its_first_flight_promises()
                 (seen - expected).abs() < 0.03 * expected,
                 "{mode} {share}: {seen}"
             );
-            let expected = if mode.ends_with("early-data") {
+            let expected = if mode.ends_with("early-data") || mode.ends_with("0rtt") {
                 "accepted"
             } else {
                 "none"
@@ -84,18 +87,26 @@ fn each_mode_takes_as_many_round_trips_a_document_as_its_first_flight_promises()
 #[test]
 fn a_request_that_is_not_safe_waits_for_the_handshake() {
     let (safe, unsafe_) = (chain("GET"), chain("POST"));
-    for (mode, more) in [("early-data", 1.0), ("tfo+early-data", 1.0), ("tcp", 0.0)] {
+    for (mode, more) in [
+        ("early-data", 1.0),
+        ("tfo+early-data", 1.0),
+        ("quic-0rtt", 1.0),
+        ("tcp", 0.0),
+        ("quic", 0.0),
+    ] {
         let [one, other] = [&safe, &unsafe_].map(|page| load(page, mode, &json!({})).plt_ms.unwrap());
         assert!((other - one - more * RTT_MS).abs() < 3.0, "{mode}: {one} {other}");
     }
-    let record = load(&unsafe_, "early-data", &json!({}));
-    assert_eq!(early_data(&record), ["accepted", "accepted", "none"]);
+    for mode in ["early-data", "quic-0rtt"] {
+        let record = load(&unsafe_, mode, &json!({}));
+        assert_eq!(early_data(&record), ["accepted", "accepted", "none"], "{mode}");
+    }
 }
 
 #[test]
 fn a_server_that_has_forgotten_its_sessions_rejects_early_data_and_is_asked_again() {
     let page = chain("GET");
-    for (mode, round_trips_lost) in [("early-data", 1.0), ("resumption", 0.0)] {
+    for (mode, round_trips_lost) in [("early-data", 1.0), ("resumption", 0.0), ("quic-0rtt", 1.0)] {
         let [warm, stale] =
             ["warm", "stale"].map(|cookies| round_trips(&load(&page, mode, &json!({"cookies": cookies}))));
         assert!(
@@ -103,8 +114,10 @@ fn a_server_that_has_forgotten_its_sessions_rejects_early_data_and_is_asked_agai
             "{mode}: {warm} {stale}"
         );
     }
-    let record = load(&page, "early-data", &json!({"cookies": "stale"}));
-    assert_eq!(early_data(&record), ["rejected"; DOCUMENTS]);
+    for mode in ["early-data", "quic-0rtt"] {
+        let record = load(&page, mode, &json!({"cookies": "stale"}));
+        assert_eq!(early_data(&record), ["rejected"; DOCUMENTS], "{mode}");
+    }
 }
 
 #[test]
@@ -114,5 +127,8 @@ fn a_first_visit_has_no_session_and_sends_nothing_early() {
     for mode in ["resumption", "early-data"] {
         assert!((round_trips(&cold(mode)) - 3.0).abs() < 0.1, "{mode}");
     }
-    assert_eq!(early_data(&cold("tfo+early-data")), ["none"; DOCUMENTS]);
+    for mode in ["tfo+early-data", "quic-0rtt"] {
+        assert_eq!(early_data(&cold(mode)), ["none"; DOCUMENTS], "{mode}");
+    }
+    assert!((round_trips(&cold("quic-0rtt")) - 2.0).abs() < 0.1);
 }

@@ -151,17 +151,6 @@ impl Sized {
         }
     }
 
-    fn write(&self, to: &mut Vec<u8>, kind: u8, length: usize, flags: u8, parameters: &[u8]) {
-        let start = to.len();
-        let body = [&[flags], &(parameters.len() as u16).to_be_bytes()[..], parameters].concat();
-        let total = (length + parameters.len()).max(message::HEADER + body.len());
-        let [_, length @ ..] = ((total - message::HEADER) as u32).to_be_bytes();
-        to.push(kind);
-        to.extend_from_slice(&length);
-        to.extend_from_slice(&body);
-        to.resize(start + total, 0);
-    }
-
     /// The flag and the transport parameters of the next message that is whole, with its type.
     fn next_message(&mut self) -> Option<(u8, u8, Vec<u8>)> {
         let [kind, high, middle, low, ..] = *self.incoming else {
@@ -258,7 +247,7 @@ impl Session for Sized {
         let lengths = self.lengths;
         match (self.side, self.stage) {
             (Side::Client, Stage::Start) => {
-                self.write(
+                write(
                     to,
                     message::CLIENT_HELLO,
                     lengths.client_hello,
@@ -273,12 +262,12 @@ impl Session for Sized {
                 Some(keys())
             }
             (Side::Client, Stage::Finish) => {
-                self.write(to, message::FINISHED, lengths.finished, 0, &[]);
+                write(to, message::FINISHED, lengths.finished, 0, &[]);
                 self.stage = Stage::Done;
                 Some(keys())
             }
             (Side::Server, Stage::Hello) => {
-                self.write(to, message::SERVER_HELLO, lengths.server_hello, 0, &[]);
+                write(to, message::SERVER_HELLO, lengths.server_hello, 0, &[]);
                 self.stage = Stage::Proof;
                 Some(keys())
             }
@@ -289,17 +278,17 @@ impl Session for Sized {
                     (true, true) => OFFERS_SESSION | EARLY_DATA,
                 };
                 let length = lengths.encrypted_extensions;
-                self.write(to, message::ENCRYPTED_EXTENSIONS, length, flags, &self.parameters);
+                write(to, message::ENCRYPTED_EXTENSIONS, length, flags, &self.parameters);
                 if !self.resumes {
-                    self.write(to, message::CERTIFICATE, lengths.certificate, 0, &[]);
+                    write(to, message::CERTIFICATE, lengths.certificate, 0, &[]);
                 }
-                self.write(to, message::FINISHED, lengths.finished, 0, &[]);
+                write(to, message::FINISHED, lengths.finished, 0, &[]);
                 self.stage = Stage::Finish;
                 Some(keys())
             }
             (Side::Server, Stage::Tickets) => {
                 for _ in 0..2 {
-                    self.write(to, message::NEW_SESSION_TICKET, lengths.ticket, 0, &[]);
+                    write(to, message::NEW_SESSION_TICKET, lengths.ticket, 0, &[]);
                 }
                 self.stage = Stage::Done;
                 None
@@ -324,6 +313,18 @@ impl Session for Sized {
     ) -> Result<(), ExportKeyingMaterialError> {
         Err(ExportKeyingMaterialError)
     }
+}
+
+/// Appends a message of so many bytes, or as many as it needs, without its transport parameters.
+fn write(to: &mut Vec<u8>, kind: u8, length: usize, flags: u8, parameters: &[u8]) {
+    let start = to.len();
+    let body = [&[flags], &(parameters.len() as u16).to_be_bytes()[..], parameters].concat();
+    let total = (length + parameters.len()).max(message::HEADER + body.len());
+    let [_, length @ ..] = ((total - message::HEADER) as u32).to_be_bytes();
+    to.push(kind);
+    to.extend_from_slice(&length);
+    to.extend_from_slice(&body);
+    to.resize(start + total, 0);
 }
 
 fn written(parameters: &TransportParameters) -> Vec<u8> {

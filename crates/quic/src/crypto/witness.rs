@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::BytesMut;
+use firstflight_load::TlsVersion;
 use firstflight_load::hello::ClientHello;
+use firstflight_load::promise::{EarlyData, Secured};
 use quinn_proto::crypto::{
     ClientConfig, CryptoError, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey, ServerConfig,
     Session, UnsupportedVersion,
@@ -27,6 +29,7 @@ const LONGEST_HELLO: usize = 16 * 1024;
 pub struct Seen {
     hello: OnceLock<ClientHello>,
     has_certificate: AtomicBool,
+    is_answered: AtomicBool,
     tickets: AtomicU64,
     early_packets: AtomicU64,
     early_bytes: AtomicU64,
@@ -41,6 +44,24 @@ impl Seen {
     /// Whether the server proved who it is with a certificate, as it does where it resumes no session.
     pub fn has_certificate(&self) -> bool {
         self.has_certificate.load(Ordering::Relaxed)
+    }
+
+    /// What the server's end tells; `None` until it has answered the client. `offers_early_data`: whether the client
+    /// announced 0-RTT packets.
+    pub fn at_server(&self, offers_early_data: bool) -> Option<Secured> {
+        if !self.is_answered.load(Ordering::Relaxed) {
+            return None;
+        }
+        let is_resumed = !self.has_certificate();
+        Some(Secured {
+            version: TlsVersion::V1_3,
+            is_resumed,
+            early_data: match self.early() {
+                (0, _) if offers_early_data && !is_resumed => EarlyData::Rejected,
+                (0, _) => EarlyData::None,
+                _ => EarlyData::Accepted,
+            },
+        })
     }
 
     /// Tickets that came to the client, or that the server gave.
@@ -59,6 +80,7 @@ impl Seen {
     fn note(&self, kind: u8) {
         match kind {
             message::CERTIFICATE => self.has_certificate.store(true, Ordering::Relaxed),
+            message::FINISHED => self.is_answered.store(true, Ordering::Relaxed),
             message::NEW_SESSION_TICKET => drop(self.tickets.fetch_add(1, Ordering::Relaxed)),
             _ => {}
         }

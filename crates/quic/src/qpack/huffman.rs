@@ -16,7 +16,7 @@ static CODES: LazyLock<Codes> = LazyLock::new(Codes::new);
 
 struct Codes {
     /// The code of each byte.
-    codes: [u32; END + 1],
+    of_symbol: [u32; END + 1],
     /// Bytes in the order of their codes.
     ordered: Vec<usize>,
     /// By length: the first code, how many there are, and where the first stands in that order.
@@ -41,7 +41,7 @@ impl Codes {
             next += 1;
         }
         Self {
-            codes,
+            of_symbol: codes,
             ordered,
             lengths,
         }
@@ -62,7 +62,7 @@ pub(super) fn encode(text: &[u8], to: &mut Vec<u8>) {
     let (mut pending, mut bits) = (0_u64, 0);
     for &byte in text {
         let length = CODE_BITS[usize::from(byte)];
-        pending = pending << length | u64::from(CODES.codes[usize::from(byte)]);
+        pending = pending << length | u64::from(CODES.of_symbol[usize::from(byte)]);
         bits += length;
         while bits >= 8 {
             bits -= 8;

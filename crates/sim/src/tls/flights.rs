@@ -7,6 +7,7 @@
 use std::net::IpAddr;
 
 use firstflight_load::{HttpVersion, TlsOptions, TlsVersion};
+use firstflight_quic::crypto::Lengths;
 
 /// X25519MLKEM768's share in the `ClientHello`, with its group and length, and in the list of groups.
 const CLIENT_SHARE: u64 = 1_222;
@@ -172,6 +173,29 @@ impl Flights {
             Message::Tickets => self.tickets,
             Message::CloseNotify => self.close_notify,
         }
+    }
+}
+
+/// The lengths of a handshake in QUIC with `host`: without records, and without transport parameters.
+pub fn quic_lengths(options: TlsOptions, host: &str, session: Session) -> Lengths {
+    let (is_offered, is_resumed) = (session != Session::None, session == Session::Resumed);
+    let if_so = |is_so: bool, bytes| if is_so { bytes } else { 0 };
+    let name = Name::of(host);
+    let early_data = |is_so| if_so(options.early_data && is_so, EARLY_DATA);
+    let client_hello = 170
+        + name.sent
+        + if_so(options.post_quantum, CLIENT_SHARE)
+        + if_so(is_offered, TICKET_OFFERED)
+        + early_data(is_offered);
+    let server_hello = 90 + if_so(options.post_quantum, SERVER_SHARE) + if_so(is_resumed, TICKET_TAKEN);
+    let certificate = if_so(!is_resumed, 500 + name.certified);
+    Lengths {
+        client_hello: client_hello as usize,
+        server_hello: server_hello as usize,
+        encrypted_extensions: (20 + early_data(is_resumed)) as usize,
+        certificate: certificate as usize,
+        finished: 52,
+        ticket: 80,
     }
 }
 

@@ -13,7 +13,7 @@ use firstflight_load::promise::{EarlyData, Secured};
 use firstflight_load::{TlsOptions, TlsVersion};
 
 pub(crate) use flights::Message;
-pub use flights::{Flights, Session};
+pub use flights::{Flights, Session, quic_lengths};
 use handshake::Handshake;
 use records::{Content, Records};
 
@@ -41,7 +41,8 @@ impl Sessions {
         Self { good, stale }
     }
 
-    fn take(&mut self, version: TlsVersion) -> Session {
+    /// Uses one.
+    pub(crate) fn take(&mut self, version: TlsVersion) -> Session {
         let (left, session) = match (self.good, self.stale) {
             (0, 0) => return Session::None,
             (0, _) => (&mut self.stale, Session::Refused),
@@ -53,7 +54,8 @@ impl Sessions {
         session
     }
 
-    fn gain(&mut self, more: u32) {
+    /// Keeps `more`.
+    pub(crate) fn gain(&mut self, more: u32) {
         self.good = (self.good + more).min(MAX_SESSIONS);
         self.stale = self.stale.min(MAX_SESSIONS - self.good);
     }

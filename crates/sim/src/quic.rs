@@ -1,0 +1,347 @@
+//! One connection of QUIC: a client and a server, each at its end, and what the wire saw of it.
+//!
+//! Both ends are those of the lab ([`firstflight_quic`]); only their cryptography has nothing but lengths.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use firstflight_load::ledger::Entry;
+use firstflight_load::promise;
+use firstflight_loader::{ConnId, Event, OriginId};
+use firstflight_path::{Direction, Flow, Nanos};
+use firstflight_quic::crypto::{
+    NoKey, Seen, SizedClient, SizedServer, Ticket, WitnessedClient, WitnessedServer,
+};
+use firstflight_quic::proto::{ClientConfig, ConnectionId, ServerConfig};
+use firstflight_quic::{
+    Client, ClientEvent, CongestionControl, Server, ServerEvent, Settings, StreamKey, deterministic_endpoint,
+};
+use firstflight_tcp::{Algorithm, earlier};
+
+use crate::client::Browser;
+use crate::host::Host;
+use crate::page::Context;
+use crate::tls::{Session, quic_lengths};
+
+/// Bytes of an IPv4 and a UDP header.
+const HEADERS: u32 = 20 + 8;
+/// What bodies are made of.
+static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Quic {
+    pub(crate) host: usize,
+    /// What the wire saw, from the first datagram on.
+    pub(crate) entry: Option<Entry>,
+    /// Its number in the order of first packets, and what it is to the path.
+    pub(crate) number: Option<(u32, Flow)>,
+    conn: ConnId,
+    client: Client,
+    may_be_early: Option<bool>,
+    pub(crate) is_closed: bool,
+    /// Tickets that the client has kept.
+    tickets: u64,
+    server: Server,
+    seen: Option<Arc<Seen>>,
+    offers_early_data: bool,
+    post_quantum: bool,
+    algorithm: Algorithm,
+    /// Answers that are due some time, in the order of their requests.
+    waiting: Vec<(Nanos, StreamKey, usize)>,
+    /// The earliest moment at which the heap has an entry for it.
+    armed: Option<Nanos>,
+}
+
+/// How both ends are set up.
+fn settings(context: Context<'_>) -> Settings {
+    Settings {
+        congestion_control: match context.job.congestion_control {
+            Algorithm::Cubic => CongestionControl::Cubic,
+            Algorithm::Reno => CongestionControl::NewReno,
+        },
+        initial_window: context.job.initial_window,
+    }
+}
+
+/// What is left to chance at one end of a connection.
+fn seed(context: Context<'_>, conn: ConnId, is_client: bool) -> [u8; 32] {
+    let mut seed = [0; 32];
+    seed[..8].copy_from_slice(&context.job.load.path.seed.to_le_bytes());
+    seed[8..12].copy_from_slice(&conn.0.to_le_bytes());
+    seed[12] = u8::from(is_client);
+    seed
+}
+
+fn server_address(host: usize) -> SocketAddr {
+    let [_, second, third, fourth] = (host as u32).to_be_bytes();
+    SocketAddr::from(([198, 19 + second, third, fourth], 443))
+}
+
+impl Quic {
+    /// Opens connection `conn` to `origin`, whose `name` is on `host`.
+    pub(crate) fn open(
+        context: Context<'_>,
+        conn: ConnId,
+        origin: OriginId,
+        name: &str,
+        host: &mut Host,
+    ) -> Self {
+        let (job, offer) = (context.job, context.job.load.offer());
+        let session = host.sessions.take(offer.version);
+        let ticket = match session {
+            Session::None => None,
+            Session::Refused => Some(Ticket { is_known: false }),
+            Session::Resumed => Some(Ticket { is_known: true }),
+        };
+        let lengths = quic_lengths(offer, name, session);
+        let transport = settings(context).transport();
+        let mut config = ClientConfig::new(Arc::new(WitnessedClient(Arc::new(SizedClient {
+            lengths,
+            ticket,
+            early_data: offer.early_data,
+        }))));
+        config.transport_config(Arc::clone(&transport));
+        config.initial_dst_cid_provider(Arc::new(move || ConnectionId::new(&[conn.0 as u8; 8])));
+        let mut server_config = ServerConfig::new(
+            Arc::new(WitnessedServer(Arc::new(SizedServer {
+                lengths,
+                early_data: offer.early_data,
+            }))),
+            Arc::new(NoKey),
+        );
+        server_config.transport_config(transport);
+        let number = context.page.hosts[origin];
+        let client = Client::connect(
+            context.now,
+            Arc::new(deterministic_endpoint(1)),
+            config,
+            server_address(number),
+            name,
+            seed(context, conn, true),
+        );
+        Self {
+            host: number,
+            entry: None,
+            number: None,
+            conn,
+            client: client.expect("a cryptography without names refuses none"),
+            may_be_early: None,
+            is_closed: false,
+            tickets: 0,
+            server: Server::new(
+                Arc::new(deterministic_endpoint(2)),
+                Arc::new(server_config),
+                seed(context, conn, false),
+            ),
+            seen: None,
+            offers_early_data: offer.early_data && session != Session::None,
+            post_quantum: offer.post_quantum,
+            algorithm: job.congestion_control,
+            waiting: Vec::new(),
+            armed: None,
+        }
+    }
+
+    /// Whether a request can be taken before anything was sent.
+    pub(crate) fn awaits_request(&self) -> bool {
+        self.client.awaits_request()
+    }
+
+    /// What its server's end tells; `None` where no datagram has reached it.
+    pub(crate) fn server(&self) -> Option<promise::Server> {
+        let seen = self.seen.as_ref()?;
+        Some(promise::Server {
+            congestion_control: Some(self.algorithm.name().to_owned()),
+            post_quantum: Some(self.post_quantum),
+            tls: seen.at_server(self.offers_early_data),
+        })
+    }
+
+    /// What its client's end tells.
+    pub(crate) fn client(&self) -> promise::Client {
+        promise::Client {
+            tls: self.client.secured(),
+            may_be_early: self.may_be_early,
+        }
+    }
+
+    /// Asks for `resource`.
+    pub(crate) fn send(&mut self, context: Context<'_>, resource: usize, browser: &mut Browser) {
+        let exchange = context.exchange(resource);
+        self.may_be_early.get_or_insert(exchange.is_safe);
+        self.client
+            .ask(resource, exchange.http3.request.clone(), exchange.is_safe);
+        self.tell(context, browser);
+    }
+
+    /// The client closes it.
+    pub(crate) fn close(&mut self, now: Nanos) {
+        self.is_closed = true;
+        self.client.close(now);
+    }
+
+    /// A datagram arrives at one of its ends.
+    pub(crate) fn arrive(
+        &mut self,
+        context: Context<'_>,
+        direction: Direction,
+        datagram: &[u8],
+        host: &mut Host,
+        browser: &mut Browser,
+    ) {
+        let now = context.now;
+        let bytes = BytesMut::from(datagram);
+        match direction {
+            Direction::Up => {
+                let client = SocketAddr::from(([198, 18, 0, 1], self.conn.0 as u16));
+                self.server.handle(now, client, bytes);
+                self.serve(context);
+            }
+            Direction::Down => {
+                if let Some(entry) = &mut self.entry {
+                    entry.datagram_arrived(now, packet_bytes(datagram));
+                }
+                self.client.handle(now, bytes);
+                self.gain_sessions(host);
+                self.tell(context, browser);
+            }
+        }
+    }
+
+    /// Keeps the tickets that have come.
+    fn gain_sessions(&mut self, host: &mut Host) {
+        let tickets = self.client.seen().map_or(0, |seen| seen.tickets());
+        host.sessions.gain((tickets - self.tickets) as u32);
+        self.tickets = tickets;
+    }
+
+    fn serve(&mut self, context: Context<'_>) {
+        while let Some(event) = self.server.poll() {
+            match event {
+                ServerEvent::Accepted { seen, .. } => self.seen = seen,
+                ServerEvent::Request { stream, .. } => {
+                    if let Some(resource) = self.client.request_of(stream.1) {
+                        let due = context.now + context.exchange(resource).wait;
+                        self.waiting.push((due, stream, resource));
+                    }
+                }
+            }
+        }
+        let server = &mut self.server;
+        self.waiting.retain(|&(due, stream, resource)| {
+            if due <= context.now {
+                let exchange = context.exchange(resource);
+                server.respond(stream, &exchange.http3.response, zeros(exchange.body_bytes));
+            }
+            due > context.now
+        });
+    }
+
+    /// Tells the loader what the client has to tell.
+    fn tell(&mut self, context: Context<'_>, browser: &mut Browser) {
+        let (now, conn) = (context.now, self.conn);
+        while let Some(event) = self.client.poll() {
+            if self.is_closed {
+                continue;
+            }
+            let Browser { loader, wire_bytes } = browser;
+            match event {
+                ClientEvent::Ready => loader.handle(now, Event::Writable(conn)),
+                ClientEvent::Sent { request } => loader.handle(now, Event::RequestSent { conn, request }),
+                ClientEvent::Head {
+                    request,
+                    status,
+                    location,
+                    bytes,
+                } => {
+                    wire_bytes[request] += bytes;
+                    let location = location.as_deref();
+                    let head = Event::Head {
+                        conn,
+                        request,
+                        status,
+                        location,
+                    };
+                    loader.handle(now, head);
+                }
+                ClientEvent::Body { request, bytes } => {
+                    wire_bytes[request] += bytes;
+                    loader.handle(now, Event::Body { conn, request, bytes });
+                }
+                ClientEvent::End { request } => {
+                    let reusable = true;
+                    let end = Event::End {
+                        conn,
+                        request,
+                        reusable,
+                    };
+                    loader.handle(now, end);
+                }
+                ClientEvent::Failed { error } => {
+                    self.is_closed = true;
+                    loader.handle(now, Event::Failed { conn, error: &error });
+                }
+            }
+        }
+    }
+
+    /// A timer that was set for `at` has run out; `false` when it has lost its meaning.
+    pub(crate) fn fire(&mut self, context: Context<'_>, at: Nanos, browser: &mut Browser) -> bool {
+        let now = context.now;
+        if self.armed != Some(at) {
+            return false;
+        }
+        self.armed = None;
+        if self.client.next_timeout().is_some_and(|due| due <= now) {
+            self.client.handle_timeout(now);
+            self.tell(context, browser);
+        }
+        if self.server.next_timeout().is_some_and(|due| due <= now) {
+            self.server.handle_timeout(now);
+        }
+        self.serve(context);
+        true
+    }
+
+    /// Fills `datagram` with the next one that one of its ends has to send: which way it goes.
+    pub(crate) fn poll(&mut self, now: Nanos, datagram: &mut Vec<u8>) -> Option<Direction> {
+        if self.awaits_request() {
+            return None;
+        }
+        if self.client.poll_transmit(now, datagram) {
+            return Some(Direction::Up);
+        }
+        self.server.poll_transmit(now, datagram).map(|_| Direction::Down)
+    }
+
+    /// When to fire it, if that is sooner than it is due to be.
+    pub(crate) fn arm(&mut self) -> Option<Nanos> {
+        let answer = self.waiting.iter().map(|(due, ..)| *due).min();
+        let at = earlier(
+            earlier(self.client.next_timeout(), self.server.next_timeout()),
+            answer,
+        )?;
+        if self.awaits_request() || self.armed.is_some_and(|armed| armed <= at) {
+            return None;
+        }
+        self.armed = Some(at);
+        self.armed
+    }
+}
+
+/// Bytes of the IP packet around a datagram.
+pub(crate) fn packet_bytes(datagram: &[u8]) -> u32 {
+    HEADERS + datagram.len() as u32
+}
+
+/// A body of so many bytes.
+fn zeros(bytes: u64) -> impl Iterator<Item = Bytes> {
+    let mut left = bytes as usize;
+    std::iter::from_fn(move || {
+        let part = left.min(ZEROS.len());
+        left -= part;
+        (part > 0).then(|| Bytes::from_static(&ZEROS[..part]))
+    })
+}
