@@ -73,6 +73,9 @@ pub enum LabError {
     /// The kernel has no such congestion control.
     #[error("this kernel has no congestion control {0}")]
     NoCongestionControl(String),
+    /// QUIC has no such congestion control.
+    #[error("QUIC has no congestion control {0}")]
+    NoQuicCongestionControl(String),
     /// This user may not have as many descriptors as the page's listeners need.
     #[error("{listeners} listeners need {needed} file descriptors, and the limit is {limit}")]
     FewDescriptors {
@@ -238,6 +241,7 @@ impl LabError {
                 "load the module (`modprobe tun`) and let users open it (`chmod 666 /dev/net/tun`); \
                  in a container pass `--device /dev/net/tun`"
             }
+            Self::NoQuicCongestionControl(_) => "choose cubic, reno or bbr",
             Self::NoCongestionControl(name) => {
                 return format!("as root: modprobe tcp_{name}; or choose another").into();
             }

@@ -13,7 +13,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustls::ClientConfig;
 use serde::Deserialize;
 
-use crate::client::{self, connect, reset_when_closed, tls_config};
+use crate::client::{self, QuicConfig, connect, reset_when_closed, tls_config};
 use crate::net::{self, AddressPlan, CLIENT, FORMER, SERVICES, Side, Transport};
 use crate::origin::{
     Answers, Authority, Conversation, ECHO_PORT, Log, Matching, SINK_PORT, Served, Servers, ServersConfig,
@@ -57,6 +57,8 @@ pub struct Lab {
     log: Arc<Log>,
     /// What the built-in client speaks TLS with, and keeps its sessions in; `None` where no origin speaks it.
     tls: Option<Arc<ClientConfig>>,
+    /// What it speaks QUIC with; `None` where it does not.
+    quic: Option<QuicConfig>,
     servers: Servers,
     relay: Relay,
     cookies: Cookies,
@@ -130,12 +132,18 @@ impl Lab {
         let authority = authority(config, pages)?;
         let trusting = |authority: &Arc<Authority>| tls_config(load.offer(), authority.roots());
         let tls = authority.as_ref().map(trusting).transpose()?;
+        let quic = authority
+            .as_ref()
+            .filter(|_| load.mode.is_quic())
+            .map(|authority| QuicConfig::new(load, &config.transport, authority.roots()))
+            .transpose()?;
         let (servers, servers_tun) = Servers::start(ServersConfig {
             answers: Arc::clone(&answers),
             log: Arc::clone(&log),
             addresses: addresses.clone(),
             authority,
             cookies: load.cookies,
+            speaks_quic: quic.is_some(),
             takes_early_data: load.mode.sends_early_data(),
             keep_alive: load.keep_alive,
             transport: config.transport.clone(),
@@ -161,6 +169,7 @@ impl Lab {
             answers,
             log,
             tls,
+            quic,
             servers,
             relay,
             cookies: load.cookies,
@@ -227,7 +236,11 @@ impl Lab {
                 && self.is_primed(address)
                 && seen.insert((address, origin.port))
             {
-                client::gain_sessions(tls, &origin.host, SocketAddrV4::new(address, origin.port))?;
+                let server = SocketAddrV4::new(address, origin.port);
+                match &self.quic {
+                    Some(quic) => client::gain_quic_sessions(quic, &origin.host, server)?,
+                    None => client::gain_sessions(tls, &origin.host, server)?,
+                }
             }
         }
         Ok(())
@@ -273,6 +286,11 @@ impl Lab {
     /// TLS for the built-in client; `None` where no origin speaks it.
     pub fn tls(&self) -> Option<Arc<ClientConfig>> {
         self.tls.clone()
+    }
+
+    /// QUIC for the built-in client; `None` where it speaks none.
+    pub fn quic(&self) -> Option<QuicConfig> {
+        self.quic.clone()
     }
 
     /// How requests found their answers so far.

@@ -7,10 +7,11 @@ use std::net::Ipv4Addr;
 
 use firstflight_load::hello::{self, ClientHello};
 use firstflight_load::ledger::{self, Hello};
-use firstflight_path::{Action, Direction};
+use firstflight_load::quic::{self, PacketType};
+use firstflight_path::{Action, Direction, Protocol};
 
 use crate::net::AddressPlan;
-use crate::packet::Segment;
+use crate::packet::{Datagram, Segment};
 
 pub use timeline::{Progress, Timeline};
 
@@ -42,11 +43,11 @@ impl Entry {
     }
 }
 
-/// Every connection, in the order of first SYNs.
+/// Every connection, in the order of first SYNs and, over QUIC, of first datagrams.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger {
     entries: Vec<Entry>,
-    by_key: HashMap<ConnectionKey, usize>,
+    by_key: HashMap<(Protocol, ConnectionKey), usize>,
     keeps_times: bool,
 }
 
@@ -59,14 +60,15 @@ impl Ledger {
         }
     }
 
-    /// Every connection, in the order of first SYNs.
+    /// Every connection, in the order of first packets.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
     /// The connection of `key`.
-    pub fn get(&self, key: ConnectionKey) -> Option<&Entry> {
-        self.by_key.get(&key).map(|index| &self.entries[*index])
+    pub fn get(&self, protocol: Protocol, key: ConnectionKey) -> Option<&Entry> {
+        let index = self.by_key.get(&(protocol, key))?;
+        Some(&self.entries[*index])
     }
 
     /// A segment enters the path. Returns its connection's number; `None` for one that was opened unseen.
@@ -74,7 +76,7 @@ impl Ledger {
         let (key, seen) = (key(direction, segment), segment.seen(direction));
         let opens = direction == Direction::Up && segment.flags.syn && !segment.flags.ack;
         let is_of = |entry: &Entry| !opens || entry.seen.isns().0 == segment.sequence;
-        let index = match self.by_key.get(&key) {
+        let index = match self.by_key.get(&(Protocol::Tcp, key)) {
             Some(index) if is_of(&self.entries[*index]) => *index,
             _ if opens => self.open(key, ledger::Entry::new(now, &seen)),
             // The tail of a connection from before the path was shaped.
@@ -87,6 +89,37 @@ impl Ledger {
         }
         entry.seen.sent(now, &seen);
         Some(index)
+    }
+
+    /// A datagram enters the path. Returns its connection's number; `None` where it is not QUIC's.
+    pub fn datagram_sent(
+        &mut self,
+        direction: Direction,
+        now: u64,
+        datagram: &Datagram<'_>,
+    ) -> Option<usize> {
+        let key = datagram.key(direction);
+        let begins = || quic::packets(datagram.payload).next();
+        let index = match self.by_key.get(&(Protocol::Udp, key)) {
+            Some(index) => *index,
+            None if direction == Direction::Up && matches!(begins(), Some((PacketType::Initial, _))) => {
+                self.open(key, ledger::Entry::over_udp(now))
+            }
+            None => return None,
+        };
+        let seen = &mut self.entries[index].seen;
+        seen.datagram_sent(direction, datagram.packet_bytes, datagram.payload);
+        Some(index)
+    }
+
+    /// A datagram reaches the client.
+    pub fn datagram_arrived(&mut self, now: u64, datagram: &Datagram<'_>) {
+        let key = datagram.key(Direction::Down);
+        if let Some(index) = self.by_key.get(&(Protocol::Udp, key)) {
+            self.entries[*index]
+                .seen
+                .datagram_arrived(now, datagram.packet_bytes);
+        }
     }
 
     /// Reads what a client's segment of connection `index` carries, while that can be a `ClientHello` and early data.
@@ -126,7 +159,7 @@ impl Ledger {
 
     /// A segment reaches the client.
     pub fn arrived(&mut self, now: u64, segment: &Segment) {
-        if let Some(index) = self.by_key.get(&key(Direction::Down, segment)) {
+        if let Some(index) = self.by_key.get(&(Protocol::Tcp, key(Direction::Down, segment))) {
             let entry = &mut self.entries[*index];
             if let (true, Some(isn)) = (self.keeps_times, entry.seen.isns().1) {
                 let start = offset(segment, isn);
@@ -140,6 +173,7 @@ impl Ledger {
     }
 
     fn open(&mut self, key: ConnectionKey, seen: ledger::Entry) -> usize {
+        self.by_key.insert((seen.protocol, key), self.entries.len());
         self.entries.push(Entry {
             key,
             seen,
@@ -147,7 +181,6 @@ impl Ledger {
             received_data: Timeline::default(),
             opening: Vec::new(),
         });
-        self.by_key.insert(key, self.entries.len() - 1);
         self.entries.len() - 1
     }
 }

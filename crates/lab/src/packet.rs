@@ -9,6 +9,8 @@ use firstflight_load::ledger::{self, Cookie};
 pub use firstflight_path::TcpFlags;
 use firstflight_path::{Direction, Ecn};
 
+use crate::ledger::ConnectionKey;
+
 /// Kinds of TCP options: the end of the list and padding (RFC 9293, section 3.2), the maximum segment size, Fast
 /// Open (RFC 7413, section 4.1.1), and the shared experimental option (RFC 6994).
 const END: u8 = 0;
@@ -153,17 +155,44 @@ pub(crate) fn endpoints(packet: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr)> {
     Some((header.source_addr(), header.destination_addr()))
 }
 
-/// Source and destination of a UDP datagram, ports included; `None` for anything else, and for a later fragment.
-pub(crate) fn datagram(packet: &[u8]) -> Option<(SocketAddrV4, SocketAddrV4)> {
-    let ip = Ipv4HeaderSlice::from_slice(packet).ok()?;
-    if ip.protocol() != IpNumber::UDP || ip.fragments_offset().value() > 0 {
-        return None;
+/// A UDP datagram.
+#[derive(Debug, Clone, Copy)]
+pub struct Datagram<'a> {
+    /// Sender.
+    pub source: SocketAddrV4,
+    /// Receiver.
+    pub destination: SocketAddrV4,
+    /// The whole IP packet, bytes.
+    pub packet_bytes: u32,
+    /// What it carries.
+    pub payload: &'a [u8],
+}
+
+impl<'a> Datagram<'a> {
+    /// Reads an IPv4 packet; `None` if it carries no UDP or is malformed, and for a later fragment.
+    pub fn parse(packet: &'a [u8]) -> Option<Self> {
+        let ip = Ipv4HeaderSlice::from_slice(packet).ok()?;
+        if ip.protocol() != IpNumber::UDP || ip.fragments_offset().value() > 0 {
+            return None;
+        }
+        let rest = packet.get(ip.slice().len()..)?;
+        let udp = UdpHeaderSlice::from_slice(rest).ok()?;
+        Some(Self {
+            source: SocketAddrV4::new(ip.source_addr(), udp.source_port()),
+            destination: SocketAddrV4::new(ip.destination_addr(), udp.destination_port()),
+            packet_bytes: packet.len() as u32,
+            payload: &rest[udp.slice().len()..],
+        })
     }
-    let udp = UdpHeaderSlice::from_slice(packet.get(ip.slice().len()..)?).ok()?;
-    Some((
-        SocketAddrV4::new(ip.source_addr(), udp.source_port()),
-        SocketAddrV4::new(ip.destination_addr(), udp.destination_port()),
-    ))
+
+    /// How the ledger calls the connection that it belongs to.
+    pub fn key(&self, direction: Direction) -> ConnectionKey {
+        let (client, server) = match direction {
+            Direction::Up => (self.source, self.destination),
+            Direction::Down => (self.destination, self.source),
+        };
+        (client.port(), *server.ip(), server.port())
+    }
 }
 
 /// What a TCP segment says.
@@ -340,11 +369,12 @@ pub(crate) mod tests {
         builder.write(&mut packet, b"?").unwrap();
         let (client, server) = (Ipv4Addr::new(198, 18, 0, 1), Ipv4Addr::new(198, 19, 0, 1));
         let ends = (SocketAddrV4::new(client, 5_000), SocketAddrV4::new(server, 7));
-        assert_eq!(datagram(&packet), Some(ends));
-        assert_eq!(datagram(&syn(&[], b"")), None);
+        let read = |packet: &[u8]| Datagram::parse(packet).map(|found| (found.source, found.destination));
+        assert_eq!(read(&packet), Some(ends));
+        assert_eq!(read(&syn(&[], b"")), None);
         // The offset of a later fragment, where a first one has its ports.
         packet[7] = 1;
-        assert_eq!(datagram(&packet), None);
+        assert_eq!(read(&packet), None);
     }
 
     #[test]
@@ -354,7 +384,7 @@ pub(crate) mod tests {
             let mut flipped = whole.clone();
             flipped[length] ^= 0xff;
             for packet in [&whole[..length], &flipped] {
-                let _ = (Segment::parse(packet), datagram(packet));
+                let _ = (Segment::parse(packet), Datagram::parse(packet));
             }
         }
     }

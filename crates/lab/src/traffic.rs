@@ -7,6 +7,7 @@ use std::sync::Arc;
 use firstflight_load::promise::{Client, Promise};
 use firstflight_load::record::{Connection, Totals};
 use firstflight_page::{Origin, Page};
+use firstflight_path::Protocol;
 use serde::Serialize;
 
 use crate::ledger::{ConnectionKey, Entry, Ledger};
@@ -42,15 +43,18 @@ pub struct Traffic {
 }
 
 /// Brings together what the relay and the servers saw of each connection, in the order of opening.
-pub fn lines(ledger: &Ledger, conversations: Vec<Arc<Conversation>>) -> Vec<Line<'_>> {
-    let mut accepted: HashMap<ConnectionKey, VecDeque<Arc<Conversation>>> = HashMap::new();
+pub fn lines<'a>(ledger: &'a Ledger, conversations: Vec<Arc<Conversation>>) -> Vec<Line<'a>> {
+    let mut accepted: HashMap<(Protocol, ConnectionKey), VecDeque<Arc<Conversation>>> = HashMap::new();
     for conversation in conversations {
         accepted
-            .entry(conversation.key)
+            .entry((conversation.protocol(), conversation.key))
             .or_default()
             .push_back(conversation);
     }
-    let line = |entry| Line::new(entry, accepted.get_mut(&entry.key).and_then(VecDeque::pop_front));
+    let line = |entry: &'a Entry| {
+        let of_entry = accepted.get_mut(&(entry.seen.protocol, entry.key));
+        Line::new(entry, of_entry.and_then(VecDeque::pop_front))
+    };
     ledger.entries().iter().map(line).collect()
 }
 

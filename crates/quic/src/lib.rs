@@ -23,4 +23,4 @@ pub use client::{Client, ClientEvent};
 pub use heads::{request_block, response_block};
 pub use quinn_proto as proto;
 pub use server::{Server, ServerEvent, StreamKey};
-pub use settings::{CongestionControl, MAX_STREAMS, SEGMENT_BYTES, Settings, deterministic_endpoint};
+pub use settings::{CongestionControl, MAX_STREAMS, SEGMENT_BYTES, Settings, deterministic_endpoint, seed};

@@ -68,6 +68,15 @@ impl Settings {
     }
 }
 
+/// What is left to chance at one end of a load's connection number `conn`.
+pub fn seed(load: u64, conn: u32, is_client: bool) -> [u8; 32] {
+    let mut seed = [0; 32];
+    seed[..8].copy_from_slice(&load.to_le_bytes());
+    seed[8..12].copy_from_slice(&conn.to_le_bytes());
+    seed[12] = u8::from(is_client);
+    seed
+}
+
 /// An endpoint's configuration without chance: `number` tells its connection IDs from those of other endpoints.
 pub fn deterministic_endpoint(number: u32) -> EndpointConfig {
     let mut config = EndpointConfig::new(Arc::new(NoKey));

@@ -16,6 +16,7 @@ use firstflight_quic::crypto::{
 use firstflight_quic::proto::{ClientConfig, ConnectionId, ServerConfig};
 use firstflight_quic::{
     Client, ClientEvent, CongestionControl, Server, ServerEvent, Settings, StreamKey, deterministic_endpoint,
+    seed,
 };
 use firstflight_tcp::{Algorithm, earlier};
 
@@ -65,14 +66,8 @@ fn settings(context: Context<'_>) -> Settings {
     }
 }
 
-/// What is left to chance at one end of a connection.
-fn seed(context: Context<'_>, conn: ConnId, is_client: bool) -> [u8; 32] {
-    let mut seed = [0; 32];
-    seed[..8].copy_from_slice(&context.job.load.path.seed.to_le_bytes());
-    seed[8..12].copy_from_slice(&conn.0.to_le_bytes());
-    seed[12] = u8::from(is_client);
-    seed
-}
+/// Length of the connection ID that a client makes up for its server.
+const FIRST_ID: usize = 20;
 
 fn server_address(host: usize) -> SocketAddr {
     let [_, second, third, fourth] = (host as u32).to_be_bytes();
@@ -103,7 +98,7 @@ impl Quic {
             early_data: offer.early_data,
         }))));
         config.transport_config(Arc::clone(&transport));
-        config.initial_dst_cid_provider(Arc::new(move || ConnectionId::new(&[conn.0 as u8; 8])));
+        config.initial_dst_cid_provider(Arc::new(move || ConnectionId::new(&[conn.0 as u8; FIRST_ID])));
         let mut server_config = ServerConfig::new(
             Arc::new(WitnessedServer(Arc::new(SizedServer {
                 lengths,
@@ -119,7 +114,7 @@ impl Quic {
             config,
             server_address(number),
             name,
-            seed(context, conn, true),
+            seed(job.load.path.seed, conn.0, true),
         );
         Self {
             host: number,
@@ -133,7 +128,7 @@ impl Quic {
             server: Server::new(
                 Arc::new(deterministic_endpoint(2)),
                 Arc::new(server_config),
-                seed(context, conn, false),
+                seed(job.load.path.seed, conn.0, false),
             ),
             seen: None,
             offers_early_data: offer.early_data && session != Session::None,

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use firstflight_load::{head, promise};
 use firstflight_loader::{Command, Config, ConnId, Event, LoadRecord, Loader, Nanos};
 use firstflight_page::Page;
+use firstflight_path::Protocol;
+use firstflight_quic::{ClientEvent, request_block};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::time::TimeSpec;
@@ -16,6 +18,7 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use rustls::ClientConfig;
 
 use super::connection::{Connection, Received};
+use super::quic::{Quic, QuicConfig};
 use super::tls::Session;
 use super::{Failure, http};
 use crate::ledger::ConnectionKey;
@@ -43,6 +46,8 @@ pub struct Loaded {
 /// What a socket said.
 #[derive(Debug, Clone, Copy)]
 pub struct SocketFacts {
+    /// What it speaks.
+    pub protocol: Protocol,
     /// How the ledger calls the connection.
     pub key: Option<ConnectionKey>,
     /// Its testimony.
@@ -52,7 +57,7 @@ pub struct SocketFacts {
 }
 
 /// Loads `page` once, in the calling thread's network namespace. `resolve` gives each host's address, `tls`
-/// what https origins are spoken to with.
+/// what https origins are spoken to with, unless there is `quic` for it.
 ///
 /// # Errors
 /// [`LabError`] when the kernel refuses an epoll instance or a timer; a page's own failures are in the record.
@@ -60,6 +65,7 @@ pub fn load(
     page: &Page,
     config: Config,
     tls: Option<Arc<ClientConfig>>,
+    quic: Option<QuicConfig>,
     resolve: impl Fn(&str) -> Option<Ipv4Addr>,
 ) -> Result<Loaded, LabError> {
     let requests = page
@@ -92,10 +98,13 @@ pub fn load(
         loader,
         servers,
         tls,
+        quic_config: quic,
         requests,
         epoll,
         timer,
         connections: HashMap::new(),
+        quic: HashMap::new(),
+        unflushed: Vec::new(),
         carried: HashMap::new(),
         sockets: HashMap::new(),
         wire_bytes: vec![0; page.resources.len()],
@@ -110,11 +119,15 @@ struct Driver<'a> {
     loader: Loader,
     servers: Vec<Option<SocketAddrV4>>,
     tls: Option<Arc<ClientConfig>>,
+    quic_config: Option<QuicConfig>,
     /// The bytes of each resource's request.
     requests: Vec<Vec<u8>>,
     epoll: Epoll,
     timer: TimerFd,
     connections: HashMap<u32, Connection>,
+    /// Those of QUIC, and which of them may have something to send.
+    quic: HashMap<u32, Quic>,
+    unflushed: Vec<u32>,
     /// The resource each connection carries.
     carried: HashMap<u32, usize>,
     sockets: HashMap<u32, SocketFacts>,
@@ -140,14 +153,16 @@ impl Driver<'_> {
                 }
                 self.obey()?;
             }
+            self.handle_quic_timeouts()?;
             self.loader.handle_timeout(clock::now());
             self.obey()?;
         }
         Ok(())
     }
 
-    fn set_timer(&self) -> Result<(), LabError> {
-        let Some(at) = self.loader.next_timeout() else {
+    fn set_timer(&mut self) -> Result<(), LabError> {
+        let of_quic = self.quic.values_mut().filter_map(Quic::next_timeout);
+        let Some(at) = of_quic.chain(self.loader.next_timeout()).min() else {
             return self
                 .timer
                 .unset()
@@ -168,10 +183,23 @@ impl Driver<'_> {
                 Command::Close { conn } => self.close(conn.0),
             }
         }
+        // What a connection has to say at one moment goes in the same datagrams.
+        for id in std::mem::take(&mut self.unflushed) {
+            let flushed = self.quic.get_mut(&id).map(Quic::flush);
+            if let Some(Err(error)) = flushed {
+                self.fail(id, &error.into())?;
+            }
+        }
         Ok(())
     }
 
     fn open(&mut self, conn: ConnId, origin: usize) -> Result<(), LabError> {
+        if self.loader.origins()[origin].secure
+            && let (Some(config), Some(server)) = (&self.quic_config, self.servers[origin])
+        {
+            let opened = Quic::open(config, conn.0, server, &self.loader.origins()[origin].host);
+            return self.open_quic(conn, opened);
+        }
         let opened = match self.servers[origin] {
             None => Err(Failure::UnknownHost),
             Some(server) => self.connect(server, origin).map_err(Failure::from),
@@ -189,6 +217,21 @@ impl Driver<'_> {
                     self.loader.handle(clock::now(), Event::Writable(conn));
                 }
             }
+        }
+        Ok(())
+    }
+
+    fn open_quic(&mut self, conn: ConnId, opened: io::Result<Quic>) -> Result<(), LabError> {
+        let quic = match opened {
+            Ok(quic) => quic,
+            Err(error) => return self.fail(conn.0, &error.into()),
+        };
+        watch(&self.epoll, &quic, conn)?;
+        let awaits_request = quic.awaits_request();
+        self.quic.insert(conn.0, quic);
+        self.unflushed.push(conn.0);
+        if awaits_request {
+            self.loader.handle(clock::now(), Event::Writable(conn));
         }
         Ok(())
     }
@@ -211,6 +254,13 @@ impl Driver<'_> {
     }
 
     fn send(&mut self, conn: ConnId, request: usize) -> Result<(), LabError> {
+        if let Some(quic) = self.quic.get_mut(&conn.0) {
+            let resource = &self.page.resources[request];
+            let authority = resource.origin().map(|origin| origin.authority());
+            let block = request_block(resource, &authority.unwrap_or_default());
+            quic.ask(request, block, head::is_safe(&resource.method));
+            return self.tell_of_quic(conn);
+        }
         let connection = self.connections.get_mut(&conn.0);
         if let Some(http2) = connection.and_then(|connection| connection.http2.as_mut()) {
             if let Err(failure) = http2.ask(request, &self.page.resources[request]) {
@@ -241,6 +291,12 @@ impl Driver<'_> {
 
     fn on_ready(&mut self, id: u32, ready: EpollFlags) -> Result<(), LabError> {
         let conn = ConnId(id);
+        if let Some(quic) = self.quic.get_mut(&id) {
+            if let Err(error) = quic.receive(&mut self.buffer) {
+                return self.fail(id, &error.into());
+            }
+            return self.tell_of_quic(conn);
+        }
         let Some(connection) = self.connections.get_mut(&id) else {
             return Ok(());
         };
@@ -267,6 +323,71 @@ impl Driver<'_> {
         let comes = EpollFlags::EPOLLIN | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR;
         if connection.http2.is_some() || ready.intersects(comes) {
             self.receive(id)?;
+        }
+        Ok(())
+    }
+
+    /// Lets the connections of QUIC do what is due.
+    fn handle_quic_timeouts(&mut self) -> Result<(), LabError> {
+        let now = clock::now();
+        let is_due =
+            |(id, quic): (&u32, &mut Quic)| quic.next_timeout().is_some_and(|at| at <= now).then_some(*id);
+        for id in self.quic.iter_mut().filter_map(is_due).collect::<Vec<_>>() {
+            if let Some(quic) = self.quic.get_mut(&id) {
+                quic.handle_timeout();
+            }
+            self.tell_of_quic(ConnId(id))?;
+        }
+        Ok(())
+    }
+
+    /// Tells the loader what a connection of QUIC has to tell.
+    fn tell_of_quic(&mut self, conn: ConnId) -> Result<(), LabError> {
+        self.unflushed.push(conn.0);
+        while let Some(event) = self.quic.get_mut(&conn.0).and_then(Quic::poll) {
+            let now = clock::now();
+            let (request, progress) = match event {
+                ClientEvent::Ready => {
+                    self.loader.handle(now, Event::Writable(conn));
+                    continue;
+                }
+                ClientEvent::Sent { request } => {
+                    self.loader.handle(now, Event::RequestSent { conn, request });
+                    continue;
+                }
+                ClientEvent::Failed { error } => return self.fail(conn.0, &Failure::Quic(error)),
+                ClientEvent::Head {
+                    request,
+                    status,
+                    location,
+                    bytes,
+                } => {
+                    self.wire_bytes[request] += bytes;
+                    let head = Some((status, location));
+                    (
+                        request,
+                        http::Progress {
+                            head,
+                            ..http::Progress::default()
+                        },
+                    )
+                }
+                ClientEvent::Body { request, bytes } => (
+                    request,
+                    http::Progress {
+                        body: bytes,
+                        ..http::Progress::default()
+                    },
+                ),
+                ClientEvent::End { request } => (
+                    request,
+                    http::Progress {
+                        end: Some(true),
+                        ..http::Progress::default()
+                    },
+                ),
+            };
+            self.tell(now, conn, request, &progress);
         }
         Ok(())
     }
@@ -372,10 +493,21 @@ impl Driver<'_> {
     }
 
     fn close(&mut self, id: u32) {
+        if let Some(mut quic) = self.quic.remove(&id) {
+            let facts = SocketFacts {
+                protocol: Protocol::Udp,
+                key: quic.key(),
+                info: None,
+                client: quic.told(),
+            };
+            quic.close();
+            self.sockets.insert(id, facts);
+        }
         if let Some(connection) = self.connections.remove(&id) {
             self.sockets.insert(
                 id,
                 SocketFacts {
+                    protocol: Protocol::Tcp,
                     key: connection.key(),
                     info: connection.tcp_info(),
                     client: promise::Client {
@@ -388,7 +520,8 @@ impl Driver<'_> {
     }
 
     fn finish(mut self, started: u64) -> Loaded {
-        for id in self.connections.keys().copied().collect::<Vec<_>>() {
+        let open = self.connections.keys().chain(self.quic.keys());
+        for id in open.copied().collect::<Vec<_>>() {
             self.close(id);
         }
         let record = self.loader.finish(clock::now());

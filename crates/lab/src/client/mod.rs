@@ -5,6 +5,7 @@ mod connection;
 mod driver;
 mod http;
 mod http2;
+mod quic;
 mod tls;
 
 use std::io;
@@ -15,6 +16,7 @@ use crate::LabError;
 
 pub use connection::{connect, reset_when_closed};
 pub use driver::{Loaded, SocketFacts, load};
+pub use quic::{QuicConfig, endpoint as quic_endpoint, gain_quic_sessions};
 pub use tls::{config as tls_config, gain_sessions};
 
 /// Why a connection, or an exchange on it, failed.
@@ -32,6 +34,8 @@ enum Failure {
     Http(#[from] http::HttpError),
     #[error("HTTP/2 does not begin")]
     NoHttp2,
+    #[error("{0}")]
+    Quic(String),
     #[error(transparent)]
     Http2(#[from] h2::Error),
     #[error(transparent)]

@@ -10,42 +10,62 @@ use firstflight_load::{HttpVersion, TlsOptions, TlsVersion};
 use rustls::client::Resumption;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
-use rustls::version::TLS12;
-use rustls::{ClientConfig, ClientConnection, NamedGroup, RootCertStore};
+use rustls::version::{TLS12, TLS13};
+use rustls::{ClientConfig, ClientConnection, NamedGroup, RootCertStore, SupportedProtocolVersion};
 
 use super::connection::reset_when_closed;
 use crate::{LabError, witness};
 
-/// HTTP/2 as TLS names it (RFC 9113, section 3.1).
+/// Versions of HTTP as TLS names them (RFC 7301, section 6).
+const HTTP1: &[u8] = b"http/1.1";
 const HTTP2: &[u8] = b"h2";
+const HTTP3: &[u8] = b"h3";
 
 /// What all connections of a load have in common; they resume each other's sessions, as a browser's do.
 ///
 /// # Errors
 /// [`LabError`] when the library has no version of TLS to speak.
 pub fn config(options: TlsOptions, roots: RootCertStore) -> Result<Arc<ClientConfig>, LabError> {
+    let versions = match options.version {
+        TlsVersion::V1_2 => &[&TLS12][..],
+        TlsVersion::V1_3 => rustls::DEFAULT_VERSIONS,
+    };
+    let protocols = match options.http {
+        HttpVersion::V1_1 => &[HTTP1][..],
+        HttpVersion::V2 => &[HTTP2, HTTP1],
+    };
+    configured(options, roots, versions, protocols).map(Arc::new)
+}
+
+/// The same for QUIC.
+///
+/// # Errors
+/// [`LabError`] when the library has no version of TLS to speak.
+pub(super) fn config_for_quic(options: TlsOptions, roots: RootCertStore) -> Result<ClientConfig, LabError> {
+    configured(options, roots, &[&TLS13], &[HTTP3])
+}
+
+fn configured(
+    options: TlsOptions,
+    roots: RootCertStore,
+    versions: &[&'static SupportedProtocolVersion],
+    protocols: &[&[u8]],
+) -> Result<ClientConfig, LabError> {
     let mut provider = aws_lc_rs::default_provider();
     if !options.post_quantum {
         provider
             .kx_groups
             .retain(|group| group.name() != NamedGroup::X25519MLKEM768);
     }
-    let versions = match options.version {
-        TlsVersion::V1_2 => &[&TLS12][..],
-        TlsVersion::V1_3 => rustls::DEFAULT_VERSIONS,
-    };
     let mut config = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(versions)
         .map_err(|error| LabError::system("setting up TLS", error))?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    config.alpn_protocols = match options.http {
-        HttpVersion::V1_1 => vec![b"http/1.1".to_vec()],
-        HttpVersion::V2 => vec![HTTP2.to_vec(), b"http/1.1".to_vec()],
-    };
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     config.enable_early_data = options.early_data;
     config.resumption = Resumption::in_memory_sessions(HOSTS * SESSIONS as usize);
-    Ok(Arc::new(config))
+    Ok(config)
 }
 
 /// Sessions of TLS 1.3 that a client keeps of a server, as rustls has it.
@@ -53,9 +73,9 @@ const SESSIONS: u32 = 8;
 /// Servers whose sessions are kept: more than any page has.
 const HOSTS: usize = 4_096;
 /// How many of them a server gives at once, as rustls has it.
-const GIVEN: u32 = 2;
+pub(super) const GIVEN: u32 = 2;
 /// How long a server may take to answer; there is no delay yet.
-const TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Visits a server, so often that the client has as many sessions as it keeps. All visits begin before the first of
 /// them is over: none uses up the session of another. They end with a reset, so that nothing of them is left on the wire.

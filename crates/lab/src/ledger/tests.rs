@@ -1,4 +1,5 @@
 use firstflight_load::ledger::{Cookie, EcnBits};
+use firstflight_path::Protocol;
 
 use super::*;
 use crate::packet::TcpFlags;
@@ -39,7 +40,11 @@ impl Wire {
     }
 
     fn entry(&self) -> &ledger::Entry {
-        &self.ledger.get((CLIENT.1, SERVER.0, SERVER.1)).unwrap().seen
+        &self
+            .ledger
+            .get(Protocol::Tcp, (CLIENT.1, SERVER.0, SERVER.1))
+            .unwrap()
+            .seen
     }
 }
 

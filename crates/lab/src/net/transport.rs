@@ -2,6 +2,7 @@
 
 use std::io;
 
+use firstflight_quic::{CongestionControl, Settings};
 use nix::libc;
 use serde::Deserialize;
 
@@ -30,6 +31,22 @@ impl Default for Transport {
 }
 
 impl Transport {
+    /// The same of connections of QUIC.
+    ///
+    /// # Errors
+    /// [`LabError`] when QUIC has no such congestion control.
+    pub fn quic(&self) -> Result<Settings, LabError> {
+        Ok(Settings {
+            congestion_control: match self.congestion_control.as_str() {
+                "cubic" => CongestionControl::Cubic,
+                "reno" => CongestionControl::NewReno,
+                "bbr" => CongestionControl::Bbr,
+                other => return Err(LabError::NoQuicCongestionControl(other.to_owned())),
+            },
+            initial_window: self.initial_window,
+        })
+    }
+
     /// Why a route could not say it.
     pub(super) fn refused(&self, error: io::Error) -> LabError {
         if error.raw_os_error() == Some(libc::EINVAL) {

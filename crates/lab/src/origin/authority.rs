@@ -119,6 +119,23 @@ impl Authority {
         Ok(config)
     }
 
+    /// The same for QUIC, which limits early data by its flow control (RFC 9001, section 4.6.1).
+    ///
+    /// # Errors
+    /// [`LabError`] when the library has no version of TLS to speak.
+    pub fn quic_server(
+        self: &Arc<Self>,
+        host: &str,
+        protocol: &[u8],
+        takes_early_data: bool,
+    ) -> Result<ServerConfig, LabError> {
+        let mut config = self.server(host, &[protocol], takes_early_data)?;
+        if takes_early_data {
+            config.max_early_data_size = u32::MAX;
+        }
+        Ok(config)
+    }
+
     fn sign(&self, host: &str) -> Result<CertificateDer<'static>, rcgen::Error> {
         let mut parameters = parameters("firstflight server");
         let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();

@@ -61,6 +61,11 @@ impl Outgoing {
         }
     }
 
+    /// All that is still to be sent.
+    pub(super) fn into_bytes(self) -> Bytes {
+        self.rest
+    }
+
     /// Bytes still to be sent.
     pub(super) fn len(&self) -> u64 {
         self.rest.len() as u64

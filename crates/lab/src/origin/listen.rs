@@ -10,7 +10,7 @@ use firstflight_path::{Purpose, Stream};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
+use hyper::{HeaderMap, Method, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use nix::libc;
 use rustls::ServerConfig;
@@ -190,30 +190,42 @@ async fn answer(
 ) -> Result<Response<Outgoing>, Infallible> {
     let (head, mut body) = request.into_parts();
     let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
-    let (origin, method) = (&server.origin, head.method.as_str());
-    if respond::is_preflight(&head.method, &head.headers) && server.answers.leave_preflight(origin, target) {
-        return Ok(respond::allowed(&head.headers));
-    }
-    let found = server.answers.find(origin, method, target);
-    let mut response = match found {
-        Some(found) => respond::recorded(found, &head.headers),
-        None => respond::not_found(),
-    };
+    let (mut response, wait) = server.answer(&head.method, target, &head.headers, conversation);
     if server.keep_alive {
         respond::keep_alive(&mut response, &head.headers);
     }
-    conversation.note(&Answered {
-        origin,
-        method,
-        target,
-        resource: found.map(|found| found.resource),
-        status: response.status().as_u16(),
-        body_bytes: response.body().len(),
-    });
     // What is uploaded is read, and forgotten.
     while let Some(Ok(_)) = body.frame().await {}
-    if let Some(found) = found {
-        timer::wait(found.wait).await;
-    }
+    timer::wait(wait).await;
     Ok(response)
+}
+
+impl Server {
+    /// The answer to a request, and how long it is to wait.
+    pub(super) fn answer(
+        &self,
+        method: &Method,
+        target: &str,
+        fields: &HeaderMap,
+        conversation: &Conversation,
+    ) -> (Response<Outgoing>, Duration) {
+        let origin = &self.origin;
+        if respond::is_preflight(method, fields) && self.answers.leave_preflight(origin, target) {
+            return (respond::allowed(fields), Duration::ZERO);
+        }
+        let found = self.answers.find(origin, method.as_str(), target);
+        let response = match found {
+            Some(found) => respond::recorded(found, fields),
+            None => respond::not_found(),
+        };
+        conversation.note(&Answered {
+            origin,
+            method: method.as_str(),
+            target,
+            resource: found.map(|found| found.resource),
+            status: response.status().as_u16(),
+            body_bytes: response.body().len(),
+        });
+        (response, found.map_or(Duration::ZERO, |found| found.wait))
+    }
 }

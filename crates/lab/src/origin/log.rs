@@ -16,6 +16,8 @@ use firstflight_load::TlsVersion;
 use firstflight_load::hello::{ClientHello, may_begin};
 use firstflight_load::promise::{EarlyData, Secured, Server};
 use firstflight_page::Origin;
+use firstflight_path::Protocol;
+use firstflight_quic::crypto::Seen;
 use rustls::ServerConnection;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -40,6 +42,8 @@ pub struct Log {
 pub struct Conversation {
     /// How the ledger calls it.
     pub key: ConnectionKey,
+    /// What is seen of its TLS where it is one of QUIC.
+    quic: Option<Arc<Seen>>,
     /// What the server's own socket says of Fast Open; `None` if it could not be asked.
     pub info: Option<TcpInfo>,
     /// The congestion control of that socket; `None` if it could not be asked.
@@ -101,6 +105,16 @@ impl Log {
         (Counted::new(stream, Arc::clone(&conversation)), conversation)
     }
 
+    /// Notes a connection of QUIC.
+    pub(super) fn accepted_quic(&self, key: ConnectionKey, seen: Option<Arc<Seen>>) -> Arc<Conversation> {
+        let conversation = Arc::new(Conversation {
+            quic: Some(seen.unwrap_or_default()),
+            ..Conversation::of(key)
+        });
+        lock(&self.conversations).push(Arc::clone(&conversation));
+        conversation
+    }
+
     /// Every connection so far, in the order of being accepted.
     pub fn conversations(&self) -> Vec<Arc<Conversation>> {
         lock(&self.conversations).clone()
@@ -125,9 +139,19 @@ impl Conversation {
             _ => (std::net::Ipv4Addr::UNSPECIFIED, 0),
         };
         Self {
-            key: (client.port(), server, server_port),
             info: TcpInfo::of(stream).ok(),
             congestion_control: witness::congestion_control(stream).ok(),
+            ..Self::of((client.port(), server, server_port))
+        }
+    }
+
+    /// One of which nothing is known yet.
+    fn of(key: ConnectionKey) -> Self {
+        Self {
+            key,
+            quic: None,
+            info: None,
+            congestion_control: None,
             opening: Mutex::default(),
             hello: OnceLock::new(),
             secured: OnceLock::new(),
@@ -138,8 +162,24 @@ impl Conversation {
         }
     }
 
+    /// What it speaks.
+    pub fn protocol(&self) -> Protocol {
+        match self.quic {
+            Some(_) => Protocol::Udp,
+            None => Protocol::Tcp,
+        }
+    }
+
     /// What promises are held against.
     pub fn server(&self) -> Server {
+        if let Some(seen) = &self.quic {
+            let hello = seen.hello();
+            return Server {
+                congestion_control: None,
+                post_quantum: hello.map(ClientHello::is_post_quantum),
+                tls: seen.at_server(hello.is_some_and(|hello| hello.offers_early_data)),
+            };
+        }
         Server {
             congestion_control: self.congestion_control.clone(),
             post_quantum: self.hello.get().map(ClientHello::is_post_quantum),

@@ -6,6 +6,7 @@ mod authority;
 mod body;
 mod listen;
 mod log;
+mod quic;
 mod respond;
 mod services;
 mod target;

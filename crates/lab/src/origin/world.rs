@@ -1,5 +1,6 @@
 //! The servers' side of the lab: a thread in a network namespace of its own.
 
+use std::net::SocketAddrV4;
 use std::sync::{Arc, mpsc};
 
 use firstflight_load::Cookies;
@@ -13,6 +14,7 @@ use super::answers::Answers;
 use super::authority::Authority;
 use super::listen::{HTTP1, HTTP2, Waiting};
 use super::log::Log;
+use super::quic::{HTTP3, Listener};
 use super::tls::Sessions;
 use super::{listen, services};
 use crate::net::{self, AddressPlan, Side, Transport};
@@ -32,6 +34,8 @@ pub struct ServersConfig {
     pub authority: Option<Arc<Authority>>,
     /// What they think of cookies.
     pub cookies: Cookies,
+    /// Whether https origins are spoken to over QUIC.
+    pub speaks_quic: bool,
     /// Whether they take early data (RFC 8446, section 2.3).
     pub takes_early_data: bool,
     /// Whether a connection outlives its first response.
@@ -122,6 +126,13 @@ struct Keyed {
 }
 
 impl Keyed {
+    /// Lets a server resume sessions until they are forgotten.
+    fn remember_sessions(&mut self, tls: &mut ServerConfig) {
+        let known = Arc::new(Sessions::default());
+        tls.session_storage = Arc::clone(&known) as Arc<dyn StoresServerSessions>;
+        self.sessions.push(known);
+    }
+
     fn change(&self, keeps_old: bool) -> Result<(), LabError> {
         if !keeps_old {
             self.sessions.iter().for_each(|sessions| sessions.forget());
@@ -156,12 +167,23 @@ async fn set_up(config: ServersConfig) -> Result<(Tun, Keyed), LabError> {
             answers: Arc::clone(&config.answers),
             log: Arc::clone(&config.log),
             keep_alive: config.keep_alive,
-            tls: tls(&config, origin, &mut keyed.sessions)?,
+            tls: tls(&config, origin, &mut keyed)?,
         });
         for number in 0..config.cookies.servers() {
             let listener = Arc::new(listen::listen(address, origin.port, number, config.waiting)?);
             keyed.listeners.push(Arc::clone(&listener));
             tokio::spawn(listen::serve(listener, Arc::clone(&server)));
+        }
+        if let Some(authority) = config
+            .authority
+            .as_ref()
+            .filter(|_| origin.secure && config.speaks_quic)
+        {
+            let mut tls = authority.quic_server(&origin.host, HTTP3, config.takes_early_data)?;
+            keyed.remember_sessions(&mut tls);
+            let address = SocketAddrV4::new(address, origin.port);
+            let listener = Listener::bind(address, tls, &config.transport).await?;
+            tokio::spawn(listener.serve(server));
         }
     }
     keyed.listeners.extend(services::start(&config.log).await?);
@@ -172,7 +194,7 @@ async fn set_up(config: ServersConfig) -> Result<(Tun, Keyed), LabError> {
 fn tls(
     config: &ServersConfig,
     origin: &Origin,
-    sessions: &mut Vec<Arc<Sessions>>,
+    keyed: &mut Keyed,
 ) -> Result<Option<Arc<ServerConfig>>, LabError> {
     let protocols: &[&[u8]] = if config.keep_alive {
         &[HTTP2, HTTP1]
@@ -183,8 +205,6 @@ fn tls(
         return Ok(None);
     };
     let mut tls = authority.server(&origin.host, protocols, config.takes_early_data)?;
-    let known = Arc::new(Sessions::default());
-    tls.session_storage = Arc::clone(&known) as Arc<dyn StoresServerSessions>;
-    sessions.push(known);
+    keyed.remember_sessions(&mut tls);
     Ok(Some(Arc::new(tls)))
 }

@@ -1,7 +1,6 @@
 //! The relay's loop.
 
 use std::collections::HashMap;
-use std::net::SocketAddrV4;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -15,9 +14,9 @@ use nix::sys::time::TimeSpec;
 
 use super::pace::{Pace, Rest};
 use super::{Capture, Lateness, RelayReport, Timing, mangle};
-use crate::ledger::Ledger;
+use crate::ledger::{ConnectionKey, Ledger};
 use crate::net::{AddressPlan, CLIENT, FORMER};
-use crate::packet::{self, Segment};
+use crate::packet::{self, Datagram, Segment};
 use crate::scheduling::{self, Awake, Scheduling};
 use crate::tun::{Frame, Tun};
 use crate::{LabError, clock};
@@ -180,19 +179,25 @@ fn plain(bytes: u32) -> Packet {
 /// The connections that crossed the shaped path, as the path numbers them.
 #[derive(Default)]
 struct Flows {
-    /// By the ledger's number.
-    tcp: Vec<Flow>,
-    /// By client port, server and its port.
-    udp: HashMap<(u16, SocketAddrV4), Flow>,
+    /// Those that are in the ledger, by its number.
+    known: Vec<Flow>,
+    /// Others of UDP.
+    udp: HashMap<ConnectionKey, Flow>,
 }
 
 impl Flows {
-    /// The flow of connection `number` of the ledger, which counts first SYNs.
-    fn of_connection(&mut self, network: &mut Network<Frame>, number: usize, origin: usize) -> Flow {
-        if self.tcp.len() == number {
-            self.tcp.push(network.open(Protocol::Tcp, origin));
+    /// The flow of connection `number` of the ledger, which counts first packets.
+    fn of_connection(
+        &mut self,
+        network: &mut Network<Frame>,
+        protocol: Protocol,
+        number: usize,
+        origin: usize,
+    ) -> Flow {
+        if self.known.len() == number {
+            self.known.push(network.open(protocol, origin));
         }
-        self.tcp[number]
+        self.known[number]
     }
 
     /// The flow of a packet that belongs to no connection of the ledger.
@@ -203,15 +208,11 @@ impl Flows {
         packet: &[u8],
         origin: usize,
     ) -> Flow {
-        let Some((source, destination)) = packet::datagram(packet) else {
+        let Some(datagram) = Datagram::parse(packet) else {
             return network.unconnected(origin);
         };
-        let (client, server) = match direction {
-            Direction::Up => (source, destination),
-            Direction::Down => (destination, source),
-        };
         let open = || network.open(Protocol::Udp, origin);
-        *self.udp.entry((client.port(), server)).or_insert_with(open)
+        *self.udp.entry(datagram.key(direction)).or_insert_with(open)
     }
 }
 
@@ -385,6 +386,11 @@ impl<'a> Loop<'a> {
     fn meet(&mut self, direction: Direction, now: u64, origin: usize) -> (Flow, Option<Action>) {
         let packet = self.frame.packet();
         let (ledger, network) = (&mut self.report.ledger, &mut self.network);
+        let datagram = Datagram::parse(packet);
+        if let Some(number) = datagram.and_then(|datagram| ledger.datagram_sent(direction, now, &datagram)) {
+            let flow = self.flows.of_connection(network, Protocol::Udp, number, origin);
+            return (flow, None);
+        }
         let segment = Segment::parse(packet);
         let entered = segment.and_then(|segment| Some((ledger.sent(direction, now, &segment)?, segment)));
         let Some((connection, segment)) = entered else {
@@ -393,7 +399,9 @@ impl<'a> Loop<'a> {
         if direction == Direction::Up {
             ledger.read(connection, &segment, segment.payload(packet));
         }
-        let flow = self.flows.of_connection(network, connection, origin);
+        let flow = self
+            .flows
+            .of_connection(network, Protocol::Tcp, connection, origin);
         let action = network.meet(&Header {
             direction,
             origin,
@@ -441,6 +449,8 @@ impl<'a> Loop<'a> {
             if direction == Direction::Down {
                 if let Some(segment) = Segment::parse(frame.packet()) {
                     self.report.ledger.arrived(now, &segment);
+                } else if let Some(datagram) = Datagram::parse(frame.packet()) {
+                    self.report.ledger.datagram_arrived(now, &datagram);
                 }
                 if let Some(capture) = &mut self.report.capture {
                     capture.keep(now, frame.packet());

@@ -2,6 +2,7 @@
 
 use firstflight_load::ledger::Count;
 use firstflight_load::promise::{Client, Given, Promise, Server};
+use firstflight_path::Protocol;
 use serde::Serialize;
 
 use super::{Counters, tally};
@@ -89,9 +90,10 @@ fn contradiction(promise: &Promise, statement: &Statement, given: &Given) -> Opt
     let connection = statement.connection;
     let say = |text: String| Some(format!("connection {connection}: {text}"));
     let Some(entry) = &statement.ledger else {
-        return say("the relay never saw its SYN".to_owned());
+        return say("the relay never saw its first packet".to_owned());
     };
     match statement.tcp_info {
+        _ if entry.seen.protocol == Protocol::Udp => {}
         None => return say("its socket could not be asked".to_owned()),
         Some(info) if info != entry.seen.accepted() => {
             let relay = if entry.seen.accepted() {

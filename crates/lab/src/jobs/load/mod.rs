@@ -80,6 +80,7 @@ impl Job {
             post_quantum: promise.post_quantum.filter(|asked| !asked || is_loader),
             // It speaks TLS as it does.
             tls: promise.tls.filter(|_| is_loader),
+            quic: promise.quic.filter(|_| is_loader),
             ..promise
         }
     }
@@ -108,7 +109,7 @@ impl Job {
     /// Loads the page with the built-in client.
     fn fetch(&self, lab: Lab) -> Result<Record, LabError> {
         let setup = lab.setup;
-        let loaded = client::load(&self.page, self.load.config(), lab.tls(), |host| {
+        let loaded = client::load(&self.page, self.load.config(), lab.tls(), lab.quic(), |host| {
             lab.addresses.address(host)
         })?;
         let counters = lab.counters()?;

@@ -104,11 +104,17 @@ fn request(job: &Job, loaded: &Loaded, noted: &RequestRecord) -> Request {
 /// What the relay, each connection's socket and its server say.
 fn statements(loaded: &Loaded, report: &RelayReport, conversations: &[Arc<Conversation>]) -> Vec<Statement> {
     // Of those with the same ends the last one is the load's: priming came before.
-    let accepted: HashMap<_, _> = conversations.iter().map(|one| (one.key, one)).collect();
+    let accepted: HashMap<_, _> = conversations
+        .iter()
+        .map(|one| ((one.protocol(), one.key), one))
+        .collect();
     let connections = loaded.record.connections.iter();
     let used = connections.filter_map(|connection| {
         let facts = loaded.sockets.get(&connection.conn.0)?;
-        let ledger = facts.key.and_then(|key| report.ledger.get(key)).cloned();
+        let ledger = facts
+            .key
+            .and_then(|key| report.ledger.get(facts.protocol, key))
+            .cloned();
         let tcp_info = facts.info.map(|info| info.syn_data);
         // A connection with a deferred SYN that never got a request was never on the wire.
         let silent = ledger.is_none() && connection.requests == 0;
@@ -118,7 +124,7 @@ fn statements(loaded: &Loaded, report: &RelayReport, conversations: &[Arc<Conver
             tcp_info,
             server: facts
                 .key
-                .and_then(|key| accepted.get(&key))
+                .and_then(|key| accepted.get(&(facts.protocol, key)))
                 .map(|one| one.server()),
             client: facts.client,
         })

@@ -125,6 +125,7 @@ fn builtin(settings: Settings) -> Result<Server, LabError> {
         addresses: AddressPlan::new([&page]),
         authority: None,
         cookies: Cookies::Cold,
+        speaks_quic: false,
         takes_early_data: false,
         keep_alive: false,
         transport: Transport::default(),

@@ -182,7 +182,7 @@ fn a_connection_the_relay_never_saw_is_no_proof() {
     let found = disagreements(FastOpen::Agreement, &[Plain], |statements, _| {
         statements[0].ledger = None;
     });
-    assert_eq!(found, ["connection 0: the relay never saw its SYN"]);
+    assert_eq!(found, ["connection 0: the relay never saw its first packet"]);
 }
 
 #[test]

@@ -1,0 +1,216 @@
+//! One connection of QUIC of the built-in client, on a UDP socket.
+
+use std::io::{self, ErrorKind};
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use firstflight_load::Load;
+use firstflight_load::promise;
+use firstflight_quic::crypto::WitnessedClient;
+use firstflight_quic::{Client, ClientEvent, seed};
+use quinn_proto::crypto::rustls::QuicClientConfig;
+use quinn_proto::{ClientConfig, EndpointConfig};
+use rustls::RootCertStore;
+
+use super::tls::{self, GIVEN, TIMEOUT};
+use crate::ledger::ConnectionKey;
+use crate::net::Transport;
+use crate::{LabError, clock};
+
+/// What all connections of QUIC of a load have in common; they resume each other's sessions.
+#[derive(Clone)]
+pub struct QuicConfig {
+    endpoint: Arc<EndpointConfig>,
+    client: ClientConfig,
+    seed: u64,
+}
+
+impl QuicConfig {
+    /// For a load, whose servers `roots` vouch for.
+    ///
+    /// # Errors
+    /// [`LabError`] when the library has no TLS to speak, or QUIC has no such congestion control.
+    pub fn new(load: &Load, transport: &Transport, roots: RootCertStore) -> Result<Self, LabError> {
+        let tls = tls::config_for_quic(load.offer(), roots)?;
+        let tls =
+            QuicClientConfig::try_from(tls).map_err(|error| LabError::system("setting up QUIC", error))?;
+        let mut client = ClientConfig::new(Arc::new(WitnessedClient(Arc::new(tls))));
+        client.transport_config(transport.quic()?.transport());
+        Ok(Self {
+            endpoint: Arc::new(endpoint()),
+            client,
+            seed: load.path.seed,
+        })
+    }
+
+    fn connect(&self, conn: u32, server: SocketAddrV4, host: &str) -> io::Result<Client> {
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        Client::connect(
+            clock::now(),
+            Arc::clone(&self.endpoint),
+            self.client.clone(),
+            server.into(),
+            bare,
+            seed(self.seed, conn, true),
+        )
+        .map_err(io::Error::other)
+    }
+}
+
+/// An endpoint as quinn has it, but for the bit that tells QUIC from other protocols, which stays as it is.
+pub fn endpoint() -> EndpointConfig {
+    let mut config = EndpointConfig::default();
+    config.grease_quic_bit(false);
+    config
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Quic {
+    socket: UdpSocket,
+    server: SocketAddrV4,
+    client: Client,
+    datagram: Vec<u8>,
+    /// Whether its first request might go in 0-RTT packets; `None` before there was one.
+    may_be_early: Option<bool>,
+}
+
+impl Quic {
+    /// Begins number `conn` of the load, with `host` at `server`.
+    pub(super) fn open(config: &QuicConfig, conn: u32, server: SocketAddrV4, host: &str) -> io::Result<Self> {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        socket.connect(server)?;
+        socket.set_nonblocking(true)?;
+        Ok(Self {
+            socket,
+            server,
+            client: config.connect(conn, server, host)?,
+            datagram: Vec::new(),
+            may_be_early: None,
+        })
+    }
+
+    /// Whether it waits for a request, to send it with its first datagram.
+    pub(super) fn awaits_request(&self) -> bool {
+        self.client.awaits_request()
+    }
+
+    /// Asks for `request`, whose header fields are in `block`.
+    pub(super) fn ask(&mut self, request: usize, block: bytes::Bytes, is_safe: bool) {
+        self.may_be_early.get_or_insert(is_safe);
+        self.client.ask(request, block, is_safe);
+    }
+
+    /// Reads all that is there.
+    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        loop {
+            match self.socket.recv(buffer) {
+                Ok(bytes) => self.client.handle(clock::now(), BytesMut::from(&buffer[..bytes])),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Sends all that there is to send.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        if self.awaits_request() {
+            return Ok(());
+        }
+        while self.client.poll_transmit(clock::now(), &mut self.datagram) {
+            match self.socket.send(&self.datagram) {
+                Ok(_) => {}
+                // A full socket buffer is a full queue: what it does not take is lost.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// When to call [`Self::handle_timeout`], ns.
+    pub(super) fn next_timeout(&mut self) -> Option<u64> {
+        if self.awaits_request() {
+            return None;
+        }
+        self.client.next_timeout()
+    }
+
+    /// Does what is due.
+    pub(super) fn handle_timeout(&mut self) {
+        self.client.handle_timeout(clock::now());
+    }
+
+    /// What it has to tell.
+    pub(super) fn poll(&mut self) -> Option<ClientEvent> {
+        self.client.poll()
+    }
+
+    /// Closes it.
+    pub(super) fn close(&mut self) {
+        self.client.close(clock::now());
+        // Nobody waits for the server to hear of it.
+        let _ = self.flush();
+    }
+
+    /// How the ledger calls this connection.
+    pub(super) fn key(&self) -> Option<ConnectionKey> {
+        let port = self.socket.local_addr().ok()?.port();
+        Some((port, *self.server.ip(), self.server.port()))
+    }
+
+    /// What this end tells.
+    pub(super) fn told(&self) -> promise::Client {
+        promise::Client {
+            tls: self.client.secured(),
+            may_be_early: self.may_be_early,
+        }
+    }
+}
+
+impl AsFd for Quic {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Visits a server until it has given its sessions.
+///
+/// # Errors
+/// [`LabError`] naming the server.
+pub fn gain_quic_sessions(config: &QuicConfig, host: &str, server: SocketAddrV4) -> Result<(), LabError> {
+    visit(config, host, server)
+        .map_err(|error| LabError::system(format!("visiting {host} in the lab over QUIC"), error))
+}
+
+fn visit(config: &QuicConfig, host: &str, server: SocketAddrV4) -> io::Result<()> {
+    let mut quic = Quic::open(config, u32::MAX, server, host)?;
+    quic.socket.set_nonblocking(false)?;
+    let ends = clock::now() + TIMEOUT.as_nanos() as u64;
+    let mut buffer = vec![0; 2_048];
+    while quic.client.seen().map_or(0, |seen| seen.tickets()) < u64::from(GIVEN) {
+        quic.flush()?;
+        let due = quic.client.next_timeout().unwrap_or(ends).min(ends);
+        let left = due.saturating_sub(clock::now()).max(1_000_000);
+        quic.socket.set_read_timeout(Some(Duration::from_nanos(left)))?;
+        match quic.socket.recv(&mut buffer) {
+            Ok(bytes) => quic.client.handle(clock::now(), BytesMut::from(&buffer[..bytes])),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => quic.client.handle_timeout(clock::now()),
+            Err(error) => return Err(error),
+        }
+        while let Some(event) = quic.client.poll() {
+            if let ClientEvent::Failed { error } = event {
+                return Err(io::Error::other(error));
+            }
+        }
+        if clock::now() >= ends {
+            return Err(ErrorKind::TimedOut.into());
+        }
+    }
+    quic.close();
+    Ok(())
+}

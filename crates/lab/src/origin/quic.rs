@@ -1,0 +1,231 @@
+//! Speaking QUIC and HTTP/3.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::io;
+use std::net::{SocketAddr, SocketAddrV4};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+use std::task::Poll;
+
+use bytes::{Bytes, BytesMut};
+use firstflight_quic::crypto::WitnessedServer;
+use firstflight_quic::qpack::{self, Field};
+use firstflight_quic::{Server as Endpoint, ServerEvent, StreamKey, response_block, seed};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Response};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use quinn_proto::ServerConfig;
+use quinn_proto::crypto::rustls::QuicServerConfig;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::body::Outgoing;
+use super::listen::Server;
+use super::log::Conversation;
+use super::timer;
+use crate::client::quic_endpoint;
+use crate::net::Transport;
+use crate::{LabError, clock};
+
+/// HTTP/3 as TLS names it (RFC 9114, section 3.1).
+pub(super) const HTTP3: &[u8] = b"h3";
+/// A datagram at most: the path carries packets of 1,500 bytes.
+const LONGEST_DATAGRAM: usize = 1_500;
+
+/// A listener of QUIC.
+pub(super) struct Listener {
+    socket: UdpSocket,
+    address: SocketAddrV4,
+    endpoint: Endpoint,
+    timer: AsyncFd<Timer>,
+}
+
+/// A timer that tokio may watch.
+struct Timer(TimerFd);
+
+impl AsRawFd for Timer {
+    fn as_raw_fd(&self) -> RawFd {
+        use std::os::fd::AsFd;
+        self.0.as_fd().as_raw_fd()
+    }
+}
+
+/// An answer, and where it goes.
+type Due = (StreamKey, Method, Response<Outgoing>);
+
+impl Listener {
+    /// Listens at `address`.
+    ///
+    /// # Errors
+    /// [`LabError`] naming the address, or what is wrong with `tls` or `transport`.
+    pub(super) async fn bind(
+        address: SocketAddrV4,
+        tls: rustls::ServerConfig,
+        transport: &Transport,
+    ) -> Result<Self, LabError> {
+        let failed = |error: io::Error| LabError::system(format!("listening on {address} for QUIC"), error);
+        let tls =
+            QuicServerConfig::try_from(tls).map_err(|error| LabError::system("setting up QUIC", error))?;
+        let mut config = ServerConfig::with_crypto(Arc::new(WitnessedServer(Arc::new(tls))));
+        config.transport_config(transport.quic()?.transport());
+        let timer = TimerFd::new(
+            ClockId::CLOCK_MONOTONIC,
+            TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC,
+        )
+        .map_err(|errno| LabError::system("timerfd", errno))?;
+        // SAFETY: the `AsyncFd` owns the descriptor, which stays open for as long as it is registered.
+        let timer = unsafe { AsyncFd::register_with_interest(Timer(timer), Interest::READABLE) };
+        let endpoint = Endpoint::new(
+            Arc::new(quic_endpoint()),
+            Arc::new(config),
+            seed(address.ip().to_bits().into(), 0, false),
+        );
+        Ok(Self {
+            socket: UdpSocket::bind(address).await.map_err(failed)?,
+            address,
+            endpoint,
+            timer: timer.map_err(|error| failed(error.into()))?,
+        })
+    }
+
+    /// Answers everything that comes, for ever.
+    pub(super) async fn serve(mut self, server: Arc<Server>) {
+        let (due, mut answers) = unbounded_channel();
+        let mut conversations: HashMap<usize, Arc<Conversation>> = HashMap::new();
+        loop {
+            while let Some(event) = self.endpoint.poll() {
+                match event {
+                    ServerEvent::Accepted {
+                        connection,
+                        client,
+                        seen,
+                    } => {
+                        let key = (client.port(), *self.address.ip(), self.address.port());
+                        let conversation = server.log.accepted_quic(key, seen);
+                        conversations.insert(connection, conversation);
+                    }
+                    ServerEvent::Request { stream, block } => {
+                        if let Some(conversation) = conversations.get(&stream.0) {
+                            self.answer(stream, &block, &server, conversation, &due);
+                        }
+                    }
+                }
+            }
+            self.transmit().await;
+            self.rest(&mut answers).await;
+        }
+    }
+
+    fn answer(
+        &mut self,
+        stream: StreamKey,
+        block: &[u8],
+        server: &Server,
+        conversation: &Conversation,
+        due: &UnboundedSender<Due>,
+    ) {
+        let Some((method, target, fields)) = request(block) else {
+            return self.endpoint.respond(stream, &response_block(400, [], 0), []);
+        };
+        let (response, wait) = server.answer(&method, &target, &fields, conversation);
+        if wait.is_zero() {
+            return self.respond((stream, method, response));
+        }
+        let due = due.clone();
+        tokio::spawn(async move {
+            timer::wait(wait).await;
+            // Nobody waits any more when the servers are gone.
+            let _ = due.send((stream, method, response));
+        });
+    }
+
+    fn respond(&mut self, (stream, method, response): Due) {
+        let (head, body) = response.into_parts();
+        let fields = head
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
+        let block = response_block(head.status.as_u16(), fields, body.len());
+        let body = Some(body.into_bytes()).filter(|body: &Bytes| method != Method::HEAD && !body.is_empty());
+        self.endpoint.respond(stream, &block, body);
+    }
+
+    async fn transmit(&mut self) {
+        let mut datagram = Vec::with_capacity(LONGEST_DATAGRAM);
+        while let Some(client) = self.endpoint.poll_transmit(clock::now(), &mut datagram) {
+            // A client that has hung up is no reason to stop.
+            let _ = self.socket.send_to(&datagram, client).await;
+        }
+    }
+
+    /// Waits for a datagram, a timer or an answer, and takes in what there is.
+    async fn rest(&mut self, answers: &mut UnboundedReceiver<Due>) {
+        self.set_timer();
+        let (mut answer, mut is_due, mut comes) = (None, false, false);
+        poll_fn(|context| {
+            if let Poll::Ready(Some(due)) = answers.poll_recv(context) {
+                answer = Some(due);
+            }
+            comes = self.socket.poll_recv_ready(context).is_ready();
+            if let Poll::Ready(Ok(mut guard)) = self.timer.poll_read_ready(context) {
+                is_due = true;
+                guard.clear_ready();
+            }
+            if answer.is_some() || is_due || comes {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+        if comes {
+            self.receive();
+        }
+        if let Some(due) = answer {
+            self.respond(due);
+        }
+        if self.endpoint.next_timeout().is_some_and(|at| at <= clock::now()) {
+            self.endpoint.handle_timeout(clock::now());
+        }
+    }
+
+    fn set_timer(&mut self) {
+        let timer = &self.timer.get_ref().0;
+        // The kernel takes any time; without one the timer stays off.
+        let _ = match self.endpoint.next_timeout() {
+            None => timer.unset(),
+            Some(at) => {
+                let at = TimeSpec::from_duration(std::time::Duration::from_nanos(at.max(1)));
+                timer.set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME)
+            }
+        };
+    }
+
+    fn receive(&mut self) {
+        let mut buffer = [0; LONGEST_DATAGRAM];
+        while let Ok((bytes, SocketAddr::V4(client))) = self.socket.try_recv_from(&mut buffer) {
+            let datagram = BytesMut::from(&buffer[..bytes]);
+            self.endpoint.handle(clock::now(), client.into(), datagram);
+        }
+    }
+}
+
+/// Method, target and header fields of a request; `None` if it is none.
+fn request(block: &[u8]) -> Option<(Method, String, HeaderMap)> {
+    let fields = qpack::decode(block).ok()?;
+    let pseudo = |name: &[u8]| {
+        let found = fields.iter().find(|(known, _)| known == name)?;
+        std::str::from_utf8(&found.1).ok()
+    };
+    let method = Method::from_bytes(pseudo(b":method")?.as_bytes()).ok()?;
+    let target = pseudo(b":path")?.to_owned();
+    let field = |(name, value): &Field| {
+        let name = HeaderName::from_bytes(name).ok()?;
+        Some((name, HeaderValue::from_bytes(value).ok()?))
+    };
+    Some((method, target, fields.iter().filter_map(field).collect()))
+}
