@@ -41,7 +41,7 @@ pub fn config(options: TlsOptions, roots: RootCertStore) -> Result<Arc<ClientCon
 ///
 /// # Errors
 /// [`LabError`] when the library has no version of TLS to speak.
-pub(super) fn config_for_quic(options: TlsOptions, roots: RootCertStore) -> Result<ClientConfig, LabError> {
+pub fn config_for_quic(options: TlsOptions, roots: RootCertStore) -> Result<ClientConfig, LabError> {
     configured(options, roots, &[&TLS13], &[HTTP3])
 }
 

@@ -1,7 +1,7 @@
 //! How long a handshake's messages are, record headers included.
 //!
 //! Measured on the lab's client and servers (rustls with aws-lc, AES-256-GCM, one ECDSA P-256 certificate);
-//! `crates/lab/tests/tls_flights.rs` holds these against them. The host's name stands in the `ClientHello` (SNI)
+//! `tls_flights.rs` and `quic_flights.rs` in `crates/lab/tests` hold these against them. The host's name stands in the `ClientHello` (SNI)
 //! and in the certificate. The two signatures vary by two bytes each; they count with their usual length.
 
 use std::net::IpAddr;
@@ -20,6 +20,8 @@ const NAME_ACKNOWLEDGED: u64 = 4;
 /// `pre_shared_key` with one ticket of 32 bytes and a binder of SHA-384 (RFC 8446, section 4.2.11), and its answer.
 const TICKET_OFFERED: u64 = 91;
 const TICKET_TAKEN: u64 = 6;
+/// What offering one adds in QUIC.
+const QUIC_TICKET_OFFERED: u64 = 95;
 /// What early data adds to the `ClientHello` and to its answer, what ends it, and what two tickets say of it
 /// (RFC 8446, sections 4.2.10, 4.5 and 4.6.1).
 const EARLY_DATA: u64 = 4;
@@ -182,20 +184,21 @@ pub fn quic_lengths(options: TlsOptions, host: &str, session: Session) -> Length
     let if_so = |is_so: bool, bytes| if is_so { bytes } else { 0 };
     let name = Name::of(host);
     let early_data = |is_so| if_so(options.early_data && is_so, EARLY_DATA);
-    let client_hello = 170
+    let acknowledged = if_so(name.sent > 0, NAME_ACKNOWLEDGED);
+    let client_hello = 182
         + name.sent
         + if_so(options.post_quantum, CLIENT_SHARE)
-        + if_so(is_offered, TICKET_OFFERED)
+        + if_so(is_offered, QUIC_TICKET_OFFERED)
         + early_data(is_offered);
     let server_hello = 90 + if_so(options.post_quantum, SERVER_SHARE) + if_so(is_resumed, TICKET_TAKEN);
-    let certificate = if_so(!is_resumed, 500 + name.certified);
+    let certificate = if_so(!is_resumed, 510 + name.certified - acknowledged);
     Lengths {
         client_hello: client_hello as usize,
         server_hello: server_hello as usize,
-        encrypted_extensions: (20 + early_data(is_resumed)) as usize,
+        encrypted_extensions: (19 + if_so(!is_resumed, acknowledged) + early_data(is_resumed)) as usize,
         certificate: certificate as usize,
         finished: 52,
-        ticket: 80,
+        ticket: (81 + early_data(true) * 2) as usize,
     }
 }
 
