@@ -76,6 +76,7 @@ def connection(number: int, opened_ms: float, **changes: object) -> Any:  # noqa
         "resumed": None,
         "early_data": "none",
         "early_data_bytes": 0,
+        "protocol": "tcp",
         **changes,
     }
 

@@ -193,6 +193,7 @@ def _connection(connection: int, host: str, opened_ms: float, mode: str) -> dict
         "resumed": None,
         "early_data": "none",
         "early_data_bytes": 0,
+        "protocol": "tcp",
     }
 
 

@@ -228,7 +228,7 @@ BAD: dict[str, list[Any]] = {
     "initial_window": ["0", "1001", "3.5", "three"],
     "congestion_control": ["bbr", ""],
     "processing": ["-1", "11", "nan", "fast"],
-    "mode": ["quic", "tcp,tcp", ""],
+    "mode": ["quick", "tcp,tcp", ""],
     "client": ["lynx", ""],
     "engine": ["dream"],
     "cookies": [

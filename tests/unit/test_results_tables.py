@@ -25,7 +25,7 @@ DESIGNED = {
         first_byte_ms end_ms status mime body_bytes wire_bytes initiator""",
     "connections": """load_id connection origin opened_ms syn_payload_bytes cookie syn_data_acked
         syn_retransmits bytes_down bytes_up closed_ms first_flight_bytes tls resumed early_data
-        early_data_bytes""",
+        early_data_bytes protocol""",
 }
 
 

@@ -501,9 +501,18 @@ class Plan(BaseModel):
                     f"mode: {self.client} cannot be made to load with {mode.name} yet",
                     "use --client loader, or leave it out",
                 )
-            if mode.early_data and self.http == "2":
+            if mode.early_data and not mode.quic and self.http == "2":
                 raise BadValueError(
                     f"mode: {mode.name} goes with HTTP/1.1 only, so far", "leave --http 2 out, or the mode"
+                )
+            if mode.quic and not self.keep_alive:
+                raise BadValueError(
+                    f"mode: {mode.name} keeps its connections, as HTTP/3 does",
+                    "leave --no-keep-alive out, or the mode",
+                )
+            if mode.quic and self.ecn:
+                raise BadValueError(
+                    f"mode: {mode.name} does without ECN, so far", "leave --ecn out, or the mode"
                 )
         return self
 

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 from firstflight.model.units import BadValueError, parse_number, parse_whole, quoted
 
-ModeName = Literal["tcp", "tfo", "tls12", "resumption", "early-data", "tfo+early-data"]
+ModeName = Literal["tcp", "tfo", "tls12", "resumption", "early-data", "tfo+early-data", "quic", "quic-0rtt"]
 """A mode of transport, as plans name it; `MODES` says what each is."""
 
 
@@ -31,6 +31,7 @@ class Mode:
         sessions: Whether the client has a session of TLS 1.3 to resume for every origin; cookie states are
             those of sessions too.
         early_data: Whether safe requests go with the ClientHello.
+        quic: Whether https origins are spoken to over QUIC and HTTP/3.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Mode:
     secure: bool = False
     sessions: bool = False
     early_data: bool = False
+    quic: bool = False
 
 
 PLAIN: Final = "tcp"
@@ -63,6 +65,8 @@ MODES = {
             sessions=True,
             early_data=True,
         ),
+        Mode("quic", "with QUIC", secure=True, quic=True),
+        Mode("quic-0rtt", "with 0-RTT", secure=True, sessions=True, early_data=True, quic=True),
     )
 }
 """All modes by name, in the order in which tables and choices have them."""

@@ -121,6 +121,7 @@ class ConnectionRow(TypedDict):
     resumed: NotRequired[ReadOnly[bool | None]]
     early_data: NotRequired[ReadOnly[str | None]]
     early_data_bytes: NotRequired[ReadOnly[int | None]]
+    protocol: NotRequired[ReadOnly[str | None]]
 
 
 class Ledger(TypedDict, total=False):

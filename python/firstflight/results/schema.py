@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 from firstflight.model.treatment import MODES
 
-JOURNAL_FORMAT = "firstflight-journal/4"
+JOURNAL_FORMAT = "firstflight-journal/5"
 """Format and version of a journal line, as it is written."""
 
-EARLIER_FORMATS = ("firstflight-journal/1", "firstflight-journal/2", "firstflight-journal/3")
+EARLIER_FORMATS = tuple(f"firstflight-journal/{number}" for number in range(1, 5))
 """What is read too. A reader refuses any other.
 
 In format 2 a load names its mode, and neither treatment nor baseline; in format 1 fewer keys of the plan too.
@@ -306,12 +306,12 @@ REQUESTS = Table(
 
 CONNECTIONS = Table(
     "connections",
-    f"One row per TCP connection, as the ledger saw it. Times are ms {_START}.",
+    f"One row per connection of TCP or QUIC, as the ledger saw it. Times are ms {_START}.",
     (
         _LOAD_ID,
         Column("connection", _COUNT, "", "Number of the connection in its load"),
         Column("origin", _TEXT, "", "Scheme, host and port"),
-        Column("opened_ms", _MS, "ms", "First SYN", "no SYN was seen"),
+        Column("opened_ms", _MS, "ms", "First SYN, or first datagram", "neither was seen"),
         Column("syn_payload_bytes", _COUNT, "bytes", "Data in the first SYN"),
         Column("cookie", _TEXT, "", "TFO option of the first SYN: `none`, `requested` or `sent`"),
         Column("syn_data_acked", _FLAG, "", "The SYN-ACK acknowledged the data of the SYN"),
@@ -340,6 +340,7 @@ CONNECTIONS = Table(
             since=4,
         ),
         Column("early_data_bytes", _COUNT, "bytes", "Early data in the ledger", _EARLIER, since=4),
+        Column("protocol", _TEXT, "", "`tcp`, or `udp`, which carries QUIC", f"TCP, in {_EARLIER}", since=5),
     ),
 )
 """One row per connection."""
