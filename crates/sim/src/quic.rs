@@ -27,8 +27,8 @@ use crate::tls::{Session, quic_lengths};
 
 /// Bytes of an IPv4 and a UDP header.
 const HEADERS: u32 = 20 + 8;
-/// What bodies are made of.
-static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+/// What bodies are made of: no zeros, which the cryptography without keys takes for padding.
+static FILLER: [u8; 64 * 1024] = [b'x'; 64 * 1024];
 
 /// One connection.
 #[derive(Debug)]
@@ -228,7 +228,7 @@ impl Quic {
         self.waiting.retain(|&(due, stream, resource)| {
             if due <= context.now {
                 let exchange = context.exchange(resource);
-                server.respond(stream, &exchange.http3.response, zeros(exchange.body_bytes));
+                server.respond(stream, &exchange.http3.response, filler(exchange.body_bytes));
             }
             due > context.now
         });
@@ -332,11 +332,11 @@ pub(crate) fn packet_bytes(datagram: &[u8]) -> u32 {
 }
 
 /// A body of so many bytes.
-fn zeros(bytes: u64) -> impl Iterator<Item = Bytes> {
+fn filler(bytes: u64) -> impl Iterator<Item = Bytes> {
     let mut left = bytes as usize;
     std::iter::from_fn(move || {
-        let part = left.min(ZEROS.len());
+        let part = left.min(FILLER.len());
         left -= part;
-        (part > 0).then(|| Bytes::from_static(&ZEROS[..part]))
+        (part > 0).then(|| Bytes::from_static(&FILLER[..part]))
     })
 }
