@@ -480,12 +480,12 @@ fn tls_breach(
     server: Secured,
     may_be_early: bool,
 ) -> Option<Breach> {
-    let path = PathConfig::default();
-    let promise = Promise {
-        tls: Load::new(path, mode, cookies).promise().tls,
-        ..FastOpen::Agreement.into()
+    let promise = held_to(PathConfig::default(), mode, cookies);
+    let mut entry = if mode.is_quic() {
+        Entry::over_udp(0)
+    } else {
+        with_ecn(SILENT, SILENT, &[])
     };
-    let mut entry = with_ecn(SILENT, SILENT, &[]);
     entry.hello = Some(Hello {
         offers_session: server.is_resumed,
         offers_early_data: early_bytes > 0,
@@ -500,6 +500,16 @@ fn tls_breach(
         ..Server::default()
     };
     promise.broken_by_ends((0, &entry), Some(&server), client)
+}
+
+/// What a load promises of TLS and of what carries it.
+fn held_to(path: PathConfig, mode: Mode, cookies: Cookies) -> Promise {
+    let Promise { tls, quic, .. } = Load::new(path, mode, cookies).promise();
+    Promise {
+        tls,
+        quic,
+        ..FastOpen::Agreement.into()
+    }
 }
 
 const FULL_HANDSHAKE: Secured = Secured {
@@ -534,6 +544,8 @@ fn each_mode_is_held_to_its_version_of_tls_its_sessions_and_its_early_data() {
         (Mode::Resumption, 0, RESUMED),
         (Mode::EarlyData, 400, EARLY),
         (Mode::TfoEarlyData, 400, EARLY),
+        (Mode::Quic, 0, FULL_HANDSHAKE),
+        (Mode::Quic0Rtt, 400, EARLY),
     ] {
         assert_eq!(
             tls_breach(mode, Cookies::Warm, early_bytes, server, true),
@@ -564,12 +576,33 @@ fn each_mode_is_held_to_its_version_of_tls_its_sessions_and_its_early_data() {
             "its request did not go with the ClientHello",
         ),
         (Mode::EarlyData, 400, REJECTED, "it resumed no session"),
+        (Mode::Quic, 400, EARLY, "it sent early data in a load without"),
+        (
+            Mode::Quic0Rtt,
+            0,
+            RESUMED,
+            "its request did not go with the ClientHello",
+        ),
+        (Mode::Quic0Rtt, 400, REJECTED, "it resumed no session"),
+        (Mode::Quic0Rtt, 0, FULL_HANDSHAKE, "it resumed no session"),
         // One witness claims what another did not see.
         (
             Mode::EarlyData,
             0,
             EARLY,
             "its server had early data, which the relay did not see",
+        ),
+        (
+            Mode::Quic0Rtt,
+            0,
+            EARLY,
+            "its server had early data, which the relay did not see",
+        ),
+        (
+            Mode::Quic0Rtt,
+            400,
+            RESUMED,
+            "the relay saw early data, of which its server knows nothing",
         ),
         (
             Mode::EarlyData,
@@ -624,4 +657,61 @@ fn a_client_that_claims_another_handshake_than_its_server_is_caught() {
         breach,
         Some(Breach::Tls("client and server do not agree on its TLS"))
     );
+}
+
+#[test]
+fn tls_over_tcp_in_a_load_with_quic_and_quic_in_any_other_are_caught() {
+    let over = |entry: &Entry, mode| {
+        let server = Server {
+            tls: Some(FULL_HANDSHAKE),
+            ..Server::default()
+        };
+        let promise = held_to(PathConfig::default(), mode, Cookies::Cold);
+        promise.broken_by_ends((0, entry), Some(&server), Client::default())
+    };
+    let (tcp, udp) = (with_ecn(SILENT, SILENT, &[]), Entry::over_udp(0));
+    for mode in [Mode::Quic, Mode::Quic0Rtt] {
+        assert_eq!(over(&udp, mode), None);
+        assert_eq!(over(&tcp, mode), Some(Breach::NotQuic));
+        // Origins in the clear have no QUIC.
+        let promise = held_to(PathConfig::default(), mode, Cookies::Cold);
+        let in_the_clear = promise.broken_by_ends((0, &tcp), Some(&Server::default()), Client::default());
+        assert_eq!(in_the_clear, None);
+    }
+    for mode in [Mode::Tcp, Mode::EarlyData] {
+        assert_eq!(over(&tcp, mode), None);
+        assert_eq!(over(&udp, mode), Some(Breach::Quic));
+    }
+}
+
+#[test]
+fn what_was_lost_of_0_rtt_packets_may_come_again_as_other_data_on_a_path_that_loses() {
+    let mut entry = Entry::over_udp(0);
+    entry.hello = Some(Hello {
+        offers_session: true,
+        offers_early_data: true,
+        early_data_bytes: 400,
+    });
+    let server = Server {
+        tls: Some(RESUMED),
+        ..Server::default()
+    };
+    let client = Client {
+        tls: Some(EARLY),
+        may_be_early: Some(true),
+    };
+    for (loss, breach) in [
+        (0.01, None),
+        (
+            0.0,
+            Some(Breach::Tls("client and server do not agree on its TLS")),
+        ),
+    ] {
+        let path = PathConfig {
+            loss,
+            ..PathConfig::default()
+        };
+        let promise = held_to(path, Mode::Quic0Rtt, Cookies::Warm);
+        assert_eq!(promise.broken_by_ends((0, &entry), Some(&server), client), breach);
+    }
 }
