@@ -130,7 +130,7 @@ impl Lab {
         let listeners = answers.origins().count() as u64 * u64::from(load.cookies.servers());
         descriptors::reserve(listeners)?;
         let authority = authority(config, pages)?;
-        let trusting = |authority: &Arc<Authority>| tls_config(load.offer(), authority.roots());
+        let trusting = |authority: &Arc<Authority>| tls_config(load.offer_over_tcp(), authority.roots());
         let tls = authority.as_ref().map(trusting).transpose()?;
         let quic = authority
             .as_ref()

@@ -100,12 +100,23 @@ impl Load {
         }
     }
 
+    /// What connections over TCP offer: where they stand in for QUIC's the client has no sessions for them.
+    #[must_use]
+    pub fn offer_over_tcp(&self) -> TlsOptions {
+        let offer = self.offer();
+        TlsOptions {
+            early_data: offer.early_data && !self.mode.is_quic(),
+            ..offer
+        }
+    }
+
     /// How the built-in loader is set up.
     #[must_use]
     pub fn config(&self) -> Config {
         Config {
             keep_alive: self.keep_alive,
-            http2: self.offer().http == HttpVersion::V2 || self.mode.is_quic(),
+            http2: self.offer().http == HttpVersion::V2,
+            quic: self.mode.is_quic(),
             lookups: self.lookups,
             request_timeout: self.request_timeout_ms * NANOS_PER_MS,
             load_timeout: self.timeout_ms * NANOS_PER_MS,

@@ -50,6 +50,8 @@ pub struct TlsPromise {
     pub early_data: bool,
     /// Whether the path may lose what a client sends early: over QUIC it then goes again as other data.
     pub may_lose: bool,
+    /// What carries it. A connection over TCP that stands in for QUIC is held to the version alone.
+    pub over: Protocol,
 }
 
 /// What a server's end of a connection tells.
@@ -240,8 +242,17 @@ impl Load {
                 sessions: self.mode.has_sessions().then_some((self.cookies, self.path.seed)),
                 early_data: self.mode.sends_early_data(),
                 may_lose: self.path.may_lose(),
+                over: if self.mode.is_quic() {
+                    Protocol::Udp
+                } else {
+                    Protocol::Tcp
+                },
             }),
-            quic: Some(self.mode.is_quic()),
+            // What does not get through over QUIC goes over TCP.
+            quic: match self.mode.is_quic() {
+                true if self.path.may_lose() => None,
+                is_quic => Some(is_quic),
+            },
         }
     }
 }
@@ -364,6 +375,9 @@ impl TlsPromise {
         }
         if was_early && client.may_be_early == Some(false) {
             return Some("it sent a request as early data that is not safe");
+        }
+        if entry.protocol != self.over {
+            return None;
         }
         let state = self.sessions.map(|(cookies, seed)| cookies.of_host(host, seed));
         match state {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::loader::Loader;
 use crate::pool::Waiting;
 use crate::timers::Timer;
-use crate::{Command, Nanos};
+use crate::{Command, Nanos, RACE};
 
 /// How far a resource has come.
 #[derive(Debug, Clone, Copy, Default)]
@@ -152,7 +152,12 @@ impl Loader {
     pub(crate) fn serve(&mut self, origin: usize, now: Nanos) {
         while let Some(command) = self.pool.next(origin, now) {
             match command {
-                Command::Open { conn, .. } => self.watch(conn),
+                Command::Open { conn, quic, .. } => {
+                    self.watch(conn);
+                    if quic {
+                        self.timers.set(now.saturating_add(RACE), Timer::Race(conn));
+                    }
+                }
                 Command::Send { conn, request } => self.on_assigned(conn, request),
                 Command::Close { .. } => {}
             }

@@ -8,6 +8,9 @@ pub type Nanos = u64;
 /// Nanoseconds in a millisecond.
 pub const NANOS_PER_MS: Nanos = 1_000_000;
 
+/// How long QUIC is ahead of TCP, where nothing is known of the round trip (Chromium: `kMaxDelayTimeForMainJob`).
+pub const RACE: Nanos = 300 * NANOS_PER_MS;
+
 /// Requests that a connection of HTTP/2 carries at a time: as many as the lab's servers allow.
 pub const MAX_STREAMS: u32 = 200;
 
@@ -21,6 +24,10 @@ pub struct ConnId(pub u32);
 
 /// The browser's limits and timeouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are switches that have nothing to do with each other"
+)]
 pub struct Config {
     /// Most connections to one origin at a time; at least 1.
     /// Chromium: `g_max_sockets_per_group` = 6, `net/socket/client_socket_pool_manager.cc`.
@@ -32,6 +39,10 @@ pub struct Config {
     /// Whether https origins speak HTTP/2: one connection to each, which carries up to
     /// [`MAX_STREAMS`] requests at a time. What is asked for while it is being opened waits for it.
     pub http2: bool,
+    /// Whether https origins are spoken to over QUIC, as with HTTP/2 on one connection to each. Where its handshake is not
+    /// done after [`RACE`] the loader opens a connection over TCP too, and stays with it if that is ready first, or
+    /// if the one over QUIC fails: as Chromium does (`HttpStreamFactory::JobController`), for each origin by itself.
+    pub quic: bool,
     /// Whether the first connection to a host waits for the lookup of its name, as long as the page says.
     pub lookups: bool,
     /// A connection that makes no progress for this long is given up: counted from opening it to being
@@ -50,6 +61,7 @@ impl Default for Config {
             max_connections: 256,
             keep_alive: true,
             http2: false,
+            quic: false,
             lookups: false,
             request_timeout: 30_000 * NANOS_PER_MS,
             load_timeout: 120_000 * NANOS_PER_MS,
@@ -61,8 +73,10 @@ impl Default for Config {
 /// or of a request that it does not carry, are ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// It can take a request: the handshake is done or, with TFO, `connect` returned at once.
+    /// It can take a request: the handshake is done or, with TFO or a ticket, data may go ahead of it.
     Writable(ConnId),
+    /// QUIC's handshake is done: the server is there. It comes after `Writable`, or with it.
+    Established(ConnId),
     /// The last byte of the request was handed to the kernel.
     RequestSent {
         /// The connection.
@@ -117,6 +131,8 @@ pub enum Command {
         conn: ConnId,
         /// Where to.
         origin: OriginId,
+        /// Over QUIC.
+        quic: bool,
     },
     /// Send a request. The connection is writable and, unless it speaks HTTP/2, carries no other.
     Send {

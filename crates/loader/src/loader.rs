@@ -78,6 +78,7 @@ impl Loader {
         self.handle_timeout(now);
         match event {
             Event::Writable(conn) => self.on_writable(conn, now),
+            Event::Established(conn) => self.pool.establish(conn),
             Event::Failed { conn, error } => self.on_failed(conn, error, now),
             Event::RequestSent { conn, request } if self.progresses(conn, request, now) => {
                 self.on_sent(request, now);
@@ -190,6 +191,7 @@ impl Loader {
             Some((at, Timer::Request(resource))) => self.queue(resource, at),
             Some((at, Timer::Lookup(host))) => self.on_resolved(host, at),
             Some((at, Timer::Stall(conn))) => self.check_stall(conn, at),
+            Some((at, Timer::Race(conn))) => self.race(conn, at),
             Some((at, Timer::Load)) => self.stop("the load timed out", at),
             None => {}
         }

@@ -3,7 +3,7 @@
 //! After Chromium's `TransportClientSocketPool` (`net/socket/transport_client_socket_pool.cc`): a request is not
 //! bound to the connection opened for it. It waits in its origin's queue, and whichever connection becomes
 //! usable first takes the request of the highest priority (late binding). A connection that no request
-//! waits for any more stays, idle. An origin that speaks HTTP/2 has one connection, which takes all.
+//! waits for any more stays, idle. An origin that speaks HTTP/2 has one connection, which takes all; so has one that speaks QUIC.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,6 +15,8 @@ use crate::{Command, Config, ConnId, MAX_STREAMS, Nanos, OriginId};
 /// All connections of a load.
 #[derive(Debug)]
 pub(crate) struct Pool {
+    /// What an https origin is spoken to with where QUIC does not get through.
+    over_tcp: Speaks,
     per_origin: usize,
     max: usize,
     groups: Vec<Group>,
@@ -40,6 +42,8 @@ pub(crate) struct Connection {
     pub(crate) progress: Nanos,
     /// A stall timer is set.
     pub(crate) is_watched: bool,
+    /// Of one over QUIC: whether its handshake is done.
+    pub(crate) quic: Option<bool>,
 }
 
 impl Connection {
@@ -55,7 +59,7 @@ pub(crate) enum State {
     Idle,
     /// Carries the request of this resource.
     Busy(usize),
-    /// HTTP/2: carries so many.
+    /// HTTP/2 or HTTP/3: carries so many.
     Shared(u32),
     Closed,
 }
@@ -76,18 +80,31 @@ struct Group {
     idle: Vec<ConnId>,
     connecting: usize,
     open: usize,
-    speaks_http2: bool,
-    /// The connection that carries requests of HTTP/2.
+    speaks: Speaks,
+    /// The connection that carries all requests, of HTTP/2 or HTTP/3.
     carrier: Option<ConnId>,
+}
+
+/// What an origin is spoken to with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Speaks {
+    #[default]
+    Http1,
+    Http2,
+    Quic,
 }
 
 impl Pool {
     pub(crate) fn new(config: &Config, origins: &[Origin]) -> Self {
         let group = |origin: &Origin| Group {
-            speaks_http2: config.http2 && origin.secure,
+            speaks: match origin.secure {
+                true if config.quic => Speaks::Quic,
+                is_secure => over_tcp(config, is_secure),
+            },
             ..Group::default()
         };
         Self {
+            over_tcp: over_tcp(config, true),
             per_origin: config.connections_per_origin.max(1),
             max: config.max_connections.max(1),
             groups: origins.iter().map(group).collect(),
@@ -131,12 +148,17 @@ impl Pool {
         if let Some(conn) = pick_idle(&mut group.idle, &self.connections) {
             return self.assign(conn, now);
         }
-        let most = if group.speaks_http2 { 1 } else { self.per_origin };
+        let most = if group.speaks == Speaks::Http1 {
+            self.per_origin
+        } else {
+            1
+        };
         if group.waiting.len() <= group.connecting || group.open >= most {
             return None;
         }
         if self.open < self.max {
-            return Some(self.connect(origin, now));
+            let quic = group.speaks == Speaks::Quic;
+            return Some(self.connect(origin, quic, now));
         }
         if let Some(conn) = self.oldest_idle() {
             self.close(conn, now);
@@ -243,14 +265,37 @@ impl Pool {
         connection.requests += 1;
         connection.progress = now;
         let group = &mut self.groups[origin];
-        if group.speaks_http2 {
+        if group.speaks != Speaks::Http1 {
             group.carrier = Some(conn);
             connection.state = State::Shared(1);
         }
         Some(Command::Send { conn, request })
     }
 
-    fn connect(&mut self, origin: OriginId, now: Nanos) -> Command {
+    /// QUIC's handshake is done.
+    pub(crate) fn establish(&mut self, conn: ConnId) {
+        if let Some(connection) = self.get_mut(conn) {
+            connection.quic = connection.quic.map(|_| true);
+        }
+    }
+
+    /// The connection over QUIC that an origin still counts on, if it does not use TCP yet.
+    pub(crate) fn over_quic(&self, origin: OriginId) -> Option<ConnId> {
+        let is_it = |connection: &Connection| {
+            connection.origin == origin && connection.quic.is_some() && connection.state != State::Closed
+        };
+        let at = self.connections.iter().position(is_it);
+        at.filter(|_| self.groups[origin].speaks == Speaks::Quic)
+            .map(|at| ConnId(at as u32))
+    }
+
+    /// From now on an origin is spoken to over TCP.
+    pub(crate) fn fall_back(&mut self, origin: OriginId) {
+        self.groups[origin].speaks = self.over_tcp;
+    }
+
+    /// Begins a connection.
+    pub(crate) fn connect(&mut self, origin: OriginId, quic: bool, now: Nanos) -> Command {
         let conn = ConnId(self.connections.len() as u32);
         self.connections.push(Connection {
             origin,
@@ -261,12 +306,13 @@ impl Pool {
             requests: 0,
             progress: now,
             is_watched: false,
+            quic: quic.then_some(false),
         });
         let group = &mut self.groups[origin];
         group.connecting += 1;
         group.open += 1;
         self.open += 1;
-        Command::Open { conn, origin }
+        Command::Open { conn, origin, quic }
     }
 
     /// Chromium's `CloseOneIdleSocket` takes the oldest of an arbitrary origin; here it is the oldest of all.
@@ -279,6 +325,15 @@ impl Pool {
             .iter()
             .position(|connection| connection.state == State::Idle)?;
         Some(ConnId(at as u32))
+    }
+}
+
+/// What an origin is spoken to with over TCP.
+fn over_tcp(config: &Config, is_secure: bool) -> Speaks {
+    if config.http2 && is_secure {
+        Speaks::Http2
+    } else {
+        Speaks::Http1
     }
 }
 

@@ -14,6 +14,8 @@ pub(crate) enum Timer {
     Lookup(usize),
     /// Look whether the connection still makes progress.
     Stall(ConnId),
+    /// Look whether the connection over QUIC has got through.
+    Race(ConnId),
     /// The load has taken too long.
     Load,
 }

@@ -29,8 +29,55 @@ impl Loader {
         if connection.state != State::Connecting {
             return;
         }
+        let (origin, is_quic) = (connection.origin, connection.quic.is_some());
         connection.writable = Some(now);
+        if !is_quic && let Some(other) = self.pool.over_quic(origin) {
+            if self.is_established(other) {
+                self.commands.push_back(Command::Close { conn });
+                return self.drop_connection(conn, now);
+            }
+            self.commands.push_back(Command::Close { conn: other });
+            self.leave_quic(other, now);
+        }
         self.release(conn, now);
+    }
+
+    fn is_established(&mut self, conn: ConnId) -> bool {
+        let connection = self.pool.get_mut(conn);
+        connection.is_some_and(|connection| connection.quic == Some(true))
+    }
+
+    /// The connection over QUIC has had its time: has it got through?
+    pub(crate) fn race(&mut self, conn: ConnId, now: Nanos) {
+        let Some(connection) = self.pool.get_mut(conn) else {
+            return;
+        };
+        let (origin, state) = (connection.origin, connection.state);
+        if state != State::Closed && !self.is_established(conn) {
+            let command = self.pool.connect(origin, false, now);
+            if let Command::Open { conn, .. } = command {
+                self.watch(conn);
+            }
+            self.commands.push_back(command);
+        }
+    }
+
+    /// QUIC does not get through to an origin: what the connection carried waits for one over TCP.
+    fn leave_quic(&mut self, conn: ConnId, now: Nanos) {
+        let Some(connection) = self.pool.get_mut(conn) else {
+            return;
+        };
+        let origin = connection.origin;
+        self.pool.close(conn, now);
+        self.pool.fall_back(origin);
+        for resource in 0..self.records.len() {
+            let record = &mut self.records[resource];
+            if record.conn == Some(conn) && record.end.is_none() && record.error.is_none() {
+                (record.conn, record.sent) = (None, None);
+                record.retries += 1;
+                self.wait(resource, now);
+            }
+        }
     }
 
     pub(crate) fn on_sent(&mut self, resource: usize, now: Nanos) {
@@ -93,8 +140,14 @@ impl Loader {
         let Some(connection) = self.pool.get_mut(conn) else {
             return;
         };
+        let has_got_through = connection.quic != Some(false);
         match connection.state {
             State::Closed => return,
+            _ if !has_got_through => {
+                let origin = connection.origin;
+                self.leave_quic(conn, now);
+                return self.serve(origin, now);
+            }
             State::Idle => {}
             State::Connecting => self.fail_connecting(conn, error, now),
             State::Busy(resource)

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Direction;
+use crate::{Direction, Protocol};
 
 /// One rule. As JSON: `{"direction": "down", "kind": "data", "nth": 2, "action": "drop"}` drops the second segment with
 /// data on its way to the client.
@@ -25,7 +25,7 @@ pub struct Rule {
     /// The origin's index, as [`Network::send`](crate::Network::send) has it; any without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<usize>,
-    /// The connection's number, counted from 0 in the order of first SYNs; any without.
+    /// The connection's number, counted from 0 in the order of first packets; any without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<u32>,
     /// The first of the segments that fit to which something is done, counted from 1.
@@ -93,11 +93,13 @@ pub struct TcpFlags {
 /// What rules look at in a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
+    /// What it is of; a datagram of UDP has no flags.
+    pub protocol: Protocol,
     /// Which way it goes.
     pub direction: Direction,
     /// The far end's index.
     pub origin: usize,
-    /// The connection's number, in the order of first SYNs.
+    /// The connection's number, in the order of first packets.
     pub connection: u32,
     /// Flags.
     pub flags: TcpFlags,
@@ -192,6 +194,7 @@ mod tests {
 
     fn header(direction: Direction, flags: &str, payload_bytes: u32) -> Header {
         Header {
+            protocol: Protocol::Tcp,
             direction,
             origin: 0,
             connection: 0,

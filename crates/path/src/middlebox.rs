@@ -1,4 +1,5 @@
-//! Middleboxes that get in Fast Open's way: what they do to its SYNs, and on which paths they stand.
+//! Middleboxes that get in the way of first flights: what they do to SYNs with Fast Open and to datagrams, and on which
+//! paths they stand.
 //!
 //! Whether one stands on the path to an origin is drawn from the seed and the origin's number alone: the
 //! answer is the same whatever the order of the questions. An origin that is behind one at a small share is behind
@@ -8,7 +9,7 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Action, Header, Purpose};
+use crate::{Action, Header, Protocol, Purpose};
 
 /// A middlebox. As JSON: `{"kind": "strip-option", "share": 0.3}`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -39,6 +40,8 @@ pub enum MiddleboxKind {
     BlackHole,
     /// Sends every SYN twice.
     DuplicateSyn,
+    /// Drops datagrams of UDP, as many firewalls do that know no QUIC.
+    DropUdp,
 }
 
 /// A middlebox at work.
@@ -76,6 +79,7 @@ impl Guard {
             MiddleboxKind::Reset => has_syn_data.then_some(Action::Reset),
             MiddleboxKind::DuplicateSyn => is_syn.then_some(Action::Duplicate),
             MiddleboxKind::BlackHole => self.swallow(header),
+            MiddleboxKind::DropUdp => (header.protocol == Protocol::Udp).then_some(Action::Drop),
         }
     }
 
@@ -107,6 +111,7 @@ mod tests {
 
     fn syn(fast_open: bool, payload_bytes: u32) -> Header {
         Header {
+            protocol: Protocol::Tcp,
             direction: Direction::Up,
             origin: 0,
             connection: 0,
@@ -154,9 +159,26 @@ mod tests {
                 [duplicate, duplicate, duplicate, None],
             ),
             (MiddleboxKind::BlackHole, [None; 4]),
+            (MiddleboxKind::DropUdp, [None; 4]),
         ] {
             let mut guard = guard(kind, 1.0, 1);
             assert_eq!(segments.map(|segment| guard.meet(&segment)), expected, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn datagrams_are_dropped_by_what_drops_udp_and_by_nothing_else() {
+        let datagram = Header {
+            protocol: Protocol::Udp,
+            flags: TcpFlags::default(),
+            ..syn(false, 1_200)
+        };
+        for (kind, action) in [
+            (MiddleboxKind::DropUdp, Some(Action::Drop)),
+            (MiddleboxKind::DropData, None),
+            (MiddleboxKind::DuplicateSyn, None),
+        ] {
+            assert_eq!(guard(kind, 1.0, 1).meet(&datagram), action, "{kind:?}");
         }
     }
 

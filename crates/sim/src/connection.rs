@@ -62,7 +62,7 @@ impl Connection {
         } else {
             FastOpen::Absent
         };
-        let offer = job.load.offer();
+        let offer = job.load.offer_over_tcp();
         let early_data = match offer.http {
             HttpVersion::V1_1 => job.early_data(),
             HttpVersion::V2 => 0,

@@ -19,6 +19,8 @@ pub(crate) struct Host {
     pub(crate) is_avoided: bool,
     /// Sessions of TLS that the client can resume.
     pub(crate) sessions: Sessions,
+    /// The same over QUIC.
+    pub(crate) quic_sessions: Sessions,
     /// Connections that the client has opened to it.
     pub(crate) connections: u64,
     /// Fast Open requests that are pending there.

@@ -55,7 +55,7 @@ fn backlog() -> u32 {
 impl Job {
     /// Bytes that a client may send with its `ClientHello`; 0 where it sends none.
     pub(crate) fn early_data(&self) -> u64 {
-        let by_mode = self.load.mode.sends_early_data().then_some(MAX_EARLY_DATA);
+        let by_mode = self.load.offer_over_tcp().early_data.then_some(MAX_EARLY_DATA);
         self.what_if.early_data.or(by_mode).unwrap_or_default()
     }
 

@@ -198,9 +198,14 @@ fn hosts(page: &SimPage, job: &Job) -> Vec<Host> {
         Host {
             cookie,
             spare_cookies: cookie.and(what_if.one_time_cookies).unwrap_or_default(),
+            quic_sessions: match cookies.of_host(host, job.load.path.seed) {
+                Cookies::Cold => Sessions::default(),
+                _ if !(job.load.mode.is_quic() && job.load.mode.has_sessions()) => Sessions::default(),
+                state => Sessions::all(state != Cookies::Stale),
+            },
             sessions: match cookies.of_host(host, job.load.path.seed) {
                 _ if what_if.early_data.is_some() => Sessions::all(true),
-                _ if !job.load.mode.has_sessions() => Sessions::default(),
+                _ if job.load.mode.is_quic() || !job.load.mode.has_sessions() => Sessions::default(),
                 Cookies::Cold => Sessions::default(),
                 state => Sessions::all(state != Cookies::Stale),
             },
@@ -251,7 +256,7 @@ impl Load<'_> {
     fn carry_out(&mut self) {
         while let Some(command) = self.browser.loader.poll() {
             match command {
-                Command::Open { conn, origin } => self.open(conn, origin),
+                Command::Open { conn, origin, quic } => self.open(conn, origin, quic),
                 Command::Send { conn, request } => self.send(conn, request),
                 Command::Close { conn } => self.close(conn),
             }
@@ -262,13 +267,11 @@ impl Load<'_> {
         }
     }
 
-    fn open(&mut self, conn: ConnId, origin: usize) {
+    fn open(&mut self, conn: ConnId, origin: usize, quic: bool) {
         let context = self.context;
         let number = context.page.hosts[origin];
         let host = &mut self.hosts[number];
-        if context.job.load.mode.is_quic()
-            && let Some(name) = context.secure_host(origin)
-        {
+        if quic && let Some(name) = context.secure_host(origin) {
             let quic = Quic::open(context, conn, origin, name, host);
             let awaits_request = quic.awaits_request();
             self.connections.push(Carrier::Quic(Box::new(quic)));
@@ -428,11 +431,27 @@ impl Load<'_> {
         entry.datagram_sent(direction, bytes, &self.datagram);
         self.packets += 1;
         self.trace.datagram_sent(now, direction, conn, &self.datagram);
-        let (_, flow) = *quic.number.get_or_insert_with(|| {
+        let (opening, flow) = *quic.number.get_or_insert_with(|| {
             let opening = self.opened;
             self.opened += 1;
             (opening, self.network.open(Protocol::Udp, quic.host))
         });
+        let action = self.network.meet(&Header {
+            protocol: Protocol::Udp,
+            direction,
+            origin: quic.host,
+            connection: opening,
+            flags: TcpFlags::default(),
+            payload_bytes: self.datagram.len() as u32,
+            fast_open: false,
+            takes_syn_data: false,
+        });
+        if let Some(action) = action {
+            entry.interfered.get_or_insert(action);
+            return self
+                .trace
+                .datagram_dropped(now, direction, conn, &self.datagram, Dropped::Taken);
+        }
         let number = self.free_datagrams.pop().unwrap_or_else(|| {
             let payload = Vec::new();
             self.datagrams.push(Datagram { conn, payload });
@@ -470,6 +489,7 @@ impl Load<'_> {
             (opening, self.network.open(Protocol::Tcp, connection.host))
         });
         let action = self.network.meet(&Header {
+            protocol: Protocol::Tcp,
             direction: seen.direction,
             origin: connection.host,
             connection: opening,

@@ -84,7 +84,7 @@ impl Quic {
         host: &mut Host,
     ) -> Self {
         let (job, offer) = (context.job, context.job.load.offer());
-        let session = host.sessions.take(offer.version);
+        let session = host.quic_sessions.take(offer.version);
         let ticket = match session {
             Session::None => None,
             Session::Refused => Some(Ticket { is_known: false }),
@@ -208,7 +208,7 @@ impl Quic {
     /// Keeps the tickets that have come.
     fn gain_sessions(&mut self, host: &mut Host) {
         let tickets = self.client.seen().map_or(0, |seen| seen.tickets());
-        host.sessions.gain((tickets - self.tickets) as u32);
+        host.quic_sessions.gain((tickets - self.tickets) as u32);
         self.tickets = tickets;
     }
 
@@ -243,7 +243,10 @@ impl Quic {
             }
             let Browser { loader, wire_bytes } = browser;
             match event {
-                ClientEvent::Ready => loader.handle(now, Event::Writable(conn)),
+                ClientEvent::Ready => {
+                    loader.handle(now, Event::Established(conn));
+                    loader.handle(now, Event::Writable(conn));
+                }
                 ClientEvent::Sent { request } => loader.handle(now, Event::RequestSent { conn, request }),
                 ClientEvent::Head {
                     request,

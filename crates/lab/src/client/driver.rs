@@ -178,7 +178,7 @@ impl Driver<'_> {
     fn obey(&mut self) -> Result<(), LabError> {
         while let Some(command) = self.loader.poll() {
             match command {
-                Command::Open { conn, origin } => self.open(conn, origin)?,
+                Command::Open { conn, origin, quic } => self.open(conn, origin, quic)?,
                 Command::Send { conn, request } => self.send(conn, request)?,
                 Command::Close { conn } => self.close(conn.0),
             }
@@ -193,10 +193,8 @@ impl Driver<'_> {
         Ok(())
     }
 
-    fn open(&mut self, conn: ConnId, origin: usize) -> Result<(), LabError> {
-        if self.loader.origins()[origin].secure
-            && let (Some(config), Some(server)) = (&self.quic_config, self.servers[origin])
-        {
+    fn open(&mut self, conn: ConnId, origin: usize, quic: bool) -> Result<(), LabError> {
+        if let (true, Some(config), Some(server)) = (quic, &self.quic_config, self.servers[origin]) {
             let opened = Quic::open(config, conn.0, server, &self.loader.origins()[origin].host);
             return self.open_quic(conn, opened);
         }
@@ -348,6 +346,7 @@ impl Driver<'_> {
             let now = clock::now();
             let (request, progress) = match event {
                 ClientEvent::Ready => {
+                    self.loader.handle(now, Event::Established(conn));
                     self.loader.handle(now, Event::Writable(conn));
                     continue;
                 }

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use firstflight_path::{Action, Direction, Drops, Ecn, Flow, Header, Network, Packet, PathConfig, Protocol};
+use firstflight_path::{
+    Action, Direction, Drops, Ecn, Flow, Header, Network, Packet, PathConfig, Protocol, TcpFlags,
+};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::time::TimeSpec;
@@ -389,7 +391,20 @@ impl<'a> Loop<'a> {
         let datagram = Datagram::parse(packet);
         if let Some(number) = datagram.and_then(|datagram| ledger.datagram_sent(direction, now, &datagram)) {
             let flow = self.flows.of_connection(network, Protocol::Udp, number, origin);
-            return (flow, None);
+            let action = network.meet(&Header {
+                protocol: Protocol::Udp,
+                direction,
+                origin,
+                connection: number as u32,
+                flags: TcpFlags::default(),
+                payload_bytes: datagram.map_or(0, |datagram| datagram.payload.len() as u32),
+                fast_open: false,
+                takes_syn_data: false,
+            });
+            if let Some(action) = action {
+                ledger.interfered(number, action);
+            }
+            return (flow, action);
         }
         let segment = Segment::parse(packet);
         let entered = segment.and_then(|segment| Some((ledger.sent(direction, now, &segment)?, segment)));
@@ -403,6 +418,7 @@ impl<'a> Loop<'a> {
             .flows
             .of_connection(network, Protocol::Tcp, connection, origin);
         let action = network.meet(&Header {
+            protocol: Protocol::Tcp,
             direction,
             origin,
             connection: connection as u32,

@@ -1,6 +1,6 @@
 //! What a driver may rely on, and what it may get wrong.
 
-use firstflight_loader::{Command, Config, ConnId, Event, Loader};
+use firstflight_loader::{Command, Config, ConnId, Event, Loader, RACE};
 use firstflight_page::Page;
 
 use crate::network::MS;
@@ -23,7 +23,8 @@ fn requested() -> Loader {
         loader.poll(),
         Some(Command::Open {
             conn: CONN,
-            origin: 0
+            origin: 0,
+            quic: false
         })
     );
     loader.handle(0, Event::Writable(CONN));
@@ -76,7 +77,8 @@ fn a_body_that_is_told_before_its_head_is_parsed_when_the_head_is_there() {
         loader.poll(),
         Some(Command::Open {
             conn: ConnId(1),
-            origin: 1
+            origin: 1,
+            quic: false
         })
     );
     let document = &loader.finish(3 * MS).requests[0];
@@ -206,4 +208,106 @@ fn http2_carries_all_requests_of_an_origin_on_one_connection() {
             .iter()
             .all(|request| request.error.as_deref() == Some("reset"))
     );
+}
+
+/// A loader that speaks QUIC, with the connection that it has opened.
+fn over_quic(images: usize) -> Loader {
+    let config = Config {
+        quic: true,
+        ..Config::default()
+    };
+    let mut loader = Loader::new(&secure(images), config, 0);
+    assert_eq!(
+        loader.poll(),
+        Some(Command::Open {
+            conn: CONN,
+            origin: 0,
+            quic: true
+        })
+    );
+    loader
+}
+
+const BESIDE: ConnId = ConnId(1);
+
+#[test]
+fn quic_that_gets_through_in_time_has_no_connection_beside_it() {
+    let mut loader = over_quic(3);
+    loader.handle(100 * MS, Event::Established(CONN));
+    loader.handle(100 * MS, Event::Writable(CONN));
+    assert!(matches!(
+        loader.poll(),
+        Some(Command::Send {
+            conn: CONN,
+            request: 0
+        })
+    ));
+    loader.handle_timeout(RACE);
+    assert_eq!(loader.poll(), None);
+}
+
+#[test]
+fn a_connection_over_tcp_races_quic_and_takes_what_that_was_given_if_it_is_ready_first() {
+    // With a ticket a request may go at once, whether the server is there or not.
+    for has_ticket in [false, true] {
+        let mut loader = over_quic(0);
+        if has_ticket {
+            loader.handle(0, Event::Writable(CONN));
+            assert!(matches!(loader.poll(), Some(Command::Send { conn: CONN, .. })));
+        }
+        loader.handle_timeout(RACE);
+        let beside = Command::Open {
+            conn: BESIDE,
+            origin: 0,
+            quic: false,
+        };
+        assert_eq!(loader.poll(), Some(beside), "{has_ticket}");
+        loader.handle(RACE + MS, Event::Writable(BESIDE));
+        let commands: Vec<_> = std::iter::from_fn(|| loader.poll()).collect();
+        assert!(commands.contains(&Command::Close { conn: CONN }), "{commands:?}");
+        let again = Command::Send {
+            conn: BESIDE,
+            request: 0,
+        };
+        assert!(commands.contains(&again), "{commands:?}");
+    }
+}
+
+#[test]
+fn a_connection_over_tcp_that_comes_too_late_is_closed() {
+    let mut loader = over_quic(0);
+    loader.handle_timeout(RACE);
+    assert!(matches!(
+        loader.poll(),
+        Some(Command::Open {
+            conn: BESIDE,
+            quic: false,
+            ..
+        })
+    ));
+    loader.handle(RACE + MS, Event::Established(CONN));
+    loader.handle(RACE + MS, Event::Writable(CONN));
+    assert!(matches!(loader.poll(), Some(Command::Send { conn: CONN, .. })));
+    loader.handle(RACE + 2 * MS, Event::Writable(BESIDE));
+    assert_eq!(loader.poll(), Some(Command::Close { conn: BESIDE }));
+}
+
+#[test]
+fn an_origin_where_quic_fails_is_spoken_to_over_tcp_for_the_rest_of_the_load() {
+    let mut loader = over_quic(3);
+    let error = "refused";
+    loader.handle(MS, Event::Failed { conn: CONN, error });
+    let Some(Command::Open {
+        conn, quic: false, ..
+    }) = loader.poll()
+    else {
+        panic!("no connection over TCP")
+    };
+    loader.handle(2 * MS, Event::Writable(conn));
+    assert!(matches!(loader.poll(), Some(Command::Send { request: 0, .. })));
+    loader.handle(3 * MS, head(0, 200));
+    loader.handle_timeout(2 * RACE);
+    let opened = std::iter::from_fn(|| loader.poll());
+    let over_quic = opened.filter(|command| matches!(command, Command::Open { quic: true, .. }));
+    assert_eq!(over_quic.count(), 0);
 }

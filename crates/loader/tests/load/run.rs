@@ -155,7 +155,7 @@ impl<'a> Run<'a> {
 
     fn carry_out(&mut self, command: Command) {
         match command {
-            Command::Open { conn, origin } => self.open(conn, origin),
+            Command::Open { conn, origin, .. } => self.open(conn, origin),
             Command::Send { conn, request } => self.send(conn, request),
             Command::Close { conn } => {
                 let connection = &mut self.sockets[conn.0 as usize];
