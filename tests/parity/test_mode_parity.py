@@ -59,7 +59,7 @@ def chain(last: str = "GET") -> Fields:
     return {"format": "firstflight-profile/1", "name": "chain", "resources": resources}
 
 
-def job(mode: str, share: str, cookies: str = "warm", **path: int) -> Fields:
+def job(mode: str, share: str, cookies: str = "warm", **path: object) -> Fields:
     """What either clock is asked for."""
     return {
         "scheme": "recorded",
@@ -114,8 +114,9 @@ def test_what_is_not_known_or_not_safe_is_asked_for_again_or_waits(lab: Lab) -> 
     """Servers have forgotten `stale` sessions, `cold` clients have none, and a POST may not be repeated."""
     pages = {"GET": chain(), "POST": chain("POST")}
     cells = [
-        *product(("early-data", "resumption"), ("stale", "cold"), ("GET",)),
+        *product(("early-data", "resumption", "quic-0rtt"), ("stale", "cold"), ("GET",)),
         ("early-data", "warm", "POST"),
+        ("quic-0rtt", "warm", "POST"),
     ]
     asked = [(pages[method], job(mode, "classic", cookies)) for mode, cookies, method in cells]
     lasts = {
@@ -123,6 +124,9 @@ def test_what_is_not_known_or_not_safe_is_asked_for_again_or_waits(lab: Lab) -> 
         ("early-data", "cold", "GET"): (3, ["none"] * DOCUMENTS),
         ("resumption", "stale", "GET"): (3, ["none"] * DOCUMENTS),
         ("resumption", "cold", "GET"): (3, ["none"] * DOCUMENTS),
+        ("quic-0rtt", "stale", "GET"): (2, ["rejected"] * DOCUMENTS),
+        ("quic-0rtt", "cold", "GET"): (2, ["none"] * DOCUMENTS),
+        ("quic-0rtt", "warm", "POST"): (1 + 1 / DOCUMENTS, ["accepted"] * (DOCUMENTS - 1) + ["none"]),
         # One of the documents waits for the handshake.
         ("early-data", "warm", "POST"): (2 + 1 / DOCUMENTS, ["accepted"] * (DOCUMENTS - 1) + ["none"]),
     }
@@ -132,6 +136,26 @@ def test_what_is_not_known_or_not_safe_is_asked_for_again_or_waits(lab: Lab) -> 
             assert answer["plt_ms"] / RTT_MS / DOCUMENTS == pytest.approx(expected, rel=SHARE), cell
             assert early_data(answer) == outcome, cell
         assert first_flights(answers[0]) == first_flights(answers[1])
+
+
+@pytest.mark.parametrize("mode", ["quic", "quic-0rtt"])
+def test_where_udp_is_blocked_the_loader_goes_over_to_tcp(lab: Lab, mode: str) -> None:
+    """QUIC is 300 ms ahead; then come the handshakes of TCP and TLS, and the answer."""
+    asked = (chain(), job(mode, "classic", middlebox={"kind": "drop-udp"}))
+    expected = 3 + 300 / RTT_MS
+    for answer in both(lab, [asked])[0]:
+        assert answer["plt_ms"] / RTT_MS / DOCUMENTS == pytest.approx(expected, rel=SHARE)
+        protocols = [row["protocol"] for row in answer["connections"]]
+        assert sorted(protocols) == ["tcp"] * DOCUMENTS + ["udp"] * DOCUMENTS
+        assert [row["tls"] for row in answer["connections"] if row["protocol"] == "udp"] == [None] * DOCUMENTS
+        assert answer["proof"]["ledger"]["interfered"] == DOCUMENTS
+
+
+def test_a_load_over_quic_is_the_same_twice_and_another_seed_loses_others() -> None:
+    asked = job("quic-0rtt", "post-quantum", loss=0.05, seed=7)
+    first, second = (json.dumps(simulate(chain(), asked)) for _ in range(2))
+    assert first == second
+    assert json.dumps(simulate(chain(), job("quic-0rtt", "post-quantum", loss=0.05, seed=8))) != first
 
 
 def test_a_client_keeps_the_sessions_of_every_host_of_a_large_page(lab: Lab) -> None:

@@ -87,6 +87,11 @@ def _texts(pair: CellPair, seen: Mapping[Side, Seen], broken: int) -> list[str]:
     fast = [side for side in SIDES if uses_fast_open(pair, side)]
     texts = [_carried(seen[side]) + (f" {pair.phrases[side]}" if len(fast) > 1 else "") for side in fast]
     texts += [
+        f"{quic} of {seen[side]['connections']} connections spoke QUIC {pair.phrases[side]}"
+        for side in SIDES
+        if (quic := _over_quic(pair, side))
+    ]
+    texts += [
         _sent_early(seen[side]) + (f" {pair.phrases[side]}" if len(fast) > 1 else "")
         for side in SIDES
         if seen[side]["early"]
@@ -110,6 +115,11 @@ def _texts(pair: CellPair, seen: Mapping[Side, Seen], broken: int) -> list[str]:
     if broken:
         texts.append(f"{plural(broken, 'connection')} went without TFO for no reason")
     return texts
+
+
+def _over_quic(pair: CellPair, side: Side) -> int:
+    rows = (row for record in pair.loads(side) for row in record["connections"])
+    return sum(row.get("protocol") == "udp" for row in rows)
 
 
 def _sent_early(seen: Seen) -> str:

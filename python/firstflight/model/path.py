@@ -87,7 +87,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Middlebox:
-    """A middlebox on paths to origins: what it does to SYNs, and the probability that a path has it."""
+    """A middlebox on paths to origins: what it does to packets, and the probability that a path has it."""
 
     kind: str
     share: float = 1.0
@@ -198,8 +198,12 @@ MIDDLEBOXES = (
     "reset",
     "black-hole",
     "duplicate-syn",
+    "drop-udp",
 )
-"""What a middlebox may do to a SYN; docs/lab.md says each."""
+"""What a middlebox may do to a SYN, or to datagrams; docs/lab.md says each."""
+
+DROP_UDP = "drop-udp"
+"""The middlebox that QUIC meets, and no other protocol."""
 
 
 def parse_queue(value: object) -> Queue:

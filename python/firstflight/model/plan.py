@@ -18,6 +18,7 @@ from pydantic import (
 from firstflight.deferred import tomlkit
 from firstflight.model.load import Transport
 from firstflight.model.path import (
+    DROP_UDP,
     Burst,
     Middlebox,
     Path,
@@ -447,6 +448,12 @@ class Plan(BaseModel):
     def _middlebox_has_something_to_meet(self, info: ValidationInfo) -> Self:
         if _is_shared(info, "middlebox"):
             return self
+        if self.middlebox and self.middlebox.kind == DROP_UDP:
+            if not any(mode.quic for mode in self.modes):
+                raise BadValueError(
+                    f"middlebox: {DROP_UDP} has no effect where no load uses QUIC", "add --mode tcp,quic"
+                )
+            return self
         if self.middlebox and not self.uses_fast_open and self.middlebox.kind != "duplicate-syn":
             raise BadValueError(
                 f"middlebox: {self.middlebox.kind} has no effect where no load uses Fast Open",
@@ -496,10 +503,15 @@ class Plan(BaseModel):
                     f"mode: {mode.name} is a way to speak TLS, and the pages are loaded in the clear",
                     "add --scheme https, or leave it out",
                 )
-            if mode.secure and self.client != "loader":
+            if mode.secure and self.client != "loader" and (self.client, mode.name) != ("chromium", "quic"):
                 raise BadValueError(
                     f"mode: {self.client} cannot be made to load with {mode.name} yet",
                     "use --client loader, or leave it out",
+                )
+            if mode.quic and self.client == "chromium" and not self.post_quantum:
+                raise BadValueError(
+                    f"mode: Chromium speaks TLS 1.3, so {mode.name} too, with that key share only",
+                    "leave --no-post-quantum out, or the mode",
                 )
             if mode.early_data and not mode.quic and self.http == "2":
                 raise BadValueError(

@@ -155,7 +155,6 @@ FEATURES_OFF = (
 
 FLAGS = (
     f"--disable-features={','.join(FEATURES_OFF)}",
-    "--disable-quic",
     "--no-proxy-server",
     "--disable-domain-reliability",
     "--disable-client-side-phishing-detection",
@@ -163,6 +162,9 @@ FLAGS = (
     "--disable-gpu",
 )
 """Beyond those that Playwright gives (no field trials, background networking, updates, sync, first run)."""
+
+_QUIC = ("--enable-quic", "--origin-to-force-quic-on=*")
+"""QUIC from the first request on: otherwise an answer over TCP tells a browser that a server speaks it."""
 
 _NEVER = 2
 """`NetworkPredictionOptions` (chrome/browser/preloading): no preconnect, prefetch or prerender by guess."""
@@ -197,7 +199,8 @@ def check_hosts(hosts: Sequence[str]) -> None:
 def flags(job: DriveJob) -> list[str]:
     """The command line of the browser, without what Playwright adds."""
     tls = _trust(job.authority) if job.post_quantum else [*_trust(job.authority), _CLASSIC]
-    return [*FLAGS, *_names(job.hosts), *tls, *job.flags]
+    quic = _QUIC if job.quic else ("--disable-quic",)
+    return [*FLAGS, *quic, *_names(job.hosts), *tls, *job.flags]
 
 
 def write_profile(folder: Path, job: DriveJob) -> None:

@@ -21,6 +21,7 @@ from firstflight.engines.clients.command import Command
 from firstflight.engines.engine import Answer, LabJob, ResourceJob
 from firstflight.engines.lab import preload_library
 from firstflight.model.load import PlannedLoad
+from firstflight.model.treatment import MODES
 from firstflight.pages import LoadedPage, Page
 
 _DRIVER = "firstflight.engines.clients.chromium.drive"
@@ -130,6 +131,7 @@ class Chromium:
             quiet_ms=_quiet_ms(planned.path.rtt_ms, page.page),
             authority=f"{_SCRATCH}/firstflight-ca.pem" if secure else None,
             post_quantum=planned.post_quantum,
+            quic=MODES[planned.mode].quic,
             clock_ms=recorded_ms(page) if planned.determinism else None,
             sandbox=self._sandbox,
             har=f"{_SCRATCH}/firstflight.har" if self._artifacts.har else None,

@@ -26,6 +26,7 @@ class DriveJob:
         sandbox: Whether the browser must lock its processes up; where it cannot, the load fails.
         har: File for a HAR of the load, if one is wanted.
         screenshot: File for a picture of the page, if one is wanted.
+        quic: Whether https origins are spoken to over QUIC from the first request on.
         flags: Further command-line flags of the browser.
     """
 
@@ -45,6 +46,7 @@ class DriveJob:
     sandbox: bool = True
     har: str | None = None
     screenshot: str | None = None
+    quic: bool = False
     flags: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, object]:

@@ -92,8 +92,13 @@ def _timed(row: RequestRow, fetches: deque[Fetch], indices: dict[str, int]) -> R
 
 
 def _interleaved(row: RequestRow, fetch: Fetch, indices: dict[str, int]) -> dict[str, object]:
-    """HTTP/2 interleaves responses: which bytes were this one's, and whether all came, the browser knows."""
-    if fetch.protocol != "h2" or fetch.error or fetch.end_ms is None or _bare(row["url"]) not in indices:
+    """HTTP/2 and 3 interleave responses: which bytes were whose, and whether all came, the browser knows."""
+    if (
+        fetch.protocol not in {"h2", "h3"}
+        or fetch.error
+        or fetch.end_ms is None
+        or _bare(row["url"]) not in indices
+    ):
         return {}
     return {"wire_bytes": fetch.wire_bytes, "error": None}
 
