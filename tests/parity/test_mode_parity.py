@@ -151,6 +151,22 @@ def test_where_udp_is_blocked_the_loader_goes_over_to_tcp(lab: Lab, mode: str) -
         assert answer["proof"]["ledger"]["interfered"] == DOCUMENTS
 
 
+def test_a_long_certificate_chain_costs_quic_a_round_trip_unless_the_hello_is_long_too(lab: Lab) -> None:
+    """Before a server knows that the client is there it may send three times what it received (RFC 9000)."""
+    trips = {
+        ("quic", "classic"): 3,
+        ("quic", "post-quantum"): 2,
+        ("quic-0rtt", "classic"): 1,
+        ("tcp", "classic"): 3,
+    }
+    asked = [(chain(), job(*cell)) for cell in trips]
+    for _, one in asked:
+        one["tls"]["certificate_bytes"] = 4_000
+    for (cell, expected), answers in zip(trips.items(), both(lab, asked), strict=True):
+        for answer in answers:
+            assert answer["plt_ms"] / RTT_MS / DOCUMENTS == pytest.approx(expected, rel=SHARE), cell
+
+
 def test_a_load_over_quic_is_the_same_twice_and_another_seed_loses_others() -> None:
     asked = job("quic-0rtt", "post-quantum", loss=0.05, seed=7)
     first, second = (json.dumps(simulate(chain(), asked)) for _ in range(2))

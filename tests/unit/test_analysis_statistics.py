@@ -3,7 +3,7 @@
 import interval_coverage as simulation
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats  # type: ignore[import-untyped]
 
@@ -135,6 +135,9 @@ def test_the_interval_holds_the_point_and_agrees_with_the_p_value(
     tcp_ms: list[float], rng: np.random.Generator
 ) -> None:
     tfo_ms = [value * (0.5 + rng.random()) for value in tcp_ms]
+    # The p value leaves blocks out that do not differ, and knows of ties; the interval does neither.
+    sizes = np.abs(np.log(np.divide(tcp_ms, tfo_ms)))
+    assume(sizes.all() and len(np.unique(sizes.round(9))) == len(sizes))
     found, p = improvement(tcp_ms, tfo_ms), p_value(tcp_ms, tfo_ms)
     assert (found["low"] is None) == (len(tcp_ms) < 6)
     if found["low"] is not None:

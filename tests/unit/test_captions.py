@@ -57,6 +57,7 @@ OTHERWISE: dict[str, tuple[dict[str, Any], str]] = {
     "scheme": ({"scheme": "https"}, "scheme https"),
     "http": ({"scheme": "https", "http": "2"}, "HTTP/2"),
     "post_quantum": ({"post_quantum": False}, "no post-quantum key share"),
+    "certificate_bytes": ({"certificate_bytes": 4_000}, "certificates of 4000 bytes"),
     "keep_alive": ({"keep_alive": False}, "a connection per request"),
     "origin_rtt": ({"origin_rtt": "recorded"}, "origins as far as recorded"),
     "lookups": ({"lookups": True}, "with lookups"),

@@ -47,6 +47,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "engine": {"engine": "simulate"},
     "scheme": {"scheme": "https"},
     "post_quantum": {"post_quantum": False},
+    "certificate_bytes": {"certificate_bytes": 4_000},
     "http": {"scheme": "https", "http": "2"},
     "origin_rtt": {"origin_rtt": "recorded"},
     "lookups": {"lookups": True},

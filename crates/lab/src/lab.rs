@@ -129,7 +129,7 @@ impl Lab {
         let log = Arc::new(Log::default());
         let listeners = answers.origins().count() as u64 * u64::from(load.cookies.servers());
         descriptors::reserve(listeners)?;
-        let authority = authority(config, pages)?;
+        let authority = authority(config, load.tls.certificate_bytes, pages)?;
         let trusting = |authority: &Arc<Authority>| tls_config(load.offer_over_tcp(), authority.roots());
         let tls = authority.as_ref().map(trusting).transpose()?;
         let quic = authority
@@ -328,12 +328,16 @@ fn accepted(log: &Log) -> Result<(), LabError> {
 }
 
 /// An authority, if anybody needs one, and its certificate where it was asked for.
-fn authority(config: &LabConfig, pages: &[Served<'_>]) -> Result<Option<Arc<Authority>>, LabError> {
+fn authority(
+    config: &LabConfig,
+    certificate_bytes: Option<u32>,
+    pages: &[Served<'_>],
+) -> Result<Option<Arc<Authority>>, LabError> {
     let mut origins = pages.iter().flat_map(|served| served.page.origins());
     if config.ca_file.is_none() && !origins.any(|origin| origin.secure) {
         return Ok(None);
     }
-    let authority = Authority::new()?;
+    let authority = Authority::new()?.with_certificates_of(certificate_bytes);
     let file = config.ca_file.as_ref();
     file.map_or(Ok(()), |file| authority.write(file))?;
     Ok(Some(Arc::new(authority)))

@@ -121,7 +121,7 @@ fn the_simulator_counts_with_the_flights_that_the_lab_sends() {
             post_quantum,
             version,
             http,
-            early_data: false,
+            ..TlsOptions::default()
         };
         for host in hosts.map(|host| host.trim_end_matches('.')) {
             let authority = Arc::new(Authority::new().unwrap());
@@ -195,5 +195,29 @@ fn early_data_is_as_long_as_the_simulator_says_whether_it_is_taken_or_not() {
             (counted.client_finished + with_finished, counted.tickets),
             "{session:?}"
         );
+    }
+}
+
+#[test]
+fn certificates_are_as_long_as_asked_for() {
+    for version in [TlsVersion::V1_3, TlsVersion::V1_2] {
+        for bytes in [1_000, 2_500, 4_000, 9_000] {
+            let options = TlsOptions {
+                version,
+                certificate_bytes: Some(bytes),
+                ..TlsOptions::default()
+            };
+            let authority = Authority::new().unwrap().with_certificates_of(Some(bytes));
+            let authority = Arc::new(authority);
+            let client = tls_config(options, authority.roots()).unwrap();
+            let server = Arc::new(authority.server("a.test", &[b"http/1.1"], false).unwrap());
+            let seen = Talk::new(&client, &server, "a.test").flights(version);
+            let counted = Flights::new(options, "a.test", Session::None);
+            let (signed, expected) = (split(seen, version).0, split(counted, version).0);
+            assert!(
+                signed.abs_diff(expected) <= WOBBLE,
+                "{version:?} {bytes}: {seen:?} {counted:?}"
+            );
+        }
     }
 }

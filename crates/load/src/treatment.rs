@@ -58,7 +58,7 @@ impl Mode {
     }
 }
 
-/// What a client offers.
+/// What a client offers, and the certificates that it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TlsOptions {
@@ -69,6 +69,8 @@ pub struct TlsOptions {
     pub version: TlsVersion,
     /// What the client speaks on top of it, if the server does.
     pub http: HttpVersion,
+    /// Bytes of the certificates that a server sends, as long as the chains of public authorities; about 450 without.
+    pub certificate_bytes: Option<u32>,
     /// Whether safe requests go with the `ClientHello` of a resumed session; a mode's, and no setting.
     #[serde(skip)]
     pub early_data: bool,
@@ -80,6 +82,7 @@ impl Default for TlsOptions {
             post_quantum: true,
             version: TlsVersion::default(),
             http: HttpVersion::default(),
+            certificate_bytes: None,
             early_data: false,
         }
     }

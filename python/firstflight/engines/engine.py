@@ -239,7 +239,11 @@ def job_of(planned: PlannedLoad, page: LoadedPage) -> Job:
     limit_ms = time_limit_ms(planned.path, sum(resource.body_bytes for resource in page.page.resources))
     return {
         "scheme": planned.scheme,
-        "tls": {"post_quantum": planned.post_quantum, "http": planned.http},
+        "tls": {
+            "post_quantum": planned.post_quantum,
+            "http": planned.http,
+            "certificate_bytes": planned.certificate_bytes or None,
+        },
         "path": planned.path.to_json(planned.seed),
         "origin_rtt": planned.origin_rtt,
         "lookups": planned.lookups,

@@ -50,6 +50,7 @@ class PlannedLoad:
     congestion_control: str = "cubic"
     scheme: str = "recorded"
     post_quantum: bool = True
+    certificate_bytes: int = 0
     http: str = "1.1"
     origin_rtt: str = "path"
     lookups: bool = False

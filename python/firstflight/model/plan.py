@@ -68,6 +68,14 @@ PAPER_PAGES = ("amazon", "nytimes", "wsj", "wikipedia")
 FIRST_LOOK = 10
 """With `until`: repeats of each cell before its interval is first looked at; docs/statistics.md says why."""
 
+_LONG_CERTIFICATES = whole("a number of bytes", 1_000, 16_000)
+
+
+def _certificate_bytes(value: object) -> int:
+    is_zero = not isinstance(value, bool) and str(value) == "0"
+    return 0 if is_zero else int(_LONG_CERTIFICATES(value))
+
+
 Rates = Annotated[
     tuple[int | None, ...],
     each(parse_rate),
@@ -275,6 +283,11 @@ class Plan(BaseModel):
     post_quantum: bool = Field(
         default=True,
         description="Whether TLS offers the key share X25519MLKEM768, as browsers do; false: no client does.",
+    )
+    certificate_bytes: Annotated[int, BeforeValidator(_certificate_bytes)] = Field(
+        default=0,
+        description="Bytes of servers' certificates, 1000 to 16000; 0: as few as can be, some 450.",
+        json_schema_extra={"metavar": "BYTES"},
     )
     http: Literal["1.1", "2"] = Field(
         default="1.1",

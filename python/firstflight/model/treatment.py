@@ -91,6 +91,7 @@ DIFFER = (
     "scheme",
     "http",
     "post_quantum",
+    "certificate_bytes",
     "keep_alive",
     "initial_window",
     "congestion_control",

@@ -42,6 +42,7 @@ class Factors(TypedDict):
     scheme: ReadOnly[str | None]
     http: ReadOnly[str | None]
     post_quantum: ReadOnly[bool | None]
+    certificate_bytes: ReadOnly[int | None]
     keep_alive: ReadOnly[bool | None]
     origin_rtt: ReadOnly[str | None]
     lookups: ReadOnly[bool | None]

@@ -82,6 +82,7 @@ _FLAG: Type = "true or false"
 _LOAD_FAILED = "the load failed"
 _LOAD_ID = Column("load_id", _TEXT, "", "The load this row belongs to")
 _START = "after navigation start"
+_EARLIER = "of an earlier version"
 _OLDER = "older journal, and its plan does not say"
 
 
@@ -154,6 +155,15 @@ LOADS = Table(
         ),
         _asked("http", _TEXT, "What the loader speaks over TLS: `1.1` or `2`; browsers negotiate"),
         _asked("post_quantum", _FLAG, "TLS offers the key share X25519MLKEM768"),
+        Column(
+            "certificate_bytes",
+            _COUNT,
+            "bytes",
+            "Certificates of servers; 0: as few bytes as can be",
+            _EARLIER,
+            "certificate_bytes",
+            since=5,
+        ),
         _asked("keep_alive", _FLAG, "Servers keep a connection open after a response"),
         _asked("origin_rtt", _TEXT, "`path`: all origins have the path's RTT; `recorded`: some have more"),
         _asked("lookups", _FLAG, "The loader waits for the lookup of a host's name"),
@@ -276,7 +286,6 @@ KEYS_WITHOUT_COLUMN = {
 }
 """Keys of a plan that no column holds, and why none is needed."""
 
-_EARLIER = "of an earlier version"
 
 REQUESTS = Table(
     "requests",

@@ -2,7 +2,7 @@
 //!
 //! It has one key, which is also that of every server: what a lab needs is that clients who trust it accept
 //! its servers, and that this costs nothing. A host's certificate is signed when it is first asked for.
-//! Not modelled: chains of the length that public authorities have (about 3 kB more per handshake).
+//! Chains of the length that public authorities have are one certificate with as many bytes.
 
 use std::fs;
 use std::path::Path;
@@ -12,8 +12,8 @@ use std::time::{Duration, SystemTime};
 use base64::Engine;
 use firstflight_load::MAX_EARLY_DATA;
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
-    KeyPair, KeyUsagePurpose, PublicKeyData,
+    BasicConstraints, CertificateParams, CustomExtension, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
+    IsCa, Issuer, KeyPair, KeyUsagePurpose, PublicKeyData,
 };
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -23,6 +23,11 @@ use rustls::{RootCertStore, ServerConfig};
 
 use crate::LabError;
 
+/// An extension that nobody knows (RFC 5280, section 4.2), under a number set aside for examples (RFC 5612), and what
+/// stands around its value in a certificate of some thousand bytes.
+const PADDING: &[u64] = &[1, 3, 6, 1, 4, 1, 32_473, 1];
+const PADDING_AROUND: usize = 24;
+
 /// Room for clocks that are wrong, or set back by a program under test.
 const A_WHILE: Duration = Duration::from_secs(30 * 24 * 3_600);
 
@@ -31,6 +36,8 @@ pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     certificate: rcgen::Certificate,
     signing_key: Arc<dyn SigningKey>,
+    /// How long its servers' certificates are, if not as short as they can be.
+    certificate_bytes: Option<u32>,
     provider: Arc<CryptoProvider>,
 }
 
@@ -57,8 +64,18 @@ impl Authority {
             issuer: Issuer::new(parameters, key),
             certificate,
             signing_key,
+            certificate_bytes: None,
             provider,
         })
+    }
+
+    /// The same with certificates of so many bytes, which the chain of a public authority may have.
+    #[must_use]
+    pub fn with_certificates_of(self, bytes: Option<u32>) -> Self {
+        Self {
+            certificate_bytes: bytes,
+            ..self
+        }
     }
 
     /// Writes its certificate (PEM) where clients that are to trust it look for it. A line before it, which
@@ -143,6 +160,15 @@ impl Authority {
         parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         parameters.use_authority_key_identifier_extension = true;
+        let certificate = parameters.signed_by(self.issuer.key(), &self.issuer)?;
+        let bytes = certificate.der().len();
+        let Some(missing) = self
+            .certificate_bytes
+            .and_then(|asked| (asked as usize).checked_sub(bytes + PADDING_AROUND))
+        else {
+            return Ok(certificate.der().clone());
+        };
+        parameters.custom_extensions = vec![CustomExtension::from_oid_content(PADDING, vec![0; missing])];
         let certificate = parameters.signed_by(self.issuer.key(), &self.issuer)?;
         Ok(certificate.der().clone())
     }

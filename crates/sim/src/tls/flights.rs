@@ -33,6 +33,9 @@ const HTTP2_TAKEN: u64 = 6;
 /// A session's identifier in TLS 1.2.
 const SESSION_ID: u64 = 32;
 const CHANGE_CIPHER_SPEC: u64 = 6;
+/// A certificate without the name, and the message around it with the one that proves it.
+const CERTIFICATE: u64 = 418;
+const CERTIFICATE_PROVED: u64 = 92;
 /// From these lengths of a name on, one more of the certificate's fields around it needs a second byte for its own
 /// length (X.690, section 8.1.3): the extensions' two, the extension, its value, the list of names, the name.
 const CERTIFICATE_GROWS: [usize; 6] = [43, 45, 117, 124, 126, 128];
@@ -86,8 +89,8 @@ impl Flights {
     pub fn new(options: TlsOptions, host: &str, session: Session) -> Self {
         let is_resumed = session == Session::Resumed;
         let mut flights = match options.version {
-            TlsVersion::V1_3 => Self::tls13(options.post_quantum, &Name::of(host), session),
-            TlsVersion::V1_2 => Self::tls12(&Name::of(host), is_resumed),
+            TlsVersion::V1_3 => Self::tls13(options.post_quantum, &Name::of(host, options), session),
+            TlsVersion::V1_2 => Self::tls12(&Name::of(host, options), is_resumed),
         };
         if options.http == HttpVersion::V2 {
             flights.client_hello += HTTP2_OFFERED;
@@ -126,7 +129,11 @@ impl Flights {
     fn tls13(post_quantum: bool, name: &Name, session: Session) -> Self {
         let (is_offered, is_resumed) = (session != Session::None, session == Session::Resumed);
         let if_so = |is_so: bool, bytes| if is_so { bytes } else { 0 };
-        let proof = if is_resumed { 95 } else { 605 + name.certified };
+        let proof = if is_resumed {
+            95
+        } else {
+            187 + name.acknowledged + name.certificate
+        };
         Self {
             client_hello: 241
                 + name.sent
@@ -146,7 +153,7 @@ impl Flights {
         let client_hello = 159 + name.sent;
         let common = Self {
             client_hello,
-            server_hello: 652 + name.certified,
+            server_hello: 234 + name.acknowledged + name.certificate,
             server_finished: finished,
             client_finished: 42 + finished,
             tickets: 0,
@@ -182,20 +189,19 @@ impl Flights {
 pub fn quic_lengths(options: TlsOptions, host: &str, session: Session) -> Lengths {
     let (is_offered, is_resumed) = (session != Session::None, session == Session::Resumed);
     let if_so = |is_so: bool, bytes| if is_so { bytes } else { 0 };
-    let name = Name::of(host);
+    let name = Name::of(host, options);
     let early_data = |is_so| if_so(options.early_data && is_so, EARLY_DATA);
-    let acknowledged = if_so(name.sent > 0, NAME_ACKNOWLEDGED);
     let client_hello = 182
         + name.sent
         + if_so(options.post_quantum, CLIENT_SHARE)
         + if_so(is_offered, QUIC_TICKET_OFFERED)
         + early_data(is_offered);
     let server_hello = 90 + if_so(options.post_quantum, SERVER_SHARE) + if_so(is_resumed, TICKET_TAKEN);
-    let certificate = if_so(!is_resumed, 510 + name.certified - acknowledged);
+    let certificate = if_so(!is_resumed, CERTIFICATE_PROVED + name.certificate);
     Lengths {
         client_hello: client_hello as usize,
         server_hello: server_hello as usize,
-        encrypted_extensions: (19 + if_so(!is_resumed, acknowledged) + early_data(is_resumed)) as usize,
+        encrypted_extensions: (19 + if_so(!is_resumed, name.acknowledged) + early_data(is_resumed)) as usize,
         certificate: certificate as usize,
         finished: 52,
         ticket: (81 + early_data(true) * 2) as usize,
@@ -205,28 +211,30 @@ pub fn quic_lengths(options: TlsOptions, host: &str, session: Session) -> Length
 /// What a host's name adds to messages, bytes.
 struct Name {
     sent: u64,
-    certified: u64,
+    acknowledged: u64,
+    /// All of the certificate.
+    certificate: u64,
 }
 
 impl Name {
-    fn of(host: &str) -> Self {
+    fn of(host: &str, options: TlsOptions) -> Self {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
-        match bare.parse() {
-            Ok(IpAddr::V4(_)) => Self {
-                sent: 0,
-                certified: 4,
-            },
-            Ok(IpAddr::V6(_)) => Self {
-                sent: 0,
-                certified: 16,
-            },
+        let (sent, acknowledged, certified) = match bare.parse() {
+            Ok(IpAddr::V4(_)) => (0, 0, 4),
+            Ok(IpAddr::V6(_)) => (0, 0, 16),
             Err(_) => {
                 let wider = CERTIFICATE_GROWS.iter().filter(|&&from| bare.len() >= from);
-                Self {
-                    sent: SERVER_NAME + bare.len() as u64,
-                    certified: NAME_ACKNOWLEDGED + (bare.len() + wider.count()) as u64,
-                }
+                let certified = bare.len() + wider.count();
+                (SERVER_NAME + bare.len() as u64, NAME_ACKNOWLEDGED, certified)
             }
+        };
+        Self {
+            sent,
+            acknowledged,
+            certificate: match options.certificate_bytes {
+                Some(bytes) => u64::from(bytes),
+                None => CERTIFICATE + certified as u64,
+            },
         }
     }
 }
