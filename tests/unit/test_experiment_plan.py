@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from firstflight.errors import UsageError
 from firstflight.experiment.plan_file import PlanFile, read_plan_file, resolve
-from firstflight.model.path import MIDDLEBOXES, Burst, Middlebox, Queue, parse_queue
+from firstflight.model.path import DROP_UDP, MIDDLEBOXES, Burst, Middlebox, Queue, parse_queue
 from firstflight.model.plan import Plan
 from firstflight.model.treatment import COOKIES
 from firstflight.model.units import parse_rate, parse_rtt, write_rate
@@ -45,7 +45,8 @@ def plans(draw: st.DrawFn) -> Plan:
     bursts: st.SearchStrategy[Any] = st.just("off") | st.floats(1, 1000)
     jobs: st.SearchStrategy[Any] = st.just("auto") | st.integers(1, 64)
     mode = draw(some(st.sampled_from(["tcp", "tfo"])))
-    middlebox = draw(middleboxes) if "tfo" in mode else None
+    meets_tcp = middleboxes.filter(lambda middlebox: middlebox is None or middlebox.kind != DROP_UDP)
+    middlebox = draw(meets_tcp) if "tfo" in mode else None
     has_option = states.filter(lambda state: state != "cookieless")
     staged = has_option if middlebox and middlebox.kind.endswith("-option") else states
     return Plan(

@@ -166,11 +166,14 @@ class Journal:
         """Gives a load of an earlier format the columns that it lacks."""
         load = record.get("load")
         if isinstance(load, dict):
-            compared = {"treatment": load.get("mode"), "baseline": PLAIN}
+            compared = {"treatment": load.get("mode"), "baseline": PLAIN, "certificate_bytes": 0}
             record["load"] = {**self._planned, **compared, **load}
         rows = record.get("connections")
         if isinstance(rows, list):
-            later = {column.name: None for column in CONNECTIONS.columns if column.since > 1}
+            later: dict[str, str | None] = {
+                column.name: None for column in CONNECTIONS.columns if column.since > 1
+            }
+            later |= {"protocol": "tcp"}
             record["connections"] = [{**later, **row} if isinstance(row, dict) else row for row in rows]
 
     @cached_property

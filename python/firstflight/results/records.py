@@ -42,7 +42,7 @@ class Factors(TypedDict):
     scheme: ReadOnly[str | None]
     http: ReadOnly[str | None]
     post_quantum: ReadOnly[bool | None]
-    certificate_bytes: ReadOnly[int | None]
+    certificate_bytes: ReadOnly[int]
     keep_alive: ReadOnly[bool | None]
     origin_rtt: ReadOnly[str | None]
     lookups: ReadOnly[bool | None]
@@ -122,7 +122,7 @@ class ConnectionRow(TypedDict):
     resumed: NotRequired[ReadOnly[bool | None]]
     early_data: NotRequired[ReadOnly[str | None]]
     early_data_bytes: NotRequired[ReadOnly[int | None]]
-    protocol: NotRequired[ReadOnly[str | None]]
+    protocol: NotRequired[ReadOnly[str]]
 
 
 class Ledger(TypedDict, total=False):

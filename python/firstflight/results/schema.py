@@ -160,8 +160,7 @@ LOADS = Table(
             _COUNT,
             "bytes",
             "Certificates of servers; 0: as few bytes as can be",
-            _EARLIER,
-            "certificate_bytes",
+            key="certificate_bytes",
             since=5,
         ),
         _asked("keep_alive", _FLAG, "Servers keep a connection open after a response"),
@@ -349,7 +348,7 @@ CONNECTIONS = Table(
             since=4,
         ),
         Column("early_data_bytes", _COUNT, "bytes", "Early data in the ledger", _EARLIER, since=4),
-        Column("protocol", _TEXT, "", "`tcp`, or `udp`, which carries QUIC", f"TCP, in {_EARLIER}", since=5),
+        Column("protocol", _TEXT, "", "`tcp`, or `udp`, which carries QUIC", since=5),
     ),
 )
 """One row per connection."""
