@@ -23,7 +23,7 @@ DENY := target/deny/bin/cargo-deny
 DENY_VERSION := 0.20.2
 
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
-CORE := Cargo.toml Cargo.lock $(shell find crates/page crates/path crates/load crates/loader crates/tcp crates/sim crates/python -name '*.rs' -o -name Cargo.toml)
+CORE := Cargo.toml Cargo.lock $(shell find crates/page crates/path crates/load crates/loader crates/quic crates/tcp crates/sim crates/python -name '*.rs' -o -name Cargo.toml)
 
 # The profile of everything that cargo compiles here. CI has its own, in Cargo.toml.
 PROFILE ?= release

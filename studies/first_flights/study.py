@@ -1,4 +1,4 @@
-"""What Fast Open, session resumption and early data save of a page over TLS, with both key exchanges.
+"""What Fast Open, resumption, early data, QUIC and 0-RTT save of a page over TLS, with both key exchanges.
 
     python -m studies.first_flights.study RECORDINGS [CLASSIC POST_QUANTUM]
 
@@ -8,7 +8,8 @@ README.md, in their order; without them the stored tables of the real kernel sta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import altair as alt
@@ -26,12 +27,21 @@ MODES = {
     "tfo": "tfo",
     "early_data": "early-data",
     "tfo_early_data": "tfo+early-data",
+    "quic": "quic",
+    "quic_0rtt": "quic-0rtt",
 }
 """What is compared with `tcp`, TLS 1.3 with a full handshake and nothing in the SYN: columns, modes."""
 LOSSES = (0.005, 0.02)
 LOSSY_REPEATS = 5
+OVER_HTTP2 = {name: mode for name, mode in MODES.items() if "early" not in mode}
+"""Early data goes with HTTP/1.1 only."""
+BLOCKED_BY = {"tfo": "drop-data", "quic": "drop-udp", "quic-0rtt": "drop-udp"}
+"""What stands in the way of a mode on some paths: the mode and its middlebox."""
+BLOCKED = (0.0, 0.01, 0.03, 0.06, 0.1, 0.2, 0.4)
+"""Shares of paths with that middlebox."""
 _KEY = ["share", "page", "rtt_ms"]
 _EFFECT = "{{{0}:+.1%}} ({{{0}_low:+.1%}} to {{{0}_high:+.1%}})"
+_SPREAD = "{{{0}:+.1%}} ({{{0}_p25:+.1%}} to {{{0}_p75:+.1%}})"
 COLUMNS = {
     "measured.csv": {
         "key share": "{share}",
@@ -46,9 +56,15 @@ COLUMNS = {
         "key share": "{share}",
         "RTT, ms": "{rtt_ms:g}",
         "loss": "{loss:.1%}",
+        "tickets": "{cookies}",
         "pages": "{pages}",
     }
-    | {mode: f"{{{name}:+.1%}} ({{{name}_p25:+.1%}} to {{{name}_p75:+.1%}})" for name, mode in MODES.items()},
+    | {mode: _SPREAD.format(name) for name, mode in MODES.items()},
+    "http2.csv": {"key share": "{share}", "RTT, ms": "{rtt_ms:g}", "pages": "{pages}"}
+    | {mode: _SPREAD.format(name) for name, mode in OVER_HTTP2.items()},
+    "blocked.csv": {"mode": "{mode}", "middlebox": "{middlebox}", "pages": "{pages}"}
+    | {f"{share:.0%}": f"{{share_{share:g}:+.1%}}" for share in BLOCKED}
+    | {"pays up to": "{pays_up_to:.0%}"},
 }
 
 
@@ -59,11 +75,14 @@ def measure(arguments: Sequence[str]) -> Frames:
     simulated = pl.concat(
         [cells(ff.simulate(FOLDER / "plan.toml", post_quantum=on), name) for name, on in SHARES.items()]
     )
+    recorded = pages(Path(recordings), EVERY)
     return {
         "measured.csv": measured,
         "simulated.csv": simulated,
         "difference.csv": difference(measured, simulated),
-        "recordings.csv": over_recordings(Path(recordings)),
+        "recordings.csv": over_recordings(recorded),
+        "http2.csv": over_http2(recorded),
+        "blocked.csv": where_blocked(recorded),
     }
 
 
@@ -108,38 +127,77 @@ def difference(measured: pl.DataFrame, simulated: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def over_recordings(folder: Path) -> pl.DataFrame:
-    """The distribution of the improvement over recorded pages, by key share, RTT and loss."""
-    recorded = pages(folder, EVERY)
-    conditions = [(rtt, 0.0, 1) for rtt in (20, 100, 200)]
-    conditions += [(100, loss, LOSSY_REPEATS) for loss in LOSSES]
+def over_recordings(recorded: list[ff.Page]) -> pl.DataFrame:
+    """The distribution of the improvement over recorded pages, by key share, RTT, loss and tickets."""
+    conditions = [(rtt, 0.0, "warm", 1) for rtt in (20, 100, 200)]
+    conditions += [(100, loss, "warm", LOSSY_REPEATS) for loss in LOSSES]
+    conditions += [(100, 0.0, "cold", 1)]
     rows = []
     for share, on in SHARES.items():
-        for rtt, loss, repeats in conditions:
-            loads = ff.simulate(
-                FOLDER / "plan.toml",
-                pages=recorded,
-                rtt=rtt,
-                loss=loss,
-                repeats=repeats,
-                post_quantum=on,
-                keep="loads",
-            ).loads.filter(status="ok")
-            plt = (
-                loads.group_by("page", "mode")
-                .agg(pl.col("plt_ms").median())
-                .pivot("mode", index="page", values="plt_ms")
+        for rtt, loss, cookies, repeats in conditions:
+            plt = page_load_times(
+                recorded, rtt=rtt, loss=loss, cookies=cookies, repeats=repeats, post_quantum=on
             )
-            row: dict[str, object] = {"share": share, "rtt_ms": rtt, "loss": loss, "pages": plt.height}
-            for name, mode in MODES.items():
-                gain = ((plt["tcp"] - plt[mode]) / plt["tcp"]).drop_nulls()
-                row |= {
-                    name: gain.median(),
-                    f"{name}_p25": gain.quantile(0.25),
-                    f"{name}_p75": gain.quantile(0.75),
-                }
-            rows.append(row)
+            row: dict[str, object] = {"share": share, "rtt_ms": rtt, "loss": loss, "cookies": cookies}
+            rows.append(row | spread(plt, MODES))
     return pl.DataFrame(rows)
+
+
+def over_http2(recorded: list[ff.Page]) -> pl.DataFrame:
+    """The same where connections over TCP speak HTTP/2: one to each origin, as over QUIC."""
+    rows = []
+    for share, on in SHARES.items():
+        for rtt in (20, 100, 200):
+            plt = page_load_times(
+                recorded, rtt=rtt, http="2", mode=["tcp", *OVER_HTTP2.values()], repeats=1, post_quantum=on
+            )
+            rows.append({"share": share, "rtt_ms": rtt} | spread(plt, OVER_HTTP2))
+    return pl.DataFrame(rows)
+
+
+def where_blocked(recorded: list[ff.Page]) -> pl.DataFrame:
+    """The mean improvement at 100 ms where some paths drop what is new, and where it ends."""
+    rows = []
+    for mode, middlebox in BLOCKED_BY.items():
+        row: dict[str, object] = {"mode": mode, "middlebox": middlebox, "pages": len(recorded)}
+        means = []
+        for share in BLOCKED:
+            plt = page_load_times(
+                recorded,
+                rtt=100,
+                mode=["tcp", mode],
+                middlebox=f"{middlebox}:{share:g}" if share else "off",
+                repeats=LOSSY_REPEATS if share else 1,
+                post_quantum=mode != "tfo",
+            )
+            means.append(float(((plt["tcp"] - plt[mode]) / plt["tcp"]).mean()))
+            row[f"share_{share:g}"] = means[-1]
+        rows.append(row | {"pays_up_to": zero(BLOCKED, means)})
+    return pl.DataFrame(rows)
+
+
+def zero(places: Sequence[float], values: Sequence[float]) -> float | None:
+    """Where falling values cross 0, by linear interpolation; None where they do not."""
+    for (left, above), (right, below) in pairwise(zip(places, values, strict=True)):
+        if above > 0 >= below:
+            return left + (right - left) * above / (above - below)
+    return None
+
+
+def page_load_times(recorded: list[ff.Page], **keys: object) -> pl.DataFrame:
+    """The median PLT of each page, a column for each mode."""
+    loads = ff.simulate(FOLDER / "plan.toml", pages=recorded, keep="loads", **keys).loads.filter(status="ok")
+    medians = loads.group_by("page", "mode").agg(pl.col("plt_ms").median())
+    return medians.pivot("mode", index="page", values="plt_ms").drop_nulls()
+
+
+def spread(plt: pl.DataFrame, modes: Mapping[str, str]) -> dict[str, object]:
+    """How many pages there are, and the median and the quartiles of each mode's improvement."""
+    row: dict[str, object] = {"pages": plt.height}
+    for name, mode in modes.items():
+        gain = (plt["tcp"] - plt[mode]) / plt["tcp"]
+        row |= {name: gain.median(), f"{name}_p25": gain.quantile(0.25), f"{name}_p75": gain.quantile(0.75)}
+    return row
 
 
 def draw(tables: Frames) -> Figure:
@@ -161,7 +219,7 @@ def draw(tables: Frames) -> Figure:
         domain=[0, 220]
     )
     y = alt.Y("point:Q", title="improvement of the PLT (%)")
-    color = alt.Color("mode:N", sort=None).scale(domain=list(MODES.values()), range=["#8a94a0", *COLORS[:4]])
+    color = alt.Color("mode:N", sort=None).scale(domain=list(MODES.values()), range=["#8a94a0", *COLORS[:6]])
     base = alt.Chart().encode(x=x, color=color)
     layers = alt.layer(
         zero_line(),
