@@ -64,6 +64,16 @@ def test_with_tfo_under_tls_the_whole_wait_is_tls() -> None:
     assert found.spent_ms() == {"tls": 105, "propagation": 100}
 
 
+def test_the_handshake_of_quic_is_one_and_with_0_rtt_none() -> None:
+    url = "https://a.example/0"
+    for handshake_ms in (105, 0):
+        wait_ms = handshake_ms + 100
+        row = request(0, 0, 0, handshake_ms, handshake_ms, wait_ms, wait_ms, url=url)
+        found = critical_path(load(wait_ms, [row], [connection(0, 0.0, protocol="udp")]), page({"url": url}))
+        assert found.spent_ms() == {**({"quic": 105} if handshake_ms else {}), "propagation": 100}
+        assert found.could_save_ms == 0
+
+
 def test_what_the_parser_meets_early_does_not_wait_for_the_rest_of_the_document() -> None:
     rows = [request(0, 0, 0, 100, 100, 200, 500), request(1, 250, None, None, 250, 350, 600)]
     found = critical_path(load(600, rows), page({}, {"initiator": by(0, at_byte=100)}))

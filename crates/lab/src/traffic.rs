@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use firstflight_load::head;
 use firstflight_load::promise::{Client, Promise};
 use firstflight_load::record::{Connection, Totals};
 use firstflight_page::{Origin, Page};
@@ -136,6 +137,9 @@ fn statement((number, line): (usize, &Line<'_>)) -> Statement {
             .conversation
             .as_ref()
             .map(|conversation| conversation.server()),
-        client: Client::default(),
+        client: Client {
+            tls: None,
+            may_be_early: line.exchanges.first().map(|first| head::is_safe(&first.method)),
+        },
     }
 }

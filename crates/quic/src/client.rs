@@ -15,11 +15,8 @@ use quinn_proto::{
 
 use crate::clock::{instant, nanos};
 use crate::crypto::{Seen, seen_of};
-use crate::frames::{self, Frames, Part};
+use crate::frames::{self, Frames, NO_ERROR, Part};
 use crate::qpack;
-
-/// `H3_NO_ERROR` (RFC 9114, section 8.1).
-const NO_ERROR: u32 = 0x100;
 
 /// What a client has to tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -227,11 +224,6 @@ impl Client {
             is_resumed: !seen.has_certificate(),
             early_data: self.early_data(),
         })
-    }
-
-    /// Packets that it took for lost.
-    pub fn lost_packets(&self) -> u64 {
-        self.connection.stats().path.lost_packets
     }
 
     fn advance(&mut self) {

@@ -13,6 +13,9 @@ const CONTROL: u32 = 0x0;
 const MAX_FIELD_SECTION_SIZE: u32 = 0x6;
 const LONGEST_HEADERS: u32 = 64 * 1024;
 
+/// What a connection is closed with that nothing is wrong with (section 8.1).
+pub(crate) const NO_ERROR: u32 = 0x100;
+
 /// A frame's type and length, at most.
 const LONGEST_FRAME_HEADER: usize = 16;
 

@@ -8,12 +8,12 @@ use bytes::{Bytes, BytesMut};
 use firstflight_loader::Nanos;
 use quinn_proto::{
     Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event, ServerConfig,
-    StreamEvent, StreamId, WriteError,
+    StreamEvent, StreamId, VarInt, WriteError,
 };
 
 use crate::clock::{instant, nanos};
 use crate::crypto::{Seen, seen_of};
-use crate::frames::{self, Frames, Part};
+use crate::frames::{self, Frames, NO_ERROR, Part};
 
 /// A stream with a request: its connection's number, and its own.
 pub type StreamKey = (usize, StreamId);
@@ -170,10 +170,12 @@ impl Server {
         peer.write(stream);
     }
 
-    /// Packets that it took for lost on a connection.
-    pub fn lost_packets(&self, connection: usize) -> u64 {
-        let peer = self.peers.get(&connection);
-        peer.map_or(0, |peer| peer.connection.stats().path.lost_packets)
+    /// Closes a connection.
+    pub fn close(&mut self, now: Nanos, connection: usize) {
+        if let Some(peer) = self.peers.get_mut(&connection) {
+            peer.connection
+                .close(instant(now), VarInt::from_u32(NO_ERROR), Bytes::new());
+        }
     }
 
     fn accept(&mut self, handle: ConnectionHandle, connection: Connection, client: SocketAddr) {

@@ -20,6 +20,7 @@ ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 COMPONENT_NAMES: dict[Component, str] = {
     "tcp": "TCP handshake",
     "tls": "TLS handshake",
+    "quic": "QUIC handshake",
     "connection": "waiting for a connection",
     "request": "request upload",
     "propagation": "round trip",

@@ -516,10 +516,15 @@ class Plan(BaseModel):
                     f"mode: {mode.name} is a way to speak TLS, and the pages are loaded in the clear",
                     "add --scheme https, or leave it out",
                 )
-            if mode.secure and self.client != "loader" and (self.client, mode.name) != ("chromium", "quic"):
+            if mode.secure and self.client != "loader" and not (self.client == "chromium" and mode.quic):
                 raise BadValueError(
                     f"mode: {self.client} cannot be made to load with {mode.name} yet",
                     "use --client loader, or leave it out",
+                )
+            if mode.sessions and self.client == "chromium" and (states := {*self.cookies} - {"warm", "cold"}):
+                raise BadValueError(
+                    f"cookies: {min(states)} is no state that Chromium's tickets can be brought into",
+                    "use warm or cold, or --client loader",
                 )
             if mode.quic and self.client == "chromium" and not self.post_quantum:
                 raise BadValueError(

@@ -7,6 +7,7 @@ use std::net::{SocketAddr, SocketAddrV4};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use firstflight_quic::crypto::WitnessedServer;
@@ -54,8 +55,19 @@ impl AsRawFd for Timer {
     }
 }
 
-/// An answer, and where it goes.
-type Due = (StreamKey, Method, Response<Outgoing>);
+/// What is due some time.
+enum Due {
+    /// An answer, and where it goes.
+    Answer(StreamKey, Method, Response<Outgoing>),
+    /// The end of a connection.
+    Close(usize),
+}
+
+/// What a browser asks for in a visit before the measured load, to get a ticket. The server answers with nothing, and then
+/// closes the connection: the load is to open another one.
+const VISIT: &str = "/.well-known/firstflight-visit";
+/// How long after that answer.
+const UNTIL_CLOSED: Duration = Duration::from_millis(50);
 
 impl Listener {
     /// Listens at `address`.
@@ -131,26 +143,26 @@ impl Listener {
         let Some((method, target, fields)) = request(block) else {
             return self.endpoint.respond(stream, &response_block(400, [], 0), []);
         };
+        if target == VISIT {
+            let nothing = response_block(204, [(&b"cache-control"[..], &b"no-store"[..])], 0);
+            self.endpoint.respond(stream, &nothing, []);
+            return later(UNTIL_CLOSED, Due::Close(stream.0), due.clone());
+        }
         let (response, wait) = server.answer(&method, &target, &fields, conversation);
         if wait.is_zero() {
-            return self.respond((stream, method, response));
+            return self.respond(stream, &method, response);
         }
-        let due = due.clone();
-        tokio::spawn(async move {
-            timer::wait(wait).await;
-            // Nobody waits any more when the servers are gone.
-            let _ = due.send((stream, method, response));
-        });
+        later(wait, Due::Answer(stream, method, response), due.clone());
     }
 
-    fn respond(&mut self, (stream, method, response): Due) {
+    fn respond(&mut self, stream: StreamKey, method: &Method, response: Response<Outgoing>) {
         let (head, body) = response.into_parts();
         let fields = head
             .headers
             .iter()
             .map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
         let block = response_block(head.status.as_u16(), fields, body.len());
-        let body = Some(body.into_bytes()).filter(|body: &Bytes| method != Method::HEAD && !body.is_empty());
+        let body = Some(body.into_bytes()).filter(|body: &Bytes| *method != Method::HEAD && !body.is_empty());
         self.endpoint.respond(stream, &block, body);
     }
 
@@ -185,8 +197,10 @@ impl Listener {
         if comes {
             self.receive();
         }
-        if let Some(due) = answer {
-            self.respond(due);
+        match answer {
+            Some(Due::Answer(stream, method, response)) => self.respond(stream, &method, response),
+            Some(Due::Close(connection)) => self.endpoint.close(clock::now(), connection),
+            None => {}
         }
         if self.endpoint.next_timeout().is_some_and(|at| at <= clock::now()) {
             self.endpoint.handle_timeout(clock::now());
@@ -199,7 +213,7 @@ impl Listener {
         let _ = match self.endpoint.next_timeout() {
             None => timer.unset(),
             Some(at) => {
-                let at = TimeSpec::from_duration(std::time::Duration::from_nanos(at.max(1)));
+                let at = TimeSpec::from_duration(Duration::from_nanos(at.max(1)));
                 timer.set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME)
             }
         };
@@ -212,6 +226,15 @@ impl Listener {
             self.endpoint.handle(clock::now(), client.into(), datagram);
         }
     }
+}
+
+/// Sends what is due once `wait` is over.
+fn later(wait: Duration, what: Due, due: UnboundedSender<Due>) {
+    tokio::spawn(async move {
+        timer::wait(wait).await;
+        // Nobody waits any more when the servers are gone.
+        let _ = due.send(what);
+    });
 }
 
 /// Method, target and header fields of a request; `None` if it is none.

@@ -146,6 +146,7 @@ def _busy_ms(data_bytes: float, rate_mbps: float | None) -> float:
 Component = Literal[
     "tcp",
     "tls",
+    "quic",
     "connection",
     "request",
     "propagation",
@@ -234,6 +235,9 @@ def _clip(at_ms: float | None, until_ms: float) -> float:
 
 def _handshake(load: Load, row: Row) -> Parts:
     """A connection being opened: without TLS all of it is TCP's; with it TCP has what it needs at least."""
+    connection = load.connection(row)
+    if connection and connection.get("protocol") == "udp":
+        return [("quic", 0.0)]
     if not str(row["url"]).startswith("https:"):
         return [("tcp", 0.0)]
     return [("tcp", _tcp_handshake_ms(load, row)), ("tls", 0.0)]

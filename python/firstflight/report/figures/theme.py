@@ -31,6 +31,7 @@ PHASE_COLORS = {"queued": "#d9dde1", "connect": "#d55e00", "wait": "#79bfe8", "r
 COMPONENT_COLORS = {
     "tcp": "#d55e00",
     "tls": "#e69f00",
+    "quic": "#f0c94a",
     "connection": "#f2d0b5",
     "request": "#c9e4f5",
     "propagation": "#79bfe8",

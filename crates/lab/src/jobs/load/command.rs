@@ -11,6 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use firstflight_load::Mode;
 use firstflight_load::record::{Request, since, status};
 use nix::libc;
 use serde::{Deserialize, Serialize};
@@ -163,9 +164,19 @@ fn keep(left: &Path, kept: &Path) -> Result<(), LabError> {
 
 /// The record of a foreign client's load.
 pub(super) fn record(job: &Job, command: &Command, ran: Ran, seen: Seen) -> Record {
-    let lines = lines(&seen.report.ledger, seen.conversations);
+    let mut lines = lines(&seen.report.ledger, seen.conversations);
     let opened = lines.first().map_or(0, |line| line.entry.seen.opened);
     let started = ran.own.started_ns.unwrap_or(opened);
+    let mut reused = None;
+    if job.load.mode == Mode::Quic0Rtt {
+        // The program has made the visits itself that give it tickets: their connections are no part of the load.
+        let is_visit = |line: &Line<'_>| line.entry.seen.opened < started;
+        let was_used = |line: &&Line<'_>| {
+            is_visit(line) && line.exchanges.iter().any(|exchange| exchange.arrived >= started)
+        };
+        reused = lines.iter().find(was_used).map(|line| line.entry.key);
+        lines.retain(|line| !is_visit(line));
+    }
     let requests = requests(job, &lines, started);
     let traffic = Traffic::new(&lines, &seen.directory, started, &job.promise(), seen.counters);
     let document = job.page.document();
@@ -176,7 +187,8 @@ pub(super) fn record(job: &Job, command: &Command, ran: Ran, seen: Seen) -> Reco
             .filter_map(|line| line.entry.received_data.progress().last());
         last.max().map(|at| since(started, at))
     };
-    let complaint = complaint(command, &ran, &traffic, document, job.load.timeout_ms);
+    let complaint = complaint(command, &ran, &traffic, document, job.load.timeout_ms)
+        .or_else(|| reused.map(|key| format!("the load used a connection of a visit before it: {key:?}")));
     Record {
         plt_ms: if ran.result.is_some() {
             ran.own.plt_ms

@@ -5,6 +5,7 @@ what came of it goes to the file RESULT. Navigation starts when the browser is u
 it does after its start must not show in what is measured.
 """
 
+import html
 import json
 import os
 import sys
@@ -109,6 +110,9 @@ def _load(context: BrowserContext, job: DriveJob, outcome: Drive) -> None:
     )
     marks = Marks(page, session)
     wait_until_idle()
+    if job.visits:
+        _visit(context, job)
+        wait_until_idle()
     if job.clock_ms is not None:
         context.add_init_script(script(job.clock_ms, time.time() * 1000))
     deadline_s = time.monotonic() + job.timeout_ms / 1000
@@ -123,6 +127,22 @@ def _load(context: BrowserContext, job: DriveJob, outcome: Drive) -> None:
     # A page that cannot be had leaves one of the browser's own, with marks of its own.
     outcome.started_ns = outcome.started_ns or fetches.started_ns
     outcome.fetches = fetches.finished((outcome.started_ns or 0) / 1e9)
+
+
+def _visit(context: BrowserContext, job: DriveJob) -> None:
+    """Asks every server for nothing, on a page of the site that will be loaded: tickets belong to a site.
+
+    That page itself comes from here. The servers close the connections.
+    """
+    images = "".join(f'<img src="{html.escape(url)}">' for url in job.visits)
+    document = job.visits[0] + "/page"
+    page = context.new_page()
+    page.route(
+        document, lambda route: route.fulfill(body=f"<!doctype html>{images}", content_type="text/html")
+    )
+    page.goto(document, timeout=job.timeout_ms)
+    page.wait_for_timeout(job.quiet_ms)
+    page.close()
 
 
 def _wait_until_quiet(page: Page, fetches: Fetches, job: DriveJob, deadline_s: float) -> None:
