@@ -172,6 +172,25 @@ def test_a_page_recorded_with_tls_is_loaded_as_recorded_or_in_the_clear_where_as
         assert [row["url"] for row in record["requests"]] == [f"{scheme}://www.nytimes.com/"]
 
 
+@pytest.mark.parametrize(("mode", "early_data"), [("quic", "none"), ("quic-0rtt", "accepted")])
+def test_a_page_comes_over_quic_and_the_first_request_in_0_rtt_packets_where_there_are_tickets(
+    mode: str, early_data: str
+) -> None:
+    image = document(
+        url="https://o1.test/1.png",
+        kind="image",
+        mime="image/png",
+        initiator={"resource": 0, "via": "parser", "at_byte": 100},
+    )
+    engine = Emulator(clients={"chromium": WithTls(find_browser(installed("chromium")))})
+    secure = page("secure", document(url="https://o0.test/"), image)
+    record = load(engine, secure, mode, 20.0, client="chromium")
+    assert_ok(record)
+    assert record["load"]["unmatched_requests"] == 0
+    seen = {(row["origin"], row["protocol"], row["early_data"]) for row in record["connections"]}
+    assert seen == {(f"https://o{number}.test", "udp", early_data) for number in range(2)}
+
+
 def run(program: Program, *flags: str, page: LoadedPage) -> tuple[list[str], Path]:
     (program.folder / "page.json").write_text(page.page.to_json())
     # A rate that would take too long to calibrate.
