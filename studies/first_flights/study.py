@@ -37,8 +37,8 @@ OVER_HTTP2 = {name: mode for name, mode in MODES.items() if "early" not in mode}
 """Early data goes with HTTP/1.1 only."""
 BLOCKED_BY = {"tfo": "drop-data", "quic": "drop-udp", "quic-0rtt": "drop-udp"}
 """What stands in the way of a mode on some paths: the mode and its middlebox."""
-BLOCKED = (0.0, 0.01, 0.03, 0.06, 0.1, 0.2, 0.4)
-"""Shares of paths with that middlebox."""
+BLOCKED = (0, 1, 3, 6, 10, 20, 40)
+"""Shares of paths with that middlebox, %."""
 _KEY = ["share", "page", "rtt_ms"]
 _EFFECT = "{{{0}:+.1%}} ({{{0}_low:+.1%}} to {{{0}_high:+.1%}})"
 _SPREAD = "{{{0}:+.1%}} ({{{0}_p25:+.1%}} to {{{0}_p75:+.1%}})"
@@ -63,8 +63,8 @@ COLUMNS = {
     "http2.csv": {"key share": "{share}", "RTT, ms": "{rtt_ms:g}", "pages": "{pages}"}
     | {mode: _SPREAD.format(name) for name, mode in OVER_HTTP2.items()},
     "blocked.csv": {"mode": "{mode}", "middlebox": "{middlebox}", "pages": "{pages}"}
-    | {f"{share:.0%}": f"{{share_{share:g}:+.1%}}" for share in BLOCKED}
-    | {"pays up to": "{pays_up_to:.0%}"},
+    | {f"{share} %": f"{{blocked_{share}:+.1%}}" for share in BLOCKED}
+    | {"pays up to": "{pays_up_to:.0f} %"},
 }
 
 
@@ -166,12 +166,12 @@ def where_blocked(recorded: list[ff.Page]) -> pl.DataFrame:
                 recorded,
                 rtt=100,
                 mode=["tcp", mode],
-                middlebox=f"{middlebox}:{share:g}" if share else "off",
+                middlebox=f"{middlebox}:{share / 100:g}" if share else "off",
                 repeats=LOSSY_REPEATS if share else 1,
                 post_quantum=mode != "tfo",
             )
-            means.append(float(((plt["tcp"] - plt[mode]) / plt["tcp"]).mean()))
-            row[f"share_{share:g}"] = means[-1]
+            means.append(float(((plt["tcp"] - plt[mode]) / plt["tcp"]).to_numpy().mean()))
+            row[f"blocked_{share}"] = means[-1]
         rows.append(row | {"pays_up_to": zero(BLOCKED, means)})
     return pl.DataFrame(rows)
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use firstflight_loader::{Config, NANOS_PER_MS};
+use firstflight_loader::{Config, NANOS_PER_MS, Quic};
 use firstflight_page::Scheme;
 use firstflight_path::PathConfig;
 use serde::Deserialize;
@@ -116,7 +116,11 @@ impl Load {
         Config {
             keep_alive: self.keep_alive,
             http2: self.offer().http == HttpVersion::V2,
-            quic: self.mode.is_quic(),
+            quic: match self.mode.is_quic() {
+                false => Quic::Never,
+                true if self.path.may_interfere() => Quic::WhereItWorks,
+                true => Quic::Always,
+            },
             lookups: self.lookups,
             request_timeout: self.request_timeout_ms * NANOS_PER_MS,
             load_timeout: self.timeout_ms * NANOS_PER_MS,

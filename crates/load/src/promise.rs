@@ -250,7 +250,7 @@ impl Load {
             }),
             // What does not get through over QUIC goes over TCP.
             quic: match self.mode.is_quic() {
-                true if self.path.may_lose() => None,
+                true if self.path.may_interfere() => None,
                 is_quic => Some(is_quic),
             },
         }

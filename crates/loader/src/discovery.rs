@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::loader::Loader;
 use crate::pool::Waiting;
 use crate::timers::Timer;
-use crate::{Command, Nanos, RACE};
+use crate::{Command, Nanos, Quic, RACE};
 
 /// How far a resource has come.
 #[derive(Debug, Clone, Copy, Default)]
@@ -154,7 +154,7 @@ impl Loader {
             match command {
                 Command::Open { conn, quic, .. } => {
                     self.watch(conn);
-                    if quic {
+                    if quic && self.config.quic == Quic::WhereItWorks {
                         self.timers.set(now.saturating_add(RACE), Timer::Race(conn));
                     }
                 }

@@ -8,7 +8,22 @@ pub type Nanos = u64;
 /// Nanoseconds in a millisecond.
 pub const NANOS_PER_MS: Nanos = 1_000_000;
 
-/// How long QUIC is ahead of TCP, where nothing is known of the round trip (Chromium: `kMaxDelayTimeForMainJob`).
+/// When the loader speaks QUIC with https origins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Quic {
+    /// Never.
+    #[default]
+    Never,
+    /// Always, as Chromium with `--origin-to-force-quic-on`.
+    Always,
+    /// Where it gets through. If its handshake is not done after [`RACE`] the loader opens a connection over TCP too, and
+    /// stays with it if that is ready first, or if the one over QUIC fails: as Chromium does
+    /// (`HttpStreamFactory::JobController`), for each origin by itself.
+    WhereItWorks,
+}
+
+/// How long QUIC is ahead of TCP where nothing is known of the round trip (Chromium:
+/// `QuicSessionPool::GetTimeDelayForWaitingJob`).
 pub const RACE: Nanos = 300 * NANOS_PER_MS;
 
 /// Requests that a connection of HTTP/2 carries at a time: as many as the lab's servers allow.
@@ -24,10 +39,6 @@ pub struct ConnId(pub u32);
 
 /// The browser's limits and timeouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "they are switches that have nothing to do with each other"
-)]
 pub struct Config {
     /// Most connections to one origin at a time; at least 1.
     /// Chromium: `g_max_sockets_per_group` = 6, `net/socket/client_socket_pool_manager.cc`.
@@ -39,10 +50,8 @@ pub struct Config {
     /// Whether https origins speak HTTP/2: one connection to each, which carries up to
     /// [`MAX_STREAMS`] requests at a time. What is asked for while it is being opened waits for it.
     pub http2: bool,
-    /// Whether https origins are spoken to over QUIC, as with HTTP/2 on one connection to each. Where its handshake is not
-    /// done after [`RACE`] the loader opens a connection over TCP too, and stays with it if that is ready first, or
-    /// if the one over QUIC fails: as Chromium does (`HttpStreamFactory::JobController`), for each origin by itself.
-    pub quic: bool,
+    /// Whether https origins are spoken to over QUIC, as with HTTP/2 on one connection to each.
+    pub quic: Quic,
     /// Whether the first connection to a host waits for the lookup of its name, as long as the page says.
     pub lookups: bool,
     /// A connection that makes no progress for this long is given up: counted from opening it to being
@@ -61,7 +70,7 @@ impl Default for Config {
             max_connections: 256,
             keep_alive: true,
             http2: false,
-            quic: false,
+            quic: Quic::Never,
             lookups: false,
             request_timeout: 30_000 * NANOS_PER_MS,
             load_timeout: 120_000 * NANOS_PER_MS,

@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 
 use firstflight_page::Origin;
 
-use crate::{Command, Config, ConnId, MAX_STREAMS, Nanos, OriginId};
+use crate::{Command, Config, ConnId, MAX_STREAMS, Nanos, OriginId, Quic};
 
 /// All connections of a load.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl Pool {
     pub(crate) fn new(config: &Config, origins: &[Origin]) -> Self {
         let group = |origin: &Origin| Group {
             speaks: match origin.secure {
-                true if config.quic => Speaks::Quic,
+                true if config.quic != Quic::Never => Speaks::Quic,
                 is_secure => over_tcp(config, is_secure),
             },
             ..Group::default()

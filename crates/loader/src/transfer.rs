@@ -3,7 +3,7 @@
 use crate::loader::Loader;
 use crate::pool::State;
 use crate::timers::Timer;
-use crate::{Command, ConnId, NANOS_PER_MS, Nanos};
+use crate::{Command, ConnId, NANOS_PER_MS, Nanos, Quic};
 
 impl Loader {
     /// A connection was given a request. Connect times are the part of the handshake that the request itself
@@ -140,10 +140,10 @@ impl Loader {
         let Some(connection) = self.pool.get_mut(conn) else {
             return;
         };
-        let has_got_through = connection.quic != Some(false);
+        let falls_back = connection.quic == Some(false) && self.config.quic == Quic::WhereItWorks;
         match connection.state {
             State::Closed => return,
-            _ if !has_got_through => {
+            _ if falls_back => {
                 let origin = connection.origin;
                 self.leave_quic(conn, now);
                 return self.serve(origin, now);

@@ -205,7 +205,12 @@ impl PathConfig {
 
     /// Whether packets are lost, or changed, other than in a full queue.
     pub fn may_lose(&self) -> bool {
-        self.loss > 0.0 || !self.interference.is_empty() || self.middlebox.is_some()
+        self.loss > 0.0 || self.may_interfere()
+    }
+
+    /// Whether something is done to packets on purpose, by a rule or a middlebox.
+    pub fn may_interfere(&self) -> bool {
+        !self.interference.is_empty() || self.middlebox.is_some()
     }
 
     /// Rate in `direction`, bit/s; of a trace its mean; `None` for an unlimited one.

@@ -1,6 +1,6 @@
 //! What a driver may rely on, and what it may get wrong.
 
-use firstflight_loader::{Command, Config, ConnId, Event, Loader, RACE};
+use firstflight_loader::{Command, Config, ConnId, Event, Loader, Quic, RACE};
 use firstflight_page::Page;
 
 use crate::network::MS;
@@ -213,7 +213,7 @@ fn http2_carries_all_requests_of_an_origin_on_one_connection() {
 /// A loader that speaks QUIC, with the connection that it has opened.
 fn over_quic(images: usize) -> Loader {
     let config = Config {
-        quic: true,
+        quic: Quic::WhereItWorks,
         ..Config::default()
     };
     let mut loader = Loader::new(&secure(images), config, 0);
@@ -271,6 +271,21 @@ fn a_connection_over_tcp_races_quic_and_takes_what_that_was_given_if_it_is_ready
         };
         assert!(commands.contains(&again), "{commands:?}");
     }
+}
+
+#[test]
+fn where_quic_is_all_that_is_spoken_nothing_races_it_and_its_failure_is_the_page_s() {
+    let config = Config {
+        quic: Quic::Always,
+        ..Config::default()
+    };
+    let mut loader = Loader::new(&secure(0), config, 0);
+    assert!(matches!(loader.poll(), Some(Command::Open { quic: true, .. })));
+    loader.handle_timeout(2 * RACE);
+    assert_eq!(loader.poll(), None);
+    let error = "QUIC: timed out";
+    loader.handle(3 * RACE, Event::Failed { conn: CONN, error });
+    assert_eq!(loader.finish(3 * RACE).requests[0].error.as_deref(), Some(error));
 }
 
 #[test]
