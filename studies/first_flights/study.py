@@ -60,7 +60,7 @@ COLUMNS = {
         "pages": "{pages}",
     }
     | {mode: _SPREAD.format(name) for name, mode in MODES.items()},
-    "http2.csv": {"key share": "{share}", "RTT, ms": "{rtt_ms:g}", "pages": "{pages}"}
+    "http2.csv": {"key share": "{share}", "RTT, ms": "{rtt_ms:g}", "loss": "{loss:.1%}", "pages": "{pages}"}
     | {mode: _SPREAD.format(name) for name, mode in OVER_HTTP2.items()},
     "blocked.csv": {"mode": "{mode}", "middlebox": "{middlebox}", "pages": "{pages}"}
     | {f"{share} %": f"{{blocked_{share}:+.1%}}" for share in BLOCKED}
@@ -145,13 +145,17 @@ def over_recordings(recorded: list[ff.Page]) -> pl.DataFrame:
 
 def over_http2(recorded: list[ff.Page]) -> pl.DataFrame:
     """The same where connections over TCP speak HTTP/2: one to each origin, as over QUIC."""
+    conditions = [(rtt, 0.0, 1) for rtt in (20, 100, 200)]
+    conditions += [(100, loss, LOSSY_REPEATS) for loss in LOSSES]
+    modes = ["tcp", *OVER_HTTP2.values()]
     rows = []
     for share, on in SHARES.items():
-        for rtt in (20, 100, 200):
+        for rtt, loss, repeats in conditions:
             plt = page_load_times(
-                recorded, rtt=rtt, http="2", mode=["tcp", *OVER_HTTP2.values()], repeats=1, post_quantum=on
+                recorded, rtt=rtt, loss=loss, http="2", mode=modes, repeats=repeats, post_quantum=on
             )
-            rows.append({"share": share, "rtt_ms": rtt} | spread(plt, OVER_HTTP2))
+            row: dict[str, object] = {"share": share, "rtt_ms": rtt, "loss": loss}
+            rows.append(row | spread(plt, OVER_HTTP2))
     return pl.DataFrame(rows)
 
 

@@ -139,7 +139,11 @@ fn statement((number, line): (usize, &Line<'_>)) -> Statement {
             .map(|conversation| conversation.server()),
         client: Client {
             tls: None,
-            may_be_early: line.exchanges.first().map(|first| head::is_safe(&first.method)),
+            // Another request than the first one heard may have gone with the handshake.
+            may_be_early: line
+                .exchanges
+                .first()
+                .and_then(|first| head::is_safe(&first.method).then_some(true)),
         },
     }
 }

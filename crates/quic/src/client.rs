@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use firstflight_load::TlsVersion;
-use firstflight_load::promise::{EarlyData, Secured};
+use firstflight_load::promise::{self, EarlyData, Secured};
 use firstflight_loader::Nanos;
 use quinn_proto::{
     ClientConfig, ConnectError, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig,
@@ -75,6 +75,8 @@ pub struct Client {
     /// Requests in 0-RTT packets, to be sent again if the server rejects these.
     early: Vec<Asked>,
     was_early: bool,
+    /// Whether a request that came before the handshake was done, or else the first, is safe; `None` before there was one.
+    may_be_early: Option<bool>,
     exchanges: HashMap<StreamId, Exchange>,
     /// The request that each stream carries, by the stream's number.
     asked: Vec<usize>,
@@ -120,6 +122,7 @@ impl Client {
             waiting: VecDeque::new(),
             early: Vec::new(),
             was_early: false,
+            may_be_early: None,
             exchanges: HashMap::new(),
             asked: Vec::new(),
             events: VecDeque::new(),
@@ -140,6 +143,8 @@ impl Client {
 
     /// Asks for `request`, whose header fields are encoded in `block`. One that `is_safe` may go in 0-RTT packets.
     pub fn ask(&mut self, request: usize, block: Bytes, is_safe: bool) {
+        let known = self.may_be_early.get_or_insert(is_safe);
+        *known |= is_safe && !self.is_ready;
         self.waiting.push_back(Asked {
             request,
             block,
@@ -216,14 +221,17 @@ impl Client {
         }
     }
 
-    /// What this end tells of its TLS; `None` until the handshake is done, or if it is not witnessed.
-    pub fn secured(&self) -> Option<Secured> {
-        let seen = self.seen().filter(|_| self.is_ready)?;
-        Some(Secured {
-            version: TlsVersion::V1_3,
-            is_resumed: !seen.has_certificate(),
-            early_data: self.early_data(),
-        })
+    /// What this end tells. Of its TLS nothing until the handshake is done, or if it is not witnessed.
+    pub fn told(&self) -> promise::Client {
+        let seen = self.seen().filter(|_| self.is_ready);
+        promise::Client {
+            tls: seen.map(|seen| Secured {
+                version: TlsVersion::V1_3,
+                is_resumed: !seen.has_certificate(),
+                early_data: self.early_data(),
+            }),
+            may_be_early: self.may_be_early,
+        }
     }
 
     fn advance(&mut self) {

@@ -40,7 +40,6 @@ pub(crate) struct Quic {
     pub(crate) number: Option<(u32, Flow)>,
     conn: ConnId,
     client: Client,
-    may_be_early: Option<bool>,
     pub(crate) is_closed: bool,
     /// Tickets that the client has kept.
     tickets: u64,
@@ -122,7 +121,6 @@ impl Quic {
             number: None,
             conn,
             client: client.expect("a cryptography without names refuses none"),
-            may_be_early: None,
             is_closed: false,
             tickets: 0,
             server: Server::new(
@@ -156,16 +154,12 @@ impl Quic {
 
     /// What its client's end tells.
     pub(crate) fn client(&self) -> promise::Client {
-        promise::Client {
-            tls: self.client.secured(),
-            may_be_early: self.may_be_early,
-        }
+        self.client.told()
     }
 
     /// Asks for `resource`.
     pub(crate) fn send(&mut self, context: Context<'_>, resource: usize, browser: &mut Browser) {
         let exchange = context.exchange(resource);
-        self.may_be_early.get_or_insert(exchange.is_safe);
         self.client
             .ask(resource, exchange.http3.request.clone(), exchange.is_safe);
         self.tell(context, browser);

@@ -132,3 +132,31 @@ fn a_first_visit_has_no_session_and_sends_nothing_early() {
     }
     assert!((round_trips(&cold("quic-0rtt")) - 2.0).abs() < 0.1);
 }
+
+#[test]
+fn a_request_that_waits_for_the_handshake_does_not_hold_back_one_that_need_not() {
+    let resource = |index: usize, method: &str| {
+        let mut resource = json!({
+            "url": format!("https://h0.test/{index}"), "kind": "xhr", "mime": "text/plain", "method": method,
+            "request_bytes": 400, "header_bytes": 200, "body_bytes": 1_000,
+            "initiator": {"resource": 0, "via": "script"},
+        });
+        if index == 0 {
+            (resource["kind"], resource["mime"]) = (json!("document"), json!("text/html"));
+            resource["url"] = json!("https://first.test/");
+            resource.as_object_mut().unwrap().remove("initiator");
+        }
+        resource
+    };
+    let resources = [resource(0, "GET"), resource(1, "POST"), resource(2, "GET")];
+    let page = json!({"format": "firstflight-profile/1", "name": "mixed", "resources": resources});
+    let page = SimPage::new(&Page::from_json(&page.to_string()).unwrap());
+    let record = load(&page, "quic-0rtt", &json!({}));
+    let ends: Vec<_> = record
+        .requests
+        .iter()
+        .map(|request| request.end_ms.unwrap())
+        .collect();
+    assert!(ends[1] > ends[2] + 0.9 * RTT_MS, "{ends:?}");
+    assert_eq!(early_data(&record), ["accepted"; 2]);
+}

@@ -74,8 +74,6 @@ pub(super) struct Quic {
     server: SocketAddrV4,
     client: Client,
     datagram: Vec<u8>,
-    /// Whether its first request might go in 0-RTT packets; `None` before there was one.
-    may_be_early: Option<bool>,
 }
 
 impl Quic {
@@ -89,7 +87,6 @@ impl Quic {
             server,
             client: config.connect(conn, server, host)?,
             datagram: Vec::new(),
-            may_be_early: None,
         })
     }
 
@@ -100,7 +97,6 @@ impl Quic {
 
     /// Asks for `request`, whose header fields are in `block`.
     pub(super) fn ask(&mut self, request: usize, block: bytes::Bytes, is_safe: bool) {
-        self.may_be_early.get_or_insert(is_safe);
         self.client.ask(request, block, is_safe);
     }
 
@@ -165,10 +161,7 @@ impl Quic {
 
     /// What this end tells.
     pub(super) fn told(&self) -> promise::Client {
-        promise::Client {
-            tls: self.client.secured(),
-            may_be_early: self.may_be_early,
-        }
+        self.client.told()
     }
 }
 
