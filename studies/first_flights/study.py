@@ -52,6 +52,8 @@ COLUMNS = {
     | {mode: _EFFECT.format(name) for name, mode in MODES.items()},
     "difference.csv": {"mode": "{mode}", "cells": "{cells}"}
     | {"median, points": "{median:.2f}", "largest, points": "{largest:.2f}", "same sign": "{same_sign}"},
+    "accuracy.csv": {"mode": "{mode}", "cells": "{cells}"}
+    | {"median": "{median:.2%}", "95th percentile": "{p95:.2%}", "largest": "{largest:.2%}"},
     "recordings.csv": {
         "key share": "{share}",
         "RTT, ms": "{rtt_ms:g}",
@@ -80,6 +82,7 @@ def measure(arguments: Sequence[str]) -> Frames:
         "measured.csv": measured,
         "simulated.csv": simulated,
         "difference.csv": difference(measured, simulated),
+        "accuracy.csv": accuracy(folders) if folders else pl.read_csv(FOLDER / "accuracy.csv"),
         "recordings.csv": over_recordings(recorded),
         "http2.csv": over_http2(recorded),
         "blocked.csv": where_blocked(recorded),
@@ -125,6 +128,29 @@ def difference(measured: pl.DataFrame, simulated: pl.DataFrame) -> pl.DataFrame:
             }
         )
     return pl.DataFrame(rows)
+
+
+def accuracy(folders: Sequence[str]) -> pl.DataFrame:
+    """How far the simulated page load times are from the medians of the kernel's, by mode, as shares."""
+    key = ["page", "rtt_ms", "mode"]
+    median = pl.col("plt_ms").median()
+    cells = []
+    for folder, on in zip(folders, SHARES.values(), strict=True):
+        kernel = ff.open_results(folder).loads.filter(status="ok").group_by(key).agg(median)
+        simulated = ff.simulate(FOLDER / "plan.toml", post_quantum=on).loads.group_by(key).agg(median)
+        cells.append(kernel.join(simulated, on=key, suffix="_simulated"))
+    off = pl.concat(cells).with_columns(off=(pl.col("plt_ms_simulated") / pl.col("plt_ms") - 1).abs())
+    by_mode = [("all", off)] + [(mode, off.filter(mode=mode)) for mode in ("tcp", *MODES.values())]
+    return pl.DataFrame(
+        {
+            "mode": mode,
+            "cells": found.height,
+            "median": found["off"].median(),
+            "p95": found["off"].quantile(0.95),
+            "largest": found["off"].max(),
+        }
+        for mode, found in by_mode
+    )
 
 
 def over_recordings(recorded: list[ff.Page]) -> pl.DataFrame:

@@ -112,8 +112,8 @@ pub struct Hello {
     pub offers_session: bool,
     /// It announces early data.
     pub offers_early_data: bool,
-    /// Bytes of records with early data, or of 0-RTT packets, that the client had sent when the server's first data
-    /// reached it.
+    /// Bytes of records with early data that the client had sent when the server's first data reached it; over UDP, of
+    /// 0-RTT packets, which it may send until the handshake is done.
     pub early_data_bytes: u32,
 }
 
@@ -294,10 +294,9 @@ impl Entry {
             return;
         }
         self.bytes_up += u64::from(packet_bytes);
-        if self.has_heard {
-            return;
+        if !self.has_heard {
+            self.opening_bytes += payload.len() as u32;
         }
-        self.opening_bytes += payload.len() as u32;
         let early: u32 = quic::packets(payload)
             .filter(|(kind, _)| *kind == PacketType::ZeroRtt)
             .map(|(_, bytes)| bytes)

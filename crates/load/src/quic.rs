@@ -73,7 +73,10 @@ fn varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use firstflight_path::Direction;
+
     use super::*;
+    use crate::ledger::Entry;
 
     fn long(kind: u8, payload: usize) -> Vec<u8> {
         let mut packet = vec![0xc0 | kind << 4, 0, 0, 0, 1, 3, 1, 2, 3, 0];
@@ -99,6 +102,25 @@ mod tests {
                 (PacketType::OneRtt, 40),
             ]
         );
+    }
+
+    #[test]
+    fn an_entry_counts_0_rtt_packets_until_the_handshake_is_done_and_the_first_flight_until_the_server_is_heard()
+     {
+        let (first, later) = ([long(0, 300), long(1, 90)].concat(), long(1, 200));
+        let mut entry = Entry::over_udp(1);
+        for (heard, payload) in [(false, &first), (true, &later)] {
+            if heard {
+                entry.datagram_arrived(5, 1_228);
+            }
+            entry.datagram_sent(Direction::Up, payload.len() as u32 + 28, payload);
+        }
+        entry.datagram_sent(Direction::Down, 100, &long(2, 60));
+        let early = (long(1, 90).len() + later.len()) as u32;
+        assert_eq!(entry.hello.map(|hello| hello.early_data_bytes), Some(early));
+        assert_eq!(entry.opening_bytes, first.len() as u32);
+        assert_eq!((entry.answered, entry.bytes_down), (Some(5), 1_228));
+        assert_eq!(entry.bytes_up, (first.len() + later.len() + 56) as u64);
     }
 
     #[test]
