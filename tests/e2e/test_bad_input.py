@@ -60,7 +60,7 @@ def assert_refused(ended: Ended, says: str, folder: Path = Path()) -> None:
         (("--loss", "-0.1"), '"-0.1"'),
         (("--queue", "0"), '"0"'),
         (("--queue", "0p"), '"0p"'),
-        (("--mode", "quic"), '"quic"'),
+        (("--mode", "quick"), '"quick"'),
         (("--client", "netscape"), '"netscape"'),
         (("--jobs", "0"), '"0"'),
         (("--plan", "none.toml"), "none.toml"),

@@ -149,7 +149,7 @@ fn an_impossible_job_is_refused_with_what_is_wrong_and_a_hint() {
         ("/path/queue", json!({"packets": 0}), "queue"),
         ("/path/down_bps", json!(1), "down_bps"),
         ("/path/colour", json!("red"), "colour"),
-        ("/mode", json!("quic"), "quic"),
+        ("/mode", json!("quick"), "quick"),
         ("/cookies", json!("burnt"), "burnt"),
         ("/page/resources/0/url", json!(long_host), "host"),
         ("/page/resources", json!([]), "resources"),
