@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use firstflight_load::TlsVersion;
 use firstflight_load::promise::{self, EarlyData, Secured};
-use firstflight_loader::Nanos;
+use firstflight_loader::{self as loader, ConnId, Loader, Nanos};
 use quinn_proto::{
     ClientConfig, ConnectError, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig,
     Event, StreamEvent, StreamId, VarInt,
@@ -56,6 +56,45 @@ pub enum ClientEvent {
         /// Why.
         error: String,
     },
+}
+
+impl ClientEvent {
+    /// Tells the loader of it, and adds what came to `wire_bytes`, which has a place for each request.
+    pub fn tell(&self, now: Nanos, conn: ConnId, loader: &mut Loader, wire_bytes: &mut [u64]) {
+        let event = match *self {
+            Self::Ready => {
+                loader.handle(now, loader::Event::Established(conn));
+                loader::Event::Writable(conn)
+            }
+            Self::Sent { request } => loader::Event::RequestSent { conn, request },
+            Self::Head {
+                request,
+                status,
+                ref location,
+                bytes,
+            } => {
+                wire_bytes[request] += bytes;
+                let location = location.as_deref();
+                loader::Event::Head {
+                    conn,
+                    request,
+                    status,
+                    location,
+                }
+            }
+            Self::Body { request, bytes } => {
+                wire_bytes[request] += bytes;
+                loader::Event::Body { conn, request, bytes }
+            }
+            Self::End { request } => loader::Event::End {
+                conn,
+                request,
+                reusable: true,
+            },
+            Self::Failed { ref error } => loader::Event::Failed { conn, error },
+        };
+        loader.handle(now, event);
+    }
 }
 
 /// One connection's client.

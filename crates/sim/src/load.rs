@@ -195,20 +195,21 @@ fn hosts(page: &SimPage, job: &Job) -> Vec<Host> {
     let host = |host| {
         let server = one_of(cookies, job, Purpose::PrimingServer, &[host as u64]);
         let cookie = primed(cookies, job.load.path.seed, host, server);
+        let known = match cookies.of_host(host, job.load.path.seed) {
+            _ if !job.load.mode.has_sessions() => Sessions::default(),
+            Cookies::Cold => Sessions::default(),
+            state => Sessions::all(state != Cookies::Stale),
+        };
+        let (sessions, quic_sessions) = if job.load.mode.is_quic() {
+            (Sessions::default(), known)
+        } else {
+            (known, Sessions::default())
+        };
         Host {
             cookie,
             spare_cookies: cookie.and(what_if.one_time_cookies).unwrap_or_default(),
-            quic_sessions: match cookies.of_host(host, job.load.path.seed) {
-                Cookies::Cold => Sessions::default(),
-                _ if !(job.load.mode.is_quic() && job.load.mode.has_sessions()) => Sessions::default(),
-                state => Sessions::all(state != Cookies::Stale),
-            },
-            sessions: match cookies.of_host(host, job.load.path.seed) {
-                _ if what_if.early_data.is_some() => Sessions::all(true),
-                _ if job.load.mode.is_quic() || !job.load.mode.has_sessions() => Sessions::default(),
-                Cookies::Cold => Sessions::default(),
-                state => Sessions::all(state != Cookies::Stale),
-            },
+            sessions: what_if.early_data.map_or(sessions, |_| Sessions::all(true)),
+            quic_sessions,
             ..Host::default()
         }
     };

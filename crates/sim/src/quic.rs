@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use firstflight_load::ledger::Entry;
 use firstflight_load::promise;
-use firstflight_loader::{ConnId, Event, OriginId};
+use firstflight_loader::{ConnId, OriginId};
 use firstflight_path::{Direction, Flow, Nanos};
 use firstflight_quic::crypto::{
     NoKey, Seen, SizedClient, SizedServer, Ticket, WitnessedClient, WitnessedServer,
@@ -230,51 +230,15 @@ impl Quic {
 
     /// Tells the loader what the client has to tell.
     fn tell(&mut self, context: Context<'_>, browser: &mut Browser) {
-        let (now, conn) = (context.now, self.conn);
         while let Some(event) = self.client.poll() {
-            if self.is_closed {
-                continue;
-            }
-            let Browser { loader, wire_bytes } = browser;
-            match event {
-                ClientEvent::Ready => {
-                    loader.handle(now, Event::Established(conn));
-                    loader.handle(now, Event::Writable(conn));
-                }
-                ClientEvent::Sent { request } => loader.handle(now, Event::RequestSent { conn, request }),
-                ClientEvent::Head {
-                    request,
-                    status,
-                    location,
-                    bytes,
-                } => {
-                    wire_bytes[request] += bytes;
-                    let location = location.as_deref();
-                    let head = Event::Head {
-                        conn,
-                        request,
-                        status,
-                        location,
-                    };
-                    loader.handle(now, head);
-                }
-                ClientEvent::Body { request, bytes } => {
-                    wire_bytes[request] += bytes;
-                    loader.handle(now, Event::Body { conn, request, bytes });
-                }
-                ClientEvent::End { request } => {
-                    let reusable = true;
-                    let end = Event::End {
-                        conn,
-                        request,
-                        reusable,
-                    };
-                    loader.handle(now, end);
-                }
-                ClientEvent::Failed { error } => {
-                    self.is_closed = true;
-                    loader.handle(now, Event::Failed { conn, error: &error });
-                }
+            if !self.is_closed {
+                event.tell(
+                    context.now,
+                    self.conn,
+                    &mut browser.loader,
+                    &mut browser.wire_bytes,
+                );
+                self.is_closed = matches!(event, ClientEvent::Failed { .. });
             }
         }
     }

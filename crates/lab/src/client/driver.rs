@@ -343,50 +343,10 @@ impl Driver<'_> {
     fn tell_of_quic(&mut self, conn: ConnId) -> Result<(), LabError> {
         self.unflushed.push(conn.0);
         while let Some(event) = self.quic.get_mut(&conn.0).and_then(Quic::poll) {
-            let now = clock::now();
-            let (request, progress) = match event {
-                ClientEvent::Ready => {
-                    self.loader.handle(now, Event::Established(conn));
-                    self.loader.handle(now, Event::Writable(conn));
-                    continue;
-                }
-                ClientEvent::Sent { request } => {
-                    self.loader.handle(now, Event::RequestSent { conn, request });
-                    continue;
-                }
-                ClientEvent::Failed { error } => return self.fail(conn.0, &Failure::Quic(error)),
-                ClientEvent::Head {
-                    request,
-                    status,
-                    location,
-                    bytes,
-                } => {
-                    self.wire_bytes[request] += bytes;
-                    let head = Some((status, location));
-                    (
-                        request,
-                        http::Progress {
-                            head,
-                            ..http::Progress::default()
-                        },
-                    )
-                }
-                ClientEvent::Body { request, bytes } => (
-                    request,
-                    http::Progress {
-                        body: bytes,
-                        ..http::Progress::default()
-                    },
-                ),
-                ClientEvent::End { request } => (
-                    request,
-                    http::Progress {
-                        end: Some(true),
-                        ..http::Progress::default()
-                    },
-                ),
-            };
-            self.tell(now, conn, request, &progress);
+            if let ClientEvent::Failed { error } = event {
+                return self.fail(conn.0, &Failure::Quic(error));
+            }
+            event.tell(clock::now(), conn, &mut self.loader, &mut self.wire_bytes);
         }
         Ok(())
     }
