@@ -138,7 +138,6 @@ def test_a_plan_is_what_each_treatment_makes_of_it(keys: dict[str, Any], arms: d
             "middlebox: drop-udp has no effect",
             "--mode tcp,quic",
         ),
-        ({"mode": "tfo+early-data", "http": "2"}, "mode: .* goes with HTTP/1.1 only", "--http 2"),
         ({"until": "2%", "mode": "tcp"}, "until: needs two treatments", "--mode tcp,tfo"),
     ],
 )

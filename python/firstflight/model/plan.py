@@ -485,10 +485,10 @@ class Plan(BaseModel):
 
     @model_validator(mode="after")
     def _what_if_makes_a_difference(self, info: ValidationInfo) -> Self:
-        if self.what_if.early_data is not None and (self.scheme == "http" or self.http == "2"):
+        if self.what_if.early_data is not None and self.scheme == "http":
             raise BadValueError(
-                "what_if: early-data goes with TLS's ClientHello, here of HTTP/1.1",
-                "add --scheme recorded or https, without --http 2",
+                "what_if: early-data goes with TLS's ClientHello",
+                "add --scheme recorded or https",
             )
         if _is_shared(info, "what_if"):
             return self
@@ -530,10 +530,6 @@ class Plan(BaseModel):
                 raise BadValueError(
                     f"mode: Chromium speaks TLS 1.3, so {mode.name} too, with that key share only",
                     "leave --no-post-quantum out, or the mode",
-                )
-            if mode.early_data and not mode.quic and self.http == "2":
-                raise BadValueError(
-                    f"mode: {mode.name} goes with HTTP/1.1 only, so far", "leave --http 2 out, or the mode"
                 )
             if mode.quic and not self.keep_alive:
                 raise BadValueError(
