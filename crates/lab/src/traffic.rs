@@ -90,18 +90,21 @@ impl Directory {
 }
 
 impl Traffic {
-    /// Sums connections up. `started` is the monotonic moment their times count from, ns.
+    /// Sums connections up. `visits` are those of before the load, which the kernel has counted as well; `started` is the
+    /// monotonic moment from which times count, ns.
     pub fn new(
         lines: &[Line<'_>],
+        visits: &[Line<'_>],
         directory: &Directory,
         started: u64,
         promise: &Promise,
         counters: Counters,
     ) -> Self {
         let statements: Vec<_> = lines.iter().enumerate().map(statement).collect();
+        let visits: Vec<_> = visits.iter().map(|line| &line.entry.seen).collect();
         let proof = Proof {
             sockets: Sockets::Servers,
-            ..examine(promise, &statements, counters)
+            ..examine(promise, &statements, &visits, counters)
         };
         let connections = lines.iter().enumerate().map(|(number, line)| {
             Connection::new(
@@ -123,7 +126,8 @@ impl Traffic {
 }
 
 /// The sockets of a foreign program cannot be asked, the servers' can: `TCP_INFO` tells of SYN data at either
-/// end. Where no server listens none took data from a SYN.
+/// end. A connection that no server has accepted, because none listens or because the client hung up before, took no data
+/// from a SYN, whatever the relay saw.
 fn statement((number, line): (usize, &Line<'_>)) -> Statement {
     let asked = line.conversation.as_ref().map(|conversation| conversation.info);
     Statement {
@@ -131,7 +135,7 @@ fn statement((number, line): (usize, &Line<'_>)) -> Statement {
         ledger: Some(line.entry.clone()),
         tcp_info: match asked {
             Some(info) => info.map(|info| info.syn_data),
-            None => line.entry.seen.answered.is_none().then_some(false),
+            None => Some(false),
         },
         server: line
             .conversation

@@ -60,6 +60,7 @@ class EngineSetup:
     screenshots: Path | None = None
     keep: str = "all"
     browser_sandbox: bool = True
+    partitions: bool = True
 
     @classmethod
     def of(cls, plan: Plan, folder: Path, *, browser_sandbox: bool = True) -> "EngineSetup":
@@ -74,6 +75,7 @@ class EngineSetup:
             screenshots if plan.screenshots else None,
             plan.keep,
             browser_sandbox,
+            not any(mode.sessions for mode in plan.modes),
         )
 
     def __call__(self) -> Engine:
@@ -151,7 +153,12 @@ class EngineSetup:
         }
         if "chromium" in self.clients:
             artifacts = Artifacts(har=self.har, screenshots=self.screenshots)
-            found["chromium"] = Chromium(find_browser(self.browser), artifacts, sandbox=self.browser_sandbox)
+            found["chromium"] = Chromium(
+                find_browser(self.browser),
+                artifacts,
+                sandbox=self.browser_sandbox,
+                partitions=self.partitions,
+            )
         return found
 
 

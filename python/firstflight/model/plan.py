@@ -516,7 +516,7 @@ class Plan(BaseModel):
                     f"mode: {mode.name} is a way to speak TLS, and the pages are loaded in the clear",
                     "add --scheme https, or leave it out",
                 )
-            if mode.secure and self.client != "loader" and not (self.client == "chromium" and mode.quic):
+            if mode.secure and self.client not in {"loader", "chromium"}:
                 raise BadValueError(
                     f"mode: {self.client} cannot be made to load with {mode.name} yet",
                     "use --client loader, or leave it out",
@@ -526,7 +526,8 @@ class Plan(BaseModel):
                     f"cookies: {min(states)} is no state that Chromium's tickets can be brought into",
                     "use warm or cold, or --client loader",
                 )
-            if mode.quic and self.client == "chromium" and not self.post_quantum:
+            speaks_1_3 = mode.quic or mode.sessions
+            if speaks_1_3 and self.client == "chromium" and not self.post_quantum:
                 raise BadValueError(
                     f"mode: Chromium speaks TLS 1.3, so {mode.name} too, with that key share only",
                     "leave --no-post-quantum out, or the mode",

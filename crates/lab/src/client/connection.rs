@@ -140,7 +140,9 @@ impl Connection {
     /// # Errors
     /// [`Failure`]: HTTP/2 does not begin.
     pub(super) fn http2(&mut self, may_be_early: bool) -> Result<Option<&mut Http2>, Failure> {
-        if self.awaits_early_data && let Some(mut session) = self.session.take_if(|session| session.speaks_http2()) {
+        if self.awaits_early_data
+            && let Some(mut session) = self.session.take_if(|session| session.speaks_http2())
+        {
             self.awaits_early_data = false;
             if !may_be_early {
                 session.defer();

@@ -1,8 +1,11 @@
 //! Listening with Fast Open, and speaking HTTP/1.1, TLS and HTTP/2.
 
 use std::convert::Infallible;
+use std::future::{Future, poll_fn};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use firstflight_page::Origin;
@@ -16,6 +19,7 @@ use nix::libc;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::Notify;
 
 use super::answers::Answers;
 use super::body::Outgoing;
@@ -173,14 +177,27 @@ async fn speak_http2(
     server: Arc<Server>,
     conversation: Arc<Conversation>,
 ) {
+    let visited = Arc::new(Notify::new());
+    let visits = Arc::clone(&visited);
     let service = service_fn(move |request: Request<Incoming>| {
         let (server, conversation) = (Arc::clone(&server), Arc::clone(&conversation));
+        if respond::is_visit(request.uri().path()) {
+            visits.notify_one();
+        }
         async move { answer(request, &server, &conversation).await }
     });
     let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
         .auto_date_header(false)
         .serve_connection(TokioIo::new(stream), service);
-    let _ = connection.await;
+    let (mut connection, mut visited) = (pin!(connection), pin!(visited.notified()));
+    let is_over = poll_fn(|context| match connection.as_mut().poll(context) {
+        Poll::Ready(_) => Poll::Ready(true),
+        Poll::Pending => visited.as_mut().poll(context).map(|()| false),
+    });
+    if !is_over.await {
+        connection.as_mut().graceful_shutdown();
+        let _ = connection.await;
+    }
 }
 
 async fn answer(
@@ -190,6 +207,9 @@ async fn answer(
 ) -> Result<Response<Outgoing>, Infallible> {
     let (head, mut body) = request.into_parts();
     let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
+    if respond::is_visit(target) {
+        return Ok(respond::visited());
+    }
     let (mut response, wait) = server.answer(&head.method, target, &head.headers, conversation);
     if server.keep_alive {
         respond::keep_alive(&mut response, &head.headers);

@@ -1,6 +1,6 @@
 //! Three witnesses, one verdict: a `tfo` load used Fast Open and a `tcp` load did not.
 
-use firstflight_load::ledger::Count;
+use firstflight_load::ledger::{self, Count};
 use firstflight_load::promise::{Client, Given, Promise, Server};
 use firstflight_path::Protocol;
 use serde::Serialize;
@@ -57,8 +57,14 @@ pub struct TcpInfoCount {
     pub syn_data: u64,
 }
 
-/// Compares what the witnesses say. `counters` holds the growth during the load, the client's and the servers'.
-pub fn examine(promise: &Promise, statements: &[Statement], counters: Counters) -> Proof {
+/// Compares what the witnesses say. `counters` holds the growth during the load, the client's and the servers', and during
+/// the `visits` ahead of it.
+pub fn examine(
+    promise: &Promise,
+    statements: &[Statement],
+    visits: &[&ledger::Entry],
+    counters: Counters,
+) -> Proof {
     let seen = || {
         statements
             .iter()
@@ -75,7 +81,7 @@ pub fn examine(promise: &Promise, statements: &[Statement], counters: Counters) 
         .filter_map(|statement| contradiction(promise, statement, &given))
         .collect();
     disagreements.extend(promise.fast_open.crowded(seen()));
-    disagreements.extend(tally::contradictions(&entries, counters));
+    disagreements.extend(tally::contradictions(&[&entries, visits].concat(), counters));
     Proof {
         ok: disagreements.is_empty(),
         ledger: entries.iter().copied().collect(),

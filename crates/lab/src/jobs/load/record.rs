@@ -58,7 +58,7 @@ impl Record {
         conversations: &[Arc<Conversation>],
     ) -> Self {
         let statements = statements(loaded, report, conversations);
-        let proof = examine(&job.promise(), &statements, counters);
+        let proof = examine(&job.promise(), &statements, &[], counters);
         let error = failure(loaded.record.failed.as_deref(), &proof.disagreements);
         let entries = statements
             .iter()

@@ -57,6 +57,8 @@ class Chromium:
         artifacts: What is kept of each load.
         limits: How long a browser may take.
         sandbox: Whether the browser must have its sandbox; loads fail where it cannot.
+        partitions: Whether the browser keeps connections and TLS tickets of different sites apart, as it does by
+            itself. A visit before the load is made on a page of one site: frames of others would have no tickets.
     """
 
     def __init__(
@@ -66,8 +68,10 @@ class Chromium:
         limits: TimeLimits | None = None,
         *,
         sandbox: bool = True,
+        partitions: bool = True,
     ) -> None:
         self._browser = browser
+        self._partitions = partitions
         self._limits = limits or TimeLimits()
         self._artifacts = artifacts or Artifacts()
         self._preload = preload_library()
@@ -117,6 +121,7 @@ class Chromium:
         parts = [urlsplit(url) for url in urls]
         spare = [urlsplit(spare.url) for spare in page.spare]
         secure = any(part.scheme == "https" for part in parts)
+        mode = MODES[planned.mode]
         return DriveJob(
             url=urls[0],
             browser=str(self._browser),
@@ -131,8 +136,11 @@ class Chromium:
             quiet_ms=_quiet_ms(planned.path.rtt_ms, page.page),
             authority=f"{_SCRATCH}/firstflight-ca.pem" if secure else None,
             post_quantum=planned.post_quantum,
-            quic=MODES[planned.mode].quic,
-            visits=_visits(urls) if MODES[planned.mode].sessions and planned.cookies == "warm" else [],
+            quic=mode.quic,
+            early_data=mode.early_data,
+            tls12=mode.name == "tls12",
+            partitions=self._partitions,
+            visits=_visits(urls) if mode.sessions and planned.cookies == "warm" else [],
             clock_ms=recorded_ms(page) if planned.determinism else None,
             sandbox=self._sandbox,
             har=f"{_SCRATCH}/firstflight.har" if self._artifacts.har else None,
@@ -141,7 +149,7 @@ class Chromium:
 
 
 _VISIT = "/.well-known/firstflight-visit"
-"""What servers answer with nothing, before they close the connection (crates/lab/src/origin/quic.rs)."""
+"""What servers answer with nothing, before they close the connection (crates/lab/src/origin/respond.rs)."""
 
 
 def _visits(urls: Iterable[str]) -> list[str]:

@@ -130,11 +130,12 @@ def _load(context: BrowserContext, job: DriveJob, outcome: Drive) -> None:
 
 
 def _visit(context: BrowserContext, job: DriveJob) -> None:
-    """Asks every server for nothing, on a page of the site that will be loaded: tickets belong to a site.
+    """Asks every server for nothing, with the browser's credentials and without: these are different tickets.
 
-    That page itself comes from here. The servers close the connections.
+    The page that asks comes from here, on a site that will be loaded. The servers close the connections.
     """
-    images = "".join(f'<img src="{html.escape(url)}">' for url in job.visits)
+    tags = ('<img src="{}">', '<img src="{}?anonymous" crossorigin>')
+    images = "".join(tag.format(html.escape(url)) for url in job.visits for tag in tags)
     document = job.visits[0] + "/page"
     page = context.new_page()
     page.route(
