@@ -68,6 +68,16 @@ impl<'a> Line<'a> {
             conversation,
         }
     }
+
+    /// Whether the client only got a ticket with it.
+    pub fn is_visit(&self) -> bool {
+        !self.exchanges.is_empty() && self.exchanges.iter().all(Exchange::is_visit)
+    }
+
+    /// Whether the measured load used a connection of a visit.
+    pub fn is_reused(&self) -> bool {
+        self.exchanges.iter().any(Exchange::is_visit) && !self.is_visit()
+    }
 }
 
 impl Directory {
@@ -90,9 +100,11 @@ impl Directory {
 }
 
 impl Traffic {
-    /// Sums connections up. `started` is the monotonic moment their times count from, ns.
+    /// Sums connections up. `started` is the monotonic moment their times count from, ns. The kernel has counted those of
+    /// `visits` too, which are no part of the load.
     pub fn new(
         lines: &[Line<'_>],
+        visits: &[Line<'_>],
         directory: &Directory,
         started: u64,
         promise: &Promise,
@@ -101,7 +113,12 @@ impl Traffic {
         let statements: Vec<_> = lines.iter().enumerate().map(statement).collect();
         let proof = Proof {
             sockets: Sockets::Servers,
-            ..examine(promise, &statements, counters)
+            ..examine(
+                promise,
+                &statements,
+                visits.iter().map(|line| line.entry),
+                counters,
+            )
         };
         let connections = lines.iter().enumerate().map(|(number, line)| {
             Connection::new(

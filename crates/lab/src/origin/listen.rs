@@ -9,6 +9,7 @@ use firstflight_page::Origin;
 use firstflight_path::{Purpose, Stream};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use hyper::header::{self, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -19,7 +20,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::answers::Answers;
 use super::body::Outgoing;
-use super::log::{Answered, Conversation, Log};
+use super::log::{Answered, Conversation, Log, VISIT};
 use super::tls::Secure;
 use super::{respond, timer};
 use crate::{LabError, descriptors, net};
@@ -191,7 +192,10 @@ async fn answer(
     let (head, mut body) = request.into_parts();
     let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
     let (mut response, wait) = server.answer(&head.method, target, &head.headers, conversation);
-    if server.keep_alive {
+    if target == VISIT {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(header::CONNECTION, close);
+    } else if server.keep_alive {
         respond::keep_alive(&mut response, &head.headers);
     }
     // What is uploaded is read, and forgotten.
@@ -210,6 +214,18 @@ impl Server {
         conversation: &Conversation,
     ) -> (Response<Outgoing>, Duration) {
         let origin = &self.origin;
+        if target == VISIT {
+            let response = respond::to_visit();
+            conversation.note(&Answered {
+                origin,
+                method: method.as_str(),
+                target,
+                resource: None,
+                status: response.status().as_u16(),
+                body_bytes: 0,
+            });
+            return (response, Duration::ZERO);
+        }
         if respond::is_preflight(method, fields) && self.answers.leave_preflight(origin, target) {
             return (respond::allowed(fields), Duration::ZERO);
         }

@@ -26,7 +26,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::body::Outgoing;
 use super::listen::Server;
-use super::log::Conversation;
+use super::log::{Conversation, VISIT};
 use super::timer;
 use crate::client::quic_endpoint;
 use crate::net::Transport;
@@ -63,10 +63,7 @@ enum Due {
     Close(usize),
 }
 
-/// What a browser asks for in a visit before the measured load, to get a ticket. The server answers with nothing, and then
-/// closes the connection: the load is to open another one.
-const VISIT: &str = "/.well-known/firstflight-visit";
-/// How long after that answer.
+/// How long after the answer to a visit its connection is closed.
 const UNTIL_CLOSED: Duration = Duration::from_millis(50);
 
 impl Listener {
@@ -143,12 +140,10 @@ impl Listener {
         let Some((method, target, fields)) = request(block) else {
             return self.endpoint.respond(stream, &response_block(400, [], 0), []);
         };
-        if target == VISIT {
-            let nothing = response_block(204, [(&b"cache-control"[..], &b"no-store"[..])], 0);
-            self.endpoint.respond(stream, &nothing, []);
-            return later(UNTIL_CLOSED, Due::Close(stream.0), due.clone());
-        }
         let (response, wait) = server.answer(&method, &target, &fields, conversation);
+        if target == VISIT {
+            later(UNTIL_CLOSED, Due::Close(stream.0), due.clone());
+        }
         if wait.is_zero() {
             return self.respond(stream, &method, response);
         }

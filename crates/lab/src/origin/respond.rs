@@ -3,8 +3,8 @@
 use firstflight_load::head::has_length;
 use hyper::header::{
     ACCEPT_RANGES, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, CONNECTION, CONTENT_RANGE, HeaderMap,
-    HeaderName, HeaderValue, ORIGIN, RANGE,
+    ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, CACHE_CONTROL, CONNECTION, CONTENT_RANGE,
+    HeaderMap, HeaderName, HeaderValue, ORIGIN, RANGE,
 };
 use hyper::{Method, Response, StatusCode};
 
@@ -82,6 +82,15 @@ pub(super) fn keep_alive(response: &mut Response<Outgoing>, asked: &HeaderMap) {
 pub(super) fn not_found() -> Response<Outgoing> {
     let mut response = Response::new(Outgoing::whole(bytes::Bytes::new()));
     *response.status_mut() = StatusCode::NOT_FOUND;
+    response
+}
+
+/// Nothing, which is not to be kept.
+pub(super) fn to_visit() -> Response<Outgoing> {
+    let mut response = Response::new(Outgoing::whole(bytes::Bytes::new()));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let no_store = HeaderValue::from_static("no-store");
+    response.headers_mut().insert(CACHE_CONTROL, no_store);
     response
 }
 

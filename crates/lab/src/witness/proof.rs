@@ -57,8 +57,14 @@ pub struct TcpInfoCount {
     pub syn_data: u64,
 }
 
-/// Compares what the witnesses say. `counters` holds the growth during the load, the client's and the servers'.
-pub fn examine(promise: &Promise, statements: &[Statement], counters: Counters) -> Proof {
+/// Compares what the witnesses say. `counters` holds the growth during the load, the client's and the servers'. They have
+/// counted the connections of `visits` too, of which nothing is promised.
+pub fn examine<'a>(
+    promise: &Promise,
+    statements: &'a [Statement],
+    visits: impl Iterator<Item = &'a Entry>,
+    counters: Counters,
+) -> Proof {
     let seen = || {
         statements
             .iter()
@@ -69,13 +75,19 @@ pub fn examine(promise: &Promise, statements: &[Statement], counters: Counters) 
         .iter()
         .filter(|statement| statement.tcp_info == Some(true))
         .count() as u64;
-    let given: Given = seen().collect();
+    let visits: Vec<_> = visits.map(Entry::of_host).collect();
+    let given: Given = seen().chain(visits.iter().copied()).collect();
     let mut disagreements: Vec<_> = statements
         .iter()
         .filter_map(|statement| contradiction(promise, statement, &given))
         .collect();
     disagreements.extend(promise.fast_open.crowded(seen()));
-    disagreements.extend(tally::contradictions(&entries, counters));
+    let counted = [
+        &entries[..],
+        &visits.iter().map(|(_, entry)| *entry).collect::<Vec<_>>(),
+    ]
+    .concat();
+    disagreements.extend(tally::contradictions(&counted, counters));
     Proof {
         ok: disagreements.is_empty(),
         ledger: entries.iter().copied().collect(),

@@ -11,7 +11,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use firstflight_load::Mode;
 use firstflight_load::record::{Request, since, status};
 use nix::libc;
 use serde::{Deserialize, Serialize};
@@ -165,20 +164,34 @@ fn keep(left: &Path, kept: &Path) -> Result<(), LabError> {
 /// The record of a foreign client's load.
 pub(super) fn record(job: &Job, command: &Command, ran: Ran, seen: Seen) -> Record {
     let mut lines = lines(&seen.report.ledger, seen.conversations);
+    let mut visits = Vec::new();
+    if job.load.mode.has_sessions() {
+        // The program has made the visits itself that give it tickets: their connections are no part of the load. What it
+        // opened before the load, if it says when that began, is none either.
+        let is_before = |line: &Line<'_>| ran.own.started_ns.is_some_and(|at| line.entry.seen.opened < at);
+        (visits, lines) = lines
+            .into_iter()
+            .partition(|line| line.is_visit() || line.is_reused() || is_before(line));
+    }
     let opened = lines.first().map_or(0, |line| line.entry.seen.opened);
     let started = ran.own.started_ns.unwrap_or(opened);
-    let mut reused = None;
-    if job.load.mode == Mode::Quic0Rtt {
-        // The program has made the visits itself that give it tickets: their connections are no part of the load.
-        let is_visit = |line: &Line<'_>| line.entry.seen.opened < started;
-        let was_used = |line: &&Line<'_>| {
-            is_visit(line) && line.exchanges.iter().any(|exchange| exchange.arrived >= started)
-        };
-        reused = lines.iter().find(was_used).map(|line| line.entry.key);
-        lines.retain(|line| !is_visit(line));
-    }
+    let was_used = |line: &&Line<'_>| {
+        line.is_reused()
+            || line
+                .exchanges
+                .iter()
+                .any(|exchange| exchange.arrived >= started && !exchange.is_visit())
+    };
+    let reused = visits.iter().find(was_used).map(|line| line.entry.key);
     let requests = requests(job, &lines, started);
-    let traffic = Traffic::new(&lines, &seen.directory, started, &job.promise(), seen.counters);
+    let traffic = Traffic::new(
+        &lines,
+        &visits,
+        &seen.directory,
+        started,
+        &job.promise(),
+        seen.counters,
+    );
     let document = job.page.document();
     let document = requests.iter().find(|request| request.index == document);
     let last_byte = || {
