@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from firstflight.engines.clients.chromium.determinism import recorded_ms
 from firstflight.engines.clients.chromium.job import Drive, DriveJob
 from firstflight.engines.clients.chromium.join import in_the_clear, join
-from firstflight.engines.clients.command import Command
+from firstflight.engines.clients.command import Command, visits
 from firstflight.engines.engine import Answer, LabJob, ResourceJob
 from firstflight.engines.lab import preload_library
 from firstflight.model.load import PlannedLoad
@@ -132,22 +132,12 @@ class Chromium:
             authority=f"{_SCRATCH}/firstflight-ca.pem" if secure else None,
             post_quantum=planned.post_quantum,
             quic=MODES[planned.mode].quic,
-            visits=_visits(urls) if MODES[planned.mode].sessions and planned.cookies == "warm" else [],
+            visits=visits(urls) if MODES[planned.mode].sessions and planned.cookies == "warm" else [],
             clock_ms=recorded_ms(page) if planned.determinism else None,
             sandbox=self._sandbox,
             har=f"{_SCRATCH}/firstflight.har" if self._artifacts.har else None,
             screenshot=f"{_SCRATCH}/firstflight.png" if self._artifacts.screenshots else None,
         )
-
-
-_VISIT = "/.well-known/firstflight-visit"
-"""What servers answer with nothing, before they close the connection (crates/lab/src/origin/quic.rs)."""
-
-
-def _visits(urls: Iterable[str]) -> list[str]:
-    """What to ask each https origin for, to have a ticket of it."""
-    parts = (urlsplit(url) for url in urls)
-    return _distinct(f"https://{part.netloc}{_VISIT}" for part in parts if part.scheme == "https")
 
 
 def _python_folders() -> list[str]:
