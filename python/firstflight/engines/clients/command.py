@@ -141,8 +141,8 @@ _CURL_OF_MODE = {
 def _curl(program: str, page: Page, way: Way) -> Command:
     """Fetches every GET of `page`, in the page's order, keeping nothing; it discovers nothing.
 
-    It fetches six at a time, or one: curl keeps two tickets of a server, and one process cannot first make visits
-    and then fetch several at a time.
+    It fetches six at a time, or one: curl keeps two tickets of a server, and one process cannot both make
+    visits and then fetch several at a time.
 
     Args:
         program: Path of curl.
