@@ -197,8 +197,8 @@ def test_a_page_comes_in_every_mode_of_tls_and_the_first_request_early_where_the
     record = load(engine, secure, mode, 20.0, client="chromium")
     assert_ok(record)
     assert record["load"]["unmatched_requests"] == 0
-    columns = ("origin", "protocol", "resumed", "early_data")
-    seen = {tuple(row[name] for name in columns) for row in record["connections"]}
+    rows = record["connections"]
+    seen = {(row["origin"], row["protocol"], row["resumed"], row["early_data"]) for row in rows}
     assert seen == {(f"https://o{number}.test", protocol, resumed, early_data) for number in range(2)}
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from itertools import product
+from typing import TypeVar
 
 import pytest
 from clocks import Fields, emulate_all, simulate
@@ -36,6 +37,9 @@ SHARE = 0.03
 """How far a load may be from its round trips: handshakes take about 2 ms of a processor."""
 PLT = 0.05
 """How far the two clocks may be from each other on a page with a link of 4 Mbit/s."""
+
+Cell = TypeVar("Cell", bound=tuple[str, ...])
+"""A mode, and what else differs."""
 
 Loads = Mapping[tuple[str, str], tuple[Fields, Fields]]
 
@@ -95,9 +99,10 @@ def first_flights(answer: Fields) -> list[tuple[object, ...]]:
     return sorted(rows, key=str)
 
 
-def over_tcp(cells: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Those whose mode is not of QUIC."""
-    return [cell for cell in cells if not cell[0].startswith("quic")]
+def versions(cells: Iterable[Cell]) -> list[tuple[Cell, str]]:
+    """Each with HTTP/1.1, and with HTTP/2 where its mode goes over TCP."""
+    both = product(cells, ("1.1", "2"))
+    return [(cell, http) for cell, http in both if http == "1.1" or not cell[0].startswith("quic")]
 
 
 def early_data(answer: Fields) -> list[str]:
@@ -106,8 +111,8 @@ def early_data(answer: Fields) -> list[str]:
 
 
 def test_a_document_takes_the_round_trips_that_its_mode_promises_on_both_clocks(lab: Lab) -> None:
-    cells = [*product(ROUND_TRIPS, ("1.1",)), *product(over_tcp(ROUND_TRIPS), ("2",))]
-    asked = [(chain(), job(*cell, http=http)) for cell, http in cells]
+    cells = versions(ROUND_TRIPS)
+    asked = [(chain(), job(mode, share, http=http)) for (mode, share), http in cells]
     for (cell, http), answers in zip(cells, both(lab, asked), strict=True):
         for answer in answers:
             trips = answer["plt_ms"] / RTT_MS / DOCUMENTS
@@ -125,9 +130,9 @@ def test_what_is_not_known_or_not_safe_is_asked_for_again_or_waits(lab: Lab) -> 
         ("early-data", "warm", "POST"),
         ("quic-0rtt", "warm", "POST"),
     ]
-    versions = [*product(cells, ("1.1",)), *product(over_tcp(cells), ("2",))]
     asked = [
-        (pages[method], job(mode, "classic", cookies, http)) for (mode, cookies, method), http in versions
+        (pages[method], job(mode, "classic", cookies, http))
+        for (mode, cookies, method), http in versions(cells)
     ]
     lasts = {
         ("early-data", "stale", "GET"): (3, ["rejected"] * DOCUMENTS),
@@ -140,7 +145,7 @@ def test_what_is_not_known_or_not_safe_is_asked_for_again_or_waits(lab: Lab) -> 
         # One of the documents waits for the handshake.
         ("early-data", "warm", "POST"): (2 + 1 / DOCUMENTS, ["accepted"] * (DOCUMENTS - 1) + ["none"]),
     }
-    for (cell, http), answers in zip(versions, both(lab, asked), strict=True):
+    for (cell, http), answers in zip(versions(cells), both(lab, asked), strict=True):
         expected, outcome = lasts[cell]
         for answer in answers:
             trips = answer["plt_ms"] / RTT_MS / DOCUMENTS

@@ -68,6 +68,16 @@ impl<'a> Line<'a> {
             conversation,
         }
     }
+
+    /// Whether the client only got a ticket with it.
+    pub fn is_visit(&self) -> bool {
+        !self.exchanges.is_empty() && self.exchanges.iter().all(Exchange::is_visit)
+    }
+
+    /// Whether the measured load used a connection of a visit.
+    pub fn is_reused(&self) -> bool {
+        self.exchanges.iter().any(Exchange::is_visit) && !self.is_visit()
+    }
 }
 
 impl Directory {
@@ -90,8 +100,8 @@ impl Directory {
 }
 
 impl Traffic {
-    /// Sums connections up. `visits` are those of before the load, which the kernel has counted as well; `started` is the
-    /// monotonic moment from which times count, ns.
+    /// Sums connections up. `started` is the monotonic moment their times count from, ns. The kernel has counted those of
+    /// `visits` too, which are no part of the load.
     pub fn new(
         lines: &[Line<'_>],
         visits: &[Line<'_>],
@@ -101,10 +111,14 @@ impl Traffic {
         counters: Counters,
     ) -> Self {
         let statements: Vec<_> = lines.iter().enumerate().map(statement).collect();
-        let visits: Vec<_> = visits.iter().map(|line| &line.entry.seen).collect();
         let proof = Proof {
             sockets: Sockets::Servers,
-            ..examine(promise, &statements, &visits, counters)
+            ..examine(
+                promise,
+                &statements,
+                visits.iter().map(|line| line.entry),
+                counters,
+            )
         };
         let connections = lines.iter().enumerate().map(|(number, line)| {
             Connection::new(

@@ -120,7 +120,7 @@ CookieState = Literal["warm", "cold", "stale", "backup", "moved", "nat", "cookie
 
 _PLAN_DOC = "docs/plan.md"
 
-FLAGS_ONLY = ("browser",)
+FLAGS_ONLY = ("browser", "program")
 """What a file may not say: a plan of others would choose a program that runs outside the laboratory."""
 
 
@@ -256,6 +256,11 @@ class Plan(BaseModel):
     browser: str = Field(
         default="",
         description="Program of the browser, with the client chromium; empty: the system's. A flag only.",
+        json_schema_extra={"metavar": "PATH"},
+    )
+    program: str = Field(
+        default="",
+        description="Program of the client, with curl or wget2; empty: the one on the PATH. A flag only.",
         json_schema_extra={"metavar": "PATH"},
     )
     har: bool = Field(
@@ -516,10 +521,15 @@ class Plan(BaseModel):
                     f"mode: {mode.name} is a way to speak TLS, and the pages are loaded in the clear",
                     "add --scheme https, or leave it out",
                 )
-            if mode.secure and self.client not in {"loader", "chromium"}:
+            if mode.secure and self.client not in {"loader", "chromium", "curl"}:
                 raise BadValueError(
                     f"mode: {self.client} cannot be made to load with {mode.name} yet",
                     "use --client loader, or leave it out",
+                )
+            if mode.sessions and self.client == "curl" and (states := {*self.cookies} - {"warm", "cold"}):
+                raise BadValueError(
+                    f"cookies: {min(states)} is no state that curl's tickets can be brought into",
+                    "use warm or cold, or --client loader",
                 )
             if mode.sessions and self.client == "chromium" and (states := {*self.cookies} - {"warm", "cold"}):
                 raise BadValueError(
@@ -723,10 +733,10 @@ class Plan(BaseModel):
     def measures_the_same_as(self, other: "Plan") -> bool:
         """Whether both lead to the same loads, or to the same and more of them.
 
-        How many are made at a time (`jobs`) does not matter, nor where the browser lies; nor, with `until`,
+        How many are made at a time (`jobs`) does not matter, nor where the programs lie; nor, with `until`,
         when cells have enough.
         """
-        free: dict[str, object] = {"jobs": "auto", "browser": ""}
+        free: dict[str, object] = {"jobs": "auto", "browser": "", "program": ""}
         if "off" not in (self.until, other.until):
             free |= {"until": 1.0, "most_repeats": 1}
         return self.model_copy(update=free) == other.model_copy(update=free)

@@ -12,6 +12,7 @@ use firstflight_page::Origin;
 use firstflight_path::{Purpose, Stream};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use hyper::header::{self, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -23,7 +24,7 @@ use tokio::sync::Notify;
 
 use super::answers::Answers;
 use super::body::Outgoing;
-use super::log::{Answered, Conversation, Log};
+use super::log::{Answered, Conversation, Log, is_visit};
 use super::tls::Secure;
 use super::{respond, timer};
 use crate::{LabError, descriptors, net};
@@ -181,7 +182,7 @@ async fn speak_http2(
     let visits = Arc::clone(&visited);
     let service = service_fn(move |request: Request<Incoming>| {
         let (server, conversation) = (Arc::clone(&server), Arc::clone(&conversation));
-        if respond::is_visit(request.uri().path()) {
+        if is_visit(request.uri().path()) {
             visits.notify_one();
         }
         async move { answer(request, &server, &conversation).await }
@@ -207,11 +208,11 @@ async fn answer(
 ) -> Result<Response<Outgoing>, Infallible> {
     let (head, mut body) = request.into_parts();
     let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
-    if respond::is_visit(target) {
-        return Ok(respond::visited());
-    }
     let (mut response, wait) = server.answer(&head.method, target, &head.headers, conversation);
-    if server.keep_alive {
+    if is_visit(target) {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(header::CONNECTION, close);
+    } else if server.keep_alive {
         respond::keep_alive(&mut response, &head.headers);
     }
     // What is uploaded is read, and forgotten.
@@ -230,6 +231,18 @@ impl Server {
         conversation: &Conversation,
     ) -> (Response<Outgoing>, Duration) {
         let origin = &self.origin;
+        if is_visit(target) {
+            let response = respond::to_visit();
+            conversation.note(&Answered {
+                origin,
+                method: method.as_str(),
+                target,
+                resource: None,
+                status: response.status().as_u16(),
+                body_bytes: 0,
+            });
+            return (response, Duration::ZERO);
+        }
         if respond::is_preflight(method, fields) && self.answers.leave_preflight(origin, target) {
             return (respond::allowed(fields), Duration::ZERO);
         }

@@ -26,8 +26,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::body::Outgoing;
 use super::listen::Server;
-use super::log::Conversation;
-use super::{respond, timer};
+use super::log::{Conversation, is_visit};
+use super::timer;
 use crate::client::quic_endpoint;
 use crate::net::Transport;
 use crate::{LabError, clock};
@@ -140,12 +140,10 @@ impl Listener {
         let Some((method, target, fields)) = request(block) else {
             return self.endpoint.respond(stream, &response_block(400, [], 0), []);
         };
-        if respond::is_visit(&target) {
-            let nothing = response_block(204, [(&b"cache-control"[..], &b"no-store"[..])], 0);
-            self.endpoint.respond(stream, &nothing, []);
-            return later(UNTIL_CLOSED, Due::Close(stream.0), due.clone());
-        }
         let (response, wait) = server.answer(&method, &target, &fields, conversation);
+        if is_visit(&target) {
+            later(UNTIL_CLOSED, Due::Close(stream.0), due.clone());
+        }
         if wait.is_zero() {
             return self.respond(stream, &method, response);
         }

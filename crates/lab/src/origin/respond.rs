@@ -11,26 +11,6 @@ use hyper::{Method, Response, StatusCode};
 use super::answer::{Answer, PADDING};
 use super::body::{Outgoing, Part};
 
-/// What a browser asks for in a visit before the measured load, to get a ticket. The server answers with nothing, and then
-/// closes the connection: the load is to open another one.
-const VISIT: &str = "/.well-known/firstflight-visit";
-
-/// Whether a request is one of a visit.
-pub(super) fn is_visit(target: &str) -> bool {
-    target.split('?').next() == Some(VISIT)
-}
-
-/// The answer to a visit, over HTTP/1.1 with the end of the connection.
-pub(super) fn visited() -> Response<Outgoing> {
-    let mut response = Response::new(Outgoing::whole(bytes::Bytes::new()));
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    let fields = response.headers_mut();
-    fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    fields.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-    fields.insert(CONNECTION, HeaderValue::from_static("close"));
-    response
-}
-
 /// The recorded response to a request with these fields: a part of it, if a `Range` asks for one.
 pub(super) fn recorded(answer: &Answer, fields: &HeaderMap) -> Response<Outgoing> {
     let mut response = Response::new(Outgoing::whole(answer.body.clone()));
@@ -102,6 +82,16 @@ pub(super) fn keep_alive(response: &mut Response<Outgoing>, asked: &HeaderMap) {
 pub(super) fn not_found() -> Response<Outgoing> {
     let mut response = Response::new(Outgoing::whole(bytes::Bytes::new()));
     *response.status_mut() = StatusCode::NOT_FOUND;
+    response
+}
+
+/// The answer to a visit: nothing, which is not to be kept.
+pub(super) fn to_visit() -> Response<Outgoing> {
+    let mut response = Response::new(Outgoing::whole(bytes::Bytes::new()));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let fields = response.headers_mut();
+    fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    fields.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     response
 }
 

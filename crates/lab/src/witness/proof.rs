@@ -1,6 +1,6 @@
 //! Three witnesses, one verdict: a `tfo` load used Fast Open and a `tcp` load did not.
 
-use firstflight_load::ledger::{self, Count};
+use firstflight_load::ledger::Count;
 use firstflight_load::promise::{Client, Given, Promise, Server};
 use firstflight_path::Protocol;
 use serde::Serialize;
@@ -57,12 +57,12 @@ pub struct TcpInfoCount {
     pub syn_data: u64,
 }
 
-/// Compares what the witnesses say. `counters` holds the growth during the load, the client's and the servers', and during
-/// the `visits` ahead of it.
-pub fn examine(
+/// Compares what the witnesses say. `counters` holds the growth during the load, the client's and the servers'. They have
+/// counted the connections of `visits` too, of which nothing is promised.
+pub fn examine<'a>(
     promise: &Promise,
-    statements: &[Statement],
-    visits: &[&ledger::Entry],
+    statements: &'a [Statement],
+    visits: impl Iterator<Item = &'a Entry>,
     counters: Counters,
 ) -> Proof {
     let seen = || {
@@ -75,13 +75,19 @@ pub fn examine(
         .iter()
         .filter(|statement| statement.tcp_info == Some(true))
         .count() as u64;
-    let given: Given = seen().collect();
+    let visits: Vec<_> = visits.map(Entry::of_host).collect();
+    let given: Given = seen().chain(visits.iter().copied()).collect();
     let mut disagreements: Vec<_> = statements
         .iter()
         .filter_map(|statement| contradiction(promise, statement, &given))
         .collect();
     disagreements.extend(promise.fast_open.crowded(seen()));
-    disagreements.extend(tally::contradictions(&[&entries, visits].concat(), counters));
+    let counted = [
+        &entries[..],
+        &visits.iter().map(|(_, entry)| *entry).collect::<Vec<_>>(),
+    ]
+    .concat();
+    disagreements.extend(tally::contradictions(&counted, counters));
     Proof {
         ok: disagreements.is_empty(),
         ledger: entries.iter().copied().collect(),

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from firstflight.engines.clients.chromium.determinism import recorded_ms
 from firstflight.engines.clients.chromium.job import Drive, DriveJob
 from firstflight.engines.clients.chromium.join import in_the_clear, join
-from firstflight.engines.clients.command import Command
+from firstflight.engines.clients.command import Command, visits
 from firstflight.engines.engine import Answer, LabJob, ResourceJob
 from firstflight.engines.lab import preload_library
 from firstflight.model.load import PlannedLoad
@@ -57,8 +57,9 @@ class Chromium:
         artifacts: What is kept of each load.
         limits: How long a browser may take.
         sandbox: Whether the browser must have its sandbox; loads fail where it cannot.
-        partitions: Whether the browser keeps connections and TLS tickets of different sites apart, as it does by
-            itself. A visit before the load is made on a page of one site: frames of others would have no tickets.
+        partitions: Whether the browser keeps connections and TLS tickets of different sites apart, as it does
+            by itself. Visits before the load are made on pages of one site: frames of others would have no
+            tickets.
     """
 
     def __init__(
@@ -140,22 +141,12 @@ class Chromium:
             early_data=mode.early_data,
             tls12=mode.name == "tls12",
             partitions=self._partitions,
-            visits=_visits(urls) if mode.sessions and planned.cookies == "warm" else [],
+            visits=visits(urls) if mode.sessions and planned.cookies == "warm" else [],
             clock_ms=recorded_ms(page) if planned.determinism else None,
             sandbox=self._sandbox,
             har=f"{_SCRATCH}/firstflight.har" if self._artifacts.har else None,
             screenshot=f"{_SCRATCH}/firstflight.png" if self._artifacts.screenshots else None,
         )
-
-
-_VISIT = "/.well-known/firstflight-visit"
-"""What servers answer with nothing, before they close the connection (crates/lab/src/origin/respond.rs)."""
-
-
-def _visits(urls: Iterable[str]) -> list[str]:
-    """What to ask each https origin for, to have a ticket of it."""
-    parts = (urlsplit(url) for url in urls)
-    return _distinct(f"https://{part.netloc}{_VISIT}" for part in parts if part.scheme == "https")
 
 
 def _python_folders() -> list[str]:
