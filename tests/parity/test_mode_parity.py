@@ -123,10 +123,14 @@ def test_a_document_takes_the_round_trips_that_its_mode_promises_on_both_clocks(
 
 
 def test_what_is_not_known_or_not_safe_is_asked_for_again_or_waits(lab: Lab) -> None:
-    """Servers have forgotten `stale` sessions, `cold` clients have none, and a POST may not be repeated."""
+    """Servers have forgotten `stale` sessions, `cold` clients have none, and a POST may not be repeated.
+
+    Tickets expire, or allow no early data; servers answer what comes early with 425.
+    """
     pages = {"GET": chain(), "POST": chain("POST")}
     cells = [
         *product(("early-data", "resumption", "quic-0rtt"), ("stale", "cold"), ("GET",)),
+        *product(("early-data", "quic-0rtt"), ("expired", "no-early-data", "too-early"), ("GET",)),
         ("early-data", "warm", "POST"),
         ("quic-0rtt", "warm", "POST"),
     ]
@@ -141,6 +145,12 @@ def test_what_is_not_known_or_not_safe_is_asked_for_again_or_waits(lab: Lab) -> 
         ("resumption", "cold", "GET"): (3, ["none"] * DOCUMENTS),
         ("quic-0rtt", "stale", "GET"): (2, ["rejected"] * DOCUMENTS),
         ("quic-0rtt", "cold", "GET"): (2, ["none"] * DOCUMENTS),
+        ("early-data", "expired", "GET"): (3, ["none"] * DOCUMENTS),
+        ("early-data", "no-early-data", "GET"): (3, ["none"] * DOCUMENTS),
+        ("early-data", "too-early", "GET"): (3, ["accepted"] * DOCUMENTS),
+        ("quic-0rtt", "expired", "GET"): (2, ["none"] * DOCUMENTS),
+        ("quic-0rtt", "no-early-data", "GET"): (2, ["none"] * DOCUMENTS),
+        ("quic-0rtt", "too-early", "GET"): (2, ["accepted"] * DOCUMENTS),
         ("quic-0rtt", "warm", "POST"): (1 + 1 / DOCUMENTS, ["accepted"] * (DOCUMENTS - 1) + ["none"]),
         # One of the documents waits for the handshake.
         ("early-data", "warm", "POST"): (2 + 1 / DOCUMENTS, ["accepted"] * (DOCUMENTS - 1) + ["none"]),

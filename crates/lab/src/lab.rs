@@ -144,7 +144,8 @@ impl Lab {
             authority,
             cookies: load.cookies,
             speaks_quic: quic.is_some(),
-            takes_early_data: load.mode.sends_early_data(),
+            takes_early_data: load.offer().early_data,
+            refuses_early_requests: load.refuses_early_requests(),
             keep_alive: load.keep_alive,
             transport: config.transport.clone(),
             offload,
@@ -181,6 +182,9 @@ impl Lab {
             setup: started.elapsed(),
         };
         lab.prepare(pages, load.mode.has_sessions())?;
+        if load.cookies == Cookies::Expired {
+            lab.expire_sessions()?;
+        }
         lab.before = lab.counters()?;
         lab.relay.shape();
         Ok(lab)
@@ -195,7 +199,13 @@ impl Lab {
         match self.cookies {
             // Without a cookie to ask for a SYN would wait for data.
             Cookies::Cold | Cookies::Cookieless => Ok(()),
-            Cookies::Warm | Cookies::Share(_) | Cookies::Nat | Cookies::Pool(_) => self.prime(pages),
+            Cookies::Warm
+            | Cookies::Share(_)
+            | Cookies::Nat
+            | Cookies::Pool(_)
+            | Cookies::Expired
+            | Cookies::NoEarlyData
+            | Cookies::TooEarly => self.prime(pages),
             Cookies::Stale | Cookies::Backup => {
                 self.prime(pages)?;
                 self.servers.change_keys(self.cookies == Cookies::Backup)
@@ -243,6 +253,13 @@ impl Lab {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Lets so much time pass for the client that its sessions have expired.
+    fn expire_sessions(&mut self) -> Result<(), LabError> {
+        self.tls = self.tls.as_deref().map(client::tls_later).map(Arc::new);
+        self.quic = self.quic.as_ref().map(QuicConfig::later).transpose()?;
         Ok(())
     }
 

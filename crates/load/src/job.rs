@@ -95,9 +95,15 @@ impl Load {
         TlsOptions {
             http,
             version,
-            early_data: self.mode.sends_early_data(),
+            early_data: self.mode.sends_early_data() && self.cookies != Cookies::NoEarlyData,
             ..self.tls
         }
+    }
+
+    /// Whether servers answer requests that come as early data with 425 (RFC 8470, section 5.2).
+    #[must_use]
+    pub fn refuses_early_requests(&self) -> bool {
+        self.cookies == Cookies::TooEarly
     }
 
     /// What connections over TCP offer: where they stand in for QUIC's the client has no sessions for them.

@@ -381,11 +381,20 @@ impl TlsPromise {
         }
         let state = self.sessions.map(|(cookies, seed)| cookies.of_host(host, seed));
         match state {
-            None | Some(Cookies::Cold) => None,
+            None => None,
+            // What the client is given during the load is known to the server.
+            Some(Cookies::Cold | Cookies::Expired) => {
+                let offers = entry.hello.is_some_and(|hello| hello.offers_session);
+                (offers && !server.is_resumed).then_some("it offered a session that it should not have")
+            }
             // Its first sessions are unknown to the server; later ones are not.
             Some(Cookies::Stale) => (server.early_data == EarlyData::Accepted && !server.is_resumed)
                 .then_some("its server took early data without a session"),
             Some(_) if !server.is_resumed => Some("it resumed no session"),
+            Some(Cookies::NoEarlyData) if was_early => {
+                Some("it sent early data, which its ticket does not allow")
+            }
+            Some(Cookies::NoEarlyData) => None,
             Some(_) if self.early_data && client.may_be_early == Some(true) && !was_early => {
                 let is_announced = entry.hello.is_some_and(|hello| hello.offers_early_data);
                 Some(if is_announced {

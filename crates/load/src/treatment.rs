@@ -144,6 +144,12 @@ pub enum Cookies {
     Pool(u32),
     /// None, and none is needed: client and servers do without (`tcp_fastopen` bits 0x4 and 0x200 in Linux).
     Cookieless,
+    /// Good ones; the tickets of TLS have expired (RFC 8446, section 4.6.1).
+    Expired,
+    /// Good ones; the tickets of TLS allow no early data.
+    NoEarlyData,
+    /// Good ones; servers answer what comes as early data with 425 (RFC 8470).
+    TooEarly,
 }
 
 /// A text that is no cookie state.
@@ -184,6 +190,9 @@ impl TryFrom<String> for Cookies {
             "moved" => Some(Self::Moved),
             "nat" => Some(Self::Nat),
             "cookieless" => Some(Self::Cookieless),
+            "expired" => Some(Self::Expired),
+            "no-early-data" => Some(Self::NoEarlyData),
+            "too-early" => Some(Self::TooEarly),
             other => share(other).or_else(|| pool(other)),
         };
         parsed.ok_or(NoCookies(text))
@@ -205,7 +214,7 @@ impl fmt::Display for NoCookies {
         write!(
             f,
             "cookies: {:?} is not warm, warm:SHARE (above 0, below 1), cold, stale, backup, moved, nat, \
-             pool:SERVERS ({} to {}) or cookieless",
+             pool:SERVERS ({} to {}), cookieless, expired, no-early-data or too-early",
             self.0,
             POOL.start(),
             POOL.end()

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::loader::Loader;
 use crate::pool::Waiting;
 use crate::timers::Timer;
-use crate::{Command, Nanos, Quic, RACE};
+use crate::{Command, Nanos, OriginId, Quic, RACE};
 
 /// How far a resource has come.
 #[derive(Debug, Clone, Copy, Default)]
@@ -70,19 +70,24 @@ impl Loader {
 
     /// Waits for a connection, at the place that priority and order of discovery give.
     pub(crate) fn wait(&mut self, resource: usize, now: Nanos) {
+        let origin = self.enqueue(resource);
+        if self.is_resolved(origin, now) {
+            self.serve(origin, now);
+        }
+    }
+
+    /// Puts a request into its origin's queue, to be served when that is.
+    pub(crate) fn enqueue(&mut self, resource: usize) -> OriginId {
         let planned = &self.plan.resources[resource];
-        let origin = planned.origin;
         self.pool.wait(
-            origin,
+            planned.origin,
             Waiting {
                 rank: planned.rank,
                 order: self.progress[resource].order,
                 resource,
             },
         );
-        if self.is_resolved(origin, now) {
-            self.serve(origin, now);
-        }
+        planned.origin
     }
 
     /// The header redirects: Fetch Standard, "HTTP-redirect fetch", goes on without waiting for the body.

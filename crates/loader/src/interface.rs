@@ -26,6 +26,9 @@ pub enum Quic {
 /// `QuicSessionPool::GetTimeDelayForWaitingJob`).
 pub const RACE: Nanos = 300 * NANOS_PER_MS;
 
+/// The status that asks for a request again, not as early data (RFC 8470, section 5.2).
+pub const TOO_EARLY: u16 = 425;
+
 /// Requests that a connection of HTTP/2 carries at a time: as many as the lab's servers allow.
 pub const MAX_STREAMS: u32 = 200;
 

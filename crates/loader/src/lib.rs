@@ -51,7 +51,9 @@ mod record;
 mod timers;
 mod transfer;
 
-pub use interface::{Command, Config, ConnId, Event, MAX_STREAMS, NANOS_PER_MS, Nanos, OriginId, Quic, RACE};
+pub use interface::{
+    Command, Config, ConnId, Event, MAX_STREAMS, NANOS_PER_MS, Nanos, OriginId, Quic, RACE, TOO_EARLY,
+};
 pub use loader::Loader;
 pub use plan::Plan;
 pub use record::{ConnectionRecord, LoadRecord, RequestRecord};

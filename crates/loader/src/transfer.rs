@@ -1,9 +1,11 @@
 //! One request on one connection: from being assigned to the response's end, or to failure.
 
 use crate::loader::Loader;
+use crate::plan::Planned;
 use crate::pool::State;
+use crate::record::RequestRecord;
 use crate::timers::Timer;
-use crate::{Command, ConnId, NANOS_PER_MS, Nanos, Quic};
+use crate::{Command, ConnId, NANOS_PER_MS, Nanos, Quic, TOO_EARLY};
 
 impl Loader {
     /// A connection was given a request. Connect times are the part of the handshake that the request itself
@@ -94,6 +96,10 @@ impl Loader {
         record.first_byte.get_or_insert(since);
         record.status = Some(status);
         let planned = &self.plan.resources[resource];
+        if is_too_early(status, planned) {
+            // Asked for again when this answer has ended.
+            return;
+        }
         if status != planned.status {
             record.error = Some(format!("status {status}, the page has {}", planned.status));
         } else if !planned.redirects.is_empty() && location.is_none() {
@@ -116,10 +122,24 @@ impl Loader {
 
     pub(crate) fn on_end(&mut self, conn: ConnId, resource: usize, reusable: bool, now: Nanos) {
         let since = self.since_start(now);
-        self.records[resource].end = Some(since);
-        match self.mismatch(resource) {
-            Some(error) => self.fail(resource, &error, now),
-            None => self.on_arrived(resource, now),
+        let (record, planned) = (&mut self.records[resource], &self.plan.resources[resource]);
+        if record.status.is_some_and(|status| is_too_early(status, planned)) {
+            *record = RequestRecord {
+                conn: None,
+                sent: None,
+                first_byte: None,
+                status: None,
+                body_bytes: 0,
+                retries: record.retries + 1,
+                ..record.clone()
+            };
+            self.enqueue(resource);
+        } else {
+            record.end = Some(since);
+            match self.mismatch(resource) {
+                Some(error) => self.fail(resource, &error, now),
+                None => self.on_arrived(resource, now),
+            }
         }
         if let Some(origin) = self.pool.end_stream(conn) {
             self.serve(origin, now);
@@ -280,4 +300,10 @@ impl Loader {
             self.serve(origin, now);
         }
     }
+}
+
+/// Whether a server wants to be asked again, behind the handshake (RFC 8470, section 5.2). On the connection that has its
+/// answer that is done.
+fn is_too_early(status: u16, planned: &Planned) -> bool {
+    status == TOO_EARLY && planned.status != TOO_EARLY
 }

@@ -36,6 +36,8 @@ pub enum ServerEvent {
         stream: StreamKey,
         /// Its header fields, encoded.
         block: Bytes,
+        /// It came before the handshake was done, in 0-RTT packets.
+        is_early: bool,
     },
 }
 
@@ -268,6 +270,7 @@ impl Peer {
             events.push_back(ServerEvent::Request {
                 stream: (handle.0, id),
                 block,
+                is_early: self.connection.is_handshaking(),
             });
         }
     }

@@ -3,7 +3,7 @@
 //! The lab's client driver (`crates/lab/src/client`) on the virtual clock.
 
 use firstflight_load::MAX_EARLY_DATA;
-use firstflight_loader::{ConnId, Event, Loader};
+use firstflight_loader::{ConnId, Event, Loader, TOO_EARLY};
 use firstflight_path::Nanos;
 use firstflight_tcp::{FastOpen, Socket};
 
@@ -20,6 +20,9 @@ pub(crate) struct Browser {
     /// Bytes of header and body received per resource.
     pub(crate) wire_bytes: Vec<u64>,
 }
+
+/// The answer 425 of the lab's servers over HTTP/1.1, bytes.
+pub(crate) const TOO_EARLY_BYTES: u64 = 45;
 
 /// How a connection begins: the option of its SYN, and whether data may go with it.
 #[derive(Debug, Clone, Copy)]
@@ -56,6 +59,8 @@ struct Incoming {
     resource: usize,
     header_left: u64,
     body_left: u64,
+    /// The server wants to be asked again.
+    is_too_early: bool,
 }
 
 impl Client {
@@ -105,12 +110,25 @@ impl Client {
     /// Sends a request; `true` when all of it went out.
     pub(crate) fn send(&mut self, context: Context<'_>, resource: usize, channel: &mut Channel<'_>) -> bool {
         let (now, exchange) = (context.now, context.exchange(resource));
+        let sent = self.write(now, &[exchange.request_bytes], exchange.is_safe, channel);
+        let is_too_early = self.is_refused(context, channel);
         self.exchange = Some(Incoming {
             resource,
-            header_left: context.header_bytes(exchange),
-            body_left: exchange.body_bytes,
+            header_left: if is_too_early {
+                TOO_EARLY_BYTES
+            } else {
+                context.header_bytes(exchange)
+            },
+            body_left: if is_too_early { 0 } else { exchange.body_bytes },
+            is_too_early,
         });
-        self.write(now, &[exchange.request_bytes], exchange.is_safe, channel)
+        sent
+    }
+
+    /// Whether what was sent last goes with the `ClientHello`, and the server will want to be asked again.
+    pub(crate) fn is_refused(&self, context: Context<'_>, channel: &Channel<'_>) -> bool {
+        let goes_early = self.is_early && !self.is_held && !channel.rejects_early_data();
+        goes_early && context.job.load.refuses_early_requests()
     }
 
     /// Sends a request, handed over in `parts` that leave together; `true` when all of it went out. Before TLS's handshake
@@ -235,8 +253,12 @@ impl Client {
             let head = Event::Head {
                 conn,
                 request,
-                status: exchange.status,
-                location: exchange.location.as_deref(),
+                status: if incoming.is_too_early {
+                    TOO_EARLY
+                } else {
+                    exchange.status
+                },
+                location: exchange.location.as_deref().filter(|_| !incoming.is_too_early),
             };
             loader.handle(now, head);
         }

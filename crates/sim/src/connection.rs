@@ -139,10 +139,15 @@ impl Connection {
             let parts = http2.ask(context, resource);
             self.client
                 .write(context.now, &parts, exchange.is_safe, &mut channel);
+            if self.client.is_refused(context, &channel) {
+                http2.refuse(resource);
+            }
             return true;
         }
-        self.server.expect(resource, exchange.request_bytes);
-        self.client.send(context, resource, &mut channel)
+        let sent = self.client.send(context, resource, &mut channel);
+        let is_refused = self.client.is_refused(context, &channel);
+        self.server.expect(resource, exchange.request_bytes, is_refused);
+        sent
     }
 
     /// The client closes it.

@@ -197,7 +197,7 @@ fn hosts(page: &SimPage, job: &Job) -> Vec<Host> {
         let cookie = primed(cookies, job.load.path.seed, host, server);
         let known = match cookies.of_host(host, job.load.path.seed) {
             _ if !job.load.mode.has_sessions() => Sessions::default(),
-            Cookies::Cold => Sessions::default(),
+            Cookies::Cold | Cookies::Expired => Sessions::default(),
             state => Sessions::all(state != Cookies::Stale),
         };
         let (sessions, quic_sessions) = if job.load.mode.is_quic() {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use firstflight_load::ledger::Entry;
 use firstflight_load::promise;
-use firstflight_loader::{ConnId, OriginId};
+use firstflight_loader::{ConnId, OriginId, TOO_EARLY};
 use firstflight_path::{Direction, Flow, Nanos};
 use firstflight_quic::crypto::{
     NoKey, Seen, SizedClient, SizedServer, Ticket, WitnessedClient, WitnessedServer,
@@ -16,7 +16,7 @@ use firstflight_quic::crypto::{
 use firstflight_quic::proto::{ClientConfig, ConnectionId, ServerConfig};
 use firstflight_quic::{
     Client, ClientEvent, CongestionControl, Server, ServerEvent, Settings, StreamKey, deterministic_endpoint,
-    seed,
+    response_block, seed,
 };
 use firstflight_tcp::{Algorithm, earlier};
 
@@ -48,8 +48,8 @@ pub(crate) struct Quic {
     offers_early_data: bool,
     post_quantum: bool,
     algorithm: Algorithm,
-    /// Answers that are due some time, in the order of their requests.
-    waiting: Vec<(Nanos, StreamKey, usize)>,
+    /// Answers that are due some time, in the order of their requests; none where it is to be asked again.
+    waiting: Vec<(Nanos, StreamKey, Option<usize>)>,
     /// The earliest moment at which the heap has an entry for it.
     armed: Option<Nanos>,
 }
@@ -210,10 +210,12 @@ impl Quic {
         while let Some(event) = self.server.poll() {
             match event {
                 ServerEvent::Accepted { seen, .. } => self.seen = seen,
-                ServerEvent::Request { stream, .. } => {
-                    if let Some(resource) = self.client.request_of(stream.1) {
+                ServerEvent::Request { stream, is_early, .. } => {
+                    if is_early && context.job.load.refuses_early_requests() {
+                        self.waiting.push((context.now, stream, None));
+                    } else if let Some(resource) = self.client.request_of(stream.1) {
                         let due = context.now + context.exchange(resource).wait;
-                        self.waiting.push((due, stream, resource));
+                        self.waiting.push((due, stream, Some(resource)));
                     }
                 }
             }
@@ -221,8 +223,12 @@ impl Quic {
         let server = &mut self.server;
         self.waiting.retain(|&(due, stream, resource)| {
             if due <= context.now {
-                let exchange = context.exchange(resource);
-                server.respond(stream, &exchange.http3.response, filler(exchange.body_bytes));
+                match resource.map(|resource| context.exchange(resource)) {
+                    Some(exchange) => {
+                        server.respond(stream, &exchange.http3.response, filler(exchange.body_bytes));
+                    }
+                    None => server.respond(stream, &response_block(TOO_EARLY, [], 0), []),
+                }
             }
             due > context.now
         });

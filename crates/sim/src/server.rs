@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use firstflight_path::Nanos;
 
 use crate::channel::Channel;
+use crate::client::TOO_EARLY_BYTES;
 use crate::page::Context;
 
 /// One connection's server.
@@ -15,14 +16,17 @@ use crate::page::Context;
 pub(crate) struct Server {
     /// Requests on their way or being answered: the resource, and the bytes of it still to come.
     requests: VecDeque<(usize, u64)>,
+    /// The first of them came as early data, and is to be asked again.
+    is_refused: bool,
     /// When the answer to the first of them is due.
     due: Option<Nanos>,
     has_closed: bool,
 }
 
 impl Server {
-    /// The client has begun to send a request.
-    pub(crate) fn expect(&mut self, resource: usize, bytes: u64) {
+    /// The client has begun to send a request, which `is_refused` where it is to be asked again.
+    pub(crate) fn expect(&mut self, resource: usize, bytes: u64, is_refused: bool) {
+        self.is_refused |= is_refused;
         self.requests.push_back((resource, bytes));
     }
 
@@ -52,7 +56,12 @@ impl Server {
         if self.due.is_none()
             && let Some(&(resource, 0)) = self.requests.front()
         {
-            self.due = Some(context.now + context.exchange(resource).wait);
+            let wait = if self.is_refused {
+                0
+            } else {
+                context.exchange(resource).wait
+            };
+            self.due = Some(context.now + wait);
             self.answer(context, channel);
         }
     }
@@ -68,8 +77,13 @@ impl Server {
             return;
         };
         let exchange = context.exchange(resource);
-        let header = context.header_bytes(exchange);
-        channel.write(now, header + exchange.body_bytes);
+        channel.write(
+            now,
+            match std::mem::take(&mut self.is_refused) {
+                true => TOO_EARLY_BYTES,
+                false => context.header_bytes(exchange) + exchange.body_bytes,
+            },
+        );
         if !context.job.load.keep_alive {
             self.has_closed = true;
             return channel.close(now);

@@ -34,6 +34,7 @@ from firstflight.model.treatment import (
     FAST_OPEN,
     IMPAIRMENTS,
     MODES,
+    OF_TICKETS,
     PLAIN,
     Mode,
     ModeName,
@@ -555,6 +556,23 @@ class Plan(BaseModel):
 
     @model_validator(mode="after")
     def _cookies_have_a_use(self, info: ValidationInfo) -> Self:
+        for state in OF_TICKETS:
+            if state not in self.cookies or _is_shared(info, "cookies"):
+                continue
+            if not any(mode.early_data or (mode.sessions and state == "expired") for mode in self.modes):
+                raise BadValueError(
+                    f"cookies: {state} has no effect where no load has early data",
+                    "add --mode tcp,early-data",
+                )
+            if self.client != "loader":
+                raise BadValueError(
+                    f"cookies: {state} is a state of the built-in client's tickets", "use --client loader"
+                )
+            if state == "too-early" and not self.keep_alive:
+                raise BadValueError(
+                    "cookies: too-early has requests asked again on the same connection",
+                    "leave --no-keep-alive out, or too-early",
+                )
         idle = [state for state in self.cookies if state not in {"warm", "cold"}]
         has_use = self.uses_fast_open or any(mode.sessions for mode in self.modes)
         if idle and not has_use and not _is_shared(info, "cookies"):

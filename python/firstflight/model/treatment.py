@@ -263,7 +263,10 @@ def _names_differ(treatments: list[Treatment]) -> None:
         raise BadValueError(f"two treatments are called {twice[0]}", "give each a name and values of its own")
 
 
-COOKIES = ("warm", "cold", "stale", "backup", "moved", "nat", "cookieless")
+OF_TICKETS = ("expired", "no-early-data", "too-early")
+"""States of TLS tickets alone; cookies are warm."""
+
+COOKIES = ("warm", "cold", "stale", "backup", "moved", "nat", "cookieless", *OF_TICKETS)
 """Cookie states, in addition to `warm:SHARE` and `pool:SERVERS`; docs/lab.md says each."""
 
 _MOST_SERVERS = 16

@@ -12,7 +12,7 @@ use firstflight_load::promise;
 use firstflight_quic::crypto::WitnessedClient;
 use firstflight_quic::{Client, ClientEvent, seed};
 use quinn_proto::crypto::rustls::QuicClientConfig;
-use quinn_proto::{ClientConfig, EndpointConfig};
+use quinn_proto::{ClientConfig, EndpointConfig, TransportConfig};
 use rustls::RootCertStore;
 
 use super::tls::{self, GIVEN, TIMEOUT};
@@ -24,6 +24,8 @@ use crate::{LabError, clock};
 #[derive(Clone)]
 pub struct QuicConfig {
     endpoint: Arc<EndpointConfig>,
+    tls: rustls::ClientConfig,
+    transport: Arc<TransportConfig>,
     client: ClientConfig,
     seed: u64,
 }
@@ -35,15 +37,29 @@ impl QuicConfig {
     /// [`LabError`] when the library has no TLS to speak, or QUIC has no such congestion control.
     pub fn new(load: &Load, transport: &Transport, roots: RootCertStore) -> Result<Self, LabError> {
         let tls = tls::config_for_quic(load.offer(), roots)?;
-        let tls =
-            QuicClientConfig::try_from(tls).map_err(|error| LabError::system("setting up QUIC", error))?;
-        let mut client = ClientConfig::new(Arc::new(WitnessedClient(Arc::new(tls))));
-        client.transport_config(transport.quic()?.transport());
+        Self::with(tls, transport.quic()?.transport(), load.path.seed)
+    }
+
+    fn with(tls: rustls::ClientConfig, transport: Arc<TransportConfig>, seed: u64) -> Result<Self, LabError> {
+        let crypto = QuicClientConfig::try_from(tls.clone())
+            .map_err(|error| LabError::system("setting up QUIC", error))?;
+        let mut client = ClientConfig::new(Arc::new(WitnessedClient(Arc::new(crypto))));
+        client.transport_config(Arc::clone(&transport));
         Ok(Self {
             endpoint: Arc::new(endpoint()),
+            tls,
+            transport,
             client,
-            seed: load.path.seed,
+            seed,
         })
+    }
+
+    /// The same client when its sessions have expired.
+    ///
+    /// # Errors
+    /// As of [`Self::new`].
+    pub fn later(&self) -> Result<Self, LabError> {
+        Self::with(tls::later(&self.tls), Arc::clone(&self.transport), self.seed)
     }
 
     fn connect(&self, conn: u32, server: SocketAddrV4, host: &str) -> io::Result<Client> {

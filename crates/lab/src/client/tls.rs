@@ -9,7 +9,8 @@ use firstflight_load::promise::{EarlyData, Secured};
 use firstflight_load::{HttpVersion, TlsOptions, TlsVersion};
 use rustls::client::Resumption;
 use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::ServerName;
+use rustls::pki_types::{ServerName, UnixTime};
+use rustls::time_provider::TimeProvider;
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ClientConnection, NamedGroup, RootCertStore, SupportedProtocolVersion};
 
@@ -66,6 +67,26 @@ fn configured(
     config.enable_early_data = options.early_data;
     config.resumption = Resumption::in_memory_sessions(HOSTS * SESSIONS as usize);
     Ok(config)
+}
+
+/// The same client when its sessions have expired.
+pub fn later(config: &ClientConfig) -> ClientConfig {
+    let mut config = config.clone();
+    config.time_provider = Arc::new(Later);
+    config
+}
+
+/// A clock that is ahead by more than a session lasts (RFC 8446, section 4.6.1: seven days).
+#[derive(Debug)]
+struct Later;
+
+impl TimeProvider for Later {
+    fn current_time(&self) -> Option<UnixTime> {
+        let since_epoch = Duration::from_secs(UnixTime::now().as_secs());
+        Some(UnixTime::since_unix_epoch(
+            since_epoch + Duration::from_hours(8 * 24),
+        ))
+    }
 }
 
 /// Sessions of TLS 1.3 that a client keeps of a server, as rustls has it.

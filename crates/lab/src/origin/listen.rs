@@ -114,6 +114,8 @@ pub(super) struct Server {
     pub(super) log: Arc<Log>,
     /// Whether a connection outlives its first response.
     pub(super) keep_alive: bool,
+    /// Whether requests that come as early data are to be asked again.
+    pub(super) refuses_early_requests: bool,
     /// What it speaks TLS with; in the clear without.
     pub(super) tls: Option<Arc<ServerConfig>>,
 }
@@ -231,6 +233,9 @@ impl Server {
         conversation: &Conversation,
     ) -> (Response<Outgoing>, Duration) {
         let origin = &self.origin;
+        if self.refuses_early_requests && conversation.is_early() {
+            return (respond::too_early(), Duration::ZERO);
+        }
         if is_visit(target) {
             let response = respond::to_visit();
             conversation.note(&Answered {

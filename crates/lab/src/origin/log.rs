@@ -8,7 +8,7 @@ use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, ready};
 
@@ -56,8 +56,9 @@ pub struct Conversation {
     hello: OnceLock<ClientHello>,
     /// The version of TLS that was agreed on, and whether a session was resumed.
     secured: OnceLock<(TlsVersion, bool)>,
-    /// Bytes of early data that were read.
+    /// Bytes of early data that were read, and whether the last that was read is.
     early_data: AtomicU64,
+    is_early: AtomicBool,
     /// TCP payload read from and written to the client so far, bytes.
     read: AtomicU64,
     written: AtomicU64,
@@ -171,6 +172,7 @@ impl Conversation {
             hello: OnceLock::new(),
             secured: OnceLock::new(),
             early_data: AtomicU64::new(0),
+            is_early: AtomicBool::new(false),
             read: AtomicU64::new(0),
             written: AtomicU64::new(0),
             requests: Mutex::default(),
@@ -227,6 +229,17 @@ impl Conversation {
     /// Counts early data that was read.
     pub(super) fn note_early_data(&self, bytes: usize) {
         self.early_data.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.note_reading(true);
+    }
+
+    /// What is read from now on came as early data, or did not.
+    pub(super) fn note_reading(&self, is_early: bool) {
+        self.is_early.store(is_early, Ordering::Relaxed);
+    }
+
+    /// Whether what was read last came as early data.
+    pub(super) fn is_early(&self) -> bool {
+        self.is_early.load(Ordering::Relaxed)
     }
 
     /// Notes a request whose answer is known and not yet written.

@@ -117,8 +117,13 @@ impl Listener {
                         let conversation = server.log.accepted_quic(key, seen);
                         conversations.insert(connection, conversation);
                     }
-                    ServerEvent::Request { stream, block } => {
+                    ServerEvent::Request {
+                        stream,
+                        block,
+                        is_early,
+                    } => {
                         if let Some(conversation) = conversations.get(&stream.0) {
+                            conversation.note_reading(is_early);
                             self.answer(stream, &block, &server, conversation, &due);
                         }
                     }

@@ -85,6 +85,13 @@ pub(super) fn not_found() -> Response<Outgoing> {
     response
 }
 
+/// What is to be asked again when the handshake is done (RFC 8470, section 5.2).
+pub(super) fn too_early() -> Response<Outgoing> {
+    let mut response = Response::new(Outgoing::whole(bytes::Bytes::new()));
+    *response.status_mut() = StatusCode::TOO_EARLY;
+    response
+}
+
 /// The answer to a visit: nothing, which is not to be kept.
 pub(super) fn to_visit() -> Response<Outgoing> {
     let mut response = Response::new(Outgoing::whole(bytes::Bytes::new()));

@@ -134,7 +134,9 @@ impl Secure {
                 return Ok(bytes);
             }
         }
-        self.tls.reader().read(buffer)
+        let bytes = self.tls.reader().read(buffer)?;
+        self.conversation.note_reading(false);
+        Ok(bytes)
     }
 }
 

@@ -38,6 +38,8 @@ pub struct ServersConfig {
     pub speaks_quic: bool,
     /// Whether they take early data (RFC 8446, section 2.3).
     pub takes_early_data: bool,
+    /// Whether requests that come so are to be asked again.
+    pub refuses_early_requests: bool,
     /// Whether a connection outlives its first response.
     pub keep_alive: bool,
     /// How their connections begin and share the path.
@@ -167,6 +169,7 @@ async fn set_up(config: ServersConfig) -> Result<(Tun, Keyed), LabError> {
             answers: Arc::clone(&config.answers),
             log: Arc::clone(&config.log),
             keep_alive: config.keep_alive,
+            refuses_early_requests: config.refuses_early_requests,
             tls: tls(&config, origin, &mut keyed)?,
         });
         for number in 0..config.cookies.servers() {

@@ -4,6 +4,7 @@
 //! and paths are seldom the same.
 
 use firstflight_load::head;
+use firstflight_loader::TOO_EARLY;
 use firstflight_page::Resource;
 
 /// Lengths of the codes of ASCII from the space on, bits (RFC 7541, appendix B).
@@ -53,6 +54,11 @@ impl Blocks {
             response: response_block(resource, response),
         }
     }
+}
+
+/// The header block of the answer 425.
+pub(super) fn too_early() -> u64 {
+    NEAR_NAME + text(&TOO_EARLY.to_string()) + FAR_NAME + text("0")
 }
 
 fn response_block(resource: &Resource, head: &head::Response) -> u64 {

@@ -8,7 +8,7 @@ mod hpack;
 
 use std::collections::VecDeque;
 
-use firstflight_loader::{ConnId, Event};
+use firstflight_loader::{ConnId, Event, TOO_EARLY};
 use firstflight_path::Nanos;
 
 use crate::channel::Channel;
@@ -41,6 +41,8 @@ pub(crate) struct Http2 {
     /// Each end has sent its first.
     client_began: bool,
     server_began: bool,
+    /// Requests that came as early data, and are to be asked again.
+    refused: Vec<usize>,
     /// Answers that are due some time, in order of asking.
     waiting: Vec<(Nanos, usize)>,
     sending: VecDeque<Answer>,
@@ -59,6 +61,8 @@ enum Frame {
     Head(usize, bool),
     /// So many bytes of a body; whether nothing follows.
     Data(usize, u64, bool),
+    /// The answer that this request is to be asked again.
+    TooEarly(usize),
 }
 
 /// A response that is being sent.
@@ -85,6 +89,11 @@ impl Http2 {
         [PREFACE, CLIENT_SETTINGS + request]
     }
 
+    /// What was asked for last comes as early data, and is to be asked again.
+    pub(crate) fn refuse(&mut self, resource: usize) {
+        self.refused.push(resource);
+    }
+
     /// The client hears of it.
     pub(crate) fn hear(
         &mut self,
@@ -97,7 +106,12 @@ impl Http2 {
         let now = context.now;
         self.down.arrive(heard.data);
         while let Some(frame) = self.down.pop() {
+            let mut status = None;
             let (request, bytes, is_last) = match frame {
+                Frame::TooEarly(resource) => {
+                    status = Some(TOO_EARLY);
+                    (resource, None, true)
+                }
                 Frame::Settings => {
                     self.up.push(SETTINGS_ACK, Frame::Acknowledgment);
                     channel.write(now, SETTINGS_ACK);
@@ -115,8 +129,8 @@ impl Http2 {
                 None => Event::Head {
                     conn,
                     request,
-                    status: exchange.status,
-                    location: exchange.location.as_deref(),
+                    status: status.unwrap_or(exchange.status),
+                    location: exchange.location.as_deref().filter(|_| status.is_none()),
                 },
             };
             loader.handle(now, event);
@@ -152,11 +166,17 @@ impl Http2 {
                     self.down.push(SETTINGS_ACK, Frame::Acknowledgment);
                     channel.write(now, SETTINGS_ACK);
                 }
+                Frame::Request(resource) if self.refused.contains(&resource) => {
+                    self.refused.retain(|&other| other != resource);
+                    let bytes = self.first_head() + FRAME_HEADER + hpack::too_early();
+                    self.down.push(bytes, Frame::TooEarly(resource));
+                    channel.write(now, bytes);
+                }
                 Frame::Request(resource) => {
                     let due = now + context.exchange(resource).wait;
                     self.waiting.push((due, resource));
                 }
-                Frame::Acknowledgment | Frame::Head(..) | Frame::Data(..) => {}
+                Frame::Acknowledgment | Frame::Head(..) | Frame::Data(..) | Frame::TooEarly(_) => {}
             }
         }
         self.begin(context);
@@ -178,6 +198,14 @@ impl Http2 {
         });
     }
 
+    /// What a header has more if it is the first, bytes.
+    fn first_head(&mut self) -> u64 {
+        match std::mem::replace(&mut self.has_answered, true) {
+            true => 0,
+            false => TABLE_SIZE,
+        }
+    }
+
     fn send(&mut self, context: Context<'_>, channel: &mut Channel<'_>) {
         let now = context.now;
         // Headers leave with the first data behind them.
@@ -195,10 +223,8 @@ impl Http2 {
                 channel.write(now, std::mem::take(&mut headers) + FRAME_HEADER + payload);
             } else {
                 answer.head_is_sent = true;
-                let mut bytes = FRAME_HEADER + context.exchange(answer.resource).blocks.response;
-                if !std::mem::replace(&mut self.has_answered, true) {
-                    bytes += TABLE_SIZE;
-                }
+                let block = context.exchange(answer.resource).blocks.response;
+                let bytes = self.first_head() + FRAME_HEADER + block;
                 let frame = Frame::Head(answer.resource, answer.left == 0);
                 self.down.push(bytes, frame);
                 headers += bytes;

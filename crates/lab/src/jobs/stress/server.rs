@@ -127,6 +127,7 @@ fn builtin(settings: Settings) -> Result<Server, LabError> {
         cookies: Cookies::Cold,
         speaks_quic: false,
         takes_early_data: false,
+        refuses_early_requests: false,
         keep_alive: false,
         transport: Transport::default(),
         offload: Offload::Checksums,
