@@ -177,6 +177,30 @@ def test_where_udp_is_blocked_the_loader_goes_over_to_tcp(lab: Lab, mode: str) -
         assert answer["proof"]["ledger"]["interfered"] == DOCUMENTS
 
 
+def test_middleboxes_that_know_tls_and_udp_do_the_same_on_both_clocks(lab: Lab) -> None:
+    """Large datagrams are quinn's probes for the path's MTU alone; what drops a hello drops it every time."""
+    cells = [
+        ("quic", "post-quantum", "drop-large-udp", True),
+        ("quic", "classic", "limit-udp", True),
+        ("early-data", "classic", "drop-early-data", False),
+        ("tcp", "classic", "drop-early-data", True),
+        ("tcp", "post-quantum", "drop-cut-hello", False),
+        ("tcp", "classic", "drop-cut-hello", True),
+    ]
+    asked = [(chain(), job(mode, share, middlebox={"kind": kind})) for mode, share, kind, _ in cells]
+    for _, one in asked:
+        one["request_timeout_ms"] = 1_000
+    answers = zip(emulate_all(lab, asked), [simulate(*load) for load in asked], strict=True)
+    for (mode, share, kind, passes), both_answers in zip(cells, answers, strict=True):
+        for answer in both_answers:
+            assert (answer["status"] == "ok") is passes, (mode, kind, answer["error"])
+            if passes:
+                trips = answer["plt_ms"] / RTT_MS / DOCUMENTS
+                assert trips == pytest.approx(ROUND_TRIPS.get((mode, share), 3), rel=SHARE), (mode, kind)
+            else:
+                assert answer["proof"]["ledger"]["interfered"] == 1
+
+
 def test_a_long_certificate_chain_costs_quic_a_round_trip_unless_the_hello_is_long_too(lab: Lab) -> None:
     """Before a server knows that the client is there it may send three times what it received (RFC 9000)."""
     trips = {

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from firstflight.errors import UsageError
 from firstflight.experiment.plan_file import PlanFile, read_plan_file, resolve
-from firstflight.model.path import DROP_UDP, MIDDLEBOXES, Burst, Middlebox, Queue, parse_queue
+from firstflight.model.path import MIDDLEBOXES, OF_QUIC, OF_TLS, Burst, Middlebox, Queue, parse_queue
 from firstflight.model.plan import Plan
-from firstflight.model.treatment import COOKIES
+from firstflight.model.treatment import COOKIES, OF_TICKETS
 from firstflight.model.units import parse_rate, parse_rtt, write_rate
 
 ROOT = Path(__file__).parents[2]
@@ -45,10 +45,13 @@ def plans(draw: st.DrawFn) -> Plan:
     bursts: st.SearchStrategy[Any] = st.just("off") | st.floats(1, 1000)
     jobs: st.SearchStrategy[Any] = st.just("auto") | st.integers(1, 64)
     mode = draw(some(st.sampled_from(["tcp", "tfo"])))
-    meets_tcp = middleboxes.filter(lambda middlebox: middlebox is None or middlebox.kind != DROP_UDP)
+    meets_tcp = middleboxes.filter(
+        lambda middlebox: middlebox is None or middlebox.kind not in {*OF_QUIC, *OF_TLS}
+    )
     middlebox = draw(meets_tcp) if "tfo" in mode else None
-    has_option = states.filter(lambda state: state != "cookieless")
-    staged = has_option if middlebox and middlebox.kind.endswith("-option") else states
+    of_cookies = states.filter(lambda state: state not in OF_TICKETS)
+    has_option = of_cookies.filter(lambda state: state != "cookieless")
+    staged = has_option if middlebox and middlebox.kind.endswith("-option") else of_cookies
     return Plan(
         pages=draw(some(names)),
         rtt=draw(some(st.floats(0.01, 10_000).map(lambda rtt_ms: round(rtt_ms, 6)))),

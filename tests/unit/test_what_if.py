@@ -71,7 +71,6 @@ def test_what_cannot_be_is_refused_with_a_hint(text: str) -> None:
     [
         ({"engine": "emulate", "what_if": "syn-payload=2"}, "no kernel implements syn-payload=2"),
         ({"what_if": "early-data", "scheme": "http"}, "early-data goes with TLS's ClientHello"),
-        ({"what_if": "early-data", "scheme": "https", "http": "2"}, "early-data goes with TLS's ClientHello"),
         ({"what_if": "one-time-cookies", "mode": "tcp"}, "one-time-cookies=1 has no effect"),
         ({"what_if": "unproven=1000"}, "unproven has no effect"),
         ({"what_if": "client-cookies", "cookies": "stale"}, "client-cookies has no effect"),

@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 use firstflight_load::hello::{self, ClientHello};
 use firstflight_load::ledger::{self, Hello};
 use firstflight_load::quic::{self, PacketType};
-use firstflight_path::{Action, Direction, Protocol};
+use firstflight_path::{self as path, Action, Direction, Protocol};
 
 use crate::net::AddressPlan;
 use crate::packet::{Datagram, Segment};
@@ -126,27 +126,18 @@ impl Ledger {
         }
     }
 
-    /// Reads what a client's segment of connection `index` carries, while that can be a `ClientHello` and early data.
-    pub fn read(&mut self, index: usize, segment: &Segment, payload: &[u8]) {
+    /// Reads what a client's segment of connection `index` carries, while that can be a `ClientHello` and early data: what
+    /// it has of these.
+    pub fn read(&mut self, index: usize, segment: &Segment, payload: &[u8]) -> path::Hello {
         let entry = &mut self.entries[index];
         if payload.is_empty() || entry.seen.has_heard() {
-            return;
+            return path::Hello::default();
         }
-        let start = offset(segment, entry.seen.isns().0) as usize;
-        let known = entry.opening.len();
-        // What comes again, or behind a gap, is told by its place.
-        if start > known || start + payload.len() <= known || known + payload.len() > LONGEST_OPENING {
-            return;
+        entry.read(segment, payload);
+        path::Hello {
+            is_cut: offset(segment, entry.seen.isns().0) == 0 && hello::is_cut(payload),
+            offers_early_data: entry.seen.hello.is_some_and(|hello| hello.offers_early_data),
         }
-        if start == 0 && !hello::may_begin(payload) {
-            return;
-        }
-        entry.opening.extend_from_slice(&payload[known - start..]);
-        entry.seen.hello = ClientHello::read(&entry.opening).map(|hello| Hello {
-            offers_session: hello.offers_session,
-            offers_early_data: hello.offers_early_data,
-            early_data_bytes: hello::early_data_bytes(&entry.opening),
-        });
     }
 
     /// Whether `segment` of connection `index` is a SYN-ACK that acknowledges the SYN's data.
@@ -186,6 +177,27 @@ impl Ledger {
             opening: Vec::new(),
         });
         self.entries.len() - 1
+    }
+}
+
+impl Entry {
+    /// Reads what a segment carries.
+    fn read(&mut self, segment: &Segment, payload: &[u8]) {
+        let start = offset(segment, self.seen.isns().0) as usize;
+        let known = self.opening.len();
+        // What comes again, or behind a gap, is told by its place.
+        if start > known || start + payload.len() <= known || known + payload.len() > LONGEST_OPENING {
+            return;
+        }
+        if start == 0 && !hello::may_begin(payload) {
+            return;
+        }
+        self.opening.extend_from_slice(&payload[known - start..]);
+        self.seen.hello = ClientHello::read(&self.opening).map(|hello| Hello {
+            offers_session: hello.offers_session,
+            offers_early_data: hello.offers_early_data,
+            early_data_bytes: hello::early_data_bytes(&self.opening),
+        });
     }
 }
 

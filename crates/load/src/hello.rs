@@ -19,6 +19,16 @@ pub fn may_begin(stream: &[u8]) -> bool {
     stream.first().is_none_or(|first| *first == HANDSHAKE)
 }
 
+/// Whether a stream begins with a record of the handshake that ends behind `beginning`.
+pub fn is_cut(beginning: &[u8]) -> bool {
+    match beginning {
+        [HANDSHAKE, _, _, high, low, rest @ ..] => {
+            usize::from(u16::from_be_bytes([*high, *low])) > rest.len()
+        }
+        _ => false,
+    }
+}
+
 /// What a `ClientHello` says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClientHello {

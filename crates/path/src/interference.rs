@@ -109,6 +109,35 @@ pub struct Header {
     pub fast_open: bool,
     /// It is a SYN-ACK that acknowledges the SYN's data.
     pub takes_syn_data: bool,
+    /// What it has of a `ClientHello` of TLS.
+    pub hello: Hello,
+}
+
+/// What a client's segment has of a `ClientHello` of TLS (RFC 8446, section 4.1.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hello {
+    /// It begins one that goes on in the next segment.
+    pub is_cut: bool,
+    /// It ends one that announces early data, or follows it before the server has answered.
+    pub offers_early_data: bool,
+}
+
+impl Header {
+    /// That of a datagram of UDP.
+    #[must_use]
+    pub fn of_datagram(direction: Direction, origin: usize, connection: u32, payload_bytes: u32) -> Self {
+        Self {
+            protocol: Protocol::Udp,
+            direction,
+            origin,
+            connection,
+            flags: TcpFlags::default(),
+            payload_bytes,
+            fast_open: false,
+            takes_syn_data: false,
+            hello: Hello::default(),
+        }
+    }
 }
 
 /// Rules at work.
@@ -207,6 +236,7 @@ mod tests {
             payload_bytes,
             fast_open: false,
             takes_syn_data: false,
+            hello: Hello::default(),
         }
     }
 

@@ -41,7 +41,7 @@ pub use burst::Burst;
 pub use config::{PathConfig, PathError, Queue, Topology};
 pub use ecn::Ecn;
 pub use flow::{Flow, Protocol};
-pub use interference::{Action, Header, Kind, Rule, TcpFlags};
+pub use interference::{Action, Header, Hello, Kind, Rule, TcpFlags};
 pub use link::Link;
 pub use middlebox::{Middlebox, MiddleboxKind};
 pub use network::{Arrival, Direction, Dropped, Drops, Network, Packet};

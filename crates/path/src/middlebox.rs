@@ -1,15 +1,15 @@
-//! Middleboxes that get in the way of first flights: what they do to SYNs with Fast Open and to datagrams, and on which
-//! paths they stand.
+//! Middleboxes that get in the way of first flights: what they do to SYNs with Fast Open, to a `ClientHello` and to
+//! datagrams, and on which paths they stand.
 //!
 //! Whether one stands on the path to an origin is drawn from the seed and the origin's number alone: the
 //! answer is the same whatever the order of the questions. An origin that is behind one at a small share is behind
 //! one at any larger share. Not modelled: middleboxes that learn, or that treat segments after the handshake.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Action, Header, Protocol, Purpose};
+use crate::{Action, Direction, Header, Nanos, Protocol, Purpose};
 
 /// A middlebox. As JSON: `{"kind": "strip-option", "share": 0.3}`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -42,6 +42,43 @@ pub enum MiddleboxKind {
     DuplicateSyn,
     /// Drops datagrams of UDP, as many firewalls do that know no QUIC.
     DropUdp,
+    /// Drops datagrams in packets of more than 1,280 bytes, as a tunnel does that fragments nothing.
+    DropLargeUdp,
+    /// Lets 1 Mbit/s of datagrams pass, behind a burst of 32 KiB, and drops the others.
+    LimitUdp,
+    /// Drops a `ClientHello` that announces early data, and what follows it.
+    DropEarlyData,
+    /// Drops the beginning of a `ClientHello` that takes two segments.
+    DropCutHello,
+}
+
+/// Bytes of UDP payload in a packet of 1,280 bytes of IPv4 or IPv6, which every link of IPv6 carries (RFC 8200, section 5).
+const LARGEST_DATAGRAM: u32 = 1_280 - 40 - 8;
+/// Bit/s of UDP payload, each way and of each origin.
+const UDP_RATE: u64 = 1_000_000;
+/// Bytes of UDP payload that may come at once.
+const UDP_BURST: u64 = 32 * 1024;
+
+/// What may pass of a limited rate: a bucket of tokens.
+#[derive(Debug, Clone, Copy)]
+struct Allowance {
+    /// Bits times 10^9 per second that are left, and when that was so.
+    left: u128,
+    at: Nanos,
+}
+
+impl Allowance {
+    const FULL: u128 = UDP_BURST as u128 * 8 * 1_000_000_000;
+
+    /// Whether so many bytes may pass at `now`.
+    fn take(&mut self, now: Nanos, bytes: u32) -> bool {
+        let gained = u128::from(now.saturating_sub(self.at)) * u128::from(UDP_RATE);
+        (self.left, self.at) = (Self::FULL.min(self.left + gained), now);
+        let needed = u128::from(bytes) * 8 * 1_000_000_000;
+        let passes = needed <= self.left;
+        self.left -= if passes { needed } else { 0 };
+        passes
+    }
 }
 
 /// A middlebox at work.
@@ -51,6 +88,8 @@ pub(crate) struct Guard {
     seed: u64,
     /// Connections of which nothing passes any more.
     swallowed: HashSet<u32>,
+    /// What is left for datagrams, each way and of each origin.
+    allowances: HashMap<(Direction, usize), Allowance>,
 }
 
 impl Guard {
@@ -60,17 +99,19 @@ impl Guard {
             middlebox,
             seed,
             swallowed: HashSet::new(),
+            allowances: HashMap::new(),
         }
     }
 
-    /// What is done to a segment.
-    pub(crate) fn meet(&mut self, header: &Header) -> Option<Action> {
+    /// What is done to a packet at `now`.
+    pub(crate) fn meet(&mut self, now: Nanos, header: &Header) -> Option<Action> {
         if !self.stands_before(header.origin) {
             return None;
         }
         let is_syn = header.flags.syn && !header.flags.ack;
         let has_syn_data = is_syn && header.payload_bytes > 0;
         let has_option = is_syn && header.fast_open;
+        let is_udp = header.protocol == Protocol::Udp;
         match self.middlebox.kind {
             MiddleboxKind::DropData => has_syn_data.then_some(Action::Drop),
             MiddleboxKind::DropOption => has_option.then_some(Action::Drop),
@@ -79,12 +120,27 @@ impl Guard {
             MiddleboxKind::Reset => has_syn_data.then_some(Action::Reset),
             MiddleboxKind::DuplicateSyn => is_syn.then_some(Action::Duplicate),
             MiddleboxKind::BlackHole => self.swallow(header),
-            MiddleboxKind::DropUdp => (header.protocol == Protocol::Udp).then_some(Action::Drop),
+            MiddleboxKind::DropUdp => is_udp.then_some(Action::Drop),
+            MiddleboxKind::DropLargeUdp => {
+                (is_udp && header.payload_bytes > LARGEST_DATAGRAM).then_some(Action::Drop)
+            }
+            MiddleboxKind::LimitUdp => (is_udp && !self.allows(now, header)).then_some(Action::Drop),
+            MiddleboxKind::DropEarlyData => header.hello.offers_early_data.then_some(Action::Drop),
+            MiddleboxKind::DropCutHello => header.hello.is_cut.then_some(Action::Drop),
         }
     }
 
     fn stands_before(&self, origin: usize) -> bool {
         Purpose::Middlebox.falls_on(origin, self.middlebox.share, self.seed)
+    }
+
+    fn allows(&mut self, now: Nanos, header: &Header) -> bool {
+        let full = Allowance {
+            left: Allowance::FULL,
+            at: now,
+        };
+        let allowance = self.allowances.entry((header.direction, header.origin));
+        allowance.or_insert(full).take(now, header.payload_bytes)
     }
 
     fn swallow(&mut self, header: &Header) -> Option<Action> {
@@ -103,7 +159,7 @@ fn everywhere() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Direction, TcpFlags};
+    use crate::{Hello, TcpFlags};
 
     fn guard(kind: MiddleboxKind, share: f64, seed: u64) -> Guard {
         Guard::new(Middlebox { kind, share }, seed)
@@ -122,6 +178,7 @@ mod tests {
             payload_bytes,
             fast_open,
             takes_syn_data: false,
+            hello: Hello::default(),
         }
     }
 
@@ -162,7 +219,11 @@ mod tests {
             (MiddleboxKind::DropUdp, [None; 4]),
         ] {
             let mut guard = guard(kind, 1.0, 1);
-            assert_eq!(segments.map(|segment| guard.meet(&segment)), expected, "{kind:?}");
+            assert_eq!(
+                segments.map(|segment| guard.meet(0, &segment)),
+                expected,
+                "{kind:?}"
+            );
         }
     }
 
@@ -178,7 +239,63 @@ mod tests {
             (MiddleboxKind::DropData, None),
             (MiddleboxKind::DuplicateSyn, None),
         ] {
-            assert_eq!(guard(kind, 1.0, 1).meet(&datagram), action, "{kind:?}");
+            assert_eq!(guard(kind, 1.0, 1).meet(0, &datagram), action, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn large_datagrams_are_dropped_and_others_pass() {
+        let mut guard = guard(MiddleboxKind::DropLargeUdp, 1.0, 1);
+        for (bytes, action) in [
+            (LARGEST_DATAGRAM, None),
+            (LARGEST_DATAGRAM + 1, Some(Action::Drop)),
+        ] {
+            let datagram = Header::of_datagram(Direction::Up, 0, 0, bytes);
+            assert_eq!(guard.meet(0, &datagram), action, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn a_limited_rate_lets_a_burst_pass_and_then_as_many_bytes_as_time_allows() {
+        let mut guard = guard(MiddleboxKind::LimitUdp, 1.0, 1);
+        let mut passed = |now: Nanos, origin| {
+            let datagram = Header::of_datagram(Direction::Down, origin, 0, 1_024);
+            (0..100)
+                .take_while(|_| guard.meet(now, &datagram).is_none())
+                .count() as u64
+        };
+        assert_eq!(passed(0, 0), UDP_BURST / 1_024);
+        assert_eq!(passed(0, 0), 0);
+        assert_eq!(passed(1_000_000, 1), UDP_BURST / 1_024);
+        assert_eq!(passed(100_000_000, 0), UDP_RATE / 10 / 8 / 1_024);
+    }
+
+    #[test]
+    fn a_hello_is_dropped_where_it_announces_early_data_or_is_cut() {
+        let (cut, early) = (
+            Hello {
+                is_cut: true,
+                ..Hello::default()
+            },
+            Hello {
+                offers_early_data: true,
+                ..Hello::default()
+            },
+        );
+        for (kind, expected) in [
+            (MiddleboxKind::DropEarlyData, [None, None, Some(Action::Drop)]),
+            (MiddleboxKind::DropCutHello, [None, Some(Action::Drop), None]),
+        ] {
+            let mut guard = guard(kind, 1.0, 1);
+            let segments = [Hello::default(), cut, early].map(|hello| Header {
+                hello,
+                ..syn(false, 300)
+            });
+            assert_eq!(
+                segments.map(|segment| guard.meet(0, &segment)),
+                expected,
+                "{kind:?}"
+            );
         }
     }
 
@@ -191,6 +308,6 @@ mod tests {
         };
         let segments = [syn(true, 300), syn_ack(true), syn_ack(true), syn(false, 0), other];
         let expected = [None, None, Some(Action::Drop), Some(Action::Drop), None];
-        assert_eq!(segments.map(|segment| guard.meet(&segment)), expected);
+        assert_eq!(segments.map(|segment| guard.meet(0, &segment)), expected);
     }
 }

@@ -189,9 +189,9 @@ impl<P: Clone> Network<P> {
 
     /// What is done to a segment that is about to be sent, by a rule or else by a middlebox. One that is to be
     /// dropped is counted, and not sent.
-    pub fn meet(&mut self, header: &Header) -> Option<Action> {
+    pub fn meet(&mut self, now: Nanos, header: &Header) -> Option<Action> {
         let ruled = self.interference.meet(header);
-        let action = ruled.or_else(|| self.guard.as_mut()?.meet(header));
+        let action = ruled.or_else(|| self.guard.as_mut()?.meet(now, header));
         self.drops.taken += u64::from(matches!(action, Some(Action::Drop | Action::Reset)));
         action
     }

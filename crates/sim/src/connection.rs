@@ -37,7 +37,7 @@ pub(crate) struct Connection {
     closes_at: Option<Nanos>,
     server: Server,
     server_socket: Option<Socket>,
-    tls: Option<Box<Tls>>,
+    pub(crate) tls: Option<Box<Tls>>,
     http2: Option<Box<Http2>>,
     /// Counts among its host's Fast Open requests that are pending.
     is_pending: bool,

@@ -9,8 +9,8 @@ use firstflight_load::record::Carried;
 use firstflight_load::{Cookies, promise};
 use firstflight_loader::{Command, ConnId, ConnectionRecord, Event, LoadRecord, Loader, NANOS_PER_MS};
 use firstflight_path::{
-    Action, Direction, Dropped, Ecn, Flow, Header, Nanos, Network, Packet, PathError, Protocol, Purpose,
-    Stream, TcpFlags,
+    Action, Direction, Dropped, Ecn, Flow, Header, Hello, Nanos, Network, Packet, PathError, Protocol,
+    Purpose, Stream, TcpFlags,
 };
 use firstflight_tcp::{FastOpen, Segment, Settings, Ticks, earlier};
 
@@ -437,16 +437,8 @@ impl Load<'_> {
             self.opened += 1;
             (opening, self.network.open(Protocol::Udp, quic.host))
         });
-        let action = self.network.meet(&Header {
-            protocol: Protocol::Udp,
-            direction,
-            origin: quic.host,
-            connection: opening,
-            flags: TcpFlags::default(),
-            payload_bytes: self.datagram.len() as u32,
-            fast_open: false,
-            takes_syn_data: false,
-        });
+        let header = Header::of_datagram(direction, quic.host, opening, self.datagram.len() as u32);
+        let action = self.network.meet(now, &header);
         if let Some(action) = action {
             entry.interfered.get_or_insert(action);
             return self
@@ -489,7 +481,8 @@ impl Load<'_> {
             self.opened += 1;
             (opening, self.network.open(Protocol::Tcp, connection.host))
         });
-        let action = self.network.meet(&Header {
+        let has_heard = entry.has_heard();
+        let header = Header {
             protocol: Protocol::Tcp,
             direction: seen.direction,
             origin: connection.host,
@@ -498,7 +491,16 @@ impl Load<'_> {
             payload_bytes: seen.payload_bytes,
             fast_open: seen.option != Cookie::None,
             takes_syn_data: entry.is_taken_by(&seen),
-        });
+            hello: if has_heard {
+                Hello::default()
+            } else {
+                connection
+                    .tls
+                    .as_deref()
+                    .map_or(Hello::default(), |tls| tls.hello_in(segment))
+            },
+        };
+        let action = self.network.meet(self.context.now, &header);
         entry.interfered = entry.interfered.or(action);
         if matches!(action, Some(Action::Drop | Action::Reset)) {
             self.trace.dropped(self.context.now, segment, Dropped::Taken);

@@ -199,11 +199,18 @@ MIDDLEBOXES = (
     "black-hole",
     "duplicate-syn",
     "drop-udp",
+    "drop-large-udp",
+    "limit-udp",
+    "drop-early-data",
+    "drop-cut-hello",
 )
-"""What a middlebox may do to a SYN, or to datagrams; docs/lab.md says each."""
+"""What a middlebox may do to a SYN, a ClientHello or datagrams; docs/lab.md says each."""
 
-DROP_UDP = "drop-udp"
-"""The middlebox that QUIC meets, and no other protocol."""
+OF_QUIC = ("drop-udp", "drop-large-udp", "limit-udp")
+"""Middleboxes that QUIC meets, and no other protocol."""
+
+OF_TLS = ("drop-early-data", "drop-cut-hello")
+"""Middleboxes that TLS over TCP meets, and no other protocol."""
 
 
 def parse_queue(value: object) -> Queue:

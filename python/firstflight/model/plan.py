@@ -18,7 +18,8 @@ from pydantic import (
 from firstflight.deferred import tomlkit
 from firstflight.model.load import Transport
 from firstflight.model.path import (
-    DROP_UDP,
+    OF_QUIC,
+    OF_TLS,
     Burst,
     Middlebox,
     Path,
@@ -467,11 +468,15 @@ class Plan(BaseModel):
     def _middlebox_has_something_to_meet(self, info: ValidationInfo) -> Self:
         if _is_shared(info, "middlebox"):
             return self
-        if self.middlebox and self.middlebox.kind == DROP_UDP:
+        if self.middlebox and self.middlebox.kind in OF_QUIC:
             if not any(mode.quic for mode in self.modes):
                 raise BadValueError(
-                    f"middlebox: {DROP_UDP} has no effect where no load uses QUIC", "add --mode tcp,quic"
+                    f"middlebox: {self.middlebox.kind} has no effect where no load uses QUIC",
+                    "add --mode tcp,quic",
                 )
+            return self
+        if self.middlebox and self.middlebox.kind in OF_TLS:
+            self._check_middlebox_of_tls(self.middlebox.kind)
             return self
         if self.middlebox and not self.uses_fast_open and self.middlebox.kind != "duplicate-syn":
             raise BadValueError(
@@ -479,6 +484,22 @@ class Plan(BaseModel):
                 _with_fast_open(info),
             )
         return self
+
+    def _check_middlebox_of_tls(self, kind: str) -> None:
+        if self.scheme == "http":
+            raise BadValueError(
+                f"middlebox: {kind} meets TLS, and the pages are loaded in the clear", "add --scheme https"
+            )
+        if kind == "drop-early-data" and not any(mode.early_data and not mode.quic for mode in self.modes):
+            raise BadValueError(
+                f"middlebox: {kind} has no effect where no load has early data over TCP",
+                "add --mode tcp,early-data",
+            )
+        if kind == "drop-cut-hello" and not self.post_quantum:
+            raise BadValueError(
+                f"middlebox: {kind} meets a ClientHello of two segments: one with the post-quantum key share",
+                "leave --no-post-quantum out, or the middlebox",
+            )
 
     @model_validator(mode="after")
     def _what_if_is_simulated(self) -> Self:

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use firstflight_path::{
-    Action, Direction, Drops, Ecn, Flow, Header, Network, Packet, PathConfig, Protocol, TcpFlags,
+    Action, Direction, Drops, Ecn, Flow, Header, Hello, Network, Packet, PathConfig, Protocol,
 };
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -391,16 +391,9 @@ impl<'a> Loop<'a> {
         let datagram = Datagram::parse(packet);
         if let Some(number) = datagram.and_then(|datagram| ledger.datagram_sent(direction, now, &datagram)) {
             let flow = self.flows.of_connection(network, Protocol::Udp, number, origin);
-            let action = network.meet(&Header {
-                protocol: Protocol::Udp,
-                direction,
-                origin,
-                connection: number as u32,
-                flags: TcpFlags::default(),
-                payload_bytes: datagram.map_or(0, |datagram| datagram.payload.len() as u32),
-                fast_open: false,
-                takes_syn_data: false,
-            });
+            let bytes = datagram.map_or(0, |datagram| datagram.payload.len() as u32);
+            let header = Header::of_datagram(direction, origin, number as u32, bytes);
+            let action = network.meet(now, &header);
             if let Some(action) = action {
                 ledger.interfered(number, action);
             }
@@ -411,13 +404,14 @@ impl<'a> Loop<'a> {
         let Some((connection, segment)) = entered else {
             return (self.flows.of_other(network, direction, packet, origin), None);
         };
-        if direction == Direction::Up {
-            ledger.read(connection, &segment, segment.payload(packet));
-        }
+        let hello = match direction {
+            Direction::Up => ledger.read(connection, &segment, segment.payload(packet)),
+            Direction::Down => Hello::default(),
+        };
         let flow = self
             .flows
             .of_connection(network, Protocol::Tcp, connection, origin);
-        let action = network.meet(&Header {
+        let header = Header {
             protocol: Protocol::Tcp,
             direction,
             origin,
@@ -426,7 +420,9 @@ impl<'a> Loop<'a> {
             payload_bytes: segment.payload_bytes,
             fast_open: segment.cookie_bytes.is_some(),
             takes_syn_data: ledger.takes_syn_data(connection, &segment),
-        });
+            hello,
+        };
+        let action = network.meet(now, &header);
         if let Some(action) = action {
             ledger.interfered(connection, action);
         }

@@ -11,6 +11,8 @@ mod records;
 use firstflight_load::ledger::Hello;
 use firstflight_load::promise::{EarlyData, Secured};
 use firstflight_load::{TlsOptions, TlsVersion};
+use firstflight_path as path;
+use firstflight_tcp::Segment;
 
 pub(crate) use flights::Message;
 pub use flights::{Flights, Session, quic_lengths};
@@ -151,6 +153,20 @@ impl Tls {
             offers_session: self.version == TlsVersion::V1_3 && self.session != Session::None,
             offers_early_data: self.has_early_data(),
             early_data_bytes: self.sent_early[1] as u32,
+        }
+    }
+
+    /// What a segment of the client's, before it hears from the server, has of the `ClientHello`.
+    pub(crate) fn hello_in(&self, segment: &Segment) -> path::Hello {
+        if !segment.up || segment.len == 0 {
+            return path::Hello::default();
+        }
+        // A SYN takes one sequence number.
+        let start = segment.seq + u64::from(segment.syn) - 1;
+        let end = start + u64::from(segment.len);
+        path::Hello {
+            is_cut: start == 0 && end < self.flights.client_hello,
+            offers_early_data: self.hello().offers_early_data && end >= self.flights.client_hello,
         }
     }
 
