@@ -467,6 +467,11 @@ class Plan(BaseModel):
         if _is_shared(info, "middlebox"):
             return self
         if self.middlebox and self.middlebox.kind == DROP_UDP:
+            if self.client == "curl":
+                raise BadValueError(
+                    f"middlebox: {DROP_UDP} leaves nothing to a curl that is told to speak HTTP/3 alone",
+                    "use --client loader, or leave it out",
+                )
             if not any(mode.quic for mode in self.modes):
                 raise BadValueError(
                     f"middlebox: {DROP_UDP} has no effect where no load uses QUIC", "add --mode tcp,quic"
