@@ -241,7 +241,7 @@ def test_cold_cookies_are_asked_for_first(program: Program) -> None:
     [
         (("--rtt", "20,100"), "rtt: exec takes one value"),
         (("--mode", "tcp,tfo"), "mode: exec takes one value"),
-        (("--mode", "quic"), "mode:"),
+        (("--mode", "early-data", "--cookies", "stale"), "cookies: stale is no state"),
         (("--capture", "nowhere/all.pcapng"), "nowhere/all.pcapng: cannot be written"),
         (("--pages", "no-such-page"), "no-such-page"),
     ],

@@ -37,7 +37,7 @@ PUBLIC = {
 def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> EngineDouble:
     double = EngineDouble()
     monkeypatch.setattr("firstflight.experiment.setup.Emulator", lambda **clients: double)
-    monkeypatch.setattr("firstflight.experiment.setup.client_versions", lambda _: {})
+    monkeypatch.setattr("firstflight.experiment.setup.client_versions", lambda *_: {})
     monkeypatch.chdir(tmp_path)
     return double
 

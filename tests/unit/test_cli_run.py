@@ -23,7 +23,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> EngineDouble:
 @pytest.fixture(autouse=True)
 def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("firstflight.experiment.setup.client_versions", lambda _: {"loader": "1"})
+    monkeypatch.setattr("firstflight.experiment.setup.client_versions", lambda *_: {"loader": "1"})
 
 
 def use(engine: EngineDouble, monkeypatch: pytest.MonkeyPatch) -> EngineDouble:

@@ -29,7 +29,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("made")
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as printed:
         patch.chdir(folder)
-        patch.setattr("firstflight.experiment.setup.client_versions", lambda _: {})
+        patch.setattr("firstflight.experiment.setup.client_versions", lambda *_: {})
         patch.setattr("firstflight.experiment.setup.Emulator", lambda **clients: EngineDouble())
         assert main(["run", *SWEEP, "--quiet"]) == 0
     return folder / "sweep", printed.getvalue()

@@ -118,6 +118,12 @@ def test_a_plan_is_what_each_treatment_makes_of_it(keys: dict[str, Any], arms: d
             "mode: early-data is a way to speak TLS",
             "--scheme https",
         ),
+        ({"mode": "tcp,resumption", "client": "wget2"}, "mode: wget2 cannot be made to", "--client loader"),
+        (
+            {"mode": "tcp,early-data", "client": "curl", "cookies": "stale"},
+            "cookies: stale is no state that curl's tickets",
+            "warm or cold",
+        ),
         ({"mode": "tcp,quic", "scheme": "http"}, "mode: quic is a way to speak TLS", "--scheme https"),
         ({"mode": "tcp,quic", "keep_alive": False}, "mode: quic keeps its connections", "--no-keep-alive"),
         ({"mode": "quic-0rtt", "ecn": True, "queue": "codel"}, "mode: quic-0rtt does without ECN", "--ecn"),

@@ -48,6 +48,8 @@ pub struct Server {
     peers: BTreeMap<usize, Peer>,
     /// Datagrams that belong to no connection.
     answers: VecDeque<(SocketAddr, Vec<u8>)>,
+    /// Whose the last datagram is, and whether it carries data of streams.
+    last_sent: Option<(usize, bool)>,
     events: VecDeque<ServerEvent>,
 }
 
@@ -69,6 +71,7 @@ impl Server {
             endpoint: Endpoint::new(endpoint, Some(config), true, Some(seed)),
             peers: BTreeMap::new(),
             answers: VecDeque::new(),
+            last_sent: None,
             events: VecDeque::new(),
         }
     }
@@ -133,17 +136,27 @@ impl Server {
     /// Fills `datagram` with the next one to be sent: where to; `None` when there is none.
     pub fn poll_transmit(&mut self, now: Nanos, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
         datagram.clear();
+        self.last_sent = None;
         if let Some((client, answer)) = self.answers.pop_front() {
             datagram.extend_from_slice(&answer);
             return Some(client);
         }
         let now = instant(now);
-        for peer in self.peers.values_mut().filter(|peer| !peer.is_drained) {
+        for (number, peer) in self.peers.iter_mut().filter(|(_, peer)| !peer.is_drained) {
+            let before = peer.connection.stats().frame_tx.stream;
             if let Some(sent) = peer.connection.poll_transmit(now, 1, datagram) {
+                let has_data = peer.connection.stats().frame_tx.stream > before;
+                self.last_sent = Some((*number, has_data));
                 return Some(sent.destination);
             }
         }
         None
+    }
+
+    /// Whose the last datagram of [`Self::poll_transmit`] is, and whether it carries data of streams. `None` where it is of
+    /// no connection.
+    pub fn last_sent(&self) -> Option<(usize, bool)> {
+        self.last_sent
     }
 
     /// What it has to tell.

@@ -469,6 +469,11 @@ class Plan(BaseModel):
         if _is_shared(info, "middlebox"):
             return self
         if self.middlebox and self.middlebox.kind in OF_QUIC:
+            if self.client == "curl" and self.middlebox.kind == "drop-udp":
+                raise BadValueError(
+                    "middlebox: drop-udp leaves nothing to a curl that is told to speak HTTP/3 alone",
+                    "use --client loader, or leave it out",
+                )
             if not any(mode.quic for mode in self.modes):
                 raise BadValueError(
                     f"middlebox: {self.middlebox.kind} has no effect where no load uses QUIC",

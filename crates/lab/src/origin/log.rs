@@ -62,6 +62,8 @@ pub struct Conversation {
     /// TCP payload read from and written to the client so far, bytes.
     read: AtomicU64,
     written: AtomicU64,
+    /// Of what was written, with TLS, all up to the last byte of a response: tickets and the end of TLS come behind it.
+    answered: AtomicU64,
     requests: Mutex<Vec<Exchange>>,
 }
 
@@ -175,6 +177,7 @@ impl Conversation {
             is_early: AtomicBool::new(false),
             read: AtomicU64::new(0),
             written: AtomicU64::new(0),
+            answered: AtomicU64::new(0),
             requests: Mutex::default(),
         }
     }
@@ -245,10 +248,12 @@ impl Conversation {
     /// Notes a request whose answer is known and not yet written.
     pub(super) fn note(&self, answered: &Answered<'_>) {
         let written = self.written.load(Ordering::Relaxed);
+        // Over QUIC it cannot be placed.
+        let written = if self.quic.is_some() { 0 } else { written };
         let mut requests = lock(&self.requests);
         // One after the other (HTTP/1.1): where a response begins the one before has ended.
-        if let Some(before) = requests.last_mut() {
-            before.response.end = written;
+        if let Some(before) = requests.last_mut().filter(|_| self.quic.is_none()) {
+            before.response.end = self.answered();
         }
         requests.push(Exchange {
             origin: answered.origin.clone(),
@@ -266,10 +271,22 @@ impl Conversation {
     /// Its requests so far, in the order of arrival.
     pub fn exchanges(&self) -> Vec<Exchange> {
         let mut exchanges = lock(&self.requests).clone();
-        if let Some(last) = exchanges.last_mut() {
-            last.response.end = self.written.load(Ordering::Relaxed);
+        if let Some(last) = exchanges.last_mut().filter(|_| self.quic.is_none()) {
+            last.response.end = self.answered();
         }
         exchanges
+    }
+
+    /// Where in what was written the last response ends, so far. Over QUIC: with which byte of the IP packets.
+    pub fn answered(&self) -> u64 {
+        let has_tls = self.quic.is_some() || self.secured.get().is_some();
+        if has_tls { &self.answered } else { &self.written }.load(Ordering::Relaxed)
+    }
+
+    /// Notes that all that was written so far is of a response, or stands before one.
+    pub(super) fn note_answered(&self) {
+        self.answered
+            .store(self.written.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// Counts bytes that came from the client, and looks for a `ClientHello` in the first of them.

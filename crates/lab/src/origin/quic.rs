@@ -34,6 +34,8 @@ use crate::{LabError, clock};
 
 /// HTTP/3 as TLS names it (RFC 9114, section 3.1).
 pub(super) const HTTP3: &[u8] = b"h3";
+/// Bytes of the headers of IPv4 and UDP.
+const UDP_HEADERS: usize = 28;
 /// A datagram at most: the path carries packets of 1,500 bytes.
 const LONGEST_DATAGRAM: usize = 1_500;
 
@@ -129,7 +131,7 @@ impl Listener {
                     }
                 }
             }
-            self.transmit().await;
+            self.transmit(&conversations).await;
             self.rest(&mut answers).await;
         }
     }
@@ -166,9 +168,17 @@ impl Listener {
         self.endpoint.respond(stream, &block, body);
     }
 
-    async fn transmit(&mut self) {
+    async fn transmit(&mut self, conversations: &HashMap<usize, Arc<Conversation>>) {
         let mut datagram = Vec::with_capacity(LONGEST_DATAGRAM);
         while let Some(client) = self.endpoint.poll_transmit(clock::now(), &mut datagram) {
+            if let Some((number, has_data)) = self.endpoint.last_sent()
+                && let Some(conversation) = conversations.get(&number)
+            {
+                conversation.count_written(datagram.len() + UDP_HEADERS);
+                if has_data {
+                    conversation.note_answered();
+                }
+            }
             // A client that has hung up is no reason to stop.
             let _ = self.socket.send_to(&datagram, client).await;
         }

@@ -154,9 +154,13 @@ impl AsyncRead for Secure {
                     return Poll::Ready(Ok(()));
                 }
             }
+            let is_owed = self.tls.wants_write();
             let filled = self.poll_fill(context)?;
             // An answer of TLS's own goes before what the application has to say.
             let _ = self.poll_send(context)?;
+            if is_owed {
+                self.conversation.note_answered();
+            }
             if filled.is_pending() {
                 return Poll::Pending;
             }
@@ -181,6 +185,7 @@ impl AsyncWrite for Secure {
             // Nothing is taken while as much as may wait does.
             let taken = self.tls.writer().write_vectored(parts)?;
             let sent = self.poll_send(context)?;
+            self.conversation.note_answered();
             match (taken, sent) {
                 (0, Poll::Pending) => return Poll::Pending,
                 (0, Poll::Ready(())) => {}
@@ -190,7 +195,11 @@ impl AsyncWrite for Secure {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_send(context))?;
+        if self.tls.wants_write() {
+            let sent = self.poll_send(context)?;
+            self.conversation.note_answered();
+            ready!(sent);
+        }
         Pin::new(&mut self.stream).poll_flush(context)
     }
 

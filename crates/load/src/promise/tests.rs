@@ -502,6 +502,31 @@ fn tls_breach(
     promise.broken_by_ends((0, &entry), Some(&server), client)
 }
 
+#[test]
+fn early_data_that_was_announced_and_not_sent_is_named() {
+    let promise = held_to(PathConfig::default(), Mode::EarlyData, Cookies::Warm);
+    let mut entry = with_ecn(SILENT, SILENT, &[]);
+    entry.hello = Some(Hello {
+        offers_session: true,
+        offers_early_data: true,
+        early_data_bytes: 0,
+    });
+    let server = Server {
+        tls: Some(RESUMED),
+        ..Server::default()
+    };
+    let asked = |may_be_early| {
+        let client = Client {
+            tls: None,
+            may_be_early,
+        };
+        promise.broken_by_ends((0, &entry), Some(&server), client)
+    };
+    let announced = "its ClientHello announced early data, and its request did not go with it";
+    assert_eq!(asked(Some(true)), Some(Breach::Tls(announced)));
+    assert_eq!(asked(None), None);
+}
+
 /// What a load promises of TLS and of what carries it.
 fn held_to(path: PathConfig, mode: Mode, cookies: Cookies) -> Promise {
     let Promise { tls, quic, .. } = Load::new(path, mode, cookies).promise();

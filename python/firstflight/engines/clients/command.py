@@ -11,6 +11,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
@@ -149,25 +150,37 @@ def _curl(program: str, page: Page, way: Way) -> Command:
         page: The page.
         way: How.
     """
-    options = [*_CURL_OPTIONS, *_CURL_OF_MODE.get(way.mode.name, ())]
-    if not way.mode.quic:
-        # It would first wait whether a connection can carry several transfers, as those of HTTP/2 can.
-        options.append("http1.1")
-    if not way.post_quantum:
-        options.append(_CURL_CLASSIC)
-    claim = f'write-out = "{_CURL_CLAIM}%{{tls_earlydata}}\\n"'
-    of_load = [*options, *([] if way.in_turn else _CURL_PARALLEL), *([claim] if way.mode.early_data else [])]
     urls = [resource.url for resource in page.resources if resource.method == "GET"]
-    config = [*of_load, *map(_curl_entry, urls)]
+    # In turn, it forgets that a transfer failed once the last one has ended well.
+    config = ["fail-early"] if way.in_turn else list(_CURL_PARALLEL)
     if way.visits:
-        # curl uses no connection again that it opened without being told the version of IP.
-        config = [*options, *map(_curl_entry, visits(urls)), "next", "ipv4", *config]
+        tls = _curl_options(way, secure=True)
+        config += [*tls, *map(_curl_entry, visits(urls)), "next"]
+    claim = f'write-out = "{_CURL_CLAIM}%{{tls_earlydata}}\\n"'
+    for number, (secure, group) in enumerate(groupby(urls, lambda url: url.startswith("https:"))):
+        config += ["next"] if number else []
+        config += _curl_options(way, secure=secure)
+        # It uses no connection again that it opened without being told the version of IP.
+        config += ["ipv4"] if way.visits else []
+        config += [claim] if way.mode.early_data and secure else []
+        config += map(_curl_entry, group)
     # --disable: nothing of the user's; must stand first.
     return Command(
         (program, "--disable", "--config", "-"),
         input="".join(f"{line}\n" for line in config),
         reads=_beside(program),
     )
+
+
+def _curl_options(way: Way, *, secure: bool) -> list[str]:
+    """What transfers over TLS are told, or in the clear, which HTTP/3 is not spoken in."""
+    options = [*_CURL_OPTIONS, *(_CURL_OF_MODE.get(way.mode.name, ()) if secure else ())]
+    if not (way.mode.quic and secure):
+        # It would first wait whether a connection can carry several transfers, as those of HTTP/2 can.
+        options.append("http1.1")
+    if not way.post_quantum:
+        options.append(_CURL_CLASSIC)
+    return options
 
 
 @dataclass(frozen=True)

@@ -196,9 +196,13 @@ pub(super) fn record(job: &Job, command: &Command, ran: Ran, seen: Seen) -> Reco
     let document = job.page.document();
     let document = requests.iter().find(|request| request.index == document);
     let last_byte = || {
-        let last = lines
-            .iter()
-            .filter_map(|line| line.entry.received_data.progress().last());
+        let last = lines.iter().filter_map(|line| {
+            let received = line.entry.received_data.progress();
+            let answered = line.conversation.as_ref().map(|seen| seen.answered());
+            // Lost datagrams are not counted at the client's end.
+            let at = answered.and_then(|bytes| received.reached(bytes));
+            at.or_else(|| received.last())
+        });
         last.max().map(|at| since(started, at))
     };
     let complaint = complaint(command, &ran, &traffic, document, job.load.timeout_ms)
