@@ -102,6 +102,7 @@ def _surroundings(
         pages=_open(pages, plan.scheme, talk) if pages else (),
         capture=capture,
         transport=plan.transport,
+        ip=plan.ip,
     )
 
 
