@@ -59,10 +59,11 @@ def chain(last: str = "GET") -> Fields:
     return {"format": "firstflight-profile/1", "name": "chain", "resources": resources}
 
 
-def job(mode: str, share: str, cookies: str = "warm", **path: object) -> Fields:
+def job(mode: str, share: str, cookies: str = "warm", *, ip: str = "4", **path: object) -> Fields:
     """What either clock is asked for."""
     return {
         "scheme": "recorded",
+        "ip": ip,
         "tls": {"post_quantum": share == "post-quantum"},
         "path": {"rtt_ms": RTT_MS, **path},
         "mode": mode,
@@ -100,8 +101,9 @@ def early_data(answer: Fields) -> list[str]:
     return [row["early_data"] for row in sorted(answer["connections"], key=lambda row: row["connection"])]
 
 
-def test_a_document_takes_the_round_trips_that_its_mode_promises_on_both_clocks(lab: Lab) -> None:
-    asked = [(chain(), job(*cell)) for cell in ROUND_TRIPS]
+@pytest.mark.parametrize("ip", ["4", "6"])
+def test_a_document_takes_the_round_trips_that_its_mode_promises_on_both_clocks(lab: Lab, ip: str) -> None:
+    asked = [(chain(), job(*cell, ip=ip)) for cell in ROUND_TRIPS]
     for (cell, expected), answers in zip(ROUND_TRIPS.items(), both(lab, asked), strict=True):
         for answer in answers:
             assert answer["plt_ms"] / RTT_MS / DOCUMENTS == pytest.approx(expected, rel=SHARE), cell
