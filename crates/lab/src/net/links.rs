@@ -75,8 +75,8 @@ pub fn set_up_wire(side: Side, ip: IpVersion, transport: &Transport) -> Result<(
     netlink
         .request(RouteNetlinkMessage::SetLink(link), 0)
         .map_err(|error| LabError::system("setting the TUN queue length", error))?;
-    netlink.add_address(device, address, prefix)?;
     netlink.bring_up(device)?;
+    netlink.add_address(device, address, prefix)?;
     netlink.set_route(device, address, prefix, transport)
 }
 
