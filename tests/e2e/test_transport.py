@@ -121,6 +121,16 @@ def test_a_load_with_each_key_share_is_proved(post_quantum: bool, engine: Engine
     assert (row["syn_payload_bytes"] == SYN_DATA_BYTES) is post_quantum
 
 
+@pytest.mark.parametrize(("ip", "room_bytes"), [("4", SYN_DATA_BYTES), ("6", SYN_DATA_BYTES - 20)])
+def test_a_syn_has_room_for_as_much_as_its_version_of_ip_leaves(
+    ip: str, room_bytes: int, engine: Engine
+) -> None:
+    secure = page("secure", document(url="https://o0.test/"))
+    record = load(engine, secure, "tfo", ip=ip)
+    assert_ok(record)
+    assert [row["syn_payload_bytes"] for row in record["connections"]] == [room_bytes]
+
+
 @pytest.mark.timing
 @pytest.mark.parametrize("factor", [0.0, 2.0])
 def test_processing_is_scaled_and_the_server_is_not(factor: float, engine: Engine) -> None:

@@ -63,10 +63,13 @@ def chain(last: str = "GET") -> Fields:
     return {"format": "firstflight-profile/1", "name": "chain", "resources": resources}
 
 
-def job(mode: str, share: str, cookies: str = "warm", http: str = "1.1", **path: object) -> Fields:
+def job(
+    mode: str, share: str, cookies: str = "warm", http: str = "1.1", *, ip: str = "4", **path: object
+) -> Fields:
     """What either clock is asked for."""
     return {
         "scheme": "recorded",
+        "ip": ip,
         "tls": {"post_quantum": share == "post-quantum", "http": http},
         "path": {"rtt_ms": RTT_MS, **path},
         "mode": mode,
@@ -110,9 +113,10 @@ def early_data(answer: Fields) -> list[str]:
     return [row["early_data"] for row in sorted(answer["connections"], key=lambda row: row["connection"])]
 
 
-def test_a_document_takes_the_round_trips_that_its_mode_promises_on_both_clocks(lab: Lab) -> None:
+@pytest.mark.parametrize("ip", ["4", "6"])
+def test_a_document_takes_the_round_trips_that_its_mode_promises_on_both_clocks(lab: Lab, ip: str) -> None:
     cells = versions(ROUND_TRIPS)
-    asked = [(chain(), job(mode, share, http=http)) for (mode, share), http in cells]
+    asked = [(chain(), job(mode, share, http=http, ip=ip)) for (mode, share), http in cells]
     for (cell, http), answers in zip(cells, both(lab, asked), strict=True):
         for answer in answers:
             trips = answer["plt_ms"] / RTT_MS / DOCUMENTS

@@ -54,6 +54,7 @@ OTHERWISE: dict[str, tuple[dict[str, Any], str]] = {
     "middlebox": ({"middlebox": "drop-data:0.3"}, "middlebox drop-data:0.3"),
     "initial_window": ({"initial_window": 3}, "initial window 3"),
     "congestion_control": ({"congestion_control": "reno"}, "reno"),
+    "ip": ({"ip": "6"}, "IPv6"),
     "scheme": ({"scheme": "https"}, "scheme https"),
     "http": ({"scheme": "https", "http": "2"}, "HTTP/2"),
     "post_quantum": ({"post_quantum": False}, "no post-quantum key share"),

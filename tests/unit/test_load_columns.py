@@ -39,6 +39,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "middlebox": {"middlebox": "drop-data:0.3"},
     "initial_window": {"initial_window": 3},
     "congestion_control": {"congestion_control": "reno"},
+    "ip": {"ip": "6"},
     "mode": {"mode": "tcp"},
     "treatment": {"mode": None, "compare": "initial_window=10,32"},
     "client": {"client": "chromium"},

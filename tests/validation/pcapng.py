@@ -1,13 +1,15 @@
-"""Reads a pcapng file as far as tests need it: IPv4 packets with TCP headers (RFC 9293, 791)."""
+"""Reads a pcapng file as far as tests need it: IP packets with TCP headers (RFC 9293, 791, 8200)."""
 
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 
 _SECTION, _INTERFACE, _PACKET = 0x0A0D0D0A, 1, 6
 _RAW_IP = 101
 _FAST_OPEN = 34
+_TCP = 6
 
 
 @dataclass(frozen=True)
@@ -66,16 +68,23 @@ def _packet(body: bytes, units_per_s: int) -> Packet | None:
     _, high, low, captured, original = struct.unpack_from("=5I", body)
     assert captured == original
     ip = body[20 : 20 + captured]
-    if ip[0] >> 4 != 4 or ip[9] != 6:
+    if ip[0] >> 4 == 6:
+        protocol, source, destination, tcp = ip[6], ip[8:24], ip[24:40], ip[40:]
+        traffic_class = ip[1] >> 4
+        assert struct.unpack_from(">H", ip, 4) == (len(tcp),)
+    else:
+        protocol, source, destination, tcp = ip[9], ip[12:16], ip[16:20], ip[(ip[0] & 15) * 4 :]
+        traffic_class = ip[1]
+        assert struct.unpack_from(">H", ip, 2) == (len(ip),)
+    if protocol != _TCP:
         return None
-    assert struct.unpack_from(">H", ip, 2) == (len(ip),)
-    tcp = ip[(ip[0] & 15) * 4 :]
+    assert _sum(source + destination + struct.pack(">II", len(tcp), _TCP) + tcp) == 0xFFFF
     header = (tcp[12] >> 4) * 4
     return Packet(
         ((high << 32) + low) / units_per_s,
-        ".".join(map(str, ip[12:16])),
+        str(ip_address(source)),
         int.from_bytes(tcp[:2]),
-        ".".join(map(str, ip[16:20])),
+        str(ip_address(destination)),
         int.from_bytes(tcp[2:4]),
         bool(tcp[13] & 0x02),
         bool(tcp[13] & 0x10),
@@ -83,8 +92,14 @@ def _packet(body: bytes, units_per_s: int) -> Packet | None:
         _fast_open(tcp[20:header]),
         bool(tcp[13] & 0x40),
         bool(tcp[13] & 0x80),
-        bool(ip[1] & 3),
+        bool(traffic_class & 3),
     )
+
+
+def _sum(data: bytes) -> int:
+    """One's complement sum of words (RFC 1071): all bits are set where it includes a checksum that holds."""
+    words = struct.unpack(f">{(len(data) + 1) // 2}H", data + bytes(len(data) % 2))
+    return sum(words) % 0xFFFF or 0xFFFF
 
 
 def _fast_open(options: bytes) -> bytes | None:

@@ -70,6 +70,9 @@ pub enum LabError {
     /// There is no TUN device, or this user may not open it.
     #[error("/dev/net/tun: {0}")]
     NoTun(io::Error),
+    /// The kernel has no IPv6.
+    #[error("this kernel has no IPv6")]
+    NoIpv6,
     /// The kernel has no such congestion control.
     #[error("this kernel has no congestion control {0}")]
     NoCongestionControl(String),
@@ -240,6 +243,9 @@ impl LabError {
             Self::NoTun(_) => {
                 "load the module (`modprobe tun`) and let users open it (`chmod 666 /dev/net/tun`); \
                  in a container pass `--device /dev/net/tun`"
+            }
+            Self::NoIpv6 => {
+                "load the module (`modprobe ipv6`), start Linux without ipv6.disable=1, or use --ip 4"
             }
             Self::NoQuicCongestionControl(_) => "choose cubic, reno or bbr",
             Self::NoCongestionControl(name) => {

@@ -2,19 +2,20 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use firstflight_load::{Cookies, Load};
+use firstflight_path::IpVersion;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustls::ClientConfig;
 use serde::Deserialize;
 
-use crate::client::{self, QuicConfig, connect, reset_when_closed, tls_config};
-use crate::net::{self, AddressPlan, CLIENT, FORMER, SERVICES, Side, Transport};
+use crate::client::{self, QuicConfig, connect, reset_when_closed, tls_config, unbound_socket};
+use crate::net::{self, AddressPlan, Block, Side, Transport};
 use crate::origin::{
     Answers, Authority, Conversation, ECHO_PORT, Log, Matching, SINK_PORT, Served, Servers, ServersConfig,
     Waiting,
@@ -119,12 +120,15 @@ impl Lab {
             (false, true) => Offload::Segments,
             (false, false) => Offload::Checksums,
         };
-        let addresses = AddressPlan::new(pages.iter().map(|served| served.page));
+        let addresses = AddressPlan::new(load.ip, pages.iter().map(|served| served.page));
         net::install_names(&addresses)?;
         let cookieless = load.cookies == Cookies::Cookieless;
         net::set_client_sysctls(load.mode.is_fast_open(), cookieless)?;
-        net::bring_loopback_up(Side::Client)?;
-        let client = Tun::open(Side::Client, offload, &config.transport)?;
+        if load.ip == IpVersion::V6 {
+            net::use_ipv6(Side::Client)?;
+        }
+        net::bring_loopback_up(Side::Client, load.ip)?;
+        let client = Tun::open(Side::Client, load.ip, offload, &config.transport)?;
         let answers = Arc::new(Answers::new(pages, load.keep_alive)?);
         let log = Arc::new(Log::default());
         let listeners = answers.origins().count() as u64 * u64::from(load.cookies.servers());
@@ -159,6 +163,7 @@ impl Lab {
             client,
             servers: servers_tun,
             hosts: addresses.len(),
+            block: addresses.block,
             largest_packet: offload.largest_packet(),
             changes_nat: load.cookies == Cookies::Nat,
         };
@@ -211,9 +216,11 @@ impl Lab {
                 self.servers.change_keys(self.cookies == Cookies::Backup)
             }
             Cookies::Moved => {
-                net::move_client(CLIENT, FORMER, &self.transport)?;
+                let block = self.addresses.block;
+                let Block { client, former, .. } = block;
+                net::move_client(block, client, former, &self.transport)?;
                 self.prime(pages)?;
-                net::move_client(FORMER, CLIENT, &self.transport)
+                net::move_client(block, former, client, &self.transport)
             }
         }
     }
@@ -227,11 +234,12 @@ impl Lab {
                 continue;
             };
             if self.is_primed(address) && seen.insert(address) {
-                prime_one(SocketAddrV4::new(address, origin.port))?;
+                prime_one(SocketAddr::new(address, origin.port))?;
             }
         }
-        prime_one(SocketAddrV4::new(SERVICES, SINK_PORT))?;
-        cross_once()
+        let services = self.addresses.block.services();
+        prime_one(SocketAddr::new(services, SINK_PORT))?;
+        cross_once(services)
     }
 
     /// Visits every https origin, of a share those that are drawn, until the client has as many sessions as it keeps.
@@ -246,7 +254,7 @@ impl Lab {
                 && self.is_primed(address)
                 && seen.insert((address, origin.port))
             {
-                let server = SocketAddrV4::new(address, origin.port);
+                let server = SocketAddr::new(address, origin.port);
                 match &self.quic {
                     Some(quic) => client::gain_quic_sessions(quic, &origin.host, server)?,
                     None => client::gain_sessions(tls, &origin.host, server)?,
@@ -263,7 +271,7 @@ impl Lab {
         Ok(())
     }
 
-    fn is_primed(&self, address: Ipv4Addr) -> bool {
+    fn is_primed(&self, address: IpAddr) -> bool {
         let host = AddressPlan::index(self.addresses.len(), address);
         self.cookies.of_host(host, self.seed) != Cookies::Cold
     }
@@ -279,7 +287,7 @@ impl Lab {
         }
         // What follows on the same links arrives behind what was sent so far. Silence means that the path is slower
         // or lossier than that.
-        let _ = ask_echo(SETTLING);
+        let _ = ask_echo(self.addresses.block.services(), SETTLING);
         Ok(Seen {
             counters: self.counters()?,
             matching: self.matching(),
@@ -361,7 +369,7 @@ fn authority(
 }
 
 /// Connects, and hangs up with a reset, so that nothing of this connection is left on the wire afterwards.
-fn prime_one(server: SocketAddrV4) -> Result<(), LabError> {
+fn prime_one(server: SocketAddr) -> Result<(), LabError> {
     let failed = |error: io::Error| LabError::system(format!("connecting to {server} in the lab"), error);
     let (stream, _) = connect(server).map_err(failed)?;
     wait_connected(&stream).map_err(failed)?;
@@ -376,13 +384,15 @@ fn wait_connected(stream: &TcpStream) -> io::Result<()> {
 }
 
 /// Returns once everything sent so far has crossed the relay.
-fn cross_once() -> Result<(), LabError> {
-    ask_echo(PRIMING_TIMEOUT).map_err(|error| LabError::system("trying the lab's echo service", error))
+fn cross_once(services: IpAddr) -> Result<(), LabError> {
+    ask_echo(services, PRIMING_TIMEOUT)
+        .map_err(|error| LabError::system("trying the lab's echo service", error))
 }
 
-fn ask_echo(timeout: Duration) -> io::Result<()> {
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+fn ask_echo(services: IpAddr, timeout: Duration) -> io::Result<()> {
+    let echo = SocketAddr::new(services, ECHO_PORT);
+    let socket = unbound_socket(echo)?;
     socket.set_read_timeout(Some(timeout))?;
-    socket.send_to(b"?", (SERVICES, ECHO_PORT))?;
+    socket.send_to(b"?", echo)?;
     socket.recv(&mut [0; 8]).map(drop)
 }

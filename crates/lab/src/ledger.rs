@@ -3,7 +3,7 @@
 mod timeline;
 
 use std::collections::HashMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use firstflight_load::hello::{self, ClientHello};
 use firstflight_load::ledger::{self, Hello};
@@ -16,7 +16,7 @@ use crate::packet::{Datagram, Segment};
 pub use timeline::{Progress, Timeline};
 
 /// Client port, server address and port: all connections have the same client address.
-pub type ConnectionKey = (u16, Ipv4Addr, u16);
+pub type ConnectionKey = (u16, IpAddr, u16);
 
 /// One connection.
 #[derive(Debug, Clone, PartialEq, Eq)]

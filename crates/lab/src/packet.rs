@@ -1,9 +1,15 @@
-//! IPv4 packets: how the relay, the ledger, the checks and the floods read and write them.
+//! IP packets: how the relay, the ledger, the checks and the floods read and write them.
+//!
+//! Left out: IPv6's extension headers. What has one is neither TCP nor UDP to us; no end of the lab sends any, but a
+//! program whose datagrams need fragments.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
-use etherparse::{IpNumber, Ipv4Header, Ipv4HeaderSlice, TcpHeader, TcpHeaderSlice, UdpHeaderSlice};
+use etherparse::{
+    IpEcn, IpNumber, Ipv4Header, Ipv4HeaderSlice, Ipv6Header, Ipv6HeaderSlice, TcpHeader, TcpHeaderSlice,
+    UdpHeaderSlice,
+};
 pub use firstflight_load::ledger::EcnBits;
 use firstflight_load::ledger::{self, Cookie};
 pub use firstflight_path::TcpFlags;
@@ -22,10 +28,6 @@ const FAST_OPEN: u8 = 34;
 const EXPERIMENT: u8 = 254;
 /// The experiment's identifier for Fast Open in Linux (`TCPOPT_FASTOPEN_MAGIC`).
 const FAST_OPEN_EXPERIMENT: [u8; 2] = [0xf9, 0x89];
-
-/// The byte of an IPv4 header with the two bits of RFC 3168, and CE.
-pub(crate) const TRAFFIC_CLASS: usize = 1;
-const CONGESTION: u8 = 3;
 
 /// One TCP option.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,10 +124,106 @@ pub(crate) fn without_fast_open(bytes: &[u8]) -> Vec<u8> {
     rest
 }
 
+/// The header of an IP packet.
+#[derive(Debug, Clone)]
+pub(crate) enum IpHeader {
+    V4(Ipv4Header),
+    V6(Ipv6Header),
+}
+
+impl IpHeader {
+    /// The header of a packet, and what follows it.
+    pub(crate) fn parse(packet: &[u8]) -> Option<(Self, &[u8])> {
+        match packet.first()? >> 4 {
+            4 => Ipv4Header::from_slice(packet)
+                .ok()
+                .map(|(ip, rest)| (Self::V4(ip), rest)),
+            6 => Ipv6Header::from_slice(packet)
+                .ok()
+                .map(|(ip, rest)| (Self::V6(ip), rest)),
+            _ => None,
+        }
+    }
+
+    /// Of a packet between these; `None` if they are of two versions.
+    pub(crate) fn between(source: IpAddr, destination: IpAddr, ttl: u8) -> Option<Self> {
+        match (source, destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                let [source, destination] = [source, destination].map(|end| end.octets());
+                let ip = Ipv4Header::new(0, ttl, IpNumber::TCP, source, destination);
+                ip.ok().map(Self::V4)
+            }
+            (IpAddr::V6(source), IpAddr::V6(destination)) => Some(Self::V6(Ipv6Header {
+                next_header: IpNumber::TCP,
+                hop_limit: ttl,
+                source: source.octets(),
+                destination: destination.octets(),
+                ..Ipv6Header::default()
+            })),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn source(&self) -> IpAddr {
+        match self {
+            Self::V4(ip) => IpAddr::from(ip.source),
+            Self::V6(ip) => IpAddr::from(ip.source),
+        }
+    }
+
+    pub(crate) fn destination(&self) -> IpAddr {
+        match self {
+            Self::V4(ip) => IpAddr::from(ip.destination),
+            Self::V6(ip) => IpAddr::from(ip.destination),
+        }
+    }
+
+    /// Puts `to` in place of the end `from`; `None` if neither end is that.
+    pub(crate) fn readdress(&mut self, from: IpAddr, to: IpAddr) -> Option<()> {
+        match (self, from, to) {
+            (Self::V4(ip), IpAddr::V4(from), IpAddr::V4(to)) => {
+                replace([&mut ip.source, &mut ip.destination], from.octets(), to.octets())
+            }
+            (Self::V6(ip), IpAddr::V6(from), IpAddr::V6(to)) => {
+                replace([&mut ip.source, &mut ip.destination], from.octets(), to.octets())
+            }
+            _ => None,
+        }
+    }
+
+    /// Says by the two bits of RFC 3168 that a queue is full.
+    pub(crate) fn mark(&mut self) {
+        match self {
+            Self::V4(ip) => {
+                ip.ecn = IpEcn::CongestionExperienced;
+                ip.header_checksum = ip.calc_header_checksum();
+            }
+            Self::V6(ip) => ip.set_ecn(IpEcn::CongestionExperienced),
+        }
+    }
+
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            Self::V4(ip) => ip.to_bytes().to_vec(),
+            Self::V6(ip) => ip.to_bytes().to_vec(),
+        }
+    }
+}
+
+fn replace<T: PartialEq>(ends: [&mut T; 2], from: T, to: T) -> Option<()> {
+    let end = ends.into_iter().find(|end| **end == from)?;
+    *end = to;
+    Some(())
+}
+
 /// Headers and data of a TCP packet; `None` for anything else.
-pub(crate) fn parse(packet: &[u8]) -> Option<(Ipv4Header, TcpHeader, &[u8])> {
-    let (ip, rest) = Ipv4Header::from_slice(packet).ok()?;
-    if ip.protocol != IpNumber::TCP {
+pub(crate) fn parse(packet: &[u8]) -> Option<(IpHeader, TcpHeader, &[u8])> {
+    let (ip, rest) = IpHeader::parse(packet)?;
+    let protocol = match &ip {
+        IpHeader::V4(ip) => ip.protocol,
+        IpHeader::V6(ip) => ip.next_header,
+    };
+    if protocol != IpNumber::TCP {
         return None;
     }
     let (tcp, payload) = TcpHeader::from_slice(rest).ok()?;
@@ -133,35 +231,81 @@ pub(crate) fn parse(packet: &[u8]) -> Option<(Ipv4Header, TcpHeader, &[u8])> {
 }
 
 /// The packet of these headers and data, with its length and checksums; `None` if it would be too long.
-pub(crate) fn assemble(mut ip: Ipv4Header, mut tcp: TcpHeader, payload: &[u8]) -> Option<Vec<u8>> {
-    ip.set_payload_len(tcp.header_len() + payload.len()).ok()?;
-    ip.header_checksum = ip.calc_header_checksum();
-    tcp.checksum = tcp.calc_checksum_ipv4(&ip, payload).ok()?;
+pub(crate) fn assemble(mut ip: IpHeader, mut tcp: TcpHeader, payload: &[u8]) -> Option<Vec<u8>> {
+    let length = tcp.header_len() + payload.len();
+    match &mut ip {
+        IpHeader::V4(ip) => {
+            ip.set_payload_len(length).ok()?;
+            ip.header_checksum = ip.calc_header_checksum();
+            tcp.checksum = tcp.calc_checksum_ipv4(ip, payload).ok()?;
+        }
+        IpHeader::V6(ip) => {
+            ip.set_payload_length(length).ok()?;
+            tcp.checksum = tcp.calc_checksum_ipv6(ip, payload).ok()?;
+        }
+    }
     Some([&ip.to_bytes()[..], &tcp.to_bytes()[..], payload].concat())
 }
 
-/// Whether the sender of an IPv4 packet understands marks.
+/// Whether the sender of an IP packet understands marks.
 pub(crate) fn ecn(packet: &[u8]) -> Ecn {
-    match packet.get(TRAFFIC_CLASS).map(|class| class & CONGESTION) {
-        Some(1 | 2) => Ecn::Capable,
-        Some(CONGESTION) => Ecn::Marked,
-        _ => Ecn::NotCapable,
+    // The traffic class ends with a byte in IPv4 and with half of one in IPv6.
+    let bits = match packet {
+        [first, second, ..] if first >> 4 == 6 => second >> 4,
+        [_, second, ..] => *second,
+        _ => return Ecn::NotCapable,
+    };
+    match bits & 3 {
+        0 => Ecn::NotCapable,
+        3 => Ecn::Marked,
+        _ => Ecn::Capable,
     }
 }
 
-/// Source and destination of an IPv4 packet; `None` for anything else.
-pub(crate) fn endpoints(packet: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr)> {
-    let header = Ipv4HeaderSlice::from_slice(packet).ok()?;
-    Some((header.source_addr(), header.destination_addr()))
+/// Source and destination of an IP packet; `None` for anything else.
+pub(crate) fn endpoints(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
+    Outer::parse(packet).map(|ip| (ip.source, ip.destination))
+}
+
+/// What an IP header says, without a copy of it.
+struct Outer {
+    source: IpAddr,
+    destination: IpAddr,
+    protocol: IpNumber,
+    /// There are no ports in it: it is not a datagram's first fragment.
+    is_later_fragment: bool,
+    header_bytes: usize,
+}
+
+impl Outer {
+    fn parse(packet: &[u8]) -> Option<Self> {
+        match packet.first()? >> 4 {
+            4 => Ipv4HeaderSlice::from_slice(packet).ok().map(|ip| Self {
+                source: ip.source_addr().into(),
+                destination: ip.destination_addr().into(),
+                protocol: ip.protocol(),
+                is_later_fragment: ip.fragments_offset().value() > 0,
+                header_bytes: ip.slice().len(),
+            }),
+            6 => Ipv6HeaderSlice::from_slice(packet).ok().map(|ip| Self {
+                source: ip.source_addr().into(),
+                destination: ip.destination_addr().into(),
+                protocol: ip.next_header(),
+                is_later_fragment: false,
+                header_bytes: ip.slice().len(),
+            }),
+            _ => None,
+        }
+    }
 }
 
 /// A UDP datagram.
 #[derive(Debug, Clone, Copy)]
 pub struct Datagram<'a> {
     /// Sender.
-    pub source: SocketAddrV4,
+    pub source: SocketAddr,
     /// Receiver.
-    pub destination: SocketAddrV4,
+    pub destination: SocketAddr,
     /// The whole IP packet, bytes.
     pub packet_bytes: u32,
     /// What it carries.
@@ -169,17 +313,17 @@ pub struct Datagram<'a> {
 }
 
 impl<'a> Datagram<'a> {
-    /// Reads an IPv4 packet; `None` if it carries no UDP or is malformed, and for a later fragment.
+    /// Reads an IP packet; `None` if it carries no UDP or is malformed, and for a later fragment.
     pub fn parse(packet: &'a [u8]) -> Option<Self> {
-        let ip = Ipv4HeaderSlice::from_slice(packet).ok()?;
-        if ip.protocol() != IpNumber::UDP || ip.fragments_offset().value() > 0 {
+        let ip = Outer::parse(packet)?;
+        if ip.protocol != IpNumber::UDP || ip.is_later_fragment {
             return None;
         }
-        let rest = packet.get(ip.slice().len()..)?;
+        let rest = packet.get(ip.header_bytes..)?;
         let udp = UdpHeaderSlice::from_slice(rest).ok()?;
         Some(Self {
-            source: SocketAddrV4::new(ip.source_addr(), udp.source_port()),
-            destination: SocketAddrV4::new(ip.destination_addr(), udp.destination_port()),
+            source: SocketAddr::new(ip.source, udp.source_port()),
+            destination: SocketAddr::new(ip.destination, udp.destination_port()),
             packet_bytes: packet.len() as u32,
             payload: &rest[udp.slice().len()..],
         })
@@ -191,7 +335,7 @@ impl<'a> Datagram<'a> {
             Direction::Up => (self.source, self.destination),
             Direction::Down => (self.destination, self.source),
         };
-        (client.port(), *server.ip(), server.port())
+        (client.port(), server.ip(), server.port())
     }
 }
 
@@ -199,9 +343,9 @@ impl<'a> Datagram<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
     /// Sender.
-    pub source: (Ipv4Addr, u16),
+    pub source: (IpAddr, u16),
     /// Receiver.
-    pub destination: (Ipv4Addr, u16),
+    pub destination: (IpAddr, u16),
     /// Sequence number.
     pub sequence: u32,
     /// Acknowledgment number.
@@ -223,19 +367,19 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Reads an IPv4 packet; `None` if it carries no TCP or is malformed.
+    /// Reads an IP packet; `None` if it carries no TCP or is malformed.
     pub fn parse(packet: &[u8]) -> Option<Self> {
-        let ip = Ipv4HeaderSlice::from_slice(packet).ok()?;
-        if ip.protocol() != IpNumber::TCP {
+        let ip = Outer::parse(packet)?;
+        if ip.protocol != IpNumber::TCP {
             return None;
         }
-        let tcp = TcpHeaderSlice::from_slice(packet.get(ip.slice().len()..)?).ok()?;
-        let headers = ip.slice().len() + tcp.slice().len();
+        let tcp = TcpHeaderSlice::from_slice(packet.get(ip.header_bytes..)?).ok()?;
+        let headers = ip.header_bytes + tcp.slice().len();
         let mut options = options(if tcp.syn() { tcp.options() } else { &[] });
         let cookie = options.find_map(|option| option.any_cookie());
         Some(Self {
-            source: (ip.source_addr(), tcp.source_port()),
-            destination: (ip.destination_addr(), tcp.destination_port()),
+            source: (ip.source, tcp.source_port()),
+            destination: (ip.destination, tcp.destination_port()),
             sequence: tcp.sequence_number(),
             acknowledgment: tcp.acknowledgment_number(),
             flags: TcpFlags {
@@ -294,14 +438,39 @@ fn number(cookie: &[u8]) -> u128 {
 pub(crate) mod tests {
     use super::*;
 
+    use etherparse::{PacketBuilder, PacketBuilderStep};
+    use firstflight_path::IpVersion;
+
+    use crate::net::Block;
+
+    pub(crate) const VERSIONS: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
+
+    /// A server's address.
+    pub(crate) fn server(ip: IpVersion) -> IpAddr {
+        match ip {
+            IpVersion::V4 => IpAddr::from([198, 19, 0, 1]),
+            IpVersion::V6 => IpAddr::from([0x2001, 2, 0, 1, 0, 0, 0, 1]),
+        }
+    }
+
+    /// From the client to the server.
+    fn builder(ip: IpVersion) -> PacketBuilderStep<etherparse::IpHeaders> {
+        match (Block::of(ip).client, server(ip)) {
+            (IpAddr::V4(client), IpAddr::V4(server)) => {
+                PacketBuilder::ipv4(client.octets(), server.octets(), 64)
+            }
+            (IpAddr::V6(client), IpAddr::V6(server)) => {
+                PacketBuilder::ipv6(client.octets(), server.octets(), 64)
+            }
+            ends => panic!("{ends:?}"),
+        }
+    }
+
     /// A SYN from the client.
-    pub(crate) fn syn(options: &[u8], payload: &[u8]) -> Vec<u8> {
-        let builder = etherparse::PacketBuilder::ipv4([198, 18, 0, 1], [198, 19, 0, 1], 64)
-            .tcp(40_000, 80, 1_000, 65_535)
-            .syn()
-            .options_raw(options)
-            .unwrap();
+    pub(crate) fn syn(ip: IpVersion, options: &[u8], payload: &[u8]) -> Vec<u8> {
+        let builder = builder(ip).tcp(40_000, 80, 1_000, 65_535).syn();
         let mut packet = Vec::new();
+        let builder = builder.options_raw(options).unwrap();
         builder.write(&mut packet, payload).unwrap();
         packet
     }
@@ -341,50 +510,65 @@ pub(crate) mod tests {
     #[test]
     fn a_syn_with_a_cookie_and_data_is_read_whole() {
         let cookie = [1, 1, 34, 10, 1, 2, 3, 4, 5, 6, 7, 8];
-        let segment = Segment::parse(&syn(&cookie, b"GET /")).unwrap();
-        assert_eq!(
-            (segment.cookie_bytes, segment.cookie),
-            (Some(8), 0x0102_0304_0506_0708)
-        );
-        assert_eq!(segment.payload_bytes, 5);
-        assert!(segment.flags.syn && !segment.flags.ack);
+        for ip in VERSIONS {
+            let packet = syn(ip, &cookie, b"GET /");
+            let segment = Segment::parse(&packet).unwrap();
+            assert_eq!(
+                (segment.cookie_bytes, segment.cookie),
+                (Some(8), 0x0102_0304_0506_0708)
+            );
+            assert_eq!(segment.source, (Block::of(ip).client, 40_000));
+            assert_eq!(segment.destination, (server(ip), 80));
+            assert_eq!(segment.payload(&packet), b"GET /");
+            assert_eq!(segment.packet_bytes, ip.header_bytes() + 20 + 12 + 5);
+            assert!(segment.flags.syn && !segment.flags.ack);
+        }
     }
 
     #[test]
     fn an_empty_option_asks_for_a_cookie_and_no_option_does_not() {
         assert_eq!(
-            Segment::parse(&syn(&[34, 2, 1, 1], b"")).unwrap().cookie_bytes,
+            Segment::parse(&syn(IpVersion::V4, &[34, 2, 1, 1], b""))
+                .unwrap()
+                .cookie_bytes,
             Some(0)
         );
         assert_eq!(
-            Segment::parse(&syn(&[2, 4, 5, 180], b"")).unwrap().cookie_bytes,
+            Segment::parse(&syn(IpVersion::V4, &[2, 4, 5, 180], b""))
+                .unwrap()
+                .cookie_bytes,
             None
         );
     }
 
     #[test]
     fn a_datagram_has_ports_and_a_segment_is_none() {
-        let mut packet = Vec::new();
-        let builder = etherparse::PacketBuilder::ipv4([198, 18, 0, 1], [198, 19, 0, 1], 64).udp(5_000, 7);
-        builder.write(&mut packet, b"?").unwrap();
-        let (client, server) = (Ipv4Addr::new(198, 18, 0, 1), Ipv4Addr::new(198, 19, 0, 1));
-        let ends = (SocketAddrV4::new(client, 5_000), SocketAddrV4::new(server, 7));
         let read = |packet: &[u8]| Datagram::parse(packet).map(|found| (found.source, found.destination));
-        assert_eq!(read(&packet), Some(ends));
-        assert_eq!(read(&syn(&[], b"")), None);
-        // The offset of a later fragment, where a first one has its ports.
-        packet[7] = 1;
-        assert_eq!(read(&packet), None);
+        for ip in VERSIONS {
+            let mut packet = Vec::new();
+            builder(ip).udp(5_000, 7).write(&mut packet, b"?").unwrap();
+            let client = SocketAddr::new(Block::of(ip).client, 5_000);
+            assert_eq!(read(&packet), Some((client, SocketAddr::new(server(ip), 7))));
+            assert_eq!(read(&syn(ip, &[], b"")), None);
+            // A later fragment, where a first one has its ports: an offset, and a header of its own.
+            match ip {
+                IpVersion::V4 => packet[7] = 1,
+                IpVersion::V6 => packet[6] = 44,
+            }
+            assert_eq!(read(&packet), None);
+        }
     }
 
     #[test]
     fn no_bytes_make_the_readers_panic() {
-        let whole = syn(&[34, 10, 1, 2, 3, 4, 5, 6, 7, 8, 1, 1], b"data");
-        for length in 0..whole.len() {
-            let mut flipped = whole.clone();
-            flipped[length] ^= 0xff;
-            for packet in [&whole[..length], &flipped] {
-                let _ = (Segment::parse(packet), Datagram::parse(packet));
+        for ip in VERSIONS {
+            let whole = syn(ip, &[34, 10, 1, 2, 3, 4, 5, 6, 7, 8, 1, 1], b"data");
+            for length in 0..whole.len() {
+                let mut flipped = whole.clone();
+                flipped[length] ^= 0xff;
+                for packet in [&whole[..length], &flipped] {
+                    let _ = (Segment::parse(packet), Datagram::parse(packet));
+                }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What crossed the wire, as the relay, the servers and the kernel saw it: connections, their requests, and sums.
 
 use std::collections::{HashMap, VecDeque};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use firstflight_load::head;
@@ -29,7 +29,7 @@ pub struct Line<'a> {
 
 /// Who is where.
 #[derive(Debug)]
-pub struct Directory(HashMap<(Ipv4Addr, u16), Origin>);
+pub struct Directory(HashMap<(IpAddr, u16), Origin>);
 
 /// The sums of all connections, with their proof.
 #[derive(Debug, Clone, Serialize)]
@@ -95,7 +95,7 @@ impl Directory {
     fn name(&self, key: ConnectionKey) -> String {
         let (_, address, port) = key;
         let origin = self.0.get(&(address, port));
-        origin.map_or_else(|| format!("{address}:{port}"), ToString::to_string)
+        origin.map_or_else(|| SocketAddr::new(address, port).to_string(), ToString::to_string)
     }
 }
 

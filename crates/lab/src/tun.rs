@@ -8,6 +8,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
+use firstflight_path::IpVersion;
 use nix::libc;
 
 use crate::LabError;
@@ -45,12 +46,17 @@ pub struct Frame {
 }
 
 impl Tun {
-    /// Makes the device of `side` in the calling thread's network namespace and brings it up; connections across
-    /// it are as `transport` says.
+    /// Makes the device of `side` in the calling thread's network namespace and brings it up, with an address of
+    /// `ip`; connections across it are as `transport` says.
     ///
     /// # Errors
     /// [`LabError`] when `/dev/net/tun` cannot be opened or the kernel refuses a setting.
-    pub fn open(side: Side, offload: Offload, transport: &Transport) -> Result<Self, LabError> {
+    pub fn open(
+        side: Side,
+        ip: IpVersion,
+        offload: Offload,
+        transport: &Transport,
+    ) -> Result<Self, LabError> {
         let mut opening = OpenOptions::new();
         opening.read(true).write(true).custom_flags(libc::O_NONBLOCK);
         let file = opening.open("/dev/net/tun").map_err(LabError::NoTun)?;
@@ -69,7 +75,7 @@ impl Tun {
             1,
             "handing the TUN device to its namespace",
         )?;
-        net::set_up_wire(side, transport)?;
+        net::set_up_wire(side, ip, transport)?;
         Ok(Self(file))
     }
 

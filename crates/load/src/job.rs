@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use firstflight_loader::{Config, NANOS_PER_MS, Quic};
 use firstflight_page::Scheme;
-use firstflight_path::PathConfig;
+use firstflight_path::{IpVersion, PathConfig};
 use serde::Deserialize;
 
 use crate::{Cookies, HttpVersion, Mode, TlsOptions, TlsVersion};
@@ -18,6 +18,9 @@ pub struct Load {
     /// How the built-in loader speaks it.
     #[serde(default)]
     pub tls: TlsOptions,
+    /// What the packets are those of.
+    #[serde(default)]
+    pub ip: IpVersion,
     /// What the packets cross.
     pub path: PathConfig,
     /// How far each origin is.
@@ -69,6 +72,7 @@ impl Load {
         Self {
             scheme: Scheme::default(),
             tls: TlsOptions::default(),
+            ip: IpVersion::default(),
             path,
             origin_rtt: OriginRtt::default(),
             lookups: false,

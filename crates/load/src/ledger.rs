@@ -130,8 +130,8 @@ pub struct EcnSeen {
     pub incapable: u32,
 }
 
-/// Data of a full segment: 1,500 bytes less the headers, with timestamps and without.
-const FULL: [u32; 2] = [1_448, 1_460];
+/// The longest packet that links carry.
+const MTU: u32 = 1_500;
 /// A sender that was silent for so long, ns, is no longer in the middle of writing a burst.
 const STILL: Nanos = 5_000_000;
 
@@ -168,11 +168,13 @@ enum Stage {
 }
 
 impl FirstFlight {
-    fn sent(&mut self, now: Nanos, payload_bytes: u32) {
+    /// `header_bytes`: what the packet has besides its payload, and each segment that it is cut into.
+    fn sent(&mut self, now: Nanos, payload_bytes: u32, header_bytes: u32) {
         match self.stage {
             Stage::Sending | Stage::Arriving => {
                 // A bundle is cut into segments on the path. Where they are shorter than that, there are more.
-                let segments = payload_bytes.div_ceil(FULL[1]);
+                let full = MTU - header_bytes;
+                let segments = payload_bytes.div_ceil(full);
                 let may_probe = self.segments > 0 && segments == 1 && now >= self.last + STILL;
                 let count = if may_probe {
                     &mut self.probes
@@ -180,7 +182,7 @@ impl FirstFlight {
                     &mut self.segments
                 };
                 *count += segments;
-                self.ends_full = FULL.iter().any(|full| payload_bytes.is_multiple_of(*full));
+                self.ends_full = payload_bytes.is_multiple_of(full);
                 self.last = now;
             }
             Stage::Still => {
@@ -420,7 +422,8 @@ impl Entry {
     /// The server sends data for the first time.
     #[inline]
     fn on_new_data(&mut self, now: Nanos, segment: &Segment) {
-        self.first_flight.sent(now, segment.payload_bytes);
+        let header_bytes = segment.packet_bytes - segment.payload_bytes;
+        self.first_flight.sent(now, segment.payload_bytes, header_bytes);
         match segment.ecn.ip {
             Ecn::NotCapable => self.ecn.incapable += 1,
             Ecn::Capable | Ecn::Marked => self.ecn.capable += 1,

@@ -155,6 +155,7 @@ fn begin<'a>(page: &'a SimPage, job: &'a Job) -> Result<Load<'a>, PathError> {
             page,
             job,
             settings: Settings {
+                ip: job.load.ip,
                 algorithm: job.congestion_control,
                 initial_window: job.initial_window,
                 ecn: job.load.path.ecn,
@@ -427,7 +428,7 @@ impl Load<'_> {
             return;
         };
         let now = self.context.now;
-        let bytes = packet_bytes(&self.datagram);
+        let bytes = packet_bytes(self.context, &self.datagram);
         let entry = quic.entry.get_or_insert_with(|| Entry::over_udp(now));
         entry.datagram_sent(direction, bytes, &self.datagram);
         self.packets += 1;

@@ -25,8 +25,8 @@ use crate::host::Host;
 use crate::page::Context;
 use crate::tls::{Session, quic_lengths};
 
-/// Bytes of an IPv4 and a UDP header.
-const HEADERS: u32 = 20 + 8;
+/// Bytes of a UDP header.
+const HEADER: u32 = 8;
 /// What bodies are made of: no zeros, which the cryptography without keys takes for padding.
 static FILLER: [u8; 64 * 1024] = [b'x'; 64 * 1024];
 
@@ -190,7 +190,7 @@ impl Quic {
             }
             Direction::Down => {
                 if let Some(entry) = &mut self.entry {
-                    entry.datagram_arrived(now, packet_bytes(datagram));
+                    entry.datagram_arrived(now, packet_bytes(context, datagram));
                 }
                 self.client.handle(now, bytes);
                 self.gain_sessions(host);
@@ -294,8 +294,8 @@ impl Quic {
 }
 
 /// Bytes of the IP packet around a datagram.
-pub(crate) fn packet_bytes(datagram: &[u8]) -> u32 {
-    HEADERS + datagram.len() as u32
+pub(crate) fn packet_bytes(context: Context<'_>, datagram: &[u8]) -> u32 {
+    context.job.load.ip.header_bytes() + HEADER + datagram.len() as u32
 }
 
 /// A body of so many bytes.

@@ -4,14 +4,14 @@
 //! `tcp_conn_request`, `tcp_try_fastopen` and `tcp_fastopen_synack_timer` in Linux. A SYN that is sent again
 //! carries neither cookie nor data; a client drops data that overtakes the SYN-ACK.
 
-use firstflight_path::Nanos;
+use firstflight_path::{IpVersion, Nanos};
 
-use crate::receiver::INITIAL_WINDOW;
-use crate::segment::{FastOpen, Key, Segment, Seq};
+use crate::receiver::initial_window;
+use crate::segment::{FastOpen, Key, Segment, Seq, announced_mss, mss};
 use crate::sender::INITIAL_RTO;
 use crate::time::MS;
 use crate::timers::Pending;
-use crate::{End, MSS, Settings, Socket, State};
+use crate::{End, Settings, Socket, State};
 
 /// Timeouts of a SYN after which a client gives up: `tcp_syn_retries`, and the linear ones on top.
 const MAX_SYN_TIMEOUTS: u32 = 6 + LINEAR_SYN_TIMEOUTS;
@@ -20,8 +20,13 @@ const MAX_SYN_ACK_TIMEOUTS: u32 = 5;
 /// `tcp_syn_linear_timeouts`: SYN timeouts before the timeout doubles.
 const LINEAR_SYN_TIMEOUTS: u32 = 4;
 
+/// Most bytes of options (`MAX_TCP_OPTION_SPACE`).
+const MAX_OPTION_BYTES: u32 = 40;
+
 /// Data that fits into a SYN: the announced MSS less room for all options (`tcp_send_syn_data`).
-const SYN_DATA: u64 = 1_420;
+const fn syn_data(ip: IpVersion) -> u64 {
+    (announced_mss(ip) - MAX_OPTION_BYTES) as u64
+}
 
 /// How a server answers a SYN.
 #[derive(Debug, Clone, Copy)]
@@ -104,9 +109,10 @@ impl Socket {
     /// Sends the SYN with a cookie and the beginning of `bytes` of data. Returns how many it takes; the rest
     /// must wait for the handshake's end.
     pub fn connect_with_data(&mut self, now: Nanos, cookie: FastOpen, bytes: u64) -> u64 {
-        let in_syn = bytes.min(SYN_DATA);
+        let in_syn = bytes.min(syn_data(self.settings.ip));
         self.start(now, cookie, in_syn as u32);
-        let behind = (bytes - in_syn).min(u64::from(self.settings.more_syn_segments) * u64::from(MSS));
+        let full = u64::from(mss(self.settings.ip));
+        let behind = (bytes - in_syn).min(u64::from(self.settings.more_syn_segments) * full);
         self.sender.buffer_behind_syn(in_syn + behind);
         self.with_sender(|sender, outlet| sender.push_behind_syn(now, outlet));
         in_syn + behind
@@ -128,7 +134,7 @@ impl Socket {
             ece: asks,
             cwr: asks,
             len: data,
-            window: INITIAL_WINDOW,
+            window: initial_window(self.settings.ip),
             ts: now / MS,
             fast_open: option,
             ..Segment::default()
@@ -228,7 +234,7 @@ impl Socket {
             ack: true,
             ece: self.receiver.has_ecn(),
             ack_no,
-            window: INITIAL_WINDOW,
+            window: initial_window(self.settings.ip),
             ts: now / MS,
             ts_echo: self.receiver.on_syn_ack_sent(ack_no),
             fast_open: self.handshake.option,

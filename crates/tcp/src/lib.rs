@@ -42,7 +42,7 @@ mod timers;
 
 use std::collections::VecDeque;
 
-use firstflight_path::Nanos;
+use firstflight_path::{IpVersion, Nanos};
 
 pub use congestion::Algorithm;
 pub use handshake::{Answer, Early};
@@ -55,14 +55,11 @@ use handshake::Handshake;
 use receiver::{Receiver, Verdict};
 use sender::Sender;
 
-/// Bytes of data in a full segment: 1,500 less the headers and the timestamps.
-pub(crate) const MSS: u32 = 1_448;
-/// The MSS that SYNs announce.
-pub(crate) const ADVERTISED_MSS: u32 = 1_460;
-
 /// What both ends of a connection have in common.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
+    /// What packets are those of.
+    pub ip: IpVersion,
     /// Congestion control.
     pub algorithm: Algorithm,
     /// Initial congestion window, segments (RFC 6928).
@@ -81,6 +78,7 @@ impl Default for Settings {
     /// Linux's defaults.
     fn default() -> Self {
         Self {
+            ip: IpVersion::default(),
             algorithm: Algorithm::default(),
             initial_window: 10,
             ecn: false,
@@ -142,6 +140,7 @@ pub struct Socket {
 /// Where a sender's segments leave, and take along what the receiver has to say.
 #[derive(Debug)]
 struct Outlet<'a> {
+    ip: IpVersion,
     conn: u32,
     is_client: bool,
     out: &'a mut VecDeque<Segment>,
@@ -163,6 +162,7 @@ impl Outlet<'_> {
 
     /// Sends a segment as it is.
     fn send_bare(&mut self, mut segment: Segment) {
+        segment.ip = self.ip;
         segment.conn = self.conn;
         segment.up = self.is_client;
         if segment.fin {
@@ -221,7 +221,7 @@ impl Socket {
             out: VecDeque::new(),
             handshake: Handshake::default(),
             sender: Sender::new(&settings),
-            receiver: Receiver::new(settings.ticks),
+            receiver: Receiver::new(settings.ticks, settings.ip),
             fin_end: None,
             closes_first: false,
         }
@@ -429,6 +429,7 @@ impl Socket {
 
     fn with_sender<R>(&mut self, act: impl FnOnce(&mut Sender, &mut Outlet<'_>) -> R) -> R {
         let mut outlet = Outlet {
+            ip: self.settings.ip,
             conn: self.conn,
             is_client: self.is_client,
             out: &mut self.out,

@@ -567,14 +567,14 @@ pub(crate) mod script {
     use std::fmt::Write as _;
     use std::ops::RangeBounds;
 
-    use firstflight_path::Queue;
+    use firstflight_path::{IpVersion, Queue};
 
     use super::*;
 
     /// One way, the round trip, and a full segment of data.
     pub(crate) const DELAY: Nanos = 50 * MS;
     pub(crate) const RTT: Nanos = 2 * DELAY;
-    pub(crate) const FULL: u64 = crate::MSS as u64;
+    pub(crate) const FULL: u64 = crate::segment::mss(IpVersion::V4) as u64;
     pub(crate) const KEY: Key = 7;
 
     pub(crate) use Direction::{Down, Up};

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use firstflight_path::{Ecn, Nanos};
+use firstflight_path::{Ecn, IpVersion, Nanos};
 
 /// What a cookie was made with: a key of a server. A cookie is told by it; its bytes are never made.
 pub type Key = u32;
@@ -13,8 +13,10 @@ pub type Key = u32;
 /// A sequence number: 0 is the sender's SYN, 1 its first byte of data.
 pub type Seq = u64;
 
-/// IPv4 and TCP headers without options.
-const HEADER_BYTES: u32 = 40;
+/// The longest packet that links carry.
+const MTU: u32 = 1_500;
+/// A TCP header without options.
+const HEADER_BYTES: u32 = 20;
 /// Timestamps with their padding, on every segment after the SYNs (RFC 7323, appendix A).
 const TIMESTAMP_BYTES: u32 = 12;
 /// MSS, SACK permitted, timestamps, window scale: `tcp_syn_options` in `net/ipv4/tcp_output.c`.
@@ -26,6 +28,16 @@ const COOKIE_REQUEST_BYTES: u32 = 4;
 pub(crate) const WINDOW_SHIFT: u32 = 10;
 /// SACK blocks that fit beside timestamps (RFC 2018, section 3).
 pub(crate) const MAX_SACKS: usize = 3;
+
+/// The MSS that SYNs announce: what the packet has room for besides its headers (RFC 6691).
+pub(crate) const fn announced_mss(ip: IpVersion) -> u32 {
+    MTU - ip.header_bytes() - HEADER_BYTES
+}
+
+/// Bytes of data in a full segment, which has timestamps.
+pub(crate) const fn mss(ip: IpVersion) -> u32 {
+    announced_mss(ip) - TIMESTAMP_BYTES
+}
 
 /// The Fast Open option of a SYN or SYN-ACK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -93,6 +105,8 @@ impl Sacks {
     reason = "these are the flags of TCP's header"
 )]
 pub struct Segment {
+    /// What it crosses the wire in.
+    pub ip: IpVersion,
     /// Which connection.
     pub conn: u32,
     /// Whether the client sent it.
@@ -142,6 +156,7 @@ impl Segment {
     #[must_use]
     pub fn reset(&self) -> Self {
         Self {
+            ip: self.ip,
             conn: self.conn,
             up: !self.up,
             rst: true,
@@ -165,7 +180,7 @@ impl Segment {
                     }
             }
         };
-        HEADER_BYTES + options + self.len
+        self.ip.header_bytes() + HEADER_BYTES + options + self.len
     }
 }
 
@@ -217,7 +232,7 @@ impl Segment {
             return Ok(());
         }
         if self.syn {
-            let mss = crate::ADVERTISED_MSS;
+            let mss = announced_mss(self.ip);
             write!(
                 f,
                 ", options [mss {mss},sackOK,TS val {ts} ecr {echo},nop,wscale {WINDOW_SHIFT}"

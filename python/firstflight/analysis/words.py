@@ -249,6 +249,7 @@ _USUAL: dict[str, object] = {
     "queue": "1000p",
     "initial_window": 10,
     "congestion_control": "cubic",
+    "ip": "4",
     "post_quantum": True,
     "certificate_bytes": 0,
     "origin_rtt": "path",
@@ -271,6 +272,7 @@ def _unusual(asked: Setting) -> list[tuple[str, str, str]]:
     return [
         ("initial window", "initial_window", f"initial window {asked.get('initial_window')}"),
         ("congestion control", "congestion_control", str(asked.get("congestion_control"))),
+        ("version of IP", "ip", f"IPv{asked.get('ip')}"),
         ("post-quantum key share", "post_quantum", "no post-quantum key share"),
         ("certificates", "certificate_bytes", f"certificates of {asked.get('certificate_bytes')} bytes"),
         ("distances of origins", "origin_rtt", "origins as far as recorded"),

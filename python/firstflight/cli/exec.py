@@ -101,6 +101,7 @@ def _surroundings(
         pages=_open(pages, plan.scheme, talk) if pages else (),
         capture=capture,
         transport=plan.transport,
+        ip=plan.ip,
     )
 
 

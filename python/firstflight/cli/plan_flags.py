@@ -19,6 +19,7 @@ LAB_KEYS = (
     *PATH_KEYS,
     "initial_window",
     "congestion_control",
+    "ip",
     "mode",
     "scheme",
     "keep_alive",

@@ -87,6 +87,7 @@ class Job(TypedDict):
 
     scheme: ReadOnly[str]
     tls: ReadOnly[object]
+    ip: ReadOnly[str]
     path: ReadOnly[object]
     origin_rtt: ReadOnly[str]
     lookups: ReadOnly[bool]
@@ -245,6 +246,7 @@ def job_of(planned: PlannedLoad, page: LoadedPage) -> Job:
             "http": planned.http,
             "certificate_bytes": planned.certificate_bytes or None,
         },
+        "ip": planned.ip,
         "path": planned.path.to_json(planned.seed),
         "origin_rtt": planned.origin_rtt,
         "lookups": planned.lookups,

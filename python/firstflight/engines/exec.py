@@ -70,6 +70,7 @@ class Surroundings:
         pages: What the servers serve.
         capture: File for a capture of all packets, if one is wanted.
         transport: What every connection has.
+        ip: Version of IP.
     """
 
     path: Path
@@ -81,6 +82,7 @@ class Surroundings:
     pages: Sequence[LoadedPage] = ()
     capture: FilePath | None = None
     transport: Transport = field(default_factory=Transport)
+    ip: str = "4"
 
 
 def run_inside(surroundings: Surroundings, argv: Sequence[str]) -> ExecRecord:
@@ -151,6 +153,7 @@ def _job(surroundings: Surroundings, argv: Sequence[str]) -> dict[str, object]:
     capture = surroundings.capture
     return {
         "pages": [page_job(page) for page in surroundings.pages],
+        "ip": surroundings.ip,
         "path": surroundings.path.to_json(surroundings.seed),
         "mode": surroundings.mode,
         "cookies": surroundings.cookies,

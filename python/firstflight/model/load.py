@@ -48,6 +48,7 @@ class PlannedLoad:
     keep_alive: bool = True
     initial_window: int = 10
     congestion_control: str = "cubic"
+    ip: str = "4"
     scheme: str = "recorded"
     post_quantum: bool = True
     certificate_bytes: int = 0

@@ -73,6 +73,10 @@ FIRST_LOOK = 10
 _LONG_CERTIFICATES = whole("a number of bytes", 1_000, 16_000)
 
 
+def _version(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
 def _certificate_bytes(value: object) -> int:
     is_zero = not isinstance(value, bool) and str(value) == "0"
     return 0 if is_zero else int(_LONG_CERTIFICATES(value))
@@ -239,6 +243,11 @@ class Plan(BaseModel):
         default="cubic",
         description="Congestion control at both ends: cubic, reno.",
         json_schema_extra={"metavar": "cubic|reno"},
+    )
+    ip: Annotated[Literal["4", "6"], BeforeValidator(_version)] = Field(
+        default="4",
+        description="Version of IP: 4, or 6, whose headers are 20 bytes longer.",
+        json_schema_extra={"metavar": "4|6"},
     )
     mode: Annotated[tuple[ModeName, ...], each()] = Field(
         default=(PLAIN, FAST_OPEN),

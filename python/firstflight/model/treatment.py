@@ -95,6 +95,7 @@ DIFFER = (
     "keep_alive",
     "initial_window",
     "congestion_control",
+    "ip",
     "origin_rtt",
     "lookups",
     "server_time",

@@ -166,8 +166,9 @@ class Journal:
         """Gives a load of an earlier format the columns that it lacks."""
         load = record.get("load")
         if isinstance(load, dict):
-            compared = {"treatment": load.get("mode"), "baseline": PLAIN, "certificate_bytes": 0}
-            record["load"] = {**self._planned, **compared, **load}
+            later_keys = {"certificate_bytes": 0, "ip": "4"}
+            compared = {"treatment": load.get("mode"), "baseline": PLAIN}
+            record["load"] = {**self._planned, **compared, **later_keys, **load}
         rows = record.get("connections")
         if isinstance(rows, list):
             later: dict[str, str | None] = {

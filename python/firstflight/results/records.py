@@ -39,6 +39,7 @@ class Factors(TypedDict):
     middlebox: ReadOnly[str | None]
     initial_window: ReadOnly[int | None]
     congestion_control: ReadOnly[str | None]
+    ip: ReadOnly[str]
     scheme: ReadOnly[str | None]
     http: ReadOnly[str | None]
     post_quantum: ReadOnly[bool | None]

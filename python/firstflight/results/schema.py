@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 from firstflight.model.treatment import MODES
 
-JOURNAL_FORMAT = "firstflight-journal/5"
+JOURNAL_FORMAT = "firstflight-journal/6"
 """Format and version of a journal line, as it is written."""
 
-EARLIER_FORMATS = tuple(f"firstflight-journal/{number}" for number in range(1, 5))
+EARLIER_FORMATS = tuple(f"firstflight-journal/{number}" for number in range(1, 6))
 """What is read too. A reader refuses any other.
 
 In format 2 a load names its mode, and neither treatment nor baseline; in format 1 fewer keys of the plan too.
@@ -150,6 +150,7 @@ LOADS = Table(
         _asked("middlebox", _TEXT, "Middlebox, and the share of paths that have it; or `off`"),
         _asked("initial_window", _COUNT, "Initial congestion window, segments"),
         _asked("congestion_control", _TEXT, "`cubic` or `reno`"),
+        Column("ip", _TEXT, "", "Version of IP: `4` or `6`", key="ip", since=6),
         _asked(
             "scheme", _TEXT, "`recorded`: each URL as recorded; `http`: all in the clear; `https`: all TLS"
         ),

@@ -1,14 +1,16 @@
 //! One TCP connection of the built-in client.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddrV4, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use firstflight_load::promise::Secured;
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::socket::sockopt::TcpFastOpenConnect;
-use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, SockaddrIn, setsockopt, socket, sockopt};
+use nix::sys::socket::{
+    self, AddressFamily, SockFlag, SockType, SockaddrStorage, setsockopt, socket, sockopt,
+};
 
 use super::Failure;
 use super::http::{Progress, Response};
@@ -21,14 +23,18 @@ use crate::witness::TcpInfo;
 ///
 /// # Errors
 /// The kernel's, when it refuses at once.
-pub fn connect(address: SocketAddrV4) -> io::Result<(TcpStream, bool)> {
+pub fn connect(address: SocketAddr) -> io::Result<(TcpStream, bool)> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
-    let stream = TcpStream::from(socket(AddressFamily::Inet, SockType::Stream, flags, None)?);
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::Inet,
+        SocketAddr::V6(_) => AddressFamily::Inet6,
+    };
+    let stream = TcpStream::from(socket(family, SockType::Stream, flags, None)?);
     // With the client's sysctl off the kernel answers EOPNOTSUPP and the connection is a plain one: whether
     // the option is granted is the treatment under test.
     let _ = setsockopt(&stream, TcpFastOpenConnect, &true);
     stream.set_nodelay(true)?;
-    match socket::connect(stream.as_raw_fd(), &SockaddrIn::from(address)) {
+    match socket::connect(stream.as_raw_fd(), &SockaddrStorage::from(address)) {
         Ok(()) => Ok((stream, true)),
         Err(Errno::EINPROGRESS) => Ok((stream, false)),
         Err(errno) => Err(errno.into()),
@@ -66,7 +72,7 @@ pub(super) fn went_out<T>(written: io::Result<T>) -> io::Result<bool> {
 pub(super) struct Connection {
     stream: TcpStream,
     /// The address connected to.
-    pub(super) server: SocketAddrV4,
+    pub(super) server: SocketAddr,
     /// TCP's handshake is done, or Fast Open lets the first write go ahead.
     pub(super) writable: bool,
     is_secure: bool,
@@ -100,7 +106,7 @@ struct Exchange {
 
 impl Connection {
     /// Starts to connect to `server`, with `session` to be spoken on top of it.
-    pub(super) fn open(server: SocketAddrV4, session: Option<Session>) -> io::Result<Self> {
+    pub(super) fn open(server: SocketAddr, session: Option<Session>) -> io::Result<Self> {
         let (stream, writable) = connect(server)?;
         Ok(Self {
             stream,
@@ -250,7 +256,7 @@ impl Connection {
     /// How the ledger calls this connection, if it ever got as far as a port.
     pub(super) fn key(&self) -> Option<ConnectionKey> {
         let local = self.stream.local_addr().ok()?;
-        Some((local.port(), *self.server.ip(), self.server.port()))
+        Some((local.port(), self.server.ip(), self.server.port()))
     }
 
     pub(super) fn tcp_info(&self) -> Option<TcpInfo> {

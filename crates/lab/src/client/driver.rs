@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ pub fn load(
     config: Config,
     tls: Option<Arc<ClientConfig>>,
     quic: Option<QuicConfig>,
-    resolve: impl Fn(&str) -> Option<Ipv4Addr>,
+    resolve: impl Fn(&str) -> Option<IpAddr>,
 ) -> Result<Loaded, LabError> {
     let requests = page
         .resources
@@ -91,7 +91,7 @@ pub fn load(
     let servers = loader
         .origins()
         .iter()
-        .map(|origin| resolve(&origin.host).map(|address| SocketAddrV4::new(address, origin.port)));
+        .map(|origin| resolve(&origin.host).map(|address| SocketAddr::new(address, origin.port)));
     let servers = servers.collect();
     let mut driver = Driver {
         page,
@@ -117,7 +117,7 @@ pub fn load(
 struct Driver<'a> {
     page: &'a Page,
     loader: Loader,
-    servers: Vec<Option<SocketAddrV4>>,
+    servers: Vec<Option<SocketAddr>>,
     tls: Option<Arc<ClientConfig>>,
     quic_config: Option<QuicConfig>,
     /// The bytes of each resource's request.
@@ -234,7 +234,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    fn connect(&self, server: SocketAddrV4, origin: usize) -> io::Result<Connection> {
+    fn connect(&self, server: SocketAddr, origin: usize) -> io::Result<Connection> {
         let mut connection = Connection::open(server, self.session(origin)?)?;
         // With Fast Open the ClientHello goes into the SYN: nothing has to be asked for first.
         if connection.writable && !connection.takes_request() {

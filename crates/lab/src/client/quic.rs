@@ -1,7 +1,7 @@
 //! One connection of QUIC of the built-in client, on a UDP socket.
 
 use std::io::{self, ErrorKind};
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,13 +62,13 @@ impl QuicConfig {
         Self::with(tls::later(&self.tls), Arc::clone(&self.transport), self.seed)
     }
 
-    fn connect(&self, conn: u32, server: SocketAddrV4, host: &str) -> io::Result<Client> {
+    fn connect(&self, conn: u32, server: SocketAddr, host: &str) -> io::Result<Client> {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         Client::connect(
             clock::now(),
             Arc::clone(&self.endpoint),
             self.client.clone(),
-            server.into(),
+            server,
             bare,
             seed(self.seed, conn, true),
         )
@@ -87,15 +87,15 @@ pub fn endpoint() -> EndpointConfig {
 #[derive(Debug)]
 pub(super) struct Quic {
     socket: UdpSocket,
-    server: SocketAddrV4,
+    server: SocketAddr,
     client: Client,
     datagram: Vec<u8>,
 }
 
 impl Quic {
     /// Begins number `conn` of the load, with `host` at `server`.
-    pub(super) fn open(config: &QuicConfig, conn: u32, server: SocketAddrV4, host: &str) -> io::Result<Self> {
-        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    pub(super) fn open(config: &QuicConfig, conn: u32, server: SocketAddr, host: &str) -> io::Result<Self> {
+        let socket = unbound_socket(server)?;
         socket.connect(server)?;
         socket.set_nonblocking(true)?;
         Ok(Self {
@@ -172,7 +172,7 @@ impl Quic {
     /// How the ledger calls this connection.
     pub(super) fn key(&self) -> Option<ConnectionKey> {
         let port = self.socket.local_addr().ok()?.port();
-        Some((port, *self.server.ip(), self.server.port()))
+        Some((port, self.server.ip(), self.server.port()))
     }
 
     /// What this end tells.
@@ -187,16 +187,27 @@ impl AsFd for Quic {
     }
 }
 
+/// A UDP socket to speak to `server` with, at any port.
+///
+/// # Errors
+/// The kernel's.
+pub fn unbound_socket(server: SocketAddr) -> io::Result<UdpSocket> {
+    match server {
+        SocketAddr::V4(_) => UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)),
+    }
+}
+
 /// Visits a server until it has given its sessions.
 ///
 /// # Errors
 /// [`LabError`] naming the server.
-pub fn gain_quic_sessions(config: &QuicConfig, host: &str, server: SocketAddrV4) -> Result<(), LabError> {
+pub fn gain_quic_sessions(config: &QuicConfig, host: &str, server: SocketAddr) -> Result<(), LabError> {
     visit(config, host, server)
         .map_err(|error| LabError::system(format!("visiting {host} in the lab over QUIC"), error))
 }
 
-fn visit(config: &QuicConfig, host: &str, server: SocketAddrV4) -> io::Result<()> {
+fn visit(config: &QuicConfig, host: &str, server: SocketAddr) -> io::Result<()> {
     let mut quic = Quic::open(config, u32::MAX, server, host)?;
     quic.socket.set_nonblocking(false)?;
     let ends = clock::now() + TIMEOUT.as_nanos() as u64;

@@ -1,7 +1,7 @@
 //! TLS of the built-in client: what is written to the socket, and what is read out of it.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddrV4, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -103,7 +103,7 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// [`LabError`] naming the server.
-pub fn gain_sessions(config: &Arc<ClientConfig>, host: &str, server: SocketAddrV4) -> Result<(), LabError> {
+pub fn gain_sessions(config: &Arc<ClientConfig>, host: &str, server: SocketAddr) -> Result<(), LabError> {
     let failed = |error: io::Error| LabError::system(format!("visiting {host} in the lab"), error);
     let visits = (0..SESSIONS / GIVEN).map(|_| Session::new(Arc::clone(config), host));
     for session in visits.collect::<Vec<_>>() {
@@ -114,7 +114,7 @@ pub fn gain_sessions(config: &Arc<ClientConfig>, host: &str, server: SocketAddrV
     Ok(())
 }
 
-fn visit(mut session: Session, server: SocketAddrV4) -> io::Result<()> {
+fn visit(mut session: Session, server: SocketAddr) -> io::Result<()> {
     let mut stream = TcpStream::connect(server)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     while session.tls.tls13_tickets_received() < GIVEN {

@@ -1,11 +1,13 @@
+use std::net::Ipv4Addr;
+
 use firstflight_load::ledger::{Cookie, EcnBits};
 use firstflight_path::Protocol;
 
 use super::*;
 use crate::packet::TcpFlags;
 
-const CLIENT: (Ipv4Addr, u16) = (Ipv4Addr::new(198, 18, 0, 1), 40_000);
-const SERVER: (Ipv4Addr, u16) = (Ipv4Addr::new(198, 19, 0, 1), 80);
+const CLIENT: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::new(198, 18, 0, 1)), 40_000);
+const SERVER: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::new(198, 19, 0, 1)), 80);
 /// Close to the end of the sequence space: every test wraps around.
 const CLIENT_ISN: u32 = u32::MAX - 10;
 const SERVER_ISN: u32 = u32::MAX - 2;
@@ -363,7 +365,7 @@ fn connections_that_differ_in_client_port_or_server_are_told_apart() {
         ..syn(Some(0), 0)
     });
     wire.up(&Segment {
-        destination: (Ipv4Addr::new(198, 19, 0, 2), 80),
+        destination: (IpAddr::V4(Ipv4Addr::new(198, 19, 0, 2)), 80),
         ..syn(Some(8), 7)
     });
     wire.up(&Segment {

@@ -1,38 +1,92 @@
 //! Who has which address.
 //!
-//! 198.18.0.0/15 is reserved for benchmarks of network devices (RFC 2544, appendix C.2.2), so no page's
-//! recorded address can collide with it. Each host of a page gets its own address: names resolve to
-//! addresses, and a TFO cookie belongs to one (RFC 7413, section 4.1.3).
+//! 198.18.0.0/15 and 2001:2::/48 are reserved for benchmarks of network devices (RFC 2544, appendix C.2.2; RFC 5180,
+//! section 8), so no page's recorded address can collide with them. Each host of a page gets its own address: names
+//! resolve to addresses, and a TFO cookie belongs to one (RFC 7413, section 4.1.3).
 
 use std::collections::HashMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use firstflight_page::Page;
+use firstflight_path::IpVersion;
 
-/// The client's address.
+/// The client's address of IPv4.
 pub const CLIENT: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
-/// An address that the client, or its NAT, had before.
-pub const FORMER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 3);
-/// The servers' own end of the wire.
-pub(super) const SERVERS_TUN: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
-/// First address of the origins' network, 198.19.0.0/16.
-pub(super) const ORIGINS: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 0);
-/// The lab's own services: echo, source and sink.
+/// The lab's own services at IPv4: echo, source and sink.
 pub const SERVICES: Ipv4Addr = Ipv4Addr::new(198, 19, 255, 254);
 /// Number of the first host within the origins' network.
 const FIRST_HOST: u16 = 1;
+/// Number of the lab's own services within it.
+const SERVICES_NUMBER: u16 = 65_534;
+
+/// The addresses of a lab that are those of no host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Block {
+    /// What they are addresses of.
+    pub ip: IpVersion,
+    /// The client.
+    pub client: IpAddr,
+    /// An address that the client, or its NAT, had before.
+    pub former: IpAddr,
+    /// The servers' own end of the wire.
+    pub(super) servers_tun: IpAddr,
+    /// First address of the origins' network.
+    pub(super) origins: IpAddr,
+    /// How much of an address names that network, and that of both ends of the wire.
+    pub(super) prefix: u8,
+}
+
+impl Block {
+    /// Those of a version of IP.
+    pub const fn of(ip: IpVersion) -> Self {
+        match ip {
+            IpVersion::V4 => Self {
+                ip,
+                client: IpAddr::V4(CLIENT),
+                former: IpAddr::V4(Ipv4Addr::new(198, 18, 0, 3)),
+                servers_tun: IpAddr::V4(Ipv4Addr::new(198, 18, 0, 2)),
+                origins: IpAddr::V4(Ipv4Addr::new(198, 19, 0, 0)),
+                prefix: 16,
+            },
+            IpVersion::V6 => Self {
+                ip,
+                client: IpAddr::V6(Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 1)),
+                former: IpAddr::V6(Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 3)),
+                servers_tun: IpAddr::V6(Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 2)),
+                origins: IpAddr::V6(Ipv6Addr::new(0x2001, 2, 0, 1, 0, 0, 0, 0)),
+                prefix: 64,
+            },
+        }
+    }
+
+    /// The lab's own services: echo, source and sink.
+    pub fn services(self) -> IpAddr {
+        self.origin(SERVICES_NUMBER)
+    }
+
+    /// An address of the origins' network.
+    pub(super) fn origin(self, number: u16) -> IpAddr {
+        match self.origins {
+            IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits() + u32::from(number)).into(),
+            IpAddr::V6(first) => Ipv6Addr::from_bits(first.to_bits() + u128::from(number)).into(),
+        }
+    }
+}
 
 /// The addresses of a page's hosts.
 #[derive(Debug, Clone)]
 pub struct AddressPlan {
+    /// The other addresses.
+    pub block: Block,
     hosts: Vec<String>,
     by_host: HashMap<String, u16>,
 }
 
 impl AddressPlan {
     /// Numbers the hosts of `pages` in order of first use.
-    pub fn new<'a>(pages: impl IntoIterator<Item = &'a Page>) -> Self {
+    pub fn new<'a>(ip: IpVersion, pages: impl IntoIterator<Item = &'a Page>) -> Self {
         let mut plan = Self {
+            block: Block::of(ip),
             hosts: Vec::new(),
             by_host: HashMap::new(),
         };
@@ -46,16 +100,16 @@ impl AddressPlan {
     }
 
     /// Host names with their addresses, in order of first use.
-    pub fn hosts(&self) -> impl Iterator<Item = (&str, Ipv4Addr)> {
+    pub fn hosts(&self) -> impl Iterator<Item = (&str, IpAddr)> {
         self.hosts
             .iter()
             .enumerate()
-            .map(|(index, host)| (host.as_str(), address(index as u16)))
+            .map(|(index, host)| (host.as_str(), self.of_host(index as u16)))
     }
 
     /// The address of `host`, if the page names it.
-    pub fn address(&self, host: &str) -> Option<Ipv4Addr> {
-        self.by_host.get(host).map(|index| address(*index))
+    pub fn address(&self, host: &str) -> Option<IpAddr> {
+        self.by_host.get(host).map(|index| self.of_host(*index))
     }
 
     /// How many hosts there are.
@@ -69,17 +123,58 @@ impl AddressPlan {
     }
 
     /// The index of the host behind `address`; the lab's services count as one more.
-    pub fn index(hosts: usize, address: Ipv4Addr) -> usize {
-        let number = usize::from(u16::from_be_bytes([address.octets()[2], address.octets()[3]]));
+    pub fn index(hosts: usize, address: IpAddr) -> usize {
+        let number = usize::from(low_bits(address) as u16);
         number.wrapping_sub(usize::from(FIRST_HOST)).min(hosts)
+    }
+
+    fn of_host(&self, index: u16) -> IpAddr {
+        self.block.origin(FIRST_HOST + index)
     }
 }
 
 /// Whether an address is an origin's.
-pub fn is_origin(address: Ipv4Addr) -> bool {
-    address.octets()[..2] == ORIGINS.octets()[..2]
+pub fn is_origin(address: IpAddr) -> bool {
+    match (
+        address,
+        Block::of(IpVersion::V4).origins,
+        Block::of(IpVersion::V6).origins,
+    ) {
+        (IpAddr::V4(address), IpAddr::V4(origins), _) => address.octets()[..2] == origins.octets()[..2],
+        (IpAddr::V6(address), _, IpAddr::V6(origins)) => address.segments()[..4] == origins.segments()[..4],
+        _ => false,
+    }
 }
 
-fn address(index: u16) -> Ipv4Addr {
-    Ipv4Addr::from_bits(ORIGINS.to_bits() + u32::from(FIRST_HOST + index))
+/// What tells an address of the lab from others of its version.
+pub fn low_bits(address: IpAddr) -> u64 {
+    match address {
+        IpAddr::V4(address) => address.to_bits().into(),
+        IpAddr::V6(address) => address.to_bits() as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins_and_services_are_told_from_both_ends_of_the_wire() {
+        for ip in [IpVersion::V4, IpVersion::V6] {
+            let block = Block::of(ip);
+            assert!(
+                [block.origin(1), block.origin(400), block.services()]
+                    .into_iter()
+                    .all(is_origin)
+            );
+            assert!(
+                ![block.client, block.former, block.servers_tun]
+                    .into_iter()
+                    .any(is_origin)
+            );
+            assert_eq!(AddressPlan::index(9, block.origin(3)), 2);
+            assert_eq!(AddressPlan::index(9, block.services()), 9);
+        }
+        assert_eq!(Block::of(IpVersion::V4).services(), SERVICES);
+    }
 }

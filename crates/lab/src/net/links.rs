@@ -3,15 +3,18 @@
 //! Everything here concerns the network namespace of the calling thread. TUN devices themselves are made by
 //! [`crate::tun`].
 
-use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
+use firstflight_path::IpVersion;
 use netlink_packet_core::{
     ErrorBuffer, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkBuffer,
     NetlinkHeader, NetlinkMessage, NetlinkPayload,
 };
-use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
 use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
 };
@@ -22,7 +25,7 @@ use netlink_packet_route::{AddressFamily as Family, RouteNetlinkMessage};
 use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
 
-use super::addresses::{CLIENT, ORIGINS, SERVERS_TUN};
+use super::addresses::Block;
 use super::transport::Transport;
 use crate::LabError;
 
@@ -37,10 +40,11 @@ pub enum Side {
 
 impl Side {
     /// The address of the device, and how much of it names the network.
-    fn address(self) -> (Ipv4Addr, u8) {
+    fn address(self, ip: IpVersion) -> (IpAddr, u8) {
+        let block = Block::of(ip);
         match self {
-            Self::Client => (CLIENT, CLIENT_PREFIX),
-            Self::Servers => (SERVERS_TUN, PREFIX),
+            Self::Client => (block.client, client_prefix(block)),
+            Self::Servers => (block.servers_tun, block.prefix),
         }
     }
 }
@@ -49,16 +53,20 @@ impl Side {
 pub const DEVICE: &str = "firstflight0";
 /// Packets the kernel may hold for a relay that has not looked yet; beyond that it drops.
 const TUN_QUEUE_PACKETS: u32 = 20_000;
-/// The origins' network lies behind the client's wire.
-const CLIENT_PREFIX: u8 = 15;
+/// The prefix of an end of a veth pair.
 const PREFIX: u8 = 16;
+
+/// The origins' network lies behind the client's wire: next to the wire's own.
+fn client_prefix(block: Block) -> u8 {
+    block.prefix - 1
+}
 
 /// Brings up the TUN device of `side`; connections across it are as `transport` says.
 ///
 /// # Errors
 /// [`LabError`] when the kernel refuses.
-pub fn set_up_wire(side: Side, transport: &Transport) -> Result<(), LabError> {
-    let (address, prefix) = side.address();
+pub fn set_up_wire(side: Side, ip: IpVersion, transport: &Transport) -> Result<(), LabError> {
+    let (address, prefix) = side.address(ip);
     let netlink = Netlink::open()?;
     let device = index(DEVICE)?;
     let mut link = LinkMessage::default();
@@ -67,47 +75,50 @@ pub fn set_up_wire(side: Side, transport: &Transport) -> Result<(), LabError> {
     netlink
         .request(RouteNetlinkMessage::SetLink(link), 0)
         .map_err(|error| LabError::system("setting the TUN queue length", error))?;
-    netlink.add_address(device, address, prefix)?;
     netlink.bring_up(device)?;
+    netlink.add_address(device, address, prefix)?;
     netlink.set_route(device, address, prefix, transport)
 }
 
-/// From now on connections across the wire of `side` are as `transport` says.
+/// From now on connections of IPv4 across the wire of `side` are as `transport` says.
 ///
 /// # Errors
 /// [`LabError`] when the kernel refuses.
 pub fn change_transport(side: Side, transport: &Transport) -> Result<(), LabError> {
-    let (address, prefix) = side.address();
+    let (address, prefix) = side.address(IpVersion::V4);
     Netlink::open()?.set_route(index(DEVICE)?, address, prefix, transport)
 }
 
-/// Gives the client's device address `to` in place of `from`.
+/// Gives the client's device address `to` of `block` in place of `from`.
 ///
 /// # Errors
 /// [`LabError`] when the kernel refuses.
-pub fn move_client(from: Ipv4Addr, to: Ipv4Addr, transport: &Transport) -> Result<(), LabError> {
+pub fn move_client(block: Block, from: IpAddr, to: IpAddr, transport: &Transport) -> Result<(), LabError> {
     let netlink = Netlink::open()?;
-    let device = index(DEVICE)?;
-    let old = RouteNetlinkMessage::DelAddress(address_message(device, from, CLIENT_PREFIX));
+    let (device, prefix) = (index(DEVICE)?, client_prefix(block));
+    let old = RouteNetlinkMessage::DelAddress(address_message(device, from, prefix));
     netlink
         .request(old, 0)
         .map_err(|error| LabError::system("taking an address away", error))?;
-    netlink.add_address(device, to, CLIENT_PREFIX)?;
-    netlink.set_route(device, to, CLIENT_PREFIX, transport)
+    netlink.add_address(device, to, prefix)?;
+    netlink.set_route(device, to, prefix, transport)
 }
 
-/// Brings the loopback device up; among the servers, every address of the origins' network becomes local by it
-/// (`fib_add_ifaddr` makes a loopback prefix a local route).
+/// Brings the loopback device up; among the servers, every address of the origins' network becomes local by it.
 ///
 /// # Errors
 /// [`LabError`] when the kernel refuses.
-pub fn bring_loopback_up(side: Side) -> Result<(), LabError> {
+pub fn bring_loopback_up(side: Side, ip: IpVersion) -> Result<(), LabError> {
     let netlink = Netlink::open()?;
     let device = index("lo")?;
     netlink.bring_up(device)?;
     if side == Side::Servers {
-        let first = Ipv4Addr::from_bits(ORIGINS.to_bits() + 1);
-        netlink.add_address(device, first, PREFIX)?;
+        let block = Block::of(ip);
+        match ip {
+            // A loopback prefix becomes a local route (`fib_add_ifaddr`).
+            IpVersion::V4 => netlink.add_address(device, block.origin(1), block.prefix)?,
+            IpVersion::V6 => netlink.make_local(device, block.origins, block.prefix)?,
+        }
     }
     Ok(())
 }
@@ -141,7 +152,7 @@ pub fn make_veth_pair(namespace: BorrowedFd<'_>) -> Result<(), LabError> {
 pub fn bring_veth_up(address: Ipv4Addr) -> Result<(), LabError> {
     let netlink = Netlink::open()?;
     let device = index(DEVICE)?;
-    netlink.add_address(device, address, PREFIX)?;
+    netlink.add_address(device, address.into(), PREFIX)?;
     netlink.bring_up(device)
 }
 
@@ -173,12 +184,16 @@ impl Netlink {
             .map_err(|error| LabError::system("bringing a device up", error))
     }
 
-    fn add_address(&self, device: u32, address: Ipv4Addr, prefix: u8) -> Result<(), LabError> {
+    fn add_address(&self, device: u32, address: IpAddr, prefix: u8) -> Result<(), LabError> {
         let message = address_message(device, address, prefix);
         self.request(
             RouteNetlinkMessage::NewAddress(message),
             NLM_F_CREATE | NLM_F_EXCL,
         )
+        .and_then(|()| match address {
+            IpAddr::V4(_) => Ok(()),
+            IpAddr::V6(address) => wait_until_local(address),
+        })
         .map_err(|error| LabError::system("setting an address", error))
     }
 
@@ -187,14 +202,13 @@ impl Netlink {
     fn set_route(
         &self,
         device: u32,
-        address: Ipv4Addr,
+        address: IpAddr,
         prefix: u8,
         transport: &Transport,
     ) -> Result<(), LabError> {
-        let network = Ipv4Addr::from_bits(address.to_bits() & (u32::MAX << (32 - prefix)));
         let mut route = RouteMessage::default();
         route.header = RouteHeader {
-            address_family: Family::Inet,
+            address_family: family(address),
             destination_prefix_length: prefix,
             table: RouteHeader::RT_TABLE_MAIN,
             protocol: RouteProtocol::Kernel,
@@ -203,9 +217,9 @@ impl Netlink {
             ..RouteHeader::default()
         };
         route.attributes = vec![
-            RouteAttribute::Destination(IpAddr::from(network).into()),
+            RouteAttribute::Destination(network(address, prefix).into()),
             RouteAttribute::Oif(device),
-            RouteAttribute::PrefSource(IpAddr::from(address).into()),
+            RouteAttribute::PrefSource(address.into()),
             RouteAttribute::Metrics(vec![
                 RouteMetric::InitCwnd(transport.initial_window),
                 RouteMetric::CcAlgo(transport.congestion_control.clone()),
@@ -213,6 +227,26 @@ impl Netlink {
         ];
         self.request(RouteNetlinkMessage::NewRoute(route), NLM_F_CREATE | NLM_F_REPLACE)
             .map_err(|error| transport.refused(error))
+    }
+
+    /// Makes every address of a network of IPv6 local.
+    fn make_local(&self, device: u32, network: IpAddr, prefix: u8) -> Result<(), LabError> {
+        let mut route = RouteMessage::default();
+        route.header = RouteHeader {
+            address_family: family(network),
+            destination_prefix_length: prefix,
+            table: RT_TABLE_LOCAL,
+            protocol: RouteProtocol::Kernel,
+            scope: RouteScope::Universe,
+            kind: RouteType::Local,
+            ..RouteHeader::default()
+        };
+        route.attributes = vec![
+            RouteAttribute::Destination(network.into()),
+            RouteAttribute::Oif(device),
+        ];
+        self.request(RouteNetlinkMessage::NewRoute(route), NLM_F_CREATE | NLM_F_EXCL)
+            .map_err(|error| LabError::system("making the origins' network local", error))
     }
 
     /// Sends one request and waits until the kernel has done it.
@@ -239,14 +273,58 @@ fn index(device: &str) -> Result<u32, LabError> {
     if_nametoindex(device).map_err(|errno| LabError::system(format!("looking for device {device}"), errno))
 }
 
-fn address_message(device: u32, address: Ipv4Addr, prefix: u8) -> AddressMessage {
+/// How long the kernel may take, and how long to wait before looking again.
+const UNTIL_LOCAL: Duration = Duration::from_secs(10);
+const UNTIL_LOOKED_AGAIN: Duration = Duration::from_micros(100);
+
+/// Waits until packets to an address of IPv6 are taken in: a work queue of the kernel makes it local, even where no other
+/// node can have the address (`addrconf_dad_start` in `net/ipv6/addrconf.c`).
+fn wait_until_local(address: Ipv6Addr) -> io::Result<()> {
+    let route = format!("{:032x} 80 ", address.to_bits());
+    let given_up = Instant::now() + UNTIL_LOCAL;
+    while !fs::read_to_string("/proc/thread-self/net/ipv6_route")?
+        .lines()
+        .any(|line| line.starts_with(&route))
+    {
+        if Instant::now() > given_up {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        thread::sleep(UNTIL_LOOKED_AGAIN);
+    }
+    Ok(())
+}
+
+/// The kernel's own table of local addresses (`rtnetlink(7)`).
+const RT_TABLE_LOCAL: u8 = 255;
+
+fn family(address: IpAddr) -> Family {
+    match address {
+        IpAddr::V4(_) => Family::Inet,
+        IpAddr::V6(_) => Family::Inet6,
+    }
+}
+
+/// The first address of the network of `address`.
+fn network(address: IpAddr, prefix: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => Ipv4Addr::from_bits(address.to_bits() & (u32::MAX << (32 - prefix))).into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << (128 - prefix))).into(),
+    }
+}
+
+fn address_message(device: u32, address: IpAddr, prefix: u8) -> AddressMessage {
     let mut message = AddressMessage::default();
-    message.header.family = Family::Inet;
+    message.header.family = family(address);
     message.header.prefix_len = prefix;
     message.header.index = device;
     message.attributes = vec![
         AddressAttribute::Local(address.into()),
         AddressAttribute::Address(address.into()),
     ];
+    if address.is_ipv6() {
+        // The kernel's own route would stand beside ours, with another metric; nobody else can have the address.
+        let flags = AddressFlags::Noprefixroute | AddressFlags::Nodad;
+        message.attributes.push(AddressAttribute::Flags(flags));
+    }
     message
 }

@@ -7,12 +7,12 @@ mod socket;
 mod sysctl;
 mod transport;
 
-pub use addresses::{AddressPlan, CLIENT, FORMER, SERVICES, is_origin};
+pub use addresses::{AddressPlan, Block, CLIENT, SERVICES, is_origin, low_bits};
 pub use links::{
     DEVICE, Side, bring_loopback_up, bring_veth_up, change_transport, make_veth_pair, move_client,
     set_up_wire,
 };
 pub use names::install_names;
 pub use socket::{option_bytes, set_tcp_option};
-pub use sysctl::{set_client_sysctls, set_server_sysctls, set_sysctl, use_ecn};
+pub use sysctl::{set_client_sysctls, set_server_sysctls, set_sysctl, use_ecn, use_ipv6};
 pub use transport::Transport;

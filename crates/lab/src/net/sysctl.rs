@@ -3,9 +3,12 @@
 //! `/proc/sys/net` shows the network namespace of the thread that opens it.
 
 use std::fs;
+use std::path::Path;
 
+use super::Side;
 use crate::LabError;
 
+const IPV6: &str = "/proc/sys/net/ipv6";
 const MOST_WAITING: &str = "65535";
 /// Bits of `tcp_fastopen` (`Documentation/networking/ip-sysctl.rst`).
 const CLIENT: u32 = 0x1;
@@ -60,6 +63,34 @@ fn set_common() -> Result<(), LabError> {
 /// [`LabError`] naming the setting the kernel refuses.
 pub fn use_ecn() -> Result<(), LabError> {
     set_sysctl("tcp_ecn", "1")
+}
+
+/// The namespace gets IPv6: addresses are those that it is given, and no packet leaves that no program sends.
+/// Call before its device is made. What is said of `net.ipv4.tcp_*` holds for TCP over IPv6 too.
+///
+/// # Errors
+/// [`LabError`] when the kernel has no IPv6, or naming the setting it refuses.
+pub fn use_ipv6(side: Side) -> Result<(), LabError> {
+    if !Path::new(IPV6).exists() {
+        return Err(LabError::NoIpv6);
+    }
+    for (name, value) in [
+        // The host's settings are inherited.
+        ("conf/all/disable_ipv6", "0"),
+        ("conf/default/disable_ipv6", "0"),
+        ("conf/default/accept_dad", "0"),
+        ("conf/default/accept_ra", "0"),
+        ("conf/default/router_solicitations", "0"),
+        // No link-local address.
+        ("conf/default/addr_gen_mode", "1"),
+    ] {
+        write(&format!("{IPV6}/{name}"), value)?;
+    }
+    if side == Side::Servers {
+        // Origins have addresses that only a route makes local.
+        write(&format!("{IPV6}/ip_nonlocal_bind"), "1")?;
+    }
+    Ok(())
 }
 
 /// Sets one of `net.ipv4` in the calling thread's network namespace.

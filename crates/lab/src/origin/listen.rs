@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -58,18 +58,20 @@ pub(super) const HTTP1: &[u8] = b"http/1.1";
 /// Opens a listener that offers Fast Open with a key of its own: the first or another of those behind the address,
 /// among which the kernel chooses by a hash of each connection's ends (`SO_REUSEPORT`).
 pub(super) fn listen(
-    address: Ipv4Addr,
+    address: IpAddr,
     port: u16,
     number: u32,
     waiting: Waiting,
 ) -> Result<TcpListener, LabError> {
-    let tried = format!("listening on {address}:{port}");
-    let failed = |error: std::io::Error| LabError::system(&tried, error);
-    let socket = TcpSocket::new_v4().map_err(failed)?;
+    let at = SocketAddr::new(address, port);
+    let failed = |error: std::io::Error| LabError::system(format!("listening on {at}"), error);
+    let socket = match at {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    };
+    let socket = socket.map_err(failed)?;
     socket.set_reuseport(true).map_err(failed)?;
-    socket
-        .bind(SocketAddrV4::new(address, port).into())
-        .map_err(failed)?;
+    socket.bind(at).map_err(failed)?;
     net::set_tcp_option(&socket, libc::TCP_FASTOPEN, &waiting.fast_open).map_err(failed)?;
     net::set_tcp_option(&socket, libc::TCP_FASTOPEN_KEY, &key(address, number)).map_err(failed)?;
     socket.listen(waiting.backlog).map_err(failed)
@@ -77,28 +79,20 @@ pub(super) fn listen(
 
 /// Gives a listener another key. The cookies that it made so far are stale, unless it keeps the old key as a backup.
 pub(super) fn change_key(listener: &TcpListener, keeps_old: bool) -> Result<(), LabError> {
-    let changed = match listener.local_addr() {
-        Ok(SocketAddr::V4(address)) => {
-            let (old, new) = (key(*address.ip(), 0), key(*address.ip(), 1));
-            if keeps_old {
-                net::set_tcp_option(listener, libc::TCP_FASTOPEN_KEY, &[new, old])
-            } else {
-                net::set_tcp_option(listener, libc::TCP_FASTOPEN_KEY, &new)
-            }
+    let changed = listener.local_addr().and_then(|address| {
+        let (old, new) = (key(address.ip(), 0), key(address.ip(), 1));
+        if keeps_old {
+            net::set_tcp_option(listener, libc::TCP_FASTOPEN_KEY, &[new, old])
+        } else {
+            net::set_tcp_option(listener, libc::TCP_FASTOPEN_KEY, &new)
         }
-        Ok(SocketAddr::V6(_)) => Ok(()),
-        Err(error) => Err(error),
-    };
+    });
     changed.map_err(|error| LabError::system("changing a listener's Fast Open key", error))
 }
 
 /// A key per address: a cookie of one server says nothing to another. It need not be secret in here.
-fn key(address: Ipv4Addr, number: u32) -> [u8; 16] {
-    let mut random = Stream::new(
-        0,
-        Purpose::FastOpenKey,
-        &[number.into(), address.to_bits().into()],
-    );
+fn key(address: IpAddr, number: u32) -> [u8; 16] {
+    let mut random = Stream::new(0, Purpose::FastOpenKey, &[number.into(), net::low_bits(address)]);
     let halves = [random.next_u64(), random.next_u64()].map(u64::to_le_bytes);
     std::array::from_fn(|byte| halves[byte / 8][byte % 8])
 }

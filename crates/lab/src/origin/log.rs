@@ -5,7 +5,7 @@
 //! the wire is in the [ledger](crate::ledger).
 
 use std::io::{self, IoSlice};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -153,8 +153,8 @@ impl Log {
 impl Conversation {
     fn new(stream: &TcpStream, client: SocketAddr) -> Self {
         let (server, server_port) = match stream.local_addr().map(|at| (at.ip(), at.port())) {
-            Ok((IpAddr::V4(ip), port)) => (ip, port),
-            _ => (std::net::Ipv4Addr::UNSPECIFIED, 0),
+            Ok(at) => at,
+            Err(_) => (IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
         };
         Self {
             info: TcpInfo::of(stream).ok(),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io;
-use std::net::{SocketAddr, SocketAddrV4};
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::task::Poll;
@@ -29,7 +29,7 @@ use super::listen::Server;
 use super::log::{Conversation, is_visit};
 use super::timer;
 use crate::client::quic_endpoint;
-use crate::net::Transport;
+use crate::net::{Transport, low_bits};
 use crate::{LabError, clock};
 
 /// HTTP/3 as TLS names it (RFC 9114, section 3.1).
@@ -42,7 +42,7 @@ const LONGEST_DATAGRAM: usize = 1_500;
 /// A listener of QUIC.
 pub(super) struct Listener {
     socket: UdpSocket,
-    address: SocketAddrV4,
+    address: SocketAddr,
     endpoint: Endpoint,
     timer: AsyncFd<Timer>,
 }
@@ -74,7 +74,7 @@ impl Listener {
     /// # Errors
     /// [`LabError`] naming the address, or what is wrong with `tls` or `transport`.
     pub(super) async fn bind(
-        address: SocketAddrV4,
+        address: SocketAddr,
         tls: rustls::ServerConfig,
         transport: &Transport,
     ) -> Result<Self, LabError> {
@@ -93,7 +93,7 @@ impl Listener {
         let endpoint = Endpoint::new(
             Arc::new(quic_endpoint()),
             Arc::new(config),
-            seed(address.ip().to_bits().into(), 0, false),
+            seed(low_bits(address.ip()), 0, false),
         );
         Ok(Self {
             socket: UdpSocket::bind(address).await.map_err(failed)?,
@@ -115,7 +115,7 @@ impl Listener {
                         client,
                         seen,
                     } => {
-                        let key = (client.port(), *self.address.ip(), self.address.port());
+                        let key = (client.port(), self.address.ip(), self.address.port());
                         let conversation = server.log.accepted_quic(key, seen);
                         conversations.insert(connection, conversation);
                     }
@@ -231,9 +231,9 @@ impl Listener {
 
     fn receive(&mut self) {
         let mut buffer = [0; LONGEST_DATAGRAM];
-        while let Ok((bytes, SocketAddr::V4(client))) = self.socket.try_recv_from(&mut buffer) {
+        while let Ok((bytes, client)) = self.socket.try_recv_from(&mut buffer) {
             let datagram = BytesMut::from(&buffer[..bytes]);
-            self.endpoint.handle(clock::now(), client.into(), datagram);
+            self.endpoint.handle(clock::now(), client, datagram);
         }
     }
 }

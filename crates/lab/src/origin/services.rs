@@ -1,5 +1,6 @@
 //! The lab's own services, to measure a path with: echo (UDP), source (TCP), sink (both) (RFC 862, 864, 863).
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -8,7 +9,6 @@ use tokio::net::{TcpListener, UdpSocket};
 use super::listen::{Waiting, accept, listen};
 use super::log::Log;
 use crate::LabError;
-use crate::net::SERVICES;
 
 /// Port of the UDP echo.
 pub const ECHO_PORT: u16 = 7;
@@ -17,23 +17,23 @@ pub const SINK_PORT: u16 = 9;
 /// Port of the TCP source.
 pub const SOURCE_PORT: u16 = 19;
 
-/// Where a program finds them, as variables of its environment: `host:port`.
-pub fn service_variables() -> impl Iterator<Item = (String, String)> {
+/// Where a program finds them at `address`, as variables of its environment: `host:port`.
+pub fn service_variables(address: IpAddr) -> impl Iterator<Item = (String, String)> {
     [
         ("FIRSTFLIGHT_ECHO", ECHO_PORT),
         ("FIRSTFLIGHT_SOURCE", SOURCE_PORT),
         ("FIRSTFLIGHT_SINK", SINK_PORT),
     ]
     .into_iter()
-    .map(|(name, port)| (name.to_owned(), format!("{SERVICES}:{port}")))
+    .map(move |(name, port)| (name.to_owned(), SocketAddr::new(address, port).to_string()))
 }
 
 /// Bytes a service reads or writes at once.
 const CHUNK: usize = 256 * 1024;
 
-/// Starts all three in the running runtime; returns the listeners.
-pub(super) async fn start(log: &Arc<Log>) -> Result<[Arc<TcpListener>; 2], LabError> {
-    let echo = UdpSocket::bind((SERVICES, ECHO_PORT));
+/// Starts all three at `address` in the running runtime; returns the listeners.
+pub(super) async fn start(address: IpAddr, log: &Arc<Log>) -> Result<[Arc<TcpListener>; 2], LabError> {
+    let echo = UdpSocket::bind((address, ECHO_PORT));
     let echo = echo
         .await
         .map_err(|error| LabError::system("starting the echo service", error))?;
@@ -45,7 +45,7 @@ pub(super) async fn start(log: &Arc<Log>) -> Result<[Arc<TcpListener>; 2], LabEr
             }
         }
     });
-    let sink = UdpSocket::bind((SERVICES, SINK_PORT));
+    let sink = UdpSocket::bind((address, SINK_PORT));
     let sink = sink
         .await
         .map_err(|error| LabError::system("starting the sink service", error))?;
@@ -54,8 +54,8 @@ pub(super) async fn start(log: &Arc<Log>) -> Result<[Arc<TcpListener>; 2], LabEr
         while sink.recv(&mut datagram).await.is_ok() {}
     });
     let waiting = Waiting::default();
-    let source = Arc::new(listen(SERVICES, SOURCE_PORT, 0, waiting)?);
-    let sink = Arc::new(listen(SERVICES, SINK_PORT, 0, waiting)?);
+    let source = Arc::new(listen(address, SOURCE_PORT, 0, waiting)?);
+    let sink = Arc::new(listen(address, SINK_PORT, 0, waiting)?);
     let listeners = [Arc::clone(&source), Arc::clone(&sink)];
     let (log, sinks_log) = (Arc::clone(log), Arc::clone(log));
     tokio::spawn(async move {

@@ -1,10 +1,11 @@
 //! The servers' side of the lab: a thread in a network namespace of its own.
 
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 use std::sync::{Arc, mpsc};
 
 use firstflight_load::Cookies;
 use firstflight_page::Origin;
+use firstflight_path::IpVersion;
 use rustls::ServerConfig;
 use rustls::server::StoresServerSessions;
 use tokio::net::TcpListener;
@@ -157,8 +158,12 @@ async fn answer(mut asked: Asked, keyed: &Keyed) {
 
 async fn set_up(config: ServersConfig) -> Result<(Tun, Keyed), LabError> {
     net::set_server_sysctls(config.cookies == Cookies::Cookieless)?;
-    net::bring_loopback_up(Side::Servers)?;
-    let tun = Tun::open(Side::Servers, config.offload, &config.transport)?;
+    let ip = config.addresses.block.ip;
+    if ip == IpVersion::V6 {
+        net::use_ipv6(Side::Servers)?;
+    }
+    net::bring_loopback_up(Side::Servers, ip)?;
+    let tun = Tun::open(Side::Servers, ip, config.offload, &config.transport)?;
     let mut keyed = Keyed::default();
     for origin in config.answers.origins() {
         let Some(address) = config.addresses.address(&origin.host) else {
@@ -184,12 +189,14 @@ async fn set_up(config: ServersConfig) -> Result<(Tun, Keyed), LabError> {
         {
             let mut tls = authority.quic_server(&origin.host, HTTP3, config.takes_early_data)?;
             keyed.remember_sessions(&mut tls);
-            let address = SocketAddrV4::new(address, origin.port);
+            let address = SocketAddr::new(address, origin.port);
             let listener = Listener::bind(address, tls, &config.transport).await?;
             tokio::spawn(listener.serve(server));
         }
     }
-    keyed.listeners.extend(services::start(&config.log).await?);
+    keyed
+        .listeners
+        .extend(services::start(config.addresses.block.services(), &config.log).await?);
     Ok((tun, keyed))
 }
 

@@ -1,11 +1,11 @@
 //! What middleboxes make of a packet, checksums included.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
-use etherparse::{IpEcn, Ipv4Header, TcpHeader};
+use etherparse::TcpHeader;
 use firstflight_path::Action;
 
-use crate::packet::{assemble, parse, without_fast_open};
+use crate::packet::{IpHeader, assemble, parse, without_fast_open};
 
 const TTL: u8 = 64;
 const NO_WINDOW: u16 = 0;
@@ -34,51 +34,59 @@ pub(super) fn reset(packet: &[u8]) -> Option<Vec<u8>> {
     answer.rst = true;
     answer.ack = true;
     answer.acknowledgment_number = tcp.sequence_number.wrapping_add(length);
-    let back = Ipv4Header::new(0, TTL, ip.protocol, ip.destination, ip.source).ok()?;
+    let back = IpHeader::between(ip.destination(), ip.source(), TTL)?;
     assemble(back, answer, &[])
 }
 
 /// A TCP packet with another source or destination; `None` if it has not the one that is to be replaced.
-pub(super) fn readdress(packet: &[u8], from: Ipv4Addr, to: Ipv4Addr) -> Option<Vec<u8>> {
+pub(super) fn readdress(packet: &[u8], from: IpAddr, to: IpAddr) -> Option<Vec<u8>> {
     let (mut ip, tcp, payload) = parse(packet)?;
-    let end = [&mut ip.source, &mut ip.destination]
-        .into_iter()
-        .find(|end| **end == from.octets())?;
-    *end = to.octets();
+    ip.readdress(from, to)?;
     assemble(ip, tcp, payload)
 }
 
-/// Marks an IPv4 packet.
+/// Marks an IP packet.
 pub(crate) fn mark(packet: &mut [u8]) {
-    let Ok((mut header, rest)) = Ipv4Header::from_slice(packet) else {
+    let Some((mut header, rest)) = IpHeader::parse(packet) else {
         return;
     };
     let length = packet.len() - rest.len();
-    header.ecn = IpEcn::CongestionExperienced;
-    header.header_checksum = header.calc_header_checksum();
+    header.mark();
     packet[..length].copy_from_slice(&header.to_bytes());
 }
 
 #[cfg(test)]
 mod tests {
-    use firstflight_path::Ecn;
+    use firstflight_path::{Ecn, IpVersion};
 
     use super::*;
-    use crate::packet::tests::syn;
-    use crate::packet::{Segment, TRAFFIC_CLASS, ecn};
+    use crate::net::Block;
+    use crate::packet::tests::{VERSIONS, server, syn};
+    use crate::packet::{Segment, ecn};
 
     fn assert_checksums_hold(packet: &[u8]) {
         let (ip, tcp, payload) = parse(packet).unwrap();
-        assert_eq!(ip.header_checksum, ip.calc_header_checksum());
-        assert_eq!(tcp.checksum, tcp.calc_checksum_ipv4(&ip, payload).unwrap());
-        assert_eq!(usize::from(ip.total_len), packet.len());
+        let (checksum, length) = match ip {
+            IpHeader::V4(ip) => {
+                assert_eq!(ip.header_checksum, ip.calc_header_checksum());
+                (tcp.calc_checksum_ipv4(&ip, payload), usize::from(ip.total_len))
+            }
+            IpHeader::V6(ip) => {
+                let length = 40 + usize::from(ip.payload_length);
+                (tcp.calc_checksum_ipv6(&ip, payload), length)
+            }
+        };
+        assert_eq!((Ok(tcp.checksum), packet.len()), (checksum, length));
     }
 
     #[test]
     fn without_its_option_a_syn_keeps_its_data_and_its_other_options() {
-        for fast_open in [&[34, 6, 1, 2, 3, 4, 1, 1][..], &[254, 8, 0xf9, 0x89, 1, 2, 3, 4]] {
+        for (ip, fast_open) in VERSIONS.into_iter().flat_map(|ip| {
+            let options = [&[34, 6, 1, 2, 3, 4, 1, 1][..], &[254, 8, 0xf9, 0x89, 1, 2, 3, 4]];
+            options.map(|option| (ip, option))
+        }) {
             let options = [&[2, 4, 5, 180][..], fast_open].concat();
-            let packet = syn(&options, b"GET /");
+            let packet = syn(ip, &options, b"GET /");
             assert!(Segment::parse(&packet).unwrap().cookie_bytes.is_some());
             let stripped = strip(&packet, Action::StripOption).unwrap();
             let (_, tcp, payload) = parse(&stripped).unwrap();
@@ -91,60 +99,75 @@ mod tests {
     #[test]
     fn without_its_data_a_syn_keeps_its_cookie() {
         let cookie = [34, 6, 1, 2, 3, 4, 1, 1];
-        let stripped = strip(&syn(&cookie, b"GET /"), Action::StripData).unwrap();
-        let segment = Segment::parse(&stripped).unwrap();
-        assert_eq!((segment.cookie_bytes, segment.payload_bytes), (Some(4), 0));
-        assert_checksums_hold(&stripped);
+        for ip in VERSIONS {
+            let stripped = strip(&syn(ip, &cookie, b"GET /"), Action::StripData).unwrap();
+            let segment = Segment::parse(&stripped).unwrap();
+            assert_eq!((segment.cookie_bytes, segment.payload_bytes), (Some(4), 0));
+            assert_checksums_hold(&stripped);
+        }
     }
 
     #[test]
     fn a_reset_goes_back_and_acknowledges_the_syn_with_its_data() {
-        let answer = reset(&syn(&[], b"GET /")).unwrap();
-        let segment = Segment::parse(&answer).unwrap();
-        assert!(segment.flags.rst && segment.flags.ack && !segment.flags.syn);
-        assert_eq!((segment.source.1, segment.destination.1), (80, 40_000));
-        assert_eq!(segment.acknowledgment, 1_000 + 1 + 5);
-        assert_checksums_hold(&answer);
+        for ip in VERSIONS {
+            let answer = reset(&syn(ip, &[], b"GET /")).unwrap();
+            let segment = Segment::parse(&answer).unwrap();
+            assert!(segment.flags.rst && segment.flags.ack && !segment.flags.syn);
+            assert_eq!(segment.source, (server(ip), 80));
+            assert_eq!(segment.destination, (Block::of(ip).client, 40_000));
+            assert_eq!(segment.acknowledgment, 1_000 + 1 + 5);
+            assert_checksums_hold(&answer);
+        }
     }
 
     #[test]
     fn behind_a_nat_a_packet_has_another_end_on_the_way_there_and_back() {
-        let [client, outside, server] =
-            [[198, 18, 0, 1], [198, 18, 0, 3], [198, 19, 0, 1]].map(Ipv4Addr::from);
-        let there = readdress(&syn(&[], b"GET /"), client, outside).unwrap();
-        let segment = Segment::parse(&there).unwrap();
-        assert_eq!((segment.source.0, segment.destination.0), (outside, server));
-        assert_checksums_hold(&there);
-        let back = readdress(&reset(&there).unwrap(), outside, client).unwrap();
-        assert_eq!(Segment::parse(&back).unwrap().destination.0, client);
-        assert_checksums_hold(&back);
-        assert_eq!(readdress(&there, client, outside), None);
+        for ip in VERSIONS {
+            let Block { client, former, .. } = Block::of(ip);
+            let there = readdress(&syn(ip, &[], b"GET /"), client, former).unwrap();
+            let segment = Segment::parse(&there).unwrap();
+            assert_eq!((segment.source.0, segment.destination.0), (former, server(ip)));
+            assert_checksums_hold(&there);
+            let back = readdress(&reset(&there).unwrap(), former, client).unwrap();
+            assert_eq!(Segment::parse(&back).unwrap().destination.0, client);
+            assert_checksums_hold(&back);
+            assert_eq!(readdress(&there, client, former), None);
+        }
     }
 
     #[test]
     fn a_mark_changes_two_bits_and_the_checksum() {
-        let mut packet = syn(&[], b"GET /");
-        assert_eq!(ecn(&packet), Ecn::NotCapable);
-        packet[TRAFFIC_CLASS] = 0xb8 | 2;
-        let before = packet.clone();
-        assert_eq!(ecn(&packet), Ecn::Capable);
-        mark(&mut packet);
-        assert_eq!(ecn(&packet), Ecn::Marked);
-        assert_eq!(packet[TRAFFIC_CLASS], 0xb8 | 3);
-        assert_eq!(packet[2..10], before[2..10]);
-        assert_eq!(packet[12..], before[12..]);
-        assert_checksums_hold(&packet);
+        for ip in VERSIONS {
+            let mut packet = syn(ip, &[], b"GET /");
+            assert_eq!(ecn(&packet), Ecn::NotCapable);
+            // Behind six bits that are somebody else's, in IPv4 a byte, in IPv6 across two.
+            let (class, ect, ce) = match ip {
+                IpVersion::V4 => ([0x45, 0xb8], 0x02, 0x03),
+                IpVersion::V6 => ([0x6b, 0x8f], 0x20, 0x30),
+            };
+            packet[..2].copy_from_slice(&[class[0], class[1] | ect]);
+            let before = packet.clone();
+            assert_eq!(ecn(&packet), Ecn::Capable);
+            mark(&mut packet);
+            assert_eq!(ecn(&packet), Ecn::Marked);
+            assert_eq!(packet[..2], [class[0], class[1] | ce]);
+            assert_eq!(packet[2..10], before[2..10]);
+            assert_eq!(packet[12..], before[12..]);
+            assert_checksums_hold(&packet);
+        }
     }
 
     #[test]
     fn no_bytes_make_it_panic() {
-        let whole = syn(&[34, 10, 1, 2, 3, 4, 5, 6, 7, 8, 1, 1], b"data");
-        for length in 0..whole.len() {
-            let mut flipped = whole.clone();
-            flipped[length] ^= 0xff;
-            for packet in [&whole[..length], &flipped] {
-                let _ = (strip(packet, Action::StripOption), reset(packet));
-                let _ = (ecn(packet), mark(&mut packet.to_vec()));
+        for ip in VERSIONS {
+            let whole = syn(ip, &[34, 10, 1, 2, 3, 4, 5, 6, 7, 8, 1, 1], b"data");
+            for length in 0..whole.len() {
+                let mut flipped = whole.clone();
+                flipped[length] ^= 0xff;
+                for packet in [&whole[..length], &flipped] {
+                    let _ = (strip(packet, Action::StripOption), reset(packet));
+                    let _ = (ecn(packet), mark(&mut packet.to_vec()));
+                }
             }
         }
     }

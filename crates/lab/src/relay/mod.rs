@@ -2,7 +2,7 @@
 //!
 //! It reads packets from one TUN device, asks the [path model](firstflight_path) when each is due, and
 //! writes it to the other device then. Due times follow from the packets' arrival stamps alone.
-//! Not modelled: anything below IP. IPv6 does not cross.
+//! Not modelled: anything below IP. Of IPv6 only what origins send or receive crosses.
 
 mod capture;
 mod mangle;

@@ -17,7 +17,7 @@ use nix::sys::time::TimeSpec;
 use super::pace::{Pace, Rest};
 use super::{Capture, Lateness, RelayReport, Timing, mangle};
 use crate::ledger::{ConnectionKey, Ledger};
-use crate::net::{AddressPlan, CLIENT, FORMER};
+use crate::net::{AddressPlan, Block, is_origin};
 use crate::packet::{self, Datagram, Segment};
 use crate::scheduling::{self, Awake, Scheduling};
 use crate::tun::{Frame, Tun};
@@ -40,6 +40,8 @@ pub struct Wire {
     pub servers: Tun,
     /// How many hosts there are, to tell their addresses from the services'.
     pub hosts: usize,
+    /// The addresses of both ends.
+    pub block: Block,
     /// Largest packet the kernel hands over, bytes.
     pub largest_packet: usize,
     /// The client is behind a NAT, which had another address until the path was shaped.
@@ -65,9 +67,10 @@ enum End {
 impl Wire {
     /// A packet as the NAT makes it until the path is shaped; `None` if it stays as it is.
     fn before_shaping(&self, direction: Direction, packet: &[u8]) -> Option<Vec<u8>> {
+        let Block { client, former, .. } = self.block;
         let (from, to) = match direction {
-            Direction::Up => (CLIENT, FORMER),
-            Direction::Down => (FORMER, CLIENT),
+            Direction::Up => (client, former),
+            Direction::Down => (former, client),
         };
         if self.changes_nat {
             mangle::readdress(packet, from, to)
@@ -334,21 +337,25 @@ impl<'a> Loop<'a> {
         let Some((source, destination)) = packet::endpoints(packet) else {
             return;
         };
-        // Asked for each packet, after reading it: a SYN sent after `shape` must not cross unseen.
-        if self.control.state.load(Ordering::SeqCst) == BYPASS {
-            let far_end = self.wire.device(direction, End::Far);
-            let written = match self.wire.before_shaping(direction, packet) {
-                Some(readdressed) => far_end.write(&Frame::new(&readdressed)),
-                None => far_end.write(&self.frame),
-            };
-            self.report.refused += u64::from(written.is_err());
-            return;
-        }
         let far_end = if direction == Direction::Up {
             destination
         } else {
             source
         };
+        // A kernel looks for neighbours and routers of IPv6, which are not there.
+        if far_end.is_ipv6() && !is_origin(far_end) {
+            return;
+        }
+        // Asked for each packet, after reading it: a SYN sent after `shape` must not cross unseen.
+        if self.control.state.load(Ordering::SeqCst) == BYPASS {
+            let device = self.wire.device(direction, End::Far);
+            let written = match self.wire.before_shaping(direction, packet) {
+                Some(readdressed) => device.write(&Frame::new(&readdressed)),
+                None => device.write(&self.frame),
+            };
+            self.report.refused += u64::from(written.is_err());
+            return;
+        }
         let origin = AddressPlan::index(self.wire.hosts, far_end);
         let (flow, action) = self.meet(direction, now, origin);
         let packet = self.frame.packet();
@@ -475,6 +482,8 @@ impl<'a> Loop<'a> {
 
 #[cfg(test)]
 mod tests {
+    use firstflight_path::IpVersion;
+
     use super::*;
 
     #[test]
@@ -484,6 +493,7 @@ mod tests {
             client,
             servers,
             hosts: 1,
+            block: Block::of(IpVersion::V4),
             largest_packet: 1_500,
             changes_nat: false,
         };
@@ -498,7 +508,7 @@ mod tests {
             false,
         )
         .expect("a relay");
-        let builder = etherparse::PacketBuilder::ipv4(CLIENT.octets(), [198, 19, 0, 1], 64).udp(1_024, 7);
+        let builder = etherparse::PacketBuilder::ipv4([198, 18, 0, 1], [198, 19, 0, 1], 64).udp(1_024, 7);
         let mut packet = Vec::new();
         builder.write(&mut packet, b"?").expect("room in memory");
         clients_kernel

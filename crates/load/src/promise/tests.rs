@@ -45,7 +45,7 @@ fn segment(direction: Direction, cookie: Option<u128>, payload_bytes: u32) -> Se
         sequence: 1_000,
         acknowledgment: 0,
         payload_bytes,
-        packet_bytes: 60 + payload_bytes,
+        packet_bytes: 52 + payload_bytes,
         option: match cookie {
             None => Cookie::None,
             Some(0) => Cookie::Requested,

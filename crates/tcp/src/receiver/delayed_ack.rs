@@ -5,8 +5,7 @@
 //! A connection acknowledges every segment at first (quick), and delays once it has turned out to be a
 //! conversation (pingpong).
 
-use crate::MSS;
-use crate::segment::Segment;
+use crate::segment::{Segment, mss};
 use crate::sender::Rtt;
 use crate::time::{JIFFY, MS};
 
@@ -223,7 +222,7 @@ impl DelayedAck {
         let last_small = std::mem::take(&mut self.last_small);
         if segment.len >= self.peer_mss {
             let is_longer = segment.len > self.peer_mss;
-            self.peer_mss = segment.len.min(MSS);
+            self.peer_mss = segment.len.min(mss(segment.ip));
             self.is_pushed |= segment.psh;
             return is_longer;
         }

@@ -9,7 +9,7 @@ mod delayed_ack;
 mod reassembly;
 mod window;
 
-use firstflight_path::Nanos;
+use firstflight_path::{IpVersion, Nanos};
 
 use crate::ecn::EcnReceiver;
 use crate::segment::{Segment, Seq};
@@ -20,7 +20,7 @@ use delayed_ack::{DelayedAck, Due};
 use reassembly::{Arrival, Reassembly};
 use window::{ReceiveWindow, memory_of};
 
-pub(crate) use window::INITIAL_WINDOW;
+pub(crate) use window::initial_window;
 
 /// Duplicates that are answered at once before answers are compressed (`TCP_FASTRETRANS_THRESH`), and how many of them
 /// one may then stand for (`tcp_comp_sack_nr`).
@@ -119,11 +119,11 @@ pub(crate) enum Verdict {
 }
 
 impl Receiver {
-    pub(crate) fn new(ticks: Ticks) -> Self {
+    pub(crate) fn new(ticks: Ticks, ip: IpVersion) -> Self {
         Self {
             ticks,
             stream: Reassembly::default(),
-            window: ReceiveWindow::default(),
+            window: ReceiveWindow::new(ip),
             delayed_ack: DelayedAck::default(),
             timer: AckTimer::default(),
             compression: Compression::default(),
@@ -313,7 +313,7 @@ impl Receiver {
             return false;
         }
         let start = segment.seq + Seq::from(segment.syn);
-        let memory = memory_of(segment.len);
+        let memory = memory_of(segment.ip, segment.len);
         match self.stream.take((start, segment.end()), memory) {
             Arrival::InOrder { fills } => {
                 self.first_unread
@@ -521,7 +521,7 @@ mod tests {
         acks.schedule();
         acks.measure(&small);
         assert!(acks.is_due_to_reader());
-        let mut receiver = Receiver::new(Ticks::default());
+        let mut receiver = Receiver::new(Ticks::default(), IpVersion::V4);
         receiver.stream.start(1);
         receiver.last_ack_sent = 1;
         let mut take = |seq| {
@@ -537,11 +537,11 @@ mod tests {
 
     #[test]
     fn a_third_block_lets_out_what_compression_holds_back() {
-        let mut receiver = Receiver::new(Ticks::default());
+        let mut receiver = Receiver::new(Ticks::default(), IpVersion::V4);
         receiver.stream.start(1);
         let full = |number: Seq| Segment {
             seq: 1 + number * FULL,
-            len: crate::MSS,
+            len: FULL as u32,
             ..Segment::default()
         };
         let is_let_out = |receiver: &mut Receiver, number| {
@@ -559,7 +559,7 @@ mod tests {
 
     #[test]
     fn a_timer_that_nothing_waits_for_any_more_lets_out_what_is_compressed() {
-        let mut receiver = Receiver::new(Ticks::default());
+        let mut receiver = Receiver::new(Ticks::default(), IpVersion::V4);
         receiver.timer.set = Some((1, MS));
         assert_eq!(receiver.timeout(), None);
         for _ in 0..=ANSWERED_AT_ONCE {

@@ -5,10 +5,9 @@
 //! (131,072 to 32 MiB). Segments occupy what the skbs do that come out of the lab's TUN device. Left out: a buffer
 //! that overflows.
 
-use firstflight_path::Nanos;
+use firstflight_path::{IpVersion, Nanos};
 
-use crate::MSS;
-use crate::segment::{Seq, WINDOW_SHIFT};
+use crate::segment::{Seq, WINDOW_SHIFT, announced_mss, mss};
 use crate::time::MS;
 
 /// `tcp_rmem[1]` and `tcp_rmem[2]`.
@@ -16,19 +15,21 @@ const BUFFER: u64 = 131_072;
 const MAX_BUFFER: u64 = 32 << 20;
 /// Share of the buffer that is window, of 256, before a segment has shown what it occupies.
 const INITIAL_SCALING: u64 = 128;
-/// What the first SYN offers: 44 full segments, the most that fits 16 bits.
-pub(crate) const INITIAL_WINDOW: u64 = 64_240;
-/// What it may grow to before a segment has shown what it occupies: one segment less than the buffer holds.
-const INITIAL_CLAMP: u64 = BUFFER / 2 - MSS as u64;
+/// What the first SYN offers: as many full segments as fit 16 bits, 44 of IPv4 and 45 of IPv6.
+pub(crate) fn initial_window(ip: IpVersion) -> u64 {
+    let mss = announced_mss(ip);
+    u64::from(u32::from(u16::MAX) / mss * mss)
+}
+
 /// `tcp_grow_window`: shorter segments say nothing of the sender.
 const MIN_GROWTH: u32 = 128;
 
 /// What a segment with `len` bytes occupies of the buffer (`skb->truesize`): a power of two for its headers, its data
 /// and what the kernel keeps of it, or one of the small heads that it has in store.
-pub(super) fn memory_of(len: u32) -> u64 {
-    match len {
-        ..=140 => 832,
-        141..=588 => 1_280,
+pub(super) fn memory_of(ip: IpVersion, len: u32) -> u64 {
+    match ip.header_bytes() + len {
+        ..=160 => 832,
+        161..=608 => 1_280,
         _ => 2_304,
     }
 }
@@ -36,6 +37,7 @@ pub(super) fn memory_of(len: u32) -> u64 {
 /// The window that a socket offers.
 #[derive(Debug, Clone)]
 pub(crate) struct ReceiveWindow {
+    ip: IpVersion,
     buffer: u64,
     /// Occupied bytes of it: what the application has not read, and what is beyond a gap (`sk_rmem_alloc`).
     occupied: u64,
@@ -77,25 +79,26 @@ impl ReceiverRtt {
     }
 }
 
-impl Default for ReceiveWindow {
-    fn default() -> Self {
+impl ReceiveWindow {
+    pub(crate) fn new(ip: IpVersion) -> Self {
+        // Before a segment has shown what it occupies: one segment less than the buffer holds.
+        let clamp = BUFFER / 2 - u64::from(mss(ip));
         Self {
+            ip,
             buffer: BUFFER,
             occupied: 0,
             scaling: INITIAL_SCALING,
-            clamp: INITIAL_CLAMP,
-            threshold: INITIAL_CLAMP,
-            edge: INITIAL_WINDOW,
-            advertised: INITIAL_WINDOW,
+            clamp,
+            threshold: clamp,
+            edge: initial_window(ip),
+            advertised: initial_window(ip),
             rtt: ReceiverRtt::default(),
-            space: u64::from(10 * MSS),
+            space: u64::from(10 * mss(ip)),
             round_from: 1,
             round_start: 0,
         }
     }
-}
 
-impl ReceiveWindow {
     /// The RTT as a receiver sees it.
     pub(crate) fn rtt(&self) -> Option<Nanos> {
         self.rtt.smoothed
@@ -167,7 +170,7 @@ impl ReceiveWindow {
     /// A segment was longer than those before: how much of the buffer it takes (`tcp_measure_rcv_mss`,
     /// `tcp_set_window_clamp`).
     pub(crate) fn learn_scaling(&mut self, len: u32) {
-        let scaling = (u64::from(len) * 256 / memory_of(len)).max(1);
+        let scaling = (u64::from(len) * 256 / memory_of(self.ip, len)).max(1);
         if scaling == self.scaling {
             return;
         }
@@ -190,7 +193,7 @@ impl ReceiveWindow {
     /// A segment with `len` bytes arrived beyond a gap. `true` when the window was still growing.
     pub(crate) fn on_ahead(&mut self, len: u32, peer_mss: u32) -> bool {
         let is_growing = self.grow_threshold(len, peer_mss);
-        self.occupy(memory_of(len));
+        self.occupy(memory_of(self.ip, len));
         is_growing
     }
 
@@ -208,9 +211,9 @@ impl ReceiveWindow {
     /// `__tcp_grow_window`: a segment that occupies more than it brings lets only a small window grow.
     fn growth(&self, len: u32, peer_mss: u32) -> u64 {
         let bytes = u64::from(len);
-        let mut memory = self.in_window(memory_of(len));
+        let mut memory = self.in_window(memory_of(self.ip, len));
         if memory <= bytes {
-            return 2 * u64::from(MSS);
+            return 2 * u64::from(mss(self.ip));
         }
         let mut window = self.in_window(MAX_BUFFER);
         while self.threshold <= window / 2 {
@@ -326,27 +329,30 @@ mod tests {
             edge = next;
         }
         let last = pair.sent(Up).last().expect("the last acknowledgment");
-        assert!(last.segment.window > 10 * INITIAL_WINDOW, "{last}");
+        assert!(last.segment.window > 10 * initial_window(IpVersion::V4), "{last}");
     }
 
     #[test]
     fn a_segment_that_occupies_more_than_it_brings_narrows_the_window_for_a_while() {
-        let mut window = ReceiveWindow::default();
+        let mut window = ReceiveWindow::new(IpVersion::V4);
         window.learn_scaling(700);
         // 77 of 256 bytes of the buffer are data.
         assert_eq!((window.clamp, window.threshold), (39_424, 39_424));
-        window.learn_scaling(MSS);
-        assert_eq!((window.clamp, window.threshold), (81_920, INITIAL_WINDOW));
+        window.learn_scaling(FULL as u32);
+        assert_eq!(
+            (window.clamp, window.threshold),
+            (81_920, initial_window(IpVersion::V4))
+        );
     }
 
     #[test]
     fn the_window_grows_as_far_as_the_buffer_holds_besides_the_segment_in_it() {
-        let mut window = ReceiveWindow::default();
-        window.learn_scaling(MSS);
+        let mut window = ReceiveWindow::new(IpVersion::V4);
+        window.learn_scaling(FULL as u32);
         let mut segments = 0;
         loop {
-            window.occupy(memory_of(MSS));
-            if !window.on_in_order(MSS, MSS) {
+            window.occupy(memory_of(IpVersion::V4, FULL as u32));
+            if !window.on_in_order(FULL as u32, FULL as u32) {
                 break;
             }
             window.on_read(0, 1, 1, 0, 0);
@@ -357,12 +363,12 @@ mod tests {
 
     #[test]
     fn less_than_half_a_buffer_is_scarce() {
-        let mut window = ReceiveWindow::default();
-        window.learn_scaling(MSS);
-        let half = BUFFER / memory_of(MSS) / 2;
-        window.occupy(half * memory_of(MSS));
+        let mut window = ReceiveWindow::new(IpVersion::V4);
+        window.learn_scaling(FULL as u32);
+        let half = BUFFER / memory_of(IpVersion::V4, FULL as u32) / 2;
+        window.occupy(half * memory_of(IpVersion::V4, FULL as u32));
         assert!(!window.is_scarce());
-        window.occupy(memory_of(MSS));
+        window.occupy(memory_of(IpVersion::V4, FULL as u32));
         assert!(window.is_scarce());
     }
 }

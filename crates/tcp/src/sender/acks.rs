@@ -8,9 +8,9 @@ use firstflight_path::Nanos;
 use super::Sender;
 use super::recovery::Resume;
 use super::scoreboard::Flight;
+use crate::Outlet;
 use crate::segment::{Range, Segment, Seq};
 use crate::time::MS;
-use crate::{MSS, Outlet};
 
 /// What an acknowledgment turned out to be.
 #[derive(Debug, Clone, Copy, Default)]
@@ -149,7 +149,7 @@ impl Sender {
         if len > self.max_peer_window {
             return None;
         }
-        let segments = (len.div_ceil(u64::from(MSS)) as u32).max(1);
+        let segments = (len.div_ceil(self.mss.into()) as u32).max(1);
         ack.probe_duplicate = segments == 1 && self.probe.is_end(range.1);
         if !self
             .rack
@@ -187,7 +187,7 @@ impl Sender {
         }
         if self.recovery.learns_reordering() {
             self.rack
-                .check_reordering(first_late, self.board.highest_sacked(self.acked));
+                .check_reordering(first_late, self.board.highest_sacked(self.acked), self.mss);
         }
     }
 
@@ -276,7 +276,7 @@ impl Sender {
         }
         if first < highest_before {
             self.rack
-                .check_reordering(first, self.board.highest_sacked(self.acked));
+                .check_reordering(first, self.board.highest_sacked(self.acked), self.mss);
         }
     }
 

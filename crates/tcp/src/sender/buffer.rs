@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 use firstflight_path::Nanos;
 
 use super::{Pushing, Sender};
+use crate::Outlet;
 use crate::segment::Seq;
-use crate::{MSS, Outlet};
 
 /// `TCP_INIT_CWND`: segments that the buffer has room for at least, twice.
 pub(super) const LEAST: u32 = 10;
@@ -266,8 +266,9 @@ impl Sender {
 
     /// `tcp_xmit_size_goal`: whole segments, up to half the peer's window.
     fn skb_goal(&self) -> u64 {
-        let most = MAX_SKB.min(self.max_peer_window / 2).max(u64::from(MSS));
-        most / u64::from(MSS) * u64::from(MSS)
+        let mss = u64::from(self.mss);
+        let most = MAX_SKB.min(self.max_peer_window / 2).max(mss);
+        most / mss * mss
     }
 
     /// `sk_wmem_queued`: what is not acknowledged, and the skbs around it.

@@ -15,15 +15,15 @@ mod recovery;
 mod rtt;
 mod scoreboard;
 
-use firstflight_path::Nanos;
+use firstflight_path::{IpVersion, Nanos};
 
 use crate::congestion::{Algorithm, Sent, Window};
 use crate::ecn::EcnSender;
 use crate::handshake::Early;
-use crate::segment::{Segment, Seq};
+use crate::segment::{Segment, Seq, mss};
 use crate::time::{MS, Ticks, US};
 use crate::timers::{Pending, SenderTimer};
-use crate::{Info, MSS, Outlet, Settings};
+use crate::{Info, Outlet, Settings};
 
 use buffer::{LEAST, MAX_SKB, SendBuffer};
 use rack::{Probe, Rack};
@@ -50,6 +50,9 @@ enum Permission {
 /// A connection's sending half.
 #[derive(Debug)]
 pub(crate) struct Sender {
+    ip: IpVersion,
+    /// Bytes of data in a full segment.
+    mss: u32,
     ticks: Ticks,
     permission: Permission,
     /// SND.UNA, SND.NXT, and the end of what is in the send buffer.
@@ -102,6 +105,8 @@ enum Limit {
 impl Sender {
     pub(crate) fn new(settings: &Settings) -> Self {
         Self {
+            ip: settings.ip,
+            mss: mss(settings.ip),
             ticks: settings.ticks,
             permission: Permission::Nothing,
             acked: 0,
@@ -214,16 +219,16 @@ impl Sender {
     /// What if data may follow the SYN before its answer: segments that acknowledge nothing.
     pub(crate) fn push_behind_syn(&mut self, now: Nanos, outlet: &mut Outlet<'_>) {
         while self.next < self.written {
-            let end = self.written.min(self.next + Seq::from(MSS));
+            let end = self.written.min(self.next + Seq::from(self.mss));
             let flight = Flight {
                 psh: end == self.written,
-                ..Flight::new(self.next, end, now)
+                ..Flight::new(self.next, end, self.mss, now)
             };
             outlet.send_bare(Segment {
                 psh: flight.psh,
                 seq: flight.seq,
                 len: (flight.end - flight.seq) as u32,
-                window: crate::receiver::INITIAL_WINDOW,
+                window: crate::receiver::initial_window(self.ip),
                 ts: now / MS,
                 ..Segment::default()
             });
@@ -287,7 +292,7 @@ impl Sender {
         self.board = Scoreboard::default();
         self.board.push(Flight {
             psh: true,
-            ..Flight::new(self.acked, end, now)
+            ..Flight::new(self.acked, end, self.mss, now)
         });
         self.board.mark_lost(0);
         self.next = end;
@@ -363,7 +368,7 @@ impl Sender {
                 }
                 quota = 1;
             }
-            let bytes = quota.min(most) * u64::from(MSS);
+            let bytes = quota.min(most) * u64::from(self.mss);
             self.buffer.grow_head(self.next, bytes);
             let Some(head) = self.buffer.head() else { break };
             let len = head.end - self.next;
@@ -371,7 +376,7 @@ impl Sender {
                 break;
             }
             if pushing == Pushing::All
-                && len > u64::from(MSS)
+                && len > u64::from(self.mss)
                 && let Some(limit) = self.defers(now, len, most)
             {
                 is_limited |= limit == Limit::Congestion;
@@ -411,7 +416,7 @@ impl Sender {
         if self.recovery.is_recovering() || now.saturating_sub(self.last_left_at) > MS {
             return None;
         }
-        let (cwnd, mss) = (u64::from(self.window.cwnd()), u64::from(MSS));
+        let (cwnd, mss) = (u64::from(self.window.cwnd()), u64::from(self.mss));
         let congestion = cwnd.saturating_sub(u64::from(self.board.in_flight())) * mss;
         let peer = self.peer_window_end.saturating_sub(self.next);
         let limit = congestion.min(peer);
@@ -442,7 +447,7 @@ impl Sender {
         let near = self.rtt.min().map_or(0, |rtt| {
             MAX_SKB.checked_shr(((rtt / US) >> 9) as u32).unwrap_or(0)
         });
-        ((self.rate >> 10).saturating_add(near).min(MAX_SKB) / u64::from(MSS)).max(2)
+        ((self.rate >> 10).saturating_add(near).min(MAX_SKB) / u64::from(self.mss)).max(2)
     }
 
     /// `tcp_update_pacing_rate`: twice what the window lets out in slow start, a fifth more than it above.
@@ -452,7 +457,7 @@ impl Sender {
         } else {
             120
         };
-        let window = u64::from(MSS) * u64::from(cwnd.max(self.board.out()));
+        let window = u64::from(self.mss) * u64::from(cwnd.max(self.board.out()));
         let per_second = |rtt: Nanos| window * ratio * 10_000_000 / rtt.max(1);
         self.rate = self.rtt.smoothed().map_or(u64::MAX, per_second);
     }
@@ -461,7 +466,7 @@ impl Sender {
     fn may_send_head(&self, now: Nanos) -> bool {
         self.buffer.head().is_some_and(|head| {
             let len = head.end - self.next;
-            let first = len.min(u64::from(MSS)) + u64::from(head.fin && len <= u64::from(MSS));
+            let first = len.min(u64::from(self.mss)) + u64::from(head.fin && len <= u64::from(self.mss));
             let allowed = self.send_limit(now).saturating_sub(self.next);
             allowed > 0 && self.next + first.min(allowed) <= self.peer_window_end
         })
@@ -482,7 +487,7 @@ impl Sender {
             fin: head.fin,
             psh: head.psh,
             delivered: self.delivered,
-            ..Flight::new(self.next, head.end + Seq::from(head.fin), now)
+            ..Flight::new(self.next, head.end + Seq::from(head.fin), self.mss, now)
         };
         self.transmit_flight(now, &flight, outlet);
         self.board.push(flight);
@@ -512,7 +517,7 @@ impl Sender {
         }
         let is_bundle = flight.segments() > 1;
         loop {
-            segment.len = left.min(u64::from(MSS)) as u32;
+            segment.len = left.min(u64::from(self.mss)) as u32;
             left -= u64::from(segment.len);
             if left == 0 {
                 segment.fin = flight.fin;

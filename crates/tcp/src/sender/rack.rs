@@ -10,10 +10,10 @@ use super::recovery::{DUP_THRESHOLD, Phase};
 use super::rtt::{INITIAL_RTO, MIN_RTO};
 use super::scoreboard::Flight;
 use super::{Pushing, Sender};
+use crate::Outlet;
 use crate::segment::Seq;
 use crate::time::MS;
 use crate::timers::Pending;
-use crate::{MSS, Outlet};
 
 /// `sysctl_tcp_max_reordering`.
 const MAX_REORDERING: u32 = 300;
@@ -80,9 +80,9 @@ impl Rack {
     }
 
     /// What begins at `low` and was never sent again arrives behind what ends at `high`: `tcp_check_sack_reordering`.
-    pub(crate) fn check_reordering(&mut self, low: Seq, high: Seq) {
+    pub(crate) fn check_reordering(&mut self, low: Seq, high: Seq, mss: u32) {
         if low < high {
-            let distance = (high - low).div_ceil(u64::from(MSS)) as u32;
+            let distance = (high - low).div_ceil(mss.into()) as u32;
             self.reordering = self.reordering.max(distance.min(MAX_REORDERING));
             self.saw_reordering = true;
         }
@@ -303,7 +303,7 @@ impl Sender {
         }
         let last = self.board.len().checked_sub(1)?;
         let flight = self.board.get(last)?;
-        let before = u64::from(flight.segments() - 1) * u64::from(MSS);
+        let before = u64::from(flight.segments() - 1) * u64::from(flight.mss);
         if before > 0 {
             self.board.split(last, before);
         }

@@ -10,10 +10,10 @@ use firstflight_path::Nanos;
 
 use super::Sender;
 use super::acks::Ack;
+use crate::Outlet;
 use crate::segment::Seq;
 use crate::time::MS;
 use crate::timers::Pending;
-use crate::{MSS, Outlet};
 
 /// `sysctl_tcp_reordering`.
 pub(super) const DUP_THRESHOLD: u32 = 3;
@@ -295,7 +295,7 @@ impl Sender {
         let Some(flight) = self.board.get(index) else {
             return 0;
         };
-        let len = u64::from(most) * u64::from(MSS);
+        let len = u64::from(most) * u64::from(self.mss);
         if flight.len() > len {
             self.board.split(index, len);
         } else {
@@ -519,7 +519,7 @@ impl Sender {
             return false;
         }
         self.rack
-            .check_reordering(ack.prior_acked, self.board.highest_sacked(self.acked));
+            .check_reordering(ack.prior_acked, self.board.highest_sacked(self.acked), self.mss);
         if self.board.resent() > 0 {
             return true;
         }

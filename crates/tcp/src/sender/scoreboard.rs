@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 
 use firstflight_path::Nanos;
 
-use crate::MSS;
 use crate::segment::{Range, Seq};
 
 /// One or more segments that left together.
@@ -21,6 +20,8 @@ pub(crate) struct Flight {
     pub(crate) sent_at: Nanos,
     /// Segments that had arrived by then (`tx.delivered`).
     pub(crate) delivered: u32,
+    /// Bytes of data in a full segment (`tcp_skb_mss`).
+    pub(crate) mss: u32,
     pub(crate) fin: bool,
     pub(crate) psh: bool,
     /// Selectively acknowledged.
@@ -38,12 +39,13 @@ pub(crate) struct Flight {
 
 impl Flight {
     /// Of data, sent for the first time.
-    pub(crate) fn new(seq: Seq, end: Seq, now: Nanos) -> Self {
+    pub(crate) fn new(seq: Seq, end: Seq, mss: u32, now: Nanos) -> Self {
         Self {
             seq,
             end,
             sent_at: now,
             delivered: 0,
+            mss,
             fin: false,
             psh: false,
             sacked: false,
@@ -61,7 +63,7 @@ impl Flight {
 
     /// `tcp_skb_pcount`.
     pub(crate) fn segments(&self) -> u32 {
-        (self.len().div_ceil(u64::from(MSS)) as u32).max(1)
+        (self.len().div_ceil(self.mss.into()) as u32).max(1)
     }
 }
 
@@ -202,7 +204,7 @@ impl Scoreboard {
     pub(crate) fn cut(&mut self, index: usize, block: Range) -> bool {
         let flight = self.flights[index];
         if flight.segments() > 1 && flight.seq < block.1 && block.0 < flight.end {
-            let mss = u64::from(MSS);
+            let mss = u64::from(flight.mss);
             let len = if flight.seq < block.0 {
                 (block.0 - flight.seq).next_multiple_of(mss)
             } else {
@@ -235,7 +237,7 @@ impl Scoreboard {
     pub(crate) fn collapse(&mut self, index: usize, window_end: Seq) {
         let is_one = |flight: &Flight| flight.segments() == 1 && !flight.sacked;
         while let (Some(flight), Some(next)) = (self.get(index), self.get(index + 1)) {
-            let fits = flight.len() + next.len() <= u64::from(MSS) && next.end <= window_end;
+            let fits = flight.len() + next.len() <= u64::from(flight.mss) && next.end <= window_end;
             if !(is_one(flight) && is_one(next) && fits) {
                 break;
             }
@@ -326,7 +328,7 @@ mod tests {
     fn board(segments: u64) -> Scoreboard {
         let mut board = Scoreboard::default();
         for index in 0..segments {
-            board.push(Flight::new(1 + index * 10, 11 + index * 10, index));
+            board.push(Flight::new(1 + index * 10, 11 + index * 10, FULL as u32, index));
         }
         board
     }
@@ -371,7 +373,7 @@ mod tests {
         let mut board = Scoreboard::default();
         board.push(Flight {
             psh: true,
-            ..Flight::new(1, 1 + 5 * FULL - 100, 0)
+            ..Flight::new(1, 1 + 5 * FULL - 100, FULL as u32, 0)
         });
         mark(&mut board, (1 + FULL, 1 + 3 * FULL));
         assert_eq!(
@@ -386,7 +388,7 @@ mod tests {
     #[test]
     fn an_acknowledgment_takes_whole_segments_off_a_flight() {
         let mut board = Scoreboard::default();
-        board.push(Flight::new(1, 1 + 4 * FULL, 0));
+        board.push(Flight::new(1, 1 + 4 * FULL, FULL as u32, 0));
         let acked = board.take_acked(1 + 3 * FULL).expect("three of four");
         assert_eq!((acked.segments, acked.flight.end), (3, 1 + 4 * FULL));
         assert!(board.take_acked(1 + 3 * FULL).is_none());

@@ -15,6 +15,7 @@ use crate::net::{self, Side, Transport};
 use crate::origin::ECHO_PORT;
 use crate::tun::{Frame, Offload, Tun};
 use crate::{LabError, namespace, scheduling};
+use firstflight_path::IpVersion;
 
 const NEAR: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 const RETRY: Duration = Duration::from_millis(50);
@@ -67,9 +68,9 @@ impl Floor {
 }
 
 fn over_tun(probes: Probes) -> Result<RoundTrips, LabError> {
-    let client = Tun::open(Side::Client, Offload::None, &Transport::default())?;
+    let client = Tun::open(Side::Client, IpVersion::V4, Offload::None, &Transport::default())?;
     let far_end = || {
-        let tun = Tun::open(Side::Servers, Offload::None, &Transport::default())?;
+        let tun = Tun::open(Side::Servers, IpVersion::V4, Offload::None, &Transport::default())?;
         Ok((tun, Echo::start()?))
     };
     let servers = namespace::in_new_network("servers", far_end, Echo::answer_all)?;

@@ -16,6 +16,7 @@ use crate::LabError;
 use crate::net::{Side, bring_loopback_up};
 use crate::packet;
 use crate::witness::TcpInfo;
+use firstflight_path::IpVersion;
 
 /// The server that most rows talk to, and another one.
 pub(super) const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 19, 0, 1), 80);
@@ -86,7 +87,7 @@ impl Answer {
 impl ClientStage {
     /// Sets up this network namespace. Fast Open is as the kernel has it by default.
     pub(super) fn build() -> Result<Self, LabError> {
-        bring_loopback_up(Side::Client)?;
+        bring_loopback_up(Side::Client, IpVersion::V4)?;
         Ok(Self {
             wire: Wire::open(Side::Client)?,
         })

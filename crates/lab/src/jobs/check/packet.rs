@@ -5,7 +5,7 @@ use std::net::SocketAddrV4;
 
 use etherparse::{IpNumber, Ipv4Header, TcpHeader};
 
-use crate::packet::{TcpFlags, TcpOption, assemble, options, padded, parse};
+use crate::packet::{IpHeader, TcpFlags, TcpOption, assemble, options, padded, parse};
 
 const TTL: u8 = 64;
 const WINDOW: u16 = u16::MAX;
@@ -115,7 +115,9 @@ impl Packet {
 
     /// Reads an IPv4 packet; `None` if it carries no TCP.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
-        let (ip, tcp, payload) = parse(bytes)?;
+        let (IpHeader::V4(ip), tcp, payload) = parse(bytes)? else {
+            return None;
+        };
         Some(Self {
             source: SocketAddrV4::new(ip.source.into(), tcp.source_port),
             destination: SocketAddrV4::new(ip.destination.into(), tcp.destination_port),
@@ -143,7 +145,7 @@ impl Packet {
         let (source, destination) = (self.source.ip().octets(), self.destination.ip().octets());
         let mut ip = Ipv4Header::new(0, TTL, IpNumber::TCP, source, destination).ok()?;
         ip.dont_fragment = true;
-        assemble(ip, tcp, &self.payload)
+        assemble(IpHeader::V4(ip), tcp, &self.payload)
     }
 
     /// What it is.

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
-use firstflight_path::{Middlebox, MiddleboxKind, PathConfig};
+use firstflight_path::{IpVersion, Middlebox, MiddleboxKind, PathConfig};
 use nix::errno::Errno;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -13,7 +13,7 @@ use nix::sys::socket::{MsgFlags, SockaddrIn, sendto};
 
 use super::app::App;
 use super::client::{REQUEST, SERVER, tcp_socket};
-use crate::net::{self, Side, Transport, bring_loopback_up};
+use crate::net::{self, Block, Side, Transport, bring_loopback_up};
 use crate::relay::{Keep, Relay, RelayReport, Timing, Wire};
 use crate::tun::{Offload, Tun};
 use crate::{LabError, namespace, scheduling};
@@ -36,12 +36,13 @@ pub(super) struct PairStage {
 impl PairStage {
     /// Sets up both network namespaces and lets the client have a cookie before the middlebox is there.
     pub(super) fn build(middlebox: Option<MiddleboxKind>, realtime: bool) -> Result<Self, LabError> {
-        bring_loopback_up(Side::Client)?;
-        let client = Tun::open(Side::Client, Offload::None, &Transport::default())?;
+        bring_loopback_up(Side::Client, IpVersion::V4)?;
+        let client = Tun::open(Side::Client, IpVersion::V4, Offload::None, &Transport::default())?;
         let start = || serve().map(|started| (started, ()));
         // The namespace lives as long as the listener.
         let (servers, app) = namespace::in_new_network("server", start, |()| {})?;
         let wire = Wire {
+            block: Block::of(IpVersion::V4),
             client,
             servers,
             hosts: 1,
@@ -122,7 +123,7 @@ fn converse(mut stream: &TcpStream, mut sent: bool, deadline: Instant) -> io::Re
 fn serve() -> Result<(Tun, App), LabError> {
     scheduling::step_back();
     net::set_sysctl("tcp_fastopen", "3")?;
-    bring_loopback_up(Side::Servers)?;
-    let tun = Tun::open(Side::Servers, Offload::None, &Transport::default())?;
+    bring_loopback_up(Side::Servers, IpVersion::V4)?;
+    let tun = Tun::open(Side::Servers, IpVersion::V4, Offload::None, &Transport::default())?;
     Ok((tun, App::listen(SERVER, Some(PENDING), true)?))
 }

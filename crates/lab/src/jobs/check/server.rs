@@ -13,6 +13,7 @@ use crate::LabError;
 use crate::net::{self, Side, bring_loopback_up};
 use crate::packet;
 use crate::program::Running;
+use firstflight_path::IpVersion;
 
 /// The client that most rows are, and one at another address.
 pub(super) const CLIENT: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 9);
@@ -58,7 +59,7 @@ pub(super) struct ServerStage {
 impl ServerStage {
     /// Sets up this network namespace and starts the server in it.
     pub(super) fn build(settings: &Settings, named: Option<&NamedServer>) -> Result<Self, LabError> {
-        bring_loopback_up(Side::Servers)?;
+        bring_loopback_up(Side::Servers, IpVersion::V4)?;
         if let Some(value) = settings.sysctl {
             net::set_sysctl("tcp_fastopen", value)?;
         }

@@ -16,6 +16,7 @@ use crate::net::{Side, Transport, is_origin};
 use crate::relay::Capture;
 use crate::tun::{Frame, Offload, Tun};
 use crate::{LabError, clock};
+use firstflight_path::IpVersion;
 
 /// How long a kernel may take for what it does at once.
 pub(super) const SOON: Duration = Duration::from_secs(5);
@@ -48,7 +49,7 @@ impl Wire {
     /// Opens the device in this network namespace, where the kernel is the `kernel` side.
     pub(super) fn open(kernel: Side) -> Result<Self, LabError> {
         Ok(Self {
-            tun: Tun::open(kernel, Offload::None, &Transport::default())?,
+            tun: Tun::open(kernel, IpVersion::V4, Offload::None, &Transport::default())?,
             frame: Frame::with_room(Offload::None.largest_packet()),
             capture: Capture::default(),
             sent: Vec::new(),
@@ -158,7 +159,7 @@ pub(super) fn lines<'a>(packets: impl Iterator<Item = (u64, &'a [u8])>, started:
 }
 
 fn line(at: u64, bytes: &[u8], first: &mut HashMap<Flow, u32>) -> Line {
-    let is_servers = Ipv4HeaderSlice::from_slice(bytes).is_ok_and(|ip| is_origin(ip.source_addr()));
+    let is_servers = Ipv4HeaderSlice::from_slice(bytes).is_ok_and(|ip| is_origin(ip.source_addr().into()));
     Line {
         at_ms: at as f64 / 1e6,
         from: if is_servers { "server" } else { "client" },

@@ -5,6 +5,7 @@
 mod terminal;
 
 use std::io::ErrorKind;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -101,7 +102,7 @@ impl ExecJob {
         let pages: Vec<_> = self.pages.iter().map(ServedPage::served).collect();
         let lab = Lab::build(&self.load, &self.lab, &pages, false, realtime)?;
         let started = clock::now();
-        let ran = self.run_program(&Containment::Program(sockets))?;
+        let ran = self.run_program(&Containment::Program(sockets), lab.addresses.block.services())?;
         let seen = lab.conclude(&pages)?;
         let all = lines(&seen.report.ledger, seen.conversations);
         let (visits, lines): (Vec<_>, Vec<_>) = all
@@ -128,9 +129,9 @@ impl ExecJob {
     }
 
     /// Runs the program on the caller's own streams.
-    fn run_program(&self, containment: &Containment) -> Result<Ran, LabError> {
+    fn run_program(&self, containment: &Containment, services: IpAddr) -> Result<Ran, LabError> {
         let program = Program {
-            env: origin::service_variables()
+            env: origin::service_variables(services)
                 .chain(self.program.env.clone())
                 .collect(),
             ..self.program.clone()

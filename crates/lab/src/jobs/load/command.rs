@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
+use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -103,11 +104,13 @@ enum BadResult {
 const LONGEST_RESULT: u64 = 256 << 20;
 
 impl Command {
-    /// Runs the program to its end, or to the end of its time.
-    pub(super) fn run(&self, limit: Duration) -> Result<Ran, LabError> {
+    /// Runs the program to its end, or to the end of its time, in a lab whose services are at an address.
+    pub(super) fn run(&self, limit: Duration, services: IpAddr) -> Result<Ran, LabError> {
         let program = Program {
             argv: self.argv.clone(),
-            env: origin::service_variables().chain(self.env.clone()).collect(),
+            env: origin::service_variables(services)
+                .chain(self.env.clone())
+                .collect(),
             folder: None,
         };
         let containment = Containment::Client(self.reads.clone());

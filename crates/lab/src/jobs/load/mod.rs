@@ -63,7 +63,7 @@ impl Job {
             serde_json::from_str(text).map_err(|error| LabError::malformed("the job", error))?;
         job.page.validate()?;
         job.load.scheme.apply(&mut job.page);
-        let hosts = AddressPlan::new([&job.page]);
+        let hosts = AddressPlan::new(job.load.ip, [&job.page]);
         let farther_ms = hosts.hosts().map(|(host, _)| job.page.farther_ms(host));
         job.load.path = job.load.path_to_hosts(farther_ms).into_owned();
         Ok(job)
@@ -100,7 +100,8 @@ impl Job {
         match &self.client {
             Client::Loader => self.fetch(lab),
             Client::Command(command) => {
-                let ran = command.run(Duration::from_millis(self.load.timeout_ms))?;
+                let limit = Duration::from_millis(self.load.timeout_ms);
+                let ran = command.run(limit, lab.addresses.block.services())?;
                 Ok(command::record(self, command, ran, lab.conclude(&pages)?))
             }
         }

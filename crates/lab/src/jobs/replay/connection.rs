@@ -113,7 +113,7 @@ impl<'a> Connection<'a> {
         // Nothing of an earlier connection may be in the way.
         let mut frame = Frame::with_room(1_500);
         while wire.client.read(&mut frame) || wire.servers.read(&mut frame) {}
-        let (stream, waits_for_data) = client::connect(address).map_err(failed)?;
+        let (stream, waits_for_data) = client::connect(address.into()).map_err(failed)?;
         let connected = clock::now();
         let port = stream.local_addr().map_err(failed)?.port();
         let mut client = End::new(stream);
@@ -244,7 +244,7 @@ impl<'a> Connection<'a> {
 
     fn take(&mut self, direction: Direction, frame: &Frame) -> bool {
         let now = clock::now();
-        let Some((ip, tcp, payload)) = parse(frame.packet()) else {
+        let Some((_, tcp, payload)) = parse(frame.packet()) else {
             return false;
         };
         let up = direction == Direction::Up;
@@ -308,7 +308,7 @@ impl<'a> Connection<'a> {
         });
         self.last = now;
         let place = self.trace.sent.len() - 1;
-        let fate = self.path.send(now, direction, u32::from(ip.total_len));
+        let fate = self.path.send(now, direction, frame.packet().len() as u32);
         for (copy, at) in fate.arrivals.into_iter().enumerate() {
             self.in_flight
                 .insert((at, place, copy), (frame.clone(), fate.is_marked));

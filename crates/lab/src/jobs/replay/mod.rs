@@ -22,6 +22,7 @@ use crate::net::{self, Side, Transport};
 use crate::tun::{Offload, Tun};
 use crate::{LabError, namespace, scheduling};
 use connection::{Connection, Outcome, Wire, jiffies_at_zero, read_buffer, send_memory};
+use firstflight_path::IpVersion;
 
 /// Fast Open requests that a listener lets wait.
 const PENDING: u32 = 16;
@@ -233,15 +234,25 @@ impl Stage {
         let jiffies = (0..5).filter_map(|_| jiffies_at_zero()).min();
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")
             .map_err(|error| LabError::system("asking for the kernel's version", error))?;
-        net::bring_loopback_up(Side::Client)?;
+        net::bring_loopback_up(Side::Client, IpVersion::V4)?;
         let memory =
             send_memory().map_err(|error| LabError::system("asking for the send buffer's size", error))?;
-        let client = Tun::open(Side::Client, Offload::Checksums, &Transport::default())?;
+        let client = Tun::open(
+            Side::Client,
+            IpVersion::V4,
+            Offload::Checksums,
+            &Transport::default(),
+        )?;
         let set_up = || {
             scheduling::become_ordinary();
-            net::bring_loopback_up(Side::Servers)?;
+            net::bring_loopback_up(Side::Servers, IpVersion::V4)?;
             net::set_server_sysctls(false)?;
-            let tun = Tun::open(Side::Servers, Offload::Checksums, &Transport::default())?;
+            let tun = Tun::open(
+                Side::Servers,
+                IpVersion::V4,
+                Offload::Checksums,
+                &Transport::default(),
+            )?;
             let (servers, work) = channel::<Work>();
             Ok(((tun, servers), work))
         };

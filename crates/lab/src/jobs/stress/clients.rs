@@ -177,7 +177,7 @@ impl Crowd<'_> {
     }
 
     fn open(&mut self, number: u64, planned: u64) -> io::Result<()> {
-        let (stream, writable) = connect(self.plan.server)?;
+        let (stream, writable) = connect(self.plan.server.into())?;
         let mut client = Client {
             stream,
             planned,

@@ -81,7 +81,10 @@ mod tests {
             let packet = syn(source, SERVER, 1, fast_open, b"GET /").unwrap();
             let segment = Segment::parse(packet.packet()).unwrap();
             assert_eq!((segment.cookie_bytes, segment.payload_bytes), (length, 5));
-            assert_eq!((segment.source.0, segment.flags.syn), (*source.ip(), true));
+            assert_eq!(
+                (segment.source.0, segment.flags.syn),
+                (source.ip().to_owned().into(), true)
+            );
         }
     }
 

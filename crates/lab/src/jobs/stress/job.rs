@@ -20,6 +20,7 @@ use crate::origin::Waiting;
 use crate::relay::LatenessSummary;
 use crate::tun::{Offload, Tun};
 use crate::{LabError, clock, descriptors, scheduling};
+use firstflight_path::IpVersion;
 
 /// One measurement.
 #[derive(Debug, Clone, Deserialize)]
@@ -175,8 +176,13 @@ impl StressJob {
         meter::stay_on(processors.clients)?;
         net::set_client_sysctls(self.mode == Mode::Tfo, false)?;
         net::set_sysctl("ip_local_port_range", "1024 65535")?;
-        net::bring_loopback_up(Side::Client)?;
-        let tun = Tun::open(Side::Client, Offload::Checksums, &Transport::default())?;
+        net::bring_loopback_up(Side::Client, IpVersion::V4)?;
+        let tun = Tun::open(
+            Side::Client,
+            IpVersion::V4,
+            Offload::Checksums,
+            &Transport::default(),
+        )?;
         let kernel = Kernel::open()?;
         let jar = CookieJar::default();
         let rtt = Duration::from_secs_f64(self.rtt_ms / 1e3);

@@ -19,6 +19,7 @@ use crate::origin::{Answers, Bodies, Headers, Log, Served, Servers, ServersConfi
 use crate::program::{Program, Running, Streams};
 use crate::tun::{Offload, Tun};
 use crate::{LabError, scheduling};
+use firstflight_path::IpVersion;
 
 /// Where the server listens.
 pub(super) const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 19, 0, 1), 80);
@@ -122,7 +123,7 @@ fn builtin(settings: Settings) -> Result<Server, LabError> {
     let (servers, tun) = Servers::start(ServersConfig {
         answers: Arc::new(Answers::new(&[served], false)?),
         log: Arc::new(Log::default()),
-        addresses: AddressPlan::new([&page]),
+        addresses: AddressPlan::new(IpVersion::V4, [&page]),
         authority: None,
         cookies: Cookies::Cold,
         speaks_quic: false,
@@ -163,8 +164,13 @@ fn program(argv: Vec<String>, settings: Settings) -> Result<Server, LabError> {
     net::set_server_sysctls(false)?;
     net::set_sysctl("tcp_syncookies", &settings.syn_cookies.to_string())?;
     net::set_sysctl("ip_unprivileged_port_start", "0")?;
-    net::bring_loopback_up(Side::Servers)?;
-    let tun = Tun::open(Side::Servers, Offload::Checksums, &Transport::default())?;
+    net::bring_loopback_up(Side::Servers, IpVersion::V4)?;
+    let tun = Tun::open(
+        Side::Servers,
+        IpVersion::V4,
+        Offload::Checksums,
+        &Transport::default(),
+    )?;
     let kernel = Kernel::open()?;
     let program = Program {
         argv,

@@ -5,7 +5,7 @@
 //! its writes take is what the server's kernel spends on receiving.
 
 use std::collections::{HashMap, VecDeque};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -246,10 +246,13 @@ impl Carrier {
         let Some(segment) = Segment::parse(packet) else {
             return;
         };
-        if self.direction == Direction::Down && segment.destination.0 != CLIENT {
+        if self.direction == Direction::Down
+            && let IpAddr::V4(stranger) = segment.destination.0
+            && stranger != CLIENT
+        {
             tally.strangers_packets += 1;
             tally.strangers_bytes += u64::from(segment.packet_bytes);
-            keep_cookie(&self.jar, segment.destination.0, packet);
+            keep_cookie(&self.jar, stranger, packet);
             return;
         }
         tally.count(&segment);

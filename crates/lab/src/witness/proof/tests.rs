@@ -1,4 +1,4 @@
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use firstflight_load::Cookies;
 use firstflight_load::ledger::EcnBits;
@@ -28,8 +28,11 @@ use Opening::{AsksForACookie, DataAccepted, DataRefused, Plain};
 
 /// The entry that a relay would have made of it.
 fn entry(connection: u32, opening: Opening) -> Entry {
-    let client = (Ipv4Addr::new(198, 18, 0, 1), 40_000 + connection as u16);
-    let server = (Ipv4Addr::new(198, 19, 0, 1), 80);
+    let client = (
+        IpAddr::V4(Ipv4Addr::new(198, 18, 0, 1)),
+        40_000 + connection as u16,
+    );
+    let server = (IpAddr::V4(Ipv4Addr::new(198, 19, 0, 1)), 80);
     let (cookie_bytes, payload_bytes, acked) = match opening {
         Plain => (None, 0, 0),
         AsksForACookie => (Some(0), 0, 0),
