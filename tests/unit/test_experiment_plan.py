@@ -230,7 +230,7 @@ BAD: dict[str, list[Any]] = {
         "",
     ],
     "initial_window": ["0", "1001", "3.5", "three"],
-    "congestion_control": ["bbr", ""],
+    "congestion_control": ["vegas", ""],
     "processing": ["-1", "11", "nan", "fast"],
     "mode": ["quick", "tcp,tcp", ""],
     "client": ["lynx", ""],

@@ -1,6 +1,7 @@
 //! What is to be simulated.
 
 use firstflight_load::{Load, MAX_EARLY_DATA};
+use firstflight_quic as quic;
 use firstflight_tcp::Algorithm;
 use serde::Deserialize;
 
@@ -16,7 +17,7 @@ pub struct Job {
     pub load: Load,
     /// Congestion control at both ends.
     #[serde(default)]
-    pub congestion_control: Algorithm,
+    pub congestion_control: CongestionControl,
     /// Initial congestion window, segments (RFC 6928).
     #[serde(default = "ten")]
     pub initial_window: u32,
@@ -32,6 +33,38 @@ pub struct Job {
     /// Whether every segment is noted.
     #[serde(skip)]
     pub trace: bool,
+}
+
+/// What both ends of a connection decide by how much may be under way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CongestionControl {
+    /// CUBIC (RFC 9438).
+    #[default]
+    Cubic,
+    /// The window of RFC 5681 and RFC 9002.
+    Reno,
+    /// BBR, over QUIC alone.
+    Bbr,
+}
+
+impl CongestionControl {
+    /// The same over TCP; CUBIC where that has none.
+    pub(crate) fn over_tcp(self) -> Algorithm {
+        match self {
+            Self::Cubic | Self::Bbr => Algorithm::Cubic,
+            Self::Reno => Algorithm::Reno,
+        }
+    }
+
+    /// The same over QUIC.
+    pub(crate) fn over_quic(self) -> quic::CongestionControl {
+        match self {
+            Self::Cubic => quic::CongestionControl::Cubic,
+            Self::Reno => quic::CongestionControl::NewReno,
+            Self::Bbr => quic::CongestionControl::Bbr,
+        }
+    }
 }
 
 /// What a record tells of a load.

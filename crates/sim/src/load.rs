@@ -156,7 +156,7 @@ fn begin<'a>(page: &'a SimPage, job: &'a Job) -> Result<Load<'a>, PathError> {
             job,
             settings: Settings {
                 ip: job.load.ip,
-                algorithm: job.congestion_control,
+                algorithm: job.congestion_control.over_tcp(),
                 initial_window: job.initial_window,
                 ecn: job.load.path.ecn,
                 ticks: ticks(job.load.path.seed),

@@ -62,7 +62,7 @@ fn promise(job: &Job) -> Promise {
         },
         // Before a client has proved its address its server may send less.
         initial_window: job.what_if.unproven.is_none().then_some(job.initial_window),
-        congestion_control: Some(job.congestion_control.name().to_owned()),
+        congestion_control: Some(job.congestion_control.over_tcp().name().to_owned()),
         tls: promise.tls.map(|tls| match job.what_if.early_data {
             Some(_) => TlsPromise {
                 sessions: None,

@@ -15,10 +15,10 @@ use firstflight_quic::crypto::{
 };
 use firstflight_quic::proto::{ClientConfig, ConnectionId, ServerConfig};
 use firstflight_quic::{
-    Client, ClientEvent, CongestionControl, Server, ServerEvent, Settings, StreamKey, deterministic_endpoint,
-    response_block, seed,
+    Client, ClientEvent, Server, ServerEvent, Settings, StreamKey, deterministic_endpoint, response_block,
+    seed,
 };
-use firstflight_tcp::{Algorithm, earlier};
+use firstflight_tcp::earlier;
 
 use crate::client::Browser;
 use crate::host::Host;
@@ -47,7 +47,6 @@ pub(crate) struct Quic {
     seen: Option<Arc<Seen>>,
     offers_early_data: bool,
     post_quantum: bool,
-    algorithm: Algorithm,
     /// Answers that are due some time, in the order of their requests; none where it is to be asked again.
     waiting: Vec<(Nanos, StreamKey, Option<usize>)>,
     /// The earliest moment at which the heap has an entry for it.
@@ -57,10 +56,7 @@ pub(crate) struct Quic {
 /// How both ends are set up.
 fn settings(context: Context<'_>) -> Settings {
     Settings {
-        congestion_control: match context.job.congestion_control {
-            Algorithm::Cubic => CongestionControl::Cubic,
-            Algorithm::Reno => CongestionControl::NewReno,
-        },
+        congestion_control: context.job.congestion_control.over_quic(),
         initial_window: context.job.initial_window,
     }
 }
@@ -131,7 +127,6 @@ impl Quic {
             seen: None,
             offers_early_data: offer.early_data && session != Session::None,
             post_quantum: offer.post_quantum,
-            algorithm: job.congestion_control,
             waiting: Vec::new(),
             armed: None,
         }
@@ -146,7 +141,7 @@ impl Quic {
     pub(crate) fn server(&self) -> Option<promise::Server> {
         let seen = self.seen.as_ref()?;
         Some(promise::Server {
-            congestion_control: Some(self.algorithm.name().to_owned()),
+            congestion_control: None,
             post_quantum: Some(self.post_quantum),
             tls: seen.at_server(self.offers_early_data),
         })

@@ -239,10 +239,10 @@ class Plan(BaseModel):
         description="Initial congestion window at both ends, segments. Linux had 3 until 2011.",
         json_schema_extra={"metavar": "SEGMENTS"},
     )
-    congestion_control: Literal["cubic", "reno"] = Field(
+    congestion_control: Literal["cubic", "reno", "bbr"] = Field(
         default="cubic",
-        description="Congestion control at both ends: cubic, reno.",
-        json_schema_extra={"metavar": "cubic|reno"},
+        description="Congestion control at both ends: cubic, reno; bbr of QUIC alone.",
+        json_schema_extra={"metavar": "cubic|reno|bbr"},
     )
     ip: Annotated[Literal["4", "6"], BeforeValidator(_version)] = Field(
         default="4",
@@ -582,6 +582,11 @@ class Plan(BaseModel):
                 raise BadValueError(
                     f"mode: {mode.name} keeps its connections, as HTTP/3 does",
                     "leave --no-keep-alive out, or the mode",
+                )
+            if not mode.quic and self.congestion_control == "bbr":
+                raise BadValueError(
+                    f"congestion_control: bbr is there with QUIC alone, not with {mode.name}",
+                    "add --mode quic,quic-0rtt, or leave bbr out",
                 )
             if mode.quic and self.ecn:
                 raise BadValueError(

@@ -149,7 +149,7 @@ LOADS = Table(
         _asked("ecn", _FLAG, "TCP uses ECN, and managed queues mark"),
         _asked("middlebox", _TEXT, "Middlebox, and the share of paths that have it; or `off`"),
         _asked("initial_window", _COUNT, "Initial congestion window, segments"),
-        _asked("congestion_control", _TEXT, "`cubic` or `reno`"),
+        _asked("congestion_control", _TEXT, "`cubic`, `reno` or `bbr`"),
         Column("ip", _TEXT, "", "Version of IP: `4` or `6`", key="ip", since=6),
         _asked(
             "scheme", _TEXT, "`recorded`: each URL as recorded; `http`: all in the clear; `https`: all TLS"

@@ -222,7 +222,7 @@ impl Netlink {
             RouteAttribute::PrefSource(address.into()),
             RouteAttribute::Metrics(vec![
                 RouteMetric::InitCwnd(transport.initial_window),
-                RouteMetric::CcAlgo(transport.congestion_control.clone()),
+                RouteMetric::CcAlgo(transport.over_tcp().to_owned()),
             ]),
         ];
         self.request(RouteNetlinkMessage::NewRoute(route), NLM_F_CREATE | NLM_F_REPLACE)

@@ -16,7 +16,7 @@ use crate::LabError;
 pub struct Transport {
     /// Initial congestion window, segments (RFC 6928).
     pub initial_window: u32,
-    /// Congestion control at both ends, as the kernel calls it.
+    /// Congestion control at both ends, as the kernel calls it; `bbr` of QUIC alone.
     pub congestion_control: String,
 }
 
@@ -31,6 +31,14 @@ impl Default for Transport {
 }
 
 impl Transport {
+    /// Congestion control of connections over TCP: CUBIC where only QUIC has another.
+    pub fn over_tcp(&self) -> &str {
+        match self.congestion_control.as_str() {
+            "bbr" => "cubic",
+            known => known,
+        }
+    }
+
     /// The same of connections of QUIC.
     ///
     /// # Errors

@@ -75,7 +75,7 @@ impl Job {
         let is_loader = matches!(self.client, Client::Loader);
         Promise {
             initial_window: Some(self.lab.transport.initial_window),
-            congestion_control: Some(self.lab.transport.congestion_control.clone()),
+            congestion_control: Some(self.lab.transport.over_tcp().to_owned()),
             // Somebody else's program may offer that key share if asked to, but cannot in every version.
             post_quantum: promise.post_quantum.filter(|asked| !asked || is_loader),
             // It speaks TLS as it does, unless the mode is a way to speak it.
