@@ -118,3 +118,9 @@ def test_a_curl_that_does_not_do_what_it_says_fails_its_load(
     record = by_curl(tmp_path, mode, sed)
     assert record["load"]["status"] == "failed"
     assert str(record["load"]["error"]).startswith(error)
+
+
+def test_an_answer_to_early_data_arrives_whole_where_the_server_then_closes(emulator: Emulator) -> None:
+    """The client ends the handshake while the answer is under way."""
+    one = page("one", document(url="https://o0.test/", body_bytes=60_000))
+    assert_ok(load(emulator, one, "early-data", 100.0, scheme="https", keep_alive=False))

@@ -304,7 +304,7 @@ REQUESTS = Table(
         ),
         Column("sent_ms", _MS, "ms", "Request written", "never sent"),
         Column("first_byte_ms", _MS, "ms", "First byte of the response", "no response"),
-        Column("end_ms", _MS, "ms", "Last byte of the response", "no complete response"),
+        Column("end_ms", _MS, "ms", "Last byte of the response", "no complete response, or curl over QUIC"),
         Column("status", _COUNT, "", "HTTP status", "no response"),
         Column("mime", _TEXT, "", "MIME type of the response", "no response"),
         Column("body_bytes", _COUNT, "bytes", "Body as encoded", "no response"),

@@ -204,6 +204,14 @@ impl AsyncWrite for Secure {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // A socket that is closed with the end of the handshake unread resets the connection: the rest of an answer to early
+        // data would be lost.
+        while self.tls.is_handshaking() {
+            ready!(self.poll_send(context))?;
+            if ready!(self.poll_fill(context))? == 0 {
+                break;
+            }
+        }
         // Said once, however often it is asked for.
         self.tls.send_close_notify();
         ready!(self.poll_send(context))?;
