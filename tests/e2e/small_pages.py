@@ -71,6 +71,7 @@ def planned(page: LoadedPage, mode: str, rtt_ms: float = 20.0, **fields: Any) ->
         "queue": Queue(packets=1000),
         "loss": 0.0,
         "ecn": False,
+        "middlebox": None,
     }
     path |= {key: fields.pop(key) for key in path.keys() & fields.keys()}
     name = f"{page.page.name}-r{rtt_ms:g}-{mode}"

@@ -182,10 +182,10 @@ impl IpHeader {
     pub(crate) fn readdress(&mut self, from: IpAddr, to: IpAddr) -> Option<()> {
         match (self, from, to) {
             (Self::V4(ip), IpAddr::V4(from), IpAddr::V4(to)) => {
-                replace([&mut ip.source, &mut ip.destination], from.octets(), to.octets())
+                replace([&mut ip.source, &mut ip.destination], &from.octets(), to.octets())
             }
             (Self::V6(ip), IpAddr::V6(from), IpAddr::V6(to)) => {
-                replace([&mut ip.source, &mut ip.destination], from.octets(), to.octets())
+                replace([&mut ip.source, &mut ip.destination], &from.octets(), to.octets())
             }
             _ => None,
         }
@@ -210,8 +210,8 @@ impl IpHeader {
     }
 }
 
-fn replace<T: PartialEq>(ends: [&mut T; 2], from: T, to: T) -> Option<()> {
-    let end = ends.into_iter().find(|end| **end == from)?;
+fn replace<T: PartialEq>(ends: [&mut T; 2], from: &T, to: T) -> Option<()> {
+    let end = ends.into_iter().find(|end| **end == *from)?;
     *end = to;
     Some(())
 }

@@ -472,6 +472,30 @@ mod tests {
     }
 
     #[test]
+    fn over_ipv6_a_syn_and_a_segment_carry_20_bytes_less_and_the_packet_is_as_long() {
+        let mut flow = fast_open(FastOpen::Cookie(KEY));
+        flow.client.ip = IpVersion::V6;
+        flow.server.ip = IpVersion::V6;
+        flow.exchanges[0] = Exchange::new(2_000, 60 * 1_428);
+        let mut pair = pair(flow, &[]);
+        pair.run();
+        assert_sent(
+            pair.sent(Up),
+            ..=100,
+            "
+              0 up   S  0:1400(1400) cookie
+            100 up   .  1401:1401(0) ack 1
+            100 up   P. 1401:2001(600) ack 1
+        ",
+        );
+        let full: Vec<_> = pair.sent(Down).filter(|sent| sent.segment.len > 0).collect();
+        assert_eq!(full.len(), 60);
+        assert!(full.iter().all(|sent| sent.segment.packet_bytes() == 1_500));
+        // 45 segments of 1,440 bytes.
+        assert_eq!(pair.sent(Up).next().map(|sent| sent.segment.window), Some(64_800));
+    }
+
+    #[test]
     fn a_lost_syn_goes_again_without_cookie_and_data() {
         let mut pair = pair(fast_open(FastOpen::Cookie(KEY)), &[(Up, 1, Fault::Lost)]);
         pair.run();

@@ -1,6 +1,6 @@
 //! Who has which address.
 //!
-//! 198.18.0.0/15 and 2001:2::/48 are reserved for benchmarks of network devices (RFC 2544, appendix C.2.2; RFC 5180,
+//! 198.18.0.0/15 and `2001:2::/48` are reserved for benchmarks of network devices (RFC 2544, appendix C.2.2; RFC 5180,
 //! section 8), so no page's recorded address can collide with them. Each host of a page gets its own address: names
 //! resolve to addresses, and a TFO cookie belongs to one (RFC 7413, section 4.1.3).
 

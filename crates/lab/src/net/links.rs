@@ -318,8 +318,8 @@ fn address_message(device: u32, address: IpAddr, prefix: u8) -> AddressMessage {
     message.header.prefix_len = prefix;
     message.header.index = device;
     message.attributes = vec![
-        AddressAttribute::Local(address.into()),
-        AddressAttribute::Address(address.into()),
+        AddressAttribute::Local(address),
+        AddressAttribute::Address(address),
     ];
     if address.is_ipv6() {
         // The kernel's own route would stand beside ours, with another metric; nobody else can have the address.

@@ -24,10 +24,13 @@ from firstflight.results import ConnectionRow, LoadRecord, RequestRow
 Row = RequestRow
 
 MSS_BYTES = 1448
-"""Data in a full segment: an MTU of 1,500 bytes less the headers."""
+"""Data in a full segment over IPv4: an MTU of 1,500 bytes less the headers."""
 
 HEADER_BYTES = 52
 """IPv4 and TCP headers with the timestamp option."""
+
+IPV6_HEADER_BYTES = 72
+"""The same with IPv6."""
 
 
 class Load:
@@ -100,11 +103,11 @@ class Load:
 
     def down_ms(self, data_bytes: float) -> float:
         """How long the link towards the client is busy with data in full segments, ms."""
-        return _busy_ms(data_bytes, self.row["down_mbps"])
+        return _busy_ms(data_bytes, self.row["down_mbps"], self.row["ip"])
 
     def up_ms(self, data_bytes: float) -> float:
         """How long the link from the client is busy with data in full segments, ms."""
-        return _busy_ms(data_bytes, self.row["up_mbps"])
+        return _busy_ms(data_bytes, self.row["up_mbps"], self.row["ip"])
 
 
 def times(row: Row) -> list[float]:
@@ -136,11 +139,12 @@ def started_ms(row: Row) -> float:
     return max(0.0, times(row)[0])
 
 
-def _busy_ms(data_bytes: float, rate_mbps: float | None) -> float:
+def _busy_ms(data_bytes: float, rate_mbps: float | None, ip: str) -> float:
     if not rate_mbps or data_bytes <= 0:
         return 0.0
-    segments = -(-data_bytes // MSS_BYTES)
-    return (data_bytes + segments * HEADER_BYTES) * 8 / (rate_mbps * 1000)
+    header_bytes = IPV6_HEADER_BYTES if ip == "6" else HEADER_BYTES
+    segments = -(-data_bytes // (MSS_BYTES + HEADER_BYTES - header_bytes))
+    return (data_bytes + segments * header_bytes) * 8 / (rate_mbps * 1000)
 
 
 Component = Literal[
