@@ -9,14 +9,16 @@ from glob import has_magic
 from pathlib import Path
 
 from firstflight.engines.clients import client_versions
+from firstflight.engines.clients.browser import Artifacts, Browser, hosts_of
 from firstflight.engines.clients.chromium.browser import (
     UNSANDBOXED,
     browser_version,
     check_hosts,
-    find_browser,
 )
-from firstflight.engines.clients.chromium.client import Artifacts, Chromium, hosts_of
+from firstflight.engines.clients.chromium.client import Chromium
 from firstflight.engines.clients.command import COMMANDS, ForeignClient, Program, find_program
+from firstflight.engines.clients.firefox.client import Firefox
+from firstflight.engines.clients.versions import find_browser
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.engine import Engine
 from firstflight.engines.lab import LATE_BOUND_MS, Lab, check_descriptors, preload_library
@@ -30,8 +32,10 @@ from firstflight.experiment.workers.threads import ConcurrencyLimit, Threads
 from firstflight.model.plan import Plan
 from firstflight.pages import LoadedPage
 
-_CORES_PER_LOAD = {"chromium": 2}
+_CORES_PER_LOAD = {"chromium": 2, "firefox": 2}
 """Clients that work rather than wait."""
+
+_BROWSERS: dict[str, type[Browser]] = {"chromium": Chromium, "firefox": Firefox}
 
 _CHECK_S = 30.0
 
@@ -116,10 +120,10 @@ class EngineSetup:
         self._clients()
         if self.engine == "simulate":
             return {}
-        found = client_versions(name for name in self.clients if name != "chromium")
-        if "chromium" in self.clients:
-            without = "" if self.browser_sandbox else " without its sandbox"
-            found["chromium"] = browser_version(find_browser(self.browser)) + without
+        found = client_versions(name for name in self.clients if name not in _BROWSERS)
+        without = "" if self.browser_sandbox else " without its sandbox"
+        for name in _BROWSERS.keys() & {*self.clients}:
+            found[name] = browser_version(find_browser(name, self.browser)) + without
         return found
 
     def check(self, warn: Callable[[str, str], object]) -> None:
@@ -149,9 +153,10 @@ class EngineSetup:
             for name in self.clients
             if name in COMMANDS
         }
-        if "chromium" in self.clients:
-            artifacts = Artifacts(har=self.har, screenshots=self.screenshots)
-            found["chromium"] = Chromium(find_browser(self.browser), artifacts, sandbox=self.browser_sandbox)
+        artifacts = Artifacts(har=self.har, screenshots=self.screenshots)
+        for name in _BROWSERS.keys() & {*self.clients}:
+            program = find_browser(name, self.browser)
+            found[name] = _BROWSERS[name](program, artifacts, sandbox=self.browser_sandbox)
         return found
 
 

@@ -124,6 +124,17 @@ FLAGS_ONLY = ("browser",)
 """What a file may not say: a plan of others would choose a program that runs outside the laboratory."""
 
 
+_BY_BROWSERS = {
+    "chromium": {"quic", "quic-0rtt"},
+    "firefox": {"resumption", "early-data", "tfo+early-data", "quic", "quic-0rtt"},
+}
+"""Modes of TLS that each browser can be made to load with."""
+
+
+def _can(client: str, mode: Mode) -> bool:
+    return mode.name in _BY_BROWSERS.get(client, set())
+
+
 class Plan(BaseModel):
     """What is measured. Every field is a TOML key and a flag of `firstflight run`: docs/reference/plan.md.
 
@@ -248,14 +259,14 @@ class Plan(BaseModel):
         description="Another key, and values to compare with the first: initial_window=10,32; or off.",
         json_schema_extra={"metavar": "KEY=A,B,..."},
     )
-    client: Literal["loader", "chromium", "wget2", "curl"] = Field(
+    client: Literal["loader", "chromium", "firefox", "wget2", "curl"] = Field(
         default="loader",
-        description="What loads the page: the built-in loader, the system's chromium, wget2, or curl.",
-        json_schema_extra={"metavar": "loader|chromium|wget2|curl"},
+        description="What loads the page: the built-in loader, the system's chromium, firefox, wget2 or curl.",
+        json_schema_extra={"metavar": "loader|chromium|firefox|wget2|curl"},
     )
     browser: str = Field(
         default="",
-        description="Program of the browser, with the client chromium; empty: the system's. A flag only.",
+        description="Program of the browser, chromium or firefox; empty: the system's. A flag only.",
         json_schema_extra={"metavar": "PATH"},
     )
     har: bool = Field(
@@ -516,14 +527,14 @@ class Plan(BaseModel):
                     f"mode: {mode.name} is a way to speak TLS, and the pages are loaded in the clear",
                     "add --scheme https, or leave it out",
                 )
-            if mode.secure and self.client != "loader" and not (self.client == "chromium" and mode.quic):
+            if mode.secure and self.client != "loader" and not _can(self.client, mode):
                 raise BadValueError(
                     f"mode: {self.client} cannot be made to load with {mode.name} yet",
                     "use --client loader, or leave it out",
                 )
-            if mode.sessions and self.client == "chromium" and (states := {*self.cookies} - {"warm", "cold"}):
+            if mode.sessions and self.client != "loader" and (states := {*self.cookies} - {"warm", "cold"}):
                 raise BadValueError(
-                    f"cookies: {min(states)} is no state that Chromium's tickets can be brought into",
+                    f"cookies: {min(states)} is no state that {self.client.title()}'s tickets can be brought into",
                     "use warm or cold, or --client loader",
                 )
             if mode.quic and self.client == "chromium" and not self.post_quantum:

@@ -1,7 +1,9 @@
 //! Listening with Fast Open, and speaking HTTP/1.1, TLS and HTTP/2.
 
 use std::convert::Infallible;
+use std::future::{Future, poll_fn};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,10 +18,12 @@ use nix::libc;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::Notify;
 
 use super::answers::Answers;
 use super::body::Outgoing;
 use super::log::{Answered, Conversation, Log};
+use super::quic::VISIT;
 use super::tls::Secure;
 use super::{respond, timer};
 use crate::{LabError, descriptors, net};
@@ -173,14 +177,32 @@ async fn speak_http2(
     server: Arc<Server>,
     conversation: Arc<Conversation>,
 ) {
+    let visited = Arc::new(Notify::new());
+    let visit = Arc::clone(&visited);
     let service = service_fn(move |request: Request<Incoming>| {
         let (server, conversation) = (Arc::clone(&server), Arc::clone(&conversation));
-        async move { answer(request, &server, &conversation).await }
+        let visit = Arc::clone(&visit);
+        async move {
+            if request.uri().path() == VISIT {
+                visit.notify_one();
+            }
+            answer(request, &server, &conversation).await
+        }
     });
     let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
         .auto_date_header(false)
         .serve_connection(TokioIo::new(stream), service);
-    let _ = connection.await;
+    let (mut connection, mut end) = (pin!(connection), pin!(visited.notified()));
+    let mut is_visit = false;
+    poll_fn(|context| {
+        if !is_visit && end.as_mut().poll(context).is_ready() {
+            is_visit = true;
+            // What has been asked is answered; HTTP/2 has no header field that ends a connection.
+            connection.as_mut().graceful_shutdown();
+        }
+        connection.as_mut().poll(context).map(drop)
+    })
+    .await;
 }
 
 async fn answer(
@@ -190,6 +212,9 @@ async fn answer(
 ) -> Result<Response<Outgoing>, Infallible> {
     let (head, mut body) = request.into_parts();
     let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
+    if target == VISIT && server.tls.is_some() {
+        return Ok(respond::visit(head.version));
+    }
     let (mut response, wait) = server.answer(&head.method, target, &head.headers, conversation);
     if server.keep_alive {
         respond::keep_alive(&mut response, &head.headers);

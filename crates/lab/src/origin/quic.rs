@@ -65,7 +65,7 @@ enum Due {
 
 /// What a browser asks for in a visit before the measured load, to get a ticket. The server answers with nothing, and then
 /// closes the connection: the load is to open another one.
-const VISIT: &str = "/.well-known/firstflight-visit";
+pub(super) const VISIT: &str = "/.well-known/firstflight-visit";
 /// How long after that answer.
 const UNTIL_CLOSED: Duration = Duration::from_millis(50);
 

@@ -3,10 +3,10 @@
 use firstflight_load::head::has_length;
 use hyper::header::{
     ACCEPT_RANGES, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, CONNECTION, CONTENT_RANGE, HeaderMap,
-    HeaderName, HeaderValue, ORIGIN, RANGE,
+    ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, CACHE_CONTROL, CONNECTION, CONTENT_RANGE,
+    HeaderMap, HeaderName, HeaderValue, ORIGIN, RANGE,
 };
-use hyper::{Method, Response, StatusCode};
+use hyper::{Method, Response, StatusCode, Version};
 
 use super::answer::{Answer, PADDING};
 use super::body::{Outgoing, Part};
@@ -76,6 +76,18 @@ pub(super) fn keep_alive(response: &mut Response<Outgoing>, asked: &HeaderMap) {
         fields.insert(PADDING, shorter);
     }
     fields.insert(CONNECTION, word);
+}
+
+/// The answer to a visit before the measured load: nothing, and the end of the connection.
+pub(super) fn visit(version: Version) -> Response<Outgoing> {
+    let mut response = Response::new(Outgoing::whole(bytes::Bytes::new()));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let fields = response.headers_mut();
+    fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if version < Version::HTTP_2 {
+        fields.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 /// What no recording answers.

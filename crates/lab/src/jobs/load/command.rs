@@ -11,7 +11,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use firstflight_load::Mode;
 use firstflight_load::record::{Request, since, status};
 use nix::libc;
 use serde::{Deserialize, Serialize};
@@ -168,7 +167,7 @@ pub(super) fn record(job: &Job, command: &Command, ran: Ran, seen: Seen) -> Reco
     let opened = lines.first().map_or(0, |line| line.entry.seen.opened);
     let started = ran.own.started_ns.unwrap_or(opened);
     let mut reused = None;
-    if job.load.mode == Mode::Quic0Rtt {
+    if job.load.mode.has_sessions() {
         // The program has made the visits itself that give it tickets: their connections are no part of the load.
         let is_visit = |line: &Line<'_>| line.entry.seen.opened < started;
         let was_used = |line: &&Line<'_>| {

@@ -79,7 +79,9 @@ impl Job {
             // Somebody else's program may offer that key share if asked to, but cannot in every version.
             post_quantum: promise.post_quantum.filter(|asked| !asked || is_loader),
             // It speaks TLS as it does.
-            tls: promise.tls.filter(|_| is_loader || self.load.mode.is_quic()),
+            tls: promise
+                .tls
+                .filter(|_| is_loader || self.load.mode.is_quic() || self.load.mode.has_sessions()),
             quic: promise.quic.filter(|is_quic| is_loader || *is_quic),
             ..promise
         }
