@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::ledger::{ConnectionKey, Entry, Ledger};
 use crate::net::AddressPlan;
 use crate::origin::{Conversation, Exchange};
-use crate::witness::{Counters, Proof, Sockets, Statement, examine};
+use crate::witness::{Counters, Proof, Sockets, Statement, examine_after};
 
 /// One connection: what the ledger says of it, and the server that accepted it, if one did.
 #[derive(Debug)]
@@ -90,9 +90,11 @@ impl Directory {
 }
 
 impl Traffic {
-    /// Sums connections up. `started` is the monotonic moment their times count from, ns.
+    /// Sums connections up. `started` is the monotonic moment their times count from, ns; `visits` are connections that were
+    /// there before and are no part of it.
     pub fn new(
         lines: &[Line<'_>],
+        visits: &[&Entry],
         directory: &Directory,
         started: u64,
         promise: &Promise,
@@ -101,7 +103,7 @@ impl Traffic {
         let statements: Vec<_> = lines.iter().enumerate().map(statement).collect();
         let proof = Proof {
             sockets: Sockets::Servers,
-            ..examine(promise, &statements, counters)
+            ..examine_after(visits, promise, &statements, counters)
         };
         let connections = lines.iter().enumerate().map(|(number, line)| {
             Connection::new(

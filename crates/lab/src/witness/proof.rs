@@ -59,6 +59,17 @@ pub struct TcpInfoCount {
 
 /// Compares what the witnesses say. `counters` holds the growth during the load, the client's and the servers'.
 pub fn examine(promise: &Promise, statements: &[Statement], counters: Counters) -> Proof {
+    examine_after(&[], promise, statements, counters)
+}
+
+/// The same of a load that visits went before: `visits` are their connections, which nothing is promised of, and which the
+/// kernel counted too.
+pub fn examine_after(
+    visits: &[&Entry],
+    promise: &Promise,
+    statements: &[Statement],
+    counters: Counters,
+) -> Proof {
     let seen = || {
         statements
             .iter()
@@ -75,7 +86,12 @@ pub fn examine(promise: &Promise, statements: &[Statement], counters: Counters) 
         .filter_map(|statement| contradiction(promise, statement, &given))
         .collect();
     disagreements.extend(promise.fast_open.crowded(seen()));
-    disagreements.extend(tally::contradictions(&entries, counters));
+    let counted: Vec<_> = visits
+        .iter()
+        .map(|entry| &entry.seen)
+        .chain(entries.iter().copied())
+        .collect();
+    disagreements.extend(tally::contradictions(&counted, counters));
     Proof {
         ok: disagreements.is_empty(),
         ledger: entries.iter().copied().collect(),

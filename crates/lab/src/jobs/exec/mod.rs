@@ -112,7 +112,14 @@ impl ExecJob {
             setup_ms: seen.setup.as_secs_f64() * 1e3,
             requests: exchanges().filter(|exchange| exchange.resource.is_some()).count(),
             matching: seen.matching,
-            traffic: Traffic::new(&lines, &seen.directory, started, &self.promise(), seen.counters),
+            traffic: Traffic::new(
+                &lines,
+                &[],
+                &seen.directory,
+                started,
+                &self.promise(),
+                seen.counters,
+            ),
             relay: RelaySummary::new(&seen.report, self.lab.late_bound_ms),
         })
     }

@@ -166,7 +166,7 @@ pub(super) fn record(job: &Job, command: &Command, ran: Ran, seen: Seen) -> Reco
     let mut lines = lines(&seen.report.ledger, seen.conversations);
     let opened = lines.first().map_or(0, |line| line.entry.seen.opened);
     let started = ran.own.started_ns.unwrap_or(opened);
-    let mut reused = None;
+    let (mut reused, mut visits) = (None, Vec::new());
     if job.load.mode.has_sessions() {
         // The program has made the visits itself that give it tickets: their connections are no part of the load.
         let is_visit = |line: &Line<'_>| line.entry.seen.opened < started;
@@ -174,10 +174,17 @@ pub(super) fn record(job: &Job, command: &Command, ran: Ran, seen: Seen) -> Reco
             is_visit(line) && line.exchanges.iter().any(|exchange| exchange.arrived >= started)
         };
         reused = lines.iter().find(was_used).map(|line| line.entry.key);
-        lines.retain(|line| !is_visit(line));
+        visits.extend(lines.extract_if(.., |line| is_visit(line)).map(|line| line.entry));
     }
     let requests = requests(job, &lines, started);
-    let traffic = Traffic::new(&lines, &seen.directory, started, &job.promise(), seen.counters);
+    let traffic = Traffic::new(
+        &lines,
+        &visits,
+        &seen.directory,
+        started,
+        &job.promise(),
+        seen.counters,
+    );
     let document = job.page.document();
     let document = requests.iter().find(|request| request.index == document);
     let last_byte = || {

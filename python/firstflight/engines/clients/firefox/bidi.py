@@ -56,10 +56,7 @@ class Bidi:
         Raises:
             BidiError: There is none.
         """
-        self._last_id += 1
-        number, deadline_s = self._last_id, time.monotonic() + timeout_s
-        command = {"id": number, "method": method, "params": params or {}}
-        self._send(_TEXT, json.dumps(command).encode())
+        number, deadline_s = self.post(method, params), time.monotonic() + timeout_s
         while True:
             message = self._message(deadline_s)
             if message is None:
@@ -70,6 +67,13 @@ class Bidi:
                 raise BidiError(f"{method}: {message['message']}", is_refused=True)
             else:
                 return dict(message["result"])
+
+    def post(self, method: str, params: Params | None = None) -> int:
+        """Sends a command, of which the result does not matter; gives its number."""
+        self._last_id += 1
+        command = {"id": self._last_id, "method": method, "params": params or {}}
+        self._send(_TEXT, json.dumps(command).encode())
+        return self._last_id
 
     def listen(self, duration_s: float) -> None:
         """Hands on the events of so many seconds."""

@@ -170,7 +170,8 @@ class Firefox:
         document = job.visits[0] + "/page"
         pattern = {"type": "string", "pattern": document}
         self._call("network.addIntercept", phases=["beforeRequestSent"], urlPatterns=[pattern])
-        self._call("browsingContext.navigate", context=self._tab, url=document, wait="none")
+        # Its answer comes with that of the page, which is given below.
+        self._bidi.post("browsingContext.navigate", {"context": self._tab, "url": document, "wait": "none"})
         deadline_s = time.monotonic() + job.timeout_ms / 1000
         while not self._blocked and time.monotonic() < deadline_s:
             self._bidi.listen(_POLL_S)
