@@ -66,6 +66,9 @@ enum Due {
 /// What a browser asks for in a visit before the measured load, to get a ticket. The server answers with nothing, and then
 /// closes the connection: the load is to open another one.
 pub(super) const VISIT: &str = "/.well-known/firstflight-visit";
+/// The same of a browser that closes the connection itself: Firefox takes a ticket into use only three probe timeouts after
+/// it came, if the server sends no NEW_TOKEN (RFC 9000, section 8.1.3), and drops it where the connection ends before.
+const LASTING_VISIT: &str = "/.well-known/firstflight-visit?lasting";
 /// How long after that answer.
 const UNTIL_CLOSED: Duration = Duration::from_millis(50);
 
@@ -143,10 +146,13 @@ impl Listener {
         let Some((method, target, fields)) = request(block) else {
             return self.endpoint.respond(stream, &response_block(400, [], 0), []);
         };
-        if target == VISIT {
+        if target == VISIT || target == LASTING_VISIT {
             let nothing = response_block(204, [(&b"cache-control"[..], &b"no-store"[..])], 0);
             self.endpoint.respond(stream, &nothing, []);
-            return later(UNTIL_CLOSED, Due::Close(stream.0), due.clone());
+            if target == VISIT {
+                later(UNTIL_CLOSED, Due::Close(stream.0), due.clone());
+            }
+            return;
         }
         let (response, wait) = server.answer(&method, &target, &fields, conversation);
         if wait.is_zero() {

@@ -140,6 +140,7 @@ class Browser:
             authority=f"{_SCRATCH}/firstflight-ca.pem" if secure else None,
             post_quantum=planned.post_quantum,
             quic=MODES[planned.mode].quic,
+            rtt_ms=planned.path.rtt_ms,
             visits=_visits(urls) if MODES[planned.mode].sessions and planned.cookies == "warm" else [],
             clock_ms=recorded_ms(page) if planned.determinism else None,
             sandbox=self._sandbox,

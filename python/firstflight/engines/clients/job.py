@@ -27,6 +27,7 @@ class DriveJob:
         har: File for a HAR of the load, if one is wanted.
         screenshot: File for a picture of the page, if one is wanted.
         quic: Whether https origins are spoken to over QUIC from the first request on.
+        rtt_ms: Round-trip time of the path.
         visits: What is asked for in a visit before the load, from which the browser keeps TLS tickets.
         flags: Further command-line flags of the browser.
     """
@@ -48,6 +49,7 @@ class DriveJob:
     har: str | None = None
     screenshot: str | None = None
     quic: bool = False
+    rtt_ms: float = 0.0
     visits: list[str] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)
 
