@@ -172,9 +172,19 @@ def test_a_page_recorded_with_tls_is_loaded_as_recorded_or_in_the_clear_where_as
         assert [row["url"] for row in record["requests"]] == [f"{scheme}://www.nytimes.com/"]
 
 
-@pytest.mark.parametrize(("mode", "early_data"), [("quic", "none"), ("quic-0rtt", "accepted")])
-def test_a_page_comes_over_quic_and_the_first_request_in_0_rtt_packets_where_there_are_tickets(
-    mode: str, early_data: str
+@pytest.mark.parametrize(
+    ("mode", "protocol", "resumed", "early_data"),
+    [
+        ("tls12", "tcp", False, "none"),
+        ("resumption", "tcp", True, "none"),
+        ("early-data", "tcp", True, "accepted"),
+        ("tfo+early-data", "tcp", True, "accepted"),
+        ("quic", "udp", False, "none"),
+        ("quic-0rtt", "udp", True, "accepted"),
+    ],
+)
+def test_a_page_comes_in_every_mode_of_tls_and_the_first_request_early_where_there_are_tickets(
+    mode: str, protocol: str, resumed: bool, early_data: str
 ) -> None:
     image = document(
         url="https://o1.test/1.png",
@@ -187,8 +197,9 @@ def test_a_page_comes_over_quic_and_the_first_request_in_0_rtt_packets_where_the
     record = load(engine, secure, mode, 20.0, client="chromium")
     assert_ok(record)
     assert record["load"]["unmatched_requests"] == 0
-    seen = {(row["origin"], row["protocol"], row["early_data"]) for row in record["connections"]}
-    assert seen == {(f"https://o{number}.test", "udp", early_data) for number in range(2)}
+    rows = record["connections"]
+    seen = {(row["origin"], row["protocol"], row["resumed"], row["early_data"]) for row in rows}
+    assert seen == {(f"https://o{number}.test", protocol, resumed, early_data) for number in range(2)}
 
 
 def run(program: Program, *flags: str, page: LoadedPage) -> tuple[list[str], Path]:

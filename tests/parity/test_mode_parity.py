@@ -1,8 +1,9 @@
 """Modes of transport on both clocks: the round trips that each promises, the same bytes in first flights."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import product
+from typing import TypeVar
 
 import pytest
 from clocks import Fields, emulate_all, simulate
@@ -37,6 +38,9 @@ SHARE = 0.03
 PLT = 0.05
 """How far the two clocks may be from each other on a page with a link of 4 Mbit/s."""
 
+Cell = TypeVar("Cell", bound=tuple[str, ...])
+"""A mode, and what else differs."""
+
 Loads = Mapping[tuple[str, str], tuple[Fields, Fields]]
 
 
@@ -59,11 +63,11 @@ def chain(last: str = "GET") -> Fields:
     return {"format": "firstflight-profile/1", "name": "chain", "resources": resources}
 
 
-def job(mode: str, share: str, cookies: str = "warm", **path: object) -> Fields:
+def job(mode: str, share: str, cookies: str = "warm", http: str = "1.1", **path: object) -> Fields:
     """What either clock is asked for."""
     return {
         "scheme": "recorded",
-        "tls": {"post_quantum": share == "post-quantum"},
+        "tls": {"post_quantum": share == "post-quantum", "http": http},
         "path": {"rtt_ms": RTT_MS, **path},
         "mode": mode,
         "cookies": cookies,
@@ -95,16 +99,24 @@ def first_flights(answer: Fields) -> list[tuple[object, ...]]:
     return sorted(rows, key=str)
 
 
+def versions(cells: Iterable[Cell]) -> list[tuple[Cell, str]]:
+    """Each with HTTP/1.1, and with HTTP/2 where its mode goes over TCP."""
+    both = product(cells, ("1.1", "2"))
+    return [(cell, http) for cell, http in both if http == "1.1" or not cell[0].startswith("quic")]
+
+
 def early_data(answer: Fields) -> list[str]:
     """What became of early data, by connection."""
     return [row["early_data"] for row in sorted(answer["connections"], key=lambda row: row["connection"])]
 
 
 def test_a_document_takes_the_round_trips_that_its_mode_promises_on_both_clocks(lab: Lab) -> None:
-    asked = [(chain(), job(*cell)) for cell in ROUND_TRIPS]
-    for (cell, expected), answers in zip(ROUND_TRIPS.items(), both(lab, asked), strict=True):
+    cells = versions(ROUND_TRIPS)
+    asked = [(chain(), job(mode, share, http=http)) for (mode, share), http in cells]
+    for (cell, http), answers in zip(cells, both(lab, asked), strict=True):
         for answer in answers:
-            assert answer["plt_ms"] / RTT_MS / DOCUMENTS == pytest.approx(expected, rel=SHARE), cell
+            trips = answer["plt_ms"] / RTT_MS / DOCUMENTS
+            assert trips == pytest.approx(ROUND_TRIPS[cell], rel=SHARE), (cell, http)
             outcome = "accepted" if cell[0].endswith(("early-data", "0rtt")) else "none"
             assert early_data(answer) == [outcome] * DOCUMENTS
         assert first_flights(answers[0]) == first_flights(answers[1])
@@ -118,7 +130,10 @@ def test_what_is_not_known_or_not_safe_is_asked_for_again_or_waits(lab: Lab) -> 
         ("early-data", "warm", "POST"),
         ("quic-0rtt", "warm", "POST"),
     ]
-    asked = [(pages[method], job(mode, "classic", cookies)) for mode, cookies, method in cells]
+    asked = [
+        (pages[method], job(mode, "classic", cookies, http))
+        for (mode, cookies, method), http in versions(cells)
+    ]
     lasts = {
         ("early-data", "stale", "GET"): (3, ["rejected"] * DOCUMENTS),
         ("early-data", "cold", "GET"): (3, ["none"] * DOCUMENTS),
@@ -130,11 +145,12 @@ def test_what_is_not_known_or_not_safe_is_asked_for_again_or_waits(lab: Lab) -> 
         # One of the documents waits for the handshake.
         ("early-data", "warm", "POST"): (2 + 1 / DOCUMENTS, ["accepted"] * (DOCUMENTS - 1) + ["none"]),
     }
-    for cell, answers in zip(cells, both(lab, asked), strict=True):
+    for (cell, http), answers in zip(versions(cells), both(lab, asked), strict=True):
         expected, outcome = lasts[cell]
         for answer in answers:
-            assert answer["plt_ms"] / RTT_MS / DOCUMENTS == pytest.approx(expected, rel=SHARE), cell
-            assert early_data(answer) == outcome, cell
+            trips = answer["plt_ms"] / RTT_MS / DOCUMENTS
+            assert trips == pytest.approx(expected, rel=SHARE), (cell, http)
+            assert early_data(answer) == outcome, (cell, http)
         assert first_flights(answers[0]) == first_flights(answers[1])
 
 
@@ -188,7 +204,11 @@ def test_a_client_keeps_the_sessions_of_every_host_of_a_large_page(lab: Lab) -> 
 def test_a_page_loads_as_fast_on_both_clocks_in_every_mode(lab: Lab) -> None:
     (loaded,) = (under("https", page) for page in open_pages(["wikipedia"]))
     page = json.loads(loaded.page.to_json())
-    cells = list(product(dict.fromkeys(mode for mode, _ in ROUND_TRIPS), ("classic", "post-quantum")))
+    modes = dict.fromkeys(mode for mode, _ in ROUND_TRIPS)
+    cells = [
+        *product(modes, ("classic", "post-quantum"), ("warm",), ("1.1",)),
+        *product(("early-data", "tfo+early-data"), ("classic", "post-quantum"), ("warm",), ("2",)),
+    ]
     asked = [(page, job(*cell, down_bps=4_000_000, up_bps=4_000_000)) for cell in cells]
     for cell, (emulated, simulated) in zip(cells, both(lab, asked), strict=True):
         assert simulated["plt_ms"] == pytest.approx(emulated["plt_ms"], rel=PLT), cell

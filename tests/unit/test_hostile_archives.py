@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from firstflight.engines.clients.command import COMMANDS
+from firstflight.engines.clients.command import COMMANDS, Way
 from firstflight.errors import PageInputError, UsageError
 from firstflight.experiment.plan_file import read_plan_file
 from firstflight.pages import LoadedPage, Page, load_page
@@ -212,13 +212,15 @@ def test_a_request_to_no_host_is_left_out(tmp_path: Path, host: str) -> None:
 
 def test_the_config_of_curl_has_a_line_per_option() -> None:
     page = Page.from_json(profile().decode())
-    made = COMMANDS["curl"]("curl", page, True)
-    assert made.input == f'url = "{URL}"\noutput = "/dev/null"\n'
-    assert made.argv[made.argv.index("--proto") + 1] == "=http,https"
+    made = COMMANDS["curl"]("curl", page, Way())
+    *options, url, output = made.input.splitlines()
+    assert (url, output) == (f'url = "{URL}"', 'output = "/dev/null"')
+    assert 'proto = "=http,https"' in options
+    assert made.argv == ("curl", "--disable", "--config", "-")
     for url in (f"{URL}\nx", f"{URL}\u0085", f"{URL}a b", f"{URL}\u2028", f"{URL}\x1b"):
         odd = replace(page, resources=(replace(page.resources[0], url=url),))
         with pytest.raises(ValueError, match="no URL that a page can hold"):
-            COMMANDS["curl"]("curl", odd, True)
+            COMMANDS["curl"]("curl", odd, Way())
 
 
 def requests(size: int) -> bytes:

@@ -212,7 +212,7 @@ def test_a_client_that_a_signal_ended_has_broken(code: int, is_broken: bool) -> 
     answer: Answer = {
         "status": "failed",
         "error": f"the client ended with code {code}",
-        "client": {"exit_code": code},
+        "client": {"exit_code": code, "said": ""},
     }
     complete = Program("curl", "curl", "").complete(answer, *pages("wikipedia"))
     assert complete.get("broken", False) is is_broken

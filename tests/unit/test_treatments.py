@@ -118,11 +118,10 @@ def test_a_plan_is_what_each_treatment_makes_of_it(keys: dict[str, Any], arms: d
             "mode: early-data is a way to speak TLS",
             "--scheme https",
         ),
-        ({"mode": "tcp,tls12", "client": "chromium"}, "mode: chromium cannot be made to", "--client loader"),
         ({"mode": "tcp,quic", "scheme": "http"}, "mode: quic is a way to speak TLS", "--scheme https"),
         ({"mode": "tcp,quic", "keep_alive": False}, "mode: quic keeps its connections", "--no-keep-alive"),
         ({"mode": "quic-0rtt", "ecn": True, "queue": "codel"}, "mode: quic-0rtt does without ECN", "--ecn"),
-        ({"mode": "tcp,tls12", "client": "chromium"}, "mode: chromium cannot be made to load", "loader"),
+        ({"mode": "tcp,tls12", "client": "wget2"}, "mode: wget2 cannot be made to load", "loader"),
         (
             {"mode": "tcp,quic-0rtt", "client": "chromium", "cookies": "stale"},
             "cookies: stale is no state that Chromium's tickets",
@@ -138,7 +137,6 @@ def test_a_plan_is_what_each_treatment_makes_of_it(keys: dict[str, Any], arms: d
             "middlebox: drop-udp has no effect",
             "--mode tcp,quic",
         ),
-        ({"mode": "tfo+early-data", "http": "2"}, "mode: .* goes with HTTP/1.1 only", "--http 2"),
         ({"until": "2%", "mode": "tcp"}, "until: needs two treatments", "--mode tcp,tfo"),
     ],
 )

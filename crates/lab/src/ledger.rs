@@ -116,9 +116,13 @@ impl Ledger {
     pub fn datagram_arrived(&mut self, now: u64, datagram: &Datagram<'_>) {
         let key = datagram.key(Direction::Down);
         if let Some(index) = self.by_key.get(&(Protocol::Udp, key)) {
-            self.entries[*index]
-                .seen
-                .datagram_arrived(now, datagram.packet_bytes);
+            let entry = &mut self.entries[*index];
+            if self.keeps_times {
+                // What a datagram holds cannot be told from outside: all that came counts.
+                let start = entry.seen.bytes_down as u32;
+                entry.received_data.note(now, start, datagram.packet_bytes);
+            }
+            entry.seen.datagram_arrived(now, datagram.packet_bytes);
         }
     }
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::ledger::{ConnectionKey, Entry, Ledger};
 use crate::net::AddressPlan;
 use crate::origin::{Conversation, Exchange};
-use crate::witness::{Counters, Proof, Sockets, Statement, examine_after};
+use crate::witness::{Counters, Proof, Sockets, Statement, examine};
 
 /// One connection: what the ledger says of it, and the server that accepted it, if one did.
 #[derive(Debug)]
@@ -68,6 +68,16 @@ impl<'a> Line<'a> {
             conversation,
         }
     }
+
+    /// Whether the client only got a ticket with it.
+    pub fn is_visit(&self) -> bool {
+        !self.exchanges.is_empty() && self.exchanges.iter().all(Exchange::is_visit)
+    }
+
+    /// Whether the measured load used a connection of a visit.
+    pub fn is_reused(&self) -> bool {
+        self.exchanges.iter().any(Exchange::is_visit) && !self.is_visit()
+    }
 }
 
 impl Directory {
@@ -90,11 +100,11 @@ impl Directory {
 }
 
 impl Traffic {
-    /// Sums connections up. `started` is the monotonic moment their times count from, ns; `visits` are connections that were
-    /// there before and are no part of it.
+    /// Sums connections up. `started` is the monotonic moment their times count from, ns. The kernel has counted those of
+    /// `visits` too, which are no part of the load.
     pub fn new(
         lines: &[Line<'_>],
-        visits: &[&Entry],
+        visits: &[Line<'_>],
         directory: &Directory,
         started: u64,
         promise: &Promise,
@@ -103,7 +113,12 @@ impl Traffic {
         let statements: Vec<_> = lines.iter().enumerate().map(statement).collect();
         let proof = Proof {
             sockets: Sockets::Servers,
-            ..examine_after(visits, promise, &statements, counters)
+            ..examine(
+                promise,
+                &statements,
+                visits.iter().map(|line| line.entry),
+                counters,
+            )
         };
         let connections = lines.iter().enumerate().map(|(number, line)| {
             Connection::new(
@@ -125,7 +140,8 @@ impl Traffic {
 }
 
 /// The sockets of a foreign program cannot be asked, the servers' can: `TCP_INFO` tells of SYN data at either
-/// end. Where no server listens none took data from a SYN.
+/// end. A connection that no server has accepted, because none listens or because the client hung up before, took no data
+/// from a SYN, whatever the relay saw.
 fn statement((number, line): (usize, &Line<'_>)) -> Statement {
     let asked = line.conversation.as_ref().map(|conversation| conversation.info);
     Statement {
@@ -133,7 +149,7 @@ fn statement((number, line): (usize, &Line<'_>)) -> Statement {
         ledger: Some(line.entry.clone()),
         tcp_info: match asked {
             Some(info) => info.map(|info| info.syn_data),
-            None => line.entry.seen.answered.is_none().then_some(false),
+            None => Some(false),
         },
         server: line
             .conversation

@@ -387,7 +387,12 @@ impl TlsPromise {
                 .then_some("its server took early data without a session"),
             Some(_) if !server.is_resumed => Some("it resumed no session"),
             Some(_) if self.early_data && client.may_be_early == Some(true) && !was_early => {
-                Some("its request did not go with the ClientHello")
+                let is_announced = entry.hello.is_some_and(|hello| hello.offers_early_data);
+                Some(if is_announced {
+                    "its ClientHello announced early data, and its request did not go with it"
+                } else {
+                    "its request did not go with the ClientHello"
+                })
             }
             Some(_) if server.early_data == EarlyData::Rejected => Some("its server rejected its early data"),
             Some(_) => None,

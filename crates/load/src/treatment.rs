@@ -36,6 +36,12 @@ impl Mode {
         matches!(self, Self::Tfo | Self::TfoEarlyData)
     }
 
+    /// Whether it is a way to speak TLS, beyond what any client does.
+    #[must_use]
+    pub fn is_secure(self) -> bool {
+        !matches!(self, Self::Tcp | Self::Tfo)
+    }
+
     /// Whether the client has sessions of TLS to resume when the load begins.
     #[must_use]
     pub fn has_sessions(self) -> bool {

@@ -40,8 +40,10 @@ pub(crate) struct Client {
     unsent: u64,
     /// TLS takes a request before its handshake.
     is_early: bool,
-    /// A request that waits for TLS's handshake: it may not go so early, or the server will not take it early.
-    held: Option<u64>,
+    /// Bytes that go again behind TLS's handshake, because the server does not take them early, and bytes that wait for it.
+    held: [u64; 2],
+    /// All that is sent before TLS's handshake waits for it.
+    is_held: bool,
     /// Whether the first request may go with the `ClientHello`.
     pub(crate) may_be_early: Option<bool>,
     exchange: Option<Incoming>,
@@ -87,7 +89,8 @@ impl Client {
             is_open: false,
             unsent,
             is_early,
-            held: None,
+            held: [0; 2],
+            is_held: false,
             may_be_early: None,
             exchange: None,
             is_closed: false,
@@ -107,29 +110,37 @@ impl Client {
             header_left: context.header_bytes(exchange),
             body_left: exchange.body_bytes,
         });
-        let bytes = exchange.request_bytes;
-        let may_be_early = exchange.is_safe && bytes <= MAX_EARLY_DATA;
+        self.write(now, &[exchange.request_bytes], exchange.is_safe, channel)
+    }
+
+    /// Sends a request, handed over in `parts` that leave together; `true` when all of it went out. Before TLS's handshake
+    /// goes what `is_safe`, up to the first that does not.
+    pub(crate) fn write(
+        &mut self,
+        now: Nanos,
+        parts: &[u64],
+        is_safe: bool,
+        channel: &mut Channel<'_>,
+    ) -> bool {
+        let may_be_early = is_safe && parts.iter().sum::<u64>() <= MAX_EARLY_DATA;
         self.may_be_early.get_or_insert(may_be_early);
-        let goes_early = !self.is_early || (exchange.is_safe && channel.takes_early(bytes));
-        let is_rejected = self.is_early && channel.rejects_early_data();
-        if !goes_early || is_rejected {
-            self.held = Some(bytes);
+        self.is_held |= self.is_early && !is_safe;
+        for &bytes in parts {
+            self.is_held |= self.is_early && !channel.takes_early(bytes);
+            if self.is_early && (self.is_held || channel.rejects_early_data()) {
+                self.held[usize::from(self.is_held)] += bytes;
+            }
+            if !self.is_held {
+                self.unsent += channel.seal(bytes);
+            }
         }
         if let Some(cookie) = self.deferred.take() {
             self.is_open = true;
-            if goes_early {
-                self.unsent += channel.seal(bytes);
-            }
             self.unsent -= channel.socket.connect_with_data(now, cookie, self.unsent);
-        } else {
-            if goes_early {
-                self.unsent += channel.seal(bytes);
-            }
-            if self.is_open {
-                channel.socket.write(now, std::mem::take(&mut self.unsent));
-            }
+        } else if channel.socket.is_established() {
+            channel.socket.write(now, std::mem::take(&mut self.unsent));
         }
-        self.unsent == 0 && goes_early
+        self.unsent == 0 && !self.is_held
     }
 
     /// Something happened to the socket: tells the loader.
@@ -161,9 +172,9 @@ impl Client {
             }
         }
         // What takes a request before its handshake waits for one.
-        if self.unsent > 0 && !(self.is_early && self.exchange.is_none()) {
+        if self.unsent > 0 && !(self.is_early && self.may_be_early.is_none()) {
             channel.socket.write(now, std::mem::take(&mut self.unsent));
-            if self.held.is_none() || channel.rejects_early_data() {
+            if !self.is_held {
                 self.tell_sent(now, browser);
             }
         }
@@ -172,10 +183,9 @@ impl Client {
         if heard.is_ready && !std::mem::take(&mut self.is_early) {
             browser.loader.handle(now, Event::Writable(conn));
         }
-        if !self.is_early
-            && let Some(bytes) = self.held.take()
-        {
-            channel.write(now, bytes);
+        if !self.is_early && self.held != [0; 2] {
+            channel.write_parts(now, &std::mem::take(&mut self.held));
+            self.is_held = false;
             self.tell_sent(now, browser);
         }
         match http2 {

@@ -63,10 +63,7 @@ impl Connection {
             FastOpen::Absent
         };
         let offer = job.load.offer_over_tcp();
-        let early_data = match offer.http {
-            HttpVersion::V1_1 => job.early_data(),
-            HttpVersion::V2 => 0,
-        };
+        let early_data = job.early_data();
         let mut tls = context
             .secure_host(origin)
             .map(|name| Box::new(Tls::new(offer, name, &mut host.sessions, early_data)));
@@ -137,12 +134,14 @@ impl Connection {
             tls: self.tls.as_deref_mut(),
             is_client: true,
         };
+        let exchange = context.exchange(resource);
         if let Some(http2) = &mut self.http2 {
-            http2.ask(context, resource, &mut channel);
+            let parts = http2.ask(context, resource);
+            self.client
+                .write(context.now, &parts, exchange.is_safe, &mut channel);
             return true;
         }
-        let bytes = context.exchange(resource).request_bytes;
-        self.server.expect(resource, bytes);
+        self.server.expect(resource, exchange.request_bytes);
         self.client.send(context, resource, &mut channel)
     }
 

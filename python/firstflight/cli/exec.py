@@ -14,7 +14,7 @@ from firstflight.cli.talk import Talk
 from firstflight.engines.exec import ExecRecord, Surroundings, run_inside
 from firstflight.errors import UsageError
 from firstflight.experiment.plan_file import PlanFile, resolve
-from firstflight.model.treatment import FAST_OPEN, MODES, PLAIN
+from firstflight.model.treatment import FAST_OPEN, MODES
 from firstflight.pages import LoadedPage, clear_warning, open_pages, under, was_cleared
 from firstflight.results import write_whole
 from firstflight.text import plural
@@ -65,15 +65,15 @@ def command(
     ledger = run_inside(surroundings, argv)
     if record:
         write_whole(record, json.dumps(ledger, indent=2, ensure_ascii=False).encode() + b"\n")
-    _say(ledger, argv[0], talk)
+    _say(ledger, argv[0], surroundings.mode, talk)
     return ledger["exit_code"]
 
 
-def _say(ledger: ExecRecord, program: str, talk: Talk) -> None:
+def _say(ledger: ExecRecord, program: str, mode: str, talk: Talk) -> None:
     if ledger["error"]:
         talk.error(ledger["error"], "name a program that is installed, or its path")
     else:
-        _say_summary(ledger, Path(program).name, talk)
+        _say_summary(ledger, Path(program).name, mode, talk)
 
 
 def _surroundings(
@@ -87,10 +87,9 @@ def _surroundings(
                 f"give it with --{key}, or measure several with firstflight run",
             )
     [(path, cookies)], [mode] = plan.settings(), plan.mode
-    if MODES[mode].secure:
+    if MODES[mode].sessions and cookies not in {"warm", "cold"}:
         raise UsageError(
-            f"mode: {mode} is how the built-in loader speaks TLS; a program speaks it as it does",
-            f"use {PLAIN} or {FAST_OPEN}",
+            f"cookies: {cookies} is no state that a program's tickets can be brought into", "use warm or cold"
         )
     return Surroundings(
         path,
@@ -129,12 +128,13 @@ _NAMED = 5
 """Unmatched requests that are named; the record has them all."""
 
 
-def _say_summary(record: ExecRecord, program: str, talk: Talk) -> None:
+def _say_summary(record: ExecRecord, program: str, mode: str, talk: Talk) -> None:
     """Says what crossed the wire, and what makes it doubtful.
 
     Args:
         record: As `engines.exec.run_inside` gives it.
         program: What the program is called.
+        mode: What it was held to.
         talk: Where it is said; a quiet one leaves out all but warnings.
     """
     for line in _lines(record, program):
@@ -142,7 +142,8 @@ def _say_summary(record: ExecRecord, program: str, talk: Talk) -> None:
     _say_unmatched(record, talk)
     proof, relay = record["proof"], record["relay"]
     if not proof["ok"]:
-        talk.warn(f"the witnesses of TFO disagree: {'; '.join(proof['disagreements'])}")
+        about = "no proof" if MODES[mode].secure else "the witnesses of TFO disagree"
+        talk.warn(f"{about}: {'; '.join(proof['disagreements'])}")
     if relay["late"]:
         talk.warn(
             f"the relay sent packets up to {relay['late_max_ms']:.1f} ms late",

@@ -167,6 +167,7 @@ class ClientAnswer(TypedDict):
     """How a client that is a program of its own ended."""
 
     exit_code: ReadOnly[int]
+    said: ReadOnly[str]
 
 
 class Record(LoadRecord, total=False):

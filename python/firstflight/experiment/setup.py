@@ -16,7 +16,14 @@ from firstflight.engines.clients.chromium.browser import (
     check_hosts,
 )
 from firstflight.engines.clients.chromium.client import Chromium
-from firstflight.engines.clients.command import COMMANDS, ForeignClient, Program, find_program
+from firstflight.engines.clients.command import (
+    COMMANDS,
+    CurlBuild,
+    ForeignClient,
+    Program,
+    check_tickets,
+    find_program,
+)
 from firstflight.engines.clients.firefox.client import Firefox
 from firstflight.engines.clients.versions import find_browser
 from firstflight.engines.emulate import Emulator
@@ -30,6 +37,7 @@ from firstflight.experiment.workers.pool import cores
 from firstflight.experiment.workers.processes import Processes
 from firstflight.experiment.workers.threads import ConcurrencyLimit, Threads
 from firstflight.model.plan import Plan
+from firstflight.model.treatment import MODES
 from firstflight.pages import LoadedPage
 
 _CORES_PER_LOAD = {"chromium": 2, "firefox": 2}
@@ -50,6 +58,8 @@ class EngineSetup:
     Attributes:
         engine: As in the plan.
         clients: Of the plan's treatments.
+        modes: Of the plan's treatments.
+        program: As in the plan.
         browser: As in the plan.
         har: Folder for a HAR of each load; `None`: none is kept.
         screenshots: Folder for a picture of each load; `None`: none is kept.
@@ -64,6 +74,8 @@ class EngineSetup:
     screenshots: Path | None = None
     keep: str = "all"
     browser_sandbox: bool = True
+    modes: tuple[str, ...] = ()
+    program: str = ""
 
     @classmethod
     def of(cls, plan: Plan, folder: Path, *, browser_sandbox: bool = True) -> "EngineSetup":
@@ -78,6 +90,8 @@ class EngineSetup:
             screenshots if plan.screenshots else None,
             plan.keep,
             browser_sandbox,
+            tuple(mode.name for mode in plan.modes),
+            plan.program,
         )
 
     def __call__(self) -> Engine:
@@ -112,6 +126,8 @@ class EngineSetup:
                 check_descriptors(len(page.page.origins), servers)
             if "chromium" in self.clients:
                 check_hosts(hosts_of(page))
+            if "curl" in self.clients and any(MODES[name].sessions for name in self.modes):
+                check_tickets(page.page)
         except UsageError as error:
             raise PageInputError(f"{page.page.name}: {error.message}", error.hint) from error
 
@@ -120,7 +136,7 @@ class EngineSetup:
         self._clients()
         if self.engine == "simulate":
             return {}
-        found = client_versions(name for name in self.clients if name not in _BROWSERS)
+        found = client_versions((name for name in self.clients if name not in _BROWSERS), self.program)
         without = "" if self.browser_sandbox else " without its sandbox"
         for name in _BROWSERS.keys() & {*self.clients}:
             found[name] = browser_version(find_browser(name, self.browser)) + without
@@ -148,15 +164,31 @@ class EngineSetup:
 
     def _clients(self) -> dict[str, ForeignClient]:
         """The plan's clients that are programs of their own."""
-        found: dict[str, ForeignClient] = {
-            name: Program(name, find_program(name), preload_library())
-            for name in self.clients
-            if name in COMMANDS
-        }
+        programs = [name for name in self.clients if name in COMMANDS]
+        if self.program and len(programs) != 1:
+            which = (
+                "none of the plan's clients is one" if not programs else f"{' and '.join(programs)} are two"
+            )
+            raise UsageError(f"program: {which}", "give it with --client curl or --client wget2")
+        modes = [MODES[name] for name in self.modes]
+        # The loads of all modes ask in the same way, and share connections in the same way.
+        in_turn = any(mode.sessions for mode in modes)
+        found: dict[str, ForeignClient] = {}
+        for name in programs:
+            program = find_program(name, self.program)
+            if name == "curl" and any(mode.secure for mode in modes):
+                build = CurlBuild.of(program)
+                for mode in modes:
+                    build.check(mode)
+            found[name] = Program(name, program, preload_library(), in_turn=in_turn)
         artifacts = Artifacts(har=self.har, screenshots=self.screenshots)
         for name in _BROWSERS.keys() & {*self.clients}:
-            program = find_browser(name, self.browser)
-            found[name] = _BROWSERS[name](program, artifacts, sandbox=self.browser_sandbox)
+            found[name] = _BROWSERS[name](
+                find_browser(name, self.browser),
+                artifacts,
+                sandbox=self.browser_sandbox,
+                partitions=not in_turn,
+            )
         return found
 
 

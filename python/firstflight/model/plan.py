@@ -120,19 +120,8 @@ CookieState = Literal["warm", "cold", "stale", "backup", "moved", "nat", "cookie
 
 _PLAN_DOC = "docs/plan.md"
 
-FLAGS_ONLY = ("browser",)
+FLAGS_ONLY = ("browser", "program")
 """What a file may not say: a plan of others would choose a program that runs outside the laboratory."""
-
-
-_BY_BROWSERS = {
-    "chromium": {"quic", "quic-0rtt"},
-    "firefox": {"resumption", "early-data", "tfo+early-data", "quic", "quic-0rtt"},
-}
-"""Modes of TLS that each browser can be made to load with."""
-
-
-def _can(client: str, mode: Mode) -> bool:
-    return mode.name in _BY_BROWSERS.get(client, set())
 
 
 class Plan(BaseModel):
@@ -261,12 +250,17 @@ class Plan(BaseModel):
     )
     client: Literal["loader", "chromium", "firefox", "wget2", "curl"] = Field(
         default="loader",
-        description="What loads the page: the built-in loader, the system's chromium, firefox, wget2 or curl.",
+        description="What loads the page: the built-in loader, the system's chromium, firefox, wget2, or curl.",
         json_schema_extra={"metavar": "loader|chromium|firefox|wget2|curl"},
     )
     browser: str = Field(
         default="",
         description="Program of the browser, chromium or firefox; empty: the system's. A flag only.",
+        json_schema_extra={"metavar": "PATH"},
+    )
+    program: str = Field(
+        default="",
+        description="Program of the client, with curl or wget2; empty: the one on the PATH. A flag only.",
         json_schema_extra={"metavar": "PATH"},
     )
     har: bool = Field(
@@ -496,10 +490,10 @@ class Plan(BaseModel):
 
     @model_validator(mode="after")
     def _what_if_makes_a_difference(self, info: ValidationInfo) -> Self:
-        if self.what_if.early_data is not None and (self.scheme == "http" or self.http == "2"):
+        if self.what_if.early_data is not None and self.scheme == "http":
             raise BadValueError(
-                "what_if: early-data goes with TLS's ClientHello, here of HTTP/1.1",
-                "add --scheme recorded or https, without --http 2",
+                "what_if: early-data goes with TLS's ClientHello",
+                "add --scheme recorded or https",
             )
         if _is_shared(info, "what_if"):
             return self
@@ -527,24 +521,22 @@ class Plan(BaseModel):
                     f"mode: {mode.name} is a way to speak TLS, and the pages are loaded in the clear",
                     "add --scheme https, or leave it out",
                 )
-            if mode.secure and self.client != "loader" and not _can(self.client, mode):
+            if mode.secure and self.client not in {"loader", "chromium", "firefox", "curl"}:
                 raise BadValueError(
                     f"mode: {self.client} cannot be made to load with {mode.name} yet",
                     "use --client loader, or leave it out",
                 )
+            tickets = f"{self.client if self.client == 'curl' else self.client.title()}'s tickets"
             if mode.sessions and self.client != "loader" and (states := {*self.cookies} - {"warm", "cold"}):
                 raise BadValueError(
-                    f"cookies: {min(states)} is no state that {self.client.title()}'s tickets can be brought into",
+                    f"cookies: {min(states)} is no state that {tickets} can be brought into",
                     "use warm or cold, or --client loader",
                 )
-            if mode.quic and self.client == "chromium" and not self.post_quantum:
+            speaks_1_3 = mode.quic or mode.sessions
+            if speaks_1_3 and self.client == "chromium" and not self.post_quantum:
                 raise BadValueError(
                     f"mode: Chromium speaks TLS 1.3, so {mode.name} too, with that key share only",
                     "leave --no-post-quantum out, or the mode",
-                )
-            if mode.early_data and not mode.quic and self.http == "2":
-                raise BadValueError(
-                    f"mode: {mode.name} goes with HTTP/1.1 only, so far", "leave --http 2 out, or the mode"
                 )
             if mode.quic and not self.keep_alive:
                 raise BadValueError(
@@ -737,10 +729,10 @@ class Plan(BaseModel):
     def measures_the_same_as(self, other: "Plan") -> bool:
         """Whether both lead to the same loads, or to the same and more of them.
 
-        How many are made at a time (`jobs`) does not matter, nor where the browser lies; nor, with `until`,
+        How many are made at a time (`jobs`) does not matter, nor where the programs lie; nor, with `until`,
         when cells have enough.
         """
-        free: dict[str, object] = {"jobs": "auto", "browser": ""}
+        free: dict[str, object] = {"jobs": "auto", "browser": "", "program": ""}
         if "off" not in (self.until, other.until):
             free |= {"until": 1.0, "most_repeats": 1}
         return self.model_copy(update=free) == other.model_copy(update=free)

@@ -4,7 +4,6 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddrV4, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use firstflight_load::MAX_EARLY_DATA;
 use firstflight_load::promise::Secured;
 use nix::errno::Errno;
 use nix::libc;
@@ -46,6 +45,21 @@ pub fn reset_when_closed(stream: &TcpStream) -> io::Result<()> {
         l_linger: 0,
     };
     Ok(setsockopt(stream, sockopt::Linger, &linger)?)
+}
+
+/// Whether the socket took what was written.
+///
+/// # Errors
+/// The kernel's, but for those that say that it is to be tried again, or later.
+pub(super) fn went_out<T>(written: io::Result<T>) -> io::Result<bool> {
+    match written {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::Interrupted => Ok(true),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
+        // Before the handshake is done, the rest of what is longer than the SYN has to wait.
+        Err(error) if error.raw_os_error() == Some(Errno::EINPROGRESS as i32) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// A connection with the exchange it carries.
@@ -120,13 +134,44 @@ impl Connection {
         self.stream.take_error()?.map_or(Ok(()), Err)
     }
 
-    /// Starts an exchange; `true` when the whole request went out. A request that `is_safe` may be repeated.
-    pub(super) fn send(&mut self, request: Vec<u8>, is_safe: bool, head_only: bool) -> io::Result<bool> {
-        let may_be_early = is_safe && request.len() as u64 <= MAX_EARLY_DATA;
+    /// HTTP/2 for the next request, if the connection speaks it, or has to in its early data. From the first request on
+    /// that may not go there, all wait for TLS's handshake.
+    ///
+    /// # Errors
+    /// [`Failure`]: HTTP/2 does not begin.
+    pub(super) fn http2(&mut self, may_be_early: bool) -> Result<Option<&mut Http2>, Failure> {
+        if self.awaits_early_data
+            && let Some(mut session) = self.session.take_if(|session| session.speaks_http2())
+        {
+            self.awaits_early_data = false;
+            if !may_be_early {
+                session.defer();
+            }
+            self.begin_http2(session)?;
+        }
+        if let Some(http2) = &mut self.http2 {
+            self.may_be_early.get_or_insert(may_be_early);
+            if !may_be_early {
+                http2.defer();
+            }
+        }
+        Ok(self.http2.as_mut())
+    }
+
+    fn begin_http2(&mut self, session: Session) -> Result<(), Failure> {
+        self.http2 = Some(Http2::new(session, self.stream.try_clone()?)?);
+        Ok(())
+    }
+
+    /// Starts an exchange; `true` when the whole request went out. One that `may_be_early` may go with the `ClientHello`.
+    pub(super) fn send(&mut self, request: Vec<u8>, may_be_early: bool, head_only: bool) -> io::Result<bool> {
         self.may_be_early.get_or_insert(may_be_early);
         self.awaits_early_data = false;
         let is_taken = if let Some(session) = &mut self.session {
-            session.take(&request, may_be_early)?
+            if !may_be_early {
+                session.defer();
+            }
+            session.take(&request)?
         } else {
             self.unsent = request;
             true
@@ -140,21 +185,14 @@ impl Connection {
 
     /// Writes what is left of the request or of TLS's handshake; `true` when nothing is.
     pub(super) fn flush(&mut self) -> io::Result<bool> {
+        if let Some(session) = self.session.as_mut().filter(|_| !self.awaits_early_data) {
+            return session.flush(&mut self.stream);
+        }
         while self.has_unsent() {
-            let written = match &mut self.session {
-                Some(session) => session.write(&mut self.stream).map(drop),
-                None => self
-                    .stream
-                    .write(&self.unsent)
-                    .map(|written| drop(self.unsent.drain(..written))),
-            };
-            match written {
-                Ok(()) => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                // Before the handshake is done, the rest of what is longer than the SYN has to wait.
-                Err(error) if error.raw_os_error() == Some(Errno::EINPROGRESS as i32) => return Ok(false),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+            let written = self.stream.write(&self.unsent);
+            let written = written.map(|written| drop(self.unsent.drain(..written)));
+            if !went_out(written)? {
+                return Ok(false);
             }
         }
         Ok(true)
@@ -197,8 +235,7 @@ impl Connection {
 
     fn negotiated(&mut self) -> Result<Received, Failure> {
         if let Some(session) = self.session.take_if(|session| session.speaks_http2()) {
-            let stream = self.stream.try_clone()?;
-            self.http2 = Some(Http2::new(session, stream)?);
+            self.begin_http2(session)?;
         }
         Ok(Received::Ready)
     }

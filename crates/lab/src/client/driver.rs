@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use firstflight_load::{head, promise};
+use firstflight_load::{MAX_EARLY_DATA, head, promise};
 use firstflight_loader::{Command, Config, ConnId, Event, LoadRecord, Loader, Nanos};
 use firstflight_page::Page;
 use firstflight_path::Protocol;
@@ -259,23 +259,30 @@ impl Driver<'_> {
             quic.ask(request, block, head::is_safe(&resource.method));
             return self.tell_of_quic(conn);
         }
-        let connection = self.connections.get_mut(&conn.0);
-        if let Some(http2) = connection.and_then(|connection| connection.http2.as_mut()) {
-            if let Err(failure) = http2.ask(request, &self.page.resources[request]) {
-                return self.fail(conn.0, &failure);
-            }
-            self.loader
-                .handle(clock::now(), Event::RequestSent { conn, request });
-            return self.advance(conn.0);
-        }
-        let bytes = self.requests[request].clone();
         let method = &self.page.resources[request].method;
         let (is_safe, head_only) = (head::is_safe(method), method == "HEAD");
-        self.carried.insert(conn.0, request);
         let Some(connection) = self.connections.get_mut(&conn.0) else {
             return Ok(());
         };
-        let sent = connection.send(bytes, is_safe, head_only);
+        let bytes = self.requests[request].clone();
+        let may_be_early = is_safe && bytes.len() as u64 <= MAX_EARLY_DATA;
+        let asked = connection.http2(may_be_early).and_then(|http2| {
+            let asked = http2.map(|http2| http2.ask(request, &self.page.resources[request]));
+            asked.transpose()
+        });
+        match asked {
+            Err(failure) => return self.fail(conn.0, &failure),
+            Ok(Some(())) => {
+                self.loader
+                    .handle(clock::now(), Event::RequestSent { conn, request });
+                self.advance(conn.0)?;
+                let connection = self.connections.get(&conn.0);
+                return connection.map_or(Ok(()), |connection| watch(&self.epoll, connection, conn));
+            }
+            Ok(None) => {}
+        }
+        self.carried.insert(conn.0, request);
+        let sent = connection.send(bytes, may_be_early, head_only);
         watch(&self.epoll, connection, conn)?;
         match sent {
             Ok(true) => self

@@ -4,10 +4,12 @@
 //! windows are the largest there are. The server's header compression has no memory (a table of no bytes) and
 //! padding is never put into the client's, so that every header is as long as it is alone.
 
+use std::cell::RefCell;
 use std::future::Future;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::net::TcpStream;
 use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -30,7 +32,7 @@ const WINDOW: u32 = (1 << 31) - 1;
 /// The client's end of a connection.
 pub(super) struct Http2 {
     connection: h2::client::Connection<Wire, Bytes>,
-    secured: Option<Secured>,
+    session: Rc<RefCell<Session>>,
     sender: SendRequest<Bytes>,
     exchanges: Vec<Exchange>,
 }
@@ -47,7 +49,8 @@ enum Response {
 }
 
 impl Http2 {
-    /// Begins, once `session` has negotiated it: what there is to say is said with the first request.
+    /// Begins, once `session` has negotiated it or with its early data: what there is to say is said with the first
+    /// request.
     pub(super) fn new(session: Session, stream: TcpStream) -> Result<Self, Failure> {
         let mut builder = Builder::new();
         builder
@@ -55,12 +58,16 @@ impl Http2 {
             .initial_connection_window_size(WINDOW)
             .header_table_size(0)
             .enable_push(false);
-        let secured = session.secured();
-        let handshake = pin!(builder.handshake(Wire { session, stream }));
+        let session = Rc::new(RefCell::new(session));
+        let wire = Wire {
+            session: Rc::clone(&session),
+            stream,
+        };
+        let handshake = pin!(builder.handshake(wire));
         match handshake.poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok((sender, connection))) => Ok(Self {
                 connection,
-                secured,
+                session,
                 sender,
                 exchanges: Vec::new(),
             }),
@@ -71,7 +78,12 @@ impl Http2 {
 
     /// What this end tells of its TLS.
     pub(super) fn secured(&self) -> Option<Secured> {
-        self.secured
+        self.session.borrow().secured()
+    }
+
+    /// What is asked for from now on waits for TLS's handshake.
+    pub(super) fn defer(&mut self) {
+        self.session.borrow_mut().defer();
     }
 
     /// Asks for `resource`, number `index` of its page; [`Self::advance`] sends it.
@@ -152,7 +164,7 @@ fn request(resource: &Resource) -> Result<Request<()>, Failure> {
 
 /// A socket with TLS on top of it.
 struct Wire {
-    session: Session,
+    session: Rc<RefCell<Session>>,
     stream: TcpStream,
 }
 
@@ -163,31 +175,32 @@ impl AsyncRead for Wire {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let Self { session, stream } = self.get_mut();
-        match session.read(stream, buffer.initialize_unfilled()) {
-            Ok(Incoming::Bytes(bytes)) => buffer.advance(bytes),
-            Ok(Incoming::Nothing | Incoming::Ready) => return Poll::Pending,
-            Err(error) => return Poll::Ready(Err(error)),
+        loop {
+            match session.borrow_mut().read(stream, buffer.initialize_unfilled()) {
+                Ok(Incoming::Ready) => {}
+                Ok(Incoming::Nothing) => return Poll::Pending,
+                Ok(Incoming::Bytes(bytes)) => {
+                    buffer.advance(bytes);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) => return Poll::Ready(Err(error)),
+            }
         }
-        Poll::Ready(Ok(()))
     }
 }
 
 impl AsyncWrite for Wire {
     fn poll_write(self: Pin<&mut Self>, _context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Poll::Ready(self.get_mut().session.take(bytes, false).map(|_| bytes.len()))
+        Poll::Ready(self.session.borrow_mut().take(bytes).map(|_| bytes.len()))
     }
 
     fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Self { session, stream } = self.get_mut();
-        while session.has_unsent() {
-            match session.write(stream) {
-                Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Poll::Pending,
-                Err(error) => return Poll::Ready(Err(error)),
-            }
-        }
-        Poll::Ready(Ok(()))
+        Poll::Ready(match session.borrow_mut().flush(stream) {
+            Ok(true) => Ok(()),
+            Ok(false) => return Poll::Pending,
+            Err(error) => Err(error),
+        })
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

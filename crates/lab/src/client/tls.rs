@@ -13,7 +13,7 @@ use rustls::pki_types::ServerName;
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ClientConnection, NamedGroup, RootCertStore, SupportedProtocolVersion};
 
-use super::connection::reset_when_closed;
+use super::connection::{reset_when_closed, went_out};
 use crate::{LabError, witness};
 
 /// Versions of HTTP as TLS names them (RFC 7301, section 6).
@@ -112,8 +112,14 @@ pub(super) struct Session {
     is_ready: bool,
     /// The handshake takes data with its first message.
     offers_early_data: bool,
-    /// The request that went with it: sent again if the server rejects that.
+    /// HTTP/2 was spoken where the session to be resumed comes from, and has to be again.
+    resumes_http2: bool,
+    /// What went with it: sent again if the server rejects that.
     early: Vec<u8>,
+    /// What waits for the handshake, behind that.
+    late: Vec<u8>,
+    /// No more goes with it.
+    is_deferred: bool,
 }
 
 /// What came of reading once.
@@ -131,6 +137,7 @@ impl Session {
     pub(super) fn new(config: Arc<ClientConfig>, host: &str) -> io::Result<Self> {
         let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(bare).map_err(io::Error::other)?;
+        let offers_http2 = config.alpn_protocols.iter().any(|protocol| protocol == HTTP2);
         let mut tls = ClientConnection::new(config, name).map_err(io::Error::other)?;
         // A request is handed over whole: it is here anyway.
         tls.set_buffer_limit(None);
@@ -139,7 +146,10 @@ impl Session {
             tls,
             is_ready: false,
             offers_early_data,
+            resumes_http2: offers_early_data && offers_http2,
             early: Vec::new(),
+            late: Vec::new(),
+            is_deferred: false,
         })
     }
 
@@ -165,25 +175,50 @@ impl Session {
         })
     }
 
-    /// Whether both have agreed on HTTP/2.
+    /// Whether both have agreed on HTTP/2, or must where they speak early.
     pub(super) fn speaks_http2(&self) -> bool {
-        self.tls.alpn_protocol() == Some(HTTP2)
+        match self.tls.is_handshaking() {
+            true => self.resumes_http2,
+            false => self.tls.alpn_protocol() == Some(HTTP2),
+        }
     }
 
-    /// Takes a request to be encrypted; `false` when it has to wait for the handshake. One that `may_be_early` goes with
-    /// the `ClientHello` if that takes it.
-    pub(super) fn take(&mut self, request: &[u8], may_be_early: bool) -> io::Result<bool> {
-        if may_be_early
-            && !self.is_ready
-            && let Some(mut early) = self.tls.early_data()
-            && early.bytes_left() >= request.len()
-        {
-            early.write_all(request)?;
-            self.early = request.to_vec();
+    /// What is taken from now on waits for the handshake.
+    pub(super) fn defer(&mut self) {
+        self.is_deferred = true;
+    }
+
+    /// Takes bytes to be encrypted; `false` when they have to wait for the handshake. They go with the `ClientHello` if
+    /// that takes them all, and nothing before them waits.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> io::Result<bool> {
+        if self.is_ready {
+            self.tls.writer().write_all(bytes)?;
             return Ok(true);
         }
-        self.tls.writer().write_all(request)?;
-        Ok(!self.tls.is_handshaking())
+        if !self.is_deferred
+            && let Some(mut early) = self.tls.early_data()
+            && early.bytes_left() >= bytes.len()
+        {
+            early.write_all(bytes)?;
+            self.early.extend_from_slice(bytes);
+            return Ok(true);
+        }
+        self.is_deferred = true;
+        self.late.extend_from_slice(bytes);
+        Ok(false)
+    }
+
+    /// Whether its handshake has just been done: what waited for that can be written.
+    fn becomes_ready(&mut self) -> io::Result<bool> {
+        if self.is_ready || self.tls.is_handshaking() {
+            return Ok(false);
+        }
+        self.is_ready = true;
+        if !self.early.is_empty() && !self.tls.is_early_data_accepted() {
+            self.tls.writer().write_all(&self.early)?;
+        }
+        self.tls.writer().write_all(&std::mem::take(&mut self.late))?;
+        Ok(true)
     }
 
     /// Whether something waits to be written.
@@ -191,23 +226,20 @@ impl Session {
         self.tls.wants_write()
     }
 
-    /// Writes once. The first write is the `ClientHello`, which Fast Open puts into the SYN: one write, so
-    /// that as much of it goes there as there is room for.
-    pub(super) fn write(&mut self, stream: &mut TcpStream) -> io::Result<usize> {
-        self.tls.write_tls(stream)
+    /// Writes what waits to be written; `true` when nothing is left. The first write is the `ClientHello`, which Fast Open
+    /// puts into the SYN: one write, so that as much of it goes there as there is room for.
+    pub(super) fn flush(&mut self, stream: &mut TcpStream) -> io::Result<bool> {
+        while self.has_unsent() {
+            if !went_out(self.tls.write_tls(stream))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Reads on until there is something to tell.
     pub(super) fn read(&mut self, stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<Incoming> {
         loop {
-            if !self.is_ready && !self.tls.is_handshaking() {
-                self.is_ready = true;
-                if !self.early.is_empty() && !self.tls.is_early_data_accepted() {
-                    self.tls.writer().write_all(&self.early)?;
-                    self.write_all(stream)?;
-                }
-                return Ok(Incoming::Ready);
-            }
             match self.tls.reader().read(buffer) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 outcome => return outcome.map(Incoming::Bytes),
@@ -220,21 +252,13 @@ impl Session {
             }
             let processed = self.tls.process_new_packets();
             // The end of the handshake, or an alert that tells the server why not.
-            let written = self.write_all(stream);
+            let written = self.flush(stream);
             processed.map_err(|error| io::Error::new(ErrorKind::InvalidData, format!("TLS: {error}")))?;
             written?;
-        }
-    }
-
-    /// Writes what the socket takes of it.
-    fn write_all(&mut self, stream: &mut TcpStream) -> io::Result<()> {
-        while self.tls.wants_write() {
-            match self.tls.write_tls(stream) {
-                Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(error),
+            if self.becomes_ready()? {
+                self.flush(stream)?;
+                return Ok(Incoming::Ready);
             }
         }
-        Ok(())
     }
 }

@@ -5,12 +5,14 @@ use std::future::{Future, poll_fn};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use firstflight_page::Origin;
 use firstflight_path::{Purpose, Stream};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use hyper::header::{self, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -22,8 +24,7 @@ use tokio::sync::Notify;
 
 use super::answers::Answers;
 use super::body::Outgoing;
-use super::log::{Answered, Conversation, Log};
-use super::quic::VISIT;
+use super::log::{Answered, Conversation, Log, is_visit};
 use super::tls::Secure;
 use super::{respond, timer};
 use crate::{LabError, descriptors, net};
@@ -178,31 +179,26 @@ async fn speak_http2(
     conversation: Arc<Conversation>,
 ) {
     let visited = Arc::new(Notify::new());
-    let visit = Arc::clone(&visited);
+    let visits = Arc::clone(&visited);
     let service = service_fn(move |request: Request<Incoming>| {
         let (server, conversation) = (Arc::clone(&server), Arc::clone(&conversation));
-        let visit = Arc::clone(&visit);
-        async move {
-            if request.uri().path() == VISIT {
-                visit.notify_one();
-            }
-            answer(request, &server, &conversation).await
+        if is_visit(request.uri().path()) {
+            visits.notify_one();
         }
+        async move { answer(request, &server, &conversation).await }
     });
     let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
         .auto_date_header(false)
         .serve_connection(TokioIo::new(stream), service);
-    let (mut connection, mut end) = (pin!(connection), pin!(visited.notified()));
-    let mut is_visit = false;
-    poll_fn(|context| {
-        if !is_visit && end.as_mut().poll(context).is_ready() {
-            is_visit = true;
-            // What has been asked is answered; HTTP/2 has no header field that ends a connection.
-            connection.as_mut().graceful_shutdown();
-        }
-        connection.as_mut().poll(context).map(drop)
-    })
-    .await;
+    let (mut connection, mut visited) = (pin!(connection), pin!(visited.notified()));
+    let is_over = poll_fn(|context| match connection.as_mut().poll(context) {
+        Poll::Ready(_) => Poll::Ready(true),
+        Poll::Pending => visited.as_mut().poll(context).map(|()| false),
+    });
+    if !is_over.await {
+        connection.as_mut().graceful_shutdown();
+        let _ = connection.await;
+    }
 }
 
 async fn answer(
@@ -212,11 +208,11 @@ async fn answer(
 ) -> Result<Response<Outgoing>, Infallible> {
     let (head, mut body) = request.into_parts();
     let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
-    if target == VISIT && server.tls.is_some() {
-        return Ok(respond::visit(head.version));
-    }
     let (mut response, wait) = server.answer(&head.method, target, &head.headers, conversation);
-    if server.keep_alive {
+    if is_visit(target) {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(header::CONNECTION, close);
+    } else if server.keep_alive {
         respond::keep_alive(&mut response, &head.headers);
     }
     // What is uploaded is read, and forgotten.
@@ -235,6 +231,18 @@ impl Server {
         conversation: &Conversation,
     ) -> (Response<Outgoing>, Duration) {
         let origin = &self.origin;
+        if is_visit(target) {
+            let response = respond::to_visit();
+            conversation.note(&Answered {
+                origin,
+                method: method.as_str(),
+                target,
+                resource: None,
+                status: response.status().as_u16(),
+                body_bytes: 0,
+            });
+            return (response, Duration::ZERO);
+        }
         if respond::is_preflight(method, fields) && self.answers.leave_preflight(origin, target) {
             return (respond::allowed(fields), Duration::ZERO);
         }

@@ -26,6 +26,9 @@ use crate::clock;
 use crate::ledger::ConnectionKey;
 use crate::witness::{self, TcpInfo};
 
+/// What somebody else's program asks for in a visit before the measured load, to get a ticket. The server answers with
+/// nothing, and then closes the connection: the load is to open another one.
+const VISIT: &str = "/.well-known/firstflight-visit";
 /// Bytes of a client's stream in which a `ClientHello` ends.
 const LONGEST_HELLO: u64 = 16_384;
 
@@ -82,6 +85,24 @@ pub struct Exchange {
     pub read: u64,
     /// Where the response lies in the stream of bytes to the client. Of one that is not complete: so far.
     pub response: Range<u64>,
+}
+
+impl Exchange {
+    /// Whether it is a visit, and no part of the measured load.
+    pub fn is_visit(&self) -> bool {
+        is_visit(&self.target)
+    }
+}
+
+/// Whether what is asked for makes a request a visit, with whatever query.
+pub(super) fn is_visit(target: &str) -> bool {
+    target.split('?').next() == Some(VISIT)
+}
+
+/// Whether the connection of a visit is left open for the client to close. Firefox takes a ticket into use only three probe
+/// timeouts after it came if the server sends no `NEW_TOKEN` (RFC 9000, section 8.1.3), and none of a connection that ended before.
+pub(super) fn lasts(target: &str) -> bool {
+    target.ends_with("?lasting")
 }
 
 /// What a server knows when it has decided on its answer.

@@ -26,7 +26,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::body::Outgoing;
 use super::listen::Server;
-use super::log::Conversation;
+use super::log::{Conversation, is_visit, lasts};
 use super::timer;
 use crate::client::quic_endpoint;
 use crate::net::Transport;
@@ -63,13 +63,7 @@ enum Due {
     Close(usize),
 }
 
-/// What a browser asks for in a visit before the measured load, to get a ticket. The server answers with nothing, and then
-/// closes the connection: the load is to open another one.
-pub(super) const VISIT: &str = "/.well-known/firstflight-visit";
-/// The same of a browser that closes the connection itself: Firefox takes a ticket into use only three probe timeouts after
-/// it came, if the server sends no NEW_TOKEN (RFC 9000, section 8.1.3), and drops it where the connection ends before.
-const LASTING_VISIT: &str = "/.well-known/firstflight-visit?lasting";
-/// How long after that answer.
+/// How long after the answer to a visit its connection is closed.
 const UNTIL_CLOSED: Duration = Duration::from_millis(50);
 
 impl Listener {
@@ -146,15 +140,10 @@ impl Listener {
         let Some((method, target, fields)) = request(block) else {
             return self.endpoint.respond(stream, &response_block(400, [], 0), []);
         };
-        if target == VISIT || target == LASTING_VISIT {
-            let nothing = response_block(204, [(&b"cache-control"[..], &b"no-store"[..])], 0);
-            self.endpoint.respond(stream, &nothing, []);
-            if target == VISIT {
-                later(UNTIL_CLOSED, Due::Close(stream.0), due.clone());
-            }
-            return;
-        }
         let (response, wait) = server.answer(&method, &target, &fields, conversation);
+        if is_visit(&target) && !lasts(&target) {
+            later(UNTIL_CLOSED, Due::Close(stream.0), due.clone());
+        }
         if wait.is_zero() {
             return self.respond(stream, &method, response);
         }

@@ -6,7 +6,7 @@ use hyper::header::{
     ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, CACHE_CONTROL, CONNECTION, CONTENT_RANGE,
     HeaderMap, HeaderName, HeaderValue, ORIGIN, RANGE,
 };
-use hyper::{Method, Response, StatusCode, Version};
+use hyper::{Method, Response, StatusCode};
 
 use super::answer::{Answer, PADDING};
 use super::body::{Outgoing, Part};
@@ -78,22 +78,20 @@ pub(super) fn keep_alive(response: &mut Response<Outgoing>, asked: &HeaderMap) {
     fields.insert(CONNECTION, word);
 }
 
-/// The answer to a visit before the measured load: nothing, and the end of the connection.
-pub(super) fn visit(version: Version) -> Response<Outgoing> {
-    let mut response = Response::new(Outgoing::whole(bytes::Bytes::new()));
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    let fields = response.headers_mut();
-    fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if version < Version::HTTP_2 {
-        fields.insert(CONNECTION, HeaderValue::from_static("close"));
-    }
-    response
-}
-
 /// What no recording answers.
 pub(super) fn not_found() -> Response<Outgoing> {
     let mut response = Response::new(Outgoing::whole(bytes::Bytes::new()));
     *response.status_mut() = StatusCode::NOT_FOUND;
+    response
+}
+
+/// The answer to a visit: nothing, which is not to be kept.
+pub(super) fn to_visit() -> Response<Outgoing> {
+    let mut response = Response::new(Outgoing::whole(bytes::Bytes::new()));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let fields = response.headers_mut();
+    fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    fields.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     response
 }
 

@@ -9,7 +9,7 @@ use firstflight_load::TlsVersion;
 use rustls::{CommonState, HandshakeKind, ProtocolVersion};
 
 pub use counters::Counters;
-pub use proof::{Proof, Sockets, Statement, examine, examine_after};
+pub use proof::{Proof, Sockets, Statement, examine};
 pub use tcp_info::TcpInfo;
 
 pub(crate) use counters::tcp_ext;

@@ -57,17 +57,12 @@ pub struct TcpInfoCount {
     pub syn_data: u64,
 }
 
-/// Compares what the witnesses say. `counters` holds the growth during the load, the client's and the servers'.
-pub fn examine(promise: &Promise, statements: &[Statement], counters: Counters) -> Proof {
-    examine_after(&[], promise, statements, counters)
-}
-
-/// The same of a load that visits went before: `visits` are their connections, which nothing is promised of, and which the
-/// kernel counted too.
-pub fn examine_after(
-    visits: &[&Entry],
+/// Compares what the witnesses say. `counters` holds the growth during the load, the client's and the servers'. They have
+/// counted the connections of `visits` too, of which nothing is promised.
+pub fn examine<'a>(
     promise: &Promise,
-    statements: &[Statement],
+    statements: &'a [Statement],
+    visits: impl Iterator<Item = &'a Entry>,
     counters: Counters,
 ) -> Proof {
     let seen = || {
@@ -80,17 +75,18 @@ pub fn examine_after(
         .iter()
         .filter(|statement| statement.tcp_info == Some(true))
         .count() as u64;
-    let given: Given = seen().collect();
+    let visits: Vec<_> = visits.map(Entry::of_host).collect();
+    let given: Given = seen().chain(visits.iter().copied()).collect();
     let mut disagreements: Vec<_> = statements
         .iter()
         .filter_map(|statement| contradiction(promise, statement, &given))
         .collect();
     disagreements.extend(promise.fast_open.crowded(seen()));
-    let counted: Vec<_> = visits
-        .iter()
-        .map(|entry| &entry.seen)
-        .chain(entries.iter().copied())
-        .collect();
+    let counted = [
+        &entries[..],
+        &visits.iter().map(|(_, entry)| *entry).collect::<Vec<_>>(),
+    ]
+    .concat();
     disagreements.extend(tally::contradictions(&counted, counters));
     Proof {
         ok: disagreements.is_empty(),

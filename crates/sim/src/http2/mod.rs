@@ -70,20 +70,19 @@ struct Answer {
 }
 
 impl Http2 {
-    /// The client asks for `resource`.
-    pub(crate) fn ask(&mut self, context: Context<'_>, resource: usize, channel: &mut Channel<'_>) {
-        let now = context.now;
+    /// The client asks for `resource`: bytes to be written, in parts that TLS takes one by one.
+    pub(crate) fn ask(&mut self, context: Context<'_>, resource: usize) -> [u64; 2] {
         let blocks = context.exchange(resource).blocks;
         let request = FRAME_HEADER + blocks.request;
         if self.client_began {
             self.up.push(request, Frame::Request(resource));
-            return channel.write(now, request);
+            return [0, request];
         }
         self.client_began = true;
         let request = request + blocks.authority;
         self.up.push(PREFACE + CLIENT_SETTINGS, Frame::Settings);
         self.up.push(request, Frame::Request(resource));
-        channel.write_parts(now, &[PREFACE, CLIENT_SETTINGS + request]);
+        [PREFACE, CLIENT_SETTINGS + request]
     }
 
     /// The client hears of it.

@@ -89,7 +89,7 @@ pub(crate) struct Heard {
     pub(crate) data: u64,
     /// Bytes to be written in answer.
     pub(crate) reply: u64,
-    /// This end's handshake is done: it may send.
+    /// This end may send: its handshake is done, or the server takes early data.
     pub(crate) is_ready: bool,
     sessions: u32,
 }
@@ -183,9 +183,9 @@ impl Tls {
         self.early_data > 0
     }
 
-    /// Whether so much may.
+    /// Whether so much more may.
     pub(crate) fn takes_early(&self, bytes: u64) -> bool {
-        bytes <= self.early_data
+        self.sent_early[0] + bytes <= self.early_data
     }
 
     /// The application hands over `bytes`, the client's if `up`: as many on the wire.
@@ -220,7 +220,11 @@ impl Tls {
                     for answer in self.handshake.answer(message) {
                         heard.reply += self.say(!up, *answer);
                     }
-                    heard.is_ready |= matches!(message, Message::ServerFinished | Message::ClientFinished);
+                    heard.is_ready |= match message {
+                        Message::ClientHello => self.has_early_data() && !self.rejects_early_data(),
+                        Message::ServerFinished | Message::ClientFinished => true,
+                        _ => false,
+                    };
                     heard.sessions += self.handshake.sessions(message);
                 }
             }

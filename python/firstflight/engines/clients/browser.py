@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import ClassVar
 from urllib.parse import urlsplit
 
-from firstflight.engines.clients.command import Command
+from firstflight.engines.clients.command import Command, visits
 from firstflight.engines.clients.determinism import recorded_ms
 from firstflight.engines.clients.job import Drive, DriveJob
 from firstflight.engines.clients.join import in_the_clear, join
@@ -62,6 +62,9 @@ class Browser:
         artifacts: What is kept of each load.
         limits: How long a browser may take.
         sandbox: Whether the browser must have its sandbox; loads fail where it cannot.
+        partitions: Whether the browser keeps connections and TLS tickets of different sites apart, as it does
+            by itself. Visits before the load are made on pages of one site: frames of others would have no
+            tickets.
     """
 
     driver: ClassVar[str]
@@ -74,8 +77,10 @@ class Browser:
         limits: TimeLimits | None = None,
         *,
         sandbox: bool = True,
+        partitions: bool = True,
     ) -> None:
         self._browser = browser
+        self._partitions = partitions
         self._limits = limits or TimeLimits()
         self._artifacts = artifacts or Artifacts()
         self._preload = preload_library()
@@ -125,6 +130,7 @@ class Browser:
         parts = [urlsplit(url) for url in urls]
         spare = [urlsplit(spare.url) for spare in page.spare]
         secure = any(part.scheme == "https" for part in parts)
+        mode = MODES[planned.mode]
         return DriveJob(
             url=urls[0],
             browser=str(self._browser),
@@ -139,24 +145,17 @@ class Browser:
             quiet_ms=_quiet_ms(planned.path.rtt_ms, page.page),
             authority=f"{_SCRATCH}/firstflight-ca.pem" if secure else None,
             post_quantum=planned.post_quantum,
-            quic=MODES[planned.mode].quic,
+            quic=mode.quic,
+            early_data=mode.early_data,
+            tls12=mode.name == "tls12",
+            partitions=self._partitions,
             rtt_ms=planned.path.rtt_ms,
-            visits=_visits(urls) if MODES[planned.mode].sessions and planned.cookies == "warm" else [],
+            visits=visits(urls) if mode.sessions and planned.cookies == "warm" else [],
             clock_ms=recorded_ms(page) if planned.determinism else None,
             sandbox=self._sandbox,
             har=f"{_SCRATCH}/firstflight.har" if self._artifacts.har else None,
             screenshot=f"{_SCRATCH}/firstflight.png" if self._artifacts.screenshots else None,
         )
-
-
-_VISIT = "/.well-known/firstflight-visit"
-"""What servers answer with nothing, before they close the connection (crates/lab/src/origin/quic.rs)."""
-
-
-def _visits(urls: Iterable[str]) -> list[str]:
-    """What to ask each https origin for, to have a ticket of it."""
-    parts = (urlsplit(url) for url in urls)
-    return _distinct(f"https://{part.netloc}{_VISIT}" for part in parts if part.scheme == "https")
 
 
 def _python_folders(libraries: Sequence[str]) -> list[str]:

@@ -6,13 +6,18 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+import subprocess
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
 
 from firstflight.engines.lab import CA_FILE
 from firstflight.errors import UsageError
+from firstflight.model.treatment import MODES, PLAIN, Mode
 
 if TYPE_CHECKING:
     from firstflight.engines.engine import Answer, CommandJob, LabJob
@@ -83,42 +88,154 @@ def _library_folders() -> list[str]:
     return [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
 
 
+@dataclass(frozen=True)
+class Way:
+    """How a program is to load a page.
+
+    Attributes:
+        post_quantum: Whether its TLS may offer X25519MLKEM768.
+        mode: The mode of transport.
+        visits: Whether it first gets a ticket of every https origin.
+        in_turn: Whether it asks for one resource after the other.
+    """
+
+    post_quantum: bool = True
+    mode: Mode = MODES[PLAIN]
+    visits: bool = False
+    in_turn: bool = False
+
+
+VISIT = "/.well-known/firstflight-visit"
+"""What servers answer with nothing, before they close the connection (crates/lab/src/origin/log.rs)."""
+
+
+def visits(urls: Iterable[str]) -> list[str]:
+    """What to ask each https origin for, to have a ticket of it."""
+    parts = (urlsplit(url) for url in urls)
+    return list(dict.fromkeys(f"https://{part.netloc}{VISIT}" for part in parts if part.scheme == "https"))
+
+
 _CURL_OPTIONS = (
-    "--disable",  # nothing of the user's; must stand first
-    "--silent",
-    "--show-error",
+    "silent",
+    "show-error",
     # A page is no reason to read a file or to speak another protocol.
-    "--proto",
-    "=http,https",
-    "--proto-redir",
-    "=http,https",
-    "--globoff",
-    "--path-as-is",
-    # It would first wait whether a connection can carry several transfers, as those of HTTP/2 can.
-    "--http1.1",
-    "--cacert",
-    CA_FILE,
-    "--parallel",
-    "--parallel-max",
-    "6",
-    "--config",
-    "-",
+    'proto = "=http,https"',
+    'proto-redir = "=http,https"',
+    "globoff",
+    "path-as-is",
+    f'cacert = "{CA_FILE}"',
 )
-_CURL_CLASSIC = ("--curves", "X25519:P-256:P-384")
+_CURL_PARALLEL = ("parallel", 'parallel-max = "6"')
+_CURL_CLASSIC = 'curves = "X25519:P-256:P-384"'
 """OpenSSL offers X25519MLKEM768 by itself from version 3.5 on."""
+_CURL_CLAIM = "early data that curl says it sent: "
+_CURL_OF_MODE = {
+    "tls12": ('tls-max = "1.2"',),
+    "early-data": ("tls-earlydata",),
+    "tfo+early-data": ("tls-earlydata",),
+    "quic": ("http3-only",),
+    "quic-0rtt": ("http3-only", "tls-earlydata"),
+}
 
 
-def _curl(program: str, page: Page, post_quantum: bool) -> Command:
-    """Fetches every GET of `page`, in the page's order, six at a time, keeping nothing; it discovers nothing.
+def _curl(program: str, page: Page, way: Way) -> Command:
+    """Fetches every GET of `page`, in the page's order, keeping nothing; it discovers nothing.
+
+    It fetches six at a time, or one: curl keeps two tickets of a server, and one process cannot both make
+    visits and then fetch several at a time.
 
     Args:
         program: Path of curl.
         page: The page.
-        post_quantum: Whether its TLS may offer X25519MLKEM768.
+        way: How.
     """
-    urls = (resource.url for resource in page.resources if resource.method == "GET")
-    groups = () if post_quantum else _CURL_CLASSIC
-    return Command((program, *_CURL_OPTIONS, *groups), input="".join(map(_curl_entry, urls)))
+    options = [*_CURL_OPTIONS, *_CURL_OF_MODE.get(way.mode.name, ())]
+    if not way.mode.quic:
+        # It would first wait whether a connection can carry several transfers, as those of HTTP/2 can.
+        options.append("http1.1")
+    if not way.post_quantum:
+        options.append(_CURL_CLASSIC)
+    claim = f'write-out = "{_CURL_CLAIM}%{{tls_earlydata}}\\n"'
+    of_load = [*options, *([] if way.in_turn else _CURL_PARALLEL), *([claim] if way.mode.early_data else [])]
+    urls = [resource.url for resource in page.resources if resource.method == "GET"]
+    config = [*of_load, *map(_curl_entry, urls)]
+    if way.visits:
+        # curl uses no connection again that it opened without being told the version of IP.
+        config = [*options, *map(_curl_entry, visits(urls)), "next", "ipv4", *config]
+    # --disable: nothing of the user's; must stand first.
+    return Command(
+        (program, "--disable", "--config", "-"),
+        input="".join(f"{line}\n" for line in config),
+        reads=_beside(program),
+    )
+
+
+@dataclass(frozen=True)
+class CurlBuild:
+    """What a curl was built with, as `curl -V` says.
+
+    Attributes:
+        version: Of curl.
+        tls: Name of its TLS library.
+        features: Names, as curl has them.
+    """
+
+    version: tuple[int, ...]
+    tls: str
+    features: frozenset[str]
+
+    @classmethod
+    def of(cls, program: str) -> CurlBuild:
+        """Asks a curl. Raises `UsageError` if the program is none."""
+        try:
+            said = subprocess.run(
+                [program, "-V"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+            ).stdout
+        except (OSError, subprocess.SubprocessError) as error:
+            raise UsageError(f"client: {program} cannot be run: {error}", "name a curl") from error
+        version = re.match(r"curl (\d+(?:\.\d+)+)", said)
+        if version is None:
+            raise UsageError(f"client: {program} -V does not say which curl it is", "name a curl")
+        first = said.partition("\n")[0]
+        tls = next((name for name in _CURL_EARLY_DATA if f" {name}/" in first), "")
+        features = re.search(r"^Features: (.*)$", said, re.MULTILINE)
+        return cls(
+            tuple(map(int, version[1].split("."))), tls, frozenset(features[1].split() if features else [])
+        )
+
+    def check(self, mode: Mode) -> None:
+        """Raises `UsageError` if this curl cannot load with a mode, with what it lacks."""
+        own = ".".join(map(str, self.version))
+        if mode.quic and "HTTP3" not in self.features:
+            raise UsageError(
+                f"mode: curl {own} was built without HTTP/3, which {mode.name} needs",
+                "name a curl whose `curl -V` says HTTP3 with --program PATH, or leave the mode out",
+            )
+        since = _CURL_EARLY_DATA.get(self.tls)
+        if mode.early_data and (since is None or self.version < since):
+            needed = ", ".join(f"{v[0]}.{v[1]} with {name}" for name, v in _CURL_EARLY_DATA.items())
+            raise UsageError(
+                f"mode: curl {own} with {self.tls or 'its TLS library'} has no early data (--tls-earlydata), "
+                f"which {mode.name} needs",
+                f"name a newer one with --program PATH ({needed}), or leave the mode out",
+            )
+
+
+_CURL_EARLY_DATA = {"OpenSSL": (8, 13), "GnuTLS": (8, 11), "wolfSSL": (8, 13), "quictls": (8, 13)}
+"""TLS libraries with which curl sends early data, and since when (CURLOPT_SSL_OPTIONS(3))."""
+_TIMEOUT_S = 20
+_CURL_SERVERS = 25
+"""Servers of which curl keeps tickets (Curl_ssl_scache_create in its source)."""
+
+
+def check_tickets(page: Page) -> None:
+    """Refuses a page of more https origins than curl keeps tickets of. Raises `UsageError`."""
+    secure = sum(origin.startswith("https:") for origin in page.origins)
+    if secure > _CURL_SERVERS:
+        raise UsageError(
+            f"{secure} https origins, and curl keeps tickets of {_CURL_SERVERS} servers",
+            "use --client loader, or leave the page or the modes with tickets out",
+        )
 
 
 def _curl_entry(url: str) -> str:
@@ -126,7 +243,7 @@ def _curl_entry(url: str) -> str:
     if not url.isascii() or not url.isprintable() or " " in url:
         raise ValueError(f"{url!r}: no URL that a page can hold")
     escaped = url.replace("\\", "\\\\").replace('"', '\\"')
-    return f'url = "{escaped}"\noutput = "/dev/null"\n'
+    return f'url = "{escaped}"\noutput = "/dev/null"'
 
 
 _WGET2_OPTIONS = (
@@ -149,7 +266,7 @@ _WGET2_CLASSIC = "--secure-protocol=NORMAL:-GROUP-ALL:+GROUP-X25519:+GROUP-SECP2
 """GnuTLS offers X25519MLKEM768 by itself from version 3.8.8 on, where it was built with it."""
 
 
-def _wget2(program: str, page: Page, post_quantum: bool) -> Command:
+def _wget2(program: str, page: Page, way: Way) -> Command:
     """Loads `page` as `wget2 --page-requisites` does, keeping nothing.
 
     It fetches the document and what HTML and style sheets name; it runs no scripts.
@@ -157,13 +274,22 @@ def _wget2(program: str, page: Page, post_quantum: bool) -> Command:
     Args:
         program: Path of wget2.
         page: The page.
-        post_quantum: Whether its TLS may offer X25519MLKEM768.
+        way: How.
     """
-    groups = () if post_quantum else (_WGET2_CLASSIC,)
-    return Command((program, *_WGET2_OPTIONS, *groups, "--", page.url), accepts=(0, _WGET2_SERVER_ERROR))
+    groups = () if way.post_quantum else (_WGET2_CLASSIC,)
+    return Command(
+        (program, *_WGET2_OPTIONS, *groups, "--", page.url),
+        accepts=(0, _WGET2_SERVER_ERROR),
+        reads=_beside(program),
+    )
 
 
-COMMANDS: dict[str, Callable[[str, Page, bool], Command]] = {"curl": _curl, "wget2": _wget2}
+def _beside(program: str) -> list[str]:
+    """The folder that a program is in: a script there may start the program of a system in a folder."""
+    return [str(Path(program).resolve().parent)]
+
+
+COMMANDS: dict[str, Callable[[str, Page, Way], Command]] = {"curl": _curl, "wget2": _wget2}
 """How each of them is called for a page."""
 
 _SIGNALS = 128
@@ -177,29 +303,56 @@ class Program:
         name: A key of `COMMANDS`.
         program: Its path.
         preload: The library that gives it TCP Fast Open.
+        in_turn: Whether it asks for one resource after the other.
     """
 
-    def __init__(self, name: str, program: str, preload: str) -> None:
+    def __init__(self, name: str, program: str, preload: str, *, in_turn: bool = False) -> None:
+        self._name = name
         self._command = COMMANDS[name]
         self._program = program
         self._preload = preload
+        self._in_turn = in_turn
 
     def equip(self, job: LabJob, planned: PlannedLoad, page: LoadedPage) -> LabJob:
         """The laboratory's job with the program in it."""
-        command = self._command(self._program, page.page, planned.post_quantum)
+        mode = MODES[planned.mode]
+        way = Way(planned.post_quantum, mode, mode.sessions and planned.cookies == "warm", self._in_turn)
+        command = self._command(self._program, page.page, way)
         return {**job, "client": command.to_json(self._preload)}
 
     def complete(self, answer: Answer, page: LoadedPage) -> Answer:
-        """The laboratory's answer, as it is; of a program that a signal ended the load is made once more."""
-        killed = answer["client"]["exit_code"] > _SIGNALS
-        return {**answer, "broken": True} if killed and answer["status"] == "failed" else answer
+        """The laboratory's answer; of a program that a signal ended the load is made once more.
+
+        Why a load failed is followed by what the program itself says of its early data.
+        """
+        if answer["status"] != "failed":
+            return answer
+        if answer["client"]["exit_code"] > _SIGNALS:
+            return {**answer, "broken": True}
+        claims = [int(bytes_) for bytes_ in re.findall(f"{_CURL_CLAIM}(-?\\d+)", answer["client"]["said"])]
+        if not claims or not str(answer["error"]).startswith(_NO_PROOF):
+            return answer
+        sent = [claim for claim in claims if claim]
+        claimed = f"{self._name} says that it sent early data with {len(sent)} of {len(claims)} requests"
+        return {**answer, "error": f"{answer['error']}; {claimed} ({sum(map(abs, sent))} bytes)"}
 
 
-def find_program(name: str) -> str:
-    """Where the program of a client is. Raises `UsageError` when it is nowhere."""
-    program = shutil.which(name)
-    if program is None:
-        raise UsageError(
-            f"client: {name} is not installed", f"install your system's package {name}, or use another client"
-        )
-    return program
+_NO_PROOF = "no proof: "
+"""How the laboratory begins to say that a load broke its promise."""
+
+
+def find_program(name: str, program: str = "") -> str:
+    """Where the program of a client is. Raises `UsageError` when it is nowhere.
+
+    Args:
+        name: The client.
+        program: Its path; empty: it is on the PATH.
+    """
+    found = shutil.which(program or name)
+    if found:
+        return str(Path(found).absolute())
+    if program:
+        raise UsageError(f"program: {program} cannot be run", "name a file that exists and is executable")
+    raise UsageError(
+        f"client: {name} is not installed", f"install your system's package {name}, or use another client"
+    )

@@ -1,4 +1,4 @@
-"""What drivers of browsers have in common: how they are called, and how they tell that a browser has come to rest."""
+"""What drivers of browsers share: how they are called, and how they tell that a browser has come to rest."""
 
 import json
 import os
@@ -33,7 +33,7 @@ MARKS = """() => new Promise(resolve => {
 
 
 def run(arguments: list[str], drive: Callable[[DriveJob, Drive], None]) -> int:
-    """Reads the job, has the browser driven, writes the result; 0 even if the load failed: the result says so.
+    """Reads the job, has the browser driven, writes the result; 0 even if the load failed: it says so.
 
     Args:
         arguments: The file that the result goes to.

@@ -27,6 +27,9 @@ class DriveJob:
         har: File for a HAR of the load, if one is wanted.
         screenshot: File for a picture of the page, if one is wanted.
         quic: Whether https origins are spoken to over QUIC from the first request on.
+        early_data: Whether safe requests go with the ClientHello of a resumed session.
+        tls12: Whether TLS 1.2 is the newest version.
+        partitions: Whether connections and tickets of different sites are kept apart.
         rtt_ms: Round-trip time of the path.
         visits: What is asked for in a visit before the load, from which the browser keeps TLS tickets.
         flags: Further command-line flags of the browser.
@@ -49,6 +52,9 @@ class DriveJob:
     har: str | None = None
     screenshot: str | None = None
     quic: bool = False
+    early_data: bool = False
+    tls12: bool = False
+    partitions: bool = True
     rtt_ms: float = 0.0
     visits: list[str] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)

@@ -57,15 +57,21 @@ def installed_clients() -> list[Client]:
     return [_look_up(name) for name in ("loader", *PROGRAMS)]
 
 
-def client_versions(names: Iterable[str]) -> dict[str, str]:
-    """Version by name of those of these clients that are installed."""
-    return {client.name: client.version for client in map(_look_up, names) if client.program}
+def client_versions(names: Iterable[str], program: str = "") -> dict[str, str]:
+    """Version by name of those of these clients that are installed.
+
+    Args:
+        names: The clients.
+        program: Path of the one that is a program; empty: it is on the PATH.
+    """
+    found = (_look_up(name, program) for name in names)
+    return {client.name: client.version for client in found if client.program}
 
 
-def _look_up(name: str) -> Client:
+def _look_up(name: str, program: str = "") -> Client:
     if name not in PROGRAMS:
         return Client(name, "built in", version("firstflight"))
-    program = next(filter(None, map(shutil.which, PROGRAMS[name])), "")
+    program = program or next(filter(None, map(shutil.which, PROGRAMS[name])), "")
     return Client(name, program, ask_version(program) if program else "")
 
 

@@ -103,7 +103,10 @@ impl ExecJob {
         let started = clock::now();
         let ran = self.run_program(&Containment::Program(sockets))?;
         let seen = lab.conclude(&pages)?;
-        let lines = lines(&seen.report.ledger, seen.conversations);
+        let all = lines(&seen.report.ledger, seen.conversations);
+        let (visits, lines): (Vec<_>, Vec<_>) = all
+            .into_iter()
+            .partition(|line| self.load.mode.has_sessions() && line.is_visit());
         let exchanges = || lines.iter().flat_map(|line| &line.exchanges);
         Ok(ExecRecord {
             exit_code: ran.exit_code,
@@ -114,7 +117,7 @@ impl ExecJob {
             matching: seen.matching,
             traffic: Traffic::new(
                 &lines,
-                &[],
+                &visits,
                 &seen.directory,
                 started,
                 &self.promise(),
@@ -150,13 +153,20 @@ impl ExecJob {
         }
     }
 
-    /// A program may connect and say nothing, or speak to no page: nothing is promised of every SYN.
+    /// A program may connect and say nothing, or speak to no page: nothing is promised of every SYN. Where it speaks TLS,
+    /// and the mode is a way to, it is held to that.
     fn promise(&self) -> Promise {
-        Promise::from(if self.load.mode.is_fast_open() {
-            FastOpen::Agreement
-        } else {
-            FastOpen::Never
-        })
+        let of_load = self.load.promise();
+        let is_secure = self.load.mode.is_secure();
+        Promise {
+            tls: of_load.tls.filter(|_| is_secure),
+            quic: of_load.quic.filter(|_| is_secure),
+            ..Promise::from(if self.load.mode.is_fast_open() {
+                FastOpen::Agreement
+            } else {
+                FastOpen::Never
+            })
+        }
     }
 }
 

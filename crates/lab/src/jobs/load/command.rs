@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use firstflight_load::record::{Request, since, status};
+use firstflight_path::Protocol;
 use nix::libc;
 use serde::{Deserialize, Serialize};
 
@@ -164,18 +165,25 @@ fn keep(left: &Path, kept: &Path) -> Result<(), LabError> {
 /// The record of a foreign client's load.
 pub(super) fn record(job: &Job, command: &Command, ran: Ran, seen: Seen) -> Record {
     let mut lines = lines(&seen.report.ledger, seen.conversations);
+    let mut visits = Vec::new();
+    if job.load.mode.has_sessions() {
+        // The program has made the visits itself that give it tickets: their connections are no part of the load. What it
+        // opened before the load, if it says when that began, is none either.
+        let is_before = |line: &Line<'_>| ran.own.started_ns.is_some_and(|at| line.entry.seen.opened < at);
+        (visits, lines) = lines
+            .into_iter()
+            .partition(|line| line.is_visit() || line.is_reused() || is_before(line));
+    }
     let opened = lines.first().map_or(0, |line| line.entry.seen.opened);
     let started = ran.own.started_ns.unwrap_or(opened);
-    let (mut reused, mut visits) = (None, Vec::new());
-    if job.load.mode.has_sessions() {
-        // The program has made the visits itself that give it tickets: their connections are no part of the load.
-        let is_visit = |line: &Line<'_>| line.entry.seen.opened < started;
-        let was_used = |line: &&Line<'_>| {
-            is_visit(line) && line.exchanges.iter().any(|exchange| exchange.arrived >= started)
-        };
-        reused = lines.iter().find(was_used).map(|line| line.entry.key);
-        visits.extend(lines.extract_if(.., |line| is_visit(line)).map(|line| line.entry));
-    }
+    let was_used = |line: &&Line<'_>| {
+        line.is_reused()
+            || line
+                .exchanges
+                .iter()
+                .any(|exchange| exchange.arrived >= started && !exchange.is_visit())
+    };
+    let reused = visits.iter().find(was_used).map(|line| line.entry.key);
     let requests = requests(job, &lines, started);
     let traffic = Traffic::new(
         &lines,
@@ -247,7 +255,8 @@ fn complaint(
     match document {
         _ if ran.result.is_some() => {}
         None => return Some("the client never asked for the document".to_owned()),
-        Some(document) if document.end_ms.is_none() => {
+        // Over QUIC the program's exit code says that it did.
+        Some(document) if document.end_ms.is_none() && document.error.is_some() => {
             return Some("the document did not reach the client whole".to_owned());
         }
         Some(_) => {}
@@ -304,7 +313,10 @@ impl Carrier<'_> {
         };
         let wire_bytes = exchange.response.end - exchange.response.start;
         let whole = wire_bytes > exchange.body_bytes;
+        // Where a response lies in QUIC's datagrams cannot be told from outside.
+        let is_placed = entry.protocol == Protocol::Tcp;
         let end = self.received.reached(exchange.response.end).filter(|_| whole);
+        let first_byte = self.received.reached(exchange.response.start + 1);
         let resource = exchange.resource.map(|index| &job.page.resources[index]);
         Request {
             index: exchange.resource.unwrap_or(usize::MAX),
@@ -314,9 +326,9 @@ impl Carrier<'_> {
             queued_ms: None,
             connect_start_ms: self.first.then(|| since(entry.opened)),
             connect_end_ms: ready.filter(|_| self.first).map(since),
-            sent_ms: self.sent.reached(exchange.read).map(since),
-            first_byte_ms: self.received.reached(exchange.response.start + 1).map(since),
-            end_ms: end.map(since),
+            sent_ms: self.sent.reached(exchange.read).filter(|_| is_placed).map(since),
+            first_byte_ms: first_byte.filter(|_| is_placed).map(since),
+            end_ms: end.filter(|_| is_placed).map(since),
             status: Some(exchange.status),
             mime: resource.map(|resource| resource.mime.clone()).unwrap_or_default(),
             body_bytes: exchange.body_bytes,
@@ -324,7 +336,7 @@ impl Carrier<'_> {
             initiator: None,
             error: match (exchange.resource, end) {
                 (None, _) => Some("no recording answers it".to_owned()),
-                (_, None) => Some("the response did not reach the client whole".to_owned()),
+                (_, None) if is_placed => Some("the response did not reach the client whole".to_owned()),
                 _ => None,
             },
         }

@@ -78,10 +78,8 @@ impl Job {
             congestion_control: Some(self.lab.transport.congestion_control.clone()),
             // Somebody else's program may offer that key share if asked to, but cannot in every version.
             post_quantum: promise.post_quantum.filter(|asked| !asked || is_loader),
-            // It speaks TLS as it does.
-            tls: promise
-                .tls
-                .filter(|_| is_loader || self.load.mode.is_quic() || self.load.mode.has_sessions()),
+            // It speaks TLS as it does, unless the mode is a way to speak it.
+            tls: promise.tls.filter(|_| is_loader || self.load.mode.is_secure()),
             quic: promise.quic.filter(|is_quic| is_loader || *is_quic),
             ..promise
         }

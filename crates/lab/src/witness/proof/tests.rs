@@ -104,7 +104,7 @@ fn disagreements(
 ) -> Vec<String> {
     let (mut statements, mut counters) = honest(openings);
     fake(&mut statements, &mut counters);
-    let proof = examine(&promise.into(), &statements, counters);
+    let proof = examine(&promise.into(), &statements, std::iter::empty(), counters);
     assert_eq!(
         proof.ok,
         proof.disagreements.is_empty(),
@@ -139,7 +139,12 @@ fn honest_witnesses_prove_each_treatment() {
 #[test]
 fn the_proof_counts_what_each_witness_saw() {
     let (statements, counters) = honest(&[DataAccepted, DataRefused, Plain]);
-    let proof = examine(&FastOpen::Agreement.into(), &statements, counters);
+    let proof = examine(
+        &FastOpen::Agreement.into(),
+        &statements,
+        std::iter::empty(),
+        counters,
+    );
     assert_eq!(
         proof.ledger,
         Count {

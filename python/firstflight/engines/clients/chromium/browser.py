@@ -137,8 +137,9 @@ FEATURES_OFF = (
     "PaintHolding",
 )
 
+_PARTITIONS = "PartitionConnectionsByNetworkIsolationKey"
+
 FLAGS = (
-    f"--disable-features={','.join(FEATURES_OFF)}",
     "--no-proxy-server",
     "--disable-domain-reliability",
     "--disable-client-side-phishing-detection",
@@ -153,7 +154,10 @@ _QUIC = ("--enable-quic", "--origin-to-force-quic-on=*")
 _NEVER = 2
 """`NetworkPredictionOptions` (chrome/browser/preloading): no preconnect, prefetch or prerender by guess."""
 
-_CLASSIC = "--ssl-version-max=tls1.2"
+_EARLY_DATA = "--enable-features=EnableTLS13EarlyData"
+"""Off unless asked for; QUIC does without."""
+
+_TLS12 = "--ssl-version-max=tls1.2"
 """The policy PostQuantumKeyAgreementEnabled went with version 147: since then a ClientHello without the key
 share is one of TLS 1.2. With False Start (RFC 7918) that handshake takes one round trip, as with TLS 1.3."""
 
@@ -182,9 +186,14 @@ def check_hosts(hosts: Sequence[str]) -> None:
 
 def flags(job: DriveJob) -> list[str]:
     """The command line of the browser, without what Playwright adds."""
-    tls = _trust(job.authority) if job.post_quantum else [*_trust(job.authority), _CLASSIC]
+    tls = _trust(job.authority)
+    if job.tls12 or not job.post_quantum:
+        tls.append(_TLS12)
+    if job.early_data:
+        tls.append(_EARLY_DATA)
     quic = _QUIC if job.quic else ("--disable-quic",)
-    return [*FLAGS, *quic, *_names(job.hosts), *tls, *job.flags]
+    off = FEATURES_OFF if job.partitions else (*FEATURES_OFF, _PARTITIONS)
+    return [f"--disable-features={','.join(off)}", *FLAGS, *quic, *_names(job.hosts), *tls, *job.flags]
 
 
 def write_profile(folder: Path, job: DriveJob) -> None:

@@ -10,11 +10,11 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import BrowserContext, CDPSession, Error, Page, sync_playwright
+from playwright.sync_api import BrowserContext, CDPSession, Error, Page, Route, sync_playwright
 
 from firstflight.engines.clients.chromium.browser import can_be_locked_up, flags, write_profile
 from firstflight.engines.clients.chromium.network import CODINGS, Fetches, Targets
@@ -27,6 +27,7 @@ _POLL_MS = 20.0
 _WORKER_S = 5.0
 """How much longer nothing must have happened where the script of a worker seems to be under way."""
 _FAVICON = "*://*/favicon.ico"
+_VISITED_AT_ONCE = 6
 
 
 def main(arguments: list[str]) -> int:
@@ -102,19 +103,25 @@ def _load(context: BrowserContext, job: DriveJob, outcome: Drive) -> None:
 
 
 def _visit(context: BrowserContext, job: DriveJob) -> None:
-    """Asks every server for nothing, on a page of the site that will be loaded: tickets belong to a site.
+    """Asks every server for nothing, with the browser's credentials and without: other tickets.
 
-    That page itself comes from here. The servers close the connections.
+    The pages that ask come from here, on a site that will be loaded. They ask few servers at a time: a slow link
+    would keep others waiting for too long. The servers close the connections.
     """
-    images = "".join(f'<img src="{html.escape(url)}">' for url in job.visits)
-    document = job.visits[0] + "/page"
+    tags = ('<img src="{}">', '<img src="{}?anonymous" crossorigin>')
     page = context.new_page()
-    page.route(
-        document, lambda route: route.fulfill(body=f"<!doctype html>{images}", content_type="text/html")
-    )
-    page.goto(document, timeout=job.timeout_ms)
+    for first in range(0, len(job.visits), _VISITED_AT_ONCE):
+        visited = job.visits[first : first + _VISITED_AT_ONCE]
+        images = "".join(tag.format(html.escape(url)) for url in visited for tag in tags)
+        document, body = f"{job.visits[0]}/page{first}", f"<!doctype html>{images}"
+        page.route(document, _answer(body))
+        page.goto(document, timeout=job.timeout_ms)
     page.wait_for_timeout(job.quiet_ms)
     page.close()
+
+
+def _answer(body: str) -> Callable[[Route], None]:
+    return lambda route: route.fulfill(body=body, content_type="text/html")
 
 
 def _wait_until_quiet(page: Page, fetches: Fetches, job: DriveJob, deadline_s: float) -> None:

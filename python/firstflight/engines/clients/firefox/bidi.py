@@ -1,4 +1,4 @@
-"""WebDriver BiDi (w3.org/TR/webdriver-bidi), as Firefox speaks it: JSON messages over one WebSocket (RFC 6455).
+"""WebDriver BiDi (w3.org/TR/webdriver-bidi), as Firefox speaks it: JSON over one WebSocket (RFC 6455).
 
 Commands are answered in any order, with events in between. What this leaves out: extensions of WebSocket, and
 messages that are not text.

@@ -1,8 +1,8 @@
 """Loads one page in one Firefox: `python -m firstflight.engines.clients.firefox.drive RESULT < JOB`.
 
-Runs inside the laboratory, whose names and network the browser then has; see `chromium.drive`. Scripts in the
-browser's own window (`--remote-allow-system-access`) have it trust the laboratory's authority, and forget what a
-visit before the load left, apart from tickets.
+Runs inside the laboratory, whose names and network the browser then has; see `chromium.drive`. Scripts in
+the browser's own window (`--remote-allow-system-access`) have it trust the laboratory's authority, and forget
+what a visit before the load left, apart from tickets.
 """
 
 import base64
@@ -32,8 +32,7 @@ _WINDOW = {"width": 1280, "height": 720}
 _TRUST = """Cc["@mozilla.org/security/x509certdb;1"].getService(Ci.nsIX509CertDB)
     .addCertFromBase64({certificate}, "C,,")"""
 _SANDBOX = 'Services.sysinfo.getProperty("canSandboxContent")'
-_LASTING = "?lasting"
-_AGAIN = "for (const image of [...document.images]) document.body.append(image.cloneNode())"
+_VISITED_AT_ONCE = 6
 _FORGET = """Services.cookies.removeAll(); Services.cache2.clear(); Services.dns.clearCache(true);
     Services.obs.notifyObservers(null, "net:prune-all-connections")"""
 """Cookies of HTTP, the cache, names, and connections that have nothing to do. TLS tickets stay."""
@@ -160,38 +159,53 @@ class Firefox:
         self._call("browser.close")
 
     def _visit(self, job: DriveJob) -> None:
-        """Asks every server for nothing, on a page of the site that will be loaded: tickets belong to a site.
+        """Asks every server for nothing, with the browser's credentials and without: these are other tickets.
 
-        That page itself comes from here. Each server is asked twice, since requests without credentials go over
-        connections of their own, with tickets of their own. The servers close the connections.
+        Over TCP the servers close the connections.
         """
-        visits = [html.escape(url + (_LASTING if job.quic else "")) for url in job.visits]
-        images = "".join(f'<img src="{url}"><img crossorigin src="{url}">' for url in visits)
-        document = job.visits[0] + "/page"
-        pattern = {"type": "string", "pattern": document}
-        self._call("network.addIntercept", phases=["beforeRequestSent"], urlPatterns=[pattern])
-        # Its answer comes with that of the page, which is given below.
-        self._bidi.post("browsingContext.navigate", {"context": self._tab, "url": document, "wait": "none"})
-        deadline_s = time.monotonic() + job.timeout_ms / 1000
-        while not self._blocked and time.monotonic() < deadline_s:
-            self._bidi.listen(_POLL_S)
-        for request in self._blocked:
-            fields = [{"name": "Content-Type", "value": {"type": "string", "value": "text/html"}}]
-            body = {"type": "string", "value": f"<!doctype html>{images}"}
-            self._call("network.provideResponse", request=request, statusCode=200, headers=fields, body=body)
-        # The page itself is one more.
-        self._wait_until_ended(2 * len(job.visits) + 1, deadline_s)
+        self._ask(job, 1)
         if job.quic:
-            # Of QUIC, Firefox takes a ticket into use three probe timeouts after it came, if the server sent no
-            # NEW_TOKEN (RFC 9000, section 8.1.3), but sets no timer for it: something else must happen then.
+            # Over QUIC, Firefox takes a ticket into use three probe timeouts after it came if the server sent
+            # no NEW_TOKEN (RFC 9000, section 8.1.3). It sets no timer for that: something else must happen.
             self._bidi.listen(_patience_s(job))
-            self._evaluate(_AGAIN, {"context": self._tab})
-            self._wait_until_ended(4 * len(job.visits) + 1, deadline_s)
+            self._ask(job, 2)
         self._navigate("about:blank", job.timeout_ms)
         self._own(_FORGET)
         if job.quic:
             # For three probe timeouts more a connection counts as being there (RFC 9000, section 10.2).
             self._bidi.listen(_patience_s(job))
+
+    def _ask(self, job: DriveJob, turn: int) -> None:
+        """Asks by pages that come from here, on a site that will be loaded, few servers at a time."""
+        deadline_s = time.monotonic() + job.timeout_ms / 1000
+        tags = ('<img src="{}{}">', '<img src="{}{}" crossorigin>')
+        queries = ("?lasting", "?lasting") if job.quic else ("", "?anonymous")
+        for first in range(0, len(job.visits), _VISITED_AT_ONCE):
+            visited = job.visits[first : first + _VISITED_AT_ONCE]
+            images = "".join(
+                tag.format(html.escape(url), query)
+                for url in visited
+                for tag, query in zip(tags, queries, strict=True)
+            )
+            document = f"{job.visits[0]}/page{turn}-{first}"
+            self._fetches = Fetches()
+            self._serve(document, f"<!doctype html>{images}", deadline_s)
+            # The page itself is one more.
+            self._wait_until_ended(2 * len(visited) + 1, deadline_s)
+
+    def _serve(self, url: str, body: str, deadline_s: float) -> None:
+        """Navigates to a page that no server has."""
+        pattern = {"type": "string", "pattern": url}
+        self._call("network.addIntercept", phases=["beforeRequestSent"], urlPatterns=[pattern])
+        # Its answer comes with that of the page, which is given below.
+        self._bidi.post("browsingContext.navigate", {"context": self._tab, "url": url, "wait": "none"})
+        while not self._blocked and time.monotonic() < deadline_s:
+            self._bidi.listen(_POLL_S)
+        fields = [{"name": "Content-Type", "value": {"type": "string", "value": "text/html"}}]
+        for request in self._blocked:
+            answer = {"statusCode": 200, "headers": fields, "body": {"type": "string", "value": body}}
+            self._call("network.provideResponse", request=request, **answer)
+        self._blocked.clear()
 
     def _wait_until_ended(self, requests: int, deadline_s: float) -> None:
         """Returns when so many requests have been made and have ended, or at the deadline."""
@@ -234,7 +248,7 @@ class Firefox:
 
 
 def _patience_s(job: DriveJob) -> float:
-    """More than three probe timeouts (RFC 9002, section 6.2.1) of a connection that has measured its RTT once: 9 RTTs."""
+    """More than three probe timeouts (RFC 9002, section 6.2.1): 9 RTTs where the RTT was measured once."""
     return (12 * job.rtt_ms + 300) / 1000
 
 

@@ -59,6 +59,8 @@ _ITS_OWN: dict[str, Value] = {
     "privacy.reduceTimerPrecision": False,
 }
 
+_TLS_1_2, _TLS_1_3 = 3, 4
+
 _CLASSIC: dict[str, Value] = {
     "security.tls.enable_kyber": False,
     "security.tls.client_hello.send_p256_keyshare": False,
@@ -82,6 +84,9 @@ def preferences(job: DriveJob) -> dict[str, Value]:
         "browser.chrome.site_icons": job.favicon,
         "browser.chrome.favicons": job.favicon,
         "network.http.http3.enable": job.quic,
+        "security.tls.version.max": _TLS_1_2 if job.tls12 else _TLS_1_3,
+        "security.tls.enable_0rtt_data": job.early_data,
+        "privacy.partition.network_state": job.partitions,
         **(quic if job.quic else {}),
         **({} if job.post_quantum else _CLASSIC),
     }
