@@ -250,7 +250,7 @@ class Plan(BaseModel):
     )
     client: Literal["loader", "chromium", "firefox", "wget2", "curl"] = Field(
         default="loader",
-        description="What loads the page: the built-in loader, the system's chromium, firefox, wget2, or curl.",
+        description="What loads the page: the built-in loader, the system's chromium, firefox, wget2, curl.",
         json_schema_extra={"metavar": "loader|chromium|firefox|wget2|curl"},
     )
     browser: str = Field(
@@ -538,6 +538,11 @@ class Plan(BaseModel):
                     f"mode: Chromium speaks TLS 1.3, so {mode.name} too, with that key share only",
                     "leave --no-post-quantum out, or the mode",
                 )
+            if mode.sessions and self.client == "firefox" and not self.keep_alive:
+                raise BadValueError(
+                    f"mode: a visit gives Firefox two tickets of a server, and {mode.name} uses one a connection",
+                    "leave --no-keep-alive out, or the mode",
+                )
             if mode.quic and not self.keep_alive:
                 raise BadValueError(
                     f"mode: {mode.name} keeps its connections, as HTTP/3 does",
@@ -604,6 +609,12 @@ class Plan(BaseModel):
             raise BadValueError("http: HTTP/2 is spoken over TLS only", "add --scheme recorded or https")
         if not self.keep_alive:
             raise BadValueError("http: HTTP/2 cannot close after every response", "add --keep-alive")
+        return self
+
+    @model_validator(mode="after")
+    def _browsers_can_keep_it(self) -> Self:
+        if self.har and self.client == "firefox":
+            raise BadValueError("har: Firefox's driver keeps none", "use --client chromium, or leave it out")
         return self
 
     @model_validator(mode="after")
