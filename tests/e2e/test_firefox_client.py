@@ -1,5 +1,7 @@
 """Real Firefox in the laboratory: every way to open a connection, proved, and what becomes of failures."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from program import Program
 from small_pages import assert_ok, document, load, page
@@ -39,7 +41,10 @@ class WithTls(Firefox):
 def loads(emulator: Emulator) -> dict[str, Record]:
     """A small page in each mode; `emulator` sees to it that a laboratory can be built."""
     engine = Emulator(clients={"firefox": WithTls(find_browser("firefox", installed("firefox-esr")))})
-    return {mode: load(engine, SECURE, mode, RTT_MS, client="firefox", post_quantum=False) for mode in MODES}
+    fields = {"client": "firefox", "post_quantum": False}
+    with ThreadPoolExecutor(3) as pool:
+        records = pool.map(lambda mode: load(engine, SECURE, mode, RTT_MS, **fields), MODES)
+        return dict(zip(MODES, records, strict=True))
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -540,7 +540,7 @@ class Plan(BaseModel):
                 )
             if mode.sessions and self.client == "firefox" and not self.keep_alive:
                 raise BadValueError(
-                    f"mode: a visit gives Firefox two tickets of a server, and {mode.name} uses one a connection",
+                    f"mode: a visit gives Firefox two tickets of a server, too few for {mode.name}",
                     "leave --no-keep-alive out, or the mode",
                 )
             if mode.quic and not self.keep_alive:

@@ -105,8 +105,8 @@ def _load(context: BrowserContext, job: DriveJob, outcome: Drive) -> None:
 def _visit(context: BrowserContext, job: DriveJob) -> None:
     """Asks every server for nothing, with the browser's credentials and without: other tickets.
 
-    The pages that ask come from here, on a site that will be loaded. They ask few servers at a time: a slow link
-    would keep others waiting for too long. The servers close the connections.
+    The pages that ask come from here, on a site that will be loaded. They ask few servers at a time: a slow
+    link would keep others waiting for too long. The servers close the connections.
     """
     tags = ('<img src="{}">', '<img src="{}?anonymous" crossorigin>')
     page = context.new_page()
