@@ -33,9 +33,10 @@ _TRUST = """Cc["@mozilla.org/security/x509certdb;1"].getService(Ci.nsIX509CertDB
     .addCertFromBase64({certificate}, "C,,")"""
 _SANDBOX = 'Services.sysinfo.getProperty("canSandboxContent")'
 _VISITED_AT_ONCE = 6
-_FORGET = """Services.cookies.removeAll(); Services.cache2.clear(); Services.dns.clearCache(true);
-    Services.obs.notifyObservers(null, "net:prune-all-connections")"""
-"""Cookies of HTTP, the cache, names, and connections that have nothing to do. TLS tickets stay."""
+_FORGET = """Services.cookies.removeAll(); Services.cache2.clear(); Services.dns.clearCache(true)"""
+"""Cookies of HTTP, the cache and names. TLS tickets stay."""
+_HANG_UP = 'Services.obs.notifyObservers(null, "net:prune-all-connections")'
+"""Closes connections that have nothing to do. Firefox also forgets which servers speak HTTP/2."""
 
 
 def main(arguments: list[str]) -> int:
@@ -172,6 +173,7 @@ class Firefox:
         self._navigate("about:blank", job.timeout_ms)
         self._own(_FORGET)
         if job.quic:
+            self._own(_HANG_UP)
             # For three probe timeouts more a connection counts as being there (RFC 9000, section 10.2).
             self._bidi.listen(_patience_s(job))
 
