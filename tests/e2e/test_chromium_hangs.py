@@ -8,9 +8,10 @@ import pytest
 from small_pages import document, load, page
 from synth_site import program as installed
 
+from firstflight.engines.clients.browser import TimeLimits
 from firstflight.engines.clients.chromium.browser import find_browser
-from firstflight.engines.clients.chromium.client import Chromium, TimeLimits
-from firstflight.engines.clients.chromium.job import DriveJob
+from firstflight.engines.clients.chromium.client import Chromium
+from firstflight.engines.clients.job import DriveJob
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.engine import LabJob
 from firstflight.experiment.recorder import Outcome, is_settled

@@ -21,7 +21,7 @@ from synth_site import program as installed
 
 from firstflight.engines.clients.chromium.browser import find_browser
 from firstflight.engines.clients.chromium.client import Chromium
-from firstflight.engines.clients.chromium.job import DriveJob
+from firstflight.engines.clients.job import DriveJob
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.engine import LabJob, Record
 from firstflight.model.load import PlannedLoad

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from firstflight.engines.clients.chromium.client import for_cold_cache
+from firstflight.engines.clients.browser import for_cold_cache
 from firstflight.engines.engine import LabJob
 from firstflight.model.page import Spare
 from firstflight.pages import LoadedPage, Page

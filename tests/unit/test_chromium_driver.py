@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from firstflight.engines.clients.chromium.browser import check_hosts, find_browser, flags, write_profile
-from firstflight.engines.clients.chromium.job import Drive, DriveJob, Fetch
 from firstflight.engines.clients.chromium.network import Fetches
+from firstflight.engines.clients.job import Drive, DriveJob, Fetch
 from firstflight.errors import UsageError
 
 JOB = DriveJob(

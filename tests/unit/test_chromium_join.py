@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from firstflight.engines.clients.chromium.job import Drive, Fetch
-from firstflight.engines.clients.chromium.join import in_the_clear, join
+from firstflight.engines.clients.job import Drive, Fetch
+from firstflight.engines.clients.join import in_the_clear, join
 from firstflight.engines.engine import Answer
 from firstflight.pages import Page
 

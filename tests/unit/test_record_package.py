@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from netlog_double import Log
 
-from firstflight.engines.clients.chromium.job import Drive, Fetch
+from firstflight.engines.clients.job import Drive, Fetch
 from firstflight.errors import PageInputError, UsageError
 from firstflight.pages import LoadedPage, load_page
 from firstflight.pages.record.browse import Visit

@@ -137,6 +137,12 @@ def test_a_plan_is_what_each_treatment_makes_of_it(keys: dict[str, Any], arms: d
             "warm or cold",
         ),
         (
+            {"mode": "tcp,early-data", "client": "firefox", "keep_alive": False},
+            "mode: a visit gives Firefox two tickets",
+            "--no-keep-alive",
+        ),
+        ({"client": "firefox", "har": True}, "har: Firefox's driver keeps none", "--client chromium"),
+        (
             {"mode": "tcp,quic", "client": "chromium", "post_quantum": False},
             "mode: Chromium speaks TLS 1.3",
             "--no-post-quantum",

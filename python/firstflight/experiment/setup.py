@@ -9,13 +9,13 @@ from glob import has_magic
 from pathlib import Path
 
 from firstflight.engines.clients import client_versions
+from firstflight.engines.clients.browser import Artifacts, Browser, hosts_of
 from firstflight.engines.clients.chromium.browser import (
     UNSANDBOXED,
     browser_version,
     check_hosts,
-    find_browser,
 )
-from firstflight.engines.clients.chromium.client import Artifacts, Chromium, hosts_of
+from firstflight.engines.clients.chromium.client import Chromium
 from firstflight.engines.clients.command import (
     COMMANDS,
     CurlBuild,
@@ -24,6 +24,8 @@ from firstflight.engines.clients.command import (
     check_tickets,
     find_program,
 )
+from firstflight.engines.clients.firefox.client import Firefox
+from firstflight.engines.clients.versions import find_browser
 from firstflight.engines.emulate import Emulator
 from firstflight.engines.engine import Engine
 from firstflight.engines.lab import LATE_BOUND_MS, Lab, check_descriptors, preload_library
@@ -38,8 +40,10 @@ from firstflight.model.plan import Plan
 from firstflight.model.treatment import MODES
 from firstflight.pages import LoadedPage
 
-_CORES_PER_LOAD = {"chromium": 2}
+_CORES_PER_LOAD = {"chromium": 2, "firefox": 2}
 """Clients that work rather than wait."""
+
+_BROWSERS: dict[str, type[Browser]] = {"chromium": Chromium, "firefox": Firefox}
 
 _CHECK_S = 30.0
 
@@ -132,10 +136,10 @@ class EngineSetup:
         self._clients()
         if self.engine == "simulate":
             return {}
-        found = client_versions((name for name in self.clients if name != "chromium"), self.program)
-        if "chromium" in self.clients:
-            without = "" if self.browser_sandbox else " without its sandbox"
-            found["chromium"] = browser_version(find_browser(self.browser)) + without
+        found = client_versions((name for name in self.clients if name not in _BROWSERS), self.program)
+        without = "" if self.browser_sandbox else " without its sandbox"
+        for name in _BROWSERS.keys() & {*self.clients}:
+            found[name] = browser_version(find_browser(name, self.browser)) + without
         return found
 
     def check(self, warn: Callable[[str, str], object]) -> None:
@@ -177,10 +181,10 @@ class EngineSetup:
                 for mode in modes:
                     build.check(mode)
             found[name] = Program(name, program, preload_library(), in_turn=in_turn)
-        if "chromium" in self.clients:
-            artifacts = Artifacts(har=self.har, screenshots=self.screenshots)
-            found["chromium"] = Chromium(
-                find_browser(self.browser),
+        artifacts = Artifacts(har=self.har, screenshots=self.screenshots)
+        for name in _BROWSERS.keys() & {*self.clients}:
+            found[name] = _BROWSERS[name](
+                find_browser(name, self.browser),
                 artifacts,
                 sandbox=self.browser_sandbox,
                 partitions=not in_turn,

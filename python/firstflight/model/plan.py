@@ -259,14 +259,14 @@ class Plan(BaseModel):
         description="Another key, and values to compare with the first: initial_window=10,32; or off.",
         json_schema_extra={"metavar": "KEY=A,B,..."},
     )
-    client: Literal["loader", "chromium", "wget2", "curl"] = Field(
+    client: Literal["loader", "chromium", "firefox", "wget2", "curl"] = Field(
         default="loader",
-        description="What loads the page: the built-in loader, the system's chromium, wget2, or curl.",
-        json_schema_extra={"metavar": "loader|chromium|wget2|curl"},
+        description="What loads the page: the built-in loader, the system's chromium, firefox, wget2, curl.",
+        json_schema_extra={"metavar": "loader|chromium|firefox|wget2|curl"},
     )
     browser: str = Field(
         default="",
-        description="Program of the browser, with the client chromium; empty: the system's. A flag only.",
+        description="Program of the browser, chromium or firefox; empty: the system's. A flag only.",
         json_schema_extra={"metavar": "PATH"},
     )
     program: str = Field(
@@ -557,19 +557,15 @@ class Plan(BaseModel):
                     f"mode: {mode.name} is a way to speak TLS, and the pages are loaded in the clear",
                     "add --scheme https, or leave it out",
                 )
-            if mode.secure and self.client not in {"loader", "chromium", "curl"}:
+            if mode.secure and self.client not in {"loader", "chromium", "firefox", "curl"}:
                 raise BadValueError(
                     f"mode: {self.client} cannot be made to load with {mode.name} yet",
                     "use --client loader, or leave it out",
                 )
-            if mode.sessions and self.client == "curl" and (states := {*self.cookies} - {"warm", "cold"}):
+            tickets = f"{self.client if self.client == 'curl' else self.client.title()}'s tickets"
+            if mode.sessions and self.client != "loader" and (states := {*self.cookies} - {"warm", "cold"}):
                 raise BadValueError(
-                    f"cookies: {min(states)} is no state that curl's tickets can be brought into",
-                    "use warm or cold, or --client loader",
-                )
-            if mode.sessions and self.client == "chromium" and (states := {*self.cookies} - {"warm", "cold"}):
-                raise BadValueError(
-                    f"cookies: {min(states)} is no state that Chromium's tickets can be brought into",
+                    f"cookies: {min(states)} is no state that {tickets} can be brought into",
                     "use warm or cold, or --client loader",
                 )
             speaks_1_3 = mode.quic or mode.sessions
@@ -577,6 +573,11 @@ class Plan(BaseModel):
                 raise BadValueError(
                     f"mode: Chromium speaks TLS 1.3, so {mode.name} too, with that key share only",
                     "leave --no-post-quantum out, or the mode",
+                )
+            if mode.sessions and self.client == "firefox" and not self.keep_alive:
+                raise BadValueError(
+                    f"mode: a visit gives Firefox two tickets of a server, too few for {mode.name}",
+                    "leave --no-keep-alive out, or the mode",
                 )
             if mode.quic and not self.keep_alive:
                 raise BadValueError(
@@ -666,6 +667,12 @@ class Plan(BaseModel):
             raise BadValueError("http: HTTP/2 is spoken over TLS only", "add --scheme recorded or https")
         if not self.keep_alive:
             raise BadValueError("http: HTTP/2 cannot close after every response", "add --keep-alive")
+        return self
+
+    @model_validator(mode="after")
+    def _browsers_can_keep_it(self) -> Self:
+        if self.har and self.client == "firefox":
+            raise BadValueError("har: Firefox's driver keeps none", "use --client chromium, or leave it out")
         return self
 
     @model_validator(mode="after")

@@ -13,7 +13,7 @@ use base64::Engine;
 use firstflight_load::MAX_EARLY_DATA;
 use rcgen::{
     BasicConstraints, CertificateParams, CustomExtension, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
-    IsCa, Issuer, KeyPair, KeyUsagePurpose, PublicKeyData,
+    IsCa, Issuer, KeyPair, KeyUsagePurpose, PublicKeyData, SerialNumber,
 };
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -159,6 +159,9 @@ impl Authority {
         parameters.subject_alt_names = CertificateParams::new([name])?.subject_alt_names;
         parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        // By itself rcgen derives it from the key, which all have. Firefox refuses two certificates of one serial number.
+        let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, host.as_bytes());
+        parameters.serial_number = Some(serial_number(digest.as_ref()));
         parameters.use_authority_key_identifier_extension = true;
         let certificate = parameters.signed_by(self.issuer.key(), &self.issuer)?;
         let bytes = certificate.der().len();
@@ -197,6 +200,13 @@ impl ResolvesServerCert for HostCertificate {
         };
         self.made.get_or_init(make).clone()
     }
+}
+
+/// A serial number of 20 bytes, positive and as long however it begins (RFC 5280, section 4.1.2.2).
+fn serial_number(digest: &[u8]) -> SerialNumber {
+    let mut bytes: Vec<u8> = digest.iter().copied().take(20).collect();
+    bytes[0] = bytes[0] & 0x3f | 0x40;
+    SerialNumber::from(bytes)
 }
 
 fn parameters(name: &str) -> CertificateParams {
@@ -249,6 +259,19 @@ mod tests {
         for host in ["a.test", "under_score.a.test", "198.19.0.1", &"a".repeat(63)] {
             assert_eq!(handshake(&authority, &authority, host).unwrap(), b"h2", "{host}");
         }
+    }
+
+    #[test]
+    fn every_certificate_has_a_serial_number_of_its_own_and_the_same_in_every_lab() {
+        let serial = |host: &str| {
+            let authority = Authority::new().unwrap();
+            let signed = authority.sign(host).unwrap();
+            // Behind the lengths of the certificate and its body, and the version.
+            let at = signed.windows(2).position(|bytes| bytes == [0x02, 20]).unwrap();
+            signed[at + 2..at + 22].to_vec()
+        };
+        assert_ne!(serial("a.test"), serial("b.test"));
+        assert_eq!(serial("a.test"), serial("a.test"));
     }
 
     #[test]

@@ -102,6 +102,12 @@ pub(super) fn is_visit(target: &str) -> bool {
     target.split('?').next() == Some(VISIT)
 }
 
+/// Whether the connection of a visit is left open for the client to close. Firefox takes a ticket into use only three probe
+/// timeouts after it came if the server sends no `NEW_TOKEN` (RFC 9000, section 8.1.3), and none of a connection that ended before.
+pub(super) fn lasts(target: &str) -> bool {
+    target.ends_with("?lasting")
+}
+
 /// What a server knows when it has decided on its answer.
 #[derive(Debug)]
 pub(super) struct Answered<'a> {

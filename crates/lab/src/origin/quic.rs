@@ -26,7 +26,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::body::Outgoing;
 use super::listen::Server;
-use super::log::{Conversation, is_visit};
+use super::log::{Conversation, is_visit, lasts};
 use super::timer;
 use crate::client::quic_endpoint;
 use crate::net::{Transport, low_bits};
@@ -148,7 +148,7 @@ impl Listener {
             return self.endpoint.respond(stream, &response_block(400, [], 0), []);
         };
         let (response, wait) = server.answer(&method, &target, &fields, conversation);
-        if is_visit(&target) {
+        if is_visit(&target) && !lasts(&target) {
             later(UNTIL_CLOSED, Due::Close(stream.0), due.clone());
         }
         if wait.is_zero() {

@@ -6,9 +6,13 @@ import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
+
+from firstflight.errors import UsageError
 
 PROGRAMS = {
     "chromium": ("chromium", "chromium-browser", "google-chrome"),
+    "firefox": ("firefox-esr", "firefox"),
     "wget2": ("wget2",),
     "curl": ("curl",),
 }
@@ -25,6 +29,27 @@ class Client:
     name: str
     program: str
     version: str
+
+
+def find_browser(client: str, named: str = "") -> Path:
+    """The browser called `named`, or the system's.
+
+    Args:
+        client: The client it is to be.
+        named: A path or the name of a program; empty for the first that is installed.
+
+    Raises:
+        UsageError: There is none.
+    """
+    found = next(filter(None, map(shutil.which, [named] if named else PROGRAMS[client])), None)
+    if found:
+        return Path(found).absolute()
+    if named:
+        raise UsageError(f"browser: {named} is not a program", "name the browser's executable file")
+    raise UsageError(
+        f"client: no {client.title()} on this machine",
+        f"install your system's package {PROGRAMS[client][0]}, or name another: --browser PATH",
+    )
 
 
 def installed_clients() -> list[Client]:

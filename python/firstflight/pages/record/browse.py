@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from firstflight.engines.clients.chromium.browser import FEATURES_OFF
-from firstflight.engines.clients.chromium.job import Drive, DriveJob
+from firstflight.engines.clients.job import Drive, DriveJob
 from firstflight.pages.record.wire import Lost, Pair, exchanges_of, open_netlog, pair
 
 NETLOG, SCREENSHOT = "net.json", "page.png"

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from urllib.parse import parse_qsl, urlsplit
 
-from firstflight.engines.clients.chromium.job import Drive, Fetch
+from firstflight.engines.clients.job import Drive, Fetch
 from firstflight.pages.record.wire import Fields, Head, Pair, WireExchange
 
 _PHASES = ("blocked", "dns", "connect", "send", "wait", "receive")

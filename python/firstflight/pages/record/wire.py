@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 from urllib.parse import unquote_to_bytes
 
-from firstflight.engines.clients.chromium.job import Fetch
+from firstflight.engines.clients.job import Fetch
 
 Fields = list[tuple[str, str]]
 

@@ -7,12 +7,11 @@ import ctypes
 import json
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from firstflight.engines.clients.chromium.job import DriveJob
-from firstflight.engines.clients.versions import PROGRAMS, ask_version
+from firstflight.engines.clients import versions
+from firstflight.engines.clients.job import DriveJob
 from firstflight.errors import UsageError
 
 _NAMESPACES = 0x10000000 | 0x20000000 | 0x40000000
@@ -31,28 +30,13 @@ UNSANDBOXED = (
 
 
 def find_browser(named: str = "") -> Path:
-    """The browser called `named`, or the system's.
-
-    Args:
-        named: A path or the name of a program; empty for the first that is installed.
-
-    Raises:
-        UsageError: There is none.
-    """
-    found = next(filter(None, map(shutil.which, [named] if named else PROGRAMS["chromium"])), None)
-    if found:
-        return Path(found).absolute()
-    if named:
-        raise UsageError(f"browser: {named} is not a program", "name the browser's executable file")
-    raise UsageError(
-        "client: no Chromium on this machine",
-        "install your system's package chromium, or name another: --browser PATH",
-    )
+    """As `versions.find_browser`, of Chromium."""
+    return versions.find_browser("chromium", named)
 
 
 def browser_version(browser: Path) -> str:
     """What the browser says it is; empty if it does not say."""
-    return ask_version(str(browser))
+    return versions.ask_version(str(browser))
 
 
 def check_sandbox(wanted: bool, warn: Callable[[str, str], object]) -> None:

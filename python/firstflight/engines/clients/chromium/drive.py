@@ -6,11 +6,9 @@ it does after its start must not show in what is measured.
 """
 
 import html
-import json
 import os
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,12 +17,10 @@ from pathlib import Path
 from playwright.sync_api import BrowserContext, CDPSession, Error, Page, Route, sync_playwright
 
 from firstflight.engines.clients.chromium.browser import can_be_locked_up, flags, write_profile
-from firstflight.engines.clients.chromium.determinism import script
-from firstflight.engines.clients.chromium.job import Drive, DriveJob
 from firstflight.engines.clients.chromium.network import CODINGS, Fetches, Targets
-
-GRACE_S = 5.0
-"""How long it may take to say what came of a load, once that has ended or its time is up."""
+from firstflight.engines.clients.determinism import script
+from firstflight.engines.clients.driver import MARKS, run, take_marks, wait_until_idle
+from firstflight.engines.clients.job import Drive, DriveJob
 
 NO_SANDBOX = "Chromium cannot have its sandbox here"
 _POLL_MS = 20.0
@@ -35,14 +31,8 @@ _VISITED_AT_ONCE = 6
 
 
 def main(arguments: list[str]) -> int:
-    """Reads the job, drives the browser, writes the result; 0 even if the load failed: the result says so."""
-    result = Path(arguments[0])
-    job = DriveJob(**json.load(sys.stdin))
-    outcome = Drive()
-    with _last_resort(result, outcome, (job.start_ms + job.timeout_ms) / 1000 + GRACE_S):
-        drive(job, outcome)
-    result.write_text(json.dumps(outcome.to_json()))
-    return 0
+    """Drives the browser as standard input says; see `driver.run`."""
+    return run(arguments, drive)
 
 
 def drive(job: DriveJob, outcome: Drive) -> None:
@@ -57,24 +47,6 @@ def drive(job: DriveJob, outcome: Drive) -> None:
                 _load(context, job, outcome)
         except Error as error:
             _fail(outcome, error)
-
-
-@contextmanager
-def _last_resort(result: Path, outcome: Drive, limit_s: float) -> Iterator[None]:
-    """Answers for a browser that does not, and ends this process."""
-
-    def give_up() -> None:
-        outcome.error, outcome.broken = f"the browser hung: no answer after {limit_s:g} s", True
-        result.write_text(json.dumps(outcome.to_json()))
-        os._exit(0)
-
-    timer = threading.Timer(limit_s, give_up)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 @contextmanager
@@ -131,7 +103,7 @@ def _load(context: BrowserContext, job: DriveJob, outcome: Drive) -> None:
 
 
 def _visit(context: BrowserContext, job: DriveJob) -> None:
-    """Asks every server for nothing, with the browser's credentials and without: these are different tickets.
+    """Asks every server for nothing, with the browser's credentials and without: other tickets.
 
     The pages that ask come from here, on a site that will be loaded. They ask few servers at a time: a slow
     link would keep others waiting for too long. The servers close the connections.
@@ -174,66 +146,6 @@ def _fail(outcome: Drive, error: Error) -> None:
         outcome.broken = "net::" not in outcome.error
 
 
-_WINDOW_S = 0.1
-_WINDOWS = 3
-_AT_REST = 0.05
-_TIMEOUT_S = 10.0
-
-
-def wait_until_idle() -> None:
-    """Returns when the processes below this one used at most 5 % of a core in three tenths of a second."""
-    deadline = time.monotonic() + _TIMEOUT_S
-    at_rest, before = 0, _cpu_ticks()
-    most = max(1.0, _AT_REST * _WINDOW_S * os.sysconf("SC_CLK_TCK"))
-    while at_rest < _WINDOWS and time.monotonic() < deadline:
-        time.sleep(_WINDOW_S)
-        now = _cpu_ticks()
-        at_rest = at_rest + 1 if now - before <= most else 0
-        before = now
-
-
-def _cpu_ticks() -> int:
-    """Processor time of this process' descendants, clock ticks (proc_pid_stat(5))."""
-    children: dict[int, list[tuple[int, int]]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and (fields := _fields(entry / "stat")):
-            children.setdefault(int(fields[1]), []).append(
-                (int(entry.name), int(fields[11]) + int(fields[12]))
-            )
-    # By its number in this /proc, which may be another PID namespace's.
-    total, waiting = 0, [int(Path("/proc/self").readlink().name)]
-    while waiting:
-        for pid, ticks in children.get(waiting.pop(), []):
-            total += ticks
-            waiting.append(pid)
-    return total
-
-
-def _fields(stat: Path) -> list[str]:
-    """What follows the name, which stands in brackets and may hold anything."""
-    try:
-        return stat.read_text().rpartition(")")[2].split()
-    except OSError:
-        return []
-
-
-_MARKS = """() => new Promise(resolve => {
-    const [navigation] = performance.getEntriesByType("navigation");
-    const paint = name => performance.getEntriesByName(name, "paint")[0]?.startTime;
-    const answer = lcp => resolve({
-        load: navigation.loadEventStart,
-        first_byte: navigation.responseStart,
-        dom_content_loaded: navigation.domContentLoadedEventStart,
-        first_paint: paint("first-paint"),
-        first_contentful_paint: paint("first-contentful-paint"),
-        lcp,
-    });
-    new PerformanceObserver(list => answer(list.getEntries().at(-1).startTime))
-        .observe({type: "largest-contentful-paint", buffered: true});
-    setTimeout(answer, 200);
-})"""
-
-
 class Marks:
     """Reads the marks of whatever `page` has loaded.
 
@@ -249,11 +161,9 @@ class Marks:
 
     def read(self, outcome: Drive) -> None:
         """Puts the marks into `outcome`; those that were never reached stay `None`."""
-        found: dict[str, float | None] = self._page.evaluate(_MARKS)
+        found: dict[str, float | None] = self._page.evaluate(MARKS)
         outcome.started_ns = self._started_ns()
-        outcome.plt_ms = found.pop("load") or None
-        outcome.first_byte_ms = found.pop("first_byte") or None
-        outcome.marks = {f"{name}_ms": found[name] for name in sorted(found)}
+        take_marks(outcome, found)
 
     def _started_ns(self) -> int:
         metrics = self._session.send("Performance.getMetrics")["metrics"]

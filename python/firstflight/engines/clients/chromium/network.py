@@ -8,7 +8,7 @@ from typing import Any
 
 from playwright.sync_api import CDPSession
 
-from firstflight.engines.clients.chromium.job import Fetch
+from firstflight.engines.clients.job import Fetch
 
 Params = dict[str, Any]
 """What DevTools says of an event, or of a part of it (chromedevtools.github.io/devtools-protocol)."""

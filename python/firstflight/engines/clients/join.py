@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import cast
 from urllib.parse import urlsplit, urlunsplit
 
-from firstflight.engines.clients.chromium.job import Drive, Fetch
+from firstflight.engines.clients.job import Drive, Fetch
 from firstflight.engines.engine import Answer
 from firstflight.pages import Page
 from firstflight.results.records import RequestRow

@@ -30,6 +30,7 @@ class DriveJob:
         early_data: Whether safe requests go with the ClientHello of a resumed session.
         tls12: Whether TLS 1.2 is the newest version.
         partitions: Whether connections and tickets of different sites are kept apart.
+        rtt_ms: Round-trip time of the path.
         visits: What is asked for in a visit before the load, from which the browser keeps TLS tickets.
         flags: Further command-line flags of the browser.
     """
@@ -54,6 +55,7 @@ class DriveJob:
     early_data: bool = False
     tls12: bool = False
     partitions: bool = True
+    rtt_ms: float = 0.0
     visits: list[str] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)
 
