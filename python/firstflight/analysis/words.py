@@ -8,6 +8,7 @@ from typing import cast
 
 from firstflight.analysis.cells import SIDES
 from firstflight.analysis.critical_path.stages import Component
+from firstflight.analysis.critical_path.walk import RoundTrip
 from firstflight.analysis.records import Cell, CellSetting, Estimate, Setting, Side, plt_of
 from firstflight.analysis.statistics import FASTER, NOT_COMPARED, NOT_PROVED, SLOWER, TOO_FEW_REPEATS
 from firstflight.model.treatment import FAST_OPEN, PLAIN, column_name, phrase
@@ -31,6 +32,16 @@ COMPONENT_NAMES: dict[Component, str] = {
     "processing": "processing",
 }
 """Components as sentences and views name them."""
+
+ROUND_TRIPS: dict[RoundTrip, str] = {
+    "tcp": "of TCP handshakes",
+    "tls": "of TLS handshakes",
+    "quic": "of QUIC handshakes",
+    "request": "of requests",
+    "window": "for the congestion window",
+    "retransmission": "for lost SYNs",
+}
+"""What a path waited round trips for, behind their number."""
 
 _PATH_FIELDS = ("down_mbps", "up_mbps", "loss", "topology", "client", "engine", "cookies")
 _COMPARED = ("treatment", "baseline")

@@ -134,9 +134,11 @@ def explanation_heading(found: Explanation) -> str:
 def explanation_lines(found: Explanation) -> Iterator[str]:
     """A block: for each side what its PLT was spent on and by which requests; then what was saved."""
     phrases = found.pair.phrases
-    width = max(map(len, phrases.values()))
+    width = max(map(len, [*phrases.values(), _TRIPS]))
     for side, load in found.loads.items():
         yield f"{phrases[side]:{width}} {words.seconds(load.path.plt_ms)} = {_composition(load.path)}"
+        if trips := _round_trips(load.path):
+            yield f"{_TRIPS:{width}} {trips}"
         yield f"{'path':{width}} {_requests(found, load.path)}"
     if saving := _savings(found):
         yield saving
@@ -151,6 +153,11 @@ def _composition(path: CriticalPath) -> str:
         if spent.get(name, 0.0) >= _LEAST_MS
     ]
     return " + ".join(parts)
+
+
+def _round_trips(path: CriticalPath) -> str:
+    """What a path waited round trips for: ``4.0 of TCP handshakes, 3.0 of requests``."""
+    return ", ".join(f"{count:.1f} {words.ROUND_TRIPS[kind]}" for kind, count in path.round_trips.items())
 
 
 def _requests(found: Explanation, path: CriticalPath) -> str:
@@ -196,6 +203,7 @@ def _count(path: CriticalPath) -> str:
     return f" ({count} of them)" if count > 1 else ""
 
 
+_TRIPS = "round trips"
 _UNITS = {"rtt_ms": " ms", "down_mbps": " Mbit/s down", "up_mbps": " Mbit/s up"}
 
 

@@ -120,6 +120,7 @@ def _load(load: ExplainedLoad, page: Page) -> dict[str, object]:
         "load_id": load.load_id,
         "plt_ms": path.plt_ms,
         "spent_ms": path.spent_ms(),
+        "round_trips": path.round_trips,
         "handshakes": [
             {
                 "request": handshake.request,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import get_args
+from typing import Literal, get_args
 
 from firstflight.analysis.critical_path.stages import (
     Component,
@@ -31,6 +31,17 @@ from firstflight.results import LoadRecord
 
 COMPONENTS: tuple[Component, ...] = get_args(Component)
 """All components, in the order of views."""
+
+RoundTrip = Literal["tcp", "tls", "quic", "request", "window", "retransmission"]
+"""What a path waited a round trip for: a handshake, an answer, the congestion window, a lost SYN."""
+
+_ROUND_TRIPS: dict[RoundTrip, Component] = {
+    "tcp": "tcp",
+    "tls": "tls",
+    "quic": "quic",
+    "request": "propagation",
+    "window": "window",
+}
 
 _TOLERANCE_MS = 0.5
 """Moments this near are the same: rows are rounded, and a client wakes a little late."""
@@ -62,12 +73,29 @@ class CriticalPath:
         segments: From navigation start to the load event; each begins where the one before ends.
         waits: What happened inside the stretches of waiting for a connection.
         handshakes: TCP handshakes on the path, and inside its stretches of waiting for a connection.
+        rtt_ms: The path's round-trip time.
+        timeouts_ms: How long lost SYNs held up connections on the path.
     """
 
     plt_ms: float
     segments: tuple[Segment, ...]
     waits: tuple[Wait, ...]
     handshakes: tuple[Handshake, ...]
+    rtt_ms: float
+    timeouts_ms: float
+
+    @property
+    def round_trips(self) -> dict[RoundTrip, float]:
+        """Round trips that it waited for, by what for; none where the path has no RTT."""
+        if self.rtt_ms <= 0:
+            return {}
+        spent = self.spent_ms()
+        waited: dict[RoundTrip, float] = {
+            kind: spent.get(part, 0.0) - (self.timeouts_ms if kind == "tcp" else 0.0)
+            for kind, part in _ROUND_TRIPS.items()
+        }
+        waited["retransmission"] = self.timeouts_ms
+        return {kind: ms / self.rtt_ms for kind, ms in waited.items() if ms > _TOLERANCE_MS}
 
     @property
     def could_save_ms(self) -> float:
@@ -111,7 +139,9 @@ def critical_path(record: LoadRecord, page: Page) -> CriticalPath:
     stretches = [segment for segment in segments if segment.component == "connection"]
     waits = tuple(explain_wait(load, segment) for segment in stretches if segment.ms > _TOLERANCE_MS)
     handshakes = [*_handshakes(load, segments), *(found for wait in waits for found in _inside(load, wait))]
-    return CriticalPath(plt_ms, segments, waits, tuple(handshakes))
+    opened = {segment.request: segment.ms for segment in segments if segment.component == "tcp"}
+    lost = (min(ms, syn_timeouts_ms(load, load.by_index[request])) for request, ms in opened.items())
+    return CriticalPath(plt_ms, segments, waits, tuple(handshakes), load.rtt_ms, sum(lost))
 
 
 def _handshakes(load: Load, segments: Iterable[Segment], *, inside_wait: bool = False) -> Iterator[Handshake]:
