@@ -3,11 +3,9 @@
 //! Everything here concerns the network namespace of the calling thread. TUN devices themselves are made by
 //! [`crate::tun`].
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use std::time::{Duration, Instant};
-use std::{fs, thread};
 
 use firstflight_path::IpVersion;
 use netlink_packet_core::{
@@ -190,11 +188,12 @@ impl Netlink {
             RouteNetlinkMessage::NewAddress(message),
             NLM_F_CREATE | NLM_F_EXCL,
         )
-        .and_then(|()| match address {
+        .map_err(|error| LabError::system("setting an address", error))?;
+        match address {
             IpAddr::V4(_) => Ok(()),
-            IpAddr::V6(address) => wait_until_local(address),
-        })
-        .map_err(|error| LabError::system("setting an address", error))
+            // The kernel's own route to it comes from a work queue, some time (`addrconf_dad_start` in `net/ipv6/addrconf.c`).
+            IpAddr::V6(_) => self.make_local(device, address, 128),
+        }
     }
 
     /// Puts an initial window and a congestion control on the route to a connected network: every connection
@@ -245,8 +244,8 @@ impl Netlink {
             RouteAttribute::Destination(network.into()),
             RouteAttribute::Oif(device),
         ];
-        self.request(RouteNetlinkMessage::NewRoute(route), NLM_F_CREATE | NLM_F_EXCL)
-            .map_err(|error| LabError::system("making the origins' network local", error))
+        self.request(RouteNetlinkMessage::NewRoute(route), NLM_F_CREATE | NLM_F_REPLACE)
+            .map_err(|error| LabError::system("making addresses local", error))
     }
 
     /// Sends one request and waits until the kernel has done it.
@@ -271,27 +270,6 @@ impl Netlink {
 
 fn index(device: &str) -> Result<u32, LabError> {
     if_nametoindex(device).map_err(|errno| LabError::system(format!("looking for device {device}"), errno))
-}
-
-/// How long the kernel may take, and how long to wait before looking again.
-const UNTIL_LOCAL: Duration = Duration::from_secs(10);
-const UNTIL_LOOKED_AGAIN: Duration = Duration::from_micros(100);
-
-/// Waits until packets to an address of IPv6 are taken in: a work queue of the kernel makes it local, even where no other
-/// node can have the address (`addrconf_dad_start` in `net/ipv6/addrconf.c`).
-fn wait_until_local(address: Ipv6Addr) -> io::Result<()> {
-    let route = format!("{:032x} 80 ", address.to_bits());
-    let given_up = Instant::now() + UNTIL_LOCAL;
-    while !fs::read_to_string("/proc/thread-self/net/ipv6_route")?
-        .lines()
-        .any(|line| line.starts_with(&route))
-    {
-        if Instant::now() > given_up {
-            return Err(ErrorKind::TimedOut.into());
-        }
-        thread::sleep(UNTIL_LOOKED_AGAIN);
-    }
-    Ok(())
 }
 
 /// The kernel's own table of local addresses (`rtnetlink(7)`).
