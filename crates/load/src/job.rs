@@ -7,7 +7,7 @@ use firstflight_page::Scheme;
 use firstflight_path::{IpVersion, PathConfig};
 use serde::Deserialize;
 
-use crate::{Cookies, HttpVersion, Mode, TlsOptions, TlsVersion};
+use crate::{Cookies, EarlyRequests, HttpVersion, Mode, TlsOptions, TlsVersion};
 
 /// One load, as far as both clocks agree on it. Their jobs hold it among keys of their own.
 #[derive(Debug, Clone, Deserialize)]
@@ -104,10 +104,14 @@ impl Load {
         }
     }
 
-    /// Whether servers answer requests that come as early data with 425 (RFC 8470, section 5.2).
+    /// What servers do with requests that come as early data.
     #[must_use]
-    pub fn refuses_early_requests(&self) -> bool {
-        self.cookies == Cookies::TooEarly
+    pub fn early_requests(&self) -> EarlyRequests {
+        match self.cookies {
+            _ if !self.offer().early_data => EarlyRequests::None,
+            Cookies::TooEarly => EarlyRequests::AskedAgain,
+            _ => EarlyRequests::Answered,
+        }
     }
 
     /// What connections over TCP offer: where they stand in for QUIC's the client has no sessions for them.

@@ -15,4 +15,6 @@ pub mod record;
 mod treatment;
 
 pub use job::{Load, OriginRtt};
-pub use treatment::{Cookies, HttpVersion, MAX_EARLY_DATA, Mode, NoCookies, TlsOptions, TlsVersion};
+pub use treatment::{
+    Cookies, EarlyRequests, HttpVersion, MAX_EARLY_DATA, Mode, NoCookies, TlsOptions, TlsVersion,
+};

@@ -380,8 +380,8 @@ impl TlsPromise {
             return None;
         }
         let state = self.sessions.map(|(cookies, seed)| cookies.of_host(host, seed));
+        let is_demanded = self.early_data && state != Some(Cookies::NoEarlyData);
         match state {
-            None => None,
             // What the client is given during the load is known to the server.
             Some(Cookies::Cold | Cookies::Expired) => {
                 let offers = entry.hello.is_some_and(|hello| hello.offers_session);
@@ -391,11 +391,10 @@ impl TlsPromise {
             Some(Cookies::Stale) => (server.early_data == EarlyData::Accepted && !server.is_resumed)
                 .then_some("its server took early data without a session"),
             Some(_) if !server.is_resumed => Some("it resumed no session"),
-            Some(Cookies::NoEarlyData) if was_early => {
+            Some(_) if was_early && !is_demanded => {
                 Some("it sent early data, which its ticket does not allow")
             }
-            Some(Cookies::NoEarlyData) => None,
-            Some(_) if self.early_data && client.may_be_early == Some(true) && !was_early => {
+            Some(_) if is_demanded && client.may_be_early == Some(true) && !was_early => {
                 let is_announced = entry.hello.is_some_and(|hello| hello.offers_early_data);
                 Some(if is_announced {
                     "its ClientHello announced early data, and its request did not go with it"
@@ -404,7 +403,7 @@ impl TlsPromise {
                 })
             }
             Some(_) if server.early_data == EarlyData::Rejected => Some("its server rejected its early data"),
-            Some(_) => None,
+            _ => None,
         }
     }
 }

@@ -106,6 +106,17 @@ pub enum TlsVersion {
     V1_3,
 }
 
+/// What servers do with requests that come as early data (RFC 8470).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EarlyRequests {
+    /// They take none: their tickets say so.
+    None,
+    /// They answer them.
+    Answered,
+    /// They answer 425, and wait to be asked again (section 5.2).
+    AskedAgain,
+}
+
 /// Bytes of early data that a server takes of a connection (RFC 8446, section 4.2.10).
 pub const MAX_EARLY_DATA: u64 = 16_384;
 

@@ -2,7 +2,7 @@
 //!
 //! The lab's client driver (`crates/lab/src/client`) on the virtual clock.
 
-use firstflight_load::MAX_EARLY_DATA;
+use firstflight_load::{EarlyRequests, MAX_EARLY_DATA};
 use firstflight_loader::{ConnId, Event, Loader, TOO_EARLY};
 use firstflight_path::Nanos;
 use firstflight_tcp::{FastOpen, Socket};
@@ -31,6 +31,17 @@ pub(crate) struct Opening {
     pub(crate) has_data: bool,
 }
 
+/// What becomes of data before TLS's handshake is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Early {
+    /// It is done, or there is none to wait for.
+    Over,
+    /// It goes with the `ClientHello`.
+    Goes,
+    /// It waits, and all that follows it.
+    Waits,
+}
+
 /// One connection's client.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -41,12 +52,9 @@ pub(crate) struct Client {
     is_open: bool,
     /// Bytes of the request, or of TLS's first flight, that must wait for the handshake.
     unsent: u64,
-    /// TLS takes a request before its handshake.
-    is_early: bool,
+    early: Early,
     /// Bytes that go again behind TLS's handshake, because the server does not take them early, and bytes that wait for it.
     held: [u64; 2],
-    /// All that is sent before TLS's handshake waits for it.
-    is_held: bool,
     /// Whether the first request may go with the `ClientHello`.
     pub(crate) may_be_early: Option<bool>,
     exchange: Option<Incoming>,
@@ -78,11 +86,14 @@ impl Client {
         tls: Option<&mut Tls>,
     ) -> Self {
         let mut deferred = has_data.then_some(option);
-        let is_early = tls.as_ref().is_some_and(|tls| tls.has_early_data());
+        let early = match &tls {
+            Some(tls) if tls.has_early_data() => Early::Goes,
+            _ => Early::Over,
+        };
         let mut unsent = tls.map_or(0, Tls::begin);
         match deferred {
             None => socket.connect(now, option),
-            Some(cookie) if unsent > 0 && !is_early => {
+            Some(cookie) if unsent > 0 && early == Early::Over => {
                 unsent -= socket.connect_with_data(now, cookie, unsent);
                 deferred = None;
             }
@@ -93,9 +104,8 @@ impl Client {
             deferred,
             is_open: false,
             unsent,
-            is_early,
+            early,
             held: [0; 2],
-            is_held: false,
             may_be_early: None,
             exchange: None,
             is_closed: false,
@@ -127,8 +137,8 @@ impl Client {
 
     /// Whether what was sent last goes with the `ClientHello`, and the server will want to be asked again.
     pub(crate) fn is_refused(&self, context: Context<'_>, channel: &Channel<'_>) -> bool {
-        let goes_early = self.is_early && !self.is_held && !channel.rejects_early_data();
-        goes_early && context.job.load.refuses_early_requests()
+        let goes_early = self.early == Early::Goes && !channel.rejects_early_data();
+        goes_early && context.job.load.early_requests() == EarlyRequests::AskedAgain
     }
 
     /// Sends a request, handed over in `parts` that leave together; `true` when all of it went out. Before TLS's handshake
@@ -142,13 +152,19 @@ impl Client {
     ) -> bool {
         let may_be_early = is_safe && parts.iter().sum::<u64>() <= MAX_EARLY_DATA;
         self.may_be_early.get_or_insert(may_be_early);
-        self.is_held |= self.is_early && !is_safe;
+        let waits_for = |early, takes: bool| match early {
+            Early::Goes if !takes => Early::Waits,
+            other => other,
+        };
+        self.early = waits_for(self.early, is_safe);
         for &bytes in parts {
-            self.is_held |= self.is_early && !channel.takes_early(bytes);
-            if self.is_early && (self.is_held || channel.rejects_early_data()) {
-                self.held[usize::from(self.is_held)] += bytes;
+            self.early = waits_for(self.early, channel.takes_early(bytes));
+            match self.early {
+                Early::Goes if channel.rejects_early_data() => self.held[0] += bytes,
+                Early::Waits => self.held[1] += bytes,
+                Early::Goes | Early::Over => {}
             }
-            if !self.is_held {
+            if self.early != Early::Waits {
                 self.unsent += channel.seal(bytes);
             }
         }
@@ -158,7 +174,7 @@ impl Client {
         } else if channel.socket.is_established() {
             channel.socket.write(now, std::mem::take(&mut self.unsent));
         }
-        self.unsent == 0 && !self.is_held
+        self.unsent == 0 && self.early != Early::Waits
     }
 
     /// Something happened to the socket: tells the loader.
@@ -185,25 +201,24 @@ impl Client {
         }
         if !self.is_open {
             self.is_open = true;
-            if channel.tls.is_none() || self.is_early {
+            if channel.tls.is_none() || self.early != Early::Over {
                 browser.loader.handle(now, Event::Writable(conn));
             }
         }
         // What takes a request before its handshake waits for one.
-        if self.unsent > 0 && !(self.is_early && self.may_be_early.is_none()) {
+        if self.unsent > 0 && (self.early == Early::Over || self.may_be_early.is_some()) {
             channel.socket.write(now, std::mem::take(&mut self.unsent));
-            if !self.is_held {
+            if self.early != Early::Waits {
                 self.tell_sent(now, browser);
             }
         }
         let heard = channel.read(now);
         heard.remember(&mut host.sessions);
-        if heard.is_ready && !std::mem::take(&mut self.is_early) {
+        if heard.is_ready && std::mem::replace(&mut self.early, Early::Over) == Early::Over {
             browser.loader.handle(now, Event::Writable(conn));
         }
-        if !self.is_early && self.held != [0; 2] {
+        if self.early == Early::Over && self.held != [0; 2] {
             channel.write_parts(now, &std::mem::take(&mut self.held));
-            self.is_held = false;
             self.tell_sent(now, browser);
         }
         match http2 {

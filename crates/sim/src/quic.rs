@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use firstflight_load::ledger::Entry;
-use firstflight_load::promise;
+use firstflight_load::{EarlyRequests, promise};
 use firstflight_loader::{ConnId, OriginId, TOO_EARLY};
 use firstflight_path::{Direction, Flow, Nanos};
 use firstflight_quic::crypto::{
@@ -206,7 +206,7 @@ impl Quic {
             match event {
                 ServerEvent::Accepted { seen, .. } => self.seen = seen,
                 ServerEvent::Request { stream, is_early, .. } => {
-                    if is_early && context.job.load.refuses_early_requests() {
+                    if is_early && context.job.load.early_requests() == EarlyRequests::AskedAgain {
                         self.waiting.push((context.now, stream, None));
                     } else if let Some(resource) = self.client.request_of(stream.1) {
                         let due = context.now + context.exchange(resource).wait;

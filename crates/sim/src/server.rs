@@ -77,13 +77,12 @@ impl Server {
             return;
         };
         let exchange = context.exchange(resource);
-        channel.write(
-            now,
-            match std::mem::take(&mut self.is_refused) {
-                true => TOO_EARLY_BYTES,
-                false => context.header_bytes(exchange) + exchange.body_bytes,
-            },
-        );
+        let bytes = if std::mem::take(&mut self.is_refused) {
+            TOO_EARLY_BYTES
+        } else {
+            context.header_bytes(exchange) + exchange.body_bytes
+        };
+        channel.write(now, bytes);
         if !context.job.load.keep_alive {
             self.has_closed = true;
             return channel.close(now);

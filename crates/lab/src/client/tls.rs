@@ -84,7 +84,7 @@ impl TimeProvider for Later {
     fn current_time(&self) -> Option<UnixTime> {
         let since_epoch = Duration::from_secs(UnixTime::now().as_secs());
         Some(UnixTime::since_unix_epoch(
-            since_epoch + Duration::from_hours(8 * 24),
+            since_epoch + Duration::from_secs(8 * 24 * 3_600),
         ))
     }
 }
@@ -125,12 +125,22 @@ fn visit(mut session: Session, server: SocketAddr) -> io::Result<()> {
     reset_when_closed(&stream)
 }
 
+/// How far a connection's TLS is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Data may go with the `ClientHello`.
+    Early,
+    /// Data waits for the handshake.
+    Waiting,
+    /// The handshake's end has been told.
+    Ready,
+}
+
 /// The TLS side of one connection.
 #[derive(Debug)]
 pub(super) struct Session {
     tls: ClientConnection,
-    /// The handshake's end has been told.
-    is_ready: bool,
+    phase: Phase,
     /// The handshake takes data with its first message.
     offers_early_data: bool,
     /// HTTP/2 was spoken where the session to be resumed comes from, and has to be again.
@@ -139,8 +149,6 @@ pub(super) struct Session {
     early: Vec<u8>,
     /// What waits for the handshake, behind that.
     late: Vec<u8>,
-    /// No more goes with it.
-    is_deferred: bool,
 }
 
 /// What came of reading once.
@@ -165,12 +173,11 @@ impl Session {
         let offers_early_data = tls.early_data().is_some();
         Ok(Self {
             tls,
-            is_ready: false,
+            phase: Phase::Early,
             offers_early_data,
             resumes_http2: offers_early_data && offers_http2,
             early: Vec::new(),
             late: Vec::new(),
-            is_deferred: false,
         })
     }
 
@@ -198,25 +205,28 @@ impl Session {
 
     /// Whether both have agreed on HTTP/2, or must where they speak early.
     pub(super) fn speaks_http2(&self) -> bool {
-        match self.tls.is_handshaking() {
-            true => self.resumes_http2,
-            false => self.tls.alpn_protocol() == Some(HTTP2),
+        if self.tls.is_handshaking() {
+            self.resumes_http2
+        } else {
+            self.tls.alpn_protocol() == Some(HTTP2)
         }
     }
 
     /// What is taken from now on waits for the handshake.
     pub(super) fn defer(&mut self) {
-        self.is_deferred = true;
+        if self.phase == Phase::Early {
+            self.phase = Phase::Waiting;
+        }
     }
 
     /// Takes bytes to be encrypted; `false` when they have to wait for the handshake. They go with the `ClientHello` if
     /// that takes them all, and nothing before them waits.
     pub(super) fn take(&mut self, bytes: &[u8]) -> io::Result<bool> {
-        if self.is_ready {
+        if self.phase == Phase::Ready {
             self.tls.writer().write_all(bytes)?;
             return Ok(true);
         }
-        if !self.is_deferred
+        if self.phase == Phase::Early
             && let Some(mut early) = self.tls.early_data()
             && early.bytes_left() >= bytes.len()
         {
@@ -224,17 +234,17 @@ impl Session {
             self.early.extend_from_slice(bytes);
             return Ok(true);
         }
-        self.is_deferred = true;
+        self.phase = Phase::Waiting;
         self.late.extend_from_slice(bytes);
         Ok(false)
     }
 
     /// Whether its handshake has just been done: what waited for that can be written.
     fn becomes_ready(&mut self) -> io::Result<bool> {
-        if self.is_ready || self.tls.is_handshaking() {
+        if self.phase == Phase::Ready || self.tls.is_handshaking() {
             return Ok(false);
         }
-        self.is_ready = true;
+        self.phase = Phase::Ready;
         if !self.early.is_empty() && !self.tls.is_early_data_accepted() {
             self.tls.writer().write_all(&self.early)?;
         }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, mpsc};
 
-use firstflight_load::Cookies;
+use firstflight_load::{Cookies, EarlyRequests};
 use firstflight_page::Origin;
 use firstflight_path::IpVersion;
 use rustls::ServerConfig;
@@ -37,10 +37,8 @@ pub struct ServersConfig {
     pub cookies: Cookies,
     /// Whether https origins are spoken to over QUIC.
     pub speaks_quic: bool,
-    /// Whether they take early data (RFC 8446, section 2.3).
-    pub takes_early_data: bool,
-    /// Whether requests that come so are to be asked again.
-    pub refuses_early_requests: bool,
+    /// What they do with early data (RFC 8446, section 2.3).
+    pub early_data: EarlyRequests,
     /// Whether a connection outlives its first response.
     pub keep_alive: bool,
     /// How their connections begin and share the path.
@@ -174,7 +172,7 @@ async fn set_up(config: ServersConfig) -> Result<(Tun, Keyed), LabError> {
             answers: Arc::clone(&config.answers),
             log: Arc::clone(&config.log),
             keep_alive: config.keep_alive,
-            refuses_early_requests: config.refuses_early_requests,
+            refuses_early_requests: config.early_data == EarlyRequests::AskedAgain,
             tls: tls(&config, origin, &mut keyed)?,
         });
         for number in 0..config.cookies.servers() {
@@ -187,7 +185,8 @@ async fn set_up(config: ServersConfig) -> Result<(Tun, Keyed), LabError> {
             .as_ref()
             .filter(|_| origin.secure && config.speaks_quic)
         {
-            let mut tls = authority.quic_server(&origin.host, HTTP3, config.takes_early_data)?;
+            let mut tls =
+                authority.quic_server(&origin.host, HTTP3, config.early_data != EarlyRequests::None)?;
             keyed.remember_sessions(&mut tls);
             let address = SocketAddr::new(address, origin.port);
             let listener = Listener::bind(address, tls, &config.transport).await?;
@@ -214,7 +213,7 @@ fn tls(
     let Some(authority) = config.authority.as_ref().filter(|_| origin.secure) else {
         return Ok(None);
     };
-    let mut tls = authority.server(&origin.host, protocols, config.takes_early_data)?;
+    let mut tls = authority.server(&origin.host, protocols, config.early_data != EarlyRequests::None)?;
     keyed.remember_sessions(&mut tls);
     Ok(Some(Arc::new(tls)))
 }

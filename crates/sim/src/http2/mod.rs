@@ -200,9 +200,10 @@ impl Http2 {
 
     /// What a header has more if it is the first, bytes.
     fn first_head(&mut self) -> u64 {
-        match std::mem::replace(&mut self.has_answered, true) {
-            true => 0,
-            false => TABLE_SIZE,
+        if std::mem::replace(&mut self.has_answered, true) {
+            0
+        } else {
+            TABLE_SIZE
         }
     }
 

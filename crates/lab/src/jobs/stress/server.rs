@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::sync::Arc;
 
-use firstflight_load::Cookies;
+use firstflight_load::{Cookies, EarlyRequests};
 use firstflight_page::Page;
 use serde::Deserialize;
 
@@ -127,8 +127,7 @@ fn builtin(settings: Settings) -> Result<Server, LabError> {
         authority: None,
         cookies: Cookies::Cold,
         speaks_quic: false,
-        takes_early_data: false,
-        refuses_early_requests: false,
+        early_data: EarlyRequests::None,
         keep_alive: false,
         transport: Transport::default(),
         offload: Offload::Checksums,
