@@ -1,9 +1,9 @@
 """What Fast Open, resumption, early data, QUIC and 0-RTT save of a page over TLS, with both key exchanges.
 
-    python -m studies.first_flights.study RECORDINGS [CLASSIC POST_QUANTUM]
+    python -m studies.first_flights.study RECORDINGS [RESULTS...]
 
-RECORDINGS holds recordings in `har/`, `warc/` and `mahimahi/`. The two results folders are of the commands in
-README.md, in their order; without them the stored tables of the real kernel stay.
+RECORDINGS holds recordings in `har/`, `warc/` and `mahimahi/`. The results folders are of the commands in
+README.md; what none is given of stays in the stored tables of the real kernel.
 """
 
 from __future__ import annotations
@@ -33,8 +33,6 @@ MODES = {
 """What is compared with `tcp`, TLS 1.3 with a full handshake and nothing in the SYN: columns, modes."""
 LOSSES = (0.005, 0.02)
 LOSSY_REPEATS = 5
-OVER_HTTP2 = {name: mode for name, mode in MODES.items() if "early" not in mode}
-"""Early data goes with HTTP/1.1 only."""
 BLOCKED_BY = {"tfo": "drop-data", "quic": "drop-udp", "quic-0rtt": "drop-udp"}
 """What stands in the way of a mode on some paths: the mode and its middlebox."""
 BLOCKED = (0, 1, 3, 6, 10, 20, 40)
@@ -52,7 +50,7 @@ COLUMNS = {
     | {mode: _EFFECT.format(name) for name, mode in MODES.items()},
     "difference.csv": {"mode": "{mode}", "cells": "{cells}"}
     | {"median, points": "{median:.2f}", "largest, points": "{largest:.2f}", "same sign": "{same_sign}"},
-    "accuracy.csv": {"mode": "{mode}", "cells": "{cells}"}
+    "accuracy.csv": {"HTTP": "{http}", "mode": "{mode}", "cells": "{cells}"}
     | {"median": "{median:.2%}", "95th percentile": "{p95:.2%}", "largest": "{largest:.2%}"},
     "recordings.csv": {
         "key share": "{share}",
@@ -63,7 +61,7 @@ COLUMNS = {
     }
     | {mode: _SPREAD.format(name) for name, mode in MODES.items()},
     "http2.csv": {"key share": "{share}", "RTT, ms": "{rtt_ms:g}", "loss": "{loss:.1%}", "pages": "{pages}"}
-    | {mode: _SPREAD.format(name) for name, mode in OVER_HTTP2.items()},
+    | {mode: _SPREAD.format(name) for name, mode in MODES.items()},
     "blocked.csv": {"mode": "{mode}", "middlebox": "{middlebox}", "pages": "{pages}"}
     | {f"{share} %": f"{{blocked_{share}:+.1%}}" for share in BLOCKED}
     | {"pays up to": "{pays_up_to:.0f} %"},
@@ -73,7 +71,9 @@ COLUMNS = {
 def measure(arguments: Sequence[str]) -> Frames:
     """The kernel's cells, how far the simulator is from them, and the recordings simulated."""
     recordings, *folders = arguments
-    measured = kernel(folders) if folders else pl.read_csv(FOLDER / "measured.csv")
+    results = [ff.open_results(folder) for folder in folders]
+    over_http1 = [found for found in results if _version(found) == "1.1"]
+    measured = kernel(over_http1) if over_http1 else pl.read_csv(FOLDER / "measured.csv")
     simulated = pl.concat(
         [cells(ff.simulate(FOLDER / "plan.toml", post_quantum=on), name) for name, on in SHARES.items()]
     )
@@ -82,17 +82,21 @@ def measure(arguments: Sequence[str]) -> Frames:
         "measured.csv": measured,
         "simulated.csv": simulated,
         "difference.csv": difference(measured, simulated),
-        "accuracy.csv": accuracy(folders) if folders else pl.read_csv(FOLDER / "accuracy.csv"),
+        "accuracy.csv": accuracy(results),
         "recordings.csv": over_recordings(recorded),
         "http2.csv": over_http2(recorded),
         "blocked.csv": where_blocked(recorded),
     }
 
 
-def kernel(folders: Sequence[str]) -> pl.DataFrame:
-    """The cells of two results folders, by key share."""
-    found = zip(SHARES, map(ff.open_results, folders), strict=True)
-    return pl.concat([cells(results, name) for name, results in found])
+def kernel(results: Sequence[ff.Results]) -> pl.DataFrame:
+    """The cells of results, by key share."""
+    of_share = {bool(found.loads["post_quantum"][0]): found for found in results}
+    return pl.concat([cells(of_share[on], name) for name, on in SHARES.items()])
+
+
+def _version(results: ff.Results) -> str:
+    return str(results.loads["http"][0])
 
 
 def cells(results: ff.Results, share: str) -> pl.DataFrame:
@@ -130,19 +134,31 @@ def difference(measured: pl.DataFrame, simulated: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def accuracy(folders: Sequence[str]) -> pl.DataFrame:
+def accuracy(results: Sequence[ff.Results]) -> pl.DataFrame:
     """How far the simulated page load times are from the medians of the kernel's, by mode, as shares."""
+    stored = pl.read_csv(FOLDER / "accuracy.csv", schema_overrides={"http": pl.String})
+    versions = dict.fromkeys([*stored["http"], *map(_version, results)])
+    measured = {http: [found for found in results if _version(found) == http] for http in versions}
+    tables = [_accuracy(http, of) if of else stored.filter(http=http) for http, of in measured.items()]
+    return pl.concat(tables)
+
+
+def _accuracy(http: str, results: Sequence[ff.Results]) -> pl.DataFrame:
     key = ["page", "rtt_ms", "mode"]
     median = pl.col("plt_ms").median()
     cells = []
-    for folder, on in zip(folders, SHARES.values(), strict=True):
-        kernel = ff.open_results(folder).loads.filter(status="ok").group_by(key).agg(median)
-        simulated = ff.simulate(FOLDER / "plan.toml", post_quantum=on).loads.group_by(key).agg(median)
-        cells.append(kernel.join(simulated, on=key, suffix="_simulated"))
+    for found in results:
+        kernel = found.loads.filter(status="ok").group_by(key).agg(median)
+        modes = list(dict.fromkeys(found.loads["mode"]))
+        on = bool(found.loads["post_quantum"][0])
+        loads = ff.simulate(FOLDER / "plan.toml", post_quantum=on, http=http, mode=modes).loads
+        cells.append(kernel.join(loads.group_by(key).agg(median), on=key, suffix="_simulated"))
     off = pl.concat(cells).with_columns(off=(pl.col("plt_ms_simulated") / pl.col("plt_ms") - 1).abs())
-    by_mode = [("all", off)] + [(mode, off.filter(mode=mode)) for mode in ("tcp", *MODES.values())]
+    of_modes = [(mode, off.filter(mode=mode)) for mode in ("tcp", *MODES.values())]
+    by_mode = [("all", off), *((mode, of) for mode, of in of_modes if of.height)]
     return pl.DataFrame(
         {
+            "http": http,
             "mode": mode,
             "cells": found.height,
             "median": found["off"].median(),
@@ -173,15 +189,14 @@ def over_http2(recorded: list[ff.Page]) -> pl.DataFrame:
     """The same where connections over TCP speak HTTP/2: one to each origin, as over QUIC."""
     conditions = [(rtt, 0.0, 1) for rtt in (20, 100, 200)]
     conditions += [(100, loss, LOSSY_REPEATS) for loss in LOSSES]
-    modes = ["tcp", *OVER_HTTP2.values()]
     rows = []
     for share, on in SHARES.items():
         for rtt, loss, repeats in conditions:
             plt = page_load_times(
-                recorded, rtt=rtt, loss=loss, http="2", mode=modes, repeats=repeats, post_quantum=on
+                recorded, rtt=rtt, loss=loss, http="2", repeats=repeats, post_quantum=on
             )
             row: dict[str, object] = {"share": share, "rtt_ms": rtt, "loss": loss}
-            rows.append(row | spread(plt, OVER_HTTP2))
+            rows.append(row | spread(plt, MODES))
     return pl.DataFrame(rows)
 
 

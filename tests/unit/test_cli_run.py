@@ -223,3 +223,9 @@ def test_no_colour_reaches_a_pipe_even_when_asked_for_none(
     main(["run", "--rtt", "fast"])
     shown = capsys.readouterr()
     assert "\x1b[3" not in shown.out + shown.err
+
+
+def test_two_browsers_are_not_one_program(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["run", *SMALL, "--compare", "client=chromium,firefox", "--browser", "/bin/true"]
+    assert main(asked) == 2
+    assert "chromium and firefox are two programs" in capsys.readouterr().err

@@ -182,7 +182,13 @@ class EngineSetup:
                     build.check(mode)
             found[name] = Program(name, program, preload_library(), in_turn=in_turn)
         artifacts = Artifacts(har=self.har, screenshots=self.screenshots)
-        for name in _BROWSERS.keys() & {*self.clients}:
+        browsers = [name for name in _BROWSERS if name in self.clients]
+        if self.browser and len(browsers) > 1:
+            raise UsageError(
+                f"browser: {' and '.join(browsers)} are two programs",
+                "leave --browser out: each is then the system's",
+            )
+        for name in browsers:
             found[name] = _BROWSERS[name](
                 find_browser(name, self.browser),
                 artifacts,
