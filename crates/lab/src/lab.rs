@@ -18,7 +18,7 @@ use crate::client::{self, QuicConfig, connect, reset_when_closed, tls_config, un
 use crate::net::{self, AddressPlan, Block, Side, Transport};
 use crate::origin::{
     Answers, Authority, Conversation, ECHO_PORT, Log, Matching, SINK_PORT, Served, Servers, ServersConfig,
-    Waiting,
+    Waiting, dns,
 };
 use crate::relay::{Keep, Relay, RelayReport, Timing, Wire};
 use crate::traffic::Directory;
@@ -44,6 +44,9 @@ pub struct LabConfig {
     /// Where the packets are kept.
     #[serde(default)]
     pub capture: Option<PathBuf>,
+    /// Whether https origins are spoken to over QUIC too, where the mode is another.
+    #[serde(default)]
+    pub offers_quic: bool,
 }
 
 fn late_bound() -> f64 {
@@ -147,7 +150,7 @@ impl Lab {
             addresses: addresses.clone(),
             authority,
             cookies: load.cookies,
-            speaks_quic: quic.is_some(),
+            speaks_quic: quic.is_some() || config.offers_quic,
             early_data: load.early_requests(),
             keep_alive: load.keep_alive,
             transport: config.transport.clone(),
@@ -305,6 +308,23 @@ impl Lab {
         // First: without descriptors nothing can be read either, and this is the cause.
         accepted(&self.log)?;
         Ok(Counters::joined(Counters::read()?, self.servers.counters()?).since(self.before))
+    }
+
+    /// Has the servers forget their keys: cookies and tickets that they gave are worth nothing from now on.
+    ///
+    /// # Errors
+    /// [`LabError`] when the kernel refuses another key.
+    pub fn forget_keys(&self) -> Result<(), LabError> {
+        self.servers.change_keys(false)
+    }
+
+    /// Answers DNS at `address`, port 53.
+    ///
+    /// # Errors
+    /// [`LabError`] when it cannot listen there.
+    pub fn answer_dns(&self, address: IpAddr) -> Result<(), LabError> {
+        let log = Arc::clone(&self.log);
+        self.servers.inside(move || dns::start(address, &log))
     }
 
     /// TLS for the built-in client; `None` where no origin speaks it.

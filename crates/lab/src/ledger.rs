@@ -29,6 +29,10 @@ pub struct Entry {
     pub sent_data: Timeline,
     /// See `sent_data`.
     pub received_data: Timeline,
+    /// What the client's `ClientHello` says; `None` where it is not TLS over TCP, or never came whole.
+    pub client_hello: Option<ClientHello>,
+    /// Types and bytes of the packets that a client of QUIC sends before it hears from its server.
+    pub first_packets: Vec<(PacketType, u32)>,
     /// The beginning of what the client sent, until the server's first data reaches it. Empty where it is not TLS.
     opening: Vec<u8>,
 }
@@ -107,7 +111,11 @@ impl Ledger {
             }
             None => return None,
         };
-        let seen = &mut self.entries[index].seen;
+        let entry = &mut self.entries[index];
+        if direction == Direction::Up && !entry.seen.has_heard() {
+            entry.first_packets.extend(quic::packets(datagram.payload));
+        }
+        let seen = &mut entry.seen;
         seen.datagram_sent(direction, datagram.packet_bytes, datagram.payload);
         Some(index)
     }
@@ -174,6 +182,8 @@ impl Ledger {
             seen,
             sent_data: Timeline::default(),
             received_data: Timeline::default(),
+            client_hello: None,
+            first_packets: Vec::new(),
             opening: Vec::new(),
         });
         self.entries.len() - 1
@@ -193,11 +203,13 @@ impl Entry {
             return;
         }
         self.opening.extend_from_slice(&payload[known - start..]);
-        self.seen.hello = ClientHello::read(&self.opening).map(|hello| Hello {
+        let hello = ClientHello::read(&self.opening);
+        self.seen.hello = hello.as_ref().map(|hello| Hello {
             offers_session: hello.offers_session,
             offers_early_data: hello.offers_early_data,
             early_data_bytes: hello::early_data_bytes(&self.opening),
         });
+        self.client_hello = hello.or(self.client_hello.take());
     }
 }
 

@@ -20,6 +20,7 @@ pub mod scheduling;
 pub mod tether;
 pub mod traffic;
 pub mod tun;
+pub mod watch;
 pub mod witness;
 
 mod descriptors;

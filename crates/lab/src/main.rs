@@ -2,12 +2,14 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use firstflight_lab::jobs::calibrate::{Calibration, Floor};
 use firstflight_lab::jobs::check::{self, CheckJob, NamedServer};
 use firstflight_lab::jobs::exec::{ExecJob, Terminal};
 use firstflight_lab::jobs::load::{Client, Job, Record};
+use firstflight_lab::jobs::prove::{self, ProveJob, ProveRecord};
 use firstflight_lab::jobs::replay::ReplayJob;
 use firstflight_lab::jobs::stress::{StressJob, StressRecord};
 use firstflight_lab::namespace::{self, Side};
@@ -33,6 +35,16 @@ fn main() -> ExitCode {
         "try-server" => in_lab(|_| {
             check::try_server(&NamedServer::from_json(&tethered_job()?)?)?;
             Ok("{}".to_owned())
+        }),
+        "prove" => {
+            let sockets = namespace::host_sockets();
+            in_lab(|realtime| answer(&prove(realtime, sockets)?))
+        }
+        "prove-server" => in_lab(|realtime| {
+            let job = tethered_job()?;
+            // Where /proc is masked the watch names no programs.
+            let _ = namespace::mount_proc();
+            answer(&prove::ServerJob::from_json(&job)?.run(realtime)?)
         }),
         "stress" => in_lab(|realtime| answer(&stress(realtime)?)),
         "replay" => in_lab(|realtime| ReplayJob::from_args(std::env::args().skip(2))?.run(realtime)),
@@ -134,6 +146,14 @@ fn exec() -> ExitCode {
     // If it cannot be written, its reader finds nothing there and says so.
     let _ = File::from(answer).write_all(text.as_bytes());
     ExitCode::from(code)
+}
+
+fn prove(realtime: bool, sockets: Vec<PathBuf>) -> Result<ProveRecord, LabError> {
+    let job = tethered_job()?;
+    // Where /proc is masked the watch names no programs.
+    let _ = namespace::mount_proc();
+    namespace::mount_scratch()?;
+    ProveJob::from_json(&job)?.run(realtime, sockets)
 }
 
 fn stress(realtime: bool) -> Result<StressRecord, LabError> {

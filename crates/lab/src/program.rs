@@ -6,7 +6,7 @@
 //! belongs to it, to be reaped and to be killed.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -23,6 +23,7 @@ use serde::Deserialize;
 
 use crate::error::Role;
 use crate::namespace::Containment;
+use crate::watch::Watch;
 use crate::{LabError, scheduling};
 
 /// A program with its arguments.
@@ -69,6 +70,8 @@ pub struct Ending {
     pub timed_out: bool,
     /// How long it ran.
     pub elapsed: Duration,
+    /// Programs that it left running, and that were killed: their names.
+    pub left_running: Vec<String>,
     /// What was kept of its output, on one line.
     pub output: String,
 }
@@ -79,6 +82,19 @@ impl Program {
     /// # Errors
     /// [`LabError::NotStarted`] when there is no such program or it cannot be run; others when the lab lacks something.
     pub fn start(&self, containment: &Containment, streams: Streams<'_>) -> Result<Running, LabError> {
+        self.start_watched(containment, streams, None)
+    }
+
+    /// The same with a watch on it.
+    ///
+    /// # Errors
+    /// As of [`Self::start`].
+    pub fn start_watched(
+        &self,
+        containment: &Containment,
+        streams: Streams<'_>,
+        watch: Option<&Watch>,
+    ) -> Result<Running, LabError> {
         let failed = |problem| LabError::NotStarted {
             role: match containment {
                 Containment::None => Role::Server,
@@ -108,6 +124,9 @@ impl Program {
                 .stdout(writing.try_clone().map_err(failed)?)
                 .stderr(writing);
             reader = Some(output.read(reading));
+        }
+        if let Some(watch) = watch {
+            watch.install(&mut command);
         }
         let child = containment.spawn(&mut command)?.map_err(failed)?;
         Ok(Running {
@@ -146,11 +165,20 @@ impl Running {
     /// # Errors
     /// [`LabError`] when the kernel does not let it wait.
     pub fn wait(self, limit: Option<Duration>) -> Result<Ending, LabError> {
+        self.wait_for_all(limit, Duration::ZERO)
+    }
+
+    /// The same, but what it left running has a `grace` to end by itself.
+    ///
+    /// # Errors
+    /// As of [`Self::wait`].
+    pub fn wait_for_all(self, limit: Option<Duration>, grace: Duration) -> Result<Ending, LabError> {
         let timed_out = Arc::new(AtomicBool::new(false));
         let timer = limit.map(|limit| kill_all_after(limit, Arc::clone(&timed_out)));
         let code = reap_until(self.id()).map_err(|error| LabError::system("waiting for a program", error))?;
-        drop(timer);
         let elapsed = self.started.elapsed();
+        let left_running = left_after(grace);
+        drop(timer);
         kill_all();
         // The pipe ends with the last process that has it.
         self.reader.map(JoinHandle::join);
@@ -158,6 +186,7 @@ impl Running {
             code,
             timed_out: timed_out.load(Ordering::SeqCst),
             elapsed,
+            left_running,
             output: self.output.line(),
         })
     }
@@ -166,6 +195,49 @@ impl Running {
 /// Whether this process, the first of its PID namespace, is the only one.
 pub fn is_alone() -> bool {
     kill(Pid::from_raw(-1), None).is_err()
+}
+
+/// Waits until this process is alone, for `grace` at most: the names of the programs that still run, one per process.
+fn left_after(grace: Duration) -> Vec<String> {
+    if grace.is_zero() {
+        return Vec::new();
+    }
+    let deadline = Instant::now() + grace;
+    loop {
+        // SAFETY: the kernel writes no status where it is given no place for one.
+        while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
+        if is_alone() {
+            return Vec::new();
+        }
+        if Instant::now() > deadline {
+            return running_programs();
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The names of all processes but this one, as far as `/proc` is this PID namespace's.
+fn running_programs() -> Vec<String> {
+    let is_ours = fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == "1");
+    let entries = fs::read_dir("/proc").ok().filter(|_| is_ours);
+    let mut numbers: Vec<u32> = entries
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|number| *number != 1)
+        .collect();
+    numbers.sort_unstable();
+    let name = |number: &u32| fs::read_to_string(format!("/proc/{number}/comm")).ok();
+    let names: Vec<_> = numbers
+        .iter()
+        .filter_map(name)
+        .map(|name| name.trim().to_owned())
+        .collect();
+    if names.is_empty() {
+        vec!["?".to_owned()]
+    } else {
+        names
+    }
 }
 
 /// Kills every process of the lab but this one, which is the first of its PID namespace.

@@ -10,7 +10,13 @@ const APPLICATION_DATA: u8 = 23;
 const CLIENT_HELLO: u8 = 1;
 const PRE_SHARED_KEY: u16 = 41;
 const EARLY_DATA: u16 = 42;
+const VERSIONS: u16 = 43;
+const PSK_MODES: u16 = 45;
 const KEY_SHARE: u16 = 51;
+/// Version 1.3 as `supported_versions` has it.
+const TLS13: [u8; 2] = [3, 4];
+/// Type and length of a message.
+const HEADER: u32 = 4;
 /// A `ClientHello` ahead of its session identifier: its version and its random number.
 const FIXED: usize = 2 + 32;
 
@@ -38,6 +44,12 @@ pub struct ClientHello {
     pub offers_session: bool,
     /// Whether it announces early data (section 4.2.10).
     pub offers_early_data: bool,
+    /// Whether it offers TLS 1.3 (section 4.2.1).
+    pub offers_tls13: bool,
+    /// Whether it can resume sessions of TLS 1.3: without modes of key exchange a server gives no ticket (section 4.2.9).
+    pub can_resume: bool,
+    /// Its bytes, without the headers of records.
+    pub message_bytes: u32,
 }
 
 impl ClientHello {
@@ -57,7 +69,10 @@ impl ClientHello {
         let _session = fields.field(1)?;
         let _cipher_suites = fields.field(2)?;
         let _compression = fields.field(1)?;
-        let mut hello = Self::default();
+        let mut hello = Self {
+            message_bytes: HEADER + Fields(rest).length(3)?,
+            ..Self::default()
+        };
         let mut extensions = Fields(fields.field(2).unwrap_or_default());
         while let Some(kind) = extensions.number() {
             let data = extensions.field(2)?;
@@ -65,6 +80,10 @@ impl ClientHello {
                 KEY_SHARE => hello.key_shares = shares(data)?,
                 PRE_SHARED_KEY => hello.offers_session = true,
                 EARLY_DATA => hello.offers_early_data = true,
+                PSK_MODES => hello.can_resume = true,
+                VERSIONS => {
+                    hello.offers_tls13 = data.get(1..)?.chunks_exact(2).any(|version| version == TLS13)
+                }
                 _ => {}
             }
         }
@@ -130,11 +149,18 @@ impl<'a> Fields<'a> {
 
     /// A field behind its length, which takes `width` bytes.
     fn field(&mut self, width: usize) -> Option<&'a [u8]> {
-        let length = self.skip(width)?;
-        let length = length
-            .iter()
-            .fold(0, |length, byte| length << 8 | usize::from(*byte));
-        self.skip(length)
+        let length = self.length(width)?;
+        self.skip(length as usize)
+    }
+
+    /// A length, which takes `width` bytes.
+    fn length(&mut self, width: usize) -> Option<u32> {
+        let bytes = self.skip(width)?;
+        Some(
+            bytes
+                .iter()
+                .fold(0, |length, byte| length << 8 | u32::from(*byte)),
+        )
     }
 }
 
@@ -206,6 +232,8 @@ mod tests {
         for others in [&[][..], &[PRE_SHARED_KEY], &[EARLY_DATA, PRE_SHARED_KEY]] {
             let stream = hello(&[X25519], others, 16_384);
             let read = ClientHello::read(&stream).unwrap_or_default();
+            assert_eq!((read.offers_tls13, read.can_resume), (true, false));
+            assert_eq!(read.message_bytes as usize + 5, stream.len());
             let seen = (read.offers_session, read.offers_early_data);
             assert_eq!(seen, (!others.is_empty(), others.len() == 2));
             assert_eq!(early_data_bytes(&stream), 0);

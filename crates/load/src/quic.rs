@@ -1,11 +1,15 @@
 //! What an onlooker can read in a datagram of QUIC: the types and lengths of the packets in it (RFC 9000, section 17).
 
+use serde::Serialize;
+
 /// The type of a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PacketType {
     /// The first of a handshake, with the `ClientHello` or its answer.
     Initial,
     /// Data of the client's before the handshake is done.
+    #[serde(rename = "0-rtt")]
     ZeroRtt,
     /// The rest of the handshake.
     Handshake,
@@ -14,6 +18,7 @@ pub enum PacketType {
     /// The server does not know the version.
     VersionNegotiation,
     /// Data of a connection that is established.
+    #[serde(rename = "1-rtt")]
     OneRtt,
 }
 

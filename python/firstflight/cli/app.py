@@ -30,6 +30,7 @@ COMMANDS = {
     "compare": "Compare two results cell by cell, the set-up first.",
     "audit": "Check the arithmetic and the design of a published run.",
     "exec": "Run a program inside the laboratory.",
+    "prove": "Prove what rides in a program's first flights, and say why nothing does.",
     "check": "Check RFC 7413, rule by rule, on the wire.",
     "stress": "Measure what clients cost a server, with and without TFO.",
     "doctor": "Check this machine.",
@@ -37,7 +38,8 @@ COMMANDS = {
 """What `firstflight --help` says of each. `firstflight.cli.NAME.command` is the command."""
 
 _HELP = {"help_option_names": ["-h", "--help"]}
-_OWN_SETTINGS = {"exec": {**_HELP, "allow_interspersed_args": False}}
+_PROGRAM_FOLLOWS = {**_HELP, "allow_interspersed_args": False}
+_OWN_SETTINGS = {"exec": _PROGRAM_FOLLOWS, "prove": _PROGRAM_FOLLOWS}
 
 
 def load_command(name: str) -> Command:

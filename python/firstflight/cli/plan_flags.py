@@ -4,7 +4,7 @@ And what a shell offers for a page or a side of a comparison: names of what come
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, wraps
 from typing import Annotated, Literal, get_args, get_origin
 
@@ -28,6 +28,9 @@ LAB_KEYS = (
 )
 """What describes one path and one treatment."""
 
+PATH_AND_COOKIES = ("path", *PATH_KEYS, "ip", "cookies", "seed")
+"""What describes one path, and what its servers think of cookies and tickets."""
+
 NOT_FLAGS = ("pages", "treatment")
 """Keys without a flag: pages are arguments, and tables of treatments stand in files only."""
 
@@ -49,13 +52,16 @@ def with_flags_of(model: type[BaseModel]) -> Callable[[Callable[..., int]], Call
     return lambda command: _with_flags(command, flags)
 
 
-def with_path_flags(defaults: Mapping[str, str]) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def with_path_flags(
+    defaults: Mapping[str, str], keys: Sequence[str] = LAB_KEYS
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Gives a command the flags of one path and one treatment, as `with_plan_flags` does.
 
     Args:
         defaults: What flags stand for that are not given, where it is not the plan's default.
+        keys: Which plan keys become flags.
     """
-    flags = [_flag(key, defaults.get(key, "")) for key in LAB_KEYS]
+    flags = [_flag(key, defaults.get(key, "")) for key in keys]
     return lambda command: _with_flags(command, flags)
 
 

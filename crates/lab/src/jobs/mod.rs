@@ -4,5 +4,6 @@ pub mod calibrate;
 pub mod check;
 pub mod exec;
 pub mod load;
+pub mod prove;
 pub mod replay;
 pub mod stress;

@@ -4,6 +4,7 @@ mod answer;
 mod answers;
 mod authority;
 mod body;
+pub mod dns;
 mod listen;
 mod log;
 mod quic;

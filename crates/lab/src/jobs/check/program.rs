@@ -11,6 +11,7 @@ use serde::Deserialize;
 use crate::LabError;
 use crate::namespace::Containment;
 use crate::program::{Program, Running, Streams, is_alone};
+use crate::watch::{Watch, Watching};
 
 /// How long a server may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -39,14 +40,27 @@ impl NamedServer {
 
     /// Starts it, and waits until it listens.
     pub(super) fn start(&self) -> Result<Running, LabError> {
+        let mut running = self.spawn(None)?;
+        self.wait(&mut running)?;
+        Ok(running)
+    }
+
+    /// The same with a watch on it.
+    pub(in crate::jobs) fn start_watched(&self) -> Result<(Running, Watching), LabError> {
+        let watch = Watch::new()?;
+        let mut running = self.spawn(Some(&watch))?;
+        let watching = watch.begin()?;
+        self.wait(&mut running)?;
+        Ok((running, watching))
+    }
+
+    fn spawn(&self, watch: Option<&Watch>) -> Result<Running, LabError> {
         allow_low_ports()?;
         let program = Program {
             argv: self.argv.clone(),
             ..Program::default()
         };
-        let mut running = program.start(&Containment::None, Streams::Kept { input: "" })?;
-        self.wait(&mut running)?;
-        Ok(running)
+        program.start_watched(&Containment::None, Streams::Kept { input: "" }, watch)
     }
 
     fn wait(&self, running: &mut Running) -> Result<(), LabError> {

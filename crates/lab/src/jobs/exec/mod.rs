@@ -179,7 +179,8 @@ struct Ran {
 }
 
 impl ServedPage {
-    fn served(&self) -> Served<'_> {
+    /// It, as the servers take it.
+    pub(super) fn served(&self) -> Served<'_> {
         Served {
             page: &self.page,
             bodies: &self.bodies,
