@@ -1,7 +1,5 @@
 """`firstflight prove`: does this program use Fast Open, early data or 0-RTT, and if not, why?"""
 
-from __future__ import annotations
-
 import os
 import platform
 import re
