@@ -316,7 +316,7 @@ def _unseen(watched: Watched, given: Conditions) -> tuple[Reason, str]:
     if not given.sysctl & _CLIENT:
         return (
             Reason.SYSCTL_OFF,
-            f"net.ipv4.tcp_fastopen is {given.sysctl}: the kernel refuses it to whoever asks ({why}).",
+            f"net.ipv4.tcp_fastopen is {given.sysctl}: the kernel refuses it to every program ({why}).",
         )
     return Reason.CALLS_NOT_SEEN, f"The SYN had no option; whether the program asked is not known: {why}."
 

@@ -34,6 +34,8 @@ FORMAT = "firstflight-prove/1"
 """Of the document that `--json` prints."""
 
 _DEFAULTS = {"rtt": "100", "down": "unlimited", "up": "unlimited", "cookies": "warm"}
+_PLANNED = {**_DEFAULTS, "mode": "tfo+early-data"}
+"""All that the servers offer: the states of tickets are those of a mode with early data."""
 _SYSCTL = Path("/proc/sys/net/ipv4/tcp_fastopen")
 _NAME = re.compile(
     r"(?=.{1,253}$)(?!\d+(\.\d+){3}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
@@ -139,7 +141,7 @@ def command(
 
 
 def _path(flags: Mapping[str, object]) -> tuple[NetworkPath, str, str, int]:
-    plan = resolve(flags, PlanFile(values=dict(_DEFAULTS)))
+    plan = resolve(flags, PlanFile(values=dict(_PLANNED)))
     for key in ("rtt", "down", "up", "cookies"):
         if len(getattr(plan, key)) > 1:
             raise UsageError(f"{key}: prove takes one value", f"give it with --{key}")
