@@ -1,6 +1,7 @@
 """`firstflight prove`: small programs that ask in each of the ways, and what keeps a first flight empty."""
 
 import json
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -232,6 +233,29 @@ def test_a_wrong_call_is_refused_before_anything_starts(
     assert "hint: " in ended.err
 
 
+WATCHED_ALREADY = """
+import ctypes, os, struct, sys
+steps = [(0x20, 0, 0, 0), (0x15, 0, 1, 135), (0x06, 0, 0, 0x7FC00000), (0x06, 0, 0, 0x7FFF0000)]
+coded = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+class Filter(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("steps", ctypes.c_void_p)]
+libc = ctypes.CDLL(None)
+libc.prctl(38, 1, 0, 0, 0)
+listener = libc.syscall(317, 1, 8, ctypes.byref(Filter(len(steps), ctypes.addressof(coded))))
+os.set_inheritable(listener, True)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Puts a seccomp listener for `personality` (135) on what follows: the kernel allows no second one."""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the filter has the numbers of x86-64")
+def test_where_system_calls_cannot_be_watched_nothing_is_guessed(program: Program) -> None:
+    wrap = (sys.executable, "-c", WATCHED_ALREADY)
+    ended = program("prove", "--rtt", RTT_MS, "--json", *by_way("none"), wrap=wrap)
+    assert reasons(json.loads(ended.out))[2] == ["calls-not-seen"]
+    assert "the program's system calls could not be watched" in ended.err
+
+
 SERVER = """
 import socket, sys
 listener = socket.socket()
@@ -271,8 +295,10 @@ def test_a_server_with_tls_is_asked_for_early_data(program: Program, tmp_path: P
     made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=server.test"]
     files = ["-keyout", key, "-out", certificate]
     subprocess.run(["openssl", "req", "-x509", *made, *files], check=True, capture_output=True)
-    serve = ("openssl", "s_server", "-accept", "8443", "-key", str(key), "-cert", str(certificate), "-www")
-    for more, reason in (((), "ticket-without-early-data"), (("-early_data",), "used")):
-        _, document = prove(program, "--server", "--port", "8443", "--", *serve, *more)
+    talk = f"openssl s_server -accept 8443 -key {key} -cert {certificate} -quiet"
+    for more, reason in (("", "ticket-without-early-data"), ("-early_data", "used")):
+        # What it reads it sends to its client.
+        serve = ("sh", "-c", f"while sleep 0.05; do echo hello; done | {talk} {more}")
+        ended, document = prove(program, "--server", "--port", "8443", "--", *serve)
         found = {finding["mechanism"]: finding["reason"] for finding in document["findings"]}
-        assert found == {"tfo": "server-did-not-ask", "early-data": reason}
+        assert found == {"tfo": "server-did-not-ask", "early-data": reason}, ended.err
