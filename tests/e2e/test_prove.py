@@ -293,7 +293,7 @@ def test_a_server_takes_data_in_the_syn_or_gets_the_reason(
 def test_a_server_with_tls_is_asked_for_early_data(program: Program, tmp_path: Path) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     made = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=server.test"]
-    files = ["-keyout", key, "-out", certificate]
+    files = ["-keyout", str(key), "-out", str(certificate)]
     subprocess.run(["openssl", "req", "-x509", *made, *files], check=True, capture_output=True)
     talk = f"openssl s_server -accept 8443 -key {key} -cert {certificate} -quiet"
     for more, reason in (("", "ticket-without-early-data"), ("-early_data", "used")):

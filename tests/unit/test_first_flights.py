@@ -194,7 +194,12 @@ def opening(**changed: object) -> Opening:
 
 
 def server(*openings: Opening, asked: bool = True, speaks_tls: bool = False) -> ServerFacts:
-    watched = {"blind": None, "sockets": [], "listens_with_fast_open": asked, "io_uring": []}
+    watched: dict[str, object] = {
+        "blind": None,
+        "sockets": [],
+        "listens_with_fast_open": asked,
+        "io_uring": [],
+    }
     facts = {"speaks_tls": speaks_tls, "openings": list(openings), "watched": watched, "output": ""}
     return cast(ServerFacts, facts)
 

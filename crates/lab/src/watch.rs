@@ -385,13 +385,18 @@ fn port(waiting: &Waiting) -> Option<u16> {
 
 /// A descriptor of another process's, as one of ours (`pidfd_getfd(2)`, Linux 5.6).
 fn borrow(task: libc::pid_t, descriptor: RawFd) -> Option<OwnedFd> {
-    // SAFETY: these calls take numbers; what they return is a descriptor of ours.
-    let owned =
-        |answer: libc::c_long| (answer >= 0).then(|| unsafe { OwnedFd::from_raw_fd(answer as RawFd) });
     // A task may be a thread; its process has the same descriptors.
     let process = group(task).unwrap_or(task);
+    // SAFETY: the call takes numbers.
     let process = owned(unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) })?;
+    // SAFETY: the call takes numbers.
     owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), descriptor, 0) })
+}
+
+/// The descriptor that a system call gave.
+fn owned(answer: libc::c_long) -> Option<OwnedFd> {
+    // SAFETY: what such a call gives belongs to its caller alone.
+    (answer >= 0).then(|| unsafe { OwnedFd::from_raw_fd(answer as RawFd) })
 }
 
 /// The process of a task.
@@ -420,7 +425,7 @@ fn read_memory<const LENGTH: usize>(task: libc::pid_t, at: u64) -> Option<[u8; L
     };
     // SAFETY: the kernel writes at most `LENGTH` bytes to `bytes`; the other address is looked up in the other process.
     let read = unsafe { libc::process_vm_readv(task, &raw const local, 1, &raw const remote, 1, 0) };
-    (read == LENGTH as isize).then_some(bytes)
+    (usize::try_from(read) == Ok(LENGTH)).then_some(bytes)
 }
 
 /// An address that another process has given to a call.

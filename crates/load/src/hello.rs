@@ -37,6 +37,10 @@ pub fn is_cut(beginning: &[u8]) -> bool {
 
 /// What a `ClientHello` says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an extension that is there or not"
+)]
 pub struct ClientHello {
     /// The groups of its key shares (section 4.2.8).
     pub key_shares: Vec<u16>,
@@ -81,9 +85,7 @@ impl ClientHello {
                 PRE_SHARED_KEY => hello.offers_session = true,
                 EARLY_DATA => hello.offers_early_data = true,
                 PSK_MODES => hello.can_resume = true,
-                VERSIONS => {
-                    hello.offers_tls13 = data.get(1..)?.chunks_exact(2).any(|version| version == TLS13)
-                }
+                VERSIONS => hello.offers_tls13 = offers_tls13(data),
                 _ => {}
             }
         }
@@ -109,6 +111,12 @@ pub fn early_data_bytes(stream: &[u8]) -> u32 {
         rest = &after[length..];
     }
     bytes
+}
+
+/// Whether `supported_versions` has 1.3.
+fn offers_tls13(extension: &[u8]) -> bool {
+    let versions = extension.get(1..).unwrap_or_default();
+    versions.chunks_exact(2).any(|version| version == TLS13)
 }
 
 fn shares(extension: &[u8]) -> Option<Vec<u16>> {

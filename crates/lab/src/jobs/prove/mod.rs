@@ -287,9 +287,7 @@ fn assign(flights: Vec<&mut Flight>, watched: &Watched) {
             };
             is_port && socket.destination == Some(flight.server)
         };
-        free.iter()
-            .position(|index| fits(index))
-            .map(|at| free.remove(at))
+        free.iter().position(fits).map(|at| free.remove(at))
     };
     let over_tcp = |flight: &&mut Flight| flight.connection.protocol == Protocol::Tcp;
     let mut unknown = Vec::new();
