@@ -25,6 +25,7 @@ from firstflight.cli.plan_flags import PATH_AND_COOKIES, with_path_flags
 from firstflight.cli.talk import Talk, show_json
 from firstflight.engines.prove import COOKIES, ProvedServer, Surroundings, filled, prove, prove_server
 from firstflight.errors import LabError, UsageError
+from firstflight.experiment.interrupt import Interrupted, interruptible
 from firstflight.experiment.plan_file import PlanFile, resolve
 from firstflight.model.path import Path as NetworkPath
 from firstflight.results.first_flights import Flight, Opening, ProveFacts, ServerFacts, Visit
@@ -136,8 +137,17 @@ def command(
         seed,
         _capture(capture),
     )
-    facts = prove(around, argv)
+    try:
+        with interruptible():
+            facts = prove(around, argv)
+    except Interrupted as stop:
+        return _stopped(stop, talk)
     return _end(facts, around, argv, wanted, talk, as_json=as_json)
+
+
+def _stopped(stop: Interrupted, talk: Talk) -> int:
+    talk.error("stopped before everything was seen", "a visit that takes too long ends with --time-limit")
+    return 128 + stop.signal
 
 
 def _path(flags: Mapping[str, object]) -> tuple[NetworkPath, str, str, int]:
@@ -416,7 +426,11 @@ def _destinations(visits: Sequence[Visit]) -> Iterator[str]:
 
 
 def _prove_server(server: ProvedServer, wanted: Sequence[Mechanism], talk: Talk, *, as_json: bool) -> int:
-    facts = prove_server(server)
+    try:
+        with interruptible():
+            facts = prove_server(server)
+    except Interrupted as stop:
+        return _stopped(stop, talk)
     findings = judge_server(facts, server.sysctl)
     unmet = _unmet(findings, wanted)
     last = facts["openings"][-1] if facts["openings"] else None
