@@ -35,8 +35,8 @@ pub struct Watched {
     pub blind: Option<String>,
     /// Its TCP sockets that were to be connected, in that order.
     pub sockets: Vec<Socket>,
-    /// Whether a listening socket was to have Fast Open (`TCP_FASTOPEN`).
-    pub listens_with_fast_open: bool,
+    /// Sockets that were to listen with Fast Open (`TCP_FASTOPEN`).
+    pub listeners: Vec<Listener>,
     /// Programs that set up `io_uring`, whose calls are not seen.
     pub io_uring: BTreeSet<String>,
 }
@@ -61,6 +61,15 @@ pub struct Socket {
     pub asked: Option<Asked>,
     /// Whether it asked when it was too late: connected already.
     pub asked_late: bool,
+}
+
+/// A socket that was to listen with Fast Open.
+#[derive(Debug, Clone, Serialize)]
+pub struct Listener {
+    #[serde(skip)]
+    cookie: u64,
+    /// Its port, if it could be asked in time.
+    pub port: Option<u16>,
 }
 
 /// How a program is linked.
@@ -270,10 +279,6 @@ impl Watcher {
             self.seen.io_uring.insert(program(task));
             return None;
         }
-        if number == libc::SYS_setsockopt && args[2] as libc::c_int == TCP_FASTOPEN {
-            self.seen.listens_with_fast_open = true;
-            return None;
-        }
         let socket = borrow(task, args[0] as RawFd)?;
         if !matches!(
             number_of(&socket, libc::SOL_SOCKET, libc::SO_PROTOCOL)?,
@@ -287,6 +292,10 @@ impl Watcher {
             option_bytes::<8>(&socket, libc::IPPROTO_TCP, libc::TCP_INFO).map_or(CLOSED, |info| info[0]);
         // Closed before the program goes on: it must not keep the socket open.
         drop(socket);
+        if number == libc::SYS_setsockopt && args[2] as libc::c_int == TCP_FASTOPEN {
+            self.seen.listeners.push(Listener { cookie, port: None });
+            return Some(cookie);
+        }
         let noted = self.socket(cookie, task);
         if number == libc::SYS_setsockopt {
             if state == CLOSED {
@@ -355,6 +364,13 @@ impl Watcher {
                     .find(|socket| socket.cookie == waiting.cookie);
                 if let Some(socket) = socket {
                     socket.port = Some(port);
+                }
+                let listeners = &mut self.seen.listeners;
+                if let Some(listener) = listeners
+                    .iter_mut()
+                    .find(|listener| listener.cookie == waiting.cookie)
+                {
+                    listener.port = Some(port);
                 }
                 continue;
             }

@@ -27,12 +27,18 @@ class Socket(TypedDict):
     asked_late: ReadOnly[bool]
 
 
+class Listener(TypedDict):
+    """A socket that was to listen with Fast Open; `port` is null where it could not be read in time."""
+
+    port: ReadOnly[int | None]
+
+
 class Watched(TypedDict):
     """What was seen of system calls; `blind` says why nothing was."""
 
     blind: ReadOnly[str | None]
     sockets: ReadOnly[list[Socket]]
-    listens_with_fast_open: ReadOnly[bool]
+    listeners: ReadOnly[list[Listener]]
     io_uring: ReadOnly[list[str]]
 
 
