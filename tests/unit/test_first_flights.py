@@ -86,6 +86,7 @@ SENT = {"cookie": "sent", "syn_payload_bytes": 80}
         ({**SENT, "syn_data_acked": True}, "used"),
         ({**SENT, "syn_data_acked": True, "has_heard": False, "interfered": "drop"}, "black-hole"),
         ({**SENT, "is_answered": False, "closed_ms": None, "syn_retransmits": 5}, "black-hole"),
+        ({**SENT, "is_answered": False, "has_heard": False}, "reset"),
         ({**SENT, "syn_retransmits": 1}, "syn-data-dropped"),
         ({**SENT, "new_cookie": True}, "cookie-refused"),
         (SENT, "data-not-acknowledged"),
@@ -193,11 +194,13 @@ def opening(**changed: object) -> Opening:
     return cast(Opening, {**wire(cookie="requested"), **of_server, **changed})
 
 
-def server(*openings: Opening, asked: bool = True, speaks_tls: bool = False) -> ServerFacts:
+def server(
+    *openings: Opening, listeners: tuple[int | None, ...] = (80,), speaks_tls: bool = False
+) -> ServerFacts:
     watched: dict[str, object] = {
         "blind": None,
         "sockets": [],
-        "listens_with_fast_open": asked,
+        "listeners": [{"port": port} for port in listeners],
         "io_uring": [],
     }
     facts = {"speaks_tls": speaks_tls, "openings": list(openings), "watched": watched, "output": ""}
@@ -206,21 +209,24 @@ def server(*openings: Opening, asked: bool = True, speaks_tls: bool = False) -> 
 
 def test_a_server_that_takes_no_data_in_the_syn_gets_the_reason() -> None:
     def reason(facts: ServerFacts, sysctl: int = 3) -> str:
-        [finding] = judge_server(facts, sysctl)
+        [finding] = judge_server(facts, 80, sysctl)
         return finding.reason.value
 
     given, taken = opening(new_cookie=True), opening(**SENT, syn_data_acked=True)
     assert reason(server(given, taken)) == "used"
     assert reason(server(given, opening(**SENT))) == "data-not-acknowledged"
     assert reason(server(opening(), opening())) == "no-cookie-given"
-    assert reason(server(opening(), opening(), asked=False)) == "server-did-not-ask"
+    assert reason(server(opening(), opening(), listeners=())) == "server-did-not-ask"
+    # Another of its sockets has it.
+    assert reason(server(opening(), opening(), listeners=(81,))) == "server-did-not-ask"
+    assert reason(server(opening(), opening(), listeners=(81, None))) == "no-cookie-given"
     assert reason(server(opening(), opening()), sysctl=1) == "sysctl-off"
 
 
 def test_a_server_with_tls_is_judged_by_its_tickets() -> None:
     def reason(first: dict[str, object], last: dict[str, object]) -> str:
         openings = (opening(tls="1.3", **first), opening(**{"tls": "1.3", **last}))
-        return judge_server(server(*openings, speaks_tls=True), 3)[1].reason.value
+        return judge_server(server(*openings, speaks_tls=True), 80, 3)[1].reason.value
 
     tickets: dict[str, object] = {"tickets": 2}
     assert reason(tickets, {"resumed": True, "early_data": "accepted"}) == "used"

@@ -229,13 +229,13 @@ def _with_data(wire: Wire, hello: Hello | None) -> tuple[Reason, str]:
 
 
 def _not_taken(wire: Wire, carried: str) -> tuple[Reason, str]:
+    if not wire["is_answered"] and wire["closed_ms"] is not None:
+        return Reason.RESET, f"{carried}, and a reset answered it."
     if not wire["is_answered"]:
         return (
             Reason.BLACK_HOLE,
             f"{carried}, and no SYN-ACK came, nor to {wire['syn_retransmits']} SYNs after it.",
         )
-    if wire["closed_ms"] is not None and not wire["has_heard"] and wire["interfered"] == "reset":
-        return Reason.RESET, f"{carried}, and a reset answered it."
     if wire["syn_retransmits"]:
         return (
             Reason.SYN_DATA_DROPPED,
@@ -402,26 +402,27 @@ def _quic_reason(flight: Flight, given: Conditions, has_been_there: bool) -> tup
     return Reason.NO_TICKET_KEPT, "The server had given tickets, and no session was resumed."
 
 
-def judge_server(facts: ServerFacts, sysctl: int) -> list[Finding]:
+def judge_server(facts: ServerFacts, port: int, sysctl: int) -> list[Finding]:
     """What is to be said of a server program.
 
     Args:
         facts: What the laboratory saw; its last connection had all that the others were given.
-        sysctl: `net.ipv4.tcp_fastopen` where the server runs.
+        port: Where it listens.
+        sysctl: `net.ipv4.tcp_fastopen` where it runs.
     """
-    findings = [_server_fast_open(facts, sysctl)]
+    findings = [_server_fast_open(facts, port, sysctl)]
     if facts["speaks_tls"]:
         findings.append(_server_early_data(facts))
     return findings
 
 
-def _server_fast_open(facts: ServerFacts, sysctl: int) -> Finding:
+def _server_fast_open(facts: ServerFacts, port: int, sysctl: int) -> Finding:
     last, watched = facts["openings"][-1], facts["watched"]
     if last["syn_payload_bytes"]:
         return _of_option(last, None)
     if any(opening["new_cookie"] for opening in facts["openings"]) or not last["is_answered"]:
         return _of_option(last, None)
-    asked = watched["listens_with_fast_open"]
+    asked = any(listener["port"] in (None, port) for listener in watched["listeners"])
     if asked and not sysctl & _SERVER:
         return _found(
             Mechanism.FAST_OPEN,
@@ -433,7 +434,7 @@ def _server_fast_open(facts: ServerFacts, sysctl: int) -> Finding:
         return _found(
             Mechanism.FAST_OPEN,
             Reason.SERVER_DID_NOT_ASK,
-            "The SYN asked for a cookie and got none: the server did not set TCP_FASTOPEN on a socket.",
+            "The SYN asked for a cookie and got none: the server did not set TCP_FASTOPEN on its socket.",
         )
     return _found(
         Mechanism.FAST_OPEN,

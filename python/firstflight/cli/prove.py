@@ -431,7 +431,7 @@ def _prove_server(server: ProvedServer, wanted: Sequence[Mechanism], talk: Talk,
             facts = prove_server(server)
     except Interrupted as stop:
         return _stopped(stop, talk)
-    findings = judge_server(facts, server.sysctl)
+    findings = judge_server(facts, server.port, server.sysctl)
     unmet = _unmet(findings, wanted)
     last = facts["openings"][-1] if facts["openings"] else None
     if as_json:
