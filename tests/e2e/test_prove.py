@@ -222,6 +222,7 @@ def test_what_a_program_leaves_running_is_named_and_stopped(program: Program) ->
         (("--expect", "udp", "--", "true"), "expect: 'udp' is not a valid Mechanism"),
         (("--server", "--", "true"), "--server requires --port"),
         (("--port", "80", "--", "true"), "--port requires --server"),
+        (("--server", "--port", "80", "--ip", "6", "--", "true"), "--ip has no effect with --server"),
     ],
 )
 def test_a_wrong_call_is_refused_before_anything_starts(

@@ -41,7 +41,8 @@ _SYSCTL = Path("/proc/sys/net/ipv4/tcp_fastopen")
 _NAME = re.compile(
     r"(?=.{1,253}$)(?!\d+(\.\d+){3}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
 )
-_NOT_STARTED = (126, 127)
+_OF_SERVERS = ("rtt", "middlebox")
+"""What of the path there is in front of a server."""
 
 
 @with_path_flags(_DEFAULTS, PATH_AND_COOKIES)
@@ -110,6 +111,7 @@ def command(
     path, cookies, ip, seed = _path(path_flags)
     wanted = _expected(expect)
     _check_command(argv)
+    _check_side(path_flags, port, protocol, capture, server=server)
     if server:
         return _prove_server(
             ProvedServer(
@@ -124,8 +126,6 @@ def command(
             talk,
             as_json=as_json,
         )
-    if port is not None:
-        raise UsageError("--port requires --server", "without --server COMMAND is a client")
     around = Surroundings(
         path,
         cookies,
@@ -143,6 +143,20 @@ def command(
     except Interrupted as stop:
         return _stopped(stop, talk)
     return _end(facts, around, argv, wanted, talk, as_json=as_json)
+
+
+def _check_side(
+    path_flags: Mapping[str, object], port: int | None, protocol: str, capture: Path | None, *, server: bool
+) -> None:
+    """Refuses flags of the other side."""
+    if not server:
+        for flag, is_given in {"port": port is not None, "protocol": protocol != "auto"}.items():
+            if is_given:
+                raise UsageError(f"--{flag} requires --server", "without --server COMMAND is a client")
+        return
+    given = [key.replace("_", "-") for key in path_flags if key not in _OF_SERVERS]
+    for flag in [*given, *(["capture"] if capture else [])]:
+        raise UsageError(f"--{flag} has no effect with --server", "its path has --rtt and --middlebox")
 
 
 def _stopped(stop: Interrupted, talk: Talk) -> int:
