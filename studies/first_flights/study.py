@@ -39,7 +39,7 @@ BLOCKED_BY = {
     "quic": ("drop-udp", True),
     "quic-0rtt": ("drop-udp", True),
 }
-"""What stands in the way of a mode on some paths: the mode, its middlebox, and whether the share is post-quantum."""
+"""What stands in the way of a mode on some paths: its middlebox; whether the key share is post-quantum."""
 BLOCKED = (0, 1, 3, 6, 10, 20, 40)
 """Shares of paths with that middlebox, %."""
 _KEY = ["share", "page", "rtt_ms"]
