@@ -129,7 +129,11 @@ def test_a_plan_is_what_each_treatment_makes_of_it(keys: dict[str, Any], arms: d
         ({"mode": "tcp,quic", "middlebox": "drop-early-data"}, "middlebox: drop-early-data", "early-data"),
         ({"mode": "tcp,quic", "scheme": "http"}, "mode: quic is a way to speak TLS", "--scheme https"),
         ({"mode": "tcp,quic", "keep_alive": False}, "mode: quic keeps its connections", "--no-keep-alive"),
-        ({"mode": "quic-0rtt", "ecn": True, "queue": "codel"}, "mode: quic-0rtt does without ECN", "--ecn"),
+        (
+            {"mode": "quic", "ecn": True, "queue": "codel", "client": "firefox"},
+            "ecn: whether firefox uses it over QUIC cannot be said",
+            "--client loader",
+        ),
         ({"mode": "tcp,tls12", "client": "wget2"}, "mode: wget2 cannot be made to load", "loader"),
         (
             {"mode": "tcp,quic-0rtt", "client": "chromium", "cookies": "stale"},

@@ -108,7 +108,7 @@ impl Ledger {
             None => return None,
         };
         let seen = &mut self.entries[index].seen;
-        seen.datagram_sent(direction, datagram.packet_bytes, datagram.payload);
+        seen.datagram_sent(direction, datagram.packet_bytes, datagram.payload, datagram.ecn);
         Some(index)
     }
 
