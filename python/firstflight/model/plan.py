@@ -223,7 +223,7 @@ class Plan(BaseModel):
     )
     ecn: bool = Field(
         default=False,
-        description="Whether TCP and QUIC use ECN (RFC 3168): the queues codel and pie mark what they would drop.",
+        description="Whether TCP and QUIC use ECN (RFC 3168): codel and pie mark what they would drop.",
     )
     middlebox: Annotated[
         Middlebox | None,
