@@ -33,8 +33,13 @@ MODES = {
 """What is compared with `tcp`, TLS 1.3 with a full handshake and nothing in the SYN: columns, modes."""
 LOSSES = (0.005, 0.02)
 LOSSY_REPEATS = 5
-BLOCKED_BY = {"tfo": "drop-data", "quic": "drop-udp", "quic-0rtt": "drop-udp"}
-"""What stands in the way of a mode on some paths: the mode and its middlebox."""
+BLOCKED_BY = {
+    "tfo": ("drop-data", False),
+    "tfo+early-data": ("drop-data", False),
+    "quic": ("drop-udp", True),
+    "quic-0rtt": ("drop-udp", True),
+}
+"""What stands in the way of a mode on some paths: its middlebox; whether the key share is post-quantum."""
 BLOCKED = (0, 1, 3, 6, 10, 20, 40)
 """Shares of paths with that middlebox, %."""
 _KEY = ["share", "page", "rtt_ms"]
@@ -47,6 +52,8 @@ COLUMNS = {
         "RTT, ms": "{rtt_ms:g}",
         "tcp, s": "{tcp_s:.2f}",
     }
+    | {mode: _EFFECT.format(name) for name, mode in MODES.items()},
+    "chromium.csv": {"page": "{page}", "RTT, ms": "{rtt_ms:g}", "n": "{n}", "tcp, s": "{tcp_s:.2f}"}
     | {mode: _EFFECT.format(name) for name, mode in MODES.items()},
     "difference.csv": {"mode": "{mode}", "cells": "{cells}"}
     | {"median, points": "{median:.2f}", "largest, points": "{largest:.2f}", "same sign": "{same_sign}"},
@@ -71,15 +78,19 @@ COLUMNS = {
 def measure(arguments: Sequence[str]) -> Frames:
     """The kernel's cells, how far the simulator is from them, and the recordings simulated."""
     recordings, *folders = arguments
-    results = [ff.open_results(folder) for folder in folders]
+    every = [ff.open_results(folder) for folder in folders]
+    browser = [found for found in every if found.loads["client"][0] == "chromium"]
+    results = [found for found in every if found not in browser]
     over_http1 = [found for found in results if _version(found) == "1.1"]
     measured = kernel(over_http1) if over_http1 else pl.read_csv(FOLDER / "measured.csv")
+    chromium = cells(browser[0], "post-quantum") if browser else pl.read_csv(FOLDER / "chromium.csv")
     simulated = pl.concat(
         [cells(ff.simulate(FOLDER / "plan.toml", post_quantum=on), name) for name, on in SHARES.items()]
     )
     recorded = pages(Path(recordings), EVERY)
     return {
         "measured.csv": measured,
+        "chromium.csv": chromium,
         "simulated.csv": simulated,
         "difference.csv": difference(measured, simulated),
         "accuracy.csv": accuracy(results),
@@ -192,9 +203,7 @@ def over_http2(recorded: list[ff.Page]) -> pl.DataFrame:
     rows = []
     for share, on in SHARES.items():
         for rtt, loss, repeats in conditions:
-            plt = page_load_times(
-                recorded, rtt=rtt, loss=loss, http="2", repeats=repeats, post_quantum=on
-            )
+            plt = page_load_times(recorded, rtt=rtt, loss=loss, http="2", repeats=repeats, post_quantum=on)
             row: dict[str, object] = {"share": share, "rtt_ms": rtt, "loss": loss}
             rows.append(row | spread(plt, MODES))
     return pl.DataFrame(rows)
@@ -203,7 +212,7 @@ def over_http2(recorded: list[ff.Page]) -> pl.DataFrame:
 def where_blocked(recorded: list[ff.Page]) -> pl.DataFrame:
     """The mean improvement at 100 ms where some paths drop what is new, and where it ends."""
     rows = []
-    for mode, middlebox in BLOCKED_BY.items():
+    for mode, (middlebox, post_quantum) in BLOCKED_BY.items():
         row: dict[str, object] = {"mode": mode, "middlebox": middlebox, "pages": len(recorded)}
         means = []
         for share in BLOCKED:
@@ -213,7 +222,7 @@ def where_blocked(recorded: list[ff.Page]) -> pl.DataFrame:
                 mode=["tcp", mode],
                 middlebox=f"{middlebox}:{share / 100:g}" if share else "off",
                 repeats=LOSSY_REPEATS if share else 1,
-                post_quantum=mode != "tfo",
+                post_quantum=post_quantum,
             )
             means.append(float(((plt["tcp"] - plt[mode]) / plt["tcp"]).to_numpy().mean()))
             row[f"blocked_{share}"] = means[-1]

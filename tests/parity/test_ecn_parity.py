@@ -14,13 +14,7 @@ from firstflight.engines.lab import Lab
 pytestmark = pytest.mark.timing
 
 CLOCKS = ("simulated", "emulated")
-MODES = ("tcp", "tfo")
-PAGE = {
-    "format": "firstflight-profile/1",
-    "name": "long",
-    "resources": [document(body_bytes=1_500_000)],
-}
-"""Three seconds of the link."""
+MODES = ("tcp", "tfo", "quic")
 CLOSE = 3
 """By how many marks the clocks may differ, of ten."""
 
@@ -31,7 +25,7 @@ Key = tuple[str, str, bool]
 def loads(lab: Lab) -> Mapping[Key, Fields]:
     """By clock, mode, and whether the queue marks."""
     keys = [(mode, ecn) for mode in MODES for ecn in (False, True)]
-    jobs = [(PAGE, job(*key)) for key in keys]
+    jobs = [(page("https" if mode == "quic" else "http"), job(mode, ecn)) for mode, ecn in keys]
     by_clock = ([simulate(*load) for load in jobs], emulate_all(lab, jobs))
     return {
         (clock, *key): record
@@ -40,10 +34,23 @@ def loads(lab: Lab) -> Mapping[Key, Fields]:
     }
 
 
+def page(scheme: str) -> Fields:
+    """A document of three seconds of the link."""
+    resources = [document(body_bytes=1_500_000, url=f"{scheme}://a.test/")]
+    return {"format": "firstflight-profile/1", "name": "long", "resources": resources}
+
+
 def job(mode: str, ecn: bool) -> Fields:
     """What either clock is asked for."""
     link = {"rtt_ms": 50, "down_bps": 4_000_000, "up_bps": 4_000_000, "queue": "codel", "ecn": ecn}
-    return {"path": {"topology": "access", **link}, "mode": mode, "cookies": "warm", "keep_alive": True}
+    path = {"topology": "access", **link}
+    return {
+        "path": path,
+        "mode": mode,
+        "cookies": "warm",
+        "keep_alive": True,
+        "scheme": "recorded" if mode == "quic" else "http",
+    }
 
 
 @pytest.mark.parametrize("clock", CLOCKS)
@@ -56,7 +63,8 @@ def test_a_queue_that_marks_drops_nothing_and_nothing_is_sent_again(
         assert (record["status"], record["proof"]["ok"]) == ("ok", True), record["error"]
     assert dropping["relay"]["marked"] == marking["relay"]["dropped"] == 0
     assert min(dropping["relay"]["dropped"], marking["relay"]["marked"]) > 0
-    assert dropping["retransmits"] >= dropping["relay"]["dropped"]
+    # What QUIC sends in place of a lost packet is no copy of it.
+    assert dropping["retransmits"] >= (dropping["relay"]["dropped"] if mode != "quic" else 0)
     assert marking["retransmits"] == 0
 
 

@@ -129,7 +129,11 @@ def test_a_plan_is_what_each_treatment_makes_of_it(keys: dict[str, Any], arms: d
         ({"mode": "tcp,quic", "middlebox": "drop-early-data"}, "middlebox: drop-early-data", "early-data"),
         ({"mode": "tcp,quic", "scheme": "http"}, "mode: quic is a way to speak TLS", "--scheme https"),
         ({"mode": "tcp,quic", "keep_alive": False}, "mode: quic keeps its connections", "--no-keep-alive"),
-        ({"mode": "quic-0rtt", "ecn": True, "queue": "codel"}, "mode: quic-0rtt does without ECN", "--ecn"),
+        (
+            {"mode": "quic", "ecn": True, "queue": "codel", "client": "firefox"},
+            "ecn: whether firefox uses it over QUIC cannot be said",
+            "--client loader",
+        ),
         ({"mode": "tcp,tls12", "client": "wget2"}, "mode: wget2 cannot be made to load", "loader"),
         (
             {"mode": "tcp,quic-0rtt", "client": "chromium", "cookies": "stale"},
@@ -173,6 +177,29 @@ def test_a_page_in_the_clear_is_refused_where_a_mode_is_a_way_to_speak_tls(
     assert "--scheme https" in shown
     assert main([*asked, str(tmp_path / "b"), "--scheme", "https", "--figures", "off"]) == 0
     assert "early-data against tcp" in capsys.readouterr().out
+
+
+def test_a_page_none_of_whose_requests_may_be_repeated_is_refused_where_a_mode_sends_early_data(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    page = json.loads((Path(__file__).parents[2] / "examples/chain.json").read_text())
+    for resource in page["resources"]:
+        resource |= {"method": "POST", "url": resource["url"].replace("http:", "https:")}
+    (tmp_path / "posts.json").write_text(json.dumps(page))
+    asked = ["run", str(tmp_path / "posts.json"), "--engine", "simulate", "--out", str(tmp_path / "out")]
+    assert main([*asked, "--mode", "tcp,quic-0rtt"]) == 2
+    shown = capsys.readouterr().err
+    assert "may ride in early data, which the mode quic-0rtt sends: all are POST" in shown
+    assert main([*asked, "--mode", "tcp,quic", "--figures", "off"]) == 0
+
+
+def test_a_load_that_falls_back_from_quic_says_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    asked = ["run", "wikipedia", "--engine", "simulate", "--scheme", "https", "--mode", "tcp,quic"]
+    asked += ["--rtt", "100", "--figures", "off", "--out"]
+    assert main([*asked, str(tmp_path / "blocked"), "--middlebox", "drop-udp"]) == 0
+    assert "with QUIC spoke TCP: wikipedia 100 ms quic" in capsys.readouterr().out
+    assert main([*asked, str(tmp_path / "open")]) == 0
+    assert "spoke TCP" not in capsys.readouterr().out
 
 
 def test_of_several_modes_each_table_names_its_own_and_fast_opens_alone_has_the_papers_numbers(

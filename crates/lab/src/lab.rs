@@ -154,6 +154,7 @@ impl Lab {
             early_data: load.early_requests(),
             keep_alive: load.keep_alive,
             transport: config.transport.clone(),
+            ecn: load.path.ecn,
             offload,
             waiting: Waiting::default(),
         })?;

@@ -116,7 +116,7 @@ impl Ledger {
             entry.first_packets.extend(quic::packets(datagram.payload));
         }
         let seen = &mut entry.seen;
-        seen.datagram_sent(direction, datagram.packet_bytes, datagram.payload);
+        seen.datagram_sent(direction, datagram.packet_bytes, datagram.payload, datagram.ecn);
         Some(index)
     }
 

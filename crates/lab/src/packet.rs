@@ -308,6 +308,8 @@ pub struct Datagram<'a> {
     pub destination: SocketAddr,
     /// The whole IP packet, bytes.
     pub packet_bytes: u32,
+    /// What its IP header says of congestion.
+    pub ecn: Ecn,
     /// What it carries.
     pub payload: &'a [u8],
 }
@@ -325,6 +327,7 @@ impl<'a> Datagram<'a> {
             source: SocketAddr::new(ip.source, udp.source_port()),
             destination: SocketAddr::new(ip.destination, udp.destination_port()),
             packet_bytes: packet.len() as u32,
+            ecn: ecn(packet),
             payload: &rest[udp.slice().len()..],
         })
     }

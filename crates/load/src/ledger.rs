@@ -126,8 +126,17 @@ pub struct EcnSeen {
     pub syn_ack: Option<EcnBits>,
     /// Segments of new data from the server that a queue could mark.
     pub capable: u32,
-    /// ... and that none could.
+    /// ... and that none could. Over QUIC all its datagrams count.
     pub incapable: u32,
+}
+
+impl EcnSeen {
+    fn count(&mut self, ecn: Ecn) {
+        match ecn {
+            Ecn::NotCapable => self.incapable += 1,
+            Ecn::Capable | Ecn::Marked => self.capable += 1,
+        }
+    }
 }
 
 /// The longest packet that links carry.
@@ -290,10 +299,10 @@ impl Entry {
         }
     }
 
-    /// A datagram enters the path, in an IP packet of so many bytes.
-    pub fn datagram_sent(&mut self, direction: Direction, packet_bytes: u32, payload: &[u8]) {
+    /// A datagram enters the path, in an IP packet of so many bytes whose header says `ecn`.
+    pub fn datagram_sent(&mut self, direction: Direction, packet_bytes: u32, payload: &[u8], ecn: Ecn) {
         if direction == Direction::Down {
-            return;
+            return self.ecn.count(ecn);
         }
         self.bytes_up += u64::from(packet_bytes);
         if !self.has_heard {
@@ -424,10 +433,7 @@ impl Entry {
     fn on_new_data(&mut self, now: Nanos, segment: &Segment) {
         let header_bytes = segment.packet_bytes - segment.payload_bytes;
         self.first_flight.sent(now, segment.payload_bytes, header_bytes);
-        match segment.ecn.ip {
-            Ecn::NotCapable => self.ecn.incapable += 1,
-            Ecn::Capable | Ecn::Marked => self.ecn.capable += 1,
-        }
+        self.ecn.count(segment.ecn.ip);
     }
 
     /// A segment reaches the client.

@@ -136,7 +136,7 @@ pub enum Breach {
     #[error("its SYN-ACK did not agree to ECN")]
     EcnNotAgreed,
     /// The server sent data that no queue could mark.
-    #[error("{0} segments of the server's new data could not be marked, though both ends use ECN")]
+    #[error("{0} packets of the server's new data could not be marked, though both ends use ECN")]
     EcnNotUsed(u32),
     /// ECN where none was asked for.
     #[error("it used ECN in a load without")]
@@ -409,7 +409,8 @@ impl TlsPromise {
 }
 
 /// What is wrong with a connection that was to use ECN, or not to. A SYN that is sent again asks no more, so that a
-/// middlebox that drops such SYNs is got past (`tcp_ecn_clear_syn`); what is sent again cannot be marked.
+/// middlebox that drops such SYNs is got past (`tcp_ecn_clear_syn`); what is sent again cannot be marked. QUIC asks for
+/// nothing: its server's datagrams can be marked from the first on.
 fn ecn(asked: bool, entry: &Entry) -> Option<Breach> {
     let EcnSeen {
         syn,
@@ -419,7 +420,10 @@ fn ecn(asked: bool, entry: &Entry) -> Option<Breach> {
     } = entry.ecn;
     let agrees = syn_ack.is_some_and(|bits| bits.ece);
     let is_clear = entry.interfered.is_none() && entry.syn_retransmits == 0;
+    let over_tcp = entry.protocol == Protocol::Tcp;
     match asked {
+        true if !over_tcp && is_clear && capable == 0 && incapable > 0 => Some(Breach::EcnNotUsed(incapable)),
+        true if !over_tcp => None,
         false if syn.ece || syn.cwr || agrees || capable > 0 => Some(Breach::EcnUsed),
         true if !(syn.ece && syn.cwr) => Some(Breach::EcnNotAsked),
         true if is_clear && syn_ack.is_some() && !agrees => Some(Breach::EcnNotAgreed),

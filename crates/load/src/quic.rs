@@ -78,7 +78,7 @@ fn varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use firstflight_path::Direction;
+    use firstflight_path::{Direction, Ecn};
 
     use super::*;
     use crate::ledger::Entry;
@@ -118,9 +118,9 @@ mod tests {
             if heard {
                 entry.datagram_arrived(5, 1_228);
             }
-            entry.datagram_sent(Direction::Up, payload.len() as u32 + 28, payload);
+            entry.datagram_sent(Direction::Up, payload.len() as u32 + 28, payload, Ecn::NotCapable);
         }
-        entry.datagram_sent(Direction::Down, 100, &long(2, 60));
+        entry.datagram_sent(Direction::Down, 100, &long(2, 60), Ecn::NotCapable);
         let early = (long(1, 90).len() + later.len()) as u32;
         assert_eq!(entry.hello.map(|hello| hello.early_data_bytes), Some(early));
         assert_eq!(entry.opening_bytes, first.len() as u32);

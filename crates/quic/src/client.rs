@@ -8,12 +8,13 @@ use bytes::{Bytes, BytesMut};
 use firstflight_load::TlsVersion;
 use firstflight_load::promise::{self, EarlyData, Secured};
 use firstflight_loader::{self as loader, ConnId, Loader, Nanos};
+use firstflight_path::Ecn;
 use quinn_proto::{
     ClientConfig, ConnectError, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig,
     Event, StreamEvent, StreamId, VarInt,
 };
 
-use crate::clock::{instant, nanos};
+use crate::clock::{codepoint, ecn, instant, nanos};
 use crate::crypto::{Seen, seen_of};
 use crate::frames::{self, Frames, NO_ERROR, Part};
 use crate::qpack;
@@ -192,13 +193,13 @@ impl Client {
         self.send();
     }
 
-    /// A datagram arrived from the server.
-    pub fn handle(&mut self, now: Nanos, datagram: BytesMut) {
+    /// A datagram arrived from the server, whose IP header said `marks`.
+    pub fn handle(&mut self, now: Nanos, datagram: BytesMut, marks: Ecn) {
         let mut answer = Vec::new();
         let now = instant(now);
         let event = self
             .endpoint
-            .handle(now, self.server, None, None, datagram, &mut answer);
+            .handle(now, self.server, None, codepoint(marks), datagram, &mut answer);
         if let Some(DatagramEvent::ConnectionEvent(_, event)) = event {
             self.connection.handle_event(event);
         }
@@ -216,11 +217,13 @@ impl Client {
         self.advance();
     }
 
-    /// Fills `datagram` with the next one to be sent; `false` when there is none.
-    pub fn poll_transmit(&mut self, now: Nanos, datagram: &mut Vec<u8>) -> bool {
+    /// Fills `datagram` with the next one to be sent: what its IP header may say of congestion. `None` when there is none.
+    ///
+    /// A driver that never lets it say so ([`Ecn::NotCapable`]) does without ECN (RFC 9000, section 13.4).
+    pub fn poll_transmit(&mut self, now: Nanos, datagram: &mut Vec<u8>) -> Option<Ecn> {
         datagram.clear();
-        let sent = self.connection.poll_transmit(instant(now), 1, datagram);
-        sent.is_some()
+        let sent = self.connection.poll_transmit(instant(now), 1, datagram)?;
+        Some(ecn(sent.ecn))
     }
 
     /// What it has to tell.

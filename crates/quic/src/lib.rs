@@ -7,7 +7,7 @@
 //!
 //! What is said of a load holds for quinn's QUIC: its loss detection and pacing, its CUBIC without HyStart, New Reno or
 //! BBR, its probes for the path's MTU. HTTP/3 is reduced to what page loads need. Left out: a dynamic table of QPACK,
-//! priorities (RFC 9218; quinn serves streams in turn), server push, `GOAWAY`, trailers, Retry, and ECN.
+//! priorities (RFC 9218; quinn serves streams in turn), server push, `GOAWAY`, trailers, and Retry.
 #![forbid(unsafe_code)]
 
 mod client;

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use firstflight_loader::Nanos;
+use firstflight_path::Ecn;
 use quinn_proto::{
     Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event, ServerConfig,
     StreamEvent, StreamId, VarInt, WriteError,
 };
 
-use crate::clock::{instant, nanos};
+use crate::clock::{codepoint, ecn, instant, nanos};
 use crate::crypto::{Seen, seen_of};
 use crate::frames::{self, Frames, NO_ERROR, Part};
 
@@ -76,13 +77,13 @@ impl Server {
         }
     }
 
-    /// A datagram arrived from `client`.
-    pub fn handle(&mut self, now: Nanos, client: SocketAddr, datagram: BytesMut) {
+    /// A datagram arrived from `client`, whose IP header said `marks`.
+    pub fn handle(&mut self, now: Nanos, client: SocketAddr, datagram: BytesMut, marks: Ecn) {
         let mut buffer = Vec::new();
         let now = instant(now);
         let event = self
             .endpoint
-            .handle(now, client, None, None, datagram, &mut buffer);
+            .handle(now, client, None, codepoint(marks), datagram, &mut buffer);
         match event {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 if let Some(peer) = self.peers.get_mut(&handle.0) {
@@ -133,13 +134,14 @@ impl Server {
         }
     }
 
-    /// Fills `datagram` with the next one to be sent: where to; `None` when there is none.
-    pub fn poll_transmit(&mut self, now: Nanos, datagram: &mut Vec<u8>) -> Option<SocketAddr> {
+    /// Fills `datagram` with the next one to be sent: where to, and what its IP header may say of congestion. `None` when
+    /// there is none.
+    pub fn poll_transmit(&mut self, now: Nanos, datagram: &mut Vec<u8>) -> Option<(SocketAddr, Ecn)> {
         datagram.clear();
         self.last_sent = None;
         if let Some((client, answer)) = self.answers.pop_front() {
             datagram.extend_from_slice(&answer);
-            return Some(client);
+            return Some((client, Ecn::NotCapable));
         }
         let now = instant(now);
         for (number, peer) in self.peers.iter_mut().filter(|(_, peer)| !peer.is_drained) {
@@ -147,7 +149,7 @@ impl Server {
             if let Some(sent) = peer.connection.poll_transmit(now, 1, datagram) {
                 let has_data = peer.connection.stats().frame_tx.stream > before;
                 self.last_sent = Some((*number, has_data));
-                return Some(sent.destination);
+                return Some((sent.destination, ecn(sent.ecn)));
             }
         }
         None

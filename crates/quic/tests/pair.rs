@@ -9,6 +9,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use firstflight_load::promise::EarlyData;
 use firstflight_load::quic::{PacketType, packets};
+use firstflight_path::Ecn;
 use firstflight_quic::crypto::{
     Lengths, NoKey, SizedClient, SizedServer, Ticket, WitnessedClient, WitnessedServer,
 };
@@ -103,7 +104,7 @@ fn load(lengths: Lengths, ticket: Option<Ticket>, body: usize, lost: &[usize]) -
                 server.respond(stream, &answer, [Bytes::from(vec![7; body])]);
             }
         }
-        while client.poll_transmit(now, &mut datagram) {
+        while client.poll_transmit(now, &mut datagram).is_some() {
             if outcome.head_at == 0 && now < start + RTT {
                 let early = packets(&datagram).filter(|(kind, _)| *kind == PacketType::ZeroRtt);
                 outcome.early_bytes += early.map(|(_, bytes)| bytes).sum::<u32>();
@@ -138,9 +139,9 @@ fn load(lengths: Lengths, ticket: Option<Ticket>, body: usize, lost: &[usize]) -
         while path.peek().is_some_and(|Reverse((at, ..))| *at <= now) {
             let Reverse((_, _, up, bytes)) = path.pop().unwrap();
             if up {
-                server.handle(now, client_address, BytesMut::from(&bytes[..]));
+                server.handle(now, client_address, BytesMut::from(&bytes[..]), Ecn::NotCapable);
             } else {
-                client.handle(now, BytesMut::from(&bytes[..]));
+                client.handle(now, BytesMut::from(&bytes[..]), Ecn::NotCapable);
             }
         }
         while let Some(event) = client.poll() {

@@ -85,6 +85,7 @@ enum Cargo {
 #[derive(Debug)]
 struct Datagram {
     conn: u32,
+    ecn: Ecn,
     payload: Vec<u8>,
 }
 
@@ -334,7 +335,7 @@ impl Load<'_> {
         let direction = arrival.direction;
         let number = match arrival.payload {
             Cargo::Segment(number) => number,
-            Cargo::Datagram(number) => return self.deliver_datagram(direction, number),
+            Cargo::Datagram(number) => return self.deliver_datagram(direction, number, arrival.is_marked),
         };
         let mut segment = self.segments[number as usize];
         if arrival.is_marked {
@@ -360,15 +361,16 @@ impl Load<'_> {
     }
 
     /// A datagram reaches an end.
-    fn deliver_datagram(&mut self, direction: Direction, number: u32) {
+    fn deliver_datagram(&mut self, direction: Direction, number: u32, is_marked: bool) {
         let datagram = &mut self.datagrams[number as usize];
         let conn = datagram.conn;
+        let ecn = if is_marked { Ecn::Marked } else { datagram.ecn };
         let payload = std::mem::take(&mut datagram.payload);
         self.trace
             .datagram_arrived(self.context.now, direction, conn, &payload);
         if let Carrier::Quic(quic) = &mut self.connections[conn as usize] {
             let host = &mut self.hosts[quic.host];
-            quic.arrive(self.context, direction, &payload, host, &mut self.browser);
+            quic.arrive(self.context, direction, (&payload, ecn), host, &mut self.browser);
         }
         self.datagrams[number as usize].payload = payload;
         // A copy of it may follow.
@@ -409,9 +411,9 @@ impl Load<'_> {
             self.transmit(&segment);
         }
         while let Carrier::Quic(quic) = &mut self.connections[conn as usize]
-            && let Some(direction) = quic.poll(self.context.now, &mut self.datagram)
+            && let Some((direction, ecn)) = quic.poll(self.context.now, &mut self.datagram)
         {
-            self.transmit_datagram(conn, direction);
+            self.transmit_datagram(conn, direction, ecn);
         }
         let armed = match &mut self.connections[conn as usize] {
             Carrier::Tcp(connection) => connection.arm(),
@@ -423,14 +425,14 @@ impl Load<'_> {
     }
 
     /// Puts the datagram that was polled last on the path.
-    fn transmit_datagram(&mut self, conn: u32, direction: Direction) {
+    fn transmit_datagram(&mut self, conn: u32, direction: Direction, ecn: Ecn) {
         let Carrier::Quic(quic) = &mut self.connections[conn as usize] else {
             return;
         };
         let now = self.context.now;
         let bytes = packet_bytes(self.context, &self.datagram);
         let entry = quic.entry.get_or_insert_with(|| Entry::over_udp(now));
-        entry.datagram_sent(direction, bytes, &self.datagram);
+        entry.datagram_sent(direction, bytes, &self.datagram, ecn);
         self.packets += 1;
         self.trace.datagram_sent(now, direction, conn, &self.datagram);
         let (opening, flow) = *quic.number.get_or_insert_with(|| {
@@ -448,13 +450,12 @@ impl Load<'_> {
         }
         let number = self.free_datagrams.pop().unwrap_or_else(|| {
             let payload = Vec::new();
-            self.datagrams.push(Datagram { conn, payload });
+            self.datagrams.push(Datagram { conn, ecn, payload });
             self.datagrams.len() as u32 - 1
         });
         let slot = &mut self.datagrams[number as usize];
-        slot.conn = conn;
+        (slot.conn, slot.ecn) = (conn, ecn);
         slot.payload.clone_from(&self.datagram);
-        let ecn = Ecn::NotCapable;
         let packet = Packet { bytes, ecn };
         let dropped = self
             .network

@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use firstflight_load::ledger::Entry;
 use firstflight_load::{EarlyRequests, promise};
 use firstflight_loader::{ConnId, OriginId, TOO_EARLY};
-use firstflight_path::{Direction, Flow, Nanos};
+use firstflight_path::{Direction, Ecn, Flow, Nanos};
 use firstflight_quic::crypto::{
     NoKey, Seen, SizedClient, SizedServer, Ticket, WitnessedClient, WitnessedServer,
 };
@@ -47,6 +47,8 @@ pub(crate) struct Quic {
     seen: Option<Arc<Seen>>,
     offers_early_data: bool,
     post_quantum: bool,
+    /// Both ends use ECN.
+    uses_ecn: bool,
     /// Answers that are due some time, in the order of their requests; none where it is to be asked again.
     waiting: Vec<(Nanos, StreamKey, Option<usize>)>,
     /// The earliest moment at which the heap has an entry for it.
@@ -127,6 +129,7 @@ impl Quic {
             seen: None,
             offers_early_data: offer.early_data && session != Session::None,
             post_quantum: offer.post_quantum,
+            uses_ecn: job.load.path.ecn,
             waiting: Vec::new(),
             armed: None,
         }
@@ -166,12 +169,12 @@ impl Quic {
         self.client.close(now);
     }
 
-    /// A datagram arrives at one of its ends.
+    /// A datagram arrives at one of its ends, with what its IP header says of congestion.
     pub(crate) fn arrive(
         &mut self,
         context: Context<'_>,
         direction: Direction,
-        datagram: &[u8],
+        (datagram, ecn): (&[u8], Ecn),
         host: &mut Host,
         browser: &mut Browser,
     ) {
@@ -180,14 +183,14 @@ impl Quic {
         match direction {
             Direction::Up => {
                 let client = SocketAddr::from(([198, 18, 0, 1], self.conn.0 as u16));
-                self.server.handle(now, client, bytes);
+                self.server.handle(now, client, bytes, ecn);
                 self.serve(context);
             }
             Direction::Down => {
                 if let Some(entry) = &mut self.entry {
                     entry.datagram_arrived(now, packet_bytes(context, datagram));
                 }
-                self.client.handle(now, bytes);
+                self.client.handle(now, bytes, ecn);
                 self.gain_sessions(host);
                 self.tell(context, browser);
             }
@@ -262,15 +265,18 @@ impl Quic {
         true
     }
 
-    /// Fills `datagram` with the next one that one of its ends has to send: which way it goes.
-    pub(crate) fn poll(&mut self, now: Nanos, datagram: &mut Vec<u8>) -> Option<Direction> {
+    /// Fills `datagram` with the next one that one of its ends has to send: which way it goes, and what its IP header says
+    /// of congestion.
+    pub(crate) fn poll(&mut self, now: Nanos, datagram: &mut Vec<u8>) -> Option<(Direction, Ecn)> {
         if self.awaits_request() {
             return None;
         }
-        if self.client.poll_transmit(now, datagram) {
-            return Some(Direction::Up);
-        }
-        self.server.poll_transmit(now, datagram).map(|_| Direction::Down)
+        let up = self.client.poll_transmit(now, datagram);
+        let (direction, ecn) = match up {
+            Some(ecn) => (Direction::Up, ecn),
+            None => (Direction::Down, self.server.poll_transmit(now, datagram)?.1),
+        };
+        Some((direction, if self.uses_ecn { ecn } else { Ecn::NotCapable }))
     }
 
     /// When to fire it, if that is sooner than it is due to be.

@@ -19,7 +19,7 @@ from firstflight.analysis.statistics import (
     outliers,
 )
 from firstflight.analysis.words import seconds, some
-from firstflight.model.treatment import FAST_OPEN, PLAIN
+from firstflight.model.treatment import FAST_OPEN, MODES, PLAIN
 from firstflight.results import LoadRecord
 from firstflight.results.records import numeric, plt_ms
 from firstflight.text import plural
@@ -105,6 +105,25 @@ def _requests(
             yield {"kind": kind, "message": message, "advice": advice}
 
     return check
+
+
+def _fell_back(pairs: Sequence[CellPair]) -> Iterator[Warning]:
+    cells, loads = _select(pairs, lambda record: bool(_fallbacks(record)))
+    if loads:
+        connections = plural(sum(map(_fallbacks, loads)), "connection")
+        yield {
+            "kind": "fell back to TCP",
+            "message": f"{connections} of {plural(len(loads), 'load')} with QUIC spoke TCP: {_where(cells)}",
+            "advice": "the path drops or delays datagrams (`middlebox`); these times include the wait before",
+        }
+
+
+def _fallbacks(record: LoadRecord) -> int:
+    """How many connections of a load with QUIC spoke TLS over TCP."""
+    if record["load"]["mode"] not in MODES or not MODES[record["load"]["mode"]].quic:
+        return 0
+    rows = record["connections"]
+    return sum(row.get("protocol") == "tcp" and row["origin"].startswith("https:") for row in rows)
 
 
 def _late_relay(pairs: Sequence[CellPair]) -> Iterator[Warning]:
@@ -197,6 +216,7 @@ _CHECKS = (
         "got no complete response",
         "see the rows without end_ms in requests; a page that breaks off early looks fast",
     ),
+    _fell_back,
     _late_relay,
     _made_again,
     _unpaired,

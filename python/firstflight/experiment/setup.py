@@ -37,7 +37,7 @@ from firstflight.experiment.workers.pool import cores
 from firstflight.experiment.workers.processes import Processes
 from firstflight.experiment.workers.threads import ConcurrencyLimit, Threads
 from firstflight.model.plan import Plan
-from firstflight.model.treatment import MODES
+from firstflight.model.treatment import MODES, SAFE_METHODS
 from firstflight.pages import LoadedPage
 
 _CORES_PER_LOAD = {"chromium": 2, "firefox": 2}
@@ -114,12 +114,21 @@ class EngineSetup:
             page: The page.
 
         Raises:
-            PageInputError: It has more, or no https origin where one is needed.
+            PageInputError: It has more, no https origin where one is needed, or no request that a mode of the
+                plan could send early.
         """
         if mode_of_tls and not any(origin.startswith("https:") for origin in page.page.origins):
             raise PageInputError(
                 f"{page.page.name}: no origin speaks TLS, which the mode {mode_of_tls} is a way to speak",
                 "add --scheme https (profiles only), or leave the page or the mode out",
+            )
+        early = next((name for name in self.modes if MODES[name].early_data), "")
+        secure = [resource for resource in page.page.resources if resource.url.startswith("https:")]
+        if early and secure and not any(resource.method in SAFE_METHODS for resource in secure):
+            raise PageInputError(
+                f"{page.page.name}: none of its requests may ride in early data, which the mode {early} "
+                f"sends: all are {' or '.join(sorted({resource.method for resource in secure}))}",
+                "early data carries GET and HEAD only (RFC 8470); leave the page or the mode out",
             )
         try:
             if self.engine == "emulate":

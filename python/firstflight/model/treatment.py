@@ -71,6 +71,9 @@ MODES = {
 }
 """All modes by name, in the order in which tables and choices have them."""
 
+SAFE_METHODS = frozenset({"GET", "HEAD"})
+"""The methods of requests that the clients here send as early data (RFC 8470, section 4)."""
+
 IMPAIRMENTS = (
     "loss",
     "loss_burst",

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use firstflight_load::Load;
 use firstflight_load::promise;
+use firstflight_path::Ecn;
 use firstflight_quic::crypto::WitnessedClient;
 use firstflight_quic::{Client, ClientEvent, seed};
 use quinn_proto::crypto::rustls::QuicClientConfig;
@@ -17,7 +18,7 @@ use rustls::RootCertStore;
 
 use super::tls::{self, GIVEN, TIMEOUT};
 use crate::ledger::ConnectionKey;
-use crate::net::Transport;
+use crate::net::{Transport, receive_datagram, receive_ecn, send_datagram};
 use crate::{LabError, clock};
 
 /// What all connections of QUIC of a load have in common; they resume each other's sessions.
@@ -27,6 +28,7 @@ pub struct QuicConfig {
     tls: rustls::ClientConfig,
     transport: Arc<TransportConfig>,
     client: ClientConfig,
+    uses_ecn: bool,
     seed: u64,
 }
 
@@ -37,10 +39,15 @@ impl QuicConfig {
     /// [`LabError`] when the library has no TLS to speak, or QUIC has no such congestion control.
     pub fn new(load: &Load, transport: &Transport, roots: RootCertStore) -> Result<Self, LabError> {
         let tls = tls::config_for_quic(load.offer(), roots)?;
-        Self::with(tls, transport.quic()?.transport(), load.path.seed)
+        Self::with(tls, transport.quic()?.transport(), load.path.ecn, load.path.seed)
     }
 
-    fn with(tls: rustls::ClientConfig, transport: Arc<TransportConfig>, seed: u64) -> Result<Self, LabError> {
+    fn with(
+        tls: rustls::ClientConfig,
+        transport: Arc<TransportConfig>,
+        uses_ecn: bool,
+        seed: u64,
+    ) -> Result<Self, LabError> {
         let crypto = QuicClientConfig::try_from(tls.clone())
             .map_err(|error| LabError::system("setting up QUIC", error))?;
         let mut client = ClientConfig::new(Arc::new(WitnessedClient(Arc::new(crypto))));
@@ -50,6 +57,7 @@ impl QuicConfig {
             tls,
             transport,
             client,
+            uses_ecn,
             seed,
         })
     }
@@ -59,7 +67,8 @@ impl QuicConfig {
     /// # Errors
     /// As of [`Self::new`].
     pub fn later(&self) -> Result<Self, LabError> {
-        Self::with(tls::later(&self.tls), Arc::clone(&self.transport), self.seed)
+        let tls = tls::later(&self.tls);
+        Self::with(tls, Arc::clone(&self.transport), self.uses_ecn, self.seed)
     }
 
     fn connect(&self, conn: u32, server: SocketAddr, host: &str) -> io::Result<Client> {
@@ -89,6 +98,7 @@ pub(super) struct Quic {
     socket: UdpSocket,
     server: SocketAddr,
     client: Client,
+    uses_ecn: bool,
     datagram: Vec<u8>,
 }
 
@@ -98,10 +108,12 @@ impl Quic {
         let socket = unbound_socket(server)?;
         socket.connect(server)?;
         socket.set_nonblocking(true)?;
+        receive_ecn(&socket, server.is_ipv6())?;
         Ok(Self {
             socket,
             server,
             client: config.connect(conn, server, host)?,
+            uses_ecn: config.uses_ecn,
             datagram: Vec::new(),
         })
     }
@@ -119,8 +131,11 @@ impl Quic {
     /// Reads all that is there.
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         loop {
-            match self.socket.recv(buffer) {
-                Ok(bytes) => self.client.handle(clock::now(), BytesMut::from(&buffer[..bytes])),
+            match receive_datagram(&self.socket, buffer) {
+                Ok((bytes, _, ecn)) => {
+                    self.client
+                        .handle(clock::now(), BytesMut::from(&buffer[..bytes]), ecn)
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
@@ -133,9 +148,10 @@ impl Quic {
         if self.awaits_request() {
             return Ok(());
         }
-        while self.client.poll_transmit(clock::now(), &mut self.datagram) {
-            match self.socket.send(&self.datagram) {
-                Ok(_) => {}
+        while let Some(ecn) = self.client.poll_transmit(clock::now(), &mut self.datagram) {
+            let ecn = if self.uses_ecn { ecn } else { Ecn::NotCapable };
+            match send_datagram(&self.socket, &self.datagram, self.server.is_ipv6(), None, ecn) {
+                Ok(()) => {}
                 // A full socket buffer is a full queue: what it does not take is lost.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
@@ -217,8 +233,10 @@ fn visit(config: &QuicConfig, host: &str, server: SocketAddr) -> io::Result<()> 
         let due = quic.client.next_timeout().unwrap_or(ends).min(ends);
         let left = due.saturating_sub(clock::now()).max(1_000_000);
         quic.socket.set_read_timeout(Some(Duration::from_nanos(left)))?;
-        match quic.socket.recv(&mut buffer) {
-            Ok(bytes) => quic.client.handle(clock::now(), BytesMut::from(&buffer[..bytes])),
+        match receive_datagram(&quic.socket, &mut buffer) {
+            Ok((bytes, _, ecn)) => quic
+                .client
+                .handle(clock::now(), BytesMut::from(&buffer[..bytes]), ecn),
             Err(error) if error.kind() == ErrorKind::WouldBlock => quic.client.handle_timeout(clock::now()),
             Err(error) => return Err(error),
         }

@@ -10,6 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use firstflight_path::Ecn;
 use firstflight_quic::crypto::WitnessedServer;
 use firstflight_quic::qpack::{self, Field};
 use firstflight_quic::{Server as Endpoint, ServerEvent, StreamKey, response_block, seed};
@@ -29,7 +30,7 @@ use super::listen::Server;
 use super::log::{Conversation, is_visit, lasts};
 use super::timer;
 use crate::client::quic_endpoint;
-use crate::net::{Transport, low_bits};
+use crate::net::{Transport, low_bits, receive_datagram, receive_ecn, send_datagram};
 use crate::{LabError, clock};
 
 /// HTTP/3 as TLS names it (RFC 9114, section 3.1).
@@ -44,6 +45,7 @@ pub(super) struct Listener {
     socket: UdpSocket,
     address: SocketAddr,
     endpoint: Endpoint,
+    uses_ecn: bool,
     timer: AsyncFd<Timer>,
 }
 
@@ -69,7 +71,7 @@ enum Due {
 const UNTIL_CLOSED: Duration = Duration::from_millis(50);
 
 impl Listener {
-    /// Listens at `address`.
+    /// Listens at `address`; its connections use explicit congestion notification or not.
     ///
     /// # Errors
     /// [`LabError`] naming the address, or what is wrong with `tls` or `transport`.
@@ -77,6 +79,7 @@ impl Listener {
         address: SocketAddr,
         tls: rustls::ServerConfig,
         transport: &Transport,
+        uses_ecn: bool,
     ) -> Result<Self, LabError> {
         let failed = |error: io::Error| LabError::system(format!("listening on {address} for QUIC"), error);
         let tls =
@@ -95,10 +98,13 @@ impl Listener {
             Arc::new(config),
             seed(low_bits(address.ip()), 0, false),
         );
+        let socket = UdpSocket::bind(address).await.map_err(failed)?;
+        receive_ecn(&socket, address.is_ipv6()).map_err(failed)?;
         Ok(Self {
-            socket: UdpSocket::bind(address).await.map_err(failed)?,
+            socket,
             address,
             endpoint,
+            uses_ecn,
             timer: timer.map_err(|error| failed(error.into()))?,
         })
     }
@@ -170,7 +176,7 @@ impl Listener {
 
     async fn transmit(&mut self, conversations: &HashMap<usize, Arc<Conversation>>) {
         let mut datagram = Vec::with_capacity(LONGEST_DATAGRAM);
-        while let Some(client) = self.endpoint.poll_transmit(clock::now(), &mut datagram) {
+        while let Some((client, ecn)) = self.endpoint.poll_transmit(clock::now(), &mut datagram) {
             if let Some((number, has_data)) = self.endpoint.last_sent()
                 && let Some(conversation) = conversations.get(&number)
             {
@@ -180,7 +186,10 @@ impl Listener {
                 }
             }
             // A client that has hung up is no reason to stop.
-            let _ = self.socket.send_to(&datagram, client).await;
+            let ecn = if self.uses_ecn { ecn } else { Ecn::NotCapable };
+            let is_ipv6 = self.address.is_ipv6();
+            let send = || send_datagram(&self.socket, &datagram, is_ipv6, Some(client), ecn);
+            let _ = self.socket.async_io(Interest::WRITABLE, send).await;
         }
     }
 
@@ -231,9 +240,12 @@ impl Listener {
 
     fn receive(&mut self) {
         let mut buffer = [0; LONGEST_DATAGRAM];
-        while let Ok((bytes, client)) = self.socket.try_recv_from(&mut buffer) {
+        while let Ok((bytes, Some(client), ecn)) = self
+            .socket
+            .try_io(Interest::READABLE, || receive_datagram(&self.socket, &mut buffer))
+        {
             let datagram = BytesMut::from(&buffer[..bytes]);
-            self.endpoint.handle(clock::now(), client, datagram);
+            self.endpoint.handle(clock::now(), client, datagram, ecn);
         }
     }
 }

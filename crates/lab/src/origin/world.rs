@@ -43,6 +43,8 @@ pub struct ServersConfig {
     pub keep_alive: bool,
     /// How their connections begin and share the path.
     pub transport: Transport,
+    /// Whether those over QUIC use explicit congestion notification; those over TCP do as the namespace does.
+    pub ecn: bool,
     /// What the kernel leaves to the relay.
     pub offload: Offload,
     /// How many may wait at each listener.
@@ -189,7 +191,7 @@ async fn set_up(config: ServersConfig) -> Result<(Tun, Keyed), LabError> {
                 authority.quic_server(&origin.host, HTTP3, config.early_data != EarlyRequests::None)?;
             keyed.remember_sessions(&mut tls);
             let address = SocketAddr::new(address, origin.port);
-            let listener = Listener::bind(address, tls, &config.transport).await?;
+            let listener = Listener::bind(address, tls, &config.transport, config.ecn).await?;
             tokio::spawn(listener.serve(server));
         }
     }

@@ -294,6 +294,24 @@ fn ecn_is_used_where_it_is_asked_for_and_nowhere_else() {
 }
 
 #[test]
+fn a_server_of_quic_sends_datagrams_that_can_be_marked_where_ecn_is_asked_for_and_nowhere_else() {
+    let of = |sent: &[Ecn]| {
+        let mut entry = Entry::over_udp(0);
+        entry.datagram_sent(Direction::Up, 1_228, &[0xc0; 1_200], Ecn::NotCapable);
+        for ecn in sent {
+            entry.datagram_sent(Direction::Down, 1_228, &[0xc0; 1_200], *ecn);
+        }
+        entry
+    };
+    let (capable, silent) = (of(&[Ecn::Capable; 2]), of(&[Ecn::NotCapable; 2]));
+    assert_eq!(held_to_ecn(true, &capable), None);
+    assert_eq!(held_to_ecn(false, &silent), None);
+    assert_eq!(held_to_ecn(true, &silent), Some(Breach::EcnNotUsed(2)));
+    assert_eq!(held_to_ecn(false, &capable), Some(Breach::EcnUsed));
+    assert_eq!(held_to_ecn(true, &of(&[])), None, "a server that was never heard");
+}
+
+#[test]
 fn what_is_sent_again_need_not_be_markable_and_a_syn_that_is_sent_again_asks_no_more() {
     let mut entry = with_ecn(ASKS, AGREES, &[ECT; 2]);
     entry.sent(4, &data(0, 100));

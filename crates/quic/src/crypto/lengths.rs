@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use bytes::BytesMut;
+use firstflight_path::Ecn;
 use quinn_proto::crypto::{
     AeadKey, ClientConfig, CryptoError, ExportKeyingMaterialError, HandshakeTokenKey, HeaderKey, HmacKey,
     KeyPair, Keys, PacketKey, ServerConfig, Session, UnsupportedVersion,
@@ -71,9 +72,9 @@ static REMEMBERED: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let config = quinn_proto::ClientConfig::new(Arc::new(tls));
     let mut datagram = Vec::new();
     if let Ok(mut client) = Client::connect(0, endpoint, config, server_address, "a.test", [0; 32])
-        && client.poll_transmit(0, &mut datagram)
+        && client.poll_transmit(0, &mut datagram).is_some()
     {
-        server.handle(0, client_address, BytesMut::from(&datagram[..]));
+        server.handle(0, client_address, BytesMut::from(&datagram[..]), Ecn::NotCapable);
     }
     visited.0.get().cloned().unwrap_or_default()
 });

@@ -130,6 +130,7 @@ fn builtin(settings: Settings) -> Result<Server, LabError> {
         early_data: EarlyRequests::None,
         keep_alive: false,
         transport: Transport::default(),
+        ecn: false,
         offload: Offload::Checksums,
         waiting: settings.waiting,
     })?;
