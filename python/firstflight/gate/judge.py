@@ -1,0 +1,273 @@
+"""The gate's rule: is the head slower than the base, on each network?
+
+On a virtual clock and a network without randomness there is one load a side, and their difference is exact.
+Where the network draws lots, or on the real kernel, loads come in pairs, and a difference counts only where its
+interval is clear of zero. It has to be larger than the tolerance, too; and where no changed request is among
+those that the moment waited for, so that changed requests only shared the link with them, `BESIDE` times
+larger: a few kilobytes of an image that nothing waits for are no regression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from firstflight.analysis.changes import Changes
+from firstflight.analysis.critical_path.explanation import median_load
+from firstflight.analysis.critical_path.walk import CriticalPath, critical_path
+from firstflight.analysis.statistics import (
+    FASTER,
+    SLOWER,
+    adjusted_p_values,
+    blocks_needed,
+    improvement,
+    p_value,
+    shift,
+)
+from firstflight.analysis.statistics import verdict as statistical_verdict
+from firstflight.errors import UsageError
+from firstflight.gate.moments import NAMES, MomentName, moments, waited_for
+from firstflight.gate.trials import Cost, Network, Pair, Trial, Trials
+from firstflight.model.path import Path
+from firstflight.observer import Observer
+from firstflight.results import LoadRecord, RequestRow
+from firstflight.results.records import plt_ms
+
+SAME = "same"
+"""The verdict where no moment differs by more than the tolerance."""
+
+TOLERANCE_MS = 10.0
+"""Default tolerance of a difference, ms."""
+
+BESIDE = 5
+"""Factor on the tolerance where no changed request is among those that the moment waited for."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One moment of both sides.
+
+    Attributes:
+        name: Of `moments.NAMES`.
+        base_ms: When it was, ms after navigation start; the median of several loads.
+        head_ms: Of the head.
+        difference_ms: Head less base; of several pairs the Hodges-Lehmann estimate.
+        low_ms: Lower end of its interval; None where it is exact, or there are too few pairs.
+        high_ms: Upper end.
+        is_on_path: Whether a changed request is among those that the moment waited for.
+        verdict: `slower`, `faster` or `same`.
+    """
+
+    name: MomentName
+    base_ms: float
+    head_ms: float
+    difference_ms: float
+    low_ms: float | None
+    high_ms: float | None
+    is_on_path: bool
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Side:
+    """What loading a side took; medians."""
+
+    requests: int
+    connections: int
+    bytes_down: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """One request of the critical paths: how long the load event waited for it, ms; None: not on that path."""
+
+    url: str
+    base_ms: float | None
+    head_ms: float | None
+    is_changed: bool
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer on one network.
+
+    Attributes:
+        network: Its name.
+        path: Its figures.
+        engine: `simulate` or `emulate`.
+        pairs: Loads of each side.
+        is_exact: Whether nothing was random, so that differences have no interval.
+        verdict: `slower` if any moment is, else `faster` if any is, else `same`.
+        metrics: The moments.
+        costs: What changes cost, most first, on the virtual clock.
+        others_ms: What the changes that are not in `costs` cost together; None: there are none.
+        base: The base in numbers.
+        head: The head in numbers.
+        steps: The critical paths of both, request by request.
+        rows: The requests of the head's critical path as they were loaded.
+    """
+
+    network: str
+    path: Path
+    engine: str
+    pairs: int
+    is_exact: bool
+    verdict: str
+    metrics: tuple[Metric, ...]
+    costs: tuple[Cost, ...]
+    others_ms: float | None
+    base: Side
+    head: Side
+    steps: tuple[Step, ...]
+    rows: tuple[RequestRow, ...]
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Judges the changes of a page.
+
+    Attributes:
+        trials: Makes the loads.
+        tolerance_ms: See `TOLERANCE_MS`.
+        observer: Is told how far it is.
+    """
+
+    trials: Trials
+    tolerance_ms: float
+    observer: Observer
+
+    @property
+    def _changes(self) -> Changes:
+        return self.trials.changes
+
+    def simulated(self, several: Sequence[Network]) -> list[Verdict]:
+        """The verdict on each network, on the virtual clock.
+
+        Raises:
+            ExperimentError: A load failed.
+        """
+        self.observer.begin("simulated networks", len(several))
+        found = []
+        for network in several:
+            found.append(self._judged(network, "simulate", self.trials.simulated(network)))
+            self.observer.advance()
+        return found
+
+    def emulated(self, several: Sequence[Network]) -> list[Verdict]:
+        """The verdict on each network, on the real kernel: of the load event alone.
+
+        It takes a verdict of `analysis.statistics` with the p values of all networks raised for their number.
+
+        Raises:
+            UsageError: There are too few repeats for any verdict.
+            ExperimentError: A load failed, or the laboratory did.
+        """
+        for network in several:
+            if network.plan.repeats < (least := blocks_needed(len(several))):
+                raise UsageError(
+                    f"repeats: {network.plan.repeats} pairs of loads cannot show a difference here",
+                    f"give --repeats {least} or more for so many networks",
+                )
+        trials = [self.trials.simulated(network) for network in several]
+        if self._changes.found:
+            self.observer.begin("loads", sum(2 * network.plan.repeats for network in several))
+            trials = [
+                replace(trial, pairs=self.trials.emulated(network, self.observer), is_exact=False)
+                for network, trial in zip(several, trials, strict=True)
+            ]
+        plts = [([plt_ms(one) for one, _ in t.pairs], [plt_ms(two) for _, two in t.pairs]) for t in trials]
+        raised = adjusted_p_values([p_value(*both) for both in plts])
+        found = []
+        for network, trial, both, p_adjusted in zip(several, trials, plts, raised, strict=True):
+            interval = improvement(*both)
+            said = statistical_verdict(
+                blocks=len(trial.pairs),
+                is_proved=True,
+                is_exact=trial.is_exact,
+                low=interval["low"],
+                high=interval["high"],
+                p_adjusted=p_adjusted,
+                family=len(several),
+            )
+            judged = self._judged(network, "emulate", trial)
+            metrics = tuple(
+                replace(metric, verdict=metric.verdict if metric.verdict == said else SAME)
+                for metric in judged.metrics
+                if metric.name == "plt"
+            )
+            found.append(replace(judged, metrics=metrics, verdict=metrics[0].verdict))
+        return found
+
+    def _judged(self, network: Network, engine: str, trial: Trial) -> Verdict:
+        versions = self.trials.base, self.trials.head
+        pages = versions[0].page, versions[1].page
+        base, head = (median_load([pair[side] for pair in trial.pairs]) for side in (0, 1))
+        metrics = [found for name in NAMES if (found := self._metric(name, trial, (base, head)))]
+        said = {metric.verdict for metric in metrics}
+        path = critical_path(head, pages[1])
+        rows = {row["index"]: row for row in reversed(head["requests"])}
+        return Verdict(
+            network.name,
+            network.path,
+            engine,
+            len(trial.pairs),
+            trial.is_exact,
+            next((verdict for verdict in (SLOWER, FASTER) if verdict in said), SAME),
+            tuple(metrics),
+            trial.costs,
+            trial.others_ms,
+            _side([one for one, _ in trial.pairs]),
+            _side([other for _, other in trial.pairs]),
+            self._steps((critical_path(base, pages[0]), path)),
+            tuple(rows[index] for index in path.requests if index in rows),
+        )
+
+    def _metric(self, name: MomentName, trial: Trial, typical: Pair) -> Metric | None:
+        versions = self.trials.base, self.trials.head
+        found = [
+            [moments(record, version.page).get(name) for record, version in zip(pair, versions, strict=True)]
+            for pair in trial.pairs
+        ]
+        both = [(one, other) for one, other in found if one is not None and other is not None]
+        if len(both) < len(found):
+            return None
+        ours, theirs = [one for one, _ in both], [other for _, other in both]
+        is_on_path = any(
+            version.touched(self._changes.found) & waited_for(name, record, version.page)
+            for record, version in zip(typical, versions, strict=True)
+        )
+        if trial.is_exact:
+            point, low, high = theirs[0] - ours[0], None, None
+        else:
+            later = shift(theirs, ours)
+            point, low, high = later["point"] or 0.0, later["low"], later["high"]
+        limit_ms = self.tolerance_ms * (1 if is_on_path else BESIDE)
+        is_clear = trial.is_exact or (low is not None and high is not None and (low > 0 or high < 0))
+        verdict = SAME if abs(point) <= limit_ms or not is_clear else SLOWER if point > 0 else FASTER
+        return Metric(name, median(ours), median(theirs), point, low, high, is_on_path, verdict)
+
+    def _steps(self, paths: tuple[CriticalPath, CriticalPath]) -> tuple[Step, ...]:
+        """Both critical paths: the head's requests in their order, then those that only the base waits for."""
+        base, head = self.trials.base, self.trials.head
+        spent = [{index: sum(path.spent_ms(index).values()) for index in path.requests} for path in paths]
+        before = {base.nodes[index]: ms for index, ms in spent[0].items()}
+        changed = head.touched(self._changes.found), base.touched(self._changes.found)
+        steps = [
+            Step(head.page.resources[index].url, before.pop(head.nodes[index], None), ms, index in changed[0])
+            for index, ms in spent[1].items()
+        ]
+        left = [
+            Step(base.page.resources[index].url, ms, None, index in changed[1])
+            for index, ms in spent[0].items()
+            if base.nodes[index] in before
+        ]
+        return (*steps, *left)
+
+
+def _side(records: Sequence[LoadRecord]) -> Side:
+    rows = [
+        (len(record["requests"]), len(record["connections"]), record["load"]["bytes_down"] or 0)
+        for record in records
+    ]
+    return Side(*(round(median(values)) for values in zip(*rows, strict=True)))
