@@ -1,13 +1,13 @@
 """What one recording of a page has that another has not: requests matched by URL, and the changes that count.
 
-Two recordings of one page are never equal: servers take other times, documents have other lengths, queries and
-file names hold other numbers. So requests are matched through five forms of their URL, each coarser than the
-one before, and a difference counts only where it is larger than what two recordings of an unchanged page show.
-With several recordings of a side it must hold for every pair of them.
+Two recordings of one page are never equal: servers take other times, documents have other lengths, queries
+and file names hold other numbers. So requests are matched through five forms of their URL, each coarser
+than the last, and a difference counts only where it is larger than what two recordings of an unchanged page
+show. With several recordings of a side it must hold for every pair of them.
 
-`Changes.version` is the base with some of the changes made to it, and nothing else of the head: what is noise in
-the head is in no page that is loaded. Left out: the order of requests within the head, its times where they
-count as noise, and whether a request blocks the load event, where both pages have the request.
+`Changes.version` is the base with some of the changes made to it, and nothing else of the head: what is
+noise in the head is in no page that is loaded. Left out: the order of requests within the head, its times
+where they count as noise, and whether a request blocks the load event, where both pages have the request.
 """
 
 from __future__ import annotations
@@ -104,10 +104,6 @@ class Changes:
     matched: dict[int, int]
     found: tuple[Change, ...]
 
-    @cached_property
-    def _base_of(self) -> dict[int, int]:
-        return {head: base for base, head in self.matched.items()}
-
     def version(self, made: Collection[Change], name: str = "") -> Version:
         """The base with some of the changes made to it.
 
@@ -193,6 +189,7 @@ _HASHED = re.compile(
 )
 """What a build or a server writes anew into a name: hashes, versions, numbers, tokens."""
 
+
 @dataclass(frozen=True)
 class _Seen:
     """A page whose requests are matched.
@@ -216,7 +213,7 @@ class _Seen:
 
 
 def _chained(seen: _Seen, index: int) -> object:
-    """The URL that was asked for first, where redirects led to this one; the hop itself is another request."""
+    """The URL that was asked for first, where redirects led to this one; a redirect is another request."""
     start = index
     while (by := seen.page.resources[start].initiator) is not None and by.via == "redirect":
         start = by.resource
@@ -386,9 +383,16 @@ def _delay_ms(resource: Resource) -> float:
 
 
 def _is_moved(sides: _Sides, matched: dict[int, int]) -> bool:
-    """Whether another request, which both have, asks for it now; where a rule of the importer says so, not."""
+    """Whether another request, which both have, asks for it now; a rule of the importer is no witness."""
     one, other = sides.before.initiator, sides.now.initiator
-    if one is None or other is None or one.inferred or other.inferred or sides.others.bases or sides.others.heads:
+    if (
+        one is None
+        or other is None
+        or one.inferred
+        or other.inferred
+        or sides.others.bases
+        or sides.others.heads
+    ):
         return False
     both = one.resource in matched and other.resource in matched.values()
     return both and matched[one.resource] != other.resource
@@ -453,7 +457,7 @@ class _Merge:
     def __init__(self, changes: Changes, made: Collection[Change]) -> None:
         self._base, self._head = changes.base, changes.head
         self._matched = changes.matched
-        self._base_of = changes._base_of  # noqa: SLF001 (of this module)
+        self._base_of = {head: base for base, head in changes.matched.items()}
         self._gone = {index for change in made if "removed" in change.what for index in change.base}
         self._new = {index for change in made if "added" in change.what for index in change.head}
         self._fields = {change.base[0]: change.fields for change in made if change.fields}
@@ -466,7 +470,10 @@ class _Merge:
         order = list(_ordered(nodes, {node: by for node, (_, by, _) in made.items()}, self._place))
         index = {node: place for place, node in enumerate(order)}
         sizes = {node: made[node][0].body_bytes for node in nodes}
-        resources = tuple(self._linked(*made[node], index, sizes, place) for place, node in enumerate(order))
+        resources = tuple(
+            self._linked(*made[node], index=index, sizes=sizes, place=place)
+            for place, node in enumerate(order)
+        )
         known = {host.host for host in self._base.hosts}
         used = {urlsplit(resource.url).hostname for resource in resources}
         hosts = [host for host in self._head.hosts if host.host not in known and host.host in used]
@@ -543,6 +550,7 @@ class _Merge:
         resource: Resource,
         node: _Node | None,
         after: _Node | None,
+        *,
         index: dict[_Node, int],
         sizes: dict[_Node, int],
         place: int,

@@ -1,10 +1,11 @@
 """The gate's rule: is the head slower than the base, on each network?
 
-On a virtual clock and a network without randomness there is one load a side, and their difference is exact.
-Where the network draws lots, or on the real kernel, loads come in pairs, and a difference counts only where its
-interval is clear of zero. It has to be larger than the tolerance, too; and where no changed request is among
-those that the moment waited for, so that changed requests only shared the link with them, `BESIDE` times
-larger: a few kilobytes of an image that nothing waits for are no regression.
+Both sides are loaded in pairs, alike in all else. A moment of the head is later where the median difference
+of the pairs is larger than the tolerance and no more than a quarter of them has the other sign. Where no
+changed request is among those that the moment waited for, so that they only share links and connections,
+the tolerance is `BESIDE` times larger, and `BESIDE_RTTS` round trips at least: requests that race for a
+connection win or lose a round trip, and a few kilobytes of an image that nothing waits for are no
+regression. On the real kernel the verdict of `analysis.statistics` is needed in addition.
 """
 
 from __future__ import annotations
@@ -23,11 +24,10 @@ from firstflight.analysis.statistics import (
     blocks_needed,
     improvement,
     p_value,
-    shift,
 )
 from firstflight.analysis.statistics import verdict as statistical_verdict
 from firstflight.errors import UsageError
-from firstflight.gate.moments import NAMES, MomentName, moments, waited_for
+from firstflight.gate.moments import NAMES, MomentName, Moments, waited_for
 from firstflight.gate.trials import Cost, Network, Pair, Trial, Trials
 from firstflight.model.path import Path
 from firstflight.observer import Observer
@@ -40,8 +40,11 @@ SAME = "same"
 TOLERANCE_MS = 10.0
 """Default tolerance of a difference, ms."""
 
-BESIDE = 5
+BESIDE = 10
 """Factor on the tolerance where no changed request is among those that the moment waited for."""
+
+BESIDE_RTTS = 1.5
+"""The least tolerance there, in round trips."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,10 @@ class Metric:
         name: Of `moments.NAMES`.
         base_ms: When it was, ms after navigation start; the median of several loads.
         head_ms: Of the head.
-        difference_ms: Head less base; of several pairs the Hodges-Lehmann estimate.
-        low_ms: Lower end of its interval; None where it is exact, or there are too few pairs.
-        high_ms: Upper end.
+        difference_ms: Head less base, the median of pairs; of stylesheets that of the one most delayed, if
+            that is more than the last is.
+        low_ms: A quarter of the pairs differ by less.
+        high_ms: A quarter of the pairs differ by more.
         is_on_path: Whether a changed request is among those that the moment waited for.
         verdict: `slower`, `faster` or `same`.
     """
@@ -63,8 +67,8 @@ class Metric:
     base_ms: float
     head_ms: float
     difference_ms: float
-    low_ms: float | None
-    high_ms: float | None
+    low_ms: float
+    high_ms: float
     is_on_path: bool
     verdict: str
 
@@ -80,7 +84,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Step:
-    """One request of the critical paths: how long the load event waited for it, ms; None: not on that path."""
+    """One request of the critical paths: how long the load event waited for it, ms; None: it did not."""
 
     url: str
     base_ms: float | None
@@ -97,7 +101,6 @@ class Verdict:
         path: Its figures.
         engine: `simulate` or `emulate`.
         pairs: Loads of each side.
-        is_exact: Whether nothing was random, so that differences have no interval.
         verdict: `slower` if any moment is, else `faster` if any is, else `same`.
         metrics: The moments.
         costs: What changes cost, most first, on the virtual clock.
@@ -112,7 +115,6 @@ class Verdict:
     path: Path
     engine: str
     pairs: int
-    is_exact: bool
     verdict: str
     metrics: tuple[Metric, ...]
     costs: tuple[Cost, ...]
@@ -173,7 +175,7 @@ class Judge:
         if self._changes.found:
             self.observer.begin("loads", sum(2 * network.plan.repeats for network in several))
             trials = [
-                replace(trial, pairs=self.trials.emulated(network, self.observer), is_exact=False)
+                _measured(trial, self.trials.emulated(network, self.observer))
                 for network, trial in zip(several, trials, strict=True)
             ]
         plts = [([plt_ms(one) for one, _ in t.pairs], [plt_ms(two) for _, two in t.pairs]) for t in trials]
@@ -184,7 +186,7 @@ class Judge:
             said = statistical_verdict(
                 blocks=len(trial.pairs),
                 is_proved=True,
-                is_exact=trial.is_exact,
+                is_exact=not self._changes.found,
                 low=interval["low"],
                 high=interval["high"],
                 p_adjusted=p_adjusted,
@@ -203,7 +205,7 @@ class Judge:
         versions = self.trials.base, self.trials.head
         pages = versions[0].page, versions[1].page
         base, head = (median_load([pair[side] for pair in trial.pairs]) for side in (0, 1))
-        metrics = [found for name in NAMES if (found := self._metric(name, trial, (base, head)))]
+        metrics = [found for name in NAMES if (found := self._metric(name, trial, network.path.rtt_ms))]
         said = {metric.verdict for metric in metrics}
         path = critical_path(head, pages[1])
         rows = {row["index"]: row for row in reversed(head["requests"])}
@@ -212,7 +214,6 @@ class Judge:
             network.path,
             engine,
             len(trial.pairs),
-            trial.is_exact,
             next((verdict for verdict in (SLOWER, FASTER) if verdict in said), SAME),
             tuple(metrics),
             trial.costs,
@@ -223,32 +224,34 @@ class Judge:
             tuple(rows[index] for index in path.requests if index in rows),
         )
 
-    def _metric(self, name: MomentName, trial: Trial, typical: Pair) -> Metric | None:
+    def _metric(self, name: MomentName, trial: Trial, rtt_ms: float) -> Metric | None:
         versions = self.trials.base, self.trials.head
-        found = [
-            [moments(record, version.page).get(name) for record, version in zip(pair, versions, strict=True)]
+        if not all(name in moments.at_ms for pair in trial.moments for moments in pair):
+            return None
+        ours, theirs = ([pair[side].at_ms[name] for pair in trial.moments] for side in (0, 1))
+        made = [version.touched(self._changes.found) for version in versions]
+        waiting = [
+            any(
+                touched & waited_for(name, record, version.page)
+                for touched, record, version in zip(made, pair, versions, strict=True)
+            )
             for pair in trial.pairs
         ]
-        both = [(one, other) for one, other in found if one is not None and other is not None]
-        if len(both) < len(found):
-            return None
-        ours, theirs = [one for one, _ in both], [other for _, other in both]
-        is_on_path = any(
-            version.touched(self._changes.found) & waited_for(name, record, version.page)
-            for record, version in zip(typical, versions, strict=True)
-        )
-        if trial.is_exact:
-            point, low, high = theirs[0] - ours[0], None, None
-        else:
-            later = shift(theirs, ours)
-            point, low, high = later["point"] or 0.0, later["low"], later["high"]
-        limit_ms = self.tolerance_ms * (1 if is_on_path else BESIDE)
-        is_clear = trial.is_exact or (low is not None and high is not None and (low > 0 or high < 0))
-        verdict = SAME if abs(point) <= limit_ms or not is_clear else SLOWER if point > 0 else FASTER
+        is_on_path = 2 * sum(waiting) > len(waiting)
+        later = sorted(now.later_than(before)[name] for before, now in trial.moments)
+        point, share = median(later), len(later) // 4
+        beside_ms = max(self.tolerance_ms * BESIDE, BESIDE_RTTS * rtt_ms)
+        limit_ms = self.tolerance_ms if is_on_path else beside_ms
+        low, high = later[share], later[-1 - share]
+        verdict = SAME
+        if point > limit_ms and low >= 0:
+            verdict = SLOWER
+        elif point < -limit_ms and high <= 0:
+            verdict = FASTER
         return Metric(name, median(ours), median(theirs), point, low, high, is_on_path, verdict)
 
     def _steps(self, paths: tuple[CriticalPath, CriticalPath]) -> tuple[Step, ...]:
-        """Both critical paths: the head's requests in their order, then those that only the base waits for."""
+        """Both critical paths: the head's requests in order, then those that only the base waits for."""
         base, head = self.trials.base, self.trials.head
         spent = [{index: sum(path.spent_ms(index).values()) for index in path.requests} for path in paths]
         before = {base.nodes[index]: ms for index, ms in spent[0].items()}
@@ -263,6 +266,12 @@ class Judge:
             if base.nodes[index] in before
         ]
         return (*steps, *left)
+
+
+def _measured(trial: Trial, pairs: list[Pair]) -> Trial:
+    """A trial with pairs of the real kernel, of which the load event is known."""
+    both = [(Moments({"plt": plt_ms(one)}, {}), Moments({"plt": plt_ms(two)}, {})) for one, two in pairs]
+    return replace(trial, pairs=pairs, moments=both)
 
 
 def _side(records: Sequence[LoadRecord]) -> Side:

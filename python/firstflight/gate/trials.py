@@ -1,7 +1,7 @@
 """The gate's loads: pairs of base and head on a network, and on the virtual clock what each change costs.
 
-What a change costs is what undoing it alone saves, and what it adds as the only change: where two changes delay
-the same moment side by side, undoing either saves nothing, and each alone costs its time.
+What a change costs is what undoing it alone saves, and what it adds as the only change: where two changes
+delay the same moment side by side, undoing either saves nothing, and each alone costs its time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from firstflight.experiment.plan_file import resolve
 from firstflight.experiment.recorder import make_block
 from firstflight.experiment.schedule import Block, load_under
 from firstflight.experiment.setup import EngineSetup
-from firstflight.gate.moments import NAMES, Moments, moments, waited_for
+from firstflight.gate.moments import NAMES, Differences, Moments, moments, render_page, waited_for
 from firstflight.model.page import LoadedPage
 from firstflight.model.path import Path
 from firstflight.model.plan import Plan
@@ -29,10 +29,13 @@ from firstflight.results.schema import is_drawn
 MOST_TRIED = 12
 """Changes that are undone one at a time, largest first; the others together."""
 
-_DRAWS = 20
-"""Pairs of loads on a virtual clock where the network draws lots."""
+STEADY_PAIRS, DRAWN_PAIRS = 11, 21
+"""Pairs of loads on a virtual clock: on a network without randomness, and on one that draws lots."""
 
-_DRAWS_OF_COSTS = 5
+_PAIRS_OF_COSTS = 3
+
+SPREAD = 0.05
+"""RTT and rates of the pairs after the first differ from the network's by up to this share."""
 
 Pair = tuple[LoadRecord, LoadRecord]
 """A load of the base and one of the head, alike in all else."""
@@ -59,14 +62,16 @@ class Cost:
     """
 
     change: Change
-    undone_ms: Moments
-    alone_ms: Moments
+    undone_ms: Differences
+    alone_ms: Differences
     is_on_path: bool
 
     @property
     def ms(self) -> float:
-        """The largest of them, signed, ms."""
-        return max([*self.undone_ms.values(), *self.alone_ms.values()], key=abs, default=0.0)
+        """By how much it delays the moment that it delays most, ms; negative: it makes some earlier."""
+        found = [*self.undone_ms.values(), *self.alone_ms.values()]
+        most = max(found, default=0.0)
+        return most if most > 0 else min(found, default=0.0)
 
 
 @dataclass(frozen=True)
@@ -74,14 +79,14 @@ class Trial:
     """Loads on a network.
 
     Attributes:
-        pairs: Loads of both sides.
-        is_exact: Whether nothing in them is random.
+        pairs: Loads of both sides; one where nothing changed.
+        moments: Their moments; of loads on the real kernel the load event alone.
         costs: What changes cost, most first.
         others_ms: By how much the load event is earlier without the changes that are not in `costs`.
     """
 
     pairs: list[Pair]
-    is_exact: bool
+    moments: list[tuple[Moments, Moments]]
     costs: tuple[Cost, ...] = ()
     others_ms: float | None = None
 
@@ -117,20 +122,27 @@ class Trials:
         self.changes = changes
         self.base = changes.version((), "base")
         self.head = changes.version(changes.found, "head")
-        self._opened: dict[str, LoadedPage] = {}
+        self._opened: dict[str, tuple[LoadedPage, LoadedPage]] = {}
         self._simulator = EngineSetup("simulate", ("loader",))()
         self._between: dict[tuple[Change, ...], Version] = {}
 
     def simulated(self, network: Network) -> Trial:
-        """Pairs on the virtual clock with the costs of the changes: one pair where the network is steady."""
-        columns = {**network.path.columns(), "engine": "simulate", "cookies": "warm"}
-        is_exact = not self.changes.found or not is_drawn(columns)
+        """Pairs on the virtual clock with the costs of the changes.
+
+        A packet more may cost a page a whole round trip, or save it one, where two requests race for a
+        connection. So pairs are loaded on paths close to the network's, on which such races end either way.
+        """
         pairs: list[Pair] = []
-        for number in range(1 if is_exact else _DRAWS):
-            base = self._simulated(network, self.base, number)
-            pairs.append((base, self._simulated(network, self.head, number) if self.changes.found else base))
-        costs, others_ms = self._costs(network, pairs[:_DRAWS_OF_COSTS])
-        return Trial(pairs, is_exact, costs, others_ms)
+        both: list[tuple[Moments, Moments]] = []
+        is_drawn_by = is_drawn({**network.path.columns(), "engine": "simulate", "cookies": "warm"})
+        count = DRAWN_PAIRS if is_drawn_by else STEADY_PAIRS
+        for number in range(count if self.changes.found else 1):
+            base, before = self._simulated(network, self.base, number)
+            head, now = self._simulated(network, self.head, number) if self.changes.found else (base, before)
+            pairs.append((base, head))
+            both.append((before, now))
+        costs, others_ms = self._costs(network, pairs[0][1], both[:_PAIRS_OF_COSTS])
+        return Trial(pairs, both, costs, others_ms)
 
     def emulated(self, network: Network, observer: Observer) -> list[Pair]:
         """Pairs on the real kernel, each in random order.
@@ -152,19 +164,26 @@ class Trials:
             pairs.append((made["base"], made["head"]))
         return pairs
 
-    def _simulated(self, network: Network, version: Version, number: int) -> Record:
-        page = self._opened.setdefault(version.page.name, LoadedPage(version.page))
-        return _load(self._simulator, network, page, "simulate", number)
+    def _simulated(self, network: Network, version: Version, number: int) -> tuple[Record, Moments]:
+        """A load of a page, and its moments."""
+        name = version.page.name
+        if name not in self._opened:
+            self._opened[name] = LoadedPage(version.page), LoadedPage(render_page(version.page))
+        page, render = self._opened[name]
+        near = replace(network, path=_near(network, number))
+        whole, rendered = (_load(self._simulator, near, one, "simulate", number) for one in (page, render))
+        return whole, moments(whole, rendered, render.page)
 
-    def _costs(self, network: Network, pairs: Sequence[Pair]) -> tuple[tuple[Cost, ...], float | None]:
-        base, head, found = self.base.page, self.head.page, self.changes.found
-        before = [moments(one, base) for one, _ in pairs]
-        now = [moments(other, head) for _, other in pairs]
-        on_path = waited_for("plt", pairs[0][1], head)
+    def _costs(
+        self, network: Network, head_load: LoadRecord, pairs: Sequence[tuple[Moments, Moments]]
+    ) -> tuple[tuple[Cost, ...], float | None]:
+        head, found = self.head.page, self.changes.found
+        before, now = [one for one, _ in pairs], [other for _, other in pairs]
+        on_path = waited_for("plt", head_load, head)
 
         def with_changes(made: Sequence[Change]) -> list[Moments]:
             version = self._version(tuple(made))
-            return [moments(self._simulated(network, version, n), version.page) for n in range(len(pairs))]
+            return [self._simulated(network, version, number)[1] for number in range(len(pairs))]
 
         def size(change: Change) -> float:
             touched = self.head.touched((change,))
@@ -196,18 +215,27 @@ class Trials:
         return self._between[ordered]
 
 
-def _later(late: Sequence[Moments], early: Sequence[Moments]) -> Moments:
+def _near(network: Network, number: int) -> Path:
+    """The path of a pair: the network's own for the first, others close to it, the same for both sides."""
+    path = network.path
+    if number == 0:
+        return path
+    draw = random.Random(f"{network.plan.seed} {number}")
+
+    def near(value: float) -> float:
+        return value * (1 + draw.uniform(-SPREAD, SPREAD))
+
+    rtt_ms, down, up = near(path.rtt_ms), near(path.down_bps or 0), near(path.up_bps or 0)
+    if path.down_trace or path.up_trace:
+        return replace(path, rtt_ms=rtt_ms)
+    up = down if path.topology == "star" else up
+    return replace(path, rtt_ms=rtt_ms, down_bps=round(down) or None, up_bps=round(up) or None)
+
+
+def _later(late: Sequence[Moments], early: Sequence[Moments]) -> Differences:
     """By how much each moment is later, the median of pairs, ms."""
-    found: Moments = {}
-    for name in NAMES:
-        both = [
-            (one[name], other[name])
-            for one, other in zip(late, early, strict=True)
-            if name in one and name in other
-        ]
-        if both:
-            found[name] = median(one - other for one, other in both)
-    return found
+    each = [one.later_than(other) for one, other in zip(late, early, strict=True)]
+    return {name: median(one[name] for one in each) for name in NAMES if all(name in one for one in each)}
 
 
 def _load(engine: Engine, network: Network, page: LoadedPage, name: str, number: int) -> Record:
