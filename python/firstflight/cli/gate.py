@@ -1,5 +1,6 @@
 """`firstflight gate`: is the head of a page slower than its base?"""
 
+import os
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +15,7 @@ from firstflight.cli.talk import Talk, show_json
 from firstflight.errors import PageInputError, UsageError
 from firstflight.experiment.plan_file import presets
 from firstflight.gate.budget import Budget, Held, hold_sizes, hold_timings, not_measured, read_budget
-from firstflight.gate.judge import TOLERANCE_MS, Judge, Verdict
+from firstflight.gate.judge import TOLERANCE_MS, Judge, Verdict, check_repeats
 from firstflight.gate.result import GateResult, unseen
 from firstflight.gate.trials import Trials, networks
 from firstflight.model.page import Page
@@ -92,10 +93,15 @@ def command(  # noqa: PLR0917 (each is a flag)
         [name for name in network.split(",") if name],
         {"http": http, "mode": "tcp", "repeats": repeats, "seed": seed, "scheme": "recorded"},
     )
+    if "emulate" in engines:
+        check_repeats(several)
+    for file in (markdown, junit):
+        _check_writable(file)
     if not several:
         raise UsageError("network: none is named", "write --network cable,4g")
     with tempfile.TemporaryDirectory(prefix="firstflight-") as folder:
         bases, heads = _open(base, Path(folder) / "base", talk), _open(head, Path(folder) / "head", talk)
+    _check_times(bases, heads, talk)
     changes = find_changes(bases, heads, noise_ms)
     held_to = read_budget(budget, heads[0].url) if budget else None
     with progress(talk) as shown:
@@ -136,6 +142,27 @@ def _time(name: str, text: str) -> float:
         return float(parse_rtt(text))
     except BadValueError as error:
         raise UsageError(f"{name}: {error.problem}", "write ms, such as 10") from None
+
+
+def _check_writable(file: Path | None) -> None:
+    """Before anything is loaded, not after."""
+    if file and (file.is_dir() or not os.access(file.absolute().parent, os.W_OK)):
+        raise UsageError(f"{file}: cannot be written", "name a file in a folder that exists and is yours")
+
+
+def _check_times(bases: list[Page], heads: list[Page], talk: Talk) -> None:
+    """Refuses to compare recordings with times and without."""
+    timed = [
+        [any(resource.server_ms for resource in page.resources) for page in side] for side in (bases, heads)
+    ]
+    if not any(map(any, timed)):
+        talk.warn("the recordings tell no times of servers: a slower server is not seen", _TIMED)
+    elif not all(map(all, timed)):
+        side = "base" if not all(timed[0]) else "head"
+        raise PageInputError(f"{side}: the recording tells no times of servers, and another one does", _TIMED)
+
+
+_TIMED = "record with firstflight record, or export a HAR whose entries have timings"
 
 
 def _open(specs: list[str], file: Path, talk: Talk) -> list[Page]:

@@ -162,15 +162,8 @@ class Judge:
         It takes a verdict of `analysis.statistics` with the p values of all networks raised for their number.
 
         Raises:
-            UsageError: There are too few repeats for any verdict.
             ExperimentError: A load failed, or the laboratory did.
         """
-        for network in several:
-            if network.plan.repeats < (least := blocks_needed(len(several))):
-                raise UsageError(
-                    f"repeats: {network.plan.repeats} pairs of loads cannot show a difference here",
-                    f"give --repeats {least} or more for so many networks",
-                )
         trials = [self.trials.simulated(network) for network in several]
         if self._changes.found:
             self.observer.begin("loads", sum(2 * network.plan.repeats for network in several))
@@ -266,6 +259,21 @@ class Judge:
             if base.nodes[index] in before
         ]
         return (*steps, *left)
+
+
+def check_repeats(several: Sequence[Network]) -> None:
+    """Refuses fewer loads on the real kernel than any verdict takes.
+
+    Raises:
+        UsageError: There are too few.
+    """
+    least = blocks_needed(len(several))
+    for network in several:
+        if network.plan.repeats < least:
+            raise UsageError(
+                f"repeats: {network.plan.repeats} pairs of loads cannot show a difference",
+                f"give --repeats {least} or more for so many networks",
+            )
 
 
 def _measured(trial: Trial, pairs: list[Pair]) -> Trial:

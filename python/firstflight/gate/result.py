@@ -90,7 +90,9 @@ def unseen(page: Page, engines: list[str]) -> tuple[str, ...]:
     return (*said, _PREDICTED) if engines == ["simulate"] else tuple(said)
 
 
-_NO_CPU_TIMES = "Work of the main thread: the recording tells no CPU times, so neither slower scripts nor layout are seen."
+_NO_CPU_TIMES = (
+    "Work of the main thread: the recording tells no CPU times, so slower scripts and layout are not seen."
+)
 _CPU_TIMES = (
     "Work of the main thread beyond the CPU times that the recording tells: layout, painting, timers."
 )
