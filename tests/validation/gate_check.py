@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import math
 import random
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -31,8 +32,8 @@ from firstflight.pages import load_page
 from firstflight.results import LoadRecord
 
 HARMFUL = ("round trip", "stylesheet", "third party", "redirect", "server")
-"""What must be found: one more request behind the last of the critical path; 20 kB more of a stylesheet; such a
-request to a new host; a redirect before the document; +100 ms of the document's server."""
+"""What must be found: one more request behind the last of the critical path; 20 kB more of a stylesheet; such
+a request to a new host; a redirect before the document; +100 ms of the document's server."""
 
 HARMLESS = "image"
 """20 kB more of an image that neither the load event nor any request on its path waits for."""
@@ -96,7 +97,7 @@ def inject(kind: str, page: Page, load: LoadRecord, seed: int = 1) -> tuple[Page
         return altered(page, document, server_ms=SLOWER_MS), page.resources[document].url
     if kind == "stylesheet":
         urls = {one.url for one in render_page(page).resources if one.kind == "style"}
-        found = [i for i, one in enumerate(page.resources) if one.url in urls and one.status < 300]
+        found = [i for i, one in enumerate(page.resources) if one.url in urls and one.blocks_load]
     else:
         found = off_path(page, load)
     if not found:
@@ -106,7 +107,7 @@ def inject(kind: str, page: Page, load: LoadRecord, seed: int = 1) -> tuple[Page
 
 
 def off_path(page: Page, load: LoadRecord) -> list[int]:
-    """Images that arrive well before the load event, and that no request on the critical path waited behind."""
+    """Images that arrive well before the load event, and that nothing on the critical path waited behind."""
     path = critical_path(load, page)
     used = {*path.requests, *(index for wait in path.waits for index in wait.behind)}
     ends = {row["index"]: row["end_ms"] for row in load["requests"]}
@@ -128,23 +129,23 @@ def revisited(page: Page, seed: str, spread: float) -> Page:
         seed: Of the visit.
         spread: Standard deviation of the logarithm of a server's time, in addition to up to 20 ms.
     """
-    draw = random.Random(seed)
-    resources = []
-    for index, resource in enumerate(page.resources):
+    draw, visit = random.Random(seed), seed.rpartition(" ")[2]
+    resources: list[Resource] = []
+    for resource in page.resources:
         server_ms = resource.server_ms * math.exp(draw.gauss(0, spread)) + draw.uniform(0, 20)
-        more = draw.uniform(-0.008, 0.008) if resource.kind in ("document", "xhr") else 0.0
-        url = f"{resource.url}{'&' if '?' in resource.url else '?'}visit={seed.split()[-1]}"
+        more = draw.uniform(-0.004, 0.004) if resource.kind in ("document", "xhr") else 0.0
         by = resource.initiator
-        resources.append(
-            replace(
-                resource,
-                url=url if index and "?" in resource.url else resource.url,
-                server_ms=server_ms,
-                body_bytes=round(resource.body_bytes * (1 + more)),
-                header_bytes=resource.header_bytes + draw.randint(0, 40),
-                initiator=by and replace(by, at_byte=round(by.at_byte * (1 - abs(more)))),
-            )
+        if by is not None and by.via == "parser":
+            by = replace(by, at_byte=min(by.at_byte, resources[by.resource].body_bytes))
+        new = replace(
+            resource,
+            url=f"{resource.url}&visit={visit}" if resources and "?" in resource.url else resource.url,
+            server_ms=server_ms,
+            body_bytes=round(resource.body_bytes * (1 + more)),
+            header_bytes=resource.header_bytes + draw.randint(0, 40),
+            initiator=by,
         )
+        resources.append(new)
     return replace(page, resources=tuple(resources)).checked()
 
 
@@ -162,7 +163,7 @@ def recordings(folder: Path, most: int) -> list[tuple[str, Page]]:
             page = load_page(str(file))[0].page
         except FirstflightError:
             continue
-        if len(page.resources) >= 10:  # noqa: PLR2004
+        if len(page.resources) >= 10:
             found.append((file.name, page))
     step = max(1, len(found) // most)
     return found[::step][:most]
@@ -184,7 +185,7 @@ def check_injections(pages: list[tuple[str, Page]], only: str) -> Iterator[tuple
                 is_right = (verdict.verdict == SLOWER and named) == (kind != HARMLESS)
                 if not is_right:
                     said = [f"{m.name} {m.difference_ms:+.1f}" for m in verdict.metrics]
-                    print(f"  wrong: {kind}, {network.name}, {name}: {verdict.verdict}, {', '.join(said)}")
+                    show(f"  wrong: {kind}, {network.name}, {name}: {verdict.verdict}, {', '.join(said)}")
                 yield kind, network.name, is_right
 
 
@@ -202,15 +203,21 @@ def check_same(
         verdict = judged(*sides, network)
         if verdict.verdict == SLOWER:
             said = [f"{m.name} {m.difference_ms:+.1f}" for m in verdict.metrics]
-            print(
+            show(
                 f"  alarm: {network.name}, {name}, pair {number}: {', '.join(said)}: {verdict.costs[0].change}"
             )
         yield f"A/A, spread {spread:g}, {visits} a side", network.name, verdict.verdict != SLOWER
 
 
+def show(line: str) -> None:
+    """A line of the result, at once."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def main() -> None:
     """Prints what the gate said of each kind."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
+    parser = argparse.ArgumentParser(description="Holds the gate against changes that are known.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--recordings", type=int, default=50)
     parser.add_argument("--part", default="1/1", help="which part of the recordings, such as 2/4")
@@ -229,10 +236,10 @@ def main() -> None:
         else check_injections(pages, given.only)
     )
     counts: Counter[tuple[str, str, bool]] = Counter(found)
-    print(f"{len(pages)} recordings")
+    show(f"{len(pages)} recordings")
     for kind, network in dict.fromkeys((kind, network) for kind, network, _ in counts):
         right, wrong = (counts[kind, network, is_right] for is_right in (True, False))
-        print(f"{kind}, {network}: {right} of {right + wrong} right")
+        show(f"{kind}, {network}: {right} of {right + wrong} right")
 
 
 if __name__ == "__main__":

@@ -109,11 +109,14 @@ def _documents(page: Page) -> set[int]:
 
 
 def _stylesheets(page: Page) -> set[int]:
-    """The stylesheets of the document, those that they import, and the redirects to them."""
+    """The stylesheets of the document, those that they import, and the redirects to them.
+
+    One that the load event does not wait for came after it, and what is painted does not wait for it either.
+    """
     documents, found = _documents(page), set[int]()
     for index, resource in enumerate(page.resources):
         by = resource.initiator
-        if by is not None and resource.kind == "style":
+        if by is not None and resource.kind == "style" and resource.blocks_load:
             from_document = by.resource in documents and by.via == "parser"
             if from_document or by.resource in found:
                 found.add(index)
