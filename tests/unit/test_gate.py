@@ -13,7 +13,7 @@ from firstflight.errors import PageInputError, UsageError
 from firstflight.gate.budget import Limit, hold_sizes, hold_timings, not_measured, read_budget
 from firstflight.gate.moments import render_page
 from firstflight.gate.trials import Trials, networks
-from firstflight.model.page import Initiator, Page, Resource
+from firstflight.model.page import Host, Initiator, Page, Resource
 from firstflight.pages import load_page
 
 PAGES = Path(__file__).parents[1] / "data" / "pages"
@@ -253,7 +253,8 @@ def test_markdown_takes_no_markup_from_a_page(files: Sequence[str]) -> None:
     hostile = "https://x.example/<img%20src=x>|`@everyone`%0A"
     Path("hostile.json").write_text(appended(base, 2, hostile).to_json())
     assert gate("--base", files[0], "--head", "hostile.json", "--markdown", "f.md") == 1
-    for line in Path("f.md").read_text().splitlines():
+    written = Path("f.md").read_text()
+    for line in "".join(written.split("\n```")[::2]).splitlines():
         outside = "".join(line.split("`")[::2])
         assert "<img" not in outside
         assert "@everyone" not in outside.replace("\\@", "")
@@ -376,3 +377,21 @@ def test_the_path_of_a_budget_is_a_pattern_as_of_robots_txt(pattern: str, path: 
         assert not is_meant
     else:
         assert is_meant
+
+
+def test_a_server_is_not_slower_where_a_recording_only_takes_it_to_be_nearer() -> None:
+    base = replace(with_fields(shop(), 0, server_ms=8.0), hosts=(Host("shop.example", 107.0),))
+    head = replace(with_fields(shop(), 0, server_ms=113.0), hosts=(Host("shop.example", 1.9),))
+    assert not changes(base, head).found
+    assert not changes(base, replace(head, hosts=())).found
+    assert whats(changes(base, replace(head, hosts=base.hosts))) == [("/", ("slower",))]
+
+
+def test_a_new_request_to_such_a_host_does_not_get_its_round_trip_twice() -> None:
+    base = replace(with_fields(shop(), 0, server_ms=8.0), hosts=(Host("shop.example", 107.0),))
+    slow = [replace(one, server_ms=one.server_ms + 105.0) for one in base.resources]
+    new = resource("/new.css", "style", server_ms=115.0)
+    head = Page("shop", (*slow, new), hosts=(Host("shop.example", 2.0),)).checked()
+    found = changes(base, head)
+    assert whats(found) == [("/new.css", ("added",))]
+    assert found.version(found.found).page.resources[-1].server_ms == 10.0

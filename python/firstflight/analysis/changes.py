@@ -292,6 +292,15 @@ class _Others:
     def _in_other_heads(self) -> set[int]:
         return {b for other in self.heads for b in match(self.base, other)}
 
+    @cached_property
+    def _rtts_ms(self) -> dict[int, dict[str, float]]:
+        pages = (self.base, self.head, *self.bases, *self.heads)
+        return {id(page): {host.host: host.rtt_ms for host in page.hosts} for page in pages}
+
+    def rtt_ms(self, page: Page, resource: Resource) -> float:
+        """How far a recording takes the host of a request to be; 0 where it does not tell, ms."""
+        return self._rtts_ms[id(page)].get(urlsplit(resource.url).hostname or "", 0.0)
+
     def is_added(self, h: int, matched: dict[int, int]) -> bool:
         """Whether every head has the request and no base."""
         in_all = all(h in known for _, known in self.of_head)
@@ -321,18 +330,34 @@ class _Sides:
     def now(self) -> Resource:
         return self.head.resources[self.h]
 
-    def difference(self, value: Callable[[Resource], float]) -> float:
-        """How much larger the head's value is at least, whichever recordings are compared; signed."""
-        before, now = [value(self.before)], [value(self.now)]
-        before += [value(p.resources[known[self.b]]) for p, known in self.others.of_base if self.b in known]
-        now += [value(p.resources[known[self.h]]) for p, known in self.others.of_head if self.h in known]
+    def difference(self, name: str) -> float:
+        """How much larger a field is in the head at least, whichever recordings are compared; signed."""
+        return self._least(lambda _, resource: float(getattr(resource, name)))
+
+    def waited_longer_ms(self) -> float:
+        """How much longer the server took at least, as far as its distance does not decide it, ms; signed.
+
+        A recording tells how long a request waited, and readers subtract the round trip to the host, which they
+        take from its handshakes. Where that went wrong in one recording, the waits themselves still agree.
+        """
+        server = self._least(lambda _, resource: resource.server_ms)
+        wait = self._least(lambda page, resource: resource.server_ms + self.others.rtt_ms(page, resource))
+        return min(server, wait, key=abs) if server * wait > 0 else 0.0
+
+    def delayed_ms(self) -> float:
+        """How much longer the client paused before the request at least, ms; signed."""
+        return self._least(lambda _, resource: _delay_ms(resource))
+
+    def _least(self, value: Callable[[Page, Resource], float]) -> float:
+        before, now = [value(self.base, self.before)], [value(self.head, self.now)]
+        before += [value(p, p.resources[at[self.b]]) for p, at in self.others.of_base if self.b in at]
+        now += [value(p, p.resources[at[self.h]]) for p, at in self.others.of_head if self.h in at]
         if min(now) > max(before):
             return min(now) - max(before)
         return max(now) - min(before) if max(now) < min(before) else 0.0
 
 
 _SIZES = (("body_bytes", "body"), ("header_bytes", "header fields"), ("request_bytes", "request"))
-_TIMES = (("server_ms", "server", "server time"), ("cpu_ms", "main thread", "main thread's work"))
 
 
 def _changed(sides: _Sides, matched: dict[int, int], noise_ms: float) -> Change | None:
@@ -341,14 +366,17 @@ def _changed(sides: _Sides, matched: dict[int, int], noise_ms: float) -> Change 
     what: list[What] = []
     details: list[str] = []
     fields: dict[str, object] = {}
-    for name, _, words in _TIMES:
-        more = sides.difference(lambda resource, name=name: getattr(resource, name))  # type: ignore[misc]
+    times = (
+        ("server_ms", "server time", sides.waited_longer_ms()),
+        ("cpu_ms", "work", sides.difference("cpu_ms")),
+    )
+    for name, words, more in times:
         if abs(more) >= noise_ms:
             what.append("slower" if more > 0 else "faster")
             details.append(f"{words} {getattr(before, name):,.0f} to {getattr(now, name):,.0f} ms")
             fields[name] = getattr(now, name)
     for name, words in _SIZES:
-        more = sides.difference(lambda resource, name=name: getattr(resource, name))  # type: ignore[misc]
+        more = sides.difference(name)
         size = abs(more)
         of = getattr(before, name)
         if size >= ONE_SEGMENT_BYTES and (size >= _ALWAYS_BYTES or size >= _NOISE_SHARE * of):
@@ -359,7 +387,7 @@ def _changed(sides: _Sides, matched: dict[int, int], noise_ms: float) -> Change 
         what.append("status")
         details.append(f"status {before.status} to {now.status}")
         fields["status"] = now.status
-    if pause := _pause(sides, noise_ms):
+    if abs(pause := sides.delayed_ms()) >= noise_ms:
         what.append("slower" if pause > 0 else "faster")
         old, new = (_delay_ms(resource) for resource in (before, now))
         details.append(f"pause before the request {old:,.0f} to {new:,.0f} ms")
@@ -371,11 +399,6 @@ def _changed(sides: _Sides, matched: dict[int, int], noise_ms: float) -> Change 
     if not what:
         return None
     return Change(now.url, tuple(dict.fromkeys(what)), tuple(details), (), (sides.b,), (sides.h,), fields)
-
-
-def _pause(sides: _Sides, noise_ms: float) -> float:
-    more = sides.difference(_delay_ms)
-    return more if abs(more) >= noise_ms else 0.0
 
 
 def _delay_ms(resource: Resource) -> float:

@@ -82,7 +82,7 @@ def command(  # noqa: PLR0917 (each is a flag)
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")] = False,
 ) -> int:
-    """Say whether a page became slower, on which network, and which request costs it.
+    """Say whether a page became slower, and what costs it.
 
     Exit code 0: not slower and within budget; 1: slower, or over budget; 2: the call was wrong.
     """

@@ -139,7 +139,7 @@ def waterfall(verdict: Verdict) -> list[str]:
     end_ms = max((row["end_ms"] or 0.0 for row in verdict.rows), default=0.0)
     if not end_ms:
         return []
-    names = [short_url(row["url"], 36) for row in rows]
+    names = [_code(short_url(row["url"], 36)) for row in rows]
     width = max(map(len, names), default=0)
     lines = [f"{'':{width}}  0{f'{end_ms:,.0f} ms':>{_BAR - 1}}"]
     lines += [f"{name:{width}}  {_bar(row, end_ms)}" for name, row in zip(names, rows, strict=True)]
