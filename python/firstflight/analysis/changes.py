@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import heapify, heappop, heappush
+from statistics import median
 from typing import Literal
 from urllib.parse import parse_qsl, urlsplit
 
@@ -97,12 +98,15 @@ class Changes:
         head: The head, as it was recorded first.
         matched: Index in the head by index in the base.
         found: The changes, in the order of the requests in the head, then those removed.
+        misjudged_ms: By how much too slow the head's recording takes servers to be, by host: see
+            `_Sides.waited_longer_ms`.
     """
 
     base: Page
     head: Page
     matched: dict[int, int]
     found: tuple[Change, ...]
+    misjudged_ms: dict[str, float] = field(default_factory=dict)
 
     def version(self, made: Collection[Change], name: str = "") -> Version:
         """The base with some of the changes made to it.
@@ -139,7 +143,7 @@ def find_changes(bases: Sequence[Page], heads: Sequence[Page], noise_ms: float =
     came = [_added(base, head, tree) for tree in added]
     went = [_removed(base, tree) for tree in removed]
     found = sorted([*changed, *came], key=lambda change: change.head[0])
-    return Changes(base, head, matched, (*found, *went))
+    return Changes(base, head, matched, (*found, *went), _misjudged_ms(base, head, matched, noise_ms))
 
 
 def match(base: Page, head: Page) -> dict[int, int]:
@@ -366,10 +370,8 @@ def _changed(sides: _Sides, matched: dict[int, int], noise_ms: float) -> Change 
     what: list[What] = []
     details: list[str] = []
     fields: dict[str, object] = {}
-    times = (
-        ("server_ms", "server time", sides.waited_longer_ms()),
-        ("cpu_ms", "work", sides.difference("cpu_ms")),
-    )
+    waited, worked = sides.waited_longer_ms(), sides.difference("cpu_ms")
+    times = (("server_ms", "server time", waited), ("cpu_ms", "main thread's work", worked))
     for name, words, more in times:
         if abs(more) >= noise_ms:
             what.append("slower" if more > 0 else "faster")
@@ -399,6 +401,23 @@ def _changed(sides: _Sides, matched: dict[int, int], noise_ms: float) -> Change 
     if not what:
         return None
     return Change(now.url, tuple(dict.fromkeys(what)), tuple(details), (), (sides.b,), (sides.h,), fields)
+
+
+def _misjudged_ms(base: Page, head: Page, matched: dict[int, int], noise_ms: float) -> dict[str, float]:
+    """Hosts whose requests waited as long in both recordings, and whose servers seem slower in one."""
+    ours, theirs = ({host.host: host.rtt_ms for host in page.hosts} for page in (base, head))
+    servers: dict[str, list[float]] = defaultdict(list)
+    for b, h in matched.items():
+        before, now = base.resources[b], head.resources[h]
+        host = urlsplit(now.url).hostname or ""
+        if host == urlsplit(before.url).hostname and ours.get(host) and theirs.get(host):
+            servers[host].append(now.server_ms - before.server_ms)
+    found = {host: median(several) for host, several in servers.items()}
+    return {
+        host: more
+        for host, more in found.items()
+        if abs(more) >= noise_ms > abs(more + theirs[host] - ours[host])
+    }
 
 
 def _delay_ms(resource: Resource) -> float:
@@ -479,7 +498,7 @@ class _Merge:
 
     def __init__(self, changes: Changes, made: Collection[Change]) -> None:
         self._base, self._head = changes.base, changes.head
-        self._matched = changes.matched
+        self._matched, self._misjudged_ms = changes.matched, changes.misjudged_ms
         self._base_of = {head: base for base, head in changes.matched.items()}
         self._gone = {index for change in made if "removed" in change.what for index in change.base}
         self._new = {index for change in made if "added" in change.what for index in change.head}
@@ -509,6 +528,8 @@ class _Merge:
         side, index = node
         if side == "head":
             resource = self._head.resources[index]
+            more_ms = self._misjudged_ms.get(urlsplit(resource.url).hostname or "", 0.0)
+            resource = replace(resource, server_ms=max(0.0, resource.server_ms - more_ms))
             return self._with(resource, *self._from_head(resource.initiator))
         resource = self._base.resources[index]
         fields = dict(self._fields.get(index, {}))
