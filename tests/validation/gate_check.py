@@ -203,9 +203,8 @@ def check_same(
         verdict = judged(*sides, network)
         if verdict.verdict == SLOWER:
             said = [f"{m.name} {m.difference_ms:+.1f}" for m in verdict.metrics]
-            show(
-                f"  alarm: {network.name}, {name}, pair {number}: {', '.join(said)}: {verdict.costs[0].change}"
-            )
+            said += [f"{cost.change.url[:60]}: {cost.change.words[:80]}" for cost in verdict.costs[:1]]
+            show(f"  alarm: {network.name}, {name}, pair {number}: {', '.join(said)}")
         yield f"A/A, spread {spread:g}, {visits} a side", network.name, verdict.verdict != SLOWER
 
 
