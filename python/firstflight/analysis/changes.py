@@ -342,7 +342,7 @@ class _Sides:
         """How much longer the server took at least, as far as its distance does not decide it, ms; signed.
 
         A recording tells how long a request waited, and readers subtract the round trip to the host, which
-        they take from its handshakes. Where that went wrong in one recording, the waits themselves still agree.
+        they take from its handshakes. Where that went wrong in one recording, the waits still agree.
         """
         server = self._least(lambda _, resource: resource.server_ms)
         wait = self._least(lambda page, resource: resource.server_ms + self.others.rtt_ms(page, resource))
