@@ -200,7 +200,7 @@ def check_same(
         sides = [
             [revisited(page, f"{number} {visit}{side}", spread) for visit in range(visits)] for side in "ab"
         ]
-        verdict = judged(*sides, network)
+        verdict = judged(sides[0], sides[1], network)
         if verdict.verdict == SLOWER:
             said = [f"{m.name} {m.difference_ms:+.1f}" for m in verdict.metrics]
             said += [f"{cost.change.url[:60]}: {cost.change.words[:80]}" for cost in verdict.costs[:1]]
