@@ -30,6 +30,7 @@ def test_help_lists_the_commands(capsys: Shown) -> None:
         "profile",
         "record",
         "report",
+        "gate",
         "compare",
         "audit",
         "exec",

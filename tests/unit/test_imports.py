@@ -69,7 +69,7 @@ def test_pages_imports_no_engine_and_no_reader_of_archives_that_it_does_not_read
 SLOWEST = {"altair", "jinja2", "numpy", "playwright", "polars", "scipy", "tomlkit", "vl_convert", "warcio"}
 
 
-@pytest.mark.parametrize("name", ["check", "compare", "report", "run", "stress"])
+@pytest.mark.parametrize("name", ["check", "compare", "gate", "report", "run", "stress"])
 def test_a_command_imports_what_computes_and_draws_only_when_there_is_something_to_show(name: str) -> None:
     assert not imported(name, "--help") & SLOWEST
 

@@ -27,6 +27,7 @@ COMMANDS = {
     "profile": "Strip a page of its content.",
     "record": "Record pages with Chromium.",
     "report": "Write table, figures and report of a results folder again.",
+    "gate": "Say whether a page became slower, and what costs it.",
     "compare": "Compare two results cell by cell, the set-up first.",
     "audit": "Check the arithmetic and the design of a published run.",
     "exec": "Run a program inside the laboratory.",

@@ -1,0 +1,196 @@
+"""`firstflight gate`: is the head of a page slower than its base?"""
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from firstflight.analysis.changes import NOISE_MS, Changes, find_changes
+from firstflight.cli.app import main
+from firstflight.cli.console import progress
+from firstflight.cli.plan_flags import default_text
+from firstflight.cli.talk import Talk, show_json
+from firstflight.errors import PageInputError, UsageError
+from firstflight.experiment.plan_file import presets
+from firstflight.gate.budget import Budget, Held, hold_sizes, hold_timings, not_measured, read_budget
+from firstflight.gate.judge import TOLERANCE_MS, Judge, Verdict, check_repeats
+from firstflight.gate.result import GateResult, unseen
+from firstflight.gate.trials import Trials, networks
+from firstflight.model.page import Page
+from firstflight.model.units import BadValueError, parse_rtt
+from firstflight.pages import load_page, under
+from firstflight.pages.sources import is_url
+from firstflight.report.gate import gate_junit, gate_markdown, gate_text
+from firstflight.results import write_whole
+
+_ENGINES = {"simulate": ["simulate"], "emulate": ["emulate"], "both": ["simulate", "emulate"]}
+
+
+def complete_network(incomplete: str) -> list[str]:
+    """Paths by name, after each comma."""
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in presets() if name.startswith(last)]
+
+
+def command(  # noqa: PLR0917 (each is a flag)
+    base: Annotated[
+        list[str],
+        typer.Option(
+            "--base", metavar="PAGE", help="The page before: recorded, or a URL. Again: one more recording."
+        ),
+    ],
+    head: Annotated[
+        list[str],
+        typer.Option("--head", metavar="PAGE", help="The page after. Again: one more recording."),
+    ],
+    network: Annotated[
+        str,
+        typer.Option("--network", metavar="NAME,...", help="Paths by name.", autocompletion=complete_network),
+    ] = "cable,4g",
+    budget: Annotated[
+        Path | None, typer.Option("--budget", metavar="FILE", help="Budgets, as Lighthouse's budget.json.")
+    ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine", metavar="simulate|emulate|both", help="Predict, measure on the kernel, or both."
+        ),
+    ] = "simulate",
+    tolerance: Annotated[
+        str, typer.Option("--tolerance", metavar="MS", help="Differences up to this are none.")
+    ] = f"{TOLERANCE_MS:g}",
+    noise: Annotated[
+        str,
+        typer.Option(
+            "--noise", metavar="MS", help="Recorded times of a request that differ by less are equal."
+        ),
+    ] = f"{NOISE_MS:g}",
+    http: Annotated[str, typer.Option("--http", metavar="1.1|2", help="HTTP over TLS.")] = "2",
+    repeats: Annotated[
+        str, typer.Option("--repeats", metavar="N", help="With emulate: pairs of loads on each network.")
+    ] = default_text("repeats"),
+    seed: Annotated[str, typer.Option("--seed", metavar="N", help="Seed of what is drawn by lot.")] = "1",
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE.xml", help="Also write JUnit XML.")
+    ] = None,
+    markdown: Annotated[
+        Path | None,
+        typer.Option("--markdown", metavar="FILE.md", help="Also write a comment for a pull request."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")] = False,
+) -> int:
+    """Say whether a page became slower, and what costs it.
+
+    Exit code 0: not slower and within budget; 1: slower, or over budget; 2: the call was wrong.
+    """
+    talk = Talk(quiet=quiet)
+    engines = _engines(engine)
+    tolerance_ms, noise_ms = _time("tolerance", tolerance), _time("noise", noise)
+    several = networks(
+        [name for name in network.split(",") if name],
+        {"http": http, "mode": "tcp", "repeats": repeats, "seed": seed, "scheme": "recorded"},
+    )
+    if "emulate" in engines:
+        check_repeats(several)
+    for file in (markdown, junit):
+        _check_writable(file)
+    if not several:
+        raise UsageError("network: none is named", "write --network cable,4g")
+    with tempfile.TemporaryDirectory(prefix="firstflight-") as folder:
+        bases, heads = _open(base, Path(folder) / "base", talk), _open(head, Path(folder) / "head", talk)
+    _check_times(bases, heads, talk)
+    changes = find_changes(bases, heads, noise_ms)
+    held_to = read_budget(budget, heads[0].url) if budget else None
+    with progress(talk) as shown:
+        judge = Judge(Trials(changes), tolerance_ms, shown)
+        verdicts = judge.simulated(several) if "simulate" in engines else []
+        verdicts += judge.emulated(several) if "emulate" in engines else []
+    result = GateResult(
+        ", ".join(base),
+        ", ".join(head),
+        changes,
+        tuple(verdicts),
+        tuple(_held(held_to, changes, verdicts)),
+        tolerance_ms,
+        noise_ms,
+        f"HTTP/{http} over TLS, a first visit, tolerance {tolerance_ms:g} ms, "
+        f"recorded times equal within {noise_ms:g} ms.",
+        unseen(bases[0], engines),
+    )
+    if markdown:
+        write_whole(markdown, gate_markdown(result).encode())
+    if junit:
+        write_whole(junit, gate_junit(result))
+    if as_json:
+        show_json(result.to_json())
+    else:
+        print(gate_text(result), end="")  # noqa: T201
+    return result.exit_code
+
+
+def _engines(engine: str) -> list[str]:
+    if engine not in _ENGINES:
+        raise UsageError(f"engine: {engine[:60]} is none", f"write {', '.join(_ENGINES)}")
+    return _ENGINES[engine]
+
+
+def _time(name: str, text: str) -> float:
+    try:
+        return float(parse_rtt(text))
+    except BadValueError as error:
+        raise UsageError(f"{name}: {error.problem}", "write ms, such as 10") from None
+
+
+def _check_writable(file: Path | None) -> None:
+    """Before anything is loaded, not after."""
+    if file and (file.is_dir() or not os.access(file.absolute().parent, os.W_OK)):
+        raise UsageError(f"{file}: cannot be written", "name a file in a folder that exists and is yours")
+
+
+def _check_times(bases: list[Page], heads: list[Page], talk: Talk) -> None:
+    """Refuses to compare recordings with times and without."""
+    timed = [
+        [any(resource.server_ms for resource in page.resources) for page in side] for side in (bases, heads)
+    ]
+    if not any(map(any, timed)):
+        talk.warn("the recordings tell no times of servers: a slower server is not seen", _TIMED)
+    elif not all(map(all, timed)):
+        side = "base" if not all(timed[0]) else "head"
+        raise PageInputError(f"{side}: the recording tells no times of servers, and another one does", _TIMED)
+
+
+_TIMED = "record with firstflight record, or export a HAR whose entries have timings"
+
+
+def _open(specs: list[str], file: Path, talk: Talk) -> list[Page]:
+    """One page for each recording; URLs are recorded first."""
+    pages = []
+    for number, spec in enumerate(specs):
+        name = spec
+        if is_url(spec):
+            name = f"{file}-{number}.wacz"
+            if main(["record", spec, "--out", name, *(["--quiet"] if talk.quiet else [])]):
+                raise PageInputError(
+                    f"{spec[:80]}: could not be recorded", "record it with: firstflight record"
+                )
+        found = load_page(name)
+        if len(found) != 1:
+            raise UsageError(
+                f"{spec[:80]}: holds {len(found)} pages", f"name one: '{spec[:80]}#{found[0].page.url}'"
+            )
+        for note in found[0].notes:
+            talk.note(f"{spec}: {note}")
+        pages.append(under("recorded", found[0]).page)
+    return pages
+
+
+def _held(budget: Budget | None, changes: Changes, verdicts: list[Verdict]) -> list[Held]:
+    if budget is None:
+        return []
+    held = hold_sizes(budget, changes.head)
+    for verdict in verdicts:
+        held += hold_timings(budget, verdict.network, {m.name: m.head_ms for m in verdict.metrics})
+    return [*held, *not_measured(budget)]

@@ -1,0 +1,138 @@
+"""The moments of a load that the gate compares, and the requests that each of them waits for.
+
+`first_byte`: the document, behind its redirects, begins to arrive. `stylesheets`: the last stylesheet that
+the document refers to, or that such a stylesheet imports, could have arrived. No browser paints before,
+unless a media query excludes the stylesheet, which no recording tells. `plt`: the load event.
+
+The first two are of a load of nothing but the document, its stylesheets and what these wait for. A browser
+gives them precedence, and in a load of the whole page a longer stylesheet may even come earlier: it keeps
+the document from asking for the images that would have shared its link.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from firstflight.analysis.critical_path.walk import critical_path
+from firstflight.model.page import Page
+from firstflight.results import LoadRecord, RequestRow
+from firstflight.results.records import plt_ms
+
+MomentName = Literal["first_byte", "stylesheets", "plt"]
+
+Differences = dict[MomentName, float]
+"""By how much the moments of two loads differ, ms; without those that a page has not."""
+
+NAMES: tuple[MomentName, ...] = ("first_byte", "stylesheets", "plt")
+
+
+@dataclass(frozen=True)
+class Moments:
+    """The moments of a load.
+
+    Attributes:
+        at_ms: When they were, ms after navigation start; without those that the page has not.
+        stylesheets_ms: When each stylesheet could have arrived, by its URL.
+    """
+
+    at_ms: dict[MomentName, float]
+    stylesheets_ms: dict[str, float]
+
+    def later_than(self, other: Moments) -> Differences:
+        """By how much each moment is later, ms, signed.
+
+        The stylesheets are later by as much as one of them is, if that is more than what becomes of the last:
+        what hides it is another server's time, which differs from visit to visit.
+        """
+        both = [name for name in NAMES if name in self.at_ms and name in other.at_ms]
+        found: Differences = {name: self.at_ms[name] - other.at_ms[name] for name in both}
+        if "stylesheets" in found:
+            urls = self.stylesheets_ms.keys() & other.stylesheets_ms.keys()
+            each = [self.stylesheets_ms[url] - other.stylesheets_ms[url] for url in urls]
+            worst = max(each, default=0.0)
+            if worst > abs(found["stylesheets"]):
+                found["stylesheets"] = worst
+        return found
+
+
+def render_page(page: Page) -> Page:
+    """The document, its stylesheets and what these wait for, as a page of its own."""
+    kept = sorted(_before_stylesheets(page))
+    index = {old: new for new, old in enumerate(kept)}
+    resources = []
+    for old in kept:
+        by = page.resources[old].initiator
+        after = None if by is None or by.after is None else index[by.after]
+        linked = by and replace(by, resource=index[by.resource], after=after)
+        resources.append(replace(page.resources[old], initiator=linked, blocks_load=True))
+    return replace(page, name=f"{page.name}-stylesheets", resources=tuple(resources)).checked()
+
+
+def moments(whole: LoadRecord, rendered: LoadRecord, render: Page) -> Moments:
+    """The moments of a page, ms after navigation start.
+
+    Args:
+        whole: A load of it.
+        rendered: A load of what `render_page` gives, on the same path.
+        render: That page.
+    """
+    rows = {row["index"]: row for row in reversed(rendered["requests"])}
+    found: dict[MomentName, float] = {"plt": plt_ms(whole)}
+    if (first := _at(rows, max(_documents(render)), "first_byte_ms")) is not None:
+        found["first_byte"] = first
+    ends = {render.resources[index].url: _at(rows, index, "end_ms") for index in _stylesheets(render)}
+    arrived = {url: end for url, end in ends.items() if end is not None}
+    return Moments({**found, "stylesheets": max(arrived.values())} if arrived else found, arrived)
+
+
+def waited_for(name: MomentName, record: LoadRecord, page: Page) -> set[int]:
+    """Indices of the requests of the whole page that a moment of a load waited for."""
+    if name == "first_byte":
+        return _documents(page)
+    return _before_stylesheets(page) if name == "stylesheets" else set(critical_path(record, page).requests)
+
+
+def _at(rows: dict[int, RequestRow], index: int, column: Literal["first_byte_ms", "end_ms"]) -> float | None:
+    moment = rows[index][column] if index in rows else None
+    return None if moment is None else float(moment)
+
+
+def _documents(page: Page) -> set[int]:
+    """The document and the redirects before it."""
+    found = {0}
+    for index, resource in enumerate(page.resources):
+        by = resource.initiator
+        if by and by.via == "redirect" and by.resource in found:
+            found.add(index)
+    return found
+
+
+def _stylesheets(page: Page) -> set[int]:
+    """The stylesheets of the document, those that they import, and the redirects to them.
+
+    One that the load event does not wait for came after it, and what is painted does not wait for it either.
+    """
+    documents, found = _documents(page), set[int]()
+    for index, resource in enumerate(page.resources):
+        by = resource.initiator
+        if by is not None and resource.kind == "style" and resource.blocks_load:
+            from_document = by.resource in documents and by.via == "parser"
+            if from_document or by.resource in found:
+                found.add(index)
+    return found
+
+
+def _before_stylesheets(page: Page) -> set[int]:
+    """Stylesheets, what asks for them, and the scripts that hold the parser before them."""
+    found: set[int] = set()
+    waiting = [*_documents(page), *_stylesheets(page)]
+    while waiting:
+        index = waiting.pop()
+        if index in found:
+            continue
+        found.add(index)
+        by = page.resources[index].initiator
+        if by is not None:
+            waiting += [by.resource] if by.after is None else [by.resource, by.after]
+    return found

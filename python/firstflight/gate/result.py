@@ -1,0 +1,158 @@
+"""What a gate found: verdicts, changes, budgets, what it cannot see; as JSON, and as an exit code."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from firstflight.analysis.changes import Change, Changes
+from firstflight.analysis.statistics import SLOWER
+from firstflight.gate.budget import Held
+from firstflight.gate.judge import SAME, Verdict
+from firstflight.gate.trials import Cost
+from firstflight.model.page import Page
+
+FORMAT = "firstflight-gate/1"
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """What a gate found.
+
+    Attributes:
+        base: The base, as it was named.
+        head: The head, as it was named.
+        changes: What changed between them.
+        verdicts: One for each network and engine.
+        budgets: What became of each line of the budget.
+        tolerance_ms: Tolerance of a difference, ms.
+        noise_ms: Times of a request that differ by less are taken as equal, ms.
+        caption: What all loads have in common, in words.
+        unseen: What this gate cannot see, a sentence each.
+    """
+
+    base: str
+    head: str
+    changes: Changes
+    verdicts: tuple[Verdict, ...]
+    budgets: tuple[Held, ...]
+    tolerance_ms: float
+    noise_ms: float
+    caption: str
+    unseen: tuple[str, ...]
+
+    @property
+    def is_slower(self) -> bool:
+        """Whether the head is slower on any network."""
+        return any(verdict.verdict == SLOWER for verdict in self.verdicts)
+
+    @property
+    def over(self) -> list[Held]:
+        """The lines of the budget that do not hold."""
+        return [held for held in self.budgets if held.is_over]
+
+    @property
+    def exit_code(self) -> int:
+        """0: the gate holds; 1: it does not."""
+        return 1 if self.is_slower or self.over else 0
+
+    def to_json(self) -> dict[str, object]:
+        """As `docs/gate.md` describes it."""
+        return {
+            "format": FORMAT,
+            "holds": self.exit_code == 0,
+            "base": {"name": self.base, **_page(self.changes.base)},
+            "head": {"name": self.head, **_page(self.changes.head)},
+            "caption": self.caption,
+            "tolerance_ms": self.tolerance_ms,
+            "noise_ms": self.noise_ms,
+            "changes": [_change(change) for change in self.changes.found],
+            "verdicts": [_verdict(verdict) for verdict in self.verdicts],
+            "budgets": [
+                {
+                    **asdict(held.limit),
+                    "network": held.network or None,
+                    "value": held.value,
+                    "over": held.is_over,
+                }
+                for held in self.budgets
+            ],
+            "unseen": list(self.unseen),
+        }
+
+
+def unseen(page: Page, engines: list[str]) -> tuple[str, ...]:
+    """What a gate of this page cannot see."""
+    said = [_NO_CPU_TIMES if not any(resource.cpu_ms for resource in page.resources) else _CPU_TIMES]
+    if not any(resource.server_ms for resource in page.resources):
+        said.append(_NO_SERVER_TIMES)
+    said.append(_NO_PAINT)
+    return (*said, _PREDICTED) if engines == ["simulate"] else tuple(said)
+
+
+_NO_CPU_TIMES = (
+    "Work of the main thread: the recording tells no CPU times, so slower scripts and layout are not seen."
+)
+_CPU_TIMES = (
+    "Work of the main thread beyond the CPU times that the recording tells: layout, painting, timers."
+)
+_NO_SERVER_TIMES = "Slower servers: the recording tells no times of servers."
+_NO_PAINT = (
+    "First paint and largest contentful paint: no browser paints here. A browser loads both pages with: "
+    "firstflight run --client chromium."
+)
+_PREDICTED = (
+    "The real kernel: times are predicted (docs/accuracy.md). They are measured with: --engine emulate."
+)
+
+
+def _page(page: Page) -> dict[str, object]:
+    return {
+        "url": page.url,
+        "requests": len(page.resources),
+        "wire_bytes": sum(resource.wire_bytes for resource in page.resources),
+        "origins": len(page.origins),
+    }
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {
+        "url": change.url,
+        "what": list(change.what),
+        "details": list(change.details),
+        "others": list(change.others),
+    }
+
+
+def _cost(cost: Cost) -> dict[str, Any]:
+    return {
+        "url": cost.change.url,
+        "what": list(cost.change.what),
+        "undone_ms": dict(cost.undone_ms),
+        "alone_ms": dict(cost.alone_ms),
+        "on_critical_path": cost.is_on_path,
+    }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "network": verdict.network,
+        "path": verdict.path.to_json(seed=0),
+        "engine": verdict.engine,
+        "pairs": verdict.pairs,
+        "verdict": verdict.verdict,
+        "same_within_ms": same_within(verdict),
+        "moments": [asdict(metric) for metric in verdict.metrics],
+        "costs": [_cost(cost) for cost in verdict.costs],
+        "other_changes_ms": verdict.others_ms,
+        "base": asdict(verdict.base),
+        "head": asdict(verdict.head),
+        "critical_path": [asdict(step) for step in verdict.steps],
+    }
+
+
+def same_within(verdict: Verdict) -> float | None:
+    """The largest difference of a moment where the verdict is that they are the same, ms."""
+    if verdict.verdict != SAME:
+        return None
+    return max(abs(metric.difference_ms) for metric in verdict.metrics)
