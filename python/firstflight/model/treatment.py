@@ -171,6 +171,7 @@ _SWITCH = {"true": "true", "yes": "true", "false": "false", "no": "false"}
 
 _ELSEWHERE = {
     "pages": "run each page for itself, then: firstflight compare",
+    "page": "two recordings of a page are compared by: firstflight gate --base A --head B",
     "engine": "run it with each engine, then: firstflight compare",
     "rtt": "cells are made of it: --rtt 20,100",
     "down": "cells are made of it: --down 4mbit,20mbit",
