@@ -95,6 +95,7 @@ class Carried:
         connection: A name of the connection, which all exchanges that went over it have.
         tls: Version of TLS, as `1.3`; QUIC has that of its handshake. Empty without TLS, too.
         certified: Names in the server's certificate, some with a wildcard.
+        certificate_bytes: Length of the server's certificates; 0: not recorded.
         address: The server's IP address.
     """
 
@@ -102,6 +103,7 @@ class Carried:
     connection: str = ""
     tls: str = ""
     certified: tuple[str, ...] = ()
+    certificate_bytes: int = 0
     address: str = ""
 
 

@@ -47,6 +47,7 @@ class Format:
 
 FORMATS = (
     Format("har:open_har", endings=(".har", ".har.gz")),
+    Format("json_file:open_json", endings=(".json", ".json.gz")),
     Format("warc:open_warc", endings=(".warc", ".warc.gz")),
     Format("wacz:open_wacz", endings=(".wacz",)),
     Format("mahimahi:open_mahimahi", member="save.*"),

@@ -165,7 +165,7 @@ def _timing(entry: Node, began_ms: float) -> Timing | None:
     timings = node(entry, "timings")
     phases = ("blocked", "dns", "connect", "send", "wait", "receive")
     total = positive(entry, "time") or sum(positive(timings, phase) or 0.0 for phase in phases)
-    start = started - began_ms
+    start = started - began_ms + (number(entry, "_asked_ms") or 0.0)
     end = start + min(total, 3.6e6)
     return Timing(
         start_ms=start,
@@ -230,6 +230,7 @@ def _carried(entry: Node) -> Carried:
         connection=_connection(entry),
         tls="1.3" if tls == "QUIC" else tls.removeprefix("TLS ").removeprefix("v"),
         certified=tuple(listed[:_MOST_NAMES]),
+        certificate_bytes=round(min(positive(entry, "_certificate_bytes") or 0.0, _MOST_HEADER)),
         address=(text(entry, "serverIPAddress") or text(entry, "_ip_addr")).strip("[]"),
     )
 
@@ -384,6 +385,9 @@ def _served_body(read: Exchange, entry: Node) -> _ServedBody | None:
     body = _decoded(content, _charset(pairs(response, "headers"), text(content, "mimeType")))
     if body is None or not _is_of_size(len(body), entry):
         return None
+    served = content.get("_served")  # as it was on the wire: a net log has that
+    if isinstance(served, bytes):
+        return _ServedBody(body, served, read.headers)
     names = codings_of(value_of(read.headers, "content-encoding"))
     try:
         served = encoded(body, names, read.body_bytes)
@@ -432,20 +436,36 @@ def read_har(path: Path) -> Node:
     Raises:
         PageInputError: The file cannot be read, is too long, or is no HAR.
     """
-    data = _read(path)
-    try:
-        document = json.loads(data.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        problem = f"{path}: byte {error.start} is not UTF-8"
-        raise PageInputError(problem, "export the HAR again, or save it as UTF-8") from None
-    except (ValueError, RecursionError) as error:
-        problem = f"{path}: not JSON: {str(error)[:120] or 'empty'}"
-        raise PageInputError(problem, "export the HAR again: it is damaged or its end is missing") from None
+    document = read_json(path, "export the HAR again: it is damaged or its end is missing")
     log = node(document, "log") if isinstance(document, dict) else {}
     if not nodes(log, "entries"):
         problem = f"{path}: no HAR: there is no log.entries with a request in it"
         raise PageInputError(problem, "record the page again with the network panel open, and export it")
     return log
+
+
+def read_json(path: Path, hint: str) -> object:
+    """The JSON in the file at `path`, gzipped or not.
+
+    Raises:
+        PageInputError: The file cannot be read, is too long, or is not JSON; then `hint` says what to do.
+    """
+    return parsed(_read(path), str(path), hint)
+
+
+def parsed(data: bytes, place: str, hint: str) -> object:
+    """The JSON in `data`, which `place` names.
+
+    Raises:
+        PageInputError: It is not JSON in UTF-8; the message says where, `hint` what to do.
+    """
+    try:
+        found: object = json.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise PageInputError(f"{place}: byte {error.start} is not UTF-8", f"{hint}, or save it as UTF-8") from None
+    except (ValueError, RecursionError) as error:
+        raise PageInputError(f"{place}: not JSON: {str(error)[:120] or 'empty'}", hint) from None
+    return found
 
 
 def _read(path: Path) -> bytes:

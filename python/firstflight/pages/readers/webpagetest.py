@@ -1,0 +1,315 @@
+"""Results of WebPageTest: the JSON of its API, and what its agent leaves (a ZIP or folder).
+
+Both hold the same requests: their phases in ms since the test of the page began (`created`, `dns_start`,
+`connect_start`, `ssl_start`, `load_start`, `ttfb_end`, `load_end`), what the browser said of them (`priority`,
+`initiator`, `renderBlocking`, `securityDetails`, `socket`), and the main thread's time (`cpuTime`, ms). They become
+entries of a HAR. Bodies are in the agent's `N_bodies.zip`. The HARs of WebPageTest and HTTP Archive are HARs with the
+same fields after an underscore.
+
+`load_start` is when the request was sent. It was asked for before that: at `created`, or, in older results, when its
+connection began to be opened, unless that was ready long before (`_AHEAD_MS`: a preconnect).
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from firstflight.errors import PageInputError
+from firstflight.model.page import LoadedPage
+from firstflight.pages.bodies import Budget
+from firstflight.pages.readers.chrome import certificate_bytes, iso_time, listed
+from firstflight.pages.readers.har import page_of_log
+from firstflight.pages.readers.har_entry import MOST_BYTES, Node, node, nodes, parsed, positive, text
+
+_AHEAD_MS = 20.0
+_AGENT = re.compile(r"(?:.*/)?(\d{1,4})(_Cached)?(?:_(\d{1,4}))?_devtools_requests\.json(?:\.gz)?")
+"""Names of the agent's files: run, cached or not, step."""
+_HINT = "copy or download the result again: it is damaged or its end is missing"
+_MOST_FILES = 10_000
+
+
+def is_result(document: Node) -> bool:
+    """Whether it is a result as the API gives it: `jsonResult.php?test=ID`."""
+    return bool(_runs(document))
+
+
+def open_result(document: Node, path: Path, url: str) -> LoadedPage:
+    """The page at `url` of a result; without `url`, the first; of several runs the median.
+
+    Raises:
+        PageInputError: No run of it has requests, or there is no such page.
+    """
+    found = _Result()
+    for run, views in _runs(document).items():
+        for view, is_cached in (("firstView", False), ("repeatView", True)):
+            steps = nodes(node(views, view), "steps") or [node(views, view)]
+            for place, step in enumerate(steps):
+                found.add(run, place + 1, step, nodes(step, "requests"), is_cached=is_cached)
+    if not found.entries:
+        problem = f"{path}: WebPageTest's result, without the requests of any run"
+        raise PageInputError(problem, "download it with its requests: jsonResult.php?test=ID&requests=1")
+    return found.page(path, url)
+
+
+def is_agent_name(name: str) -> bool:
+    """Whether a file of this name is the agent's, with the requests of a run."""
+    return _AGENT.fullmatch(name) is not None
+
+
+def open_agent(path: Path, url: str = "") -> LoadedPage:
+    """The page at `url` of what WebPageTest's agent left in the ZIP or folder at `path`; as `open_result`.
+
+    Raises:
+        PageInputError: It is damaged, or has no such page.
+    """
+    found = _Result()
+    with _files_of(path) as files:
+        named = [(match, name) for name in files.names if (match := _AGENT.fullmatch(name))]
+        for match, name in sorted(named, key=lambda pair: pair[1]):
+            document = parsed(files.read(name), f"{path}: {name}", _HINT)
+            result: Node = document if isinstance(document, dict) else {}
+            bodies = _bodies(files, re.sub(r"devtools_requests\.json(\.gz)?$", "bodies.zip", name))
+            data, run, step = node(result, "pageData"), match[1], int(match[3] or 1)
+            found.add(run, step, data, nodes(result, "requests"), bodies, is_cached=match[2] is not None)
+    if not found.entries:
+        problem = f"{path}: no requests of WebPageTest's agent in it (1_devtools_requests.json.gz)"
+        raise PageInputError(problem, "give it as the agent left it, or the result's JSON or HAR")
+    return found.page(path, url)
+
+
+def restated(entry: Node) -> Node:
+    """An entry of WebPageTest's own HAR, whose times begin when the request was sent, from when it was asked for.
+
+    `startedDateTime` is `load_start` there, yet `timings` have the DNS and handshakes that came before it.
+    """
+    sent_ms = positive(entry, "_load_start")
+    if sent_ms is None:
+        return entry
+    request = {key[1:]: value for key, value in entry.items() if key.startswith("_")}
+    times = _Times.of(request)
+    return {**entry, "_asked_ms": times.asked_ms - sent_ms, "time": times.length_ms, "timings": times.phases}
+
+
+def _runs(document: Node) -> dict[str, Node]:
+    runs = node(node(document, "data"), "runs") or node(document, "runs")
+    return {name: views for name, views in runs.items() if isinstance(views, dict) and node(views, "firstView")}
+
+
+Bodies = Callable[[str], bytes | None]
+
+
+def _no_bodies(name: str) -> bytes | None:
+    return None
+
+
+class _Result:
+    """The log of a HAR, put together run by run."""
+
+    def __init__(self) -> None:
+        self.pages: list[Node] = []
+        self.entries: list[Node] = []
+
+    def add(
+        self,
+        run: str,
+        step: int,
+        data: Node,
+        requests: list[Node],
+        bodies: Bodies = _no_bodies,
+        *,
+        is_cached: bool,
+    ) -> None:
+        """Takes in the requests of one step of a run, of which `data` tells."""
+        name, began_ms = f"run {run}" + (f", step {step}" if step > 1 else ""), (positive(data, "date") or 0.0) * 1000
+        name += ", repeat view" if is_cached else ""
+        self.pages.append(
+            {
+                "id": name,
+                "startedDateTime": iso_time(began_ms),
+                "pageTimings": {"onLoad": positive(data, "loadTime") or positive(data, "docTime") or -1},
+                "_run": run,
+                "_cached": int(is_cached),
+            }
+        )
+        self.entries += [_entry(request, name, began_ms, bodies) for request in requests]
+
+    def page(self, path: Path, url: str) -> LoadedPage:
+        """The page at `url`."""
+        return page_of_log({"pages": self.pages, "entries": self.entries}, path, f"WebPageTest {path.name}", url)
+
+
+def _entry(request: Node, page: str, began_ms: float, bodies: Bodies) -> Node:
+    asked, answered = (_fields(node(request, "headers").get(side)) for side in ("request", "response"))
+    times, protocol = _Times.of(request), text(request, "protocol")
+    mime = text(request, "contentType") or _value(answered, "content-type")
+    kept = bodies(text(request, "body_file"))
+    content: Node = {"size": request.get("objectSizeUncompressed"), "mimeType": mime}
+    if kept is not None:
+        content |= {"size": len(kept), "text": base64.b64encode(kept).decode(), "encoding": "base64"}
+    posted = _value(asked, "content-length")
+    return {
+        "pageref": page,
+        "startedDateTime": iso_time(began_ms + times.asked_ms),
+        "time": times.length_ms,
+        "request": {
+            "method": text(request, "method") or "GET",
+            "url": text(request, "full_url"),
+            "httpVersion": protocol,
+            "headers": listed(asked),
+            "headersSize": None if asked else request.get("bytesOut"),
+            "bodySize": int(posted) if posted.isascii() and posted.isdigit() and len(posted) < 12 else -1,
+        },
+        "response": {
+            "status": request.get("responseCode"),
+            "httpVersion": protocol,
+            "headers": listed(answered),
+            "content": content,
+            "redirectURL": _value(answered, "location"),
+            "headersSize": -1,
+            "bodySize": request.get("objectSize"),
+        },
+        "timings": times.phases,
+        "_resourceType": text(request, "request_type"),
+        "_initiator": text(request, "initiator"),
+        "_initiator_type": text(request, "initiator_type"),
+        "_initiator_detail": text(request, "initiator_detail"),
+        "_priority": text(request, "priority"),
+        "_initial_priority": text(request, "initial_priority"),
+        "_renderBlocking": text(request, "renderBlocking"),
+        "_cpuTime": request.get("cpuTime"),
+        "_socket": request.get("socket"),
+        "_ip_addr": text(request, "ip_addr"),
+        "_securityDetails": request.get("securityDetails"),
+        "_tls_version": text(request, "tls_version"),
+        "_bytesIn": request.get("bytesIn"),
+        "_certificate_bytes": certificate_bytes(request.get("certificates")),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """When a request was asked for, ms since the test of the page began, and its phases, ms."""
+
+    asked_ms: float
+    length_ms: float
+    phases: Node
+
+    @classmethod
+    def of(cls, request: Node) -> _Times:
+        def at(key: str) -> float:
+            return positive(request, key) or 0.0
+
+        sent_ms = at("load_start")
+        dns_ms, tcp_ms, tls_ms = at("dns_ms"), at("connect_ms"), at("ssl_ms")
+        dns_ms = dns_ms or max(at("dns_end") - at("dns_start"), 0.0)
+        tcp_ms = tcp_ms or max(at("connect_end") - at("connect_start"), 0.0)
+        tls_ms = tls_ms or max(at("ssl_end") - at("ssl_start"), 0.0)
+        began = [at(f"{phase}_start") for phase, ms in (("dns", dns_ms), ("connect", tcp_ms), ("ssl", tls_ms)) if ms]
+        ready_ms = max(at("dns_end"), at("connect_end"), at("ssl_end"))
+        opened_ms = min(began) if began and ready_ms + _AHEAD_MS >= sent_ms else sent_ms
+        asked_ms = min(at("created") or opened_ms, sent_ms)
+        first_ms = max(at("ttfb_end") or sent_ms + at("ttfb_ms"), sent_ms)
+        ended_ms = max(at("load_end") or at("all_end") or sent_ms + at("load_ms"), first_ms)
+        opening_ms = dns_ms + tcp_ms + tls_ms
+        return cls(
+            asked_ms,
+            ended_ms - asked_ms,
+            {
+                "blocked": max(sent_ms - asked_ms - opening_ms, 0.0),
+                "dns": dns_ms or -1,
+                "connect": tcp_ms + tls_ms or -1,
+                "ssl": tls_ms or -1,
+                "send": 0.0,
+                "wait": first_ms - sent_ms,
+                "receive": ended_ms - first_ms,
+            },
+        )
+
+
+def _fields(lines: object) -> list[tuple[str, str]]:
+    """Header fields in lines `name: value`; a status or request line is none."""
+    parts = (line.partition(": ") for line in lines if isinstance(line, str)) if isinstance(lines, list) else ()
+    return [(name, value) for name, colon, value in parts if colon and not name.startswith("HTTP/")]
+
+
+def _value(fields: list[tuple[str, str]], name: str) -> str:
+    return next((value for key, value in fields if key.lower() == name), "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """The files of a result, by name; each is read within bounds."""
+
+    names: list[str]
+    read: Callable[[str], bytes]
+
+
+@contextmanager
+def _files_of(path: Path) -> Iterator[_Files]:
+    budget = Budget(str(path))
+    if path.is_dir():
+        names = sorted(file.name for file in path.iterdir() if file.is_file())
+        yield _Files(names[:_MOST_FILES], lambda name: _unzipped((path / name).read_bytes(), f"{path}/{name}", budget))
+        return
+    with _zip(path.open("rb"), str(path)) as archive:
+        names = archive.namelist()
+        if len(names) > _MOST_FILES:
+            raise PageInputError(f"{path}: {len(names)} files in it are too many", "give one result alone")
+        yield _Files(names, lambda name: _unzipped(_member(archive, name, str(path), budget), f"{path}: {name}", budget))
+
+
+@contextmanager
+def _zip(file: io.BufferedIOBase, place: str) -> Iterator[zipfile.ZipFile]:
+    try:
+        archive = zipfile.ZipFile(file)
+    except Exception as error:  # zipfile raises whatever its input provokes
+        file.close()
+        raise PageInputError(f"{place}: no ZIP: {str(error)[:120] or type(error).__name__}", _HINT) from None
+    with file, archive:
+        yield archive
+
+
+def _member(archive: zipfile.ZipFile, name: str, place: str, budget: Budget) -> bytes:
+    budget.member()
+    try:
+        with archive.open(name) as file:
+            data = file.read(MOST_BYTES + 1)
+    except Exception as error:  # as above
+        raise PageInputError(f"{place}: {name[:80]}: {str(error)[:120] or type(error).__name__}", _HINT) from None
+    return _bounded(data, f"{place}: {name[:80]}", budget)
+
+
+def _bounded(data: bytes, place: str, budget: Budget) -> bytes:
+    budget.spend(len(data))
+    if len(data) > MOST_BYTES:
+        raise PageInputError(f"{place}: more than {MOST_BYTES >> 20} MiB", "give one result alone, without bodies")
+    return data
+
+
+def _unzipped(data: bytes, place: str, budget: Budget) -> bytes:
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    try:
+        with gzip.open(io.BytesIO(data)) as file:
+            return _bounded(file.read(MOST_BYTES + 1), place, budget)
+    except (EOFError, OSError, zlib.error) as error:
+        raise PageInputError(f"{place}: not whole gzip: {error}", _HINT) from None
+
+
+def _bodies(files: _Files, name: str) -> Bodies:
+    """What gives the body in a file of the agent's ZIP of bodies; nothing without that."""
+    if name not in files.names:
+        return _no_bodies
+    data, budget = files.read(name), Budget(name)
+    with _zip(io.BytesIO(data), name) as archive:
+        held = {member: _member(archive, member, name, budget) for member in archive.namelist()[:_MOST_FILES]}
+    return held.get
