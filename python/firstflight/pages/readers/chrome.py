@@ -14,8 +14,8 @@ import base64
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from firstflight.pages.fields import value_of
-from firstflight.pages.readers.har_entry import Node, number, positive, text
+from firstflight.pages.fields import size_of, status_line, value_of
+from firstflight.pages.readers.har_entry import Node, node, nodes, number, positive, text
 
 _LATEST_MS = 4e12
 """Some time in 2096: a clock beyond it is damaged."""
@@ -77,6 +77,21 @@ class ChromeRequest:
     served_body: bytes | None = None
     certificates: object = None
 
+    def received(self, whole_bytes: float | None) -> None:
+        """Takes in what came in all, header and body; None where not known.
+
+        The answer says how much had come when its header was complete, with what had come of the body by
+        then. A compressed header is no longer than HTTP/1.1 writes it.
+        """
+        if whole_bytes is None:
+            return
+        self.received_bytes = round(whole_bytes)
+        header = size_of(status_line(200), self.answer_fields)
+        header = min(header, round(positive(self.answer, "encodedDataLength") or 0.0))
+        if self.body_bytes is None:
+            self.body_bytes = max(self.received_bytes - header, 0)
+        self.body_bytes = min(self.body_bytes, self.received_bytes)
+
     def entry(self, page: str, epoch_ms: float) -> Node:
         """Its entry in a HAR.
 
@@ -85,7 +100,8 @@ class ChromeRequest:
             epoch_ms: Added to the monotonic clock it gives ms since 1970.
         """
         phases = self._phases()
-        ended = self.ended_s if self.ended_s is not None and not self.failed else None
+        is_answered = not self.failed and not self._is_internal()
+        ended = self.ended_s if is_answered else None
         length_ms = max((ended - self.asked_s) * 1000, 0.0) if ended is not None else 0.0
         protocol = text(self.answer, "protocol")
         status = (number(self.answer, "status") or 0.0) if ended is not None else 0.0
@@ -127,6 +143,12 @@ class ChromeRequest:
             "_transferSize": self.received_bytes,
         }
 
+    def _is_internal(self) -> bool:
+        """Whether the browser redirected itself, as HSTS has it: nothing was asked over the network."""
+        return value_of(self.answer_fields, "non-authoritative-reason") != "" and not positive(
+            self.answer, "encodedDataLength"
+        )
+
     def _content(self) -> Node:
         content: Node = {"size": self.decoded_bytes, "mimeType": text(self.answer, "mimeType")}
         if self.body is None:
@@ -142,7 +164,9 @@ class ChromeRequest:
             return dict.fromkeys(("blocked", "dns", "connect", "ssl", "send", "wait"), -1.0)
         began_ms = max((began_s - self.asked_s) * 1000, 0.0)
         sent = _at(at, "sendEnd", 0.0)
-        first = next((at[key] for key in ("dnsStart", "connectStart", "sendStart") if at.get(key, -1) >= 0), 0.0)
+        first = next(
+            (at[key] for key in ("dnsStart", "connectStart", "sendStart") if at.get(key, -1) >= 0), 0.0
+        )
         heard = at.get("receiveHeadersStart", -1.0)
         if heard < sent or heard <= 0:
             heard = at.get("receiveHeadersEnd", sent)
@@ -207,28 +231,29 @@ def iso_time(epoch_ms: float) -> str:
 def split_pages(requests: list[ChromeRequest]) -> list[list[ChromeRequest]]:
     """The requests of each page, in the order in which they were asked for.
 
-    A page begins where its main frame asks for a document that no script of the page before asked for: one that
-    sets its own `location`, as a challenge does before it lets a browser in, is a part of its visit.
+    A page begins where its main frame asks for a document that the page before did not ask for. One that
+    loads itself again, as a challenge does before it lets a browser in, is a part of its visit; logs that do
+    not say who navigated (traces, net logs) show that by the document's URL, which stays.
     """
     pages: list[list[ChromeRequest]] = []
+    document = ""
     for request in sorted(requests, key=lambda request: request.asked_s):
+        if request.navigates and pages and document == request.url and not text(request.initiator, "type"):
+            request.initiator = {"type": "script", "url": document}
         if not pages or (request.navigates and not _by_page(request, pages[-1])):
             pages.append([])
+        if request.navigates:
+            document = request.url
         pages[-1].append(request)
-    begun = [page for page in pages if any(request.navigates for request in page)]
-    return begun or pages
+    return pages
 
 
 def _by_page(request: ChromeRequest, page: list[ChromeRequest]) -> bool:
-    """Whether a script of the page asked, or a redirect of its own document led there."""
-    stack = request.initiator.get("stack")
-    frames = stack.get("callFrames") if isinstance(stack, dict) else None
-    urls = {text(frame, "url") for frame in frames if isinstance(frame, dict)} if isinstance(frames, list) else set()
-    urls.add(text(request.initiator, "url"))
+    """Whether a file of the page asked, or a redirect of its own document led there."""
+    urls = {text(frame, "url") for frame in nodes(node(request.initiator, "stack"), "callFrames")}
+    asking = {url.partition("#")[0] for url in (*urls, text(request.initiator, "url")) if url}
     known = {asked.url.partition("#")[0] for asked in page}
-    return text(request.initiator, "type") == "redirect" or not known.isdisjoint(
-        url.partition("#")[0] for url in urls if url
-    )
+    return text(request.initiator, "type") == "redirect" or not known.isdisjoint(asking)
 
 
 def log_of(requests: list[ChromeRequest], loads_s: list[float], epoch_ms: float) -> Node:
@@ -241,11 +266,17 @@ def log_of(requests: list[ChromeRequest], loads_s: list[float], epoch_ms: float)
     """
     pages, entries = [], []
     visits = split_pages(requests)
+    begun = any(request.navigates for visit in visits for request in visit)
     for place, visit in enumerate(visits):
         name, began_s = f"page_{place + 1}", visit[0].asked_s
         ends_s = visits[place + 1][0].asked_s if place + 1 < len(visits) else float("inf")
         own = [at for at in loads_s if began_s < at < ends_s]
+        if begun and not any(request.navigates for request in visit):
+            entries += [request.entry("before", epoch_ms) for request in visit]
+            continue
         timings = {"onLoad": (max(own) - began_s) * 1000 if own else -1}
-        pages.append({"id": name, "startedDateTime": iso_time(epoch_ms + began_s * 1000), "pageTimings": timings})
+        pages.append(
+            {"id": name, "startedDateTime": iso_time(epoch_ms + began_s * 1000), "pageTimings": timings}
+        )
         entries += [request.entry(name, epoch_ms) for request in visit]
     return {"pages": pages, "entries": entries}

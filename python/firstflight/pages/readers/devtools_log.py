@@ -1,7 +1,7 @@
 """Logs of the DevTools protocol: the events of a visit as Chrome sent them, in a JSON list.
 
-Lighthouse saves them as `*.devtoolslog.json`, wptagent as `devtools.json`, Selenium as its performance log (where
-each message is a string of JSON), the protocol monitor of DevTools with what was sent between them.
+Lighthouse saves them as `*.devtoolslog.json`, wptagent as `devtools.json`, Selenium as its performance log
+(where each message is a string of JSON), the protocol monitor of DevTools with what was sent between them.
 https://chromedevtools.github.io/devtools-protocol/tot/Network/ has what the events say. Bodies are not in it.
 """
 
@@ -14,7 +14,7 @@ from firstflight.errors import PageInputError
 from firstflight.model.page import LoadedPage
 from firstflight.pages.readers.chrome import ChromeRequest, fields_of, log_of
 from firstflight.pages.readers.har import page_of_log
-from firstflight.pages.readers.har_entry import Node, node, number, positive, text
+from firstflight.pages.readers.har_entry import Node, node, number, positive, read_json, text
 
 _CONTINUES = 4
 """Most hops of a redirect whose header fields wait for their request."""
@@ -37,28 +37,45 @@ def open_devtools_log(document: object, path: Path, url: str) -> LoadedPage:
         visit.note(text(event, "method"), node(event, "params"))
     requests = visit.finished()
     if not requests:
-        problem = f"{path}: a log of the DevTools protocol without a request in it (Network.requestWillBeSent)"
+        problem = (
+            f"{path}: a log of the DevTools protocol without a request in it (Network.requestWillBeSent)"
+        )
         raise PageInputError(problem, "call Network.enable and Page.enable before the page is loaded")
     log = log_of(requests, visit.loads_s, visit.epoch_ms)
     return page_of_log(log, path, f"DevTools log {path.name}", url)
 
 
+def open_lighthouse(path: Path, url: str = "") -> LoadedPage:
+    """The page at `url` in the log among the artifacts of Lighthouse in the folder `path` (`-G`).
+
+    Raises:
+        PageInputError: There are several logs, or what is wrong with the one.
+    """
+    found = sorted({*path.glob("*.devtoolslog.json"), *path.glob("*.devtoolslog.json.gz")})
+    if len(found) > 1:
+        problem = f"{path}: {len(found)} DevTools logs in it"
+        raise PageInputError(problem, f"name one of them, as {found[0]}")
+    document = read_json(found[0], "save the artifacts again: the log is damaged or its end is missing")
+    return open_devtools_log(document, found[0], url)
+
+
 def _messages(document: object) -> list[Node]:
     """The events, taken out of the strings that Selenium puts them in."""
-    found: list[Node] = []
-    for event in document if isinstance(document, list) else []:
-        if not isinstance(event, dict):
-            continue
-        inner: object = event.get("message")
-        if isinstance(inner, str) and "method" not in event:
-            try:
-                inner = json.loads(inner)
-            except (ValueError, RecursionError):
-                continue
-        if isinstance(inner, dict) and "method" not in event:
-            event = inner.get("message") if isinstance(inner.get("message"), dict) else inner
-        found.append(event)
-    return found
+    events = document if isinstance(document, list) else []
+    return [_event(event) for event in events if isinstance(event, dict)]
+
+
+def _event(event: Node) -> Node:
+    inner: object = event.get("message")
+    if "method" in event or inner is None:
+        return event
+    if isinstance(inner, str):
+        try:
+            inner = json.loads(inner)
+        except (ValueError, RecursionError):
+            return event
+    outer = inner if isinstance(inner, dict) else {}
+    return node(outer, "message") or outer
 
 
 class _Visit:
@@ -100,7 +117,7 @@ class _Visit:
                 request.cached = True
             case "Network.loadingFinished" if request:
                 request.ended_s = number(params, "timestamp")
-                _sizes(request, positive(params, "encodedDataLength"))
+                request.received(positive(params, "encodedDataLength"))
             case "Network.loadingFailed" if request:
                 request.ended_s = number(params, "timestamp")
                 request.failed = text(params, "errorText") or "failed"
@@ -114,7 +131,7 @@ class _Visit:
             if hop:
                 _answered(before, hop)
                 before.ended_s = timestamp_s
-                _sizes(before, positive(hop, "encodedDataLength"))
+                before.received(positive(hop, "encodedDataLength"))
             self._done.append(before)
         frame, kind = text(params, "frameId"), text(params, "type")
         document = kind == "Document" and name == text(params, "loaderId")
@@ -163,14 +180,3 @@ def _count(request: ChromeRequest, params: Node) -> None:
     encoded = positive(params, "encodedDataLength")
     if encoded:
         request.body_bytes = (request.body_bytes or 0) + round(encoded)
-
-
-def _sizes(request: ChromeRequest, received_bytes: float | None) -> None:
-    """What came in all, and of that the body: less what had come when the header was complete."""
-    if received_bytes is None:
-        return
-    request.received_bytes = round(received_bytes)
-    header = positive(request.answer, "encodedDataLength") or 0.0
-    if request.body_bytes is None:
-        request.body_bytes = max(round(received_bytes - header), 0)
-    request.body_bytes = min(request.body_bytes, request.received_bytes)

@@ -51,8 +51,12 @@ def page_of_log(log: Node, path: Path, source: str, url: str = "") -> LoadedPage
     Raises:
         PageInputError: There is no such page, or it cannot be loaded.
     """
+    return page_of(choose(log, path, url), path, source)
+
+
+def page_of(chosen: Chosen, path: Path, source: str) -> LoadedPage:
+    """The page of a HAR that was chosen; arguments and errors as `page_of_log`."""
     notes = Counter[str]()
-    chosen = choose(log, path, url)
     entries, on_load_ms = _exchanges(chosen, path, notes)
     loaded = timed_page(entries, on_load_ms, source, notes)
     return replace(loaded, notes=[*([chosen.said] if chosen.said else []), *loaded.notes])

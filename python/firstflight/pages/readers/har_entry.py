@@ -165,7 +165,7 @@ def _timing(entry: Node, began_ms: float) -> Timing | None:
     timings = node(entry, "timings")
     phases = ("blocked", "dns", "connect", "send", "wait", "receive")
     total = positive(entry, "time") or sum(positive(timings, phase) or 0.0 for phase in phases)
-    start = started - began_ms + (number(entry, "_asked_ms") or 0.0)
+    start = started - began_ms
     end = start + min(total, 3.6e6)
     return Timing(
         start_ms=start,
@@ -331,7 +331,7 @@ def _body_bytes(entry: Node, header: int) -> int:
     if length and (most is None or length <= most):
         return length
     if size is not None:
-        both = size == moved or (moved is None and _exceeds_by(size, positive(content, "size"), header))
+        both = size == moved or (moved is None and _exceeds_by(size, number(content, "size"), header))
         return max(round(size) - (header if both else 0), 0)
     if moved is not None:
         return max(round(moved) - header, 0)
@@ -462,7 +462,9 @@ def parsed(data: bytes, place: str, hint: str) -> object:
     try:
         found: object = json.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise PageInputError(f"{place}: byte {error.start} is not UTF-8", f"{hint}, or save it as UTF-8") from None
+        raise PageInputError(
+            f"{place}: byte {error.start} is not UTF-8", f"{hint}, or save it as UTF-8"
+        ) from None
     except (ValueError, RecursionError) as error:
         raise PageInputError(f"{place}: not JSON: {str(error)[:120] or 'empty'}", hint) from None
     return found

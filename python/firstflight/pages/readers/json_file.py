@@ -15,17 +15,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from firstflight.errors import PageInputError
-from firstflight.model.page import LoadedPage, Page
-from firstflight.pages.profile import MOST_BYTES, read_text
+from firstflight.model.page import LoadedPage
+from firstflight.pages.profile import read_profile
 from firstflight.pages.readers.devtools_log import is_devtools_log, open_devtools_log
 from firstflight.pages.readers.har import page_of_log
-from firstflight.pages.readers.har_entry import node, nodes, read_json
+from firstflight.pages.readers.har_entry import Node, node, nodes, read_json
 from firstflight.pages.readers.netlog import is_netlog, open_netlog_page
 from firstflight.pages.readers.trace import is_trace, open_trace
 from firstflight.pages.readers.webpagetest import is_result, open_result
 
-FORMATS = (
-    "a HAR, WebPageTest's result, a trace, a log of the DevTools protocol, a net log, or a profile of firstflight"
+KNOWN = (
+    "a HAR, WebPageTest's result, a trace, a DevTools protocol log, a net log, or a profile of firstflight"
 )
 
 
@@ -37,20 +37,30 @@ def open_json(path: Path, url: str = "") -> LoadedPage:
     """
     with path.open("rb") as file:
         begins = file.read(1 << 12)
-    if b'"firstflight-profile' in begins and not url:
-        return LoadedPage(Page.from_json(read_text(path, MOST_BYTES), place=str(path)))
+    if b'"firstflight-profile' in begins:
+        return _profile(path, url)
     document = read_json(path, "export or copy it again: it is damaged or its end is missing")
     if is_trace(document):
         return open_trace(document, path, url)
     if is_devtools_log(document):
         return open_devtools_log(document, path, url)
-    if isinstance(document, dict):
-        if nodes(node(document, "log"), "entries"):
-            return page_of_log(node(document, "log"), path, f"HAR {path.name}", url)
-        if is_result(document):
-            return open_result(document, path, url)
-        if is_netlog(document):
-            return open_netlog_page(document, path, url)
-        if "format" in document or "resources" in document:
-            return LoadedPage(Page.from_json(read_text(path, MOST_BYTES), place=str(path)))
-    raise PageInputError(f"{path}: JSON, but of none of the formats that are read", f"it may be {FORMATS}")
+    found = _of_object(document, path, url) if isinstance(document, dict) else None
+    if found is None:
+        raise PageInputError(f"{path}: JSON, but of none of the formats that are read", f"it may be {KNOWN}")
+    return found
+
+
+def _of_object(document: Node, path: Path, url: str) -> LoadedPage | None:
+    if nodes(node(document, "log"), "entries"):
+        return page_of_log(node(document, "log"), path, f"HAR {path.name}", url)
+    if is_result(document):
+        return open_result(document, path, url)
+    if is_netlog(document):
+        return open_netlog_page(document, path, url)
+    return _profile(path, url) if "format" in document or "resources" in document else None
+
+
+def _profile(path: Path, url: str) -> LoadedPage:
+    if url:
+        raise PageInputError(f"{path}: a profile is one page", "leave out what follows the #")
+    return LoadedPage(read_profile(path))

@@ -1,11 +1,12 @@
 """Net logs of Chromium (`chrome://net-export`, `--log-net-log`): what its network stack did, event by event.
 
-A log knows connections best: which request went over which, when it was opened, TLS, HTTP/2 or QUIC. It knows little
-of the page: no initiators but the origin that asked, no load event, no main thread. With the capture mode
-`Everything` it has the bodies, too. What the browser asked for on its own account is left out.
+A log knows connections best: which request went over which, when it was opened, TLS, HTTP/2 or QUIC. It knows
+little of the page: no initiators but the origin that asked, no load event, no main thread. With the capture
+mode `Everything` it has the bodies, too. What the browser asked for on its own account is left out.
 
-How it is written: net/log/file_net_log_observer.cc and net/log/net_log_event_type_list.h of Chromium. An event has a
-source (a request, a job, a socket, a session), and sources name each other by `source_dependency`:
+How it is written: net/log/file_net_log_observer.cc and net/log/net_log_event_type_list.h of Chromium. An
+event has a source (a request, a job, a socket, a session), and sources name each other by
+`source_dependency`:
 
     URL_REQUEST -> HTTP_STREAM_JOB -> SOCKET, or HTTP2_SESSION -> SOCKET, or QUIC_SESSION
 
@@ -48,7 +49,9 @@ _LEADS = (
 
 def is_netlog(document: Node) -> bool:
     """Whether it has the constants and events of a net log."""
-    return bool(node(node(document, "constants"), "logEventTypes")) and isinstance(document.get("events"), list)
+    return bool(node(node(document, "constants"), "logEventTypes")) and isinstance(
+        document.get("events"), list
+    )
 
 
 def open_netlog_page(document: Node, path: Path, url: str) -> LoadedPage:
@@ -195,22 +198,17 @@ class _Log:
 
     def requests(self) -> list[ChromeRequest]:
         """The requests of pages, in order of being asked for."""
-        hops = [hop for hops in self._hops.values() for hop in hops if hop.is_main or hop.origin.startswith("http")]
+        hops = [
+            hop
+            for hops in self._hops.values()
+            for hop in hops
+            if hop.is_main or hop.origin.startswith("http")
+        ]
         hops.sort(key=lambda hop: (hop.asked_ms, hop.source))
         opened: set[int] = set()
-        document, found = "", []
-        for hop in hops:
-            if hop.is_main and not (hop.url == document and hop.origin == _origin(document)):
-                initiator: Node = {"type": "redirect", "url": hop.redirect_of} if hop.redirect_of else {}
-                document = hop.url
-            elif hop.is_main:
-                initiator = {"type": "script", "url": document}
-            else:
-                initiator = {"type": "redirect", "url": hop.redirect_of} if hop.redirect_of else {}
-            found.append(self._finished(hop, initiator, opened))
-        return found
+        return [self._finished(hop, opened) for hop in hops]
 
-    def _finished(self, hop: _Hop, initiator: Node, opened: set[int]) -> ChromeRequest:
+    def _finished(self, hop: _Hop, opened: set[int]) -> ChromeRequest:
         connection, via = self._connection(hop.job)
         carrier = self._sources.get(connection) if connection is not None else None
         facts = carrier.facts if carrier else {}
@@ -232,7 +230,7 @@ class _Log:
             url=hop.url,
             method=hop.method,
             asked_s=hop.asked_ms / 1000,
-            initiator=initiator,
+            initiator={"type": "redirect", "url": hop.redirect_of} if hop.redirect_of else {},
             priority=hop.priority,
             fields=_fields(hop.asked),
             sent_body_bytes=int(_digits(_value(hop.asked, "content-length"))),
@@ -272,7 +270,7 @@ class _Log:
         return text(facts, "next_proto").replace("unknown", "") or "http/1.1"
 
     def _timing(self, hop: _Hop, connection: int | None, via: list[int], opened: set[int]) -> Node:
-        """The phases as the protocol has them; those of a connection with the first request that went over it."""
+        """The phases as the protocol has them; a connection's with the first request that went over it."""
         if hop.sent_ms is None or hop.headers_ms is None:
             return {}
         began_ms = hop.stream_ms if hop.stream_ms is not None else hop.asked_ms
@@ -285,7 +283,9 @@ class _Log:
         if connection is None or connection in opened:
             return timing
         opened.add(connection)
-        spans = {event: span for name in (*via, *self._jobs_of(connection)) for event, span in self._spans(name)}
+        spans = {
+            event: span for name in (*via, *self._jobs_of(connection)) for event, span in self._spans(name)
+        }
         tcp, tls = spans.get("TCP_CONNECT"), spans.get("SSL_CONNECT")
         quic = spans.get("QUIC_SESSION_POOL_JOB_CONNECT")
         first = (tcp or quic or [began_ms])[0]
@@ -347,7 +347,7 @@ def _progress(hop: _Hop, event: str, at_ms: float, params: Node, *, begins: bool
 
 
 def _keep(body: bytearray, data: str) -> None:
-    """Keeps a piece of a body. What is not whole in the end, as most capture modes leave it, is not served."""
+    """Keeps a piece of a body. One that is not whole in the end is not served."""
     try:
         piece = base64.b64decode(data)
     except (binascii.Error, ValueError):
@@ -401,8 +401,3 @@ def _host(written: str) -> str:
         return urlsplit(written if "://" in written else f"//{written}").hostname or ""
     except ValueError:
         return ""
-
-
-def _origin(url: str) -> str:
-    scheme, _, rest = url.partition("://")
-    return f"{scheme}://{rest.partition('/')[0]}"

@@ -1,9 +1,9 @@
 """Which page of a recording that holds several, and which run of it where a tool loaded it more than once.
 
-WebPageTest (`_run` of a page) and sitespeed.io's browsertime load a page several times. Of such runs the median by
-load event is taken, of an even number the lower one of the two in the middle, as WebPageTest does; a run of
-WebPageTest with a filled cache (`_cached`) is none of them. Other tools' pages with one URL, such as those of a
-browser whose user reloads, are no runs: the first one counts.
+WebPageTest (`_run` of a page) and sitespeed.io's browsertime load a page several times. Of such runs the
+median by load event is taken, of an even number the lower one of the two in the middle, as WebPageTest does;
+a run of WebPageTest with a filled cache (`_cached`) is none of them. Other tools' pages with one URL, such as
+those of a browser whose user reloads, are no runs: the first one counts.
 """
 
 from __future__ import annotations
@@ -54,7 +54,6 @@ def choose(log: Node, path: Path, url: str) -> Chosen:
     Raises:
         PageInputError: No page of the HAR at `path` begins with `url`.
     """
-    entries, pages = nodes(log, "entries"), nodes(log, "pages")
     begins = page_urls(log)
     if not begins:
         raise PageInputError(f"{path}: no request in it", "record the page again")
@@ -65,6 +64,12 @@ def choose(log: Node, path: Path, url: str) -> Chosen:
         raise PageInputError(f"{path}: no page in it begins with {url[:80]}", f"it has {known}")
     runs = runs_of(log, found[0])
     chosen, said = (runs[0].name, "") if len(runs) == 1 else median(runs)
+    return page_named(log, chosen, said)
+
+
+def page_named(log: Node, chosen: str, said: str) -> Chosen:
+    """The page with the id `chosen`; `said` as in `Chosen`."""
+    entries, pages = nodes(log, "entries"), nodes(log, "pages")
     own = [entry for entry in entries if text(entry, "pageref") in (chosen, "")]
     page = next((page for page in pages if text(page, "id") == chosen), pages[0] if pages else {})
     return Chosen(page, own, len(entries) - len(own), said)

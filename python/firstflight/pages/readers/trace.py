@@ -1,15 +1,16 @@
 """Performance traces: of DevTools' Performance panel, of chrome://tracing, of Lighthouse and WebPageTest.
 
-The Trace Event Format (an object with `traceEvents`, or the list alone), times in microseconds. Requests are events
-of the category `devtools.timeline`: `ResourceWillSendRequest`, `ResourceSendRequest`, `ResourceReceiveResponse`,
-`ResourceReceivedData`, `ResourceFinish`, `ResourceMarkAsCached`, `ResourceChangePriority`
-(third_party/blink/renderer/core/inspector/inspector_trace_events.cc). A response has the timing, the header fields
-and the connection of the DevTools protocol; what the server's certificate says is not in it, nor are bodies.
+The Trace Event Format (an object with `traceEvents`, or the list alone), times in microseconds. Requests are
+events of the category `devtools.timeline`: `ResourceWillSendRequest`, `ResourceSendRequest`,
+`ResourceReceiveResponse`, `ResourceReceivedData`, `ResourceFinish`, `ResourceMarkAsCached`,
+`ResourceChangePriority` (third_party/blink/renderer/core/inspector/inspector_trace_events.cc). A response has
+the timing, the header fields and the connection of the DevTools protocol; what the server's certificate says
+is not in it, nor are bodies.
 
-Main-thread time (`cpu_ms`) of a script: its `EvaluateScript`, `FunctionCall` and `v8.compile` on the renderer's main
-thread, each without what runs inside it (that is counted where it belongs); of a document: `ParseHTML` of its URL, of
-a style sheet `ParseAuthorStyleSheet`. A browser's other tabs are other pages: the one is read whose frame the trace
-follows, that is, which navigates.
+Main-thread time (`cpu_ms`) of a script: its `EvaluateScript`, `FunctionCall` and `v8.compile` on the
+renderer's main thread, each without what runs inside it (that is counted where it belongs); of a document:
+`ParseHTML` of its URL, of a style sheet `ParseAuthorStyleSheet`. A browser's other tabs are other pages: the
+one is read whose frame the trace follows, that is, which navigates.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from firstflight.pages.readers.har_entry import Node, node, nodes, number, posit
 _WORK = ("EvaluateScript", "FunctionCall", "v8.compile", "ParseHTML", "ParseAuthorStyleSheet")
 _SNIFFED = 100
 _RESOURCE = "Resource"
+# What the trace calls `Other`, by the type of the fetch.
+_FETCHED = {"xmlhttprequest": "XHR", "fetch": "Fetch", "beacon": "Ping"}
 
 
 def is_trace(document: object) -> bool:
@@ -46,7 +49,9 @@ def open_trace(document: object, path: Path, url: str) -> LoadedPage:
     requests = trace.requests()
     if not requests:
         problem = f"{path}: a trace without a request over http in it (ResourceSendRequest)"
-        raise PageInputError(problem, "record it from before the page is loaded, with the category devtools.timeline")
+        raise PageInputError(
+            problem, "record it from before the page is loaded, with the category devtools.timeline"
+        )
     return page_of_log(log_of(requests, trace.loads_s, trace.epoch_ms), path, f"trace {path.name}", url)
 
 
@@ -54,27 +59,57 @@ class _Trace:
     """The requests of a trace's page."""
 
     def __init__(self, events: list[Node]) -> None:
-        self.loads_s: list[float] = []
         self.epoch_ms = 0.0
-        self._requests: dict[str, ChromeRequest] = {}
-        self._will_send_s: dict[str, float] = {}
-        self._frames: dict[str, str] = {}
-        self._request_frames: dict[str, str] = {}
-        self._documents: dict[str, list[float]] = {}
+        self._loads_s: list[tuple[str, float]] = []
+        self._now: dict[str, ChromeRequest] = {}
+        self._asked: list[tuple[str, ChromeRequest]] = []
+        self._will_send_s: dict[str, list[float]] = {}
+        self._parents: dict[str, str] = {}
+        self._main: set[str] = set()
         self._work: list[tuple[tuple[float, float], float, float, str]] = []
         for event in sorted((e for e in events if number(e, "ts") is not None), key=_ts):
             self._note(event, text(event, "name"), node(event, "args"))
         self._charge()
 
+    def requests(self) -> list[ChromeRequest]:
+        """Those over HTTP of the tabs that navigate to a page; of all, where the trace does not say."""
+        asked = [(frame, request) for frame, request in self._asked if request.url.startswith("http")]
+        own = {frame for frame, request in asked if request.navigates}
+        foreign = self._main - own if own else set()
+        return [request for frame, request in asked if self._tab(frame) not in foreign]
+
+    @property
+    def loads_s(self) -> list[float]:
+        """When the load events of those tabs fired, s."""
+        own = {
+            frame for frame, request in self._asked if request.navigates and request.url.startswith("http")
+        }
+        return [at_s for frame, at_s in self._loads_s if not own or frame in own]
+
+    def _tab(self, frame: str) -> str:
+        """The outermost frame around a frame, as far as the trace says."""
+        seen: set[str] = set()
+        while self._parents.get(frame) and frame not in seen:
+            seen.add(frame)
+            frame = self._parents[frame]
+        return frame
+
     def _note(self, event: Node, name: str, args: Node) -> None:
         at_s, data = _ts(event) / 1e6, node(args, "data")
-        if name.startswith(_RESOURCE):
+        if name.startswith(_RESOURCE) or name == "PreloadRenderBlockingStatusChange":
             self._resource(name, at_s, data)
         elif name == "MarkLoad" and data.get("isOutermostMainFrame", data.get("isMainFrame")) is True:
-            self.loads_s.append(at_s)
-            self._frames.setdefault(text(data, "frame"), "")
-        elif name == "navigationStart" and data.get("isOutermostMainFrame", data.get("isLoadingMainFrame")) is True:
-            self._documents.setdefault(text(args, "frame"), []).append(at_s)
+            self._loads_s.append((text(data, "frame"), at_s))
+        elif (
+            name == "navigationStart"
+            and data.get("isOutermostMainFrame", data.get("isLoadingMainFrame")) is True
+        ):
+            self._main.add(text(args, "frame"))
+        elif name in ("TracingStartedInBrowser", "FrameCommittedInBrowser"):
+            for frame in nodes(data, "frames") or [data]:
+                self._parents[text(frame, "frame")] = text(frame, "parent")
+                if not text(frame, "parent"):
+                    self._main.add(text(frame, "frame"))
         elif name in _WORK and (duration := positive(event, "dur")):
             url = text(data, "url") or text(node(args, "beginData"), "url") or text(args, "fileName")
             url = url or text(data, "styleSheetUrl")
@@ -83,17 +118,14 @@ class _Trace:
 
     def _resource(self, name: str, at_s: float, data: Node) -> None:
         key = text(data, "requestId")
-        request = self._requests.get(key)
+        request = self._now.get(key)
         match name:
             case "ResourceWillSendRequest":
-                self._will_send_s.setdefault(key, at_s)
+                self._will_send_s.setdefault(key, []).append(at_s)
             case "ResourceSendRequest":
                 self._ask(key, at_s, data)
             case "ResourceReceiveResponse" if request:
                 self._answer(request, data)
-            case "ResourceReceivedData" if request:
-                found = positive(data, "encodedDataLength")
-                request.body_bytes = (request.body_bytes or 0) + round(found or 0.0)
             case "ResourceMarkAsCached" if request:
                 request.cached = True
             case "PreloadRenderBlockingStatusChange" if request:
@@ -103,22 +135,19 @@ class _Trace:
                 request.failed = "failed" if data.get("didFail") is True else ""
                 decoded = positive(data, "decodedBodyLength")
                 request.decoded_bytes = round(decoded) if decoded else None
-                if (whole := positive(data, "encodedDataLength")) is not None:
-                    header = positive(request.answer, "encodedDataLength") or 0.0
-                    request.received_bytes = round(whole)
-                    request.body_bytes = max(round(whole - header), 0)
+                request.received(positive(data, "encodedDataLength"))
 
     def _ask(self, key: str, at_s: float, data: Node) -> None:
-        initiator = node(data, "initiator")
+        """A request; of a redirected document one for each URL: a trace has no answers of redirects."""
+        initiator, kind = node(data, "initiator"), text(data, "resourceType")
         stack = [frame for frame in nodes(data, "stackTrace") if text(frame, "url")]
-        kind = text(data, "resourceType")
-        asked_s = min(self._will_send_s.pop(key, at_s), at_s)
-        self._request_frames[key] = text(data, "frame")
-        self._requests[key] = ChromeRequest(
+        will_send_s, frame = self._will_send_s.get(key, []), text(data, "frame")
+        fetched = _FETCHED.get(text(initiator, "fetchType"), "")
+        request = ChromeRequest(
             url=text(data, "url"),
             method=text(data, "requestMethod") or "GET",
-            asked_s=asked_s,
-            kind=kind,
+            asked_s=min(will_send_s.pop(0), at_s) if will_send_s else at_s,
+            kind=fetched if kind == "Other" and fetched else kind,
             initiator={
                 "type": text(initiator, "type") or ("script" if stack else ""),
                 "url": text(initiator, "url"),
@@ -126,25 +155,25 @@ class _Trace:
             },
             priority=text(data, "priority"),
             render_blocking=text(data, "renderBlocking"),
+            navigates=kind == "Document" and frame in self._main,
         )
+        if key in self._now and kind == "Document":
+            request.initiator = {"type": "redirect", "url": self._now[key].url}
+        self._now[key] = request
+        self._asked.append((frame, request))
 
     def _answer(self, request: ChromeRequest, data: Node) -> None:
         request.answer = {**data, "status": data.get("statusCode")}
         request.answer_fields, request.timing = fields_of(data.get("headers")), node(data, "timing")
-        request.cached = request.cached or data.get("fromCache") is True or data.get("fromServiceWorker") is True
+        request.cached = (
+            request.cached or data.get("fromCache") is True or data.get("fromServiceWorker") is True
+        )
         responded_ms, began_s = positive(data, "responseTime"), positive(request.timing, "requestTime")
         heard_ms = positive(request.timing, "receiveHeadersEnd")
-        if not self.epoch_ms and responded_ms and began_s and heard_ms:
+        if began_s is not None:
+            request.asked_s = min(request.asked_s, began_s)
+        if not self.epoch_ms and responded_ms and began_s and heard_ms and not request.cached:
             self.epoch_ms = responded_ms - began_s * 1000 - heard_ms
-
-    def requests(self) -> list[ChromeRequest]:
-        """Those over HTTP of the frames that navigate to a page, or of all where the trace does not say."""
-        over_http = {key: r for key, r in self._requests.items() if r.url.startswith("http")}
-        for key, request in over_http.items():
-            frame = self._request_frames[key]
-            began = [at for at in self._documents.get(frame, ()) if at <= request.asked_s + 1]
-            request.navigates = request.kind == "Document" and frame in self._documents and bool(began)
-        return list(over_http.values())
 
     def _charge(self) -> None:
         """Gives the main thread's time to the requests whose URL it was spent on."""
@@ -158,7 +187,7 @@ class _Trace:
                 spent[stack[-1][1]] = spent.get(stack[-1][1], 0.0) - length_s
             spent[url] = spent.get(url, 0.0) + length_s
             stack.append((began_s + length_s, url))
-        by_url = {request.url.partition("#")[0]: request for request in reversed(self._requests.values())}
+        by_url = {request.url.partition("#")[0]: request for _, request in reversed(self._asked)}
         for url, request in by_url.items():
             if spent.get(url, 0.0) > 0:
                 request.cpu_ms = round(spent[url] * 1000, 1)

@@ -1,13 +1,10 @@
 """Results of WebPageTest: the JSON of its API, and what its agent leaves (a ZIP or folder).
 
 Both hold the same requests: their phases in ms since the test of the page began (`created`, `dns_start`,
-`connect_start`, `ssl_start`, `load_start`, `ttfb_end`, `load_end`), what the browser said of them (`priority`,
-`initiator`, `renderBlocking`, `securityDetails`, `socket`), and the main thread's time (`cpuTime`, ms). They become
-entries of a HAR. Bodies are in the agent's `N_bodies.zip`. The HARs of WebPageTest and HTTP Archive are HARs with the
-same fields after an underscore.
-
-`load_start` is when the request was sent. It was asked for before that: at `created`, or, in older results, when its
-connection began to be opened, unless that was ready long before (`_AHEAD_MS`: a preconnect).
+`connect_start`, `ssl_start`, `load_start`, `ttfb_end`, `load_end`), what the browser said of them
+(`priority`, `initiator`, `renderBlocking`, `securityDetails`, `socket`), and the main thread's time
+(`cpuTime`, ms). They become entries of a HAR. Bodies are in the agent's `N_bodies.zip`. The HARs of
+WebPageTest and HTTP Archive are HARs with the same fields after an underscore.
 """
 
 from __future__ import annotations
@@ -29,8 +26,8 @@ from firstflight.pages.bodies import Budget
 from firstflight.pages.readers.chrome import certificate_bytes, iso_time, listed
 from firstflight.pages.readers.har import page_of_log
 from firstflight.pages.readers.har_entry import MOST_BYTES, Node, node, nodes, parsed, positive, text
+from firstflight.pages.readers.wpt_times import Times
 
-_AHEAD_MS = 20.0
 _AGENT = re.compile(r"(?:.*/)?(\d{1,4})(_Cached)?(?:_(\d{1,4}))?_devtools_requests\.json(?:\.gz)?")
 """Names of the agent's files: run, cached or not, step."""
 _HINT = "copy or download the result again: it is damaged or its end is missing"
@@ -86,22 +83,11 @@ def open_agent(path: Path, url: str = "") -> LoadedPage:
     return found.page(path, url)
 
 
-def restated(entry: Node) -> Node:
-    """An entry of WebPageTest's own HAR, whose times begin when the request was sent, from when it was asked for.
-
-    `startedDateTime` is `load_start` there, yet `timings` have the DNS and handshakes that came before it.
-    """
-    sent_ms = positive(entry, "_load_start")
-    if sent_ms is None:
-        return entry
-    request = {key[1:]: value for key, value in entry.items() if key.startswith("_")}
-    times = _Times.of(request)
-    return {**entry, "_asked_ms": times.asked_ms - sent_ms, "time": times.length_ms, "timings": times.phases}
-
-
 def _runs(document: Node) -> dict[str, Node]:
     runs = node(node(document, "data"), "runs") or node(document, "runs")
-    return {name: views for name, views in runs.items() if isinstance(views, dict) and node(views, "firstView")}
+    return {
+        name: views for name, views in runs.items() if isinstance(views, dict) and node(views, "firstView")
+    }
 
 
 Bodies = Callable[[str], bytes | None]
@@ -129,7 +115,10 @@ class _Result:
         is_cached: bool,
     ) -> None:
         """Takes in the requests of one step of a run, of which `data` tells."""
-        name, began_ms = f"run {run}" + (f", step {step}" if step > 1 else ""), (positive(data, "date") or 0.0) * 1000
+        name, began_ms = (
+            f"run {run}" + (f", step {step}" if step > 1 else ""),
+            (positive(data, "date") or 0.0) * 1000,
+        )
         name += ", repeat view" if is_cached else ""
         self.pages.append(
             {
@@ -144,12 +133,14 @@ class _Result:
 
     def page(self, path: Path, url: str) -> LoadedPage:
         """The page at `url`."""
-        return page_of_log({"pages": self.pages, "entries": self.entries}, path, f"WebPageTest {path.name}", url)
+        return page_of_log(
+            {"pages": self.pages, "entries": self.entries}, path, f"WebPageTest {path.name}", url
+        )
 
 
 def _entry(request: Node, page: str, began_ms: float, bodies: Bodies) -> Node:
     asked, answered = (_fields(node(request, "headers").get(side)) for side in ("request", "response"))
-    times, protocol = _Times.of(request), text(request, "protocol")
+    times, protocol = Times.of(request), text(request, "protocol")
     mime = text(request, "contentType") or _value(answered, "content-type")
     kept = bodies(text(request, "body_file"))
     content: Node = {"size": request.get("objectSizeUncompressed"), "mimeType": mime}
@@ -195,49 +186,11 @@ def _entry(request: Node, page: str, began_ms: float, bodies: Bodies) -> Node:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Times:
-    """When a request was asked for, ms since the test of the page began, and its phases, ms."""
-
-    asked_ms: float
-    length_ms: float
-    phases: Node
-
-    @classmethod
-    def of(cls, request: Node) -> _Times:
-        def at(key: str) -> float:
-            return positive(request, key) or 0.0
-
-        sent_ms = at("load_start")
-        dns_ms, tcp_ms, tls_ms = at("dns_ms"), at("connect_ms"), at("ssl_ms")
-        dns_ms = dns_ms or max(at("dns_end") - at("dns_start"), 0.0)
-        tcp_ms = tcp_ms or max(at("connect_end") - at("connect_start"), 0.0)
-        tls_ms = tls_ms or max(at("ssl_end") - at("ssl_start"), 0.0)
-        began = [at(f"{phase}_start") for phase, ms in (("dns", dns_ms), ("connect", tcp_ms), ("ssl", tls_ms)) if ms]
-        ready_ms = max(at("dns_end"), at("connect_end"), at("ssl_end"))
-        opened_ms = min(began) if began and ready_ms + _AHEAD_MS >= sent_ms else sent_ms
-        asked_ms = min(at("created") or opened_ms, sent_ms)
-        first_ms = max(at("ttfb_end") or sent_ms + at("ttfb_ms"), sent_ms)
-        ended_ms = max(at("load_end") or at("all_end") or sent_ms + at("load_ms"), first_ms)
-        opening_ms = dns_ms + tcp_ms + tls_ms
-        return cls(
-            asked_ms,
-            ended_ms - asked_ms,
-            {
-                "blocked": max(sent_ms - asked_ms - opening_ms, 0.0),
-                "dns": dns_ms or -1,
-                "connect": tcp_ms + tls_ms or -1,
-                "ssl": tls_ms or -1,
-                "send": 0.0,
-                "wait": first_ms - sent_ms,
-                "receive": ended_ms - first_ms,
-            },
-        )
-
-
 def _fields(lines: object) -> list[tuple[str, str]]:
     """Header fields in lines `name: value`; a status or request line is none."""
-    parts = (line.partition(": ") for line in lines if isinstance(line, str)) if isinstance(lines, list) else ()
+    parts = (
+        (line.partition(": ") for line in lines if isinstance(line, str)) if isinstance(lines, list) else ()
+    )
     return [(name, value) for name, colon, value in parts if colon and not name.startswith("HTTP/")]
 
 
@@ -258,13 +211,18 @@ def _files_of(path: Path) -> Iterator[_Files]:
     budget = Budget(str(path))
     if path.is_dir():
         names = sorted(file.name for file in path.iterdir() if file.is_file())
-        yield _Files(names[:_MOST_FILES], lambda name: _unzipped((path / name).read_bytes(), f"{path}/{name}", budget))
+        yield _Files(
+            names[:_MOST_FILES], lambda name: _unzipped((path / name).read_bytes(), f"{path}/{name}", budget)
+        )
         return
     with _zip(path.open("rb"), str(path)) as archive:
         names = archive.namelist()
         if len(names) > _MOST_FILES:
             raise PageInputError(f"{path}: {len(names)} files in it are too many", "give one result alone")
-        yield _Files(names, lambda name: _unzipped(_member(archive, name, str(path), budget), f"{path}: {name}", budget))
+        yield _Files(
+            names,
+            lambda name: _unzipped(_member(archive, name, str(path), budget), f"{path}: {name}", budget),
+        )
 
 
 @contextmanager
@@ -284,14 +242,18 @@ def _member(archive: zipfile.ZipFile, name: str, place: str, budget: Budget) -> 
         with archive.open(name) as file:
             data = file.read(MOST_BYTES + 1)
     except Exception as error:  # as above
-        raise PageInputError(f"{place}: {name[:80]}: {str(error)[:120] or type(error).__name__}", _HINT) from None
+        raise PageInputError(
+            f"{place}: {name[:80]}: {str(error)[:120] or type(error).__name__}", _HINT
+        ) from None
     return _bounded(data, f"{place}: {name[:80]}", budget)
 
 
 def _bounded(data: bytes, place: str, budget: Budget) -> bytes:
     budget.spend(len(data))
     if len(data) > MOST_BYTES:
-        raise PageInputError(f"{place}: more than {MOST_BYTES >> 20} MiB", "give one result alone, without bodies")
+        raise PageInputError(
+            f"{place}: more than {MOST_BYTES >> 20} MiB", "give one result alone, without bodies"
+        )
     return data
 
 
