@@ -1,8 +1,8 @@
 """Folders with HARs: what sitespeed.io and browsertime leave, or a folder of several loads of a page.
 
-sitespeed.io: `pages/NAME/data/browsertime.har` of each page; browsertime: `browsertime.har`. Each has all runs
-of a page. Of a folder with several HARs of one page each is a run. Pages are told apart by the URL that they
-begin with; of each the median run is taken (`runs.py`).
+sitespeed.io: `pages/NAME/data/browsertime.har` of each page; browsertime: `browsertime.har`. Each has all
+runs of a page. Of a folder with several HARs of one page each is a run. Pages are told apart by the URL that
+they begin with; of each the median run is taken (`runs.py`).
 """
 
 from __future__ import annotations

@@ -86,8 +86,9 @@ class ChromeRequest:
         if whole_bytes is None:
             return
         self.received_bytes = round(whole_bytes)
-        header = size_of(status_line(200), self.answer_fields)
-        header = min(header, round(positive(self.answer, "encodedDataLength") or 0.0))
+        header = round(positive(self.answer, "encodedDataLength") or 0.0)
+        if self.answer_fields:
+            header = min(header, size_of(status_line(200), self.answer_fields))
         if self.body_bytes is None:
             self.body_bytes = max(self.received_bytes - header, 0)
         self.body_bytes = min(self.body_bytes, self.received_bytes)
