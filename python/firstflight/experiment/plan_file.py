@@ -1,8 +1,8 @@
 """Where a plan comes from: a TOML file, flags over it, defaults below it; errors name key, file and line.
 
-Either may name a `path`: a preset, or a TOML file of path keys. The keys next to that name override it, and
-it overrides every path key below. Files that a file names are found from its folder. A results folder holds
-the traces of its run in `traces/down/` and `traces/up/`, where its `plan.toml` finds them.
+Either may name a `network` (once: `path`), a preset or a TOML file of path keys. The keys next to that name
+override it, and it overrides every path key below. Files that a file names are found from its folder. A
+results folder holds the traces of its run in `traces/down/` and `traces/up/`, where its `plan.toml` finds them.
 """
 
 import gzip
@@ -19,13 +19,12 @@ from pydantic import ValidationError
 from firstflight import _core
 from firstflight.errors import UsageError
 from firstflight.model.path import Trace, write_trace
-from firstflight.model.plan import FLAGS_ONLY, PATH_KEYS, TRACES, Plan
+from firstflight.model.plan import ALIASES, FLAGS_ONLY, PATH_KEYS, TRACES, Plan
 from firstflight.model.units import BadValueError, explain, nearest
+from firstflight.published.networks import network_files
 from firstflight.results import write_whole
 
 _MOST_CHARACTERS = 1_000_000
-
-_PRESETS = Path(__file__).parent / "presets"
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class PlanFile:
 
 def presets() -> dict[str, PlanFile]:
     """The paths that come with firstflight, by name."""
-    return {file.stem: read_plan_file(file, "path") for file in sorted(_PRESETS.glob("*.toml"))}
+    return {file.stem: read_plan_file(file, "path") for file in network_files()}
 
 
 def read_plan_file(file: Path, kind: str = "plan") -> PlanFile:
@@ -114,9 +113,14 @@ def resolve(flags: Mapping[str, object], plan_file: PlanFile | None = None) -> P
 def _layers(plan_file: PlanFile) -> Iterator[PlanFile]:
     """The path that a file names, if it does, and its own keys over it."""
     values = {**plan_file.values}
-    if name := values.pop("path", ""):
-        folder = plan_file.file.parent if plan_file.file else Path()
-        yield _read_path(name, folder, plan_file.place("path"))
+    named = {key: values.pop(key) for key in ("network", *ALIASES) if key in values}
+    if len(named) > 1:
+        problem = f"{plan_file.place('network')}: so is path, which is its old name"
+        raise UsageError(problem, "leave one of the two out")
+    for key, name in named.items():
+        if name != "":
+            folder = plan_file.file.parent if plan_file.file else Path()
+            yield _read_path(name, folder, plan_file.place(key))
     yield _beside(plan_file, values)
 
 
@@ -145,7 +149,8 @@ def _read_path(name: object, folder: Path, place: str) -> PlanFile:
     path = read_plan_file(folder / name, "path")
     for key in path.values:
         if key not in PATH_KEYS:
-            problem = "not a key of a path" if key in Plan.model_fields else "unknown key"
+            known_key = key in Plan.model_fields or key in ALIASES
+            problem = "not a key of a path" if known_key else "unknown key"
             raise UsageError(f"{path.place(key)}: {problem}", nearest(key, PATH_KEYS))
     return _beside(path, path.values)
 

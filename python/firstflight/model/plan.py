@@ -130,6 +130,10 @@ FLAGS_ONLY = ("browser", "program")
 """What a file may not say: a plan of others would choose a program that runs outside the laboratory."""
 
 
+ALIASES = {"path": "network"}
+"""Names that keys once had, as plans and command lines still write them."""
+
+
 class Plan(BaseModel):
     """What is measured. Every field is a TOML key and a flag of `firstflight run`: docs/reference/plan.md.
 
@@ -146,7 +150,7 @@ class Plan(BaseModel):
         default=PAPER_PAGES,
         description="Pages to load: embedded names, archives, mirrors, profiles, .pages lists.",
     )
-    path: str = Field(
+    network: str = Field(
         default="",
         description="Path to start from, a preset or a TOML file of path keys; other keys override it.",
         json_schema_extra={"metavar": "NAME|FILE.toml"},
