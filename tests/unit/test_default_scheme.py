@@ -17,8 +17,8 @@ IN_THE_CLEAR = ("paper", "course", "purdue")
 FAST = ["--engine", "simulate", "--rtt", "20", "--repeats", "1", "--quiet"]
 
 
-def har(folder: Path, name: str, scheme: str = "https") -> str:
-    """An archive of one document, recorded over `scheme`."""
+def har(folder: Path, name: str, scheme: str = "https", version: str = "") -> str:
+    """An archive of one document, recorded over `scheme` and a version of HTTP."""
     body = "<title>x</title>"
     entry = {
         "startedDateTime": "2026-01-02T03:04:05.000Z",
@@ -26,6 +26,7 @@ def har(folder: Path, name: str, scheme: str = "https") -> str:
         "request": {"method": "GET", "url": f"{scheme}://{name}.test/", "headers": []},
         "response": {
             "status": 200,
+            "httpVersion": version,
             "headers": [{"name": "Content-Type", "value": "text/html"}],
             "content": {"size": len(body), "mimeType": "text/html", "text": body},
         },
@@ -141,3 +142,27 @@ def test_a_url_in_place_of_a_page_is_answered_with_the_command_to_give_first(
 def test_what_is_no_possible_url_is_not_said_to_be_recordable() -> None:
     with pytest.raises(PageInputError, match="is not an http or https URL"):
         load_page("https://")
+
+
+UNSHARED = "warning: recorded over HTTP/2 or HTTP/3 and loaded over HTTP/1.1: shop.test"
+
+
+@pytest.mark.parametrize(
+    ("version", "more", "warned"),
+    [
+        ("h2", [], True),
+        ("h3", [], True),
+        ("HTTP/1.1", [], False),
+        ("", [], False),
+        ("h2", ["--http", "2"], False),
+        ("h2", ["--scheme", "http"], False),
+        ("h3", ["--mode", "quic,quic-0rtt"], False),
+    ],
+)
+def test_a_page_of_http_2_that_is_loaded_over_http_1_1_is_warned_of_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], version: str, more: list[str], *, warned: bool
+) -> None:
+    assert (
+        main(["run", har(tmp_path, "shop", version=version), "--out", str(tmp_path / "r"), *FAST, *more]) == 0
+    )
+    assert capsys.readouterr().err.count(UNSHARED) == warned

@@ -2,7 +2,7 @@
 
 Either may name a `network` (once: `path`), a preset or a TOML file of path keys. The keys next to that name
 override it, and it overrides every path key below. Files that a file names are found from its folder. A
-results folder holds the traces of its run in `traces/down/` and `traces/up/`, where its `plan.toml` finds them.
+results folder holds the traces of its run in `traces/down/` and `traces/up/`, and its `plan.toml` names them.
 """
 
 import gzip

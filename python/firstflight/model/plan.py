@@ -752,6 +752,13 @@ class Plan(BaseModel):
         return tuple(dict.fromkeys(arm.scheme for arm in self.arms().values()))
 
     @property
+    def http_of_loader(self) -> str:
+        """The version of HTTP that all loads speak; empty: they differ, or browsers choose it."""
+        spoken = {arm.http if arm.client == "loader" else "" for arm in self.arms().values()}
+        spoken |= {"3" for mode in self.modes if mode.name.startswith("quic")}
+        return spoken.pop() if len(spoken) == 1 else ""
+
+    @property
     def modes(self) -> tuple[Mode, ...]:
         """Every mode that the plan names, as such or for a treatment."""
         named = [mode for treatment in self.treatments for key, mode in treatment.keys if key == "mode"]

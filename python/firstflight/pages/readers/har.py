@@ -73,7 +73,9 @@ def timed_page(
     files = RecordedFiles(exchanges)
     discovery = discover_recorded(exchanges, collect_mentions(exchanges, files), files)
     times = wait_times(exchanges, discovery, on_load_ms)
-    return assemble(exchanges, discovery, times, source=source, notes=notes)
+    loaded = assemble(exchanges, discovery, times, source=source, notes=notes)
+    shared = sum(exchange.carried.http in ("2", "3") for exchange in exchanges)
+    return replace(loaded, multiplexed=shared / len(exchanges))
 
 
 def entries_of_har(path: Path, notes: Counter[str], url: str = "") -> tuple[list[Exchange], float | None]:
