@@ -105,7 +105,7 @@ def unshared_warning(names: Sequence[str]) -> str:
     """
     return (
         f"recorded over HTTP/2 or HTTP/3 and loaded over HTTP/1.1: {_listed(names)}; browsers have one "
-        "connection for each origin there, not up to six: handshakes weigh more here than in a visit (--http 2)"
+        "connection for each origin there, not up to six: handshakes weigh more here than there (--http 2)"
     )
 
 
