@@ -9,7 +9,7 @@ import pytest
 from firstflight.api import load_page, path, simulate
 from firstflight.cli import main
 from firstflight.errors import PageInputError
-from firstflight.experiment.plan_file import resolve
+from firstflight.experiment.plan_file import PlanFile, resolve
 from firstflight.model.plan import PAPER_PAGES, Plan
 
 PLANS = sorted((Path(__file__).parents[2] / "plans").glob("*.toml"))
@@ -166,3 +166,28 @@ def test_a_page_of_http_2_that_is_loaded_over_http_1_1_is_warned_of_once(
         main(["run", har(tmp_path, "shop", version=version), "--out", str(tmp_path / "r"), *FAST, *more]) == 0
     )
     assert capsys.readouterr().err.count(UNSHARED) == warned
+
+
+def test_archives_alone_are_loaded_over_cable_where_nothing_is_said_of_the_link(tmp_path: Path) -> None:
+    page, profile = har(tmp_path, "shop"), tmp_path / "p.json"
+    profile.write_text(load_page("wikipedia").page.to_json())
+    cable, paper = resolve({"network": "cable"}).paths(), resolve({}).paths()
+
+    def paths(*pages: str, **more: object) -> object:
+        return resolve({"pages": list(pages), **more}).paths()
+
+    assert paths(page) == paths(page, har(tmp_path, "other")) == paths(str(tmp_path / "*.har")) == cable
+    assert [found.loss for found in resolve({"pages": [page], "loss": 0.01}).paths()] == [0.01]
+    assert (
+        paths("wikipedia") == paths(str(profile)) == paths(page, "wikipedia") == paths("no-such.har") == paper
+    )
+    assert paths(page, rtt="20,100,200") == paper
+    assert paths(page, network="paper") == paths(page, path="paper") == paper
+    stored = PlanFile(values=resolve({"pages": [page], "rtt": "7"}).to_keys())
+    assert resolve({}, stored).rtt == (7,)
+
+
+def test_the_caption_says_which_network_was_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = ["run", har(tmp_path, "shop"), "--engine", "simulate", "--repeats", "1", "--quiet"]
+    assert main([*run, "--out", str(tmp_path / "out")]) == 0
+    assert "network cable" in capsys.readouterr().out

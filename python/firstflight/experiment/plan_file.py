@@ -9,9 +9,10 @@ import gzip
 import re
 import tomllib
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from glob import has_magic, iglob
+from itertools import islice, takewhile
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -21,9 +22,15 @@ from firstflight.errors import UsageError
 from firstflight.model.path import Trace, write_trace
 from firstflight.model.plan import ALIASES, FLAGS_ONLY, PATH_KEYS, TRACES, Plan
 from firstflight.model.units import BadValueError, explain, nearest
+from firstflight.pages.readers import is_archive
 from firstflight.published.networks import network_files
 from firstflight.results import write_whole
 
+NETWORK_OF_ARCHIVES = "cable"
+"""Where a plan says nothing of its link, archives are loaded over this, all other pages over the paper's."""
+
+_LINK = {"rtt", "down", "up", "down_trace", "up_trace", "topology"}
+_FEW = 20
 _MOST_CHARACTERS = 1_000_000
 
 
@@ -87,6 +94,8 @@ def resolve(flags: Mapping[str, object], plan_file: PlanFile | None = None) -> P
         UsageError: A value or key is wrong; the message names it and its place.
     """
     layers = [*_layers(plan_file or PlanFile()), *_layers(PlanFile(values=dict(flags)))]
+    if not any(layer.is_path or layer.values.keys() & _LINK for layer in layers) and _of_archives(layers):
+        layers.insert(0, presets()[NETWORK_OF_ARCHIVES])
     values: dict[str, object] = {}
     for layer in layers:
         for key in FLAGS_ONLY:
@@ -108,6 +117,24 @@ def resolve(flags: Mapping[str, object], plan_file: PlanFile | None = None) -> P
         key, problem, hint = explain(error, Plan.model_fields)
     place = next((layer.place(key) for layer in reversed(layers) if key in layer.values), key)
     raise UsageError(f"{place}: {problem}" if place else problem, hint)
+
+
+def _of_archives(layers: Sequence[PlanFile]) -> bool:
+    """Whether all pages of a plan are archives. Of a pattern's files, a few are looked at."""
+    named = next((layer.values["pages"] for layer in reversed(layers) if "pages" in layer.values), None)
+    specs = named if isinstance(named, list | tuple) else [named]
+    return bool(specs) and all(isinstance(spec, str) and _is_archive(spec) for spec in specs)
+
+
+def _is_archive(spec: str) -> bool:
+    name = spec if Path(spec).exists() else spec.partition("#")[0]
+    if has_magic(name) and not Path(name).exists():
+        found = list(islice(iglob(name, recursive=True), _FEW))  # noqa: PTH207 (absolute patterns too)
+        return bool(found) and all(is_archive(Path(file)) for file in found)
+    try:
+        return is_archive(Path(name))
+    except (OSError, ValueError):
+        return False
 
 
 def _layers(plan_file: PlanFile) -> Iterator[PlanFile]:

@@ -152,7 +152,7 @@ class Plan(BaseModel):
     )
     network: str = Field(
         default="",
-        description="Path to start from, a preset or a TOML file of path keys; other keys override it.",
+        description="Preset or TOML file of path keys; other keys override it. For archives alone: cable.",
         json_schema_extra={"metavar": "NAME|FILE.toml"},
     )
     rtt: Annotated[tuple[float, ...], each(parse_rtt), write_each(write_plain)] = Field(

@@ -73,6 +73,7 @@ FORMATS = (
 )
 
 _BEGINNINGS = ((b"PK\x03\x04", "webpagetest:open_agent"), (b"WARC/", "warc:open_warc"))
+_MOST_LOOKED_AT = 1 << 12
 _JSON = Format("json_file:open_json")
 MIRROR = Format("mirror:open_mirror")
 """What a directory is that no other format matches."""
@@ -90,6 +91,30 @@ def by_content(path: Path) -> Format:
             return _JSON
     found = (Format(reader) for beginning, reader in _BEGINNINGS if begins.startswith(beginning))
     return next(found, _JSON)
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a tool recorded what is at `path`; not so a mirror, a profile, a list, or what is not there.
+
+    A look at the beginning of a JSON file has to do: a profile is JSON, too.
+    """
+    if path.is_dir():
+        return format_of(path) is not None
+    if not path.is_file() or path.suffix == ".pages":
+        return False
+    found = format_of(path) or by_content(path)
+    return found.reader != _JSON.reader or not _is_profile(path)
+
+
+def _is_profile(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            zipped = file.read(2) == b"\x1f\x8b"
+        with gzip.open(path) if zipped else path.open("rb") as file:
+            begins = file.read(_MOST_LOOKED_AT)
+    except (OSError, EOFError, zlib.error):
+        return False
+    return b'"firstflight-profile' in begins or b'"resources"' in begins
 
 
 def format_of(path: Path) -> Format | None:
