@@ -1,6 +1,12 @@
 """JSON of any tool: DevTools logs, traces, net logs, results of WebPageTest; and what its agent leaves."""
 
+import atheris
+
 from target import FOLDER, main, opened
+
+with atheris.instrument_imports(include=["firstflight"]):
+    # Readers are imported when there is something to read: too late to be instrumented.
+    pass
 
 
 def test(data: bytes) -> None:

@@ -61,7 +61,7 @@ def _loads(path: Path) -> dict[str, list[_Load]]:
         for name, begins in urls.items():
             if begins and begins[0] not in known:
                 known.add(begins[0])
-                loads.setdefault(begins[0], []).extend(_Load(file, run) for run in runs_of(log, name))
+                loads.setdefault(begins[0], []).extend(_Load(file, run) for run in runs_of(log, name, urls))
     return loads
 
 

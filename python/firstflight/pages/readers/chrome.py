@@ -237,24 +237,25 @@ def split_pages(requests: list[ChromeRequest]) -> list[list[ChromeRequest]]:
     not say who navigated (traces, net logs) show that by the document's URL, which stays.
     """
     pages: list[list[ChromeRequest]] = []
-    document = ""
+    document, known = "", set[str]()
     for request in sorted(requests, key=lambda request: request.asked_s):
         if request.navigates and pages and document == request.url and not text(request.initiator, "type"):
             request.initiator = {"type": "script", "url": document}
-        if not pages or (request.navigates and not _by_page(request, pages[-1])):
+        if not pages or (request.navigates and not _is_by(request, known)):
             pages.append([])
+            known = set()
         if request.navigates:
             document = request.url
         pages[-1].append(request)
+        known.add(request.url.partition("#")[0])
     return pages
 
 
-def _by_page(request: ChromeRequest, page: list[ChromeRequest]) -> bool:
-    """Whether a file of the page asked, or a redirect of its own document led there."""
+def _is_by(request: ChromeRequest, page: set[str]) -> bool:
+    """Whether a file of the page asked, whose URLs are given, or a redirect of its own document led there."""
     urls = {text(frame, "url") for frame in nodes(node(request.initiator, "stack"), "callFrames")}
     asking = {url.partition("#")[0] for url in (*urls, text(request.initiator, "url")) if url}
-    known = {asked.url.partition("#")[0] for asked in page}
-    return text(request.initiator, "type") == "redirect" or not known.isdisjoint(asking)
+    return text(request.initiator, "type") == "redirect" or not page.isdisjoint(asking)
 
 
 def log_of(requests: list[ChromeRequest], loads_s: list[float], epoch_ms: float) -> Node:

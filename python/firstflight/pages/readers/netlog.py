@@ -17,12 +17,14 @@ from __future__ import annotations
 
 import base64
 import binascii
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from firstflight.errors import PageInputError
 from firstflight.model.page import LoadedPage
+from firstflight.pages.assemble import check_count
 from firstflight.pages.readers.chrome import ChromeRequest, log_of
 from firstflight.pages.readers.har import page_of_log
 from firstflight.pages.readers.har_entry import Node, node, nodes, number, positive, text
@@ -30,6 +32,9 @@ from firstflight.pages.readers.har_entry import Node, node, nodes, number, posit
 _ESCAPED = "%ESCAPED:\u200b "
 """In front of text with other characters than ASCII, which then stand in percent-encoding."""
 _MOST_BODY = 1 << 26
+_MOST_LOOKUPS = 50
+_MOST_MAKERS = 50
+"""Looked at for a connection: more has none but a log made to take long."""
 _OPENING = ("TCP_CONNECT", "SSL_CONNECT", "QUIC_SESSION_POOL_JOB_CONNECT")
 _SENT = "_SEND_REQUEST_HEADERS"
 _LEADS = (
@@ -64,7 +69,7 @@ def open_netlog_page(document: Node, path: Path, url: str) -> LoadedPage:
     log = _Log(constants)
     for event in nodes(document, "events"):
         log.note(event)
-    requests = log.requests()
+    requests = log.requests(str(path))
     if not requests:
         problem = f"{path}: a net log without a request of a page in it"
         raise PageInputError(problem, "start the log before the page is loaded, and stop it after")
@@ -128,7 +133,8 @@ class _Log:
         self._hops: dict[int, list[_Hop]] = {}
         self._sources: dict[int, _Source] = {}
         self._waiting: dict[int, tuple[float, str]] = {}
-        self._lookups: list[tuple[str, int, float, float]] = []
+        self._lookups: dict[str, list[tuple[float, float]]] = {}
+        self._makers: dict[int, list[int]] = {}
 
     def note(self, event: Node) -> None:
         """Takes one event in."""
@@ -155,8 +161,10 @@ class _Log:
             elif ends and event in source.spans:
                 source.spans[event][1] = at_ms
                 if event.startswith("HOST"):
-                    host = _host(text(source.facts, "lookup"))
-                    self._lookups.append((host, name, source.spans[event][0], at_ms))
+                    began_ms = source.spans[event][0]
+                    if at_ms > began_ms:
+                        host = _host(text(source.facts, "lookup"))
+                        self._lookups.setdefault(host, []).append((began_ms, at_ms))
         if event in _LEADS and (led := number(node(params, "source_dependency"), "id")) is not None:
             source.over = round(led)
         if event in ("SSL_CONNECT", "TCP_CONNECT", "HTTP_STREAM_REQUEST_PROTO", "SSL_CERTIFICATES_RECEIVED"):
@@ -196,15 +204,25 @@ class _Log:
             before.ended_ms = before.headers_ms if before.ended_ms is None else before.ended_ms
         hops.append(hop)
 
-    def requests(self) -> list[ChromeRequest]:
-        """The requests of pages, in order of being asked for."""
+    def requests(self, place: str) -> list[ChromeRequest]:
+        """The requests of pages, in order of being asked for.
+
+        Raises:
+            PageInputError: They are too many; the message names `place`.
+        """
         hops = [
             hop
             for hops in self._hops.values()
             for hop in hops
             if hop.is_main or hop.origin.startswith("http")
         ]
+        check_count(len(hops), place)
         hops.sort(key=lambda hop: (hop.asked_ms, hop.source))
+        for name, source in self._sources.items():
+            if source.over is not None and source.spans:
+                self._makers.setdefault(source.over, []).append(name)
+        for found in self._lookups.values():
+            found.sort()
         opened: set[int] = set()
         return [self._finished(hop, opened) for hop in hops]
 
@@ -284,7 +302,9 @@ class _Log:
             return timing
         opened.add(connection)
         spans = {
-            event: span for name in (*via, *self._jobs_of(connection)) for event, span in self._spans(name)
+            event: span
+            for name in (*via, *self._makers.get(connection, [])[:_MOST_MAKERS])
+            for event, span in self._spans(name)
         }
         tcp, tls = spans.get("TCP_CONNECT"), spans.get("SSL_CONNECT")
         quic = spans.get("QUIC_SESSION_POOL_JOB_CONNECT")
@@ -295,10 +315,12 @@ class _Log:
                     timing |= {f"{key}Start": max(span[0] - began_ms, 0.0), f"{key}End": span[1] - began_ms}
             if tcp and tls:
                 timing["connectEnd"] = tls[1] - began_ms
+        lookups = self._lookups.get(_host(hop.url), [])
+        first_of = bisect_left(lookups, (began_ms - 1, 0.0))
         known = [
             (end - start, start, end)
-            for host, _, start, end in self._lookups
-            if host == _host(hop.url) and began_ms - 1 <= start and end <= hop.sent_ms and end > start
+            for start, end in lookups[first_of : first_of + _MOST_LOOKUPS]
+            if end <= hop.sent_ms
         ]
         if known:
             _, start, end = max(known)
@@ -308,10 +330,6 @@ class _Log:
     def _spans(self, name: int) -> list[tuple[str, list[float]]]:
         source = self._sources.get(name)
         return list(source.spans.items()) if source else []
-
-    def _jobs_of(self, connection: int) -> list[int]:
-        """Sources that made a QUIC session."""
-        return [name for name, source in self._sources.items() if source.over == connection and source.spans]
 
 
 def _progress(hop: _Hop, event: str, at_ms: float, params: Node, *, begins: bool, ends: bool) -> None:

@@ -8,6 +8,7 @@ those of a browser whose user reloads, are no runs: the first one counts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,7 +63,7 @@ def choose(log: Node, path: Path, url: str) -> Chosen:
     if not found:
         known = ", ".join(f"'{path}#{urls[-1]}'" for urls in list(begins.values())[:3] if urls)
         raise PageInputError(f"{path}: no page in it begins with {url[:80]}", f"it has {known}")
-    runs = runs_of(log, found[0])
+    runs = runs_of(log, found[0], begins)
     chosen, said = (runs[0].name, "") if len(runs) == 1 else median(runs)
     return page_named(log, chosen, said)
 
@@ -85,9 +86,15 @@ def page_urls(log: Node) -> dict[str, list[str]]:
     return {name: _begins(own[name]) for name in dict.fromkeys([*listed, *own])}
 
 
-def runs_of(log: Node, name: str) -> list[Run]:
-    """The page `name` and, where a tool repeats its loads, its other runs; at least one."""
-    begins, pages = page_urls(log), {text(page, "id"): page for page in nodes(log, "pages")}
+def runs_of(log: Node, name: str, begins: Mapping[str, list[str]]) -> list[Run]:
+    """The page `name` and, where a tool repeats its loads, its other runs; at least one.
+
+    Args:
+        log: That of the HAR.
+        name: Id of the page.
+        begins: What `page_urls` gives.
+    """
+    pages = {text(page, "id"): page for page in nodes(log, "pages")}
     one = Run(name, _on_load(pages.get(name, {})))
     browsertime = "browsertime" in text(node(log, "creator"), "name").lower()
     if not browsertime and "_run" not in pages.get(name, {}):

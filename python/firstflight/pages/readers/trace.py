@@ -26,6 +26,7 @@ from firstflight.pages.readers.har_entry import Node, node, nodes, number, posit
 _WORK = ("EvaluateScript", "FunctionCall", "v8.compile", "ParseHTML", "ParseAuthorStyleSheet")
 _SNIFFED = 100
 _RESOURCE = "Resource"
+_MOST_DEEP = 20
 # What the trace calls `Other`, by the type of the fetch.
 _FETCHED = {"xmlhttprequest": "XHR", "fetch": "Fetch", "beacon": "Ping"}
 
@@ -88,10 +89,8 @@ class _Trace:
 
     def _tab(self, frame: str) -> str:
         """The outermost frame around a frame, as far as the trace says."""
-        seen: set[str] = set()
-        while self._parents.get(frame) and frame not in seen:
-            seen.add(frame)
-            frame = self._parents[frame]
+        for _ in range(_MOST_DEEP):
+            frame = self._parents.get(frame) or frame
         return frame
 
     def _note(self, event: Node, name: str, args: Node) -> None:

@@ -32,6 +32,9 @@ _AGENT = re.compile(r"(?:.*/)?(\d{1,4})(_Cached)?(?:_(\d{1,4}))?_devtools_reques
 """Names of the agent's files: run, cached or not, step."""
 _HINT = "copy or download the result again: it is damaged or its end is missing"
 _MOST_FILES = 10_000
+_MOST_ZIPPED = 1 << 28
+_NAMED = b"PK\x01\x02"
+"""How an entry of a ZIP's directory begins."""
 
 
 def is_result(document: Node) -> bool:
@@ -210,29 +213,41 @@ class _Files:
 def _files_of(path: Path) -> Iterator[_Files]:
     budget = Budget(str(path))
     if path.is_dir():
-        names = sorted(file.name for file in path.iterdir() if file.is_file())
-        yield _Files(
-            names[:_MOST_FILES], lambda name: _unzipped((path / name).read_bytes(), f"{path}/{name}", budget)
-        )
+        names = sorted(file.name for file in path.iterdir() if file.is_file())[:_MOST_FILES]
+        yield _Files(names, lambda name: _unzipped(_whole(path / name), f"{path}/{name}", budget))
         return
-    with _zip(path.open("rb"), str(path)) as archive:
-        names = archive.namelist()
-        if len(names) > _MOST_FILES:
-            raise PageInputError(f"{path}: {len(names)} files in it are too many", "give one result alone")
+    with _zip(_whole(path), str(path)) as archive:
         yield _Files(
-            names,
+            archive.namelist(),
             lambda name: _unzipped(_member(archive, name, str(path), budget), f"{path}: {name}", budget),
         )
 
 
-@contextmanager
-def _zip(file: io.BufferedIOBase, place: str) -> Iterator[zipfile.ZipFile]:
+def _whole(file: Path) -> bytes:
     try:
-        archive = zipfile.ZipFile(file)
+        with file.open("rb") as opened:
+            data = opened.read(_MOST_ZIPPED + 1)
+    except OSError as error:
+        raise PageInputError(
+            f"{file}: {error.strerror or error}", "check the path and its permissions"
+        ) from None
+    if len(data) > _MOST_ZIPPED:
+        raise PageInputError(
+            f"{file}: more than {_MOST_ZIPPED >> 20} MiB", "give one result alone, without video"
+        )
+    return data
+
+
+@contextmanager
+def _zip(data: bytes, place: str) -> Iterator[zipfile.ZipFile]:
+    # `zipfile` makes an object of each name, however many they are.
+    if (count := data.count(_NAMED)) > _MOST_FILES:
+        raise PageInputError(f"{place}: {count} files in it are too many", "give one result alone")
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(data))
     except Exception as error:  # zipfile raises whatever its input provokes
-        file.close()
         raise PageInputError(f"{place}: no ZIP: {str(error)[:120] or type(error).__name__}", _HINT) from None
-    with file, archive:
+    with archive:
         yield archive
 
 
@@ -272,6 +287,6 @@ def _bodies(files: _Files, name: str) -> Bodies:
     if name not in files.names:
         return _no_bodies
     data, budget = files.read(name), Budget(name)
-    with _zip(io.BytesIO(data), name) as archive:
+    with _zip(data, name) as archive:
         held = {member: _member(archive, member, name, budget) for member in archive.namelist()[:_MOST_FILES]}
     return held.get
