@@ -120,7 +120,7 @@ def test_handshakes_took_as_long_in_each(visits: dict[str, Read]) -> None:
 def test_the_page_is_one_visit_although_its_challenge_loads_it_again(visits: dict[str, Read]) -> None:
     for page, exchanges in visits.values():
         assert [e.status for e in exchanges if e.url == "https://www.amazon.com/"] == [202, 200]
-        assert page.page.resources[0].kind == "frame"
+        assert page.page.resources[0].kind == "document"
     assert visits["log"][0].page.describe().depth == visits["result"][0].page.describe().depth
 
 
@@ -217,13 +217,9 @@ def test_every_other_format_is_read(formats: Path, name: str, url: str, requests
     assert page.page.url == url
     assert (len(exchanges), len({e.host for e in exchanges})) == (requests, hosts)
     assert {e.carried.http for e in exchanges} <= {"2", "3"}
+    if name.startswith("chrome-trace"):
+        busiest = max(exchanges, key=lambda e: e.clock.cpu_ms or 0.0)
+        assert busiest.is_script
+        assert 50 < (busiest.clock.cpu_ms or 0.0) < 300
     left_out = sum(int(note.rpartition(": ")[2]) for note in page.notes if note.startswith("left out"))
     assert left_out <= requests / 2
-
-
-def test_a_trace_tells_what_the_main_thread_did(formats: Path) -> None:
-    _, exchanges = read(formats / "chrome-trace.google.json.gz")
-    busiest = max(exchanges, key=lambda e: e.clock.cpu_ms or 0.0)
-    assert busiest.is_script
-    assert 50 < (busiest.clock.cpu_ms or 0.0) < 300
-    assert exchanges[0].clock.cpu_ms
