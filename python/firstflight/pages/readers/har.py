@@ -27,7 +27,6 @@ from firstflight.pages.readers.har_entry import (
     read_har,
 )
 from firstflight.pages.readers.runs import Chosen, choose
-from firstflight.pages.readers.wpt_times import restated
 from firstflight.pages.waits import wait_times
 
 
@@ -94,7 +93,7 @@ def entries_of_har(path: Path, notes: Counter[str], url: str = "") -> tuple[list
 
 
 def _exchanges(chosen: Chosen, path: Path, notes: Counter[str]) -> tuple[list[Exchange], float | None]:
-    page, own = chosen.page, [restated(entry) for entry in chosen.entries]
+    page, own = chosen.page, chosen.entries
     check_count(len(own), str(path))
     notes["requests of other pages in the file"] += chosen.foreign
     entries = _network(_entries(own, _began_ms(page, own), BodyStore(str(path)), notes), notes)
