@@ -445,6 +445,15 @@ def test_what_is_no_recording_is_refused_with_its_place_and_a_hint(
     assert caught.value.hint
 
 
+@pytest.mark.parametrize("data", [b"", b"hello", b"\xd4\xc3\xb2\xa1\x02\x00"])
+def test_a_file_of_another_kind_is_refused_with_the_kinds_that_are_read(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "x.bin"
+    path.write_bytes(data)
+    with pytest.raises(PageInputError, match="of none of the formats that are read") as caught:
+        load_page(str(path))
+    assert "WebPageTest's result, a trace" in caught.value.hint
+
+
 def test_a_file_that_ends_too_early_is_refused(tmp_path: Path) -> None:
     whole = gzip.compress(json.dumps(netlog()).encode())
     for size in (9, len(whole) // 2, len(whole) - 1):

@@ -39,6 +39,14 @@ def open_json(path: Path, url: str = "") -> LoadedPage:
         begins = file.read(1 << 12)
     if b'"firstflight-profile' in begins:
         return _profile(path, url)
+    named = path.name.lower().endswith((".json", ".json.gz"))
+    if (
+        not named
+        and begins[:2] != b"\x1f\x8b"
+        and begins.strip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"[")
+    ):
+        problem = f"{path}: of none of the formats that are read"
+        raise PageInputError(problem, f"it may be {KNOWN}, a WARC or a WACZ: docs/archives.md")
     document = read_json(path, "export or copy it again: it is damaged or its end is missing")
     if is_trace(document):
         return open_trace(document, path, url)
