@@ -192,7 +192,9 @@ def over_http2(recorded: list[ff.Page]) -> pl.DataFrame:
     rows = []
     for share, on in SHARES.items():
         for rtt, loss, repeats in conditions:
-            plt = page_load_times(recorded, rtt=rtt, loss=loss, http="2", repeats=repeats, post_quantum=on)
+            plt = page_load_times(
+                recorded, rtt=rtt, loss=loss, http="2", repeats=repeats, post_quantum=on
+            )
             row: dict[str, object] = {"share": share, "rtt_ms": rtt, "loss": loss}
             rows.append(row | spread(plt, MODES))
     return pl.DataFrame(rows)
