@@ -342,6 +342,7 @@ def test_the_agent_s_zip_is_read_with_its_bodies(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("1_devtools_requests.json.gz", gzip.compress(json.dumps(data).encode()))
         archive.write(inner, "1_bodies.zip")
+        archive.writestr("testinfo.json", json.dumps({"bwIn": 5000, "bwOut": "1000", "latency": 28}))
     loaded = only(path)
     assert loaded.bodies[0].read_bytes() == b"h" * 500
     with zipfile.ZipFile(path) as archive:

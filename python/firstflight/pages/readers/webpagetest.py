@@ -30,6 +30,8 @@ from firstflight.pages.readers.wpt_times import Times
 
 _AGENT = re.compile(r"(?:.*/)?(\d{1,4})(_Cached)?(?:_(\d{1,4}))?_devtools_requests\.json(?:\.gz)?")
 """Names of the agent's files: run, cached or not, step."""
+_ORDERED = "testinfo.json"
+"""What the agent was told to do."""
 _HINT = "copy or download the result again: it is damaged or its end is missing"
 _MOST_FILES = 10_000
 _MOST_ZIPPED = 1 << 28
@@ -48,7 +50,7 @@ def open_result(document: Node, path: Path, url: str) -> LoadedPage:
     Raises:
         PageInputError: No run of it has requests, or there is no such page.
     """
-    found = _Result()
+    found = _Result(_link(node(document, "data") or document, "bwDown", "bwUp"))
     for run, views in _runs(document).items():
         for view, is_cached in (("firstView", False), ("repeatView", True)):
             steps = nodes(node(views, view), "steps") or [node(views, view)]
@@ -71,8 +73,8 @@ def open_agent(path: Path, url: str = "") -> LoadedPage:
     Raises:
         PageInputError: It is damaged, or has no such page.
     """
-    found = _Result()
     with _files_of(path) as files:
+        found = _Result(_link_of_agent(files, path))
         named = [(match, name) for name in files.names if (match := _AGENT.fullmatch(name))]
         for match, name in sorted(named, key=lambda pair: pair[1]):
             document = parsed(files.read(name), f"{path}: {name}", _HINT)
@@ -93,6 +95,19 @@ def _runs(document: Node) -> dict[str, Node]:
     }
 
 
+def _link(said: Node, down: str, up: str) -> Node:
+    """The link of a test, as WebPageTest's HARs note it with each page: ms and kbit/s."""
+    names = {"_latency_rtt_ms": "latency", "_bwDown_kbps": down, "_bwUp_kbps": up}
+    return {noted: found for noted, name in names.items() if (found := positive(said, name)) is not None}
+
+
+def _link_of_agent(files: _Files, path: Path) -> Node:
+    if _ORDERED not in files.names:
+        return {}
+    ordered = parsed(files.read(_ORDERED), f"{path}: {_ORDERED}", _HINT)
+    return _link(ordered, "bwIn", "bwOut") if isinstance(ordered, dict) else {}
+
+
 Bodies = Callable[[str], bytes | None]
 
 
@@ -103,7 +118,8 @@ def _no_bodies(name: str) -> bytes | None:
 class _Result:
     """The log of a HAR, put together run by run."""
 
-    def __init__(self) -> None:
+    def __init__(self, link: Node) -> None:
+        self.link = link
         self.pages: list[Node] = []
         self.entries: list[Node] = []
 
@@ -130,6 +146,7 @@ class _Result:
                 "pageTimings": {"onLoad": positive(data, "loadTime") or positive(data, "docTime") or -1},
                 "_run": run,
                 "_cached": int(is_cached),
+                **self.link,
             }
         )
         self.entries += [_entry(request, name, began_ms, bodies) for request in requests]
