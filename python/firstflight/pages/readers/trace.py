@@ -7,10 +7,9 @@ events of the category `devtools.timeline`: `ResourceWillSendRequest`, `Resource
 the timing, the header fields and the connection of the DevTools protocol; what the server's certificate says
 is not in it, nor are bodies.
 
-Main-thread time (`cpu_ms`) of a script: its `EvaluateScript`, `FunctionCall` and `v8.compile` on the
-renderer's main thread, each without what runs inside it (that is counted where it belongs); of a document:
-`ParseHTML` of its URL, of a style sheet `ParseAuthorStyleSheet`. A browser's other tabs are other pages: the
-one is read whose frame the trace follows, that is, which navigates.
+Main-thread time (`cpu_ms`) of a script: its `EvaluateScript`, `FunctionCall` and `v8.compile`, each without
+what runs inside it, which counts where it belongs; of a document: `ParseHTML` of its URL, of a style sheet
+`ParseAuthorStyleSheet`. A browser's other tabs are left out as far as the trace tells frames apart.
 """
 
 from __future__ import annotations
