@@ -165,7 +165,7 @@ def test_connections_and_bytes_are_those_of_the_packets(visits: dict[str, Read],
     """Each connection opens with a SYN, or with packets of QUIC, to the server that its readers name.
 
     What came over it by TCP is what its answers hold by the readers, their headers compressed, and at most
-    2 % and 7 kB more: certificates, tickets, framing. The browser opened one connection more, with no request.
+    2 % and 7 kB more: certificates, tickets, framing. The browser opened one connection more, unused.
     """
     capture = gzip.decompress((formats / "tcpdump.amazon.cap.gz").read_bytes())
     syns, datagrams, came = Counter[str](), Counter[str](), Counter[tuple[str, bytes]]()
