@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import zipfile
+from collections.abc import Callable
 from functools import reduce
 from operator import getitem
 from pathlib import Path
@@ -402,7 +403,7 @@ def test_lighthouse_s_artifacts_are_read_where_there_is_one_log(tmp_path: Path) 
         load_page(str(tmp_path))
 
 
-DOCUMENTS = {
+DOCUMENTS: dict[str, Callable[[], Json]] = {
     "log": devtools_log,
     "trace": trace,
     "netlog": netlog,
