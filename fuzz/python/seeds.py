@@ -450,7 +450,65 @@ def journal() -> list[bytes]:
     return [lines[0], b"".join(lines), b"".join(lines) + lines[0][:50]]
 
 
-TARGETS = (har, warc, mahimahi, mirror, scan, coding, texts, journal, page, job, http, packet)
+def tools() -> list[bytes]:
+    """A log of the DevTools protocol, a trace, a net log, a result of WebPageTest; what an agent leaves."""
+    answer = {"status": 200, "statusCode": 200, "mimeType": "text/html", "protocol": "h2", "connectionId": 7}
+    answer |= {"headers": {"content-type": "text/html"}, "encodedDataLength": 40, "url": "https://a.example/"}
+    answer["timing"] = {"requestTime": 10.0, "connectStart": 1, "connectEnd": 2, "sendStart": 3, "sendEnd": 4}
+    asked = {"url": "https://a.example/", "method": "GET", "initialPriority": "High", "headers": {}}
+    of = {"requestId": "1", "loaderId": "1", "frameId": "f", "type": "Document", "timestamp": 10.0}
+    log = [
+        {"method": "Network.requestWillBeSent", "params": {**of, "request": asked, "wallTime": 1e9}},
+        {"method": "Network.responseReceived", "params": {"requestId": "1", "response": answer}},
+        {"method": "Network.loadingFinished", "params": {**of, "encodedDataLength": 540}},
+        {"method": "Page.loadEventFired", "params": {"timestamp": 11.0}},
+    ]
+    data = {"requestId": "1", "frame": "f", "url": "https://a.example/", "resourceType": "Document"}
+    events = [
+        {"name": name, "ph": "I", "ts": ts, "args": {"data": {**data, **more}, "frame": "f"}}
+        for name, ts, more in (
+            ("navigationStart", 1, {"isOutermostMainFrame": True}),
+            ("ResourceSendRequest", 2, {}),
+            ("ResourceReceiveResponse", 3, answer),
+            ("ResourceFinish", 4, {"encodedDataLength": 540}),
+        )
+    ]
+    types = [
+        "URL_REQUEST_START_JOB",
+        "HTTP_TRANSACTION_SEND_REQUEST",
+        "HTTP_TRANSACTION_READ_RESPONSE_HEADERS",
+    ]
+    said = [
+        {"url": "https://a.example/", "method": "GET", "request_type": "main frame"},
+        {},
+        {"headers": ["HTTP/1.1 200", "content-type: text/html"]},
+    ]
+    netlog = {
+        "constants": {
+            "logEventTypes": {name: number for number, name in enumerate(types)},
+            "logSourceType": {"URL_REQUEST": 1},
+            "logEventPhase": {"PHASE_BEGIN": 1, "PHASE_END": 2},
+            "timeTickOffset": 1,
+        },
+        "events": [
+            {"source": {"id": 1, "type": 1}, "type": n, "time": str(n), "phase": 1, "params": params}
+            for n, params in enumerate(said)
+        ],
+    }
+    request = {
+        "full_url": "https://a.example/",
+        "responseCode": 200,
+        "contentType": "text/html",
+        "load_start": 9,
+    }
+    request |= {"load_end": 90, "ttfb_ms": 20, "objectSize": 5, "headers": {"response": ["HTTP/1.1 200 OK"]}}
+    view = {"firstView": {"date": 1, "loadTime": 90, "requests": [request]}}
+    agent = {"pageData": {"date": 1}, "requests": [request]}
+    whole = [log, {"traceEvents": events}, netlog, {"data": {"runs": {"1": view, "2": view}}}]
+    return [*(b"j" + json.dumps(document).encode() for document in whole), b"a" + json.dumps(agent).encode()]
+
+
+TARGETS = (har, tools, warc, mahimahi, mirror, scan, coding, texts, journal, page, job, http, packet)
 
 
 def main(folder: Path) -> None:

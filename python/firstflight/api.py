@@ -299,7 +299,13 @@ def run(
     versions = setup.versions()
     observer = _Sayer(say)
     with workers_for(wanted, setup, scheduler, observer.warn) as workers:
-        pages = read_catalogue(wanted.pages, wanted.schemes, observer, page_check(wanted, setup, scheduler))
+        pages = read_catalogue(
+            wanted.pages,
+            wanted.schemes,
+            observer,
+            page_check(wanted, setup, scheduler),
+            wanted.http_of_loader,
+        )
         outcome = run_experiment(
             wanted, pages, workers, folder, resume=resume, clients=versions, observer=observer
         )

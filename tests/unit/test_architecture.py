@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "pages": {"model", "results", "engines"},
     "engines": {"model", "pages", "results"},
     "analysis": {"model", "published", "results"},
-    "experiment": {"analysis", "engines", "model", "pages", "results"},
+    "experiment": {"analysis", "engines", "model", "pages", "published", "results"},
     "course": {"analysis", "model", "pages", "results"},
     "stress": {"analysis", "engines", "experiment", "model", "results"},
     "gate": {"analysis", "engines", "experiment", "model", "results"},

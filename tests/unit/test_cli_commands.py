@@ -49,7 +49,8 @@ def test_the_help_of_run_has_a_flag_with_its_default_for_every_plan_key(capsys: 
             continue  # Tables stand in files only.
         assert str(field.description) in shown
         if key != "pages":
-            assert f"--{key.replace('_', '-')} " in shown
+            flag = f"--{key.replace('_', '-')}"
+            assert f"{flag} " in shown or f"{flag},--" in shown, "alone, or before its old name"
             assert not default_text(key) or f"[{default_text(key)}]" in shown
 
 

@@ -9,7 +9,7 @@ import pytest
 from firstflight.api import load_page, path, simulate
 from firstflight.cli import main
 from firstflight.errors import PageInputError
-from firstflight.experiment.plan_file import resolve
+from firstflight.experiment.plan_file import PlanFile, resolve
 from firstflight.model.plan import PAPER_PAGES, Plan
 
 PLANS = sorted((Path(__file__).parents[2] / "plans").glob("*.toml"))
@@ -17,8 +17,8 @@ IN_THE_CLEAR = ("paper", "course", "purdue")
 FAST = ["--engine", "simulate", "--rtt", "20", "--repeats", "1", "--quiet"]
 
 
-def har(folder: Path, name: str, scheme: str = "https") -> str:
-    """An archive of one document, recorded over `scheme`."""
+def har(folder: Path, name: str, scheme: str = "https", version: str = "") -> str:
+    """An archive of one document, recorded over `scheme` and a version of HTTP."""
     body = "<title>x</title>"
     entry = {
         "startedDateTime": "2026-01-02T03:04:05.000Z",
@@ -26,6 +26,7 @@ def har(folder: Path, name: str, scheme: str = "https") -> str:
         "request": {"method": "GET", "url": f"{scheme}://{name}.test/", "headers": []},
         "response": {
             "status": 200,
+            "httpVersion": version,
             "headers": [{"name": "Content-Type", "value": "text/html"}],
             "content": {"size": len(body), "mimeType": "text/html", "text": body},
         },
@@ -141,3 +142,52 @@ def test_a_url_in_place_of_a_page_is_answered_with_the_command_to_give_first(
 def test_what_is_no_possible_url_is_not_said_to_be_recordable() -> None:
     with pytest.raises(PageInputError, match="is not an http or https URL"):
         load_page("https://")
+
+
+UNSHARED = "warning: recorded over HTTP/2 or HTTP/3 and loaded over HTTP/1.1: shop.test"
+
+
+@pytest.mark.parametrize(
+    ("version", "more", "warned"),
+    [
+        ("h2", [], True),
+        ("h3", [], True),
+        ("HTTP/1.1", [], False),
+        ("", [], False),
+        ("h2", ["--http", "2"], False),
+        ("h2", ["--scheme", "http"], False),
+        ("h3", ["--mode", "quic,quic-0rtt"], False),
+    ],
+)
+def test_a_page_of_http_2_that_is_loaded_over_http_1_1_is_warned_of_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], version: str, more: list[str], *, warned: bool
+) -> None:
+    assert (
+        main(["run", har(tmp_path, "shop", version=version), "--out", str(tmp_path / "r"), *FAST, *more]) == 0
+    )
+    assert capsys.readouterr().err.count(UNSHARED) == warned
+
+
+def test_archives_alone_are_loaded_over_cable_where_nothing_is_said_of_the_link(tmp_path: Path) -> None:
+    page, profile = har(tmp_path, "shop"), tmp_path / "p.json"
+    profile.write_text(load_page("wikipedia").page.to_json())
+    cable, paper = resolve({"network": "cable"}).paths(), resolve({}).paths()
+
+    def paths(*pages: str, **more: object) -> object:
+        return resolve({"pages": list(pages), **more}).paths()
+
+    assert paths(page) == paths(page, har(tmp_path, "other")) == paths(str(tmp_path / "*.har")) == cable
+    assert [found.loss for found in resolve({"pages": [page], "loss": 0.01}).paths()] == [0.01]
+    assert (
+        paths("wikipedia") == paths(str(profile)) == paths(page, "wikipedia") == paths("no-such.har") == paper
+    )
+    assert paths(page, rtt="20,100,200") == paper
+    assert paths(page, network="paper") == paths(page, path="paper") == paper
+    stored = PlanFile(values=resolve({"pages": [page], "rtt": "7"}).to_keys())
+    assert resolve({}, stored).rtt == (7,)
+
+
+def test_the_caption_says_which_network_was_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = ["run", har(tmp_path, "shop"), "--engine", "simulate", "--repeats", "1", "--quiet"]
+    assert main([*run, "--out", str(tmp_path / "out")]) == 0
+    assert "network cable" in capsys.readouterr().out

@@ -9,24 +9,54 @@ from firstflight.experiment.plan_file import PlanFile, presets, read_plan_file, 
 from firstflight.model.plan import PATH_KEYS
 
 
-@pytest.mark.parametrize("name", ["paper", "course", "cable", "dsl", "3g", "4g", "satellite"])
+@pytest.mark.parametrize("name", presets())
 def test_every_preset_is_a_path(name: str) -> None:
     plan = resolve({"path": name})
     assert plan.paths() == resolve(dict(presets()[name].values)).paths()
-    assert plan.path == "", "a resolved plan says what its path is made of"
+    assert plan.network == "", "a resolved plan says what its path is made of"
 
 
 def test_presets_are_what_their_sources_say() -> None:
     assert resolve({"path": "paper"}).paths() == resolve({}).paths()
     assert resolve({"path": "course"}).topology == "star"
-    of = {name: resolve({"path": name}) for name in presets()}
-    assert {name: (plan.rtt, *plan.rates()[0]) for name, plan in of.items() if len(plan.rtt) == 1} == {
-        "cable": ((28,), 5_000_000, 1_000_000),
-        "dsl": ((50,), 1_500_000, 384_000),
-        "3g": ((300,), 1_600_000, 768_000),
-        "4g": ((170,), 9_000_000, 9_000_000),
-        "satellite": ((600,), 20_000_000, 2_000_000),
+    of = {name: resolve({"network": name}) for name in presets()}
+    kbit = {name: tuple(rate / 1000 for rate in plan.rates()[0] if rate) for name, plan in of.items()}
+    assert {name: (*plan.rtt, *kbit[name]) for name, plan in of.items() if len(plan.rtt) == 1} == {
+        "cable": (28, 5_000, 1_000),
+        "dsl": (50, 1_500, 384),
+        "3g": (300, 1_600, 768),
+        "3g-slow": (400, 400, 400),
+        "4g": (170, 9_000, 9_000),
+        "fibre": (4, 20_000, 5_000),
+        "satellite": (600, 20_000, 2_000),
+        "wifi-lossy": (40, 30_000, 30_000),
+        "wpt-2g": (800, 280, 256),
+        "wpt-3g": (300, 1_600, 768),
+        "wpt-3gfast": (150, 1_600, 768),
+        "wpt-3gslow": (400, 400, 400),
+        "wpt-4g": (170, 9_000, 9_000),
+        "wpt-cable": (28, 5_000, 1_000),
+        "wpt-dial": (120, 49, 30),
+        "wpt-dsl": (50, 1_500, 384),
+        "wpt-edge": (840, 240, 200),
+        "wpt-fios": (4, 20_000, 5_000),
+        "wpt-lte": (70, 12_000, 12_000),
+        "lighthouse-slow-4g": (150, 1_638.4, 750),
+        "lighthouse-slow-4g-devtools": (562.5, 1_474.56, 675),
+        "lighthouse-3g": (300, 700, 700),
+        "lighthouse-desktop": (40, 10_240, 10_240),
+        "devtools-fast-4g": (60, 8_100, 1_350),
+        "devtools-slow-4g": (150, 1_440, 675),
+        "devtools-3g": (400, 400, 400),
     }
+    assert of["wifi-lossy"].loss == 0.002
+    assert all(plan.comment for plan in presets().values())
+
+
+def test_a_network_has_an_old_name_and_one_of_the_two_is_enough() -> None:
+    assert resolve({"path": "cable"}) == resolve({"network": "cable"})
+    with pytest.raises(UsageError, match="so is path, which is its old name"):
+        resolve({"path": "cable", "network": "cable"})
 
 
 def test_keys_beside_a_path_stand_over_it() -> None:

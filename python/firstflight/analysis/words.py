@@ -12,6 +12,7 @@ from firstflight.analysis.critical_path.walk import RoundTrip
 from firstflight.analysis.records import Cell, CellSetting, Estimate, Setting, Side, plt_of
 from firstflight.analysis.statistics import FASTER, NOT_COMPARED, NOT_PROVED, SLOWER, TOO_FEW_REPEATS
 from firstflight.model.treatment import FAST_OPEN, PLAIN, column_name, phrase
+from firstflight.published.networks import network_name
 from firstflight.text import plural
 
 MINUS = "\N{MINUS SIGN}"
@@ -178,7 +179,7 @@ def caption_lines(*cells: Setting) -> list[str]:
     """`caption` in two lines, for figures: the path; then client, engine, servers and cookies."""
     parts = [_parts(cell) for cell in cells]
     same = {name: text for name, text in parts[0].items() if all(other[name] == text for other in parts)}
-    differ = [name for name in parts[0] if name not in same]
+    differ = [name for name in parts[0] if name not in same and name != "network"]
     first = [text for name, text in same.items() if name in _OF_PATH and text]
     second = [text for name, text in same.items() if name not in _OF_PATH and text]
     lines = [", ".join(line) for line in (first, second) if line]
@@ -188,7 +189,7 @@ def caption_lines(*cells: Setting) -> list[str]:
 
 
 _KEEP_ALIVE = {True: "keep-alive", False: "a connection per request", None: "keep-alive not known"}
-_OF_PATH = ("link", "loss", "jitter", "duplicates", "queue", "middlebox")
+_OF_PATH = ("link", "network", "loss", "jitter", "duplicates", "queue", "middlebox")
 
 
 def _parts(cell: Setting) -> dict[str, str]:
@@ -205,6 +206,7 @@ def _parts_of(cell: Setting) -> dict[str, str]:
     link = {"access": "Access link", "star": "Star,"}.get(cell["topology"], cell["topology"])
     return {
         "link": f"{link} {rates(cell)} Mbit/s{_traces(asked)}",
+        "network": _network(cell),
         "loss": _loss(asked),
         "jitter": _jitter(asked),
         "duplicates": f"{100 * share:g} % twice" if (share := asked["duplicate"]) else "",
@@ -218,6 +220,15 @@ def _parts_of(cell: Setting) -> dict[str, str]:
         "cookies": f"{asked['cookies']} cookies",
         **{name: text if _is_unusual(asked, column) else "" for name, column, text in _unusual(asked)},
     }
+
+
+def _network(cell: Setting) -> str:
+    """The name of the network, where its figures have one."""
+    if cell["topology"] != "access":
+        return ""
+    at = (cell.get("rtt_ms") or 0.0, cell["down_mbps"], cell["up_mbps"], cell["loss"] or 0.0)
+    name = network_name(*at)
+    return f"network {name}" if name else ""
 
 
 def _traces(asked: Setting) -> str:

@@ -12,10 +12,10 @@ import typer
 from pydantic import BaseModel
 
 from firstflight.experiment.plan_file import presets
-from firstflight.model.plan import PAPER_PAGES, PATH_KEYS, Plan
+from firstflight.model.plan import ALIASES, PAPER_PAGES, PATH_KEYS, Plan
 
 LAB_KEYS = (
-    "path",
+    "network",
     *PATH_KEYS,
     "initial_window",
     "congestion_control",
@@ -98,6 +98,7 @@ def _flag(key: str, default: str = "", model: type[BaseModel] = Plan) -> inspect
     extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
     name = "--" + key.replace("_", "-")
     names = [f"{name}/--no-{name[2:]}"] if field.annotation is bool else [name]
+    names += [f"--{alias}" for alias, meant in ALIASES.items() if meant == key]
     metavar = str(extra["metavar"]) if "metavar" in extra else None
     option = typer.Option(
         *names,
@@ -132,7 +133,7 @@ def _defaults(model: type[BaseModel]) -> dict[str, object]:
 
 def key_completer(key: str, model: type[BaseModel] = Plan) -> Callable[[str], list[str]] | None:
     """Offers the words of a plan key, in a list after each comma; `None` if any text will do."""
-    if key == "path":
+    if key == "network":
         return _completer(presets)
     words = _words(model.model_fields[key].annotation)
     return _completer(lambda: words) if words else None

@@ -17,7 +17,16 @@ from pathlib import Path
 from firstflight.errors import PageInputError, UsageError
 from firstflight.experiment.workers.pool import each
 from firstflight.observer import Observer
-from firstflight.pages import LoadedPage, Page, clear_warning, load_page, under, was_cleared
+from firstflight.pages import (
+    LoadedPage,
+    Page,
+    clear_warning,
+    load_page,
+    under,
+    unshared_warning,
+    was_cleared,
+    was_unshared,
+)
 from firstflight.pages.sources import is_url
 from firstflight.results.files import PROFILES
 
@@ -132,7 +141,11 @@ class Catalogue:
 
 
 def read_catalogue(
-    specs: Sequence[str], schemes: Sequence[str], observer: Observer, check: Check = _accept
+    specs: Sequence[str],
+    schemes: Sequence[str],
+    observer: Observer,
+    check: Check = _accept,
+    http: str = "",
 ) -> Catalogue:
     """Opens every page of `specs` once.
 
@@ -140,8 +153,9 @@ def read_catalogue(
         specs: PAGEs, patterns among them.
         schemes: Of the plan's treatments. If there are several, pages are opened as recorded.
         observer: Is told what a reader had to decide, and warned of the files of a pattern that are left
-            out, and once of the pages that lose their TLS.
+            out, and once of the pages that lose their TLS, and of those that lose their version of HTTP.
         check: Raises `PageInputError` for a page that the plan cannot load.
+        http: The version of HTTP that the loader speaks; empty: several, or another client loads.
 
     Raises:
         UsageError: A pattern matches nothing that can be read, or two pages have one name.
@@ -162,6 +176,8 @@ def read_catalogue(
     opened = _told_apart(opened)
     if cleared := [one.entry.name for one in opened if one.is_cleared]:
         observer.warn(clear_warning(cleared))
+    if http == "1.1" and (unshared := [one.entry.name for one in opened if one.is_unshared]):
+        observer.warn(unshared_warning(unshared))
     return Catalogue([one.entry for one in opened], first=[one.page for one in opened if one.page])
 
 
@@ -190,12 +206,14 @@ class _Opened:
         page: The page; `None` where it was let go.
         is_matched: Whether its PAGE is a pattern.
         is_cleared: Whether its TLS was taken away.
+        is_unshared: Whether it was recorded over HTTP/2 or HTTP/3, and keeps its TLS.
     """
 
     entry: Entry
     page: LoadedPage | None
     is_matched: bool = False
     is_cleared: bool = False
+    is_unshared: bool = False
 
 
 def _matched(
@@ -224,7 +242,8 @@ def _pages(schemes: Sequence[str], check: Check, spec: str) -> list[_Opened]:
             check(page if scheme == opened_as else under(scheme, recorded))
         entry = Entry(spec, position, page.page.name, fingerprint(page.page), opened_as)
         cleared = any(was_cleared(scheme, recorded) for scheme in schemes)
-        found.append(_Opened(entry, page, is_cleared=cleared))
+        unshared = any(was_unshared(scheme, recorded) for scheme in schemes)
+        found.append(_Opened(entry, page, is_cleared=cleared, is_unshared=unshared))
     return found
 
 

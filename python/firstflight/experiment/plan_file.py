@@ -1,17 +1,18 @@
 """Where a plan comes from: a TOML file, flags over it, defaults below it; errors name key, file and line.
 
-Either may name a `path`: a preset, or a TOML file of path keys. The keys next to that name override it, and
-it overrides every path key below. Files that a file names are found from its folder. A results folder holds
-the traces of its run in `traces/down/` and `traces/up/`, where its `plan.toml` finds them.
+Either may name a `network` (once: `path`), a preset or a TOML file of path keys. The keys next to that name
+override it, and it overrides every path key below. Files that a file names are found from its folder. A
+results folder holds the traces of its run in `traces/down/` and `traces/up/`, and its `plan.toml` names them.
 """
 
 import gzip
 import re
 import tomllib
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from glob import has_magic, iglob
+from itertools import islice, takewhile
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -19,13 +20,18 @@ from pydantic import ValidationError
 from firstflight import _core
 from firstflight.errors import UsageError
 from firstflight.model.path import Trace, write_trace
-from firstflight.model.plan import FLAGS_ONLY, PATH_KEYS, TRACES, Plan
+from firstflight.model.plan import ALIASES, FLAGS_ONLY, PATH_KEYS, TRACES, Plan
 from firstflight.model.units import BadValueError, explain, nearest
+from firstflight.pages.readers import is_archive
+from firstflight.published.networks import network_files
 from firstflight.results import write_whole
 
-_MOST_CHARACTERS = 1_000_000
+NETWORK_OF_ARCHIVES = "cable"
+"""Where a plan says nothing of its link, archives are loaded over this, all other pages over the paper's."""
 
-_PRESETS = Path(__file__).parent / "presets"
+_LINK = {"rtt", "down", "up", "down_trace", "up_trace", "topology"}
+_FEW = 20
+_MOST_CHARACTERS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,7 @@ class PlanFile:
 
 def presets() -> dict[str, PlanFile]:
     """The paths that come with firstflight, by name."""
-    return {file.stem: read_plan_file(file, "path") for file in sorted(_PRESETS.glob("*.toml"))}
+    return {file.stem: read_plan_file(file, "path") for file in network_files()}
 
 
 def read_plan_file(file: Path, kind: str = "plan") -> PlanFile:
@@ -88,6 +94,8 @@ def resolve(flags: Mapping[str, object], plan_file: PlanFile | None = None) -> P
         UsageError: A value or key is wrong; the message names it and its place.
     """
     layers = [*_layers(plan_file or PlanFile()), *_layers(PlanFile(values=dict(flags)))]
+    if not any(layer.is_path or layer.values.keys() & _LINK for layer in layers) and _of_archives(layers):
+        layers.insert(0, presets()[NETWORK_OF_ARCHIVES])
     values: dict[str, object] = {}
     for layer in layers:
         for key in FLAGS_ONLY:
@@ -111,12 +119,35 @@ def resolve(flags: Mapping[str, object], plan_file: PlanFile | None = None) -> P
     raise UsageError(f"{place}: {problem}" if place else problem, hint)
 
 
+def _of_archives(layers: Sequence[PlanFile]) -> bool:
+    """Whether all pages of a plan are archives. Of a pattern's files, a few are looked at."""
+    named = next((layer.values["pages"] for layer in reversed(layers) if "pages" in layer.values), None)
+    specs = named if isinstance(named, list | tuple) else [named]
+    return bool(specs) and all(isinstance(spec, str) and _is_archive(spec) for spec in specs)
+
+
+def _is_archive(spec: str) -> bool:
+    name = spec if Path(spec).exists() else spec.partition("#")[0]
+    if has_magic(name) and not Path(name).exists():
+        found = list(islice(iglob(name, recursive=True), _FEW))  # noqa: PTH207 (absolute patterns too)
+        return bool(found) and all(is_archive(Path(file)) for file in found)
+    try:
+        return is_archive(Path(name))
+    except (OSError, ValueError):
+        return False
+
+
 def _layers(plan_file: PlanFile) -> Iterator[PlanFile]:
     """The path that a file names, if it does, and its own keys over it."""
     values = {**plan_file.values}
-    if name := values.pop("path", ""):
-        folder = plan_file.file.parent if plan_file.file else Path()
-        yield _read_path(name, folder, plan_file.place("path"))
+    named = {key: values.pop(key) for key in ("network", *ALIASES) if key in values}
+    if len(named) > 1:
+        problem = f"{plan_file.place('network')}: so is path, which is its old name"
+        raise UsageError(problem, "leave one of the two out")
+    for key, name in named.items():
+        if name != "":
+            folder = plan_file.file.parent if plan_file.file else Path()
+            yield _read_path(name, folder, plan_file.place(key))
     yield _beside(plan_file, values)
 
 
@@ -145,7 +176,8 @@ def _read_path(name: object, folder: Path, place: str) -> PlanFile:
     path = read_plan_file(folder / name, "path")
     for key in path.values:
         if key not in PATH_KEYS:
-            problem = "not a key of a path" if key in Plan.model_fields else "unknown key"
+            known_key = key in Plan.model_fields or key in ALIASES
+            problem = "not a key of a path" if known_key else "unknown key"
             raise UsageError(f"{path.place(key)}: {problem}", nearest(key, PATH_KEYS))
     return _beside(path, path.values)
 

@@ -11,7 +11,7 @@ from typing import TypedDict, cast
 
 from firstflight.deferred import tomlkit
 from firstflight.experiment.plan_file import PlanFile, presets
-from firstflight.model.plan import Plan
+from firstflight.model.plan import ALIASES, Plan
 
 _HEAD = """\
 # Keys of a plan
@@ -28,7 +28,8 @@ by a first line `#:schema PATH/plan.schema.json`.
 _PATHS = """
 ## Paths by name
 
-What `--path NAME` stands for. [The path](../path.md) says what a file of your own may hold.
+What `--network NAME` stands for; sources looked up on 24 November 2026. [The path](../path.md) says what a
+file of your own may hold.
 
 | name | keys | source |
 |---|---|---|
@@ -76,6 +77,7 @@ def plan_schema() -> dict[str, object]:
 
 def _entries() -> dict[str, Entry]:
     properties = Plan.model_json_schema(mode="serialization")["properties"]
+    properties |= {alias: properties[key] for alias, key in ALIASES.items()}
     return {
         key: cast(Entry, {name: part for name, part in entry.items() if name not in ("title", "metavar")})
         for key, entry in properties.items()
@@ -88,7 +90,9 @@ def _flag(key: str) -> str:
     if key == "treatment":
         return "none: `[[treatment]]` tables"
     name = "--" + key.replace("_", "-")
-    return f"`{name}`, `--no-{name[2:]}`" if Plan.model_fields[key].annotation is bool else f"`{name}`"
+    others = [f"`--{alias}`" for alias, meant in ALIASES.items() if meant == key]
+    no = [f"`--no-{name[2:]}`"] if Plan.model_fields[key].annotation is bool else []
+    return ", ".join([f"`{name}`", *no, *others])
 
 
 def _takes(entry: Entry) -> str:

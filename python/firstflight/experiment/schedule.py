@@ -210,7 +210,7 @@ def load_under(plan: Plan) -> PlannedLoad:
 
 _FACTORS = sorted(
     PlannedLoad.__dataclass_fields__.keys()
-    & Plan.model_fields.keys() - {"path", "mode", "seed", "cookies", "treatment"}
+    & Plan.model_fields.keys() - {"mode", "seed", "cookies", "treatment"}
 )
 
 

@@ -200,6 +200,7 @@ class LoadedPage:
             Without those of the connection and of the framing, except `Transfer-Encoding: chunked`;
             `Content-Encoding` only where `bodies` has the body in that coding.
         spare: Answers in addition to the page, for clients that decide themselves what they request.
+        multiplexed: Share of its requests that were recorded over HTTP/2 or HTTP/3; 0 where not recorded.
     """
 
     page: Page
@@ -207,6 +208,7 @@ class LoadedPage:
     notes: list[str] = field(default_factory=list)
     headers: dict[int, Headers] = field(default_factory=dict)
     spare: tuple[Spare, ...] = ()
+    multiplexed: float = 0.0
 
 
 def strip(page: Page) -> Page:

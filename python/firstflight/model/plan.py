@@ -130,6 +130,10 @@ FLAGS_ONLY = ("browser", "program")
 """What a file may not say: a plan of others would choose a program that runs outside the laboratory."""
 
 
+ALIASES = {"path": "network"}
+"""Names that keys once had, as plans and command lines still write them."""
+
+
 class Plan(BaseModel):
     """What is measured. Every field is a TOML key and a flag of `firstflight run`: docs/reference/plan.md.
 
@@ -146,9 +150,9 @@ class Plan(BaseModel):
         default=PAPER_PAGES,
         description="Pages to load: embedded names, archives, mirrors, profiles, .pages lists.",
     )
-    path: str = Field(
+    network: str = Field(
         default="",
-        description="Path to start from, a preset or a TOML file of path keys; other keys override it.",
+        description="Preset or TOML file of path keys; other keys override it. For archives alone: cable.",
         json_schema_extra={"metavar": "NAME|FILE.toml"},
     )
     rtt: Annotated[tuple[float, ...], each(parse_rtt), write_each(write_plain)] = Field(
@@ -747,6 +751,13 @@ class Plan(BaseModel):
     def schemes(self) -> tuple[str, ...]:
         """The schemes of the treatments, each once."""
         return tuple(dict.fromkeys(arm.scheme for arm in self.arms().values()))
+
+    @property
+    def http_of_loader(self) -> str:
+        """The version of HTTP that all loads speak; empty: they differ, or browsers choose it."""
+        spoken = {arm.http if arm.client == "loader" else "" for arm in self.arms().values()}
+        spoken |= {"3" for mode in self.modes if mode.name.startswith("quic")}
+        return spoken.pop() if len(spoken) == 1 else ""
 
     @property
     def modes(self) -> tuple[Mode, ...]:

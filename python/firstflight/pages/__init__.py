@@ -15,7 +15,14 @@ from firstflight.model.page import (
     strip,
 )
 from firstflight.pages.profile import embedded_names
-from firstflight.pages.scheme import UnderSchemes, clear_warning, under, was_cleared
+from firstflight.pages.scheme import (
+    UnderSchemes,
+    clear_warning,
+    under,
+    unshared_warning,
+    was_cleared,
+    was_unshared,
+)
 from firstflight.pages.sources import load_page, open_pages
 
 __all__ = [
@@ -37,5 +44,7 @@ __all__ = [
     "paced",
     "strip",
     "under",
+    "unshared_warning",
     "was_cleared",
+    "was_unshared",
 ]

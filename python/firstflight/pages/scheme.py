@@ -86,11 +86,31 @@ def clear_warning(names: Sequence[str]) -> str:
     Args:
         names: Of the pages, at least one.
     """
-    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     return (
-        f"recorded over https and loaded in the clear, as --scheme http asks: {shown}; "
+        f"recorded over https and loaded in the clear, as --scheme http asks: {_listed(names)}; "
         "their TLS handshakes are missing, so Fast Open looks better than it is (--scheme recorded has them)"
     )
+
+
+def was_unshared(scheme: str, page: LoadedPage) -> bool:
+    """Whether most of a page was recorded over HTTP/2 or HTTP/3, and `under` leaves that possible."""
+    return page.multiplexed > 1 / 2 and not was_cleared(scheme, page)
+
+
+def unshared_warning(names: Sequence[str]) -> str:
+    """What to say, once a run, of pages that are loaded over another version of HTTP than recorded.
+
+    Args:
+        names: Of the pages, at least one.
+    """
+    return (
+        f"recorded over HTTP/2 or HTTP/3 and loaded over HTTP/1.1: {_listed(names)}; browsers have one "
+        "connection for each origin there, not up to six: handshakes weigh more here than there (--http 2)"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _secure(page: LoadedPage) -> LoadedPage:

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from firstflight.errors import PageInputError
 from firstflight.model.page import LoadedPage
-from firstflight.pages.profile import embedded_names, embedded_page, read_pages_list, read_profile
-from firstflight.pages.readers import MIRROR, format_of
+from firstflight.pages.profile import embedded_names, embedded_page, read_pages_list
+from firstflight.pages.readers import MIRROR, by_content, format_of
 from firstflight.pages.scheme import under
 from firstflight.pages.urls import check_url
 
@@ -24,9 +24,9 @@ def open_pages(specs: Sequence[str]) -> list[LoadedPage]:
     """Opens every PAGE in `specs`, in order; a list or a directory with a list gives several pages.
 
     Args:
-        specs: Embedded names, `.json` profiles, archives (`.har`, `.har.gz`, `.warc`, `.warc.gz`, `.wacz`,
-            Mahimahi recordings), mirror directories, `.pages` lists; a start page in an archive or mirror as
-            `FILE#http://host/path`.
+        specs: Embedded names, profiles, archives (HAR, WebPageTest's results, Chromium's traces and logs,
+            WARC, WACZ, folders of browsertime and Lighthouse, Mahimahi recordings), mirror directories,
+            `.pages` lists; a start page in an archive or mirror as `FILE#http://host/path`.
 
     Raises:
         PageInputError: A page cannot be read: the message names file and key, the hint a fix.
@@ -94,12 +94,12 @@ def _open(path: Path, url: str, spec: str) -> list[LoadedPage]:
         _check_start(url, path)
         if (found := format_of(path)) is not None:
             return found.open(path, url)
-    if url:
-        raise PageInputError(f"{path}: no such directory", "name a start page as 'DIR#http://host/path'")
-    if path.suffix == ".pages":
+    if path.suffix == ".pages" and not url:
         return _open_list(path)
     if path.is_file():
-        return [LoadedPage(read_profile(path))]
+        return by_content(path).open(path, url)
+    if url:
+        raise PageInputError(f"{path}: no such directory", "name a start page as 'DIR#http://host/path'")
     names = ", ".join(embedded_names())
     raise PageInputError(
         f"{spec[:80]}: no such file or directory", f"check the path; embedded pages are {names}"

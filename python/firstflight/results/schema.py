@@ -274,7 +274,7 @@ def is_drawn(load: Mapping[str, Any]) -> bool:
 
 KEYS_WITHOUT_COLUMN = {
     "compare": "treatments in short",
-    "path": "a name for other keys",
+    "network": "a name for other keys",
     "program": "a flag only, whose version is kept with the client's name",
     "har": "what is kept of a load",
     "screenshots": "what is kept of a load",

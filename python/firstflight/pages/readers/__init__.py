@@ -5,6 +5,8 @@ A new format is a module here, with a function `open_name(path, url)`, and a row
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -20,18 +22,18 @@ class Format:
         reader: Module in this package and function, `module:function`. Imported when there is something to
             read.
         endings: How names of its files end, lower case; none if it is no file.
-        member: Pattern of a name that only a directory of this format holds; empty if it is no directory.
+        members: Patterns of names that only a directory of this format holds; none if it is no directory.
     """
 
     reader: str
     endings: tuple[str, ...] = ()
-    member: str = ""
+    members: tuple[str, ...] = ()
 
     def matches(self, path: Path) -> bool:
         """Whether the file or directory at `path` is of this format, by its name or its members' names."""
         if path.is_file():
-            return path.name.lower().endswith(self.endings)
-        return bool(self.member) and path.is_dir() and next(path.glob(self.member), None) is not None
+            return bool(self.endings) and path.name.lower().endswith(self.endings)
+        return path.is_dir() and any(next(path.glob(name), None) is not None for name in self.members)
 
     def open(self, path: Path, url: str = "") -> list[LoadedPage]:
         """The page of the recording at `path` that begins at `url`; without `url`, what the format gives.
@@ -45,15 +47,74 @@ class Format:
         return found if isinstance(found, list) else [found]
 
 
+HARS_IN_FOLDERS = (
+    "browsertime.har*",
+    "pages/*/**/data/browsertime.har*",
+    "*/browsertime.har*",
+    "*/pages/*/**/data/browsertime.har*",
+    "*.har",
+    "*.har.gz",
+)
+"""Where sitespeed.io, browsertime and people put HARs: patterns in the order in which they are looked for."""
+
 FORMATS = (
     Format("har:open_har", endings=(".har", ".har.gz")),
+    Format("json_file:open_json", endings=(".json", ".json.gz")),
     Format("warc:open_warc", endings=(".warc", ".warc.gz")),
     Format("wacz:open_wacz", endings=(".wacz",)),
-    Format("mahimahi:open_mahimahi", member="save.*"),
+    Format(
+        "webpagetest:open_agent",
+        endings=(".zip",),
+        members=("*_devtools_requests.json", "*_devtools_requests.json.gz"),
+    ),
+    Format("mahimahi:open_mahimahi", members=("save.*",)),
+    Format("devtools_log:open_lighthouse", members=("*.devtoolslog.json", "*.devtoolslog.json.gz")),
+    Format("browsertime:open_folder", members=HARS_IN_FOLDERS),
 )
 
+_BEGINNINGS = ((b"PK\x03\x04", "webpagetest:open_agent"), (b"WARC/", "warc:open_warc"))
+_MOST_LOOKED_AT = 1 << 12
+_JSON = Format("json_file:open_json")
 MIRROR = Format("mirror:open_mirror")
 """What a directory is that no other format matches."""
+
+
+def by_content(path: Path) -> Format:
+    """The format of the file at `path`, whatever its name; if no other, JSON, whose reader tells which."""
+    with path.open("rb") as file:
+        begins = file.read(5)
+    if begins.startswith(b"\x1f\x8b"):
+        try:
+            with gzip.open(path) as zipped:
+                begins = zipped.read(5)
+        except (OSError, EOFError, zlib.error):
+            return _JSON
+    found = (Format(reader) for beginning, reader in _BEGINNINGS if begins.startswith(beginning))
+    return next(found, _JSON)
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a tool recorded what is at `path`; not so a mirror, a profile, a list, or what is not there.
+
+    A look at the beginning of a JSON file has to do: a profile is JSON, too.
+    """
+    if path.is_dir():
+        return format_of(path) is not None
+    if not path.is_file() or path.suffix == ".pages":
+        return False
+    found = format_of(path) or by_content(path)
+    return found.reader != _JSON.reader or not _is_profile(path)
+
+
+def _is_profile(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            zipped = file.read(2) == b"\x1f\x8b"
+        with gzip.open(path) if zipped else path.open("rb") as file:
+            begins = file.read(_MOST_LOOKED_AT)
+    except (OSError, EOFError, zlib.error):
+        return False
+    return b'"firstflight-profile' in begins or b'"resources"' in begins
 
 
 def format_of(path: Path) -> Format | None:

@@ -15,21 +15,18 @@ from firstflight.model.page import LoadedPage
 from firstflight.pages.assemble import assemble, check_count
 from firstflight.pages.bodies import BodyStore
 from firstflight.pages.discovery import discover_recorded
-from firstflight.pages.exchange import HTML, Exchange, Stated
-from firstflight.pages.fields import mime_of
+from firstflight.pages.exchange import Carried, Exchange, Stated
 from firstflight.pages.mentions import RecordedFiles, collect_mentions
 from firstflight.pages.readers.har_entry import (
     Dropped,
     Node,
     moment_ms,
     node,
-    nodes,
     positive,
     read_entry,
     read_har,
-    text,
 )
-from firstflight.pages.urls import normal_url
+from firstflight.pages.readers.runs import Chosen, choose
 from firstflight.pages.waits import wait_times
 
 
@@ -39,9 +36,30 @@ def open_har(path: Path, url: str = "") -> LoadedPage:
     Raises:
         PageInputError: The file is no HAR, or no page can be made of it.
     """
+    return page_of_log(read_har(path), path, f"HAR {path.name}", url)
+
+
+def page_of_log(log: Node, path: Path, source: str, url: str = "") -> LoadedPage:
+    """The page at `url` in the log of a HAR, or in what another reader made one of; without `url`, the first.
+
+    Args:
+        log: Its `pages` and `entries`.
+        path: What was read, named in errors.
+        source: What the page is said to come from.
+        url: Where the page begins.
+
+    Raises:
+        PageInputError: There is no such page, or it cannot be loaded.
+    """
+    return page_of(choose(log, path, url), path, source)
+
+
+def page_of(chosen: Chosen, path: Path, source: str) -> LoadedPage:
+    """The page of a HAR that was chosen; arguments and errors as `page_of_log`."""
     notes = Counter[str]()
-    entries, on_load_ms = entries_of_har(path, notes, url)
-    return timed_page(entries, on_load_ms, f"HAR {path.name}", notes)
+    entries, on_load_ms = _exchanges(chosen, path, notes)
+    loaded = timed_page(entries, on_load_ms, source, notes)
+    return replace(loaded, notes=[*([chosen.said] if chosen.said else []), *loaded.notes])
 
 
 def timed_page(
@@ -55,7 +73,9 @@ def timed_page(
     files = RecordedFiles(exchanges)
     discovery = discover_recorded(exchanges, collect_mentions(exchanges, files), files)
     times = wait_times(exchanges, discovery, on_load_ms)
-    return assemble(exchanges, discovery, times, source=source, notes=notes)
+    loaded = assemble(exchanges, discovery, times, source=source, notes=notes)
+    shared = sum(exchange.carried.http in ("2", "3") for exchange in exchanges)
+    return replace(loaded, multiplexed=shared / len(exchanges))
 
 
 def entries_of_har(path: Path, notes: Counter[str], url: str = "") -> tuple[list[Exchange], float | None]:
@@ -69,10 +89,15 @@ def entries_of_har(path: Path, notes: Counter[str], url: str = "") -> tuple[list
     Raises:
         PageInputError: The file is no HAR, or has no such page.
     """
-    page, own, foreign = _entries_of_page(read_har(path), path, url)
+    return _exchanges(choose(read_har(path), path, url), path, notes)
+
+
+def _exchanges(chosen: Chosen, path: Path, notes: Counter[str]) -> tuple[list[Exchange], float | None]:
+    page, own = chosen.page, chosen.entries
     check_count(len(own), str(path))
-    notes["requests of other pages in the file"] += foreign
+    notes["requests of other pages in the file"] += chosen.foreign
     entries = _network(_entries(own, _began_ms(page, own), BodyStore(str(path)), notes), notes)
+    entries = _with_connections(entries)
     if not entries:
         hint = "record it again over http or https, with 'Disable cache' on"
         raise PageInputError(f"{path}: none of its {len(own)} requests has an answer", hint)
@@ -96,6 +121,21 @@ def _entries(own: list[Node], began: float, store: BodyStore, notes: Counter[str
             entry = replace(entry, timing=entries[-1].timing)
         entries.append(entry)
     return sorted(entries, key=lambda entry: entry.clock.start_ms)
+
+
+def _with_connections(entries: list[Exchange]) -> list[Exchange]:
+    """What one exchange tells of its connection, all others on it have too: WebPageTest tells it once."""
+    known: dict[str, Carried] = {}
+    for entry in entries:
+        carried = entry.carried
+        if carried.connection and (carried.tls or carried.certified):
+            known.setdefault(carried.connection, carried)
+    return [
+        replace(entry, carried=replace(known[name], http=entry.carried.http))
+        if (name := entry.carried.connection) in known
+        else entry
+        for entry in entries
+    ]
 
 
 def _network(entries: list[Exchange], notes: Counter[str]) -> list[Exchange]:
@@ -138,37 +178,3 @@ def _from_document(entries: list[Exchange], place: str, notes: Counter[str]) -> 
 
 def _host(url: str) -> str:
     return urlsplit(url).netloc
-
-
-def _entries_of_page(log: Node, path: Path, url: str) -> tuple[Node, list[Node], int]:
-    """The page at `url`, without `url` the first, its entries, and how many entries belong to other pages.
-
-    Raises:
-        PageInputError: No page of the HAR at `path` begins with `url`.
-    """
-    entries, pages = nodes(log, "entries"), nodes(log, "pages")
-    used = {text(entry, "pageref") for entry in entries}
-    listed = [text(page, "id") for page in pages if text(page, "id") in used]
-    ids = list(dict.fromkeys([*listed, *(text(entry, "pageref") for entry in entries)]))
-    chosen = ids[0]
-    if url:
-        begins = {name: _begins(entries, name) for name in ids}
-        found = [name for name in ids if normal_url(url) in begins[name]]
-        if not found:
-            known = ", ".join(f"'{path}#{urls[-1]}'" for urls in list(begins.values())[:3] if urls)
-            raise PageInputError(f"{path}: no page in it begins with {url[:80]}", f"it has {known}")
-        chosen = found[0]
-    own = [entry for entry in entries if text(entry, "pageref") in (chosen, "")]
-    page = next((page for page in pages if text(page, "id") == chosen), pages[0] if pages else {})
-    return page, own, len(entries) - len(own)
-
-
-def _begins(entries: list[Node], page: str) -> list[str]:
-    """The URLs of a page's document and of the redirects before it."""
-    urls = []
-    for entry in entries:
-        if text(entry, "pageref") == page:
-            urls.append(normal_url(text(node(entry, "request"), "url")))
-            if mime_of(text(node(node(entry, "response"), "content"), "mimeType")) in HTML:
-                return urls
-    return urls[:1]

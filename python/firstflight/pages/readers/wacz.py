@@ -188,7 +188,15 @@ def _timed_page(
 
 def _both(answer: Exchange, listed: Exchange) -> Exchange:
     """The answer with what the browser reported of it; of a redirect's body only the length is recorded."""
-    known = replace(answer, timing=listed.timing, stated=listed.stated, kind=listed.kind or answer.kind)
+    known = replace(
+        answer,
+        timing=listed.timing,
+        stated=listed.stated,
+        kind=listed.kind or answer.kind,
+        carried=listed.carried,
+        priority=listed.priority,
+        render_blocking=listed.render_blocking,
+    )
     if answer.body_bytes or not listed.body_bytes or not answer.redirect:
         return known
     return replace(known, body=None, text=None, body_bytes=listed.body_bytes)

@@ -1,0 +1,60 @@
+"""When WebPageTest's requests were asked for, and their phases.
+
+`load_start` is when a request was sent. It was asked for before that: at `created`, or, in older results,
+when its connection began to be opened, unless that was ready long before (`_AHEAD_MS`: a preconnect). All are
+ms since the test of the page began.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from firstflight.pages.readers.har_entry import Node, positive
+
+_AHEAD_MS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """When a request was asked for, ms since the test of the page began, and its phases, ms."""
+
+    asked_ms: float
+    length_ms: float
+    phases: Node
+
+    @classmethod
+    def of(cls, request: Node) -> Times:
+        """Those of a request, whose fields are as the API's result names them."""
+
+        def at(key: str) -> float:
+            return positive(request, key) or 0.0
+
+        sent_ms = at("load_start")
+        dns_ms, tcp_ms, tls_ms = at("dns_ms"), at("connect_ms"), at("ssl_ms")
+        dns_ms = dns_ms or max(at("dns_end") - at("dns_start"), 0.0)
+        tcp_ms = tcp_ms or max(at("connect_end") - at("connect_start"), 0.0)
+        tls_ms = tls_ms or max(at("ssl_end") - at("ssl_start"), 0.0)
+        began = [
+            at(f"{phase}_start")
+            for phase, ms in (("dns", dns_ms), ("connect", tcp_ms), ("ssl", tls_ms))
+            if ms
+        ]
+        ready_ms = max(at("dns_end"), at("connect_end"), at("ssl_end"))
+        opened_ms = min(began) if began and ready_ms + _AHEAD_MS >= sent_ms else sent_ms
+        asked_ms = min(at("created") or opened_ms, sent_ms)
+        first_ms = max(at("ttfb_end") or sent_ms + at("ttfb_ms"), sent_ms)
+        ended_ms = max(at("load_end") or at("all_end") or sent_ms + at("load_ms"), first_ms)
+        opening_ms = dns_ms + tcp_ms + tls_ms
+        return cls(
+            asked_ms,
+            ended_ms - asked_ms,
+            {
+                "blocked": max(sent_ms - asked_ms - opening_ms, 0.0),
+                "dns": dns_ms or -1,
+                "connect": tcp_ms + tls_ms or -1,
+                "ssl": tls_ms or -1,
+                "send": 0.0,
+                "wait": first_ms - sent_ms,
+                "receive": ended_ms - first_ms,
+            },
+        )
