@@ -38,7 +38,8 @@ fn main() {
 /// Keys of jobs, and their paths: RTTs, losses and seeds, and then one thing at a time.
 fn cases() -> Vec<(Value, Value)> {
     let path = |rtt_ms: u32, keys: Value| {
-        let paper = json!({"rtt_ms": rtt_ms, "down_bps": 4_000_000, "up_bps": 256_000, "queue": {"packets": 1_000}});
+        let paper =
+            json!({"rtt_ms": rtt_ms, "down_bps": 4_000_000, "up_bps": 256_000, "queue": {"packets": 1_000}});
         with(paper, &keys)
     };
     let mut cases = Vec::new();

@@ -262,15 +262,15 @@ impl Quic {
         true
     }
 
-    /// Fills `datagram` with the next one that one of its ends has to send: which way it goes.
-    pub(crate) fn poll(&mut self, now: Nanos, datagram: &mut Vec<u8>) -> Option<Direction> {
+    /// Fills `datagram` with the next one that goes this way; `false` when there is none.
+    pub(crate) fn poll(&mut self, now: Nanos, direction: Direction, datagram: &mut Vec<u8>) -> bool {
         if self.awaits_request() {
-            return None;
+            return false;
         }
-        if self.client.poll_transmit(now, datagram) {
-            return Some(Direction::Up);
+        match direction {
+            Direction::Up => self.client.poll_transmit(now, datagram),
+            Direction::Down => self.server.poll_transmit(now, datagram).is_some(),
         }
-        self.server.poll_transmit(now, datagram).map(|_| Direction::Down)
     }
 
     /// When to fire it, if that is sooner than it is due to be.
