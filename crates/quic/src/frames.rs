@@ -50,19 +50,18 @@ pub(crate) fn control() -> Bytes {
 
 /// A frame with a header block.
 pub(crate) fn headers(block: &[u8]) -> Bytes {
-    let mut frame = frame(HEADERS, block.len() as u64, block.len());
+    let mut frame = frame(HEADERS, block.len() as u64);
     frame.put(block);
     frame.freeze()
 }
 
 /// What goes before so many bytes of a body.
 pub(crate) fn data(bytes: u64) -> Bytes {
-    frame(DATA, bytes, 0).freeze()
+    frame(DATA, bytes).freeze()
 }
 
-/// The header of a frame, with room for `payload` behind it.
-fn frame(kind: u32, bytes: u64, payload: usize) -> BytesMut {
-    let mut frame = BytesMut::with_capacity(LONGEST_FRAME_HEADER + payload);
+fn frame(kind: u32, bytes: u64) -> BytesMut {
+    let mut frame = BytesMut::new();
     varint(&mut frame, kind.into());
     varint(&mut frame, bytes);
     frame
@@ -120,18 +119,10 @@ impl Frames {
                     if self.pending.len() as u64 + left + payload.len() as u64 > u64::from(LONGEST_HEADERS) {
                         return Err(FrameError::TooLong);
                     }
-                    if left > 0 {
-                        self.pending.put(payload);
-                    } else {
+                    self.pending.put(payload);
+                    if left == 0 {
                         self.has_headers = true;
-                        let block = match self.pending.is_empty() {
-                            true => Bytes::copy_from_slice(payload),
-                            false => {
-                                self.pending.put(payload);
-                                self.pending.split().freeze()
-                            }
-                        };
-                        found(Part::Headers(block));
+                        found(Part::Headers(self.pending.split().freeze()));
                     }
                 }
                 // Unknown frames are skipped (section 9).
@@ -147,22 +138,17 @@ impl Frames {
 
     /// Reads a frame's type and length, as far as they are there: what is left of the bytes.
     fn begin<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
-        if self.pending.is_empty()
-            && let Some((current, rest)) = frame_header(bytes)
-        {
-            self.current = Some(current);
-            return rest;
-        }
         while self.current.is_none()
             && let Some((&first, rest)) = bytes.split_first()
         {
             self.pending.put_u8(first);
             bytes = rest;
-            self.current = frame_header(&self.pending).map(|(current, _)| current);
-            debug_assert!(self.pending.len() <= LONGEST_FRAME_HEADER);
-        }
-        if self.current.is_some() {
-            self.pending.clear();
+            let mut header = &self.pending[..];
+            if let (Ok(kind), Ok(length)) = (VarInt::decode(&mut header), VarInt::decode(&mut header)) {
+                self.current = Some((kind.into_inner(), length.into_inner()));
+                self.pending.clear();
+            }
+            debug_assert!(self.pending.len() < LONGEST_FRAME_HEADER);
         }
         bytes
     }
@@ -182,13 +168,6 @@ impl Frames {
         }
         Ok(())
     }
-}
-
-/// The type and length of the frame that `bytes` begin with, and what is behind them; `None` where they are not all there.
-fn frame_header(mut bytes: &[u8]) -> Option<((u64, u64), &[u8])> {
-    let kind = VarInt::decode(&mut bytes).ok()?;
-    let length = VarInt::decode(&mut bytes).ok()?;
-    Some(((kind.into_inner(), length.into_inner()), bytes))
 }
 
 #[cfg(test)]
@@ -235,7 +214,7 @@ mod tests {
     #[test]
     fn data_without_headers_and_endless_headers_are_refused() {
         assert_eq!(parts(&data(1), 0), Err(FrameError::DataFirst));
-        let endless = frame(HEADERS, 1 << 40, 0);
+        let endless = frame(HEADERS, 1 << 40);
         assert_eq!(parts(&[&endless[..], &[1]].concat(), 1), Err(FrameError::TooLong));
     }
 }

@@ -45,8 +45,7 @@ pub enum ServerEvent {
 #[derive(Debug)]
 pub struct Server {
     endpoint: Endpoint,
-    /// Boxed, because a node of the map has room for eleven, and a server mostly has one.
-    peers: BTreeMap<usize, Box<Peer>>,
+    peers: BTreeMap<usize, Peer>,
     /// Datagrams that belong to no connection.
     answers: VecDeque<(SocketAddr, Vec<u8>)>,
     /// Whose the last datagram is.
@@ -124,7 +123,7 @@ impl Server {
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Nanos) {
         let now = instant(now);
-        let is_due = |(number, peer): (&usize, &mut Box<Peer>)| {
+        let is_due = |(number, peer): (&usize, &mut Peer)| {
             let is_due = peer.connection.poll_timeout().is_some_and(|at| at <= now);
             is_due.then_some(*number)
         };
@@ -213,7 +212,7 @@ impl Server {
             stream_frames: 0,
             is_drained: false,
         };
-        self.peers.insert(handle.0, Box::new(peer));
+        self.peers.insert(handle.0, peer);
         self.advance(handle);
     }
 

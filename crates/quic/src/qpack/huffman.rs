@@ -11,9 +11,8 @@ use super::tables::CODE_BITS;
 const END: usize = 256;
 /// The longest code, bits.
 const LONGEST: usize = 30;
-/// Codes of up to so many bits are looked up, two at a time where both fit: those of letters, digits, and most of what
-/// else URLs have.
-const SHORT: usize = 12;
+/// Codes of up to so many bits are looked up: those of letters, digits, and most of what else URLs have.
+const SHORT: usize = 10;
 
 static CODES: LazyLock<Codes> = LazyLock::new(Codes::new);
 
@@ -24,18 +23,8 @@ struct Codes {
     ordered: Vec<usize>,
     /// By length: the first code, how many there are, and where the first stands in that order.
     lengths: [(u32, u32, usize); LONGEST + 1],
-    short: Vec<Short>,
-}
-
-/// What so many bits as [`SHORT`] begin with.
-#[derive(Clone, Copy, Default)]
-struct Short {
-    /// Bytes; the second is none where its code does not fit.
-    symbols: [u8; 2],
-    /// The bits of the first one's code; 0 where it does not fit.
-    first: u8,
-    /// ... and of both; 0 where only the first fits.
-    both: u8,
+    /// By the next bits: the byte whose code they begin with, and that code's bits; 0 where it has more than [`SHORT`].
+    short: [(u8, u8); 1 << SHORT],
 }
 
 impl Codes {
@@ -55,24 +44,14 @@ impl Codes {
             codes[symbol] = next;
             next += 1;
         }
-        let mut short = vec![Short::default(); 1 << SHORT];
-        // The end's code is longer.
-        for &symbol in ordered
-            .iter()
-            .filter(|&&symbol| usize::from(CODE_BITS[symbol]) <= SHORT)
-        {
-            let free = SHORT - usize::from(CODE_BITS[symbol]);
-            let from = (codes[symbol] as usize) << free;
-            for entry in &mut short[from..from + (1 << free)] {
-                (entry.symbols[0], entry.first) = (symbol as u8, CODE_BITS[symbol]);
-            }
-        }
-        for index in 0..short.len() {
-            let bits = short[index].first;
-            let second = short[index << bits & ((1 << SHORT) - 1)];
-            if bits > 0 && second.first > 0 && usize::from(bits + second.first) <= SHORT {
-                short[index].symbols[1] = second.symbols[0];
-                short[index].both = bits + second.first;
+        let mut short = [(0, 0); 1 << SHORT];
+        for &symbol in &ordered {
+            let bits = CODE_BITS[symbol];
+            if usize::from(bits) <= SHORT {
+                let free = SHORT - usize::from(bits);
+                let first = (codes[symbol] as usize) << free;
+                // The end's code is longer.
+                short[first..first + (1 << free)].fill((symbol as u8, bits));
             }
         }
         Self {
@@ -126,21 +105,11 @@ pub(super) fn decode(coded: &[u8]) -> Option<Vec<u8>> {
             bits += 8;
             rest = after;
         }
-        let short = codes.short[(window >> (64 - SHORT)) as usize];
-        let length = if short.both > 0 && u32::from(short.both) <= bits {
-            text.extend_from_slice(&short.symbols);
-            short.both.into()
-        } else {
-            let (symbol, length) = match short.first {
-                0 => codes.long(window)?,
-                first => (short.symbols[0], first.into()),
-            };
-            if length > bits {
-                break;
-            }
-            text.push(symbol);
-            length
-        };
+        let (symbol, length) = codes.next(window)?;
+        if length > bits {
+            break;
+        }
+        text.push(symbol);
         window <<= length;
         bits -= length;
     }
@@ -150,8 +119,12 @@ pub(super) fn decode(coded: &[u8]) -> Option<Vec<u8>> {
 }
 
 impl Codes {
-    /// The byte whose code of more than [`SHORT`] bits `window` begins with, and that code's bits; `None` at the end's code.
-    fn long(&self, window: u64) -> Option<(u8, u32)> {
+    /// The byte whose code `window` begins with, and that code's bits; `None` at the end's code.
+    fn next(&self, window: u64) -> Option<(u8, u32)> {
+        let (symbol, length) = self.short[(window >> (64 - SHORT)) as usize];
+        if length > 0 {
+            return Some((symbol, length.into()));
+        }
         for length in SHORT + 1..=LONGEST {
             let (first, count, place) = self.lengths[length];
             let offset = ((window >> (64 - length)) as u32).wrapping_sub(first);
