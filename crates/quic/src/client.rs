@@ -1,6 +1,6 @@
 //! The client's end of a connection: requests in, what comes of them out.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -105,6 +105,8 @@ pub struct Client {
     handle: ConnectionHandle,
     connection: Connection,
     server: SocketAddr,
+    /// What is seen of its TLS, if that is witnessed.
+    seen: Option<Arc<Seen>>,
     /// The handshake is done.
     is_ready: bool,
     /// It offered 0-RTT.
@@ -117,7 +119,7 @@ pub struct Client {
     was_early: bool,
     /// Whether a request that came before the handshake was done, or else the first, is safe; `None` before there was one.
     may_be_early: Option<bool>,
-    exchanges: HashMap<StreamId, Exchange>,
+    exchanges: BTreeMap<StreamId, Exchange>,
     /// The request that each stream carries, by the stream's number.
     asked: Vec<usize>,
     events: VecDeque<ClientEvent>,
@@ -155,6 +157,7 @@ impl Client {
             endpoint,
             handle,
             offers_early_data: connection.has_0rtt(),
+            seen: seen_of(&connection),
             connection,
             server,
             is_ready: false,
@@ -163,7 +166,7 @@ impl Client {
             early: Vec::new(),
             was_early: false,
             may_be_early: None,
-            exchanges: HashMap::new(),
+            exchanges: BTreeMap::new(),
             asked: Vec::new(),
             events: VecDeque::new(),
         };
@@ -243,8 +246,8 @@ impl Client {
     }
 
     /// What was seen of its TLS, if that is witnessed.
-    pub fn seen(&self) -> Option<Arc<Seen>> {
-        seen_of(&self.connection)
+    pub fn seen(&self) -> Option<&Seen> {
+        self.seen.as_deref()
     }
 
     /// Whether the handshake is done.

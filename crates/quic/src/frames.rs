@@ -15,6 +15,8 @@ const LONGEST_HEADERS: u32 = 64 * 1024;
 
 /// What a connection is closed with that nothing is wrong with (section 8.1).
 pub(crate) const NO_ERROR: u32 = 0x100;
+/// What the stream of a request is reset with that is malformed, or has no header fields.
+pub(crate) const MALFORMED: u32 = 0x10e;
 
 /// A frame's type and length, at most.
 const LONGEST_FRAME_HEADER: usize = 16;

@@ -1,6 +1,6 @@
 //! The server's end: connections of any number of clients at one address.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use quinn_proto::{
 
 use crate::clock::{codepoint, ecn, instant, nanos};
 use crate::crypto::{Seen, seen_of};
-use crate::frames::{self, Frames, NO_ERROR, Part};
+use crate::frames::{self, Frames, MALFORMED, NO_ERROR, Part};
 
 /// A stream with a request: its connection's number, and its own.
 pub type StreamKey = (usize, StreamId);
@@ -49,8 +49,8 @@ pub struct Server {
     peers: BTreeMap<usize, Peer>,
     /// Datagrams that belong to no connection.
     answers: VecDeque<(SocketAddr, Vec<u8>)>,
-    /// Whose the last datagram is, and whether it carries data of streams.
-    last_sent: Option<(usize, bool)>,
+    /// Whose the last datagram is.
+    last_sent: Option<usize>,
     events: VecDeque<ServerEvent>,
 }
 
@@ -59,9 +59,11 @@ struct Peer {
     connection: Connection,
     has_control_stream: bool,
     /// Requests on their way: their frames, and the header block once it is there.
-    incoming: HashMap<StreamId, (Frames, Option<Bytes>)>,
+    incoming: BTreeMap<StreamId, (Frames, Option<Bytes>)>,
     /// What is left of answers.
-    outgoing: HashMap<StreamId, Vec<Bytes>>,
+    outgoing: BTreeMap<StreamId, Vec<Bytes>>,
+    /// Frames with data of streams that it had sent when it was last asked.
+    stream_frames: u64,
     is_drained: bool,
 }
 
@@ -145,20 +147,23 @@ impl Server {
         }
         let now = instant(now);
         for (number, peer) in self.peers.iter_mut().filter(|(_, peer)| !peer.is_drained) {
-            let before = peer.connection.stats().frame_tx.stream;
             if let Some(sent) = peer.connection.poll_transmit(now, 1, datagram) {
-                let has_data = peer.connection.stats().frame_tx.stream > before;
-                self.last_sent = Some((*number, has_data));
+                self.last_sent = Some(*number);
                 return Some((sent.destination, ecn(sent.ecn)));
             }
         }
         None
     }
 
-    /// Whose the last datagram of [`Self::poll_transmit`] is, and whether it carries data of streams. `None` where it is of
-    /// no connection.
-    pub fn last_sent(&self) -> Option<(usize, bool)> {
-        self.last_sent
+    /// Whose the last datagram of [`Self::poll_transmit`] is, and whether data of streams was sent since this was last
+    /// asked of that connection. `None` where it is of no connection.
+    pub fn last_sent(&mut self) -> Option<(usize, bool)> {
+        let number = self.last_sent?;
+        let peer = self.peers.get_mut(&number)?;
+        // quinn copies hundreds of counters for this one.
+        let frames = peer.connection.stats().frame_tx.stream;
+        let before = std::mem::replace(&mut peer.stream_frames, frames);
+        Some((number, frames > before))
     }
 
     /// What it has to tell.
@@ -204,8 +209,9 @@ impl Server {
         let peer = Peer {
             connection,
             has_control_stream: false,
-            incoming: HashMap::new(),
-            outgoing: HashMap::new(),
+            incoming: BTreeMap::new(),
+            outgoing: BTreeMap::new(),
+            stream_frames: 0,
             is_drained: false,
         };
         self.peers.insert(handle.0, peer);
@@ -254,23 +260,24 @@ impl Peer {
         }
     }
 
-    /// Reads what has come on a stream. What is uploaded is read, and forgotten; so are the client's settings.
+    /// Reads what has come on a stream. What is uploaded is read, and forgotten; so are the client's settings. A stream whose
+    /// request is malformed is reset.
     fn read(&mut self, handle: ConnectionHandle, id: StreamId, events: &mut VecDeque<ServerEvent>) {
         let mut stream = self.connection.recv_stream(id);
         let Ok(mut chunks) = stream.read(true) else {
             return;
         };
         let (frames, block) = self.incoming.entry(id).or_default();
-        let mut is_broken = false;
+        let mut is_malformed = false;
         let is_over = loop {
             match chunks.next(usize::MAX) {
-                Ok(Some(chunk)) if id.dir() == Dir::Bi => {
+                Ok(Some(chunk)) if id.dir() == Dir::Bi && !is_malformed => {
                     let taken = frames.take(&chunk.bytes, |part| {
                         if let Part::Headers(headers) = part {
                             block.get_or_insert(headers);
                         }
                     });
-                    is_broken |= taken.is_err();
+                    is_malformed = taken.is_err();
                 }
                 Ok(Some(_)) => {}
                 Ok(None) => break true,
@@ -278,15 +285,22 @@ impl Peer {
             }
         };
         let _ = chunks.finalize();
-        if is_over
-            && let Some((_, Some(block))) = self.incoming.remove(&id)
-            && !is_broken
-        {
-            events.push_back(ServerEvent::Request {
+        if !is_over && !is_malformed {
+            return;
+        }
+        match self.incoming.remove(&id) {
+            Some((_, Some(block))) if !is_malformed => events.push_back(ServerEvent::Request {
                 stream: (handle.0, id),
                 block,
                 is_early: self.connection.is_handshaking(),
-            });
+            }),
+            _ if id.dir() == Dir::Bi => {
+                let code = VarInt::from_u32(MALFORMED);
+                // Either direction may be over already.
+                let _ = self.connection.recv_stream(id).stop(code);
+                let _ = self.connection.send_stream(id).reset(code);
+            }
+            _ => {}
         }
     }
 

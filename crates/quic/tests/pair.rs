@@ -55,6 +55,8 @@ struct Outcome {
     early_bytes: u32,
     has_certificate: bool,
     opened_early: u64,
+    /// What the client says went wrong.
+    error: Option<String>,
 }
 
 /// When a datagram arrives, its number, whether it goes up, and what it is.
@@ -62,6 +64,12 @@ type OnTheWay = (u64, u64, bool, Vec<u8>);
 
 /// The path: a delay, and which of the client's datagrams are lost.
 fn load(lengths: Lengths, ticket: Option<Ticket>, body: usize, lost: &[usize]) -> Outcome {
+    let request = qpack::encode([(&b":method"[..], &b"GET"[..]), (b":path", b"/")]);
+    ask(request, lengths, ticket, body, lost)
+}
+
+/// The same with a request of any header block.
+fn ask(request: Bytes, lengths: Lengths, ticket: Option<Ticket>, body: usize, lost: &[usize]) -> Outcome {
     let start = 1_000 * MS;
     let server_address: SocketAddr = "198.19.0.1:443".parse().unwrap();
     let client_address: SocketAddr = "198.18.0.1:40000".parse().unwrap();
@@ -91,13 +99,12 @@ fn load(lengths: Lengths, ticket: Option<Ticket>, body: usize, lost: &[usize]) -
     let (mut now, mut number, mut asked) = (start, 0, false);
     let mut outcome = Outcome::default();
     let mut datagram = Vec::new();
-    let block = qpack::encode([(&b":method"[..], &b"GET"[..]), (b":path", b"/")]);
     let answer = qpack::encode([(&b":status"[..], &b"200"[..])]);
     let mut sent_up = 0;
     loop {
         if !asked && (client.awaits_request() || client.is_ready()) {
             asked = true;
-            client.ask(7, block.clone(), true);
+            client.ask(7, request.clone(), true);
         }
         while let Some(event) = server.poll() {
             if let ServerEvent::Request { stream, .. } = event {
@@ -156,6 +163,10 @@ fn load(lengths: Lengths, ticket: Option<Ticket>, body: usize, lost: &[usize]) -
                     outcome.end_at = now - start;
                     outcome.early_data = client.early_data();
                     outcome.has_certificate = client.seen().unwrap().has_certificate();
+                    return outcome;
+                }
+                ClientEvent::Failed { error } => {
+                    outcome.error = Some(error);
                     return outcome;
                 }
                 ClientEvent::Ready | ClientEvent::Sent { request: 7 } => {}
@@ -218,4 +229,11 @@ fn what_is_lost_is_sent_again() {
     let lossy = load(LENGTHS, None, 50_000, &[0]);
     assert_eq!(lossy.body, 50_000);
     assert!(lossy.end_at > whole.end_at + RTT, "{lossy:?}");
+}
+
+#[test]
+fn a_request_that_breaks_the_protocol_is_told_so_at_once() {
+    let outcome = ask(Bytes::from(vec![1; 70_000]), LENGTHS, None, 900, &[]);
+    // The code is H3_MESSAGE_ERROR (RFC 9114, section 8.1).
+    assert_eq!(outcome.error.as_deref(), Some("HTTP/3: reset by peer: code 270"));
 }

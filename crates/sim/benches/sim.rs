@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use firstflight_page::Page;
+use firstflight_page::{Page, Scheme};
 use firstflight_sim::{Job, Record, SimPage, simulate};
 use serde_json::{Value, json};
 
@@ -29,23 +29,23 @@ fn main() {
 
 /// The 24 cells of the paper's Table 1: four pages, three RTTs, without and with Fast Open.
 fn paper() {
-    speed(&["tcp", "tfo"], "http");
+    speed(&["tcp", "tfo"], Scheme::Http);
 }
 
 /// The same pages over QUIC, every origin under TLS.
 fn quic() {
-    speed(&["quic", "quic-0rtt"], "https");
+    speed(&["quic", "quic-0rtt"], Scheme::Https);
 }
 
 /// How fast four pages are simulated at three RTTs, in these modes.
-fn speed(modes: &[&str], scheme: &str) {
+fn speed(modes: &[&str], scheme: Scheme) {
     println!(
         "{:>10} {:>9} {:>10} {:>12}",
         "page", "requests", "loads/s", "x real time"
     );
     let (mut spent, mut loaded_ms, mut loads) = (0.0, 0.0, 0.0);
     for name in ["amazon", "nytimes", "wikipedia", "wsj"] {
-        let page = embedded(name);
+        let page = embedded(name, scheme);
         let (mut took, mut plt_ms) = (0.0, 0.0);
         for rtt_ms in [20, 100, 200] {
             for mode in modes {
@@ -97,14 +97,14 @@ fn growth() {
     for loss in [0.0, 0.005, 0.02, 0.1] {
         print_growth(
             &format!("wsj, {:.1} % loss", 100.0 * loss),
-            &embedded("wsj"),
+            &embedded("wsj", Scheme::Http),
             loss,
         );
     }
 }
 
 fn print_growth(name: &str, page: &SimPage, loss: f64) {
-    let (took, record) = time(page, &job(&paper_path(100, loss), "tfo", "http"));
+    let (took, record) = time(page, &job(&paper_path(100, loss), "tfo", Scheme::Http));
     let packets = record.relay.carried.packets;
     println!(
         "{name:>28} {:>10.3} {packets:>9} {:>11.2}",
@@ -116,6 +116,7 @@ fn print_growth(name: &str, page: &SimPage, loss: f64) {
 /// Seconds that a load takes, on average over at least half a second, and its record.
 fn time(page: &SimPage, job: &Job) -> (f64, Record) {
     let record = simulate(page, job).unwrap();
+    assert_eq!(record.error, None, "what is timed is not what was asked for");
     let (start, mut loads) = (Instant::now(), 0.0);
     while start.elapsed() < AT_LEAST {
         std::hint::black_box(simulate(page, job).unwrap());
@@ -124,22 +125,24 @@ fn time(page: &SimPage, job: &Job) -> (f64, Record) {
     (start.elapsed().as_secs_f64() / loads, record)
 }
 
-fn job(path: &Value, mode: &str, scheme: &str) -> Job {
-    let fields = json!({"path": path, "mode": mode, "cookies": "warm", "scheme": scheme});
-    Job::from_json(&fields.to_string()).unwrap()
+fn job(path: &Value, mode: &str, scheme: Scheme) -> Job {
+    let fields = json!({"path": path, "mode": mode, "cookies": "warm"});
+    let mut job = Job::from_json(&fields.to_string()).unwrap();
+    job.load.scheme = scheme;
+    job
 }
 
 fn paper_path(rtt_ms: u32, loss: f64) -> Value {
     json!({"rtt_ms": rtt_ms, "down_bps": 4_000_000, "up_bps": 256_000, "loss": loss, "queue": {"packets": 1_000}})
 }
 
-fn embedded(name: &str) -> SimPage {
+fn embedded(name: &str, scheme: Scheme) -> SimPage {
     let file = format!(
         "{}/../../python/firstflight/pages/embedded/{name}.json",
         env!("CARGO_MANIFEST_DIR")
     );
     let mut page = Page::from_json(&std::fs::read_to_string(file).unwrap()).unwrap();
-    page.clear_scheme();
+    scheme.apply(&mut page);
     SimPage::new(&page)
 }
 

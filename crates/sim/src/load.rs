@@ -265,9 +265,12 @@ impl Load<'_> {
             }
         }
         // What an end has to say at one moment goes in the same datagrams.
-        for conn in std::mem::take(&mut self.unflushed) {
+        let mut unflushed = std::mem::take(&mut self.unflushed);
+        for conn in unflushed.drain(..) {
             self.flush(conn);
         }
+        // Nothing that is flushed asks for more, and the next event needs the room again.
+        self.unflushed = unflushed;
     }
 
     fn open(&mut self, conn: ConnId, origin: usize, quic: bool) {
@@ -283,7 +286,7 @@ impl Load<'_> {
                     .loader
                     .handle(self.context.now, Event::Writable(conn));
             }
-            return self.unflushed.push(conn.0);
+            return self.will_flush(conn.0);
         }
         let cookies = context.job.what_if.cookies(context.job.load.cookies);
         let indices = [number as u64, host.connections];
@@ -311,7 +314,7 @@ impl Load<'_> {
             }
             Carrier::Quic(quic) => {
                 quic.send(self.context, request, &mut self.browser);
-                self.unflushed.push(conn.0);
+                self.will_flush(conn.0);
             }
         }
     }
@@ -377,7 +380,7 @@ impl Load<'_> {
         if self.context.job.load.path.duplicate == 0.0 {
             self.free_datagrams.push(number);
         }
-        self.unflushed.push(conn);
+        self.will_flush(conn);
     }
 
     /// A timer of a connection is due.
@@ -395,12 +398,19 @@ impl Load<'_> {
             }
             Carrier::Quic(quic) => {
                 if quic.fire(self.context, at, &mut self.browser) {
-                    self.unflushed.push(conn);
+                    self.will_flush(conn);
                 }
                 return;
             }
         }
         self.flush(conn);
+    }
+
+    /// Flushes a connection of QUIC once all that happens at this moment has happened.
+    fn will_flush(&mut self, conn: u32) {
+        if !self.unflushed.contains(&conn) {
+            self.unflushed.push(conn);
+        }
     }
 
     /// Puts what both ends of a connection have to send on the path, and sets its timer.
@@ -410,10 +420,12 @@ impl Load<'_> {
         {
             self.transmit(&segment);
         }
-        while let Carrier::Quic(quic) = &mut self.connections[conn as usize]
-            && let Some((direction, ecn)) = quic.poll(self.context.now, &mut self.datagram)
-        {
-            self.transmit_datagram(conn, direction, ecn);
+        for direction in [Direction::Up, Direction::Down] {
+            while let Carrier::Quic(quic) = &mut self.connections[conn as usize]
+                && let Some(ecn) = quic.poll(self.context.now, direction, &mut self.datagram)
+            {
+                self.transmit_datagram(conn, direction, ecn);
+            }
         }
         let armed = match &mut self.connections[conn as usize] {
             Carrier::Tcp(connection) => connection.arm(),
@@ -455,7 +467,7 @@ impl Load<'_> {
         });
         let slot = &mut self.datagrams[number as usize];
         (slot.conn, slot.ecn) = (conn, ecn);
-        slot.payload.clone_from(&self.datagram);
+        std::mem::swap(&mut slot.payload, &mut self.datagram);
         let packet = Packet { bytes, ecn };
         let dropped = self
             .network
@@ -463,7 +475,7 @@ impl Load<'_> {
         if let Some(dropped) = dropped {
             self.free_datagrams.push(number);
             self.trace
-                .datagram_dropped(now, direction, conn, &self.datagram, dropped);
+                .datagram_dropped(now, direction, conn, &slot.payload, dropped);
         }
     }
 

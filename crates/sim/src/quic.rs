@@ -265,18 +265,16 @@ impl Quic {
         true
     }
 
-    /// Fills `datagram` with the next one that one of its ends has to send: which way it goes, and what its IP header says
-    /// of congestion.
-    pub(crate) fn poll(&mut self, now: Nanos, datagram: &mut Vec<u8>) -> Option<(Direction, Ecn)> {
+    /// Fills `datagram` with the next one that goes this way: what its IP header says of congestion. `None` when there is none.
+    pub(crate) fn poll(&mut self, now: Nanos, direction: Direction, datagram: &mut Vec<u8>) -> Option<Ecn> {
         if self.awaits_request() {
             return None;
         }
-        let up = self.client.poll_transmit(now, datagram);
-        let (direction, ecn) = match up {
-            Some(ecn) => (Direction::Up, ecn),
-            None => (Direction::Down, self.server.poll_transmit(now, datagram)?.1),
+        let ecn = match direction {
+            Direction::Up => self.client.poll_transmit(now, datagram)?,
+            Direction::Down => self.server.poll_transmit(now, datagram)?.1,
         };
-        Some((direction, if self.uses_ecn { ecn } else { Ecn::NotCapable }))
+        Some(if self.uses_ecn { ecn } else { Ecn::NotCapable })
     }
 
     /// When to fire it, if that is sooner than it is due to be.

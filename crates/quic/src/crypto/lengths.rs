@@ -165,12 +165,15 @@ impl Sized {
         if self.incoming.len() < total {
             return None;
         }
-        let body: Vec<u8> = self.incoming.drain(..total).skip(message::HEADER).collect();
-        let [flags, high, low, rest @ ..] = body.as_slice() else {
-            return Some((kind, 0, Vec::new()));
+        let (flags, parameters) = match &self.incoming[message::HEADER..total] {
+            [flags, high, low, rest @ ..] => {
+                let length = usize::from(u16::from_be_bytes([*high, *low])).min(rest.len());
+                (*flags, rest[..length].to_vec())
+            }
+            _ => (0, Vec::new()),
         };
-        let length = usize::from(u16::from_be_bytes([*high, *low])).min(rest.len());
-        Some((kind, *flags, rest[..length].to_vec()))
+        self.incoming.drain(..total);
+        Some((kind, flags, parameters))
     }
 
     fn flags(&self) -> u8 {
@@ -443,8 +446,7 @@ impl PacketKey for Tag {
             return Ok(());
         }
         // Each zero of the padding is a frame of its own (RFC 9000, section 19.1), which would take most of the time.
-        let last = payload[..length].iter().rposition(|byte| *byte != 0);
-        let padding = length - last.map_or(0, |last| last + 1);
+        let padding = zeros_at_the_end(&payload[..length]);
         payload.truncate(length - padding.saturating_sub(MAY_BE_A_FRAME));
         Ok(())
     }
@@ -460,6 +462,15 @@ impl PacketKey for Tag {
     fn integrity_limit(&self) -> u64 {
         u64::MAX
     }
+}
+
+/// How many bytes at the end are zeros, compared a word at a time.
+fn zeros_at_the_end(bytes: &[u8]) -> usize {
+    const WORD: usize = 16;
+    let words = bytes.rchunks_exact(WORD).take_while(|word| **word == [0; WORD]);
+    let zeros = WORD * words.count();
+    let before = bytes[..bytes.len() - zeros].iter().rev();
+    zeros + before.take_while(|byte| **byte == 0).count()
 }
 
 impl HmacKey for NoKey {

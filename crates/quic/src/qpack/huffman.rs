@@ -11,6 +11,8 @@ use super::tables::CODE_BITS;
 const END: usize = 256;
 /// The longest code, bits.
 const LONGEST: usize = 30;
+/// Codes of up to so many bits are looked up: those of letters, digits, and most of what else URLs have.
+const SHORT: usize = 10;
 
 static CODES: LazyLock<Codes> = LazyLock::new(Codes::new);
 
@@ -21,6 +23,8 @@ struct Codes {
     ordered: Vec<usize>,
     /// By length: the first code, how many there are, and where the first stands in that order.
     lengths: [(u32, u32, usize); LONGEST + 1],
+    /// By the next bits: the byte whose code they begin with, and that code's bits; 0 where it has more than [`SHORT`].
+    short: [(u8, u8); 1 << SHORT],
 }
 
 impl Codes {
@@ -40,10 +44,21 @@ impl Codes {
             codes[symbol] = next;
             next += 1;
         }
+        let mut short = [(0, 0); 1 << SHORT];
+        for &symbol in &ordered {
+            let bits = CODE_BITS[symbol];
+            if usize::from(bits) <= SHORT {
+                let free = SHORT - usize::from(bits);
+                let first = (codes[symbol] as usize) << free;
+                // The end's code is longer.
+                short[first..first + (1 << free)].fill((symbol as u8, bits));
+            }
+        }
         Self {
             of_symbol: codes,
             ordered,
             lengths,
+            short,
         }
     }
 }
@@ -77,7 +92,55 @@ pub(super) fn encode(text: &[u8], to: &mut Vec<u8>) {
 
 /// The text of `coded`; `None` if it is no code.
 pub(super) fn decode(coded: &[u8]) -> Option<Vec<u8>> {
+    let codes = &*CODES;
     let mut text = Vec::with_capacity(coded.len() * 2);
+    // The bits that are not read yet, the next one first; behind them, zeros.
+    let (mut window, mut bits) = (0_u64, 0);
+    let mut rest = coded;
+    loop {
+        while bits <= 56
+            && let Some((&byte, after)) = rest.split_first()
+        {
+            window |= u64::from(byte) << (56 - bits);
+            bits += 8;
+            rest = after;
+        }
+        let (symbol, length) = codes.next(window)?;
+        if length > bits {
+            break;
+        }
+        text.push(symbol);
+        window <<= length;
+        bits -= length;
+    }
+    // Padding is the beginning of the end's code, and shorter than a byte.
+    let is_padding = bits < 8 && window == !(u64::MAX >> bits);
+    is_padding.then_some(text)
+}
+
+impl Codes {
+    /// The byte whose code `window` begins with, and that code's bits; `None` at the end's code.
+    fn next(&self, window: u64) -> Option<(u8, u32)> {
+        let (symbol, length) = self.short[(window >> (64 - SHORT)) as usize];
+        if length > 0 {
+            return Some((symbol, length.into()));
+        }
+        for length in SHORT + 1..=LONGEST {
+            let (first, count, place) = self.lengths[length];
+            let offset = ((window >> (64 - length)) as u32).wrapping_sub(first);
+            if offset < count {
+                let symbol = self.ordered[place + offset as usize];
+                return (symbol != END).then_some((symbol as u8, length as u32));
+            }
+        }
+        None
+    }
+}
+
+/// What [`decode`] does, by the definition: one bit at a time.
+#[cfg(test)]
+pub(super) fn decode_bit_by_bit(coded: &[u8]) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
     let (mut code, mut length) = (0_u32, 0);
     for bit in coded
         .iter()

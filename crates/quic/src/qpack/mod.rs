@@ -211,6 +211,19 @@ mod tests {
         }
 
         #[test]
+        fn huffman_codes_are_read_as_one_bit_at_a_time(coded in vec(any::<u8>(), 0..40)) {
+            prop_assert_eq!(huffman::decode(&coded), huffman::decode_bit_by_bit(&coded));
+        }
+
+        #[test]
+        fn codes_of_any_text_cut_anywhere_are_too(text in vec(any::<u8>(), 0..40), cut in 0_usize..60) {
+            let mut coded = Vec::new();
+            huffman::encode(&text, &mut coded);
+            coded.truncate(coded.len().saturating_sub(cut));
+            prop_assert_eq!(huffman::decode(&coded), huffman::decode_bit_by_bit(&coded));
+        }
+
+        #[test]
         fn no_bytes_make_it_panic(block in vec(any::<u8>(), 0..200)) {
             let _ = decode(&block);
         }
