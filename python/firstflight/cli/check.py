@@ -338,7 +338,7 @@ def _end(rows: list[Row], talk: Talk) -> int:
     deviating = [row["id"] for row in rows if must_deviate(row)]
     if deviating:
         talk.error(
-            f"{plural(len(deviating), 'row')} with MUST or MUST NOT deviate: {', '.join(deviating)}",
-            "what was seen is in the table; --out FOLDER keeps the packets",
+            f"a MUST or MUST NOT deviates in {plural(len(deviating), 'row')}: {', '.join(deviating)}",
+            "the column `seen` says what happened instead",
         )
     return 1 if unjudged or deviating else 0

@@ -65,7 +65,7 @@ fn grant(stage: &mut ServerStage) -> Result<Finding, Stop> {
     let Some(cookie) = stage.ask_for_cookie(server::CLIENT)? else {
         return Ok(Finding::judged(
             false,
-            "The SYN-ACK has no option: Fast Open is off.",
+            "The SYN-ACK has no option: Fast Open is off, or needs no cookie.",
         ));
     };
     let valid = (4..=16).contains(&cookie.len()) && cookie.len() % 2 == 0;
