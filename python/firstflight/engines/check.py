@@ -5,7 +5,7 @@ kernel keeps one cookie for an address, which all rows share.
 """
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -219,7 +219,7 @@ class Checker:
         done = self._ask("check", row, job)
         return {**done, "capture": file.name if file and file.exists() else None}
 
-    def _ask(self, command: str, row: Row, job: dict[str, object]) -> Row:
+    def _ask(self, command: str, row: Row, job: Mapping[str, object]) -> Row:
         try:
             seen = self._lab.ask(command, job, timeout_s=_ROW_S)
         except LabError as error:

@@ -74,7 +74,8 @@ def as_junit(document: CheckDocument) -> bytes:
     for row in rows:
         _add_case(suite, row)
     ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+    text: str = ElementTree.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'.encode()
 
 
 def _is_skipped(row: Row) -> bool:
