@@ -128,6 +128,17 @@ pub enum LabError {
         /// Whether it may be for want of another user than root.
         as_root: bool,
     },
+    /// A server on another machine cannot be examined.
+    #[error("{address}: {problem}")]
+    RemoteServer {
+        /// Where it is.
+        address: std::net::SocketAddr,
+        /// Why not.
+        problem: String,
+    },
+    /// This machine's own client does no Fast Open.
+    #[error("this machine's client does no Fast Open: {0}")]
+    ClientWithoutFastOpen(&'static str),
     /// The user's server does not do what `stress` needs.
     #[error("{problem}{printed}")]
     StressedServer {
@@ -274,6 +285,13 @@ impl LabError {
                  `user root;`; --port names where it listens"
             }
             Self::CheckedServer { .. } => "try the command by itself; --port names where it listens",
+            Self::RemoteServer { .. } => {
+                "try it with curl: it must be reachable from here and answer GET / over HTTP; rows that need \
+                 raw packets are for --server"
+            }
+            Self::ClientWithoutFastOpen(_) => {
+                "as root: sysctl net.ipv4.tcp_fastopen=1; sysctl net.ipv4.tcp_fastopen_blackhole_timeout_sec=0"
+            }
             Self::StressedServer { problem, .. } => match problem {
                 ServerProblem::Ended(_) => "it has to stay in the foreground",
                 ServerProblem::OtherAnswer { .. } => "let it serve the folder that it is started in",

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use firstflight_lab::jobs::calibrate::{Calibration, Floor};
-use firstflight_lab::jobs::check::{self, CheckJob, NamedServer};
+use firstflight_lab::jobs::check::{self, CheckJob, RemoteJob, TryJob};
 use firstflight_lab::jobs::exec::{ExecJob, Terminal};
 use firstflight_lab::jobs::load::{Client, Job, Record};
 use firstflight_lab::jobs::prove::{self, ProveJob, ProveRecord};
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         "check" => in_lab(|realtime| answer(&CheckJob::from_json(&tethered_job()?)?.run(realtime)?)),
         "check-rows" => answer(&serde_json::json!({ "rows": check::rows().collect::<Vec<_>>() })).map(Some),
         "try-server" => in_lab(|_| {
-            check::try_server(&NamedServer::from_json(&tethered_job()?)?)?;
+            TryJob::from_json(&tethered_job()?)?.run()?;
             Ok("{}".to_owned())
         }),
         "prove" => {
@@ -46,6 +46,13 @@ fn main() -> ExitCode {
             let _ = namespace::mount_proc();
             answer(&prove::ServerJob::from_json(&job)?.run(realtime)?)
         }),
+        // Outside of a lab, on purpose: these go to a server that the user names.
+        "check-remote" => tethered_job()
+            .and_then(|job| answer(&RemoteJob::from_json(&job)?.run()?))
+            .map(Some),
+        "try-remote" => tethered_job()
+            .and_then(|job| answer(&RemoteJob::from_json(&job)?.try_server()?))
+            .map(Some),
         "stress" => in_lab(|realtime| answer(&stress(realtime)?)),
         "replay" => in_lab(|realtime| ReplayJob::from_args(std::env::args().skip(2))?.run(realtime)),
         "floor" => in_lab(|_| answer(&Floor::from_json(&tethered_job()?)?.measure()?)),

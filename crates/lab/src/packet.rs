@@ -230,6 +230,19 @@ pub(crate) fn parse(packet: &[u8]) -> Option<(IpHeader, TcpHeader, &[u8])> {
     Some((ip, tcp, payload))
 }
 
+/// Whether a packet carries TCP, or an ICMP error about some (RFC 792, RFC 4443: types below 128).
+pub(crate) fn is_tcp_or_icmp_error(packet: &[u8]) -> bool {
+    match IpHeader::parse(packet) {
+        Some((IpHeader::V4(ip), _)) => [IpNumber::TCP, IpNumber::ICMP].contains(&ip.protocol),
+        Some((IpHeader::V6(ip), rest)) => match ip.next_header {
+            IpNumber::TCP => true,
+            IpNumber::IPV6_ICMP => rest.first().is_some_and(|kind| *kind < 128),
+            _ => false,
+        },
+        None => false,
+    }
+}
+
 /// The packet of these headers and data, with its length and checksums; `None` if it would be too long.
 pub(crate) fn assemble(mut ip: IpHeader, mut tcp: TcpHeader, payload: &[u8]) -> Option<Vec<u8>> {
     let length = tcp.header_len() + payload.len();

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
 from firstflight.deferred import jinja2
-from firstflight.engines.check import Row
+from firstflight.engines.check import DEVIATES, STRENGTHS, VERDICTS, Row, Strength
 from firstflight.report.figures import theme
 from firstflight.results import write_whole
 from firstflight.text import visible_lines
+
+FORMAT = "firstflight-check/2"
+"""What `check.json` says that it is; 1 had neither a format nor counts by level."""
 
 _SIDES = {"client": "Client", "server": "Server", "both": "Client and server together"}
 
@@ -22,14 +27,49 @@ class CheckedServer(TypedDict):
     port: int
 
 
+class CheckedRemote(TypedDict):
+    """The server that was checked over the network."""
+
+    host: str
+    port: int
+    address: str
+
+
 class CheckDocument(TypedDict):
     """The result of a check, as docs/check.md describes it."""
 
+    format: str
     kernel: str
+    ip: str
     server: CheckedServer | None
+    connect: CheckedRemote | None
     elapsed_s: float
     verdicts: dict[str, int]
+    levels: dict[Strength, dict[str, int]]
     rows: list[Row]
+
+
+def count_verdicts(rows: Sequence[Row]) -> dict[str, int]:
+    """How many rows have each verdict."""
+    counted = Counter(row["verdict"] for row in rows)
+    return {verdict: counted[verdict] for verdict in VERDICTS}
+
+
+def count_levels(rows: Sequence[Row]) -> dict[Strength, dict[str, int]]:
+    """The same for what counts as a MUST, a SHOULD, described, or as Linux's own."""
+    levels = dict.fromkeys(STRENGTHS.values())
+    return {
+        level: count_verdicts([row for row in rows if STRENGTHS[row["level"]] == level]) for level in levels
+    }
+
+
+def examined_name(document: CheckDocument) -> str:
+    """What was examined, for a heading."""
+    if remote := document["connect"]:
+        return f"{remote['host']} port {remote['port']} ({remote['address']})"
+    if server := document["server"]:
+        return server["command"]
+    return f"Linux {document['kernel']}"
 
 
 def write_check(folder: Path, document: CheckDocument) -> None:
@@ -58,6 +98,18 @@ def render_check(document: CheckDocument) -> str:
         (side, name, [row for row in document["rows"] if row["side"] == side])
         for side, name in _SIDES.items()
     ]
+    deviating = {
+        level: [
+            row["id"]
+            for row in document["rows"]
+            if STRENGTHS[row["level"]] == level and row["verdict"] == DEVIATES
+        ]
+        for level in document["levels"]
+    }
     return environment.get_template("check.html.j2").render(
-        check=document, sides=[side for side in sides if side[2]], theme=theme
+        check=document,
+        examined=examined_name(document),
+        sides=[side for side in sides if side[2]],
+        deviating=deviating,
+        theme=theme,
     )

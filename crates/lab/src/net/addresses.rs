@@ -65,11 +65,13 @@ impl Block {
     }
 
     /// An address of the origins' network.
-    pub(super) fn origin(self, number: u16) -> IpAddr {
-        match self.origins {
-            IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits() + u32::from(number)).into(),
-            IpAddr::V6(first) => Ipv6Addr::from_bits(first.to_bits() + u128::from(number)).into(),
-        }
+    pub fn origin(self, number: u16) -> IpAddr {
+        beyond(self.origins, number)
+    }
+
+    /// An address of the client's own network, `number` beyond the client's.
+    pub fn neighbour(self, number: u16) -> IpAddr {
+        beyond(self.client, number)
     }
 }
 
@@ -130,6 +132,13 @@ impl AddressPlan {
 
     fn of_host(&self, index: u16) -> IpAddr {
         self.block.origin(FIRST_HOST + index)
+    }
+}
+
+fn beyond(first: IpAddr, number: u16) -> IpAddr {
+    match first {
+        IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits() + u32::from(number)).into(),
+        IpAddr::V6(first) => Ipv6Addr::from_bits(first.to_bits() + u128::from(number)).into(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use super::Side;
-use crate::LabError;
+use crate::{LabError, scheduling};
 
 const IPV6: &str = "/proc/sys/net/ipv6";
 const MOST_WAITING: &str = "65535";
@@ -65,6 +65,17 @@ pub fn use_ecn() -> Result<(), LabError> {
     set_sysctl("tcp_ecn", "1")
 }
 
+/// The host's settings are inherited, and the wires have neither neighbours nor routers.
+const IPV6_SETTINGS: &[(&str, &str)] = &[
+    ("conf/all/disable_ipv6", "0"),
+    ("conf/default/disable_ipv6", "0"),
+    ("conf/default/accept_dad", "0"),
+    ("conf/default/accept_ra", "0"),
+    ("conf/default/router_solicitations", "0"),
+    // No link-local address.
+    ("conf/default/addr_gen_mode", "1"),
+];
+
 /// The namespace gets IPv6: addresses are those that it is given, and no packet leaves that no program sends.
 /// Call before its device is made. What is said of `net.ipv4.tcp_*` holds for TCP over IPv6 too.
 ///
@@ -74,18 +85,14 @@ pub fn use_ipv6(side: Side) -> Result<(), LabError> {
     if !Path::new(IPV6).exists() {
         return Err(LabError::NoIpv6);
     }
-    for (name, value) in [
-        // The host's settings are inherited.
-        ("conf/all/disable_ipv6", "0"),
-        ("conf/default/disable_ipv6", "0"),
-        ("conf/default/accept_dad", "0"),
-        ("conf/default/accept_ra", "0"),
-        ("conf/default/router_solicitations", "0"),
-        // No link-local address.
-        ("conf/default/addr_gen_mode", "1"),
-    ] {
-        write(&format!("{IPV6}/{name}"), value)?;
-    }
+    // For some of these the kernel tries to take the lock of its network devices again and again, without sleep
+    // (`addrconf_disable_ipv6` in `net/ipv6/addrconf.c`). A real-time task would keep the lock's holder, or who is
+    // next in line, from the processor for good.
+    scheduling::as_ordinary_task(|| {
+        IPV6_SETTINGS
+            .iter()
+            .try_for_each(|(name, value)| write(&format!("{IPV6}/{name}"), value))
+    })?;
     if side == Side::Servers {
         // Origins have addresses that only a route makes local.
         write(&format!("{IPV6}/ip_nonlocal_bind"), "1")?;

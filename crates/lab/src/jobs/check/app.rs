@@ -1,7 +1,7 @@
 //! Our own server for server rows: it answers any request, and says what it heard.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddrV4, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -31,11 +31,7 @@ pub(super) struct Heard {
 impl App {
     /// Listens on `address`. It allows so many `pending` Fast Open requests, or does not ask for Fast Open; it accepts
     /// from the start or when it is told to.
-    pub(super) fn listen(
-        address: SocketAddrV4,
-        pending: Option<u32>,
-        accepts: bool,
-    ) -> Result<Self, LabError> {
+    pub(super) fn listen(address: SocketAddr, pending: Option<u32>, accepts: bool) -> Result<Self, LabError> {
         let failed = |error: io::Error| LabError::system("starting the server", error);
         let listener = TcpListener::bind(address).map_err(failed)?;
         if let Some(pending) = pending {

@@ -1,26 +1,28 @@
 //! The stage of client rows: this kernel's client, and a script that is all its servers.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use etherparse::{Icmpv4Type, PacketBuilder, icmpv4};
+use etherparse::{Icmpv4Type, Icmpv6Type, PacketBuilder, icmpv4, icmpv6};
 use nix::errno::Errno;
 use nix::libc;
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, SockaddrIn, connect, sendto, socket};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockType, SockaddrStorage, connect, sendto, socket,
+};
 
 use super::packet::{Kind, Packet};
 use super::wire::{SILENCE, SOON, Wire};
 use crate::LabError;
-use crate::net::{Side, bring_loopback_up};
+use crate::net::{Block, Side};
 use crate::packet;
 use crate::witness::TcpInfo;
 use firstflight_path::IpVersion;
 
 /// The server that most rows talk to, and another one.
-pub(super) const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 19, 0, 1), 80);
-pub(super) const OTHER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 19, 0, 2), 80);
+pub(super) const SERVER: Peer = Peer::numbered(1);
+pub(super) const OTHER: Peer = Peer::numbered(2);
 /// What servers of the script announce.
 pub(super) const MSS: u16 = 1_460;
 /// A cookie as Linux makes them, and another one.
@@ -31,9 +33,33 @@ pub(super) const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: www.example.org\r\n\
 
 /// A SYN goes again after 1 s (RFC 6298, section 2.1), and 2 s more.
 const RETRANSMISSION: Duration = Duration::from_secs(4);
-/// What an ICMP error quotes: an IP header and eight bytes of what is in it, at least.
-const QUOTED: usize = 28;
+/// What an ICMP error quotes beyond the IP header, at least, bytes.
+const QUOTED: usize = 8;
 const SERVER_ISN: u32 = 700_000;
+
+/// A server of the script's, at an address of either version of IP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Peer {
+    number: u16,
+    port: u16,
+}
+
+impl Peer {
+    /// One of many.
+    pub(super) const fn numbered(number: u16) -> Self {
+        Self { number, port: 80 }
+    }
+
+    /// The same at another port.
+    pub(super) const fn at_port(self, port: u16) -> Self {
+        Self { port, ..self }
+    }
+
+    /// Where it is.
+    pub(super) fn address(self, ip: IpVersion) -> SocketAddr {
+        SocketAddr::new(Block::of(ip).origin(self.number), self.port)
+    }
+}
 
 /// This kernel's client with its one wire.
 pub(super) struct ClientStage {
@@ -55,13 +81,31 @@ pub(super) struct Again {
     pub(super) after_ms: f64,
 }
 
-/// Why a SYN did not arrive, as routers say it (RFC 792).
+/// Why a SYN did not arrive, as routers say it (RFC 792, RFC 4443).
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Unreachable {
     /// Administratively prohibited (RFC 1812, section 5.2.7.1).
     Prohibited,
     /// Longer than the path takes, bytes.
     TooLong(u16),
+}
+
+impl Unreachable {
+    const fn over_ipv4(self) -> Icmpv4Type {
+        Icmpv4Type::DestinationUnreachable(match self {
+            Self::Prohibited => icmpv4::DestUnreachableHeader::FilterProhibited,
+            Self::TooLong(next_hop_mtu) => {
+                icmpv4::DestUnreachableHeader::FragmentationNeeded { next_hop_mtu }
+            }
+        })
+    }
+
+    fn over_ipv6(self) -> Icmpv6Type {
+        match self {
+            Self::Prohibited => Icmpv6Type::DestinationUnreachable(icmpv6::DestUnreachableCode::Prohibited),
+            Self::TooLong(mtu) => Icmpv6Type::PacketTooBig { mtu: mtu.into() },
+        }
+    }
 }
 
 /// How a server of the script answers a SYN.
@@ -86,29 +130,23 @@ impl Answer {
 
 impl ClientStage {
     /// Sets up this network namespace. Fast Open is as the kernel has it by default.
-    pub(super) fn build() -> Result<Self, LabError> {
-        bring_loopback_up(Side::Client, IpVersion::V4)?;
+    pub(super) fn build(ip: IpVersion) -> Result<Self, LabError> {
         Ok(Self {
-            wire: Wire::open(Side::Client)?,
+            wire: Wire::open(Side::Client, ip)?,
         })
     }
 
     /// Asks the kernel for a connection with Fast Open and `data` (`MSG_FASTOPEN`); returns with its SYN.
-    pub(super) fn call(&mut self, server: SocketAddrV4, data: &[u8]) -> Result<Call, LabError> {
-        let socket = tcp_socket()?;
-        let flags = MsgFlags::from_bits_retain(libc::MSG_FASTOPEN);
-        match sendto(socket.as_raw_fd(), data, &SockaddrIn::from(server), flags) {
-            // Without a cookie the data stays here, and the SYN asks for one.
-            Err(Errno::EINPROGRESS) => self.begun(socket, 0),
-            Ok(accepted) => self.begun(socket, accepted),
-            Err(errno) => Err(LabError::system("sending with MSG_FASTOPEN", errno)),
-        }
+    pub(super) fn call(&mut self, server: Peer, data: &[u8]) -> Result<Call, LabError> {
+        let (socket, accepted) = send_in_syn(server.address(self.wire.ip()), data)?;
+        self.begun(socket, accepted)
     }
 
     /// Asks the kernel for a connection as any program does.
-    pub(super) fn connect(&mut self, server: SocketAddrV4) -> Result<Call, LabError> {
-        let socket = tcp_socket()?;
-        match connect(socket.as_raw_fd(), &SockaddrIn::from(server)) {
+    pub(super) fn connect(&mut self, server: Peer) -> Result<Call, LabError> {
+        let address = server.address(self.wire.ip());
+        let socket = tcp_socket(address.ip())?;
+        match connect(socket.as_raw_fd(), &SockaddrStorage::from(address)) {
             Ok(()) | Err(Errno::EINPROGRESS) => self.begun(socket, 0),
             Err(errno) => Err(LabError::system("connecting", errno)),
         }
@@ -165,20 +203,19 @@ impl ClientStage {
 
     /// A router's word on a SYN.
     pub(super) fn unreachable(&mut self, syn: &Packet, why: Unreachable) -> Result<(), LabError> {
-        let quoted = syn.bytes().unwrap_or_default();
-        let reason = match why {
-            Unreachable::Prohibited => icmpv4::DestUnreachableHeader::FilterProhibited,
-            Unreachable::TooLong(next_hop_mtu) => {
-                icmpv4::DestUnreachableHeader::FragmentationNeeded { next_hop_mtu }
-            }
-        };
-        let from = syn.destination.ip().octets();
-        let builder = PacketBuilder::ipv4(from, syn.source.ip().octets(), 64)
-            .icmpv4(Icmpv4Type::DestinationUnreachable(reason));
+        let mut quoted = syn.bytes().unwrap_or_default();
+        quoted.truncate(self.wire.ip().header_bytes() as usize + QUOTED);
         let mut packet = Vec::new();
-        builder
-            .write(&mut packet, &quoted[..quoted.len().min(QUOTED)])
-            .map_err(|error| LabError::system("writing an ICMP message", error))?;
+        let written = match (syn.destination.ip(), syn.source.ip()) {
+            (IpAddr::V4(from), IpAddr::V4(to)) => PacketBuilder::ipv4(from.octets(), to.octets(), 64)
+                .icmpv4(why.over_ipv4())
+                .write(&mut packet, &quoted),
+            (IpAddr::V6(from), IpAddr::V6(to)) => PacketBuilder::ipv6(from.octets(), to.octets(), 64)
+                .icmpv6(why.over_ipv6())
+                .write(&mut packet, &quoted),
+            _ => return Err(LabError::bug("a SYN from one version of IP to the other")),
+        };
+        written.map_err(|error| LabError::system("writing an ICMP message", error))?;
         self.wire.send_raw(&packet)
     }
 
@@ -193,7 +230,7 @@ impl ClientStage {
     }
 
     /// Has the kernel ask `server` for a cookie and grants what `options` say; fails if it did not ask.
-    pub(super) fn grant(&mut self, server: SocketAddrV4, options: &[u8]) -> Result<(), LabError> {
+    pub(super) fn grant(&mut self, server: Peer, options: &[u8]) -> Result<(), LabError> {
         let call = self.call(server, REQUEST)?;
         let answered = self.answer(
             &call.syn,
@@ -207,7 +244,7 @@ impl ClientStage {
     }
 
     /// The same with the usual cookie and segment size; afterwards the client is warm.
-    pub(super) fn warm(&mut self, server: SocketAddrV4) -> Result<(), LabError> {
+    pub(super) fn warm(&mut self, server: Peer) -> Result<(), LabError> {
         self.grant(server, &granted(&COOKIE))
     }
 }
@@ -248,8 +285,29 @@ pub(super) fn granted(cookie: &[u8]) -> Vec<u8> {
 }
 
 /// A socket that does not wait.
-pub(super) fn tcp_socket() -> Result<OwnedFd, LabError> {
+pub(super) fn tcp_socket(to: IpAddr) -> Result<OwnedFd, LabError> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
-    socket(AddressFamily::Inet, SockType::Stream, flags, None)
-        .map_err(|errno| LabError::system("socket", errno))
+    let family = match to {
+        IpAddr::V4(_) => AddressFamily::Inet,
+        IpAddr::V6(_) => AddressFamily::Inet6,
+    };
+    socket(family, SockType::Stream, flags, None).map_err(|errno| LabError::system("socket", errno))
+}
+
+/// Begins a connection with `data` in its SYN, if the kernel has a cookie (`MSG_FASTOPEN`); the socket, and how much
+/// of the data the kernel took. Without a cookie that is nothing, and the SYN asks for one.
+pub(super) fn send_in_syn(to: SocketAddr, data: &[u8]) -> Result<(OwnedFd, usize), LabError> {
+    let socket = tcp_socket(to.ip())?;
+    let accepted = begin_in_syn(&socket, to, data)?;
+    Ok((socket, accepted))
+}
+
+/// The same on a socket that is there.
+pub(super) fn begin_in_syn(socket: &OwnedFd, to: SocketAddr, data: &[u8]) -> Result<usize, LabError> {
+    let flags = MsgFlags::from_bits_retain(libc::MSG_FASTOPEN);
+    match sendto(socket.as_raw_fd(), data, &SockaddrStorage::from(to), flags) {
+        Err(Errno::EINPROGRESS) => Ok(0),
+        Ok(accepted) => Ok(accepted),
+        Err(errno) => Err(LabError::system("sending with MSG_FASTOPEN", errno)),
+    }
 }

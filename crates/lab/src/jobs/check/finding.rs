@@ -36,6 +36,18 @@ impl Finding {
         }
     }
 
+    /// What is to be said of a row that ended like this.
+    ///
+    /// # Errors
+    /// [`LabError`] where nothing can be said.
+    pub(super) fn of(found: Result<Self, Stop>) -> Result<Self, LabError> {
+        match found {
+            Ok(finding) => Ok(finding),
+            Err(Stop::NotApplicable(why)) => Ok(Self::not_applicable(why)),
+            Err(Stop::Failed(error)) => Err(error),
+        }
+    }
+
     /// It does not concern the side that was examined.
     pub(super) fn not_applicable(why: impl Into<String>) -> Self {
         Self {

@@ -1,9 +1,9 @@
 //! A TCP segment as a script writes and reads it: every field that a check sets or judges.
 
 use std::fmt;
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 
-use etherparse::{IpNumber, Ipv4Header, TcpHeader};
+use etherparse::TcpHeader;
 
 use crate::packet::{IpHeader, TcpFlags, TcpOption, assemble, options, padded, parse};
 
@@ -37,8 +37,8 @@ impl fmt::Display for Kind {
 /// A segment, without what no check looks at (window, urgent pointer).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Packet {
-    pub(super) source: SocketAddrV4,
-    pub(super) destination: SocketAddrV4,
+    pub(super) source: SocketAddr,
+    pub(super) destination: SocketAddr,
     pub(super) sequence: u32,
     pub(super) acknowledgment: u32,
     pub(super) flags: TcpFlags,
@@ -49,8 +49,8 @@ pub(super) struct Packet {
 impl Packet {
     /// A SYN; `options` and data may be anything.
     pub(super) fn syn(
-        source: SocketAddrV4,
-        destination: SocketAddrV4,
+        source: SocketAddr,
+        destination: SocketAddr,
         sequence: u32,
         options: &[u8],
         payload: &[u8],
@@ -113,14 +113,12 @@ impl Packet {
         options(&self.options)
     }
 
-    /// Reads an IPv4 packet; `None` if it carries no TCP.
+    /// Reads an IP packet; `None` if it carries no TCP.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
-        let (IpHeader::V4(ip), tcp, payload) = parse(bytes)? else {
-            return None;
-        };
+        let (ip, tcp, payload) = parse(bytes)?;
         Some(Self {
-            source: SocketAddrV4::new(ip.source.into(), tcp.source_port),
-            destination: SocketAddrV4::new(ip.destination.into(), tcp.destination_port),
+            source: SocketAddr::new(ip.source(), tcp.source_port),
+            destination: SocketAddr::new(ip.destination(), tcp.destination_port),
             sequence: tcp.sequence_number,
             acknowledgment: tcp.acknowledgment_number,
             flags: TcpFlags {
@@ -134,7 +132,7 @@ impl Packet {
         })
     }
 
-    /// The IPv4 packet, checksums included; `None` if the options do not fit.
+    /// The IP packet, checksums included; `None` if the options do not fit.
     pub(super) fn bytes(&self) -> Option<Vec<u8>> {
         let mut tcp = TcpHeader::new(self.source.port(), self.destination.port(), self.sequence, WINDOW);
         tcp.acknowledgment_number = self.acknowledgment;
@@ -142,10 +140,11 @@ impl Packet {
         (tcp.syn, tcp.ack, tcp.fin, tcp.rst) = (syn, ack, fin, rst);
         tcp.psh = !self.payload.is_empty();
         tcp.set_options_raw(&padded(self.options.clone())).ok()?;
-        let (source, destination) = (self.source.ip().octets(), self.destination.ip().octets());
-        let mut ip = Ipv4Header::new(0, TTL, IpNumber::TCP, source, destination).ok()?;
-        ip.dont_fragment = true;
-        assemble(IpHeader::V4(ip), tcp, &self.payload)
+        let mut ip = IpHeader::between(self.source.ip(), self.destination.ip(), TTL)?;
+        if let IpHeader::V4(ip) = &mut ip {
+            ip.dont_fragment = true;
+        }
+        assemble(ip, tcp, &self.payload)
     }
 
     /// What it is.
@@ -165,21 +164,28 @@ impl Packet {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
-
     use super::*;
+    use crate::net::Block;
+    use crate::packet::tests::VERSIONS;
     use crate::packet::{experimental_fast_open, fast_open, mss};
+    use firstflight_path::IpVersion;
 
     fn syn(options: &[u8]) -> Packet {
-        let at = |port| SocketAddrV4::new(Ipv4Addr::new(198, 18, 0, 1), port);
+        syn_over(IpVersion::V4, options)
+    }
+
+    fn syn_over(ip: IpVersion, options: &[u8]) -> Packet {
+        let at = |port| SocketAddr::new(Block::of(ip).client, port);
         Packet::syn(at(40_000), at(80), 5, options, b"GET /")
     }
 
     #[test]
     fn what_is_written_is_read_again() {
-        for options in [vec![], padded([mss(1_460), fast_open(&[1; 8])].concat())] {
-            let packet = syn(&options);
-            assert_eq!(Packet::parse(&packet.bytes().unwrap()), Some(packet));
+        for ip in VERSIONS {
+            for options in [vec![], padded([mss(1_460), fast_open(&[1; 8])].concat())] {
+                let packet = syn_over(ip, &options);
+                assert_eq!(Packet::parse(&packet.bytes().unwrap()), Some(packet));
+            }
         }
     }
 

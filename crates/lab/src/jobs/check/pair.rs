@@ -1,19 +1,17 @@
 //! The stage of rows for two: this kernel's client and server, a relay with a middlebox between them.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
-use std::os::fd::{AsFd, AsRawFd};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use firstflight_path::{IpVersion, Middlebox, MiddleboxKind, PathConfig};
-use nix::errno::Errno;
-use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{MsgFlags, SockaddrIn, sendto};
 
 use super::app::App;
-use super::client::{REQUEST, SERVER, tcp_socket};
-use crate::net::{self, Block, Side, Transport, bring_loopback_up};
+use super::client::{REQUEST, SERVER, send_in_syn};
+use super::wire::open_network;
+use crate::net::{self, Block, Side};
 use crate::relay::{Keep, Relay, RelayReport, Timing, Wire};
 use crate::tun::{Offload, Tun};
 use crate::{LabError, namespace, scheduling};
@@ -27,6 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Both kernels, the client's with a cookie.
 pub(super) struct PairStage {
+    server: SocketAddr,
     relay: Relay,
     pub(super) app: App,
     /// Connections stay open: their ends would only be noise.
@@ -35,14 +34,17 @@ pub(super) struct PairStage {
 
 impl PairStage {
     /// Sets up both network namespaces and lets the client have a cookie before the middlebox is there.
-    pub(super) fn build(middlebox: Option<MiddleboxKind>, realtime: bool) -> Result<Self, LabError> {
-        bring_loopback_up(Side::Client, IpVersion::V4)?;
-        let client = Tun::open(Side::Client, IpVersion::V4, Offload::None, &Transport::default())?;
-        let start = || serve().map(|started| (started, ()));
+    pub(super) fn build(
+        ip: IpVersion,
+        middlebox: Option<MiddleboxKind>,
+        realtime: bool,
+    ) -> Result<Self, LabError> {
+        let client = open_network(Side::Client, ip)?;
+        let start = move || serve(ip).map(|started| (started, ()));
         // The namespace lives as long as the listener.
         let (servers, app) = namespace::in_new_network("server", start, |()| {})?;
         let wire = Wire {
-            block: Block::of(IpVersion::V4),
+            block: Block::of(ip),
             client,
             servers,
             hosts: 1,
@@ -59,6 +61,7 @@ impl PairStage {
             times: false,
         };
         let mut stage = Self {
+            server: SERVER.address(ip),
             relay: Relay::start(wire, &path, keep, Timing::default(), realtime)?,
             app,
             kept: Vec::new(),
@@ -73,16 +76,10 @@ impl PairStage {
     /// Sends a request with Fast Open; how long until the answer came, ms, `None` if none did.
     pub(super) fn exchange(&mut self) -> Result<Option<f64>, LabError> {
         let begun = Instant::now();
-        let socket = tcp_socket()?;
-        let flags = MsgFlags::from_bits_retain(libc::MSG_FASTOPEN);
-        let sent = match sendto(socket.as_raw_fd(), REQUEST, &SockaddrIn::from(SERVER), flags) {
-            Ok(_) => true,
-            Err(Errno::EINPROGRESS) => false,
-            Err(errno) => return Err(LabError::system("sending with MSG_FASTOPEN", errno)),
-        };
+        let (socket, accepted) = send_in_syn(self.server, REQUEST)?;
         let stream = TcpStream::from(socket);
         // What the kernel says of a connection that failed is that no answer came.
-        let is_answered = converse(&stream, sent, begun + PATIENCE).unwrap_or(false);
+        let is_answered = converse(&stream, &REQUEST[accepted..], begun + PATIENCE).unwrap_or(false);
         self.kept.push(stream);
         Ok(is_answered.then(|| begun.elapsed().as_secs_f64() * 1e3))
     }
@@ -93,22 +90,22 @@ impl PairStage {
     }
 }
 
-/// Sends the request once the connection is there, if it has not gone; whether an answer came in time.
-fn converse(mut stream: &TcpStream, mut sent: bool, deadline: Instant) -> io::Result<bool> {
+/// Sends what is left of a request once the connection is there; whether an answer came in time.
+pub(super) fn converse(mut stream: &TcpStream, mut left: &[u8], deadline: Instant) -> io::Result<bool> {
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let events = if sent {
+        let time_left = deadline.saturating_duration_since(Instant::now());
+        let events = if left.is_empty() {
             PollFlags::POLLIN
         } else {
             PollFlags::POLLOUT
         };
-        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+        let timeout = PollTimeout::try_from(time_left).unwrap_or(PollTimeout::MAX);
         if poll(&mut [PollFd::new(stream.as_fd(), events)], timeout)? == 0 {
             return Ok(false);
         }
-        if !sent {
-            stream.write_all(REQUEST)?;
-            sent = true;
+        if !left.is_empty() {
+            stream.write_all(left)?;
+            left = &[];
             continue;
         }
         match stream.read(&mut [0; 512]) {
@@ -120,10 +117,9 @@ fn converse(mut stream: &TcpStream, mut sent: bool, deadline: Instant) -> io::Re
 }
 
 /// The server's end of the wire, and the server, in its network namespace.
-fn serve() -> Result<(Tun, App), LabError> {
+fn serve(ip: IpVersion) -> Result<(Tun, App), LabError> {
     scheduling::step_back();
     net::set_sysctl("tcp_fastopen", "3")?;
-    bring_loopback_up(Side::Servers, IpVersion::V4)?;
-    let tun = Tun::open(Side::Servers, IpVersion::V4, Offload::None, &Transport::default())?;
-    Ok((tun, App::listen(SERVER, Some(PENDING), true)?))
+    let tun = open_network(Side::Servers, ip)?;
+    Ok((tun, App::listen(SERVER.address(ip), Some(PENDING), true)?))
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use firstflight_path::IpVersion;
 use nix::unistd::geteuid;
 use serde::Deserialize;
 
@@ -30,27 +31,19 @@ pub struct NamedServer {
 }
 
 impl NamedServer {
-    /// Reads its description.
-    ///
-    /// # Errors
-    /// [`LabError`] naming what is wrong with it.
-    pub fn from_json(text: &str) -> Result<Self, LabError> {
-        serde_json::from_str(text).map_err(|error| LabError::malformed("the server", error))
-    }
-
-    /// Starts it, and waits until it listens.
-    pub(super) fn start(&self) -> Result<Running, LabError> {
+    /// Starts it, and waits until it listens for clients of `ip`.
+    pub(super) fn start(&self, ip: IpVersion) -> Result<Running, LabError> {
         let mut running = self.spawn(None)?;
-        self.wait(&mut running)?;
+        self.wait(&mut running, ip)?;
         Ok(running)
     }
 
     /// The same with a watch on it.
-    pub(in crate::jobs) fn start_watched(&self) -> Result<(Running, Watching), LabError> {
+    pub(in crate::jobs) fn start_watched(&self, ip: IpVersion) -> Result<(Running, Watching), LabError> {
         let watch = Watch::new()?;
         let mut running = self.spawn(Some(&watch))?;
         let watching = watch.begin()?;
-        self.wait(&mut running)?;
+        self.wait(&mut running, ip)?;
         Ok((running, watching))
     }
 
@@ -63,21 +56,25 @@ impl NamedServer {
         program.start_watched(&Containment::None, Streams::Kept { input: "" }, watch)
     }
 
-    fn wait(&self, running: &mut Running) -> Result<(), LabError> {
+    fn wait(&self, running: &mut Running, ip: IpVersion) -> Result<(), LabError> {
         let (program, port) = (self.argv.first().map_or("", String::as_str), self.port);
+        let of_ip = match ip {
+            IpVersion::V4 => "",
+            IpVersion::V6 => " of IPv6",
+        };
         let deadline = Instant::now() + PATIENCE;
-        while !listens(port)? {
+        while !listens(port, ip)? {
             let ended = running.try_wait()?;
             // One that went into the background leaves others behind.
             let is_over = ended.is_some_and(|status| !status.success() || is_alone());
             let what = match ended {
                 Some(status) if is_over => {
                     let how = status.to_string().replace("exit status:", "exit code");
-                    format!("{program} ended with {how} and did not listen on port {port}")
+                    format!("{program} ended with {how} and did not listen on port {port}{of_ip}")
                 }
                 _ if Instant::now() > deadline => {
                     let seconds = PATIENCE.as_secs();
-                    format!("{program} did not listen on port {port} within {seconds} s")
+                    format!("{program} did not listen on port {port}{of_ip} within {seconds} s")
                 }
                 _ => {
                     thread::sleep(LOOK_AGAIN);
@@ -108,10 +105,14 @@ fn allow_low_ports() -> Result<(), LabError> {
     crate::net::set_sysctl("ip_unprivileged_port_start", "0")
 }
 
-/// Whether a server listens on `port` in this network namespace.
-fn listens(port: u16) -> Result<bool, LabError> {
+/// Whether a server listens on `port` in this network namespace. A socket of IPv6 may take clients of IPv4 too.
+fn listens(port: u16, ip: IpVersion) -> Result<bool, LabError> {
     let suffix = format!(":{port:04X}");
-    for table in ["tcp", "tcp6"] {
+    let tables = match ip {
+        IpVersion::V4 => &["tcp", "tcp6"][..],
+        IpVersion::V6 => &["tcp6"],
+    };
+    for table in tables {
         let path = format!("/proc/thread-self/net/{table}");
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,

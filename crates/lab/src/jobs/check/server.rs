@@ -1,6 +1,6 @@
 //! The stage of server rows: a server on this kernel, our own or the user's; a script is all its clients.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::app::App;
@@ -10,18 +10,16 @@ use super::packet::{Kind, Packet};
 use super::program::{NamedServer, quoted};
 use super::wire::{SOON, Wire};
 use crate::LabError;
-use crate::net::{self, Side, bring_loopback_up};
+use crate::net::{self, Block, Side};
 use crate::packet;
 use crate::program::Running;
 use firstflight_path::IpVersion;
 
-/// The client that most rows are, and one at another address.
-pub(super) const CLIENT: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 9);
-pub(super) const STRANGER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 77);
+/// The client that most rows are, and one at another address, as numbers in the client's network.
+pub(super) const CLIENT: u16 = 8;
+pub(super) const STRANGER: u16 = 76;
 /// A request.
 pub(super) const REQUEST: &[u8] = b"GET / HTTP/1.0\r\nHost: www.example.org\r\n\r\n";
-/// What clients of the script announce.
-pub(super) const MSS: u16 = 1_460;
 
 /// How a row wants its server. What is of our own server only says so: a user's program is as it is.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +46,7 @@ pub(super) const OPEN: Settings = Settings {
 pub(super) struct ServerStage {
     pub(super) wire: Wire,
     /// Where the server is.
-    pub(super) server: SocketAddrV4,
+    pub(super) server: SocketAddr,
     /// Our own server; `None` if it is the user's.
     pub(super) app: Option<App>,
     /// Ends with the stage.
@@ -58,21 +56,25 @@ pub(super) struct ServerStage {
 
 impl ServerStage {
     /// Sets up this network namespace and starts the server in it.
-    pub(super) fn build(settings: &Settings, named: Option<&NamedServer>) -> Result<Self, LabError> {
-        bring_loopback_up(Side::Servers, IpVersion::V4)?;
+    pub(super) fn build(
+        ip: IpVersion,
+        settings: &Settings,
+        named: Option<&NamedServer>,
+    ) -> Result<Self, LabError> {
         if let Some(value) = settings.sysctl {
             net::set_sysctl("tcp_fastopen", value)?;
         }
-        let wire = Wire::open(Side::Servers)?;
+        let wire = Wire::open(Side::Servers, ip)?;
+        let ours = SERVER.address(ip);
         let (app, running, port) = if let Some(named) = named {
-            (None, Some(named.start()?), named.port)
+            (None, Some(named.start(ip)?), named.port)
         } else {
-            let app = App::listen(SERVER, settings.pending, settings.accepts)?;
-            (Some(app), None, SERVER.port())
+            let app = App::listen(ours, settings.pending, settings.accepts)?;
+            (Some(app), None, ours.port())
         };
         Ok(Self {
             wire,
-            server: SocketAddrV4::new(*SERVER.ip(), port),
+            server: SocketAddr::new(ours.ip(), port),
             app,
             running,
             next_port: 40_000,
@@ -91,16 +93,12 @@ impl ServerStage {
         self.syn_from(CLIENT, options, data)
     }
 
-    /// A SYN from any address.
-    pub(super) fn syn_from(
-        &mut self,
-        address: Ipv4Addr,
-        options: &[u8],
-        data: &[u8],
-    ) -> Result<Packet, LabError> {
+    /// A SYN from the client of any number.
+    pub(super) fn syn_from(&mut self, client: u16, options: &[u8], data: &[u8]) -> Result<Packet, LabError> {
         self.next_port += 1;
-        let source = SocketAddrV4::new(address, self.next_port);
-        let options = [&packet::mss(MSS), options].concat();
+        let address = Block::of(self.wire.ip()).neighbour(client);
+        let source = SocketAddr::new(address, self.next_port);
+        let options = [&packet::mss(self.segment_bytes()), options].concat();
         let syn = Packet::syn(
             source,
             self.server,
@@ -110,6 +108,11 @@ impl ServerStage {
         );
         self.wire.send(&syn)?;
         Ok(syn)
+    }
+
+    /// The segment size that clients of the script announce: what a packet of 1,500 bytes has room for.
+    pub(super) fn segment_bytes(&self) -> u16 {
+        1_480 - self.wire.ip().header_bytes() as u16
     }
 
     /// The server's answer to a SYN.
@@ -160,8 +163,8 @@ impl ServerStage {
     }
 
     /// What the server answers to a request for a cookie, `None` without one; the connection is given up.
-    pub(super) fn ask_for_cookie(&mut self, address: Ipv4Addr) -> Result<Option<Vec<u8>>, LabError> {
-        let syn = self.syn_from(address, &packet::fast_open(&[]), &[])?;
+    pub(super) fn ask_for_cookie(&mut self, client: u16) -> Result<Option<Vec<u8>>, LabError> {
+        let syn = self.syn_from(client, &packet::fast_open(&[]), &[])?;
         let syn_ack = self.syn_ack(&syn)?;
         self.reset(&syn_ack)?;
         Ok(syn_ack.cookie().map(<[u8]>::to_vec))

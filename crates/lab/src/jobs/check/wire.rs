@@ -2,17 +2,17 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use etherparse::Ipv4HeaderSlice;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::Serialize;
 
 use super::packet::Packet;
-use crate::net::{Side, Transport, is_origin};
+use crate::net::{Side, Transport, bring_loopback_up, is_origin, use_ipv6};
+use crate::packet::{endpoints, is_tcp_or_icmp_error};
 use crate::relay::Capture;
 use crate::tun::{Frame, Offload, Tun};
 use crate::{LabError, clock};
@@ -26,6 +26,7 @@ pub(super) const SILENCE: Duration = Duration::from_millis(250);
 /// A device of the kernel's, whose other end the script holds.
 #[derive(Debug)]
 pub(super) struct Wire {
+    ip: IpVersion,
     tun: Tun,
     /// What was read last.
     frame: Frame,
@@ -47,14 +48,20 @@ pub struct Line {
 
 impl Wire {
     /// Opens the device in this network namespace, where the kernel is the `kernel` side.
-    pub(super) fn open(kernel: Side) -> Result<Self, LabError> {
+    pub(super) fn open(kernel: Side, ip: IpVersion) -> Result<Self, LabError> {
         Ok(Self {
-            tun: Tun::open(kernel, IpVersion::V4, Offload::None, &Transport::default())?,
+            ip,
+            tun: open_network(kernel, ip)?,
             frame: Frame::with_room(Offload::None.largest_packet()),
             capture: Capture::default(),
             sent: Vec::new(),
             started: clock::now(),
         })
+    }
+
+    /// The version of IP that crosses it.
+    pub(super) const fn ip(&self) -> IpVersion {
+        self.ip
     }
 
     /// The kernel's segments so far.
@@ -69,7 +76,7 @@ impl Wire {
         self.send_raw(&bytes)
     }
 
-    /// Gives the kernel an IPv4 packet.
+    /// Gives the kernel an IP packet.
     pub(super) fn send_raw(&mut self, bytes: &[u8]) -> Result<(), LabError> {
         self.capture.keep(clock::now(), bytes);
         self.tun
@@ -129,8 +136,8 @@ impl Wire {
     /// Keeps what was read last; `None` for what is not TCP.
     fn keep(&mut self) -> Option<Packet> {
         let bytes = self.frame.packet();
-        // IPv6 introduces itself to the neighbours.
-        if bytes.first().is_none_or(|byte| byte >> 4 != 4) {
+        // A kernel with IPv6 introduces itself to neighbours and routers.
+        if !is_tcp_or_icmp_error(bytes) {
             return None;
         }
         self.capture.keep(clock::now(), bytes);
@@ -138,6 +145,15 @@ impl Wire {
         self.sent.extend(packet.clone());
         packet
     }
+}
+
+/// Brings this network namespace's loopback and device up, where the kernel is the `kernel` side.
+pub(super) fn open_network(kernel: Side, ip: IpVersion) -> Result<Tun, LabError> {
+    if ip == IpVersion::V6 {
+        use_ipv6(kernel)?;
+    }
+    bring_loopback_up(kernel, ip)?;
+    Tun::open(kernel, ip, Offload::None, &Transport::default())
 }
 
 /// What to say of a packet that did not come.
@@ -148,7 +164,7 @@ pub(super) fn missing(what: &str, timeout: Duration) -> LabError {
     }
 }
 
-type Flow = (SocketAddrV4, SocketAddrV4);
+type Flow = (SocketAddr, SocketAddr);
 
 /// Packets for readers; times count from `started`, ns.
 pub(super) fn lines<'a>(packets: impl Iterator<Item = (u64, &'a [u8])>, started: u64) -> Vec<Line> {
@@ -159,7 +175,7 @@ pub(super) fn lines<'a>(packets: impl Iterator<Item = (u64, &'a [u8])>, started:
 }
 
 fn line(at: u64, bytes: &[u8], first: &mut HashMap<Flow, u32>) -> Line {
-    let is_servers = Ipv4HeaderSlice::from_slice(bytes).is_ok_and(|ip| is_origin(ip.source_addr().into()));
+    let is_servers = endpoints(bytes).is_some_and(|(source, _)| is_origin(source));
     Line {
         at_ms: at as f64 / 1e6,
         from: if is_servers { "server" } else { "client" },

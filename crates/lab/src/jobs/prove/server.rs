@@ -118,7 +118,7 @@ impl ServerJob {
             bring_loopback_up(Side::Servers, IpVersion::V4)?;
             net::set_sysctl("tcp_fastopen", &sysctl.to_string())?;
             let tun = Tun::open(Side::Servers, IpVersion::V4, Offload::None, &Transport::default())?;
-            Ok(((tun, server.start_watched()?), ()))
+            Ok(((tun, server.start_watched(IpVersion::V4)?), ()))
         };
         let (servers, (running, watching)) = namespace::in_new_network("server", start, |()| {})?;
         let wire = Wire {

@@ -3,7 +3,7 @@
 use super::{Level, Row, Trial};
 use crate::jobs::check::finding::{Finding, Stop, yes};
 use crate::jobs::check::packet::Packet;
-use crate::jobs::check::server::{MSS, OPEN, REQUEST, ServerStage, Settings};
+use crate::jobs::check::server::{OPEN, REQUEST, ServerStage, Settings};
 use crate::jobs::check::wire::{SILENCE, SOON};
 use crate::packet::{experimental_fast_open, fast_open};
 use crate::witness::Counters;
@@ -161,11 +161,12 @@ fn window(stage: &mut ServerStage) -> Result<Finding, Stop> {
     let (syn, syn_ack) = stage.open(&[], &[])?;
     stage.ack(&syn, &syn_ack, LARGE)?;
     let ordinary = answered_bytes(stage, &syn);
+    let segment = usize::from(stage.segment_bytes());
     let seen = format!(
-        "{early} bytes before the handshake ended, {ordinary} after an ordinary one; segments of {MSS} \
+        "{early} bytes before the handshake ended, {ordinary} after an ordinary one; segments of {segment} \
          bytes: {} and {}.",
-        early.div_ceil(usize::from(MSS)),
-        ordinary.div_ceil(usize::from(MSS)),
+        early.div_ceil(segment),
+        ordinary.div_ceil(segment),
     );
     Ok(Finding::judged(early > 0 && early <= ordinary, seen))
 }

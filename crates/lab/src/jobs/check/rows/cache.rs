@@ -1,7 +1,8 @@
 //! What a client keeps of a server (RFC 7413, section 4.1.3).
 
 use std::io::Write;
-use std::net::SocketAddrV4;
+
+use firstflight_path::IpVersion;
 
 use super::{Level, Row, Trial};
 use crate::jobs::check::client::{Answer, COOKIE, ClientStage, NEW_COOKIE, OTHER, REQUEST, SERVER, granted};
@@ -48,7 +49,7 @@ pub(super) const ROWS: &[Row] = &[
         id: "R4-default",
         level: Level::Described,
         section: "4.1.3",
-        behaviour: "Without a segment size from the server a SYN carries at most 536 bytes.",
+        behaviour: "Without a segment size from the server a SYN carries at most 536 bytes, over IPv6 1,220.",
         done: "A cookie in a SYN-ACK that announces no segment size; then 3,000 bytes to send.",
         trial: Trial::Client { run: default_size },
     },
@@ -84,7 +85,7 @@ fn cache(stage: &mut ClientStage) -> Result<Finding, Stop> {
     stage.warm(SERVER)?;
     let mut carried = Vec::new();
     for port in [80, 8_080] {
-        let call = stage.call(SocketAddrV4::new(*SERVER.ip(), port), REQUEST)?;
+        let call = stage.call(SERVER.at_port(port), REQUEST)?;
         carried.push(call.syn.cookie() == Some(&COOKIE) && call.syn.payload == REQUEST);
     }
     let seen = format!(
@@ -133,7 +134,11 @@ fn default_size(stage: &mut ClientStage) -> Result<Finding, Stop> {
     stage.grant(SERVER, &fast_open(&COOKIE))?;
     let carried = stage.call(SERVER, &LONG)?.syn.payload.len();
     let seen = format!("The SYN carries {carried} bytes.");
-    Ok(Finding::judged((1..=536).contains(&carried), seen))
+    let most = match stage.wire.ip() {
+        IpVersion::V4 => 536,
+        IpVersion::V6 => 1_220,
+    };
+    Ok(Finding::judged((1..=most).contains(&carried), seen))
 }
 
 fn zeros(stage: &mut ClientStage) -> Result<Finding, Stop> {

@@ -75,7 +75,7 @@ pub(super) const ROWS: &[Row] = &[
         level: Level::Linux,
         section: "",
         behaviour: "A SYN with data that is too long for the path goes again at once, without the data.",
-        done: "A SYN of 1,420 bytes of data; ICMP: fragmentation needed, MTU 1,200.",
+        done: "A SYN of 1,400 bytes of data; ICMP: too long for a link with an MTU of 1,280.",
         trial: Trial::Client { run: frag_needed },
     },
 ];
@@ -229,10 +229,10 @@ fn lose_data(stage: &mut ClientStage) -> Result<Option<Again>, Stop> {
 fn frag_needed(stage: &mut ClientStage) -> Result<Finding, Stop> {
     /// Half of the timeout after which it would go again anyway.
     const AT_ONCE_MS: f64 = 500.0;
-    let long = vec![b'.'; 1_420];
+    let long = vec![b'.'; 1_400];
     stage.warm(SERVER)?;
     let call = stage.call(SERVER, &long)?;
-    stage.unreachable(&call.syn, Unreachable::TooLong(1_200))?;
+    stage.unreachable(&call.syn, Unreachable::TooLong(1_280))?;
     let again = stage.again(&call)?;
     stage.answer(&again.syn, &Answer::plain())?;
     let (data, segments) = stage.data_of(&call);

@@ -1,7 +1,7 @@
 //! The option on the wire (RFC 7413, section 4.1.1).
 
 use super::{Level, Row, Trial};
-use crate::jobs::check::client::{ClientStage, MSS, REQUEST, SERVER, granted};
+use crate::jobs::check::client::{ClientStage, MSS, Peer, REQUEST, granted};
 use crate::jobs::check::finding::{Finding, Stop};
 use crate::jobs::check::server::{self, OPEN, ServerStage};
 use crate::jobs::check::wire::SOON;
@@ -65,7 +65,7 @@ fn grant(stage: &mut ServerStage) -> Result<Finding, Stop> {
     let Some(cookie) = stage.ask_for_cookie(server::CLIENT)? else {
         return Ok(Finding::judged(
             false,
-            "The SYN-ACK has no option: Fast Open is off.",
+            "The SYN-ACK has no option: Fast Open is off, or needs no cookie.",
         ));
     };
     let valid = (4..=16).contains(&cookie.len()) && cookie.len() % 2 == 0;
@@ -112,7 +112,7 @@ fn no_syn(stage: &mut ServerStage) -> Result<Finding, Stop> {
 fn cookie_client(stage: &mut ClientStage) -> Result<Finding, Stop> {
     let mut altered = Vec::new();
     for (length, address) in [4, 6, 8, 14, 16].into_iter().zip(1..) {
-        let server = nth(address);
+        let server = Peer::numbered(address);
         let cookie: Vec<_> = (1..=length).map(|byte: u8| byte.wrapping_mul(37)).collect();
         stage.grant(server, &granted(&cookie))?;
         let call = stage.call(server, REQUEST)?;
@@ -130,7 +130,7 @@ fn cookie_client(stage: &mut ClientStage) -> Result<Finding, Stop> {
 fn length_client(stage: &mut ClientStage) -> Result<Finding, Stop> {
     let mut cached = Vec::new();
     for (length, address) in [1, 2, 3, 5, 15, 18].into_iter().zip(1..) {
-        let server = nth(address);
+        let server = Peer::numbered(address);
         stage.grant(server, &[mss(MSS), fast_open(&vec![7; length])].concat())?;
         let call = stage.call(server, REQUEST)?;
         if call.syn.cookie().is_some_and(|cookie| !cookie.is_empty()) {
@@ -142,10 +142,4 @@ fn length_client(stage: &mut ClientStage) -> Result<Finding, Stop> {
         some => format!("Kept and sent: cookies of {some:?} bytes."),
     };
     Ok(Finding::judged(cached.is_empty(), seen))
-}
-
-/// One server of many.
-fn nth(number: u8) -> std::net::SocketAddrV4 {
-    let [a, b, c, _] = SERVER.ip().octets();
-    std::net::SocketAddrV4::new([a, b, c, number].into(), SERVER.port())
 }

@@ -1,6 +1,7 @@
 //! What a row is, and the list of them: one module for each group of rules.
 
 mod answer;
+mod blackhole;
 mod cache;
 mod fallback;
 mod format;
@@ -23,6 +24,7 @@ pub(super) const GROUPS: &[&[Row]] = &[
     request::ROWS,
     cache::ROWS,
     fallback::ROWS,
+    blackhole::ROWS,
     handshake::ROWS,
     answer::ROWS,
     keys::ROWS,
@@ -69,7 +71,7 @@ pub enum Level {
     /// Advice to applications or operators.
     #[serde(rename = "advice")]
     Advice,
-    /// Not the RFC's: what packetdrill's tests hold Linux to.
+    /// Not the RFC's: what packetdrill's tests, or the kernel's documentation, hold Linux to.
     #[serde(rename = "Linux")]
     Linux,
 }

@@ -1,7 +1,7 @@
 //! Both kernels and what may stand between them (RFC 7413, sections 4.1.3.1 and 7.1).
 
 use firstflight_load::ledger::Entry;
-use firstflight_path::MiddleboxKind;
+use firstflight_path::{IpVersion, MiddleboxKind};
 
 use super::{Level, Row, Trial};
 use crate::LabError;
@@ -75,10 +75,11 @@ const fn behind(id: &'static str, behaviour: &'static str, middlebox: MiddleboxK
 
 /// Three requests over a path; what came of them, and what the relay saw.
 pub(in crate::jobs::check) fn run(
+    ip: IpVersion,
     middlebox: Option<MiddleboxKind>,
     realtime: bool,
 ) -> Result<(Finding, RelayReport), LabError> {
-    let mut stage = PairStage::build(middlebox, realtime)?;
+    let mut stage = PairStage::build(ip, middlebox, realtime)?;
     let before = Counters::read()?;
     let primed = stage.app.heard().len();
     let mut answered = Vec::new();
