@@ -11,12 +11,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from firstflight.errors import PageInputError
-from firstflight.model.page import LoadedPage
+from firstflight.model.page import LONGEST_MS, Link, LoadedPage
 from firstflight.pages.assemble import assemble, check_count
 from firstflight.pages.bodies import BodyStore
 from firstflight.pages.discovery import discover_recorded
 from firstflight.pages.exchange import HTML, Exchange, Stated
 from firstflight.pages.fields import mime_of
+from firstflight.pages.hosts import round_trips
+from firstflight.pages.link import cross, placed
 from firstflight.pages.mentions import RecordedFiles, collect_mentions
 from firstflight.pages.readers.har_entry import (
     Dropped,
@@ -41,21 +43,43 @@ def open_har(path: Path, url: str = "") -> LoadedPage:
     """
     notes = Counter[str]()
     entries, on_load_ms = entries_of_har(path, notes, url)
-    return timed_page(entries, on_load_ms, f"HAR {path.name}", notes)
+    return timed_page(entries, on_load_ms, f"HAR {path.name}", notes, link_of_har(path, url))
 
 
 def timed_page(
-    exchanges: list[Exchange], on_load_ms: float | None, source: str, notes: Counter[str]
+    exchanges: list[Exchange],
+    on_load_ms: float | None,
+    source: str,
+    notes: Counter[str],
+    link: Link | None = None,
 ) -> LoadedPage:
     """The page of `exchanges`, in order of their start, whose load event came `on_load_ms` after it began.
+
+    `link`: what they crossed, where that is known.
 
     Raises:
         PageInputError: The page cannot be loaded.
     """
     files = RecordedFiles(exchanges)
     discovery = discover_recorded(exchanges, collect_mentions(exchanges, files), files)
-    times = wait_times(exchanges, discovery, on_load_ms)
-    return assemble(exchanges, discovery, times, source=source, notes=notes)
+    crossed = link and cross(exchanges, discovery.kinds, link, round_trips(exchanges))
+    if crossed:
+        discovery = placed(exchanges, discovery, crossed.crossing)
+    times = wait_times(exchanges, discovery, on_load_ms, crossed)
+    return assemble(exchanges, discovery, times, source=source, notes=notes, crossed=crossed)
+
+
+def link_of_har(path: Path, url: str = "") -> Link | None:
+    """The link that WebPageTest notes for a page; None where it is not noted, or has no rate.
+
+    Raises:
+        PageInputError: The file is no HAR, or has no such page.
+    """
+    page, _, _ = _entries_of_page(read_har(path), path, url)
+    rtt_ms, down, up = (positive(page, key) for key in ("_latency_rtt_ms", "_bwDown_kbps", "_bwUp_kbps"))
+    if rtt_ms is None or not down or not up:
+        return None
+    return Link(min(rtt_ms, LONGEST_MS), round(down * 1_000), round(up * 1_000))
 
 
 def entries_of_har(path: Path, notes: Counter[str], url: str = "") -> tuple[list[Exchange], float | None]:

@@ -164,6 +164,7 @@ def _timing(entry: Node, began_ms: float) -> Timing | None:
         lookup_ms=positive(timings, "dns"),
         held_ms=_held_ms(entry, timings),
         cpu_ms=positive(entry, "_cpuTime"),
+        tls_ms=positive(timings, "ssl"),
     )
 
 
@@ -176,7 +177,8 @@ def _handshake_ms(timings: Node) -> float | None:
 def _held_ms(entry: Node, timings: Node) -> float:
     version = text(node(entry, "response"), "httpVersion") or text(node(entry, "request"), "httpVersion")
     shared = version.lower().startswith(_MULTIPLEXED) and positive(timings, "connect") is None
-    return positive(timings, "blocked") or 0.0 if shared else 0.0
+    needs_no_turn = shared or positive(timings, "dns") is not None
+    return positive(timings, "blocked") or 0.0 if needs_no_turn else 0.0
 
 
 def _is_cached(entry: Node) -> bool:
