@@ -11,6 +11,9 @@ import pytest
 
 from firstflight.errors import PageInputError
 from firstflight.pages import LoadedPage, load_page
+from firstflight.pages.bodies import BodyStore
+from firstflight.pages.exchange import Exchange
+from firstflight.pages.readers.har_entry import read_entry
 
 BEGAN = "2024-01-01T00:00:{:06.3f}Z"
 DOCUMENT = "http://a.example/"
@@ -329,3 +332,34 @@ def test_a_page_that_a_har_does_not_have_is_refused_with_those_that_it_has(tmp_p
         with pytest.raises(PageInputError, match="no page in it begins with") as caught:
             load_page(f"{path}#{url}")
         assert caught.value.hint == f"it has '{path}#http://a.example/', '{path}#http://b.example/x'"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "http", "priority", "connection"),
+    [
+        ({"response": {"httpVersion": "h3"}, "_priority": "High", "_connectionId": "9"}, "3", "High", "9"),
+        ({"_protocol": "HTTP/2", "_priority": "Lowest", "_socket": 165}, "2", "VeryLow", "165"),
+        ({"request": {"httpVersion": "http/2.0"}, "_priority": "LOWEST", "connection": "7"}, "2", "Low", "7"),
+        ({"response": {"httpVersion": "HTTP/1.1"}, "connection": "443"}, "1.1", "", ""),
+        ({"response": {"httpVersion": "http/2+quic/46"}}, "3", "", ""),
+        ({"response": {"httpVersion": "unknown"}, "_priority": "Idle", "_socket": 0}, "", "", ""),
+    ],
+)
+def test_what_tools_say_of_a_request_s_connection_is_kept_in_one_form(
+    recorded: dict[str, Any], http: str, priority: str, connection: str
+) -> None:
+    read = read_entry(entry(DOCUMENT, **recorded), 0.0, BodyStore("x"))
+    assert isinstance(read, Exchange)
+    assert (read.carried.http, read.priority, read.carried.connection) == (http, priority, connection)
+
+
+def test_the_certificate_of_a_connection_and_what_blocks_rendering_are_kept() -> None:
+    secure = {"protocol": "QUIC", "sanList": ["a.example", "*.b.example", 1]}
+    raw = entry(DOCUMENT, _securityDetails=secure, serverIPAddress="[::1]", _renderBlocking="blocking")
+    read = read_entry(raw, 0.0, BodyStore("x"))
+    assert isinstance(read, Exchange)
+    assert (read.carried.tls, read.carried.certified) == ("1.3", ("a.example", "*.b.example"))
+    assert (read.carried.address, read.render_blocking) == ("::1", True)
+    plain = read_entry(entry(DOCUMENT, _renderBlocking="non_blocking"), 0.0, BodyStore("x"))
+    assert isinstance(plain, Exchange)
+    assert (plain.carried.tls, plain.render_blocking) == ("", False)

@@ -85,6 +85,29 @@ class Stated:
     urls: tuple[str, ...] = ()
 
 
+HttpVersion = Literal["", "1.0", "1.1", "2", "3"]
+Priority = Literal["", "VeryHigh", "High", "Medium", "Low", "VeryLow"]
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What the recording says of the connection that an exchange went over. Empty: not recorded.
+
+    Attributes:
+        http: Version of HTTP.
+        connection: A name of the connection, which all exchanges that went over it have.
+        tls: Version of TLS, as `1.3`; QUIC has that of its handshake. Empty without TLS, too.
+        certified: Names in the server's certificate, some with a wildcard.
+        address: The server's IP address.
+    """
+
+    http: HttpVersion = ""
+    connection: str = ""
+    tls: str = ""
+    certified: tuple[str, ...] = ()
+    address: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """One request and its response. Sizes in bytes on the wire.
@@ -107,6 +130,9 @@ class Exchange:
         timing: None where the recording has no times.
         stated: What the recording says of its initiator.
         cached: Whether it came from the browser's cache or from a service worker.
+        carried: What the recording says of its connection.
+        priority: That of the browser, in DevTools' words; the first one, where it changed.
+        render_blocking: Whether the browser painted nothing before it; None where not recorded.
     """
 
     url: str
@@ -126,6 +152,9 @@ class Exchange:
     timing: Timing | None = None
     stated: Stated = Stated()
     cached: bool = False
+    carried: Carried = Carried()
+    priority: Priority = ""
+    render_blocking: bool | None = None
 
     @property
     def host(self) -> str:

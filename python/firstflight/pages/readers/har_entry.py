@@ -40,7 +40,16 @@ from urllib.parse import urlsplit
 from firstflight.errors import PageInputError
 from firstflight.model.page import Headers
 from firstflight.pages.bodies import BodyStore, CodingError, codings_of, encoded
-from firstflight.pages.exchange import Exchange, Stated, Timing, browser_kind, needs_text
+from firstflight.pages.exchange import (
+    Carried,
+    Exchange,
+    HttpVersion,
+    Priority,
+    Stated,
+    Timing,
+    browser_kind,
+    needs_text,
+)
 from firstflight.pages.fields import (
     TYPICAL_HEADER,
     mime_of,
@@ -109,6 +118,9 @@ def read_entry(entry: Node, began_ms: float, store: BodyStore) -> Exchange | Dro
         timing=_timing(entry, began_ms),
         stated=_stated(entry),
         cached=_is_cached(entry),
+        carried=_carried(entry),
+        priority=_priority(entry),
+        render_blocking=_render_blocking(entry),
     )
     return _with_body(read, entry, store)
 
@@ -198,6 +210,78 @@ def _stated(entry: Node) -> Stated:
     urls = [*_stack(node(detail, "stack")), text(detail, "url"), text(entry, "_initiator")]
     plain = (normal_url(url) for url in urls if url.startswith("http"))
     return Stated(word.lower(), tuple(dict.fromkeys(plain)))
+
+
+_VERSIONS: tuple[tuple[re.Pattern[str], HttpVersion], ...] = (
+    (re.compile(r"h3|.*quic|http/3"), "3"),
+    (re.compile(r"h2|http/2"), "2"),
+    (re.compile(r"(http/)?1\.0"), "1.0"),
+    (re.compile(r"(http/)?1\.1"), "1.1"),
+)
+_MOST_NAMES = 1_000
+
+
+def _carried(entry: Node) -> Carried:
+    """The connection of an entry: the standard's fields, Chrome's, and WebPageTest's."""
+    secure = node(entry, "_securityDetails")
+    tls = text(secure, "protocol") or text(entry, "_tls_version")
+    names = secure.get("sanList")
+    listed = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    return Carried(
+        http=http_version(entry),
+        connection=_connection(entry),
+        tls="1.3" if tls == "QUIC" else tls.removeprefix("TLS ").removeprefix("v"),
+        certified=tuple(listed[:_MOST_NAMES]),
+        address=(text(entry, "serverIPAddress") or text(entry, "_ip_addr")).strip("[]"),
+    )
+
+
+def http_version(entry: Node) -> HttpVersion:
+    """The version of HTTP that an entry was carried over, empty where it does not say."""
+    written = (text(node(entry, key), "httpVersion") for key in ("response", "request"))
+    for word in (*written, text(entry, "_protocol")):
+        for pattern, version in _VERSIONS:
+            if pattern.match(word.lower()):
+                return version
+    return ""
+
+
+def _connection(entry: Node) -> str:
+    """The connection's name; Firefox, and Chrome once, wrote the server's port in its place."""
+    for key in ("_connectionId", "_socket", "connection"):
+        value = text(entry, key) or f"{round(number(entry, key) or 0)}"
+        if value not in ("", "0") and not (key == "connection" and value in ("80", "443")):
+            return value[:80]
+    return ""
+
+
+# Names of Chromium's network stack (net/base/request_priority.h) and of WebPageTest, and those that DevTools'
+# protocol has for them (third_party/blink/renderer/core/inspector/inspector_network_agent.cc).
+_PRIORITIES: dict[str, Priority] = {
+    "HIGHEST": "VeryHigh",
+    "MEDIUM": "High",
+    "LOW": "Medium",
+    "LOWEST": "Low",
+    "IDLE": "VeryLow",
+    "Highest": "VeryHigh",
+    "Lowest": "VeryLow",
+    "VeryHigh": "VeryHigh",
+    "High": "High",
+    "Medium": "Medium",
+    "Low": "Low",
+    "VeryLow": "VeryLow",
+}
+
+
+def _priority(entry: Node) -> Priority:
+    words = (text(entry, "_initial_priority"), text(entry, "_initialPriority"), text(entry, "_priority"))
+    return _PRIORITIES.get(next((word for word in words if word), ""), "")
+
+
+def _render_blocking(entry: Node) -> bool | None:
+    """Chromium's word on it; what stands in the body and blocks the parser there does not block rendering."""
+    word = (text(entry, "_renderBlocking") or text(entry, "_render_blocking")).lower()
+    return word == "blocking" if word else None
 
 
 def _detail(written: str) -> Node:
