@@ -2,13 +2,13 @@
 
     python tests/validation/recorded_link.py FOLDER [--engine simulate] [--half development] [--without KEY ...]
 
-The link is the one that WebPageTest notes in each HAR (`_latency_rtt_ms`, `_bwDown_kbps`, `_bwUp_kbps`).
-Prints a Markdown row per page and the median and 90th percentile of the relative error. Everything that the
-recording tells is replayed: schemes, distances of origins, lookups, server time, what holds requests back;
-`--without` leaves one of them out.
+The link is the one that WebPageTest notes in each HAR. Prints a Markdown row per page and the median and 90th
+percentile of the relative error. Everything that the recording tells is replayed: schemes, versions of HTTP and
+TLS, distances of origins, lookups, server time, what holds requests back; `--without` leaves one of them out.
+Certificates are as long as those of public authorities commonly are, which the recording does not tell.
 
-The halves: of the folder's HARs in order of their names, `random.Random(14)` draws one half, rounded up: that is
-the development half, whose pages may be looked at one by one. Of the other half only the summary is printed.
+The halves: of the folder's HARs in order of their names, `random.Random(14)` draws one half, rounded up: that
+is the development half, whose pages may be looked at one by one. Of the other half only the summary is printed.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from firstflight.model.path import Path as NetworkPath
 from firstflight.model.path import Queue
 from firstflight.pages import LoadedPage, Page, load_page, under
 from firstflight.pages.readers.har import entries_of_har
-from firstflight.pages.readers.har_entry import nodes, number, read_har
 
-KEYS = ("scheme", "origin_rtt", "lookups", "server_time", "after")
+KEYS = ("scheme", "http", "origin_rtt", "lookups", "server_time", "after")
+CERTIFICATE_BYTES = 4_000
 _MOST_ATTEMPTS = 3
 _HALVES = 14
 """Seed that draws the halves."""
@@ -80,12 +80,15 @@ def chosen(files: list[Path], half: str | None, pages: int | None, seed: int) ->
 def compare(engine: Emulator | Simulator, file: Path, without: frozenset[str]) -> Compared:
     """Loads one page on its own link; once more where the relay was late."""
     (page,) = load_page(str(file))
+    path = link(page, file)
     page = under("http" if "scheme" in without else "recorded", page)
     page = unheld(page) if "after" in without else page
     load = PlannedLoad(
-        *(file.stem, 0, 0, 1, page.page.name, link(file), "tcp", 1),
+        *(file.stem, 0, 0, 1, page.page.name, path, "tcp", 1),
         scheme="http" if "scheme" in without else "recorded",
         post_quantum=False,
+        certificate_bytes=CERTIFICATE_BYTES,
+        http="1.1" if without & {"scheme", "http"} else "recorded",
         origin_rtt="path" if "origin_rtt" in without else "recorded",
         lookups="lookups" not in without,
         server_time="server_time" not in without,
@@ -98,13 +101,12 @@ def compare(engine: Emulator | Simulator, file: Path, without: frozenset[str]) -
     return Compared(file.stem, on_load_ms or 0.0, record["load"]["plt_ms"] or 0.0)
 
 
-def link(file: Path) -> NetworkPath:
-    """The link that a HAR of WebPageTest notes."""
-    noted = nodes(read_har(file), "pages")[0]
-    rtt_ms, down, up = (
-        number(noted, key) or 0.0 for key in ("_latency_rtt_ms", "_bwDown_kbps", "_bwUp_kbps")
-    )
-    return NetworkPath("access", rtt_ms, int(down * 1000), int(up * 1000), Queue(packets=1000), 0.0)
+def link(page: LoadedPage, file: Path) -> NetworkPath:
+    """The link that the page was recorded over."""
+    noted = page.page.link
+    if noted is None:
+        raise SystemExit(f"error: {file}: it does not note the link it was recorded over")
+    return NetworkPath("access", noted.rtt_ms, noted.down_bps, noted.up_bps, Queue(packets=1000), 0.0)
 
 
 def unheld(page: LoadedPage) -> LoadedPage:

@@ -52,9 +52,15 @@ def hosts_of(exchanges: list[Exchange], trips: dict[str, float] | None = None) -
 
 
 def _spoken(exchanges: list[Exchange]) -> Literal["1.1", "2"] | None:
-    """The version of HTTP that carried most requests to a host over TLS."""
-    spoken = Counter(e.http for e in exchanges if e.http is not None and e.url.startswith("https:"))
-    return spoken.most_common(1)[0][0] if spoken else None
+    """The version of HTTP over TLS that carried most requests to a host; HTTP/3 counts as HTTP/2 over TCP."""
+    secure = (exchange for exchange in exchanges if exchange.url.startswith("https:"))
+    spoken = Counter(_shares(exchange) for exchange in secure if exchange.carried.http)
+    return ("2" if spoken.most_common(1)[0][0] else "1.1") if spoken else None
+
+
+def _shares(exchange: Exchange) -> bool:
+    """Whether it went over a connection that carries several requests at a time."""
+    return exchange.carried.http in ("2", "3")
 
 
 def _handshake(exchanges: list[Exchange], trip_ms: float) -> tuple[int, float]:
@@ -69,7 +75,8 @@ def _handshake(exchanges: list[Exchange], trip_ms: float) -> tuple[int, float]:
     answered = min(e.clock.first_byte_ms for e in exchanges)
     quickest = min(e.clock.tls_ms or 0.0 for e in handshakes)
     first = [e.clock.tls_ms or 0.0 for e in handshakes if e.start_ms <= answered]
-    count = 2 if quickest >= 2 * trip_ms else 1
+    is_newer = any(e.carried.tls == "1.3" for e in handshakes)
+    count = 2 if quickest >= 2 * trip_ms and not is_newer else 1
     beyond = min(first, default=quickest) - count * trip_ms
     return count, round(min(max(beyond, 0.0), MOST_VERIFY_MS), 1)
 
@@ -81,12 +88,12 @@ def carriers(exchanges: list[Exchange]) -> dict[str, str]:
     for exchange in exchanges:
         if exchange.clock.handshake_ms is not None:
             own.add(exchange.host)
-            if exchange.clock.connection and exchange.http == "2":
-                opened.setdefault(exchange.clock.connection, exchange.host)
+            if exchange.carried.connection and _shares(exchange):
+                opened.setdefault(exchange.carried.connection, exchange.host)
     found: dict[str, Counter[str]] = {}
     for exchange in exchanges:
-        by = opened.get(exchange.clock.connection)
-        if by is not None and exchange.host not in own and exchange.http == "2":
+        by = opened.get(exchange.carried.connection)
+        if by is not None and exchange.host not in own and _shares(exchange):
             found.setdefault(exchange.host, Counter())[by] += 1
     return {name: count.most_common(1)[0][0] for name, count in found.items()}
 

@@ -4,8 +4,8 @@ A response's recorded end is when the browser had done with it. Two things come 
 link that others shared, and a browser that was busy took them. A replay has a link of its own, and does the
 first again; the second is a time of the page. They are told apart by letting the recorded responses cross
 the recorded link as a fluid: all that are under way have equal shares of the link's rate, none is faster
-than slow start lets it be (a round trip brings at most the initial window and what its connection had
-carried before). An end that was recorded earlier counts as it is.
+than slow start lets it be (windows that double from round trip to round trip; the first is the initial one
+and what its connection had carried before). An end that was recorded earlier counts as it is.
 
 A queue stands before a busy link, and everybody stands in it. How long it was at a moment: what the
 quickest handshake or answer within `NEAR_MS` took beyond the link's own round trip, but no longer than the
@@ -96,7 +96,7 @@ class Crossing:
         exchange = self._exchanges[index]
         size = float(exchange.header_bytes + exchange.body_bytes)
         trip_ms = max(trips.get(exchange.host, 1.0), 1.0)
-        connection = exchange.clock.connection or exchange.url
+        connection = exchange.carried.connection or exchange.url
         window = INITIAL_WINDOW_BYTES + self._carried[connection]
         return _Flow(index, self._began[index], size, trip_ms, connection, window)
 

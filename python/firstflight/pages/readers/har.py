@@ -76,7 +76,8 @@ def link_of_har(path: Path, url: str = "") -> Link | None:
         PageInputError: The file is no HAR, or has no such page.
     """
     page, _, _ = _entries_of_page(read_har(path), path, url)
-    rtt_ms, down, up = (positive(page, key) for key in ("_latency_rtt_ms", "_bwDown_kbps", "_bwUp_kbps"))
+    names = (("_latency_rtt_ms", "_latency"), ("_bwDown_kbps", "_bwDown"), ("_bwUp_kbps", "_bwUp"))
+    rtt_ms, down, up = (positive(page, now) or positive(page, before) for now, before in names)
     if rtt_ms is None or not down or not up:
         return None
     return Link(min(rtt_ms, LONGEST_MS), round(down * 1_000), round(up * 1_000))
