@@ -1,14 +1,14 @@
 """Replays HARs of a known link at that link, and compares page load times with the recorded load events.
 
-    python tests/validation/recorded_link.py FOLDER [--engine simulate] [--half development] [--without KEY ...]
+    python tests/validation/recorded_link.py FOLDER [--engine simulate] [--half development] [--without KEY]
 
-The link is the one that WebPageTest notes in each HAR. Prints a Markdown row per page and the median and 90th
-percentile of the relative error. Everything that the recording tells is replayed: schemes, versions of HTTP and
-TLS, distances of origins, lookups, server time, what holds requests back; `--without` leaves one of them out.
-Certificates are as long as those of public authorities commonly are, which the recording does not tell.
+The link is the one that WebPageTest notes in each HAR. Prints a Markdown row per page and the median and
+90th percentile of the relative error. Everything that the recording tells is replayed: schemes, versions of
+HTTP and TLS, distances of origins, lookups, server time, what holds requests back; `--without` leaves one of
+them out. Certificates are as long as those of public authorities commonly are: the recording does not tell.
 
 The halves: of the folder's HARs in order of their names, `random.Random(14)` draws one half, rounded up: that
-is the development half, whose pages may be looked at one by one. Of the other half only the summary is printed.
+is the development half, whose pages may be looked at one by one. Of the other half only the summary is shown.
 """
 
 from __future__ import annotations

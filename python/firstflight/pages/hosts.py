@@ -24,6 +24,8 @@ from firstflight.pages.exchange import Exchange
 
 # What is longer than this hung: a load would take it for a dead connection.
 MOST_VERIFY_MS = 20_000.0
+# No round trip is as long.
+HUNG_MS = 5_000.0
 
 
 def hosts_of(exchanges: list[Exchange], trips: dict[str, float] | None = None) -> list[Host]:
@@ -105,7 +107,7 @@ def round_trips(exchanges: list[Exchange]) -> dict[str, float]:
     trips: dict[str, float] = {}
     for exchange in exchanges:
         for length in (exchange.clock.handshake_ms, exchange.clock.wait_ms):
-            if length is not None:
+            if length is not None and length < HUNG_MS:
                 trips[exchange.host] = max(min(length, trips.get(exchange.host, math.inf)), nearest)
     for name, carrier in carriers(exchanges).items():
         trips[name] = trips.get(carrier, trips.get(name, nearest))

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from firstflight.model.page import INITIAL_WINDOW_BYTES, Initiator, Kind, Link
 from firstflight.pages.discovery import Discovery
 from firstflight.pages.exchange import Exchange
-from firstflight.pages.hosts import carriers
+from firstflight.pages.hosts import HUNG_MS, carriers
 from firstflight.pages.times import is_made
 
 NEAR_MS = 500.0
@@ -218,7 +218,7 @@ def _trips(exchanges: list[Exchange], link: Link, standing: _Standing) -> dict[s
         clock = exchange.clock
         samples = [(clock.wait_ms, clock.first_byte_ms), (clock.handshake_ms, _shaken_ms(exchange))]
         for length_ms, at_ms in samples:
-            if length_ms is not None:
+            if length_ms is not None and length_ms < HUNG_MS:
                 alone_ms = max(length_ms - standing.ms(at_ms), link.rtt_ms)
                 trips[exchange.host] = min(alone_ms, trips.get(exchange.host, math.inf))
     for name, carrier in carriers(exchanges).items():

@@ -32,7 +32,7 @@ from firstflight.pages.readers.har_entry import (
     text,
 )
 from firstflight.pages.urls import normal_url
-from firstflight.pages.waits import wait_times
+from firstflight.pages.waits import LOAD_SLACK_MS, wait_times
 
 
 def open_har(path: Path, url: str = "") -> LoadedPage:
@@ -97,11 +97,13 @@ def entries_of_har(path: Path, notes: Counter[str], url: str = "") -> tuple[list
     page, own, foreign = _entries_of_page(read_har(path), path, url)
     check_count(len(own), str(path))
     notes["requests of other pages in the file"] += foreign
-    entries = _network(_entries(own, _began_ms(page, own), BodyStore(str(path)), notes), notes)
+    on_load_ms = positive(node(page, "pageTimings"), "onLoad")
+    read = _entries(own, _began_ms(page, own), on_load_ms or 0.0, BodyStore(str(path)), notes)
+    entries = _network(read, notes)
     if not entries:
         hint = "record it again over http or https, with 'Disable cache' on"
         raise PageInputError(f"{path}: none of its {len(own)} requests has an answer", hint)
-    return _from_document(entries, str(path), notes), positive(node(page, "pageTimings"), "onLoad")
+    return _from_document(entries, str(path), notes), on_load_ms
 
 
 def _began_ms(page: Node, own: list[Node]) -> float:
@@ -109,14 +111,21 @@ def _began_ms(page: Node, own: list[Node]) -> float:
     return next((moment for moment in moments if moment is not None), 0.0)
 
 
-def _entries(own: list[Node], began: float, store: BodyStore, notes: Counter[str]) -> list[Exchange]:
-    """The entries in order of their start; one without a time comes where it stands in the file."""
+def _entries(
+    own: list[Node], began: float, on_load_ms: float, store: BodyStore, notes: Counter[str]
+) -> list[Exchange]:
+    """The entries in order of their start; one without a time comes where it stands in the file.
+
+    A request that never had an answer, and that the load event may have waited for, is among them.
+    """
     entries: list[Exchange] = []
     for raw in own:
         entry = read_entry(raw, began, store)
         if isinstance(entry, Dropped):
-            notes[entry.reason] += 1
-            continue
+            if not entries or entry.hung is None or entry.hung.end_ms > on_load_ms + LOAD_SLACK_MS:
+                notes[entry.reason] += 1
+                continue
+            entry = entry.hung
         if entry.timing is None and entries:
             entry = replace(entry, timing=entries[-1].timing)
         entries.append(entry)
