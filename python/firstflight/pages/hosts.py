@@ -71,7 +71,7 @@ def _handshake(exchanges: list[Exchange], trip_ms: float) -> tuple[int, float]:
     The quickest handshake has the round trips. The certificate is verified once: connections that were opened
     before the host's first answer wait for that.
     """
-    handshakes = [e for e in exchanges if e.clock.tls_ms is not None]
+    handshakes = [e for e in exchanges if e.clock.tls_ms is not None and e.url.startswith("https:")]
     if not handshakes or not trip_ms:
         return 0, 0.0
     answered = min(e.clock.first_byte_ms for e in exchanges)
