@@ -90,7 +90,7 @@ fn config(options: TlsOptions, roots: RootCertStore) -> Result<Arc<ClientConfig>
 ///
 /// # Errors
 /// [`LabError`] when the library has no version of TLS to speak.
-pub fn config_for_quic(options: TlsOptions, roots: RootCertStore) -> Result<ClientConfig, LabError> {
+pub(super) fn config_for_quic(options: TlsOptions, roots: RootCertStore) -> Result<ClientConfig, LabError> {
     configured(options, roots, &[&TLS13], &[HTTP3])
 }
 
@@ -118,7 +118,7 @@ fn configured(
 }
 
 /// The same client when its sessions have expired.
-pub fn later(config: &ClientConfig) -> ClientConfig {
+pub(super) fn later(config: &ClientConfig) -> ClientConfig {
     let mut config = config.clone();
     config.time_provider = Arc::new(Later);
     config
