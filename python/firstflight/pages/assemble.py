@@ -83,7 +83,8 @@ def make_page(
             zip(exchanges, discovery.kinds, initiators, strict=True)
         )
     )
-    hosts, link = tuple(hosts_of(exchanges, crossed and crossed.trips)), crossed and crossed.link
+    hosts = tuple(hosts_of(exchanges, crossed.trips if crossed else None))
+    link = crossed.link if crossed else None
     page = Page(name, resources, source, tuple(discovery.missing), hosts, link)
     return page.checked(place=source or name)
 

@@ -48,7 +48,7 @@ class _Flow:
 
     def limit(self, now: int) -> float:
         """The most bytes that can arrive now: slow start has sent so many windows, and there are no more."""
-        windows = 2.0 ** min((now - self.began) // self.trip_ms + 1, 40) - 1
+        windows = math.exp2(min((now - self.began) // self.trip_ms + 1, 40)) - 1
         return min(windows * self.window - self.had, self.left)
 
 

@@ -61,7 +61,7 @@ def wait_times(
         on_load_ms: The load event, since the page's beginning, where it is recorded.
         crossed: What the recording is without its link, where that is known.
     """
-    crossing = crossed and crossed.crossing
+    crossing = crossed.crossing if crossed else None
     holds = _holds(exchanges, discovery, crossing)
     cpu, delay = _processing(exchanges, discovery, holds)
     if on_load_ms is None:

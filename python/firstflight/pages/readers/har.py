@@ -62,7 +62,7 @@ def timed_page(
     """
     files = RecordedFiles(exchanges)
     discovery = discover_recorded(exchanges, collect_mentions(exchanges, files), files)
-    crossed = link and cross(exchanges, discovery.kinds, link, round_trips(exchanges))
+    crossed = cross(exchanges, discovery.kinds, link, round_trips(exchanges)) if link else None
     if crossed:
         discovery = placed(exchanges, discovery, crossed.crossing)
     times = wait_times(exchanges, discovery, on_load_ms, crossed)
