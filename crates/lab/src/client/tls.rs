@@ -43,13 +43,12 @@ impl Tls {
         let mut by_host = HashMap::new();
         for (host, offer) in hosts {
             let known = made.iter().find(|(made_for, _)| *made_for == offer);
-            let config = match known {
-                Some((_, config)) => Arc::clone(config),
-                None => {
-                    let config = config(offer, roots.clone())?;
-                    made.push((offer, Arc::clone(&config)));
-                    config
-                }
+            let config = if let Some((_, config)) = known {
+                Arc::clone(config)
+            } else {
+                let config = config(offer, roots.clone())?;
+                made.push((offer, Arc::clone(&config)));
+                config
             };
             by_host.insert(host.to_owned(), config);
         }
