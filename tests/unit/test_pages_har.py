@@ -38,8 +38,10 @@ def entry(url: str, start_ms: float = 0.0, mime: str = "text/html", **more: Node
     }
 
 
-def opened(folder: Path, *entries: dict[str, Any], on_load_ms: float | None = None) -> LoadedPage:
-    page = {"id": "p", "startedDateTime": BEGAN.format(0), "pageTimings": {"onLoad": on_load_ms}}
+def opened(
+    folder: Path, *entries: dict[str, Any], on_load_ms: float | None = None, **noted: object
+) -> LoadedPage:
+    page = {"id": "p", "startedDateTime": BEGAN.format(0), "pageTimings": {"onLoad": on_load_ms}, **noted}
     har = {"log": {"pages": [page], "entries": [{"pageref": "p", **e} for e in entries]}}
     path = folder / "x.har"
     path.write_text(json.dumps(har))

@@ -1,6 +1,7 @@
 """What HARs tell of waiting: for other files, for names, for distant hosts."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from test_pages_har import DOCUMENT, entry, opened
@@ -145,3 +146,73 @@ def test_processing_scales_the_main_thread_and_pauses_and_leaves_the_servers(tmp
     assert (slow.resources[0].server_ms, slow.resources[1].cpu_ms) == (70, 30)
     assert discovered(slow, 1).delay_ms == 2 * initiator(loaded, 1).delay_ms > 0
     assert paced(loaded.page) is loaded.page
+
+
+def https(name: str, start_ms: float, connection: str, **timings: float) -> dict[str, Any]:
+    """An image over HTTP/2 that the document refers to; it waits 40 ms for its answer."""
+    spoken = {"request": {"httpVersion": "h2"}, "connection": connection}
+    return entry(f"https://{name}/{start_ms}", start_ms, "image/png", timings=timings, **spoken, **PARSED)
+
+
+def host(loaded: LoadedPage, name: str) -> Host:
+    return next(host for host in loaded.page.hosts if host.host == name)
+
+
+def test_a_host_spoke_what_carried_most_of_its_requests(tmp_path: Path) -> None:
+    images = [https("b.example", 110 + n, "7") for n in range(2)]
+    other = entry("https://b.example/j.png", 120, "image/png", request={"httpVersion": "http/1.1"}, **PARSED)
+    plain = entry("http://c.example/k.png", 130, "image/png", request={"httpVersion": "http/1.1"}, **PARSED)
+    loaded = opened(tmp_path, entry(DOCUMENT), *images, other, plain)
+    assert (host(loaded, "b.example").http, host(loaded, "c.example").http) == ("2", None)
+
+
+def test_a_host_without_a_connection_of_its_own_has_a_carrier_and_is_as_far(tmp_path: Path) -> None:
+    opener = https("b.example", 110, "7", connect=50, ssl=30)
+    carried = [https("c.example", 120, "7"), https("c.example", 130, "7")]
+    loaded = opened(tmp_path, entry(DOCUMENT), opener, *carried)
+    assert host(loaded, "c.example").carrier == "b.example"
+    assert host(loaded, "c.example").rtt_ms == host(loaded, "b.example").rtt_ms == 20
+    assert host(loaded, "b.example").carrier is None
+
+
+@pytest.mark.parametrize(("tls_ms", "trips", "verify_ms"), [(20, 1, 0), (35, 1, 15), (40, 2, 0), (75, 2, 35)])
+def test_a_handshake_has_round_trips_and_a_rest(
+    tmp_path: Path, tls_ms: float, trips: int, verify_ms: float
+) -> None:
+    opener = https("b.example", 110, "7", connect=20 + tls_ms, ssl=tls_ms)
+    found = host(opened(tmp_path, entry(DOCUMENT), opener), "b.example")
+    assert (found.rtt_ms, found.tls_trips, found.verify_ms) == (20, trips, verify_ms)
+
+
+def test_a_certificate_is_verified_before_the_first_answer(tmp_path: Path) -> None:
+    first = https("b.example", 110, "7", connect=95, ssl=75)
+    later = https("b.example", 400, "8", connect=40, ssl=20)
+    found = host(opened(tmp_path, entry(DOCUMENT), first, later), "b.example")
+    assert (found.tls_trips, found.verify_ms) == (1, 55)
+
+
+def test_the_first_request_to_a_host_that_was_held_back_waits_for_its_turn(tmp_path: Path) -> None:
+    loaded = opened(
+        tmp_path,
+        entry(DOCUMENT),
+        entry("http://a.example/i.png", 110, "image/png", **PARSED),
+        entry("http://b.example/j.png", 110, "image/png", timings={"blocked": 120, "dns": 30}, **PARSED),
+    )
+    assert (initiator(loaded, 2).after, initiator(loaded, 2).delay_ms) == (1, 20)
+
+
+@pytest.mark.parametrize(
+    ("length_ms", "on_load_ms", "count"), [(9_000, 9_500, 2), (900, 9_500, 1), (9_000, 5_000, 1)]
+)
+def test_a_host_that_never_answered_holds_the_load_event(
+    tmp_path: Path, length_ms: float, on_load_ms: float, count: int
+) -> None:
+    hung = entry("http://b.example/i.png", 110, **PARSED)
+    hung |= {"time": length_ms, "timings": {"blocked": length_ms}, "response": {"status": 0}}
+    loaded = opened(tmp_path, entry(DOCUMENT), hung, on_load_ms=on_load_ms)
+    assert len(loaded.page.resources) == count
+    if count == 2:
+        last = loaded.page.resources[1]
+        assert (last.status, last.server_ms, last.blocks_load) == (504, length_ms, True)
+        assert host(loaded, "a.example").rtt_ms > 0
+        assert "b.example" not in {known.host for known in loaded.page.hosts}

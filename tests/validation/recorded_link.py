@@ -1,11 +1,14 @@
 """Replays HARs of a known link at that link, and compares page load times with the recorded load events.
 
-    python tests/validation/recorded_link.py FOLDER [--pages 20] [--seed 1] [--jobs 4] [--without KEY ...]
+    python tests/validation/recorded_link.py FOLDER [--engine simulate] [--half development] [--without KEY]
 
-The link is the one that WebPageTest notes in each HAR (`_latency_rtt_ms`, `_bwDown_kbps`, `_bwUp_kbps`).
-Prints a Markdown row per page and the median and 90th percentile of the relative error. Everything that the
-recording tells is replayed: schemes, distances of origins, lookups, server time, what holds requests back;
-`--without` leaves one of them out.
+The link is the one that WebPageTest notes in each HAR. Prints a Markdown row per page and the median and
+90th percentile of the relative error. Everything that the recording tells is replayed: schemes, versions of
+HTTP and TLS, distances of origins, lookups, server time, what holds requests back; `--without` leaves one of
+them out. Certificates are as long as those of public authorities commonly are: the recording does not tell.
+
+The halves: of the folder's HARs in order of their names, `random.Random(14)` draws one half, rounded up: that
+is the development half, whose pages may be looked at one by one. Of the other half only the summary is shown.
 """
 
 from __future__ import annotations
@@ -20,15 +23,18 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from firstflight.engines.emulate import Emulator
+from firstflight.engines.simulate import Simulator
 from firstflight.model.load import PlannedLoad
 from firstflight.model.path import Path as NetworkPath
 from firstflight.model.path import Queue
 from firstflight.pages import LoadedPage, Page, load_page, under
 from firstflight.pages.readers.har import entries_of_har
-from firstflight.pages.readers.har_entry import nodes, number, read_har
 
-KEYS = ("scheme", "origin_rtt", "lookups", "server_time", "after")
+KEYS = ("scheme", "http", "origin_rtt", "lookups", "server_time", "after")
+CERTIFICATE_BYTES = 4_000
 _MOST_ATTEMPTS = 3
+_HALVES = 14
+"""Seed that draws the halves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,48 +55,58 @@ def main() -> int:
     """Prints the table."""
     parser = argparse.ArgumentParser(description="Compare replays with the link they were recorded on.")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--pages", type=int, default=20, help="how many, drawn by --seed")
+    parser.add_argument("--pages", type=int, help="how many, drawn by --seed; without: all")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--half", choices=("development", "held-out"), help="without: all")
+    parser.add_argument("--engine", choices=("emulate", "simulate"), default="emulate")
     parser.add_argument("--jobs", type=int, default=4)
     parser.add_argument("--without", nargs="*", choices=KEYS, default=[])
     options = parser.parse_args()
-    files = sorted(options.folder.glob("*.har"))
-    drawn = sorted(random.Random(options.seed).sample(files, min(options.pages, len(files))))
-    emulator = Emulator()
+    files = chosen(sorted(options.folder.glob("*.har")), options.half, options.pages, options.seed)
+    engine = Emulator() if options.engine == "emulate" else Simulator()
     with ThreadPoolExecutor(options.jobs) as pool:
-        rows = list(pool.map(lambda file: compare(emulator, file, frozenset(options.without)), drawn))
-    sys.stdout.write(report(rows))
+        rows = list(pool.map(lambda file: compare(engine, file, frozenset(options.without)), files))
+    sys.stdout.write(report(rows, shows_pages=options.half != "held-out"))
     return 0
 
 
-def compare(emulator: Emulator, file: Path, without: frozenset[str]) -> Compared:
+def chosen(files: list[Path], half: str | None, pages: int | None, seed: int) -> list[Path]:
+    """The HARs of a half of `files`, and of those so many, drawn by `seed`."""
+    development = set(random.Random(_HALVES).sample(files, (len(files) + 1) // 2))
+    of_half = [file for file in files if half is None or (file in development) == (half == "development")]
+    return of_half if pages is None else sorted(random.Random(seed).sample(of_half, min(pages, len(of_half))))
+
+
+def compare(engine: Emulator | Simulator, file: Path, without: frozenset[str]) -> Compared:
     """Loads one page on its own link; once more where the relay was late."""
     (page,) = load_page(str(file))
+    path = link(page, file)
     page = under("http" if "scheme" in without else "recorded", page)
     page = unheld(page) if "after" in without else page
     load = PlannedLoad(
-        *(file.stem, 0, 0, 1, page.page.name, link(file), "tcp", 1),
+        *(file.stem, 0, 0, 1, page.page.name, path, "tcp", 1),
         scheme="http" if "scheme" in without else "recorded",
         post_quantum=False,
+        certificate_bytes=CERTIFICATE_BYTES,
+        http="1.1" if without & {"scheme", "http"} else "recorded",
         origin_rtt="path" if "origin_rtt" in without else "recorded",
         lookups="lookups" not in without,
         server_time="server_time" not in without,
     )
     for _ in range(_MOST_ATTEMPTS):
-        record = emulator.load(load, page)
+        record = engine.load(load, page)
         if not record["relay"].get("late"):
             break
     _, on_load_ms = entries_of_har(file, Counter())
     return Compared(file.stem, on_load_ms or 0.0, record["load"]["plt_ms"] or 0.0)
 
 
-def link(file: Path) -> NetworkPath:
-    """The link that a HAR of WebPageTest notes."""
-    noted = nodes(read_har(file), "pages")[0]
-    rtt_ms, down, up = (
-        number(noted, key) or 0.0 for key in ("_latency_rtt_ms", "_bwDown_kbps", "_bwUp_kbps")
-    )
-    return NetworkPath("access", rtt_ms, int(down * 1000), int(up * 1000), Queue(packets=1000), 0.0)
+def link(page: LoadedPage, file: Path) -> NetworkPath:
+    """The link that the page was recorded over."""
+    noted = page.page.link
+    if noted is None:
+        raise SystemExit(f"error: {file}: it does not note the link it was recorded over")
+    return NetworkPath("access", noted.rtt_ms, noted.down_bps, noted.up_bps, Queue(packets=1000), 0.0)
 
 
 def unheld(page: LoadedPage) -> LoadedPage:
@@ -102,10 +118,11 @@ def unheld(page: LoadedPage) -> LoadedPage:
     return replace(page, page=Page.from_fields(fields))
 
 
-def report(rows: list[Compared]) -> str:
-    """A row per page, and what they have in common."""
+def report(rows: list[Compared], *, shows_pages: bool = True) -> str:
+    """A row per page, if they may be looked at, and what they have in common."""
     lines = ["| page | recorded ms | replayed ms | error |", "|---|---|---|---|"]
-    lines += [f"| {r.name} | {r.recorded_ms:.0f} | {r.replayed_ms:.0f} | {r.error:+.0%} |" for r in rows]
+    shown = rows if shows_pages else []
+    lines += [f"| {r.name} | {r.recorded_ms:.0f} | {r.replayed_ms:.0f} | {r.error:+.0%} |" for r in shown]
     errors = sorted(abs(row.error) for row in rows)
     p90 = statistics.quantiles(errors, n=10, method="inclusive")[-1]
     signed = statistics.median(row.error for row in rows)

@@ -11,10 +11,9 @@ use std::time::{Duration, Instant};
 use firstflight_load::{Cookies, Load};
 use firstflight_path::IpVersion;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rustls::ClientConfig;
 use serde::Deserialize;
 
-use crate::client::{self, QuicConfig, connect, reset_when_closed, tls_config, unbound_socket};
+use crate::client::{self, QuicConfig, Tls, connect, reset_when_closed, unbound_socket};
 use crate::net::{self, AddressPlan, Block, Side, Transport};
 use crate::origin::{
     Answers, Authority, Conversation, ECHO_PORT, Log, Matching, SINK_PORT, Served, Servers, ServersConfig,
@@ -60,7 +59,7 @@ pub struct Lab {
     answers: Arc<Answers>,
     log: Arc<Log>,
     /// What the built-in client speaks TLS with, and keeps its sessions in; `None` where no origin speaks it.
-    tls: Option<Arc<ClientConfig>>,
+    tls: Option<Tls>,
     /// What it speaks QUIC with; `None` where it does not.
     quic: Option<QuicConfig>,
     servers: Servers,
@@ -137,7 +136,9 @@ impl Lab {
         let listeners = answers.origins().count() as u64 * u64::from(load.cookies.servers());
         descriptors::reserve(listeners)?;
         let authority = authority(config, load.tls.certificate_bytes, pages)?;
-        let trusting = |authority: &Arc<Authority>| tls_config(load.offer_over_tcp(), authority.roots());
+        let offer = |host| load.offer_to(pages.iter().find_map(|served| served.page.host(host)));
+        let offers = || addresses.hosts().map(|(host, _)| (host, offer(host)));
+        let trusting = |authority: &Arc<Authority>| Tls::new(offers(), &authority.roots());
         let tls = authority.as_ref().map(trusting).transpose()?;
         let quic = authority
             .as_ref()
@@ -260,7 +261,11 @@ impl Lab {
                 let server = SocketAddr::new(address, origin.port);
                 match &self.quic {
                     Some(quic) => client::gain_quic_sessions(quic, &origin.host, server)?,
-                    None => client::gain_sessions(tls, &origin.host, server)?,
+                    None => {
+                        if let Some(config) = tls.of(&origin.host) {
+                            client::gain_sessions(&config, &origin.host, server)?;
+                        }
+                    }
                 }
             }
         }
@@ -269,7 +274,7 @@ impl Lab {
 
     /// Lets so much time pass for the client that its sessions have expired.
     fn expire_sessions(&mut self) -> Result<(), LabError> {
-        self.tls = self.tls.as_deref().map(client::tls_later).map(Arc::new);
+        self.tls = self.tls.as_ref().map(Tls::later);
         self.quic = self.quic.as_ref().map(QuicConfig::later).transpose()?;
         Ok(())
     }
@@ -329,7 +334,7 @@ impl Lab {
     }
 
     /// TLS for the built-in client; `None` where no origin speaks it.
-    pub fn tls(&self) -> Option<Arc<ClientConfig>> {
+    pub fn tls(&self) -> Option<Tls> {
         self.tls.clone()
     }
 

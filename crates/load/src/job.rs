@@ -1,9 +1,10 @@
 //! What is asked of either clock.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
-use firstflight_loader::{Config, NANOS_PER_MS, Quic};
-use firstflight_page::Scheme;
+use firstflight_loader::{Config, Http2, NANOS_PER_MS, Quic};
+use firstflight_page::{Host, HttpSpoken, Scheme};
 use firstflight_path::{IpVersion, PathConfig};
 use serde::Deserialize;
 
@@ -124,12 +125,54 @@ impl Load {
         }
     }
 
+    /// What a connection over TCP offers to one host, of which the recording tells this.
+    #[must_use]
+    pub fn offer_to(&self, host: Option<&Host>) -> TlsOptions {
+        let offer = self.offer_over_tcp();
+        if offer.http != HttpVersion::Recorded {
+            return offer;
+        }
+        TlsOptions {
+            http: match host.and_then(|host| host.http) {
+                Some(HttpSpoken::V2) => HttpVersion::V2,
+                Some(HttpSpoken::V1_1) | None => HttpVersion::V1_1,
+            },
+            version: if self.speaks_tls12_with(host) {
+                TlsVersion::V1_2
+            } else {
+                offer.version
+            },
+            ..offer
+        }
+    }
+
+    /// Whether TLS takes two round trips with a host because it did in the recording: where the mode is no way to
+    /// speak TLS by itself.
+    fn speaks_tls12_with(&self, host: Option<&Host>) -> bool {
+        self.offer().http == HttpVersion::Recorded
+            && !self.mode.is_secure()
+            && host.is_some_and(|host| host.tls_trips == 2)
+    }
+
+    /// The numbers of those hosts. `hosts`: what the recording tells of each, in order of first use.
+    pub fn tls12_hosts<'a>(&self, hosts: impl IntoIterator<Item = Option<&'a Host>>) -> BTreeSet<usize> {
+        let numbered = hosts.into_iter().enumerate();
+        numbered
+            .filter_map(|(number, host)| self.speaks_tls12_with(host).then_some(number))
+            .collect()
+    }
+
     /// How the built-in loader is set up.
     #[must_use]
     pub fn config(&self) -> Config {
         Config {
             keep_alive: self.keep_alive,
-            http2: self.offer().http == HttpVersion::V2,
+            http2: match self.offer().http {
+                HttpVersion::V1_1 => Http2::Never,
+                HttpVersion::V2 => Http2::Always,
+                HttpVersion::Recorded => Http2::Recorded,
+            },
+            verifies: self.offer().http == HttpVersion::Recorded && !self.mode.has_sessions(),
             quic: match self.mode.is_quic() {
                 false => Quic::Never,
                 true if self.path.may_interfere() => Quic::WhereItWorks,
@@ -175,8 +218,8 @@ mod tests {
             );
             load(&text).config().http2
         };
-        assert!(with(true));
-        assert!(!with(false));
+        assert_eq!(with(true), Http2::Always);
+        assert_eq!(with(false), Http2::Never);
     }
 
     #[test]

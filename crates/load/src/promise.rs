@@ -35,6 +35,8 @@ pub struct Promise {
     pub post_quantum: Option<bool>,
     /// Of TLS; nothing is promised without.
     pub tls: Option<TlsPromise>,
+    /// Numbers of the hosts with which it is TLS 1.2 all the same, because it was in the recording.
+    pub tls12_hosts: BTreeSet<usize>,
     /// Whether https origins are spoken to over QUIC; nothing is promised without.
     pub quic: Option<bool>,
 }
@@ -236,6 +238,7 @@ impl Load {
             ecn: Some(self.path.ecn),
             initial_window: None,
             congestion_control: None,
+            tls12_hosts: BTreeSet::new(),
             post_quantum: (self.offer().version == TlsVersion::V1_3).then_some(self.tls.post_quantum),
             tls: Some(TlsPromise {
                 version: self.offer().version,
@@ -265,6 +268,7 @@ impl From<FastOpen> for Promise {
             ecn: None,
             initial_window: None,
             congestion_control: None,
+            tls12_hosts: BTreeSet::new(),
             post_quantum: None,
             tls: None,
             quic: None,
@@ -295,10 +299,18 @@ impl Promise {
     ) -> Option<Breach> {
         self.congestion_control_broken_by(connection.1, server)
             .or_else(|| self.protocol_broken_by(connection.1, server))
-            .or_else(|| self.key_share_broken_by(server?))
+            .or_else(|| self.key_share_broken_by(connection.0, server?))
             .or_else(|| {
                 let tls = server?.tls?;
-                self.tls?.broken_by(connection, tls, client).map(Breach::Tls)
+                let promised = TlsPromise {
+                    version: if self.tls12_hosts.contains(&connection.0) {
+                        TlsVersion::V1_2
+                    } else {
+                        self.tls?.version
+                    },
+                    ..self.tls?
+                };
+                promised.broken_by(connection, tls, client).map(Breach::Tls)
             })
     }
 
@@ -311,8 +323,9 @@ impl Promise {
         }
     }
 
-    fn key_share_broken_by(&self, server: &Server) -> Option<Breach> {
-        match (self.post_quantum?, server.post_quantum?) {
+    fn key_share_broken_by(&self, host: usize, server: &Server) -> Option<Breach> {
+        let asked = self.post_quantum? && !self.tls12_hosts.contains(&host);
+        match (asked, server.post_quantum?) {
             (true, false) => Some(Breach::NoPostQuantum),
             (false, true) => Some(Breach::PostQuantum),
             _ => None,

@@ -130,6 +130,9 @@ pub enum HttpVersion {
     /// RFC 9113.
     #[serde(rename = "2")]
     V2,
+    /// What each host spoke in the recording, which says, too, how many round trips TLS took with it.
+    #[serde(rename = "recorded")]
+    Recorded,
 }
 
 /// Which cookies the client has when the load begins, and what the servers think of them. As JSON a text:

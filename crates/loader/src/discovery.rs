@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::loader::Loader;
 use crate::pool::Waiting;
 use crate::timers::Timer;
-use crate::{Command, Nanos, OriginId, Quic, RACE};
+use crate::{Command, Http2, Nanos, OriginId, Quic, RACE};
 
 /// How far a resource has come.
 #[derive(Debug, Clone, Copy, Default)]
@@ -79,15 +79,20 @@ impl Loader {
     /// Puts a request into its origin's queue, to be served when that is.
     pub(crate) fn enqueue(&mut self, resource: usize) -> OriginId {
         let planned = &self.plan.resources[resource];
+        let origin = if self.config.http2 == Http2::Recorded && self.config.quic == Quic::Never {
+            self.plan.carriers[planned.origin]
+        } else {
+            planned.origin
+        };
         self.pool.wait(
-            planned.origin,
+            origin,
             Waiting {
                 rank: planned.rank,
                 order: self.progress[resource].order,
                 resource,
             },
         );
-        planned.origin
+        origin
     }
 
     /// The header redirects: Fetch Standard, "HTTP-redirect fetch", goes on without waiting for the body.

@@ -22,6 +22,18 @@ pub enum Quic {
     WhereItWorks,
 }
 
+/// Which https origins speak HTTP/2 over TCP.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Http2 {
+    /// None.
+    #[default]
+    Never,
+    /// All.
+    Always,
+    /// Those whose host did in the recording.
+    Recorded,
+}
+
 /// How long QUIC is ahead of TCP where nothing is known of the round trip (Chromium:
 /// `QuicSessionPool::GetTimeDelayForWaitingJob`).
 pub const RACE: Nanos = 300 * NANOS_PER_MS;
@@ -50,9 +62,13 @@ pub struct Config {
     pub max_connections: usize,
     /// Whether a connection carries more than one request. The course's server closed after each.
     pub keep_alive: bool,
-    /// Whether https origins speak HTTP/2: one connection to each, which carries up to
+    /// Which https origins speak HTTP/2: one connection to each, which carries up to
     /// [`MAX_STREAMS`] requests at a time. What is asked for while it is being opened waits for it.
-    pub http2: bool,
+    pub http2: Http2,
+    /// Whether the first connection over TLS to a host, and those that are ready meanwhile, wait as long as the
+    /// page says that verifying the host's certificate took. Chromium verifies a certificate once
+    /// (`net::CachingCertVerifier`).
+    pub verifies: bool,
     /// Whether https origins are spoken to over QUIC, as with HTTP/2 on one connection to each.
     pub quic: Quic,
     /// Whether the first connection to a host waits for the lookup of its name, as long as the page says.
@@ -72,7 +88,8 @@ impl Default for Config {
             connections_per_origin: 6,
             max_connections: 256,
             keep_alive: true,
-            http2: false,
+            http2: Http2::Never,
+            verifies: false,
             quic: Quic::Never,
             lookups: false,
             request_timeout: 30_000 * NANOS_PER_MS,

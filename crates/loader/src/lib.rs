@@ -14,7 +14,8 @@
 //!   connect job after 250 ms, preconnect and priority hints;
 //! - DNS, but for the time that a lookup took in the recording ([`Config::lookups`]), caches, cookies and
 //!   pipelining;
-//! - of HTTP/2: priorities, server push, and one connection for several origins (RFC 9113, section 9.1.1);
+//! - of HTTP/2: priorities and server push; one connection for several origins (RFC 9113, section 9.1.1) there is
+//!   only where the recording had one ([`Http2::Recorded`]);
 //! - TLS: a connection is writable when the driver says so.
 //!
 //! ```
@@ -52,7 +53,7 @@ mod timers;
 mod transfer;
 
 pub use interface::{
-    Command, Config, ConnId, Event, MAX_STREAMS, NANOS_PER_MS, Nanos, OriginId, Quic, RACE, TOO_EARLY,
+    Command, Config, ConnId, Event, Http2, MAX_STREAMS, NANOS_PER_MS, Nanos, OriginId, Quic, RACE, TOO_EARLY,
 };
 pub use loader::Loader;
 pub use plan::Plan;

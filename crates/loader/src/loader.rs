@@ -23,6 +23,8 @@ pub struct Loader {
     pub(crate) pool: Pool,
     /// By host.
     pub(crate) lookups: Vec<Lookup>,
+    /// By host: when its certificate is verified; `None` before its first handshake is done.
+    pub(crate) verified: Vec<Option<Nanos>>,
     pub(crate) main_thread: MainThread,
     pub(crate) timers: Timers,
     pub(crate) outstanding: Outstanding,
@@ -55,8 +57,9 @@ impl Loader {
             start: now,
             progress: vec![Progress::default(); plan.resources.len()],
             records: (0..plan.resources.len()).map(record).collect(),
-            pool: Pool::new(&config, &plan.origins),
+            pool: Pool::new(&config, &plan),
             lookups: vec![Lookup::NotBegun; plan.lookups.len()],
+            verified: vec![None; plan.verifying.len()],
             main_thread: MainThread::default(),
             timers: Timers::default(),
             outstanding: Outstanding::default(),
@@ -190,6 +193,7 @@ impl Loader {
         match self.timers.pop() {
             Some((at, Timer::Request(resource))) => self.queue(resource, at),
             Some((at, Timer::Lookup(host))) => self.on_resolved(host, at),
+            Some((at, Timer::Verified(conn))) => self.on_ready(conn, at),
             Some((at, Timer::Stall(conn))) => self.check_stall(conn, at),
             Some((at, Timer::Race(conn))) => self.race(conn, at),
             Some((at, Timer::Load)) => self.stop("the load timed out", at),

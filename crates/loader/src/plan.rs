@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use firstflight_page::{Kind, Origin, Page, Resource, Via};
+use firstflight_page::{HttpSpoken, Kind, Origin, Page, Resource, Via};
 
 use crate::{NANOS_PER_MS, Nanos, OriginId, priority};
 
@@ -14,6 +14,12 @@ pub struct Plan {
     /// The host of each origin, and how long each host's name is looked up.
     pub(crate) host_of: Vec<usize>,
     pub(crate) lookups: Vec<Nanos>,
+    /// How long the certificate of each host was verified.
+    pub(crate) verifying: Vec<Nanos>,
+    /// Whose connection carried the requests to each origin in the recording: its own, or another's.
+    pub(crate) carriers: Vec<OriginId>,
+    /// Whether the host of each origin spoke HTTP/2 in the recording.
+    pub(crate) spoke_http2: Vec<bool>,
     pub(crate) resources: Vec<Planned>,
     /// Resources by who discovers them; [`Planned`] has ranges of it.
     pub(crate) children: Vec<usize>,
@@ -71,11 +77,18 @@ impl Plan {
         for (planned, resource) in resources.iter_mut().zip(&page.resources) {
             planned.is_processed = is_processed(planned, resource.kind);
         }
-        let (host_of, lookups) = hosts(page, &origins.list);
+        let hosts = Hosts::new(page, &origins.list);
+        let spoke_http2 = |origin: &Origin| {
+            page.host(&origin.host)
+                .is_some_and(|host| host.http == Some(HttpSpoken::V2))
+        };
         Self {
+            carriers: carriers(page, &origins.list),
+            spoke_http2: origins.list.iter().map(spoke_http2).collect(),
             origins: origins.list,
-            host_of,
-            lookups,
+            host_of: hosts.of_origins,
+            lookups: hosts.lookups,
+            verifying: hosts.verifying,
             resources,
             children,
             document,
@@ -105,17 +118,43 @@ impl Origins {
     }
 }
 
-/// The host of each origin, and the lookup of each host.
-fn hosts(page: &Page, origins: &[Origin]) -> (Vec<usize>, Vec<Nanos>) {
-    let mut ids = HashMap::new();
-    let mut lookups = Vec::new();
-    let mut host = |origin: &Origin| {
-        *ids.entry(origin.host.clone()).or_insert_with(|| {
-            lookups.push(nanos(page.lookup_ms(&origin.host)));
-            lookups.len() - 1
+/// The host of each origin, and what is known of each host.
+#[derive(Default)]
+struct Hosts {
+    of_origins: Vec<usize>,
+    lookups: Vec<Nanos>,
+    verifying: Vec<Nanos>,
+}
+
+impl Hosts {
+    fn new(page: &Page, origins: &[Origin]) -> Self {
+        let mut ids = HashMap::new();
+        let mut hosts = Self::default();
+        for origin in origins {
+            let id = *ids.entry(origin.host.as_str()).or_insert_with(|| {
+                let verify_ms = page.host(&origin.host).map_or(0.0, |host| host.verify_ms);
+                hosts.lookups.push(nanos(page.lookup_ms(&origin.host)));
+                hosts.verifying.push(nanos(verify_ms));
+                hosts.lookups.len() - 1
+            });
+            hosts.of_origins.push(id);
+        }
+        hosts
+    }
+}
+
+/// Whose connection carries the requests to each origin. A connection speaks TLS, and is to a port.
+fn carriers(page: &Page, origins: &[Origin]) -> Vec<OriginId> {
+    let carrier = |origin: &Origin| {
+        let host = page.host(&origin.host)?.carrier.as_ref()?;
+        origins.iter().position(|other| {
+            origin.secure && other.secure && other.port == origin.port && other.host == *host
         })
     };
-    (origins.iter().map(&mut host).collect(), lookups)
+    let of_each = origins.iter().enumerate();
+    of_each
+        .map(|(own, origin)| carrier(origin).unwrap_or(own))
+        .collect()
 }
 
 fn planned(resource: &Resource, origins: &mut Origins) -> Planned {

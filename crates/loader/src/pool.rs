@@ -10,13 +10,11 @@ use std::collections::BinaryHeap;
 
 use firstflight_page::Origin;
 
-use crate::{Command, Config, ConnId, MAX_STREAMS, Nanos, OriginId, Quic};
+use crate::{Command, Config, ConnId, Http2, MAX_STREAMS, Nanos, OriginId, Plan, Quic};
 
 /// All connections of a load.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    /// What an https origin is spoken to with where QUIC does not get through.
-    over_tcp: Speaks,
     per_origin: usize,
     max: usize,
     groups: Vec<Group>,
@@ -81,6 +79,8 @@ struct Group {
     connecting: usize,
     open: usize,
     speaks: Speaks,
+    /// What it speaks where QUIC does not get through.
+    over_tcp: Speaks,
     /// The connection that carries all requests, of HTTP/2 or HTTP/3.
     carrier: Option<ConnId>,
 }
@@ -95,19 +95,23 @@ enum Speaks {
 }
 
 impl Pool {
-    pub(crate) fn new(config: &Config, origins: &[Origin]) -> Self {
-        let group = |origin: &Origin| Group {
-            speaks: match origin.secure {
-                true if config.quic != Quic::Never => Speaks::Quic,
-                is_secure => over_tcp(config, is_secure),
-            },
-            ..Group::default()
+    pub(crate) fn new(config: &Config, plan: &Plan) -> Self {
+        let group = |(origin, &spoke_http2): (&Origin, &bool)| {
+            let over_tcp = over_tcp(config, origin.secure, spoke_http2);
+            Group {
+                speaks: if origin.secure && config.quic != Quic::Never {
+                    Speaks::Quic
+                } else {
+                    over_tcp
+                },
+                over_tcp,
+                ..Group::default()
+            }
         };
         Self {
-            over_tcp: over_tcp(config, true),
             per_origin: config.connections_per_origin.max(1),
             max: config.max_connections.max(1),
-            groups: origins.iter().map(group).collect(),
+            groups: plan.origins.iter().zip(&plan.spoke_http2).map(group).collect(),
             connections: Vec::new(),
             open: 0,
             idle: 0,
@@ -291,7 +295,7 @@ impl Pool {
 
     /// From now on an origin is spoken to over TCP.
     pub(crate) fn fall_back(&mut self, origin: OriginId) {
-        self.groups[origin].speaks = self.over_tcp;
+        self.groups[origin].speaks = self.groups[origin].over_tcp;
     }
 
     /// Begins a connection.
@@ -329,11 +333,11 @@ impl Pool {
 }
 
 /// What an origin is spoken to with over TCP.
-fn over_tcp(config: &Config, is_secure: bool) -> Speaks {
-    if config.http2 && is_secure {
-        Speaks::Http2
-    } else {
-        Speaks::Http1
+fn over_tcp(config: &Config, is_secure: bool, spoke_http2: bool) -> Speaks {
+    match config.http2 {
+        Http2::Always if is_secure => Speaks::Http2,
+        Http2::Recorded if is_secure && spoke_http2 => Speaks::Http2,
+        _ => Speaks::Http1,
     }
 }
 

@@ -12,6 +12,8 @@ pub(crate) enum Timer {
     Request(usize),
     /// The name of a host is known.
     Lookup(usize),
+    /// The certificate that the connection came with is verified.
+    Verified(ConnId),
     /// Look whether the connection still makes progress.
     Stall(ConnId),
     /// Look whether the connection over QUIC has got through.

@@ -24,7 +24,31 @@ impl Loader {
         self.watch(conn);
     }
 
+    /// A connection's handshake is done: it waits for the certificate to be verified, where that takes time.
     pub(crate) fn on_writable(&mut self, conn: ConnId, now: Nanos) {
+        let verified = self.verified_at(conn, now);
+        if verified > now {
+            self.timers.set(verified, Timer::Verified(conn));
+        } else {
+            self.on_ready(conn, now);
+        }
+    }
+
+    fn verified_at(&mut self, conn: ConnId, now: Nanos) -> Nanos {
+        let Some(connection) = self.pool.get_mut(conn) else {
+            return now;
+        };
+        let origin = connection.origin;
+        if !self.config.verifies || !self.plan.origins[origin].secure {
+            return now;
+        }
+        let host = self.plan.host_of[origin];
+        let length = self.plan.verifying[host];
+        *self.verified[host].get_or_insert(now.saturating_add(length))
+    }
+
+    /// A connection can take a request.
+    pub(crate) fn on_ready(&mut self, conn: ConnId, now: Nanos) {
         let Some(connection) = self.pool.get_mut(conn) else {
             return;
         };

@@ -3,17 +3,23 @@
 use crate::{Host, Page};
 
 impl Page {
-    /// How much farther `host` was than the nearest host of the recording, ms; 0 where it does not say.
+    /// How much farther `host` was than the end of the recording's access link or, where that is not known, than the
+    /// nearest host, ms; 0 where the recording does not say.
     pub fn farther_ms(&self, host: &str) -> f64 {
-        let known = || self.hosts.iter().filter(|known| known.rtt_ms > 0.0);
-        let nearest = known().map(|known| known.rtt_ms).fold(f64::INFINITY, f64::min);
-        let own = known().find(|known| known.host == host);
-        own.map_or(0.0, |own| own.rtt_ms - nearest)
+        let own = self.host(host).map_or(0.0, |own| own.rtt_ms);
+        let distances = self.hosts.iter().map(|known| known.rtt_ms);
+        let nearest = distances.filter(|&ms| ms > 0.0).fold(f64::INFINITY, f64::min);
+        let link = self.link.as_ref().map_or(nearest, |link| link.rtt_ms);
+        if own > 0.0 { (own - link).max(0.0) } else { 0.0 }
+    }
+
+    /// What the recording tells of `host`.
+    pub fn host(&self, host: &str) -> Option<&Host> {
+        self.hosts.iter().find(|known| known.host == host)
     }
 
     /// How long the name of `host` was looked up, ms; 0 where the recording has no lookup.
     pub fn lookup_ms(&self, host: &str) -> f64 {
-        let own = self.hosts.iter().find(|known: &&Host| known.host == host);
-        own.map_or(0.0, |own| own.lookup_ms)
+        self.host(host).map_or(0.0, |own| own.lookup_ms)
     }
 }

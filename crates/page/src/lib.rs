@@ -18,7 +18,7 @@ mod validate;
 pub mod synth;
 
 pub use error::PageError;
-pub use model::{Host, Initiator, Kind, Missing, Origin, Page, Resource, Via};
+pub use model::{Host, HttpSpoken, Initiator, Kind, Link, Missing, Origin, Page, Resource, Via};
 pub use parse::{FORMAT, json_schema};
 pub use scheme::Scheme;
 pub use validate::{MAX_BODY_BYTES, MAX_HOSTS, MAX_RESOURCES, canonical_url};

@@ -22,6 +22,9 @@ pub struct Page {
     /// What the recording tells of the way to hosts of the page. Replayed only where it is asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<Host>,
+    /// The access link of the recording, if that is known: hosts lie beyond it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<Link>,
 }
 
 impl Page {
@@ -47,8 +50,20 @@ impl Page {
     }
 }
 
-/// How far a host was when the page was recorded.
+/// The access link that a page was recorded over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Round-trip time of the link alone, ms.
+    pub rtt_ms: f64,
+    /// Rate to the client, bit/s.
+    pub down_bps: u64,
+    /// Rate from the client, bit/s.
+    pub up_bps: u64,
+}
+
+/// How far a host was when the page was recorded, and what it spoke.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
     /// Host name, lower case.
@@ -59,6 +74,29 @@ pub struct Host {
     /// Name lookup before the first connection, ms; 0: none was recorded.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lookup_ms: f64,
+    /// What it spoke over TLS; none: not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<HttpSpoken>,
+    /// Round trips of a full TLS handshake: 2 as in TLS 1.2, 1 as in TLS 1.3; 0: not recorded.
+    #[serde(default, skip_serializing_if = "is_no_trip")]
+    pub tls_trips: u8,
+    /// The host whose connection of HTTP/2 carried its requests too (RFC 9113, section 9.1.1); none: its own did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carrier: Option<String>,
+    /// What a TLS handshake took beyond its round trips, ms: verifying the certificate, above all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub verify_ms: f64,
+}
+
+/// A version of HTTP over TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum HttpSpoken {
+    /// RFC 9112.
+    #[serde(rename = "1.1")]
+    V1_1,
+    /// RFC 9113.
+    #[serde(rename = "2")]
+    V2,
 }
 
 /// One request and its response.
@@ -211,6 +249,10 @@ fn is_ok(status: &u16) -> bool {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
 fn is_none(bytes: &u64) -> bool {
     *bytes == 0
+}
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_no_trip(trips: &u8) -> bool {
+    *trips == 0
 }
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
 fn is_zero(ms: &f64) -> bool {

@@ -88,10 +88,27 @@ impl Page {
         for (index, host) in self.hosts.iter().enumerate() {
             check_host(&host.host)
                 .map_err(|(problem, hint)| PageError::new(format!("hosts[{index}].host"), problem, hint))?;
+            if host.carrier.as_ref().is_some_and(|carrier| {
+                *carrier == host.host || self.host(carrier).is_none_or(|other| other.carrier.is_some())
+            }) {
+                return Err(PageError::new(
+                    format!("hosts[{index}].carrier"),
+                    "not another host of `hosts` with a connection of its own",
+                    "name the host whose connection carried the requests, or leave the key out",
+                ));
+            }
             check_time(host.rtt_ms, || format!("hosts[{index}].rtt_ms"))?;
             check_time(host.lookup_ms, || format!("hosts[{index}].lookup_ms"))?;
+            check_time(host.verify_ms, || format!("hosts[{index}].verify_ms"))?;
+            if host.tls_trips > 2 {
+                let problem = format!("{} round trips are not those of a version of TLS", host.tls_trips);
+                let hint = "use 2 (TLS 1.2) or 1 (TLS 1.3), or leave the key out";
+                return Err(PageError::new(format!("hosts[{index}].tls_trips"), problem, hint));
+            }
         }
-        Ok(())
+        self.link.as_ref().map_or(Ok(()), |link| {
+            check_time(link.rtt_ms, || "link.rtt_ms".to_owned())
+        })
     }
 
     fn validate_resource(&self, index: usize, resource: &Resource) -> Result<(), PageError> {

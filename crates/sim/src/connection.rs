@@ -62,7 +62,8 @@ impl Connection {
         } else {
             FastOpen::Absent
         };
-        let offer = job.load.offer_over_tcp();
+        let number = context.page.hosts[origin];
+        let offer = job.load.offer_to(context.page.recorded[number].as_ref());
         let early_data = job.early_data();
         let mut tls = context
             .secure_host(origin)
@@ -76,7 +77,7 @@ impl Connection {
         let opening = Opening { option, has_data };
         let client = Client::open(context.now, conn, opening, &mut client_socket, tls.as_deref_mut());
         Self {
-            host: context.page.hosts[origin],
+            host: number,
             keys,
             entry: None,
             number: None,

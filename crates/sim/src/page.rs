@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use firstflight_load::head;
 use firstflight_loader::{NANOS_PER_MS, OriginId, Plan};
-use firstflight_page::{Origin, Page, Resource, Scheme};
+use firstflight_page::{Host, Origin, Page, Resource, Scheme};
 use firstflight_path::Nanos;
 use firstflight_quic::{request_block, response_block};
 use firstflight_tcp::Settings;
@@ -23,6 +23,8 @@ pub struct SimPage {
     pub(crate) hosts: Vec<usize>,
     /// How much farther each host is than the nearest, ms.
     pub(crate) farther_ms: Vec<f64>,
+    /// What the recording tells of each host.
+    pub(crate) recorded: Vec<Option<Host>>,
 }
 
 /// One request and its response, as bytes on the wire.
@@ -117,6 +119,7 @@ impl SimPage {
             resources,
             hosts,
             farther_ms: names.iter().map(|name| page.farther_ms(name)).collect(),
+            recorded: names.iter().map(|name| page.host(name).cloned()).collect(),
         }
     }
 }

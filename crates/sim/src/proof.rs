@@ -23,7 +23,10 @@ pub struct Proof {
 
 /// Holds the ledger against what the mode promises, as the lab does.
 pub(crate) fn proof(page: &SimPage, job: &Job, loaded: &Loaded) -> Proof {
-    let promise = promise(job);
+    let promise = Promise {
+        tls12_hosts: job.load.tls12_hosts(page.recorded.iter().map(Option::as_ref)),
+        ..promise(job)
+    };
     let used: Vec<(u32, Connection<'_>)> = loaded
         .used()
         .map(|(connection, entry)| (connection.conn.0, (page.hosts[connection.origin], entry)))

@@ -264,6 +264,8 @@ def _scheme(asked: Setting) -> str:
 def _http(asked: Setting) -> str:
     if asked.get("client") != "loader" and asked.get("scheme") != "http":
         return "HTTP version negotiated"
+    if asked.get("http") == "recorded":
+        return "HTTP version of each host as recorded"
     return f"HTTP/{asked['http']}" if asked.get("http") else "HTTP version not known"
 
 

@@ -401,21 +401,26 @@ def _scheme(
 
 
 def _http(http: str, requests: Sequence[RequestRow], connections: Sequence[ConnectionRow]) -> Iterator[str]:
-    """HTTP/2 has one connection an origin; HTTP/1.1 sends a request once the response before it has ended."""
+    """HTTP/2 has one connection an origin; HTTP/1.1 sends a request once the response before it has ended.
+
+    As recorded each origin does one or the other.
+    """
+    # An origin's connection that broke is opened anew: those that never carried a request do not count.
+    used = {row["connection"] for row in requests if row["sent_ms"] is not None}
+    secure = [row["origin"] for row in connections if _is_of(row, "https") and row["connection"] in used]
+    failed = {row["origin"] for row in requests if row["end_ms"] is None}
+    several = {origin for origin in secure if secure.count(origin) > 1} - failed
     if http == "2":
-        # An origin's connection that broke is opened anew: those that never carried a request do not count.
-        used = {row["connection"] for row in requests if row["sent_ms"] is not None}
-        secure = [row["origin"] for row in connections if _is_of(row, "https") and row["connection"] in used]
-        failed = {row["origin"] for row in requests if row["end_ms"] is None}
-        if several := sorted({origin for origin in secure if secure.count(origin) > 1} - failed):
-            yield f"http=2: {secure.count(several[0])} connections to {several[0]}"
+        for origin in sorted(several)[:1]:
+            yield f"http=2: {secure.count(origin)} connections to {origin}"
         return
     for connection, rows in _by_connection(requests).items():
         if not all(_is_of(row, "https") for _, row in rows):
             continue
         for (_, before), (sent_ms, after) in pairwise(rows):
-            if before["end_ms"] is not None and sent_ms < before["end_ms"] - _AT_ONCE_MS:
-                yield f"http=1.1: two requests at once on connection {connection} to {after['origin']}"
+            is_shared = http == "recorded" and after["origin"] not in several
+            if not is_shared and before["end_ms"] is not None and sent_ms < before["end_ms"] - _AT_ONCE_MS:
+                yield f"http={http}: two requests at once on connection {connection} to {after['origin']}"
                 return
 
 

@@ -93,11 +93,34 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """How far a host was when the page was recorded; 0 where it was not recorded. Times in ms."""
+    """How far a host was when the page was recorded, and what it spoke. Times in ms; 0: not recorded.
+
+    Attributes:
+        host: Its name.
+        rtt_ms: Round-trip time.
+        lookup_ms: Lookup of its name.
+        http: Version of HTTP over TLS; None where it was not recorded.
+        tls_trips: Round trips of a full handshake of TLS: 2 or 1.
+        verify_ms: What that took beyond its round trips.
+        carrier: The host whose connection of HTTP/2 carried its requests too; None: its own did.
+    """
 
     host: str
     rtt_ms: float = 0.0
     lookup_ms: float = 0.0
+    http: Literal["1.1", "2"] | None = None
+    tls_trips: int = 0
+    verify_ms: float = 0.0
+    carrier: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The access link that a page was recorded over: its own round trip (ms) and rates (bit/s)."""
+
+    rtt_ms: float
+    down_bps: int
+    up_bps: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +133,7 @@ class Page:
         source: Where the page comes from.
         missing: References seen in the page that no recording answers.
         hosts: What the recording tells of the way to hosts.
+        link: The access link of the recording, if that is known.
     """
 
     name: str
@@ -117,6 +141,7 @@ class Page:
     source: str = ""
     missing: tuple[Missing, ...] = ()
     hosts: tuple[Host, ...] = ()
+    link: Link | None = None
     format: str = field(default=FORMAT)
 
     @classmethod
@@ -137,7 +162,8 @@ class Page:
         resources = tuple(_resource(entry) for entry in fields.pop("resources"))
         missing = tuple(Missing(**entry) for entry in fields.pop("missing", ()))
         hosts = tuple(Host(**entry) for entry in fields.pop("hosts", ()))
-        return cls(resources=resources, missing=missing, hosts=hosts, **fields)
+        link = Link(**written) if (written := fields.pop("link", None)) else None
+        return cls(resources=resources, missing=missing, hosts=hosts, link=link, **fields)
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any], *, place: str = "page") -> Page:
@@ -168,6 +194,11 @@ class Page:
     def origins(self) -> tuple[str, ...]:
         """The page's origins in order of first use."""
         return tuple(dict.fromkeys(resource.origin for resource in self.resources))
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether an origin speaks TLS."""
+        return any(origin.startswith("https:") for origin in self.origins)
 
     def describe(self) -> PageDescription:
         """What the page is like: counts, sizes, chains."""

@@ -309,10 +309,10 @@ class Plan(BaseModel):
         description="Bytes of servers' certificates, 1000 to 16000; 0: as few as can be, some 450.",
         json_schema_extra={"metavar": "BYTES"},
     )
-    http: Literal["1.1", "2"] = Field(
+    http: Literal["1.1", "2", "recorded"] = Field(
         default="1.1",
-        description="What the loader speaks over TLS: HTTP/1.1, or HTTP/2 on one connection an origin.",
-        json_schema_extra={"metavar": "1.1|2"},
+        description="HTTP of the loader over TLS: 1.1; 2, one connection an origin; or as recorded.",
+        json_schema_extra={"metavar": "1.1|2|recorded"},
     )
     origin_rtt: Literal["path", "recorded"] = Field(
         default="path",

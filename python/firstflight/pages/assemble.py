@@ -11,15 +11,22 @@ from firstflight.model.page import Headers, LoadedPage, Page, Resource
 from firstflight.pages.discovery import Discovery
 from firstflight.pages.exchange import Exchange
 from firstflight.pages.fields import without
+from firstflight.pages.hosts import hosts_of
+from firstflight.pages.link import Crossed
 from firstflight.pages.times import Times
 from firstflight.pages.urls import page_name
-from firstflight.pages.waits import hosts_of
 
 MOST_RESOURCES = 20_000
 
 
 def assemble(
-    exchanges: list[Exchange], discovery: Discovery, times: Times, *, source: str, notes: Counter[str]
+    exchanges: list[Exchange],
+    discovery: Discovery,
+    times: Times,
+    *,
+    source: str,
+    notes: Counter[str],
+    crossed: Crossed | None = None,
 ) -> LoadedPage:
     """Makes the page of an archive.
 
@@ -29,18 +36,27 @@ def assemble(
         times: Server, processing and waiting times.
         source: The archive, also named in errors.
         notes: What is left out, by reason.
+        crossed: What the recording is without its access link, where that is known.
 
     Raises:
         PageInputError: The page cannot be loaded.
     """
-    page = make_page(exchanges, discovery, times, name=page_name(exchanges[0].url), source=source)
+    page = make_page(
+        exchanges, discovery, times, name=page_name(exchanges[0].url), source=source, crossed=crossed
+    )
     bodies = {index: exchange.body for index, exchange in enumerate(exchanges) if exchange.body}
     headers = {index: _served(exchange) for index, exchange in enumerate(exchanges) if exchange.headers}
     return LoadedPage(page, bodies, _lines(exchanges, discovery, notes), headers)
 
 
 def make_page(
-    exchanges: list[Exchange], discovery: Discovery, times: Times, *, name: str, source: str
+    exchanges: list[Exchange],
+    discovery: Discovery,
+    times: Times,
+    *,
+    name: str,
+    source: str,
+    crossed: Crossed | None = None,
 ) -> Page:
     """Makes the page alone; see `assemble`.
 
@@ -67,7 +83,9 @@ def make_page(
             zip(exchanges, discovery.kinds, initiators, strict=True)
         )
     )
-    page = Page(name, resources, source, tuple(discovery.missing), tuple(hosts_of(exchanges)))
+    hosts = tuple(hosts_of(exchanges, crossed.trips if crossed else None))
+    link = crossed.link if crossed else None
+    page = Page(name, resources, source, tuple(discovery.missing), hosts, link)
     return page.checked(place=source or name)
 
 

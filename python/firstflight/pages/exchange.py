@@ -54,9 +54,11 @@ class Timing:
         wait_ms: From the request sent to the first byte of the answer; None where not recorded.
         handshake_ms: What the TCP handshake took: a round trip; None where no connection was opened.
         lookup_ms: What the lookup of the host's name took; None where there was none.
-        held_ms: How long it waited for its turn although it needed no connection of its own: it went over one
-            of HTTP/2 or HTTP/3 that others opened. Else 0: a request that needs a connection waits for that.
+        held_ms: How long it waited for its turn although it needed no connection that others had: it went
+            over one of HTTP/2 or HTTP/3, or was the first to look its host up. Else 0: a request that needs a
+            connection waits for that.
         cpu_ms: Main-thread time that the recording attributes to it; None where it does not.
+        tls_ms: What the handshake of TLS took; None where there was none.
     """
 
     start_ms: float
@@ -67,6 +69,7 @@ class Timing:
     lookup_ms: float | None = None
     held_ms: float = 0.0
     cpu_ms: float | None = None
+    tls_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

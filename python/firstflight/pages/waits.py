@@ -18,14 +18,6 @@ document's end and what its markup or inline scripts ask for afterwards.
 
 Load event (`blocks_load`): with a recorded load event, what had ended by then; else by the mirror importer's
 rule (`times.load_event_ms`) what had begun by then.
-
-Round-trip time of a host: its quickest TCP handshake, but no longer than its quickest answer: a handshake may
-have queued behind other packets. Without a handshake it is the quickest answer. An answer that came quicker
-than the quickest handshake of all hosts was under way before it was asked for (HTTP/2 push): it says no more
-than that handshake.
-
-Lookup of a host: the longest of the requests that were made before its first answer came; those after it find
-the name known.
 """
 
 from __future__ import annotations
@@ -34,9 +26,11 @@ import math
 from bisect import bisect_right
 from typing import NamedTuple
 
-from firstflight.model.page import LONGEST_MS, Host, Initiator, Kind
+from firstflight.model.page import LONGEST_MS, Initiator, Kind
 from firstflight.pages.discovery import AT_ONCE_MS, Discovery
 from firstflight.pages.exchange import Exchange
+from firstflight.pages.hosts import round_trips
+from firstflight.pages.link import Crossed, Crossing
 from firstflight.pages.times import Times, is_made, load_event_ms
 
 # What is longer than this hung: a load would take it for a dead connection.
@@ -53,16 +47,39 @@ class _Hold(NamedTuple):
     wait_ms: float
 
 
-def wait_times(exchanges: list[Exchange], discovery: Discovery, on_load_ms: float | None) -> Times:
-    """Times of each exchange by the rules of this module; `on_load_ms` counts from the page's beginning."""
-    holds = _holds(exchanges, discovery)
+def wait_times(
+    exchanges: list[Exchange],
+    discovery: Discovery,
+    on_load_ms: float | None,
+    crossed: Crossed | None = None,
+) -> Times:
+    """Times of each exchange by the rules of this module.
+
+    Args:
+        exchanges: In order of their start.
+        discovery: Who discovered each.
+        on_load_ms: The load event, since the page's beginning, where it is recorded.
+        crossed: What the recording is without its link, where that is known.
+    """
+    crossing = crossed.crossing if crossed else None
+    holds = _holds(exchanges, discovery, crossing)
     cpu, delay = _processing(exchanges, discovery, holds)
     if on_load_ms is None:
         load = load_event_ms(exchanges, discovery.kinds)
         blocking = [exchange.start_ms < load for exchange in exchanges]
     else:
         blocking = _blocking(exchanges, discovery, on_load_ms)
-    return Times(_servers(exchanges, discovery.kinds), cpu, delay, blocking, [hold.after for hold in holds])
+        if crossing:
+            _last_work(blocking, cpu, on_load_ms, crossing)
+    servers = crossed.server_ms if crossed else _servers(exchanges, discovery.kinds)
+    server = [_rounded(min(wait, MOST_SERVER_MS)) for wait in servers]
+    return Times(server, cpu, delay, blocking, [hold.after for hold in holds])
+
+
+def _last_work(blocking: list[bool], cpu: list[float], on_load_ms: float, crossing: Crossing) -> None:
+    """What was still to do when the last resource before the load event had crossed the link."""
+    last = max((end, i) for i, end in enumerate(crossing.end_ms) if blocking[i])[1]
+    cpu[last] = max(cpu[last], _rounded(min(max(on_load_ms - crossing.end_ms[last], 0.0), MOST_DELAY_MS)))
 
 
 def _servers(exchanges: list[Exchange], kinds: list[Kind]) -> list[float]:
@@ -73,11 +90,10 @@ def _servers(exchanges: list[Exchange], kinds: list[Kind]) -> list[float]:
     for exchange, wait, is_program in zip(exchanges, waits, made, strict=True):
         if not is_program:
             quickest[exchange.host] = min(wait, quickest.get(exchange.host, math.inf))
-    own = [
+    return [
         wait if is_program else quickest[exchange.host]
         for exchange, wait, is_program in zip(exchanges, waits, made, strict=True)
     ]
-    return [_rounded(min(wait, MOST_SERVER_MS)) for wait in own]
 
 
 def _processing(
@@ -108,14 +124,31 @@ def _runs(exchanges: list[Exchange], initiator: Initiator | None, hold: _Hold) -
     return initiator.resource if initiator and initiator.via in ("script", "style") else None
 
 
-def _holds(exchanges: list[Exchange], discovery: Discovery) -> list[_Hold]:
+def _holds(exchanges: list[Exchange], discovery: Discovery, crossing: Crossing | None) -> list[_Hold]:
     ends = sorted((exchange.end_ms, index) for index, exchange in enumerate(exchanges))
     waited_for = [(ended_ms, index) for ended_ms, index in ends if _can_hold(exchanges[index])]
     sent = sent_ms(exchanges)
-    return [
+    holds = [
         _hold(exchanges, waited_for if sent[index] == exchanges[index].start_ms else ends, by, index, sent)
         for index, by in enumerate(discovery.initiators)
     ]
+    if crossing is None:
+        return holds
+    return [
+        hold._replace(wait_ms=_since_crossing(hold, by, sent[index], crossing))
+        for index, (hold, by) in enumerate(zip(holds, discovery.initiators, strict=True))
+    ]
+
+
+def _since_crossing(hold: _Hold, by: Initiator | None, start_ms: float, crossing: Crossing) -> float:
+    """As `_Hold.wait_ms`, but since the bytes were there, not since the browser had done with them."""
+    if by is None or by.via == "redirect":
+        return 0.0
+    if hold.after is not None:
+        return max(start_ms - crossing.end_ms[hold.after], 0.0)
+    if by.via == "parser":
+        return max(start_ms - crossing.reached_ms(by.resource, by.at_byte), 0.0)
+    return max(start_ms - crossing.end_ms[by.resource], 0.0)
 
 
 def _hold(
@@ -159,40 +192,6 @@ def _rounded(ms: float) -> float:
     return round(min(ms, LONGEST_MS), 1)
 
 
-def hosts_of(exchanges: list[Exchange]) -> list[Host]:
-    """What the exchanges tell of their hosts; hosts of which they tell nothing are not in it."""
-    trips = {name: round(ms, 1) for name, ms in round_trips(exchanges).items()}
-    lookups = _lookups(exchanges)
-    names = dict.fromkeys(exchange.host for exchange in exchanges)
-    hosts = (Host(name, trips.get(name, 0.0), lookups.get(name, 0.0)) for name in names)
-    return [host for host in hosts if host.rtt_ms or host.lookup_ms]
-
-
-def round_trips(exchanges: list[Exchange]) -> dict[str, float]:
-    """Round-trip time of each host that has one recorded, ms."""
-    handshakes = [e.clock.handshake_ms for e in exchanges if e.clock.handshake_ms is not None]
-    nearest = min(handshakes, default=0.0)
-    trips: dict[str, float] = {}
-    for exchange in exchanges:
-        for length in (exchange.clock.handshake_ms, exchange.clock.wait_ms):
-            if length is not None:
-                trips[exchange.host] = max(min(length, trips.get(exchange.host, math.inf)), nearest)
-    return trips
-
-
-def _lookups(exchanges: list[Exchange]) -> dict[str, float]:
-    answered: dict[str, float] = {}
-    for exchange in exchanges:
-        first = min(exchange.clock.first_byte_ms, answered.get(exchange.host, math.inf))
-        answered[exchange.host] = first
-    lookups: dict[str, float] = {}
-    for exchange in exchanges:
-        name, length = exchange.host, exchange.clock.lookup_ms
-        if length is not None and exchange.start_ms <= answered[name]:
-            lookups[name] = round(max(length, lookups.get(name, 0.0)), 1)
-    return lookups
-
-
 def sent_ms(exchanges: list[Exchange]) -> list[float]:
     """When each exchange was let go by the browser, ms: at its start, or after it was held back (`held_ms`).
 
@@ -204,8 +203,11 @@ def sent_ms(exchanges: list[Exchange]) -> list[float]:
         if clock.handshake_ms is not None:
             name, at_ms = exchange.host, clock.first_byte_ms - (clock.wait_ms or 0.0)
             ready[name] = min(at_ms, ready.get(name, math.inf))
-    released = ((exchange.start_ms, exchange.clock.held_ms, exchange.host) for exchange in exchanges)
-    return [
-        start_ms + held_ms if start_ms + held_ms > max(ready.get(name, start_ms), start_ms) else start_ms
-        for start_ms, held_ms, name in released
-    ]
+
+    def released(exchange: Exchange) -> float:
+        start_ms, at_ms = exchange.start_ms, exchange.start_ms + exchange.clock.held_ms
+        if exchange.clock.lookup_ms is not None:
+            return at_ms
+        return at_ms if at_ms > max(ready.get(exchange.host, start_ms), start_ms) else start_ms
+
+    return [released(exchange) for exchange in exchanges]

@@ -154,7 +154,7 @@ LOADS = Table(
         _asked(
             "scheme", _TEXT, "`recorded`: each URL as recorded; `http`: all in the clear; `https`: all TLS"
         ),
-        _asked("http", _TEXT, "What the loader speaks over TLS: `1.1` or `2`; browsers negotiate"),
+        _asked("http", _TEXT, "HTTP of the loader over TLS: `1.1`, `2` or `recorded`; browsers negotiate"),
         _asked("post_quantum", _FLAG, "TLS offers the key share X25519MLKEM768"),
         Column(
             "certificate_bytes",

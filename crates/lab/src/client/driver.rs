@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
-use std::sync::Arc;
 
 use firstflight_load::{MAX_EARLY_DATA, head, promise};
 use firstflight_loader::{Command, Config, ConnId, Event, LoadRecord, Loader, Nanos};
@@ -15,11 +14,10 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
-use rustls::ClientConfig;
 
 use super::connection::{Connection, Received};
 use super::quic::{Quic, QuicConfig};
-use super::tls::Session;
+use super::tls::{Session, Tls};
 use super::{Failure, http};
 use crate::ledger::ConnectionKey;
 use crate::witness::TcpInfo;
@@ -64,7 +62,7 @@ pub struct SocketFacts {
 pub fn load(
     page: &Page,
     config: Config,
-    tls: Option<Arc<ClientConfig>>,
+    tls: Option<Tls>,
     quic: Option<QuicConfig>,
     resolve: impl Fn(&str) -> Option<IpAddr>,
 ) -> Result<Loaded, LabError> {
@@ -118,7 +116,7 @@ struct Driver<'a> {
     page: &'a Page,
     loader: Loader,
     servers: Vec<Option<SocketAddr>>,
-    tls: Option<Arc<ClientConfig>>,
+    tls: Option<Tls>,
     quic_config: Option<QuicConfig>,
     /// The bytes of each resource's request.
     requests: Vec<Vec<u8>>,
@@ -245,10 +243,11 @@ impl Driver<'_> {
 
     fn session(&self, origin: usize) -> io::Result<Option<Session>> {
         let origin = &self.loader.origins()[origin];
-        match &self.tls {
-            Some(config) if origin.secure => Session::new(Arc::clone(config), &origin.host).map(Some),
-            _ => Ok(None),
-        }
+        let tls = self.tls.as_ref().filter(|_| origin.secure);
+        let config = tls.and_then(|tls| tls.of(&origin.host));
+        config
+            .map(|config| Session::new(config, &origin.host))
+            .transpose()
     }
 
     fn send(&mut self, conn: ConnId, request: usize) -> Result<(), LabError> {

@@ -1,5 +1,6 @@
 //! TLS of the built-in client: what is written to the socket, and what is read out of it.
 
+use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -22,18 +23,64 @@ const HTTP1: &[u8] = b"http/1.1";
 const HTTP2: &[u8] = b"h2";
 const HTTP3: &[u8] = b"h3";
 
-/// What all connections of a load have in common; they resume each other's sessions, as a browser's do.
-///
-/// # Errors
-/// [`LabError`] when the library has no version of TLS to speak.
-pub fn config(options: TlsOptions, roots: RootCertStore) -> Result<Arc<ClientConfig>, LabError> {
+/// What the connections of a load speak TLS with.
+#[derive(Debug, Clone)]
+pub struct Tls {
+    by_host: HashMap<String, Arc<ClientConfig>>,
+}
+
+impl Tls {
+    /// For `hosts`, each with what is offered to it. Connections with the same offer have all in common; those to one
+    /// host resume each other's sessions, as a browser's do.
+    ///
+    /// # Errors
+    /// [`LabError`] when the library has no version of TLS to speak.
+    pub fn new<'a>(
+        hosts: impl IntoIterator<Item = (&'a str, TlsOptions)>,
+        roots: &RootCertStore,
+    ) -> Result<Self, LabError> {
+        let mut made: Vec<(TlsOptions, Arc<ClientConfig>)> = Vec::new();
+        let mut by_host = HashMap::new();
+        for (host, offer) in hosts {
+            let known = made.iter().find(|(made_for, _)| *made_for == offer);
+            let config = if let Some((_, config)) = known {
+                Arc::clone(config)
+            } else {
+                let config = config(offer, roots.clone())?;
+                made.push((offer, Arc::clone(&config)));
+                config
+            };
+            by_host.insert(host.to_owned(), config);
+        }
+        Ok(Self { by_host })
+    }
+
+    /// What `host` is spoken to with.
+    pub fn of(&self, host: &str) -> Option<Arc<ClientConfig>> {
+        self.by_host.get(host).cloned()
+    }
+
+    /// The same client when its sessions have expired.
+    #[must_use]
+    pub fn later(&self) -> Self {
+        let aged = self.by_host.iter().map(|(host, config)| {
+            let config: &ClientConfig = config;
+            (host.clone(), Arc::new(later(config)))
+        });
+        Self {
+            by_host: aged.collect(),
+        }
+    }
+}
+
+fn config(options: TlsOptions, roots: RootCertStore) -> Result<Arc<ClientConfig>, LabError> {
     let versions = match options.version {
         TlsVersion::V1_2 => &[&TLS12][..],
         TlsVersion::V1_3 => rustls::DEFAULT_VERSIONS,
     };
     let protocols = match options.http {
         HttpVersion::V1_1 => &[HTTP1][..],
-        HttpVersion::V2 => &[HTTP2, HTTP1],
+        HttpVersion::V2 | HttpVersion::Recorded => &[HTTP2, HTTP1],
     };
     configured(options, roots, versions, protocols).map(Arc::new)
 }
@@ -42,7 +89,7 @@ pub fn config(options: TlsOptions, roots: RootCertStore) -> Result<Arc<ClientCon
 ///
 /// # Errors
 /// [`LabError`] when the library has no version of TLS to speak.
-pub fn config_for_quic(options: TlsOptions, roots: RootCertStore) -> Result<ClientConfig, LabError> {
+pub(super) fn config_for_quic(options: TlsOptions, roots: RootCertStore) -> Result<ClientConfig, LabError> {
     configured(options, roots, &[&TLS13], &[HTTP3])
 }
 
@@ -70,7 +117,7 @@ fn configured(
 }
 
 /// The same client when its sessions have expired.
-pub fn later(config: &ClientConfig) -> ClientConfig {
+pub(super) fn later(config: &ClientConfig) -> ClientConfig {
     let mut config = config.clone();
     config.time_provider = Arc::new(Later);
     config

@@ -99,6 +99,11 @@ impl Answers {
         Ok(())
     }
 
+    /// Whether it has answers of `origin`.
+    pub(super) fn knows(&self, origin: &Origin) -> bool {
+        self.by_origin.contains_key(origin)
+    }
+
     /// Every origin that answers.
     pub(crate) fn origins(&self) -> impl Iterator<Item = &Origin> {
         self.by_origin.keys()

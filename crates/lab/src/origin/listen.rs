@@ -14,7 +14,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderValue};
 use hyper::service::service_fn;
-use hyper::{HeaderMap, Method, Request, Response};
+use hyper::{HeaderMap, Method, Request, Response, Uri};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use nix::libc;
 use rustls::ServerConfig;
@@ -204,7 +204,9 @@ async fn answer(
 ) -> Result<Response<Outgoing>, Infallible> {
     let (head, mut body) = request.into_parts();
     let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
-    let (mut response, wait) = server.answer(&head.method, target, &head.headers, conversation);
+    let named = server.named(&head.uri);
+    let (mut response, wait) =
+        server.answer(named.as_ref(), &head.method, target, &head.headers, conversation);
     if is_visit(target) {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(header::CONNECTION, close);
@@ -218,15 +220,29 @@ async fn answer(
 }
 
 impl Server {
-    /// The answer to a request, and how long it is to wait.
+    /// The other origin of the page that a request names, on a connection of HTTP/2 that carries several (RFC 9113,
+    /// section 9.1.1).
+    fn named(&self, uri: &Uri) -> Option<Origin> {
+        let authority = uri.authority()?;
+        let origin = Origin {
+            secure: self.origin.secure,
+            host: authority.host().to_ascii_lowercase(),
+            port: authority.port_u16().unwrap_or(self.origin.port),
+        };
+        self.answers.knows(&origin).then_some(origin)
+    }
+
+    /// The answer to a request, and how long it is to wait. `named`: the origin that it names, if that is another
+    /// than the server's.
     pub(super) fn answer(
         &self,
+        named: Option<&Origin>,
         method: &Method,
         target: &str,
         fields: &HeaderMap,
         conversation: &Conversation,
     ) -> (Response<Outgoing>, Duration) {
-        let origin = &self.origin;
+        let origin = named.unwrap_or(&self.origin);
         if self.refuses_early_requests && conversation.is_early() {
             return (respond::too_early(), Duration::ZERO);
         }

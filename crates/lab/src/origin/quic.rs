@@ -153,7 +153,7 @@ impl Listener {
         let Some((method, target, fields)) = request(block) else {
             return self.endpoint.respond(stream, &response_block(400, [], 0), []);
         };
-        let (response, wait) = server.answer(&method, &target, &fields, conversation);
+        let (response, wait) = server.answer(None, &method, &target, &fields, conversation);
         if is_visit(&target) && !lasts(&target) {
             later(UNTIL_CLOSED, Due::Close(stream.0), due.clone());
         }

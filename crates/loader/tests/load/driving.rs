@@ -1,6 +1,6 @@
 //! What a driver may rely on, and what it may get wrong.
 
-use firstflight_loader::{Command, Config, ConnId, Event, Loader, Quic, RACE};
+use firstflight_loader::{Command, Config, ConnId, Event, Http2, Loader, Quic, RACE};
 use firstflight_page::Page;
 
 use crate::network::MS;
@@ -169,7 +169,7 @@ fn secure(images: usize) -> Page {
 #[test]
 fn http2_carries_all_requests_of_an_origin_on_one_connection() {
     let config = Config {
-        http2: true,
+        http2: Http2::Always,
         ..Config::default()
     };
     let mut loader = Loader::new(&secure(20), config, 0);

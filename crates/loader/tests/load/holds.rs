@@ -24,8 +24,8 @@ fn blocked() -> Page {
 fn looked_up(mut page: Page, host: &str, lookup_ms: f64) -> Page {
     page.hosts.push(Host {
         host: host.to_owned(),
-        rtt_ms: 0.0,
         lookup_ms,
+        ..Host::default()
     });
     page
 }

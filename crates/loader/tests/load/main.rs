@@ -9,6 +9,7 @@ mod network;
 mod pages;
 mod pooling;
 mod properties;
+mod recorded;
 mod robustness;
 mod round_trips;
 mod run;

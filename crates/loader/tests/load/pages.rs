@@ -12,6 +12,7 @@ pub(crate) fn page(resources: Vec<Resource>) -> Page {
         resources,
         missing: Vec::new(),
         hosts: Vec::new(),
+        link: None,
     };
     page.validate().expect("tests use valid pages");
     page

@@ -63,8 +63,8 @@ fn draft() -> impl Strategy<Value = (Resource, f64, Via, f64, f64, Option<f64>)>
 fn hosts(page: &Page) -> Vec<Host> {
     let host = |(number, origin): (usize, Origin)| Host {
         host: origin.host,
-        rtt_ms: 0.0,
         lookup_ms: 20.0 * number as f64,
+        ..Host::default()
     };
     page.origins().into_iter().enumerate().map(host).collect()
 }

@@ -29,6 +29,7 @@ pub(crate) fn any_page() -> impl Strategy<Value = Page> {
                     resources,
                     missing: missing.clone(),
                     hosts: Vec::new(),
+                    link: None,
                 };
                 page.validate().expect("the strategy makes valid pages");
                 page

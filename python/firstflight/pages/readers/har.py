@@ -11,11 +11,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from firstflight.errors import PageInputError
-from firstflight.model.page import LoadedPage
+from firstflight.model.page import LONGEST_MS, Link, LoadedPage
 from firstflight.pages.assemble import assemble, check_count
 from firstflight.pages.bodies import BodyStore
 from firstflight.pages.discovery import discover_recorded
 from firstflight.pages.exchange import Carried, Exchange, Stated
+from firstflight.pages.fields import mime_of
+from firstflight.pages.hosts import round_trips
+from firstflight.pages.link import cross, placed
 from firstflight.pages.mentions import RecordedFiles, collect_mentions
 from firstflight.pages.readers.har_entry import (
     Dropped,
@@ -27,7 +30,8 @@ from firstflight.pages.readers.har_entry import (
     read_har,
 )
 from firstflight.pages.readers.runs import Chosen, choose
-from firstflight.pages.waits import wait_times
+from firstflight.pages.urls import normal_url
+from firstflight.pages.waits import LOAD_SLACK_MS, wait_times
 
 
 def open_har(path: Path, url: str = "") -> LoadedPage:
@@ -58,24 +62,50 @@ def page_of(chosen: Chosen, path: Path, source: str) -> LoadedPage:
     """The page of a HAR that was chosen; arguments and errors as `page_of_log`."""
     notes = Counter[str]()
     entries, on_load_ms = _exchanges(chosen, path, notes)
-    loaded = timed_page(entries, on_load_ms, source, notes)
+    loaded = timed_page(entries, on_load_ms, source, notes, _link(chosen.page))
     return replace(loaded, notes=[*([chosen.said] if chosen.said else []), *loaded.notes])
 
 
 def timed_page(
-    exchanges: list[Exchange], on_load_ms: float | None, source: str, notes: Counter[str]
+    exchanges: list[Exchange],
+    on_load_ms: float | None,
+    source: str,
+    notes: Counter[str],
+    link: Link | None = None,
 ) -> LoadedPage:
     """The page of `exchanges`, in order of their start, whose load event came `on_load_ms` after it began.
+
+    `link`: what they crossed, where that is known.
 
     Raises:
         PageInputError: The page cannot be loaded.
     """
     files = RecordedFiles(exchanges)
     discovery = discover_recorded(exchanges, collect_mentions(exchanges, files), files)
-    times = wait_times(exchanges, discovery, on_load_ms)
-    loaded = assemble(exchanges, discovery, times, source=source, notes=notes)
+    crossed = cross(exchanges, discovery.kinds, link, round_trips(exchanges)) if link else None
+    if crossed:
+        discovery = placed(exchanges, discovery, crossed.crossing)
+    times = wait_times(exchanges, discovery, on_load_ms, crossed)
+    loaded = assemble(exchanges, discovery, times, source=source, notes=notes, crossed=crossed)
     shared = sum(exchange.carried.http in ("2", "3") for exchange in exchanges)
     return replace(loaded, multiplexed=shared / len(exchanges))
+
+
+def link_of_har(path: Path, url: str = "") -> Link | None:
+    """The link that WebPageTest notes for a page; None where it is not noted, or has no rate.
+
+    Raises:
+        PageInputError: The file is no HAR, or has no such page.
+    """
+    return _link(choose(read_har(path), path, url).page)
+
+
+def _link(page: Node) -> Link | None:
+    names = (("_latency_rtt_ms", "_latency"), ("_bwDown_kbps", "_bwDown"), ("_bwUp_kbps", "_bwUp"))
+    rtt_ms, down, up = (positive(page, now) or positive(page, before) for now, before in names)
+    if rtt_ms is None or not down or not up:
+        return None
+    return Link(min(rtt_ms, LONGEST_MS), round(down * 1_000), round(up * 1_000))
 
 
 def entries_of_har(path: Path, notes: Counter[str], url: str = "") -> tuple[list[Exchange], float | None]:
@@ -96,12 +126,13 @@ def _exchanges(chosen: Chosen, path: Path, notes: Counter[str]) -> tuple[list[Ex
     page, own = chosen.page, chosen.entries
     check_count(len(own), str(path))
     notes["requests of other pages in the file"] += chosen.foreign
-    entries = _network(_entries(own, _began_ms(page, own), BodyStore(str(path)), notes), notes)
-    entries = _with_connections(entries)
+    on_load_ms = positive(node(page, "pageTimings"), "onLoad")
+    read = _entries(own, _began_ms(page, own), on_load_ms or 0.0, BodyStore(str(path)), notes)
+    entries = _with_connections(_network(read, notes))
     if not entries:
         hint = "record it again over http or https, with 'Disable cache' on"
         raise PageInputError(f"{path}: none of its {len(own)} requests has an answer", hint)
-    return _from_document(entries, str(path), notes), positive(node(page, "pageTimings"), "onLoad")
+    return _from_document(entries, str(path), notes), on_load_ms
 
 
 def _began_ms(page: Node, own: list[Node]) -> float:
@@ -109,14 +140,21 @@ def _began_ms(page: Node, own: list[Node]) -> float:
     return next((moment for moment in moments if moment is not None), 0.0)
 
 
-def _entries(own: list[Node], began: float, store: BodyStore, notes: Counter[str]) -> list[Exchange]:
-    """The entries in order of their start; one without a time comes where it stands in the file."""
+def _entries(
+    own: list[Node], began: float, on_load_ms: float, store: BodyStore, notes: Counter[str]
+) -> list[Exchange]:
+    """The entries in order of their start; one without a time comes where it stands in the file.
+
+    A request that never had an answer, and that the load event may have waited for, is among them.
+    """
     entries: list[Exchange] = []
     for raw in own:
         entry = read_entry(raw, began, store)
         if isinstance(entry, Dropped):
-            notes[entry.reason] += 1
-            continue
+            if not entries or entry.hung is None or entry.hung.end_ms > on_load_ms + LOAD_SLACK_MS:
+                notes[entry.reason] += 1
+                continue
+            entry = entry.hung
         if entry.timing is None and entries:
             entry = replace(entry, timing=entries[-1].timing)
         entries.append(entry)

@@ -60,9 +60,12 @@ from firstflight.pages.fields import (
     value_of,
     without,
 )
+from firstflight.pages.hosts import HUNG_MS
 from firstflight.pages.urls import location_of, normal_url, usable_url
 
 _MULTIPLEXED = ("h2", "h3", "http/2", "http/3", "quic")
+_UNANSWERED = "requests without an answer (blocked, cancelled or failed)"
+_GAVE_UP = 504
 _MOST_FRAMES = 200
 _MOST_PARENTS = 20
 # Longer headers no server accepts or sends: the field is not what it says.
@@ -78,9 +81,15 @@ _CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE | re
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """An entry that is no request over the network, and why."""
+    """An entry that is no request over the network or has no answer, and why.
+
+    Attributes:
+        reason: Why, for people.
+        hung: The request as if a gateway had given up on its server when the browser did, if that took long.
+    """
 
     reason: str
+    hung: Exchange | None = None
 
 
 def read_entry(entry: Node, began_ms: float, store: BodyStore) -> Exchange | Dropped:
@@ -97,7 +106,7 @@ def read_entry(entry: Node, began_ms: float, store: BodyStore) -> Exchange | Dro
     request, response = node(entry, "request"), node(entry, "response")
     url = normal_url(text(request, "url"))
     if reason := _refused(url, request, response):
-        return Dropped(reason)
+        return Dropped(reason, _hung(entry, url, began_ms) if reason == _UNANSWERED else None)
     status = round(number(response, "status") or 0)
     fields, asked = pairs(response, "headers"), pairs(request, "headers")
     mime = mime_of(text(node(response, "content"), "mimeType")) or mime_of(value_of(fields, "content-type"))
@@ -154,8 +163,27 @@ def _refused(url: str, request: Node, response: Node) -> str:
     if status == 101:
         return "WebSockets"
     if status < 200:
-        return "requests without an answer (blocked, cancelled or failed)"
+        return _UNANSWERED
     return "" if status <= 599 else "answers with a status that HTTP does not have"
+
+
+def _hung(entry: Node, url: str, began_ms: float) -> Exchange | None:
+    """The request of an entry without an answer; None if it failed at once, as what is blocked does."""
+    timing, asked = _timing(entry, began_ms), pairs(node(entry, "request"), "headers")
+    if timing is None or timing.end_ms - timing.start_ms < HUNG_MS:
+        return None
+    length = timing.end_ms - timing.start_ms
+    return Exchange(
+        url=url,
+        method=(text(node(entry, "request"), "method") or "GET").upper(),
+        status=_GAVE_UP,
+        request_bytes=_request_bytes(entry, url),
+        header_bytes=TYPICAL_HEADER,
+        referer=normal_url(value_of(asked, "referer")),
+        kind=browser_kind([text(entry, "_resourceType"), text(entry, "_request_type")], asked, ""),
+        timing=Timing(timing.start_ms, timing.end_ms, timing.end_ms, wait_ms=length),
+        stated=_stated(entry),
+    )
 
 
 def _timing(entry: Node, began_ms: float) -> Timing | None:
@@ -176,6 +204,7 @@ def _timing(entry: Node, began_ms: float) -> Timing | None:
         lookup_ms=positive(timings, "dns"),
         held_ms=_held_ms(entry, timings),
         cpu_ms=positive(entry, "_cpuTime"),
+        tls_ms=positive(timings, "ssl"),
     )
 
 
@@ -188,7 +217,8 @@ def _handshake_ms(timings: Node) -> float | None:
 def _held_ms(entry: Node, timings: Node) -> float:
     version = text(node(entry, "response"), "httpVersion") or text(node(entry, "request"), "httpVersion")
     shared = version.lower().startswith(_MULTIPLEXED) and positive(timings, "connect") is None
-    return positive(timings, "blocked") or 0.0 if shared else 0.0
+    needs_no_turn = shared or positive(timings, "dns") is not None
+    return positive(timings, "blocked") or 0.0 if needs_no_turn else 0.0
 
 
 def _is_cached(entry: Node) -> bool:

@@ -173,5 +173,6 @@ fn unloaded_page(origins: usize) -> Page {
         resources: (0..origins).map(document).collect(),
         missing: Vec::new(),
         hosts: Vec::new(),
+        link: None,
     }
 }

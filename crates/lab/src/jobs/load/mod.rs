@@ -72,6 +72,7 @@ impl Job {
     /// What is promised of every connection.
     fn promise(&self) -> Promise {
         let promise = self.load.promise();
+        let hosts = AddressPlan::new(self.load.ip, [&self.page]);
         let is_loader = matches!(self.client, Client::Loader);
         Promise {
             initial_window: Some(self.lab.transport.initial_window),
@@ -81,6 +82,9 @@ impl Job {
             // It speaks TLS as it does, unless the mode is a way to speak it.
             tls: promise.tls.filter(|_| is_loader || self.load.mode.is_secure()),
             quic: promise.quic.filter(|is_quic| is_loader || *is_quic),
+            tls12_hosts: self
+                .load
+                .tls12_hosts(hosts.hosts().map(|(host, _)| self.page.host(host))),
             ..promise
         }
     }

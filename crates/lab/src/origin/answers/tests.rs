@@ -42,6 +42,7 @@ fn answers(recorded: &[(&str, u64)]) -> Answers {
         resources,
         missing: Vec::new(),
         hosts: Vec::new(),
+        link: None,
     };
     let served = Served {
         page: &page,
