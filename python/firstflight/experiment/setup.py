@@ -115,8 +115,8 @@ class EngineSetup:
             page: The page.
 
         Raises:
-            PageInputError: It has more, no https origin or version of HTTP where that is needed, or no request
-                that a mode of the plan could send early.
+            PageInputError: It has more, or lacks an https origin, a version of HTTP or a request
+                that the plan needs.
         """
         if mode_of_tls and not page.page.is_secure:
             raise PageInputError(

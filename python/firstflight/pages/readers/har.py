@@ -16,7 +16,6 @@ from firstflight.pages.assemble import assemble, check_count
 from firstflight.pages.bodies import BodyStore
 from firstflight.pages.discovery import discover_recorded
 from firstflight.pages.exchange import Carried, Exchange, Stated
-from firstflight.pages.fields import mime_of
 from firstflight.pages.hosts import round_trips
 from firstflight.pages.link import cross, placed
 from firstflight.pages.mentions import RecordedFiles, collect_mentions
@@ -30,7 +29,6 @@ from firstflight.pages.readers.har_entry import (
     read_har,
 )
 from firstflight.pages.readers.runs import Chosen, choose
-from firstflight.pages.urls import normal_url
 from firstflight.pages.waits import LOAD_SLACK_MS, wait_times
 
 
