@@ -28,7 +28,7 @@ LAB_KEYS = (
 )
 """What describes one path and one treatment."""
 
-PATH_AND_COOKIES = ("path", *PATH_KEYS, "ip", "cookies", "seed")
+PATH_AND_COOKIES = ("network", *PATH_KEYS, "ip", "cookies", "seed")
 """What describes one path, and what its servers think of cookies and tickets."""
 
 NOT_FLAGS = ("pages", "treatment")
