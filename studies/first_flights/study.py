@@ -57,7 +57,7 @@ COLUMNS = {
     | {mode: _EFFECT.format(name) for name, mode in MODES.items()},
     "difference.csv": {"mode": "{mode}", "cells": "{cells}"}
     | {"median, points": "{median:.2f}", "largest, points": "{largest:.2f}", "same sign": "{same_sign}"},
-    "accuracy.csv": {"HTTP": "{http}", "mode": "{mode}", "cells": "{cells}"}
+    "accuracy.csv": {"HTTP": "{http:g}", "mode": "{mode}", "cells": "{cells}"}
     | {"median": "{median:.2%}", "95th percentile": "{p95:.2%}", "largest": "{largest:.2%}"},
     "recordings.csv": {
         "key share": "{share}",
