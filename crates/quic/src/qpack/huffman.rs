@@ -92,7 +92,7 @@ pub(super) fn encode(text: &[u8], to: &mut Vec<u8>) {
 
 /// The text of `coded`; `None` if it is no code.
 pub(super) fn decode(coded: &[u8]) -> Option<Vec<u8>> {
-    let codes = &*CODES;
+    let table = &*CODES;
     let mut text = Vec::with_capacity(coded.len() * 2);
     // The bits that are not read yet, the next one first; behind them, zeros.
     let (mut window, mut bits) = (0_u64, 0);
@@ -105,7 +105,7 @@ pub(super) fn decode(coded: &[u8]) -> Option<Vec<u8>> {
             bits += 8;
             rest = after;
         }
-        let (symbol, length) = codes.next(window)?;
+        let (symbol, length) = table.next(window)?;
         if length > bits {
             break;
         }
