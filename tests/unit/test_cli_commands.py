@@ -34,6 +34,7 @@ def test_help_lists_the_commands(capsys: Shown) -> None:
         "compare",
         "audit",
         "exec",
+        "prove",
         "check",
         "stress",
         "doctor",
@@ -50,7 +51,7 @@ def test_the_help_of_run_has_a_flag_with_its_default_for_every_plan_key(capsys: 
         assert str(field.description) in shown
         if key != "pages":
             flag = f"--{key.replace('_', '-')}"
-            assert f"{flag} " in shown or f"{flag},--" in shown, "alone, or before its old name"
+            assert f"{flag} " in shown or f"{flag}, --" in shown, "alone, or before its old name"
             assert not default_text(key) or f"[{default_text(key)}]" in shown
 
 

@@ -17,7 +17,7 @@ use crate::LabError;
 pub use connection::{connect, reset_when_closed};
 pub use driver::{Loaded, SocketFacts, load};
 pub use quic::{QuicConfig, endpoint as quic_endpoint, gain_quic_sessions, unbound_socket};
-pub use tls::{Tls, gain_sessions};
+pub use tls::{Tls, config as tls_config, config_for_quic as quic_tls, gain_sessions};
 
 /// Why a connection, or an exchange on it, failed.
 #[derive(Debug, thiserror::Error)]

@@ -73,7 +73,11 @@ impl Tls {
     }
 }
 
-fn config(options: TlsOptions, roots: RootCertStore) -> Result<Arc<ClientConfig>, LabError> {
+/// What connections speak TLS with; they resume each other's sessions.
+///
+/// # Errors
+/// [`LabError`] when the library has no version of TLS to speak.
+pub fn config(options: TlsOptions, roots: RootCertStore) -> Result<Arc<ClientConfig>, LabError> {
     let versions = match options.version {
         TlsVersion::V1_2 => &[&TLS12][..],
         TlsVersion::V1_3 => rustls::DEFAULT_VERSIONS,
@@ -89,7 +93,7 @@ fn config(options: TlsOptions, roots: RootCertStore) -> Result<Arc<ClientConfig>
 ///
 /// # Errors
 /// [`LabError`] when the library has no version of TLS to speak.
-pub(super) fn config_for_quic(options: TlsOptions, roots: RootCertStore) -> Result<ClientConfig, LabError> {
+pub fn config_for_quic(options: TlsOptions, roots: RootCertStore) -> Result<ClientConfig, LabError> {
     configured(options, roots, &[&TLS13], &[HTTP3])
 }
 
