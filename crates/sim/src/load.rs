@@ -442,6 +442,11 @@ impl Load<'_> {
             return;
         };
         let now = self.context.now;
+        let ecn = if self.context.job.load.path.ecn {
+            ecn
+        } else {
+            Ecn::NotCapable
+        };
         let bytes = packet_bytes(self.context, &self.datagram);
         let entry = quic.entry.get_or_insert_with(|| Entry::over_udp(now));
         entry.datagram_sent(direction, bytes, &self.datagram, ecn);

@@ -47,8 +47,6 @@ pub(crate) struct Quic {
     seen: Option<Arc<Seen>>,
     offers_early_data: bool,
     post_quantum: bool,
-    /// Both ends use ECN.
-    uses_ecn: bool,
     /// Answers that are due some time, in the order of their requests; none where it is to be asked again.
     waiting: Vec<(Nanos, StreamKey, Option<usize>)>,
     /// The earliest moment at which the heap has an entry for it.
@@ -129,7 +127,6 @@ impl Quic {
             seen: None,
             offers_early_data: offer.early_data && session != Session::None,
             post_quantum: offer.post_quantum,
-            uses_ecn: job.load.path.ecn,
             waiting: Vec::new(),
             armed: None,
         }
@@ -199,7 +196,7 @@ impl Quic {
 
     /// Keeps the tickets that have come.
     fn gain_sessions(&mut self, host: &mut Host) {
-        let tickets = self.client.seen().map_or(0, |seen| seen.tickets());
+        let tickets = self.client.seen().map_or(0, Seen::tickets);
         host.quic_sessions.gain((tickets - self.tickets) as u32);
         self.tickets = tickets;
     }
@@ -265,16 +262,16 @@ impl Quic {
         true
     }
 
-    /// Fills `datagram` with the next one that goes this way: what its IP header says of congestion. `None` when there is none.
+    /// Fills `datagram` with the next one that goes this way: what its IP header may say of congestion. `None` when there is
+    /// none.
     pub(crate) fn poll(&mut self, now: Nanos, direction: Direction, datagram: &mut Vec<u8>) -> Option<Ecn> {
         if self.awaits_request() {
             return None;
         }
-        let ecn = match direction {
-            Direction::Up => self.client.poll_transmit(now, datagram)?,
-            Direction::Down => self.server.poll_transmit(now, datagram)?.1,
-        };
-        Some(if self.uses_ecn { ecn } else { Ecn::NotCapable })
+        match direction {
+            Direction::Up => self.client.poll_transmit(now, datagram),
+            Direction::Down => self.server.poll_transmit(now, datagram).map(|(_, ecn)| ecn),
+        }
     }
 
     /// When to fire it, if that is sooner than it is due to be.
