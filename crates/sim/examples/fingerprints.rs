@@ -19,7 +19,7 @@ fn main() {
         for mode in MODES {
             for (job, path) in cases() {
                 let job = with(
-                    json!({"mode": mode, "scheme": "https", "cookies": "warm", "path": path}),
+                    &json!({"mode": mode, "scheme": "https", "cookies": "warm", "path": path}),
                     &job,
                 );
                 let (record, packets) = trace(&page, &Job::from_json(&job.to_string()).unwrap()).unwrap();
@@ -40,7 +40,7 @@ fn cases() -> Vec<(Value, Value)> {
     let path = |rtt_ms: u32, keys: Value| {
         let paper =
             json!({"rtt_ms": rtt_ms, "down_bps": 4_000_000, "up_bps": 256_000, "queue": {"packets": 1_000}});
-        with(paper, &keys)
+        with(&paper, &keys)
     };
     let mut cases = Vec::new();
     for rtt_ms in [20, 100, 200] {
@@ -84,7 +84,7 @@ fn cases() -> Vec<(Value, Value)> {
 }
 
 /// `object` with these keys.
-fn with(object: Value, keys: &Value) -> Value {
+fn with(object: &Value, keys: &Value) -> Value {
     let mut all: Map<_, _> = object.as_object().cloned().unwrap_or_default();
     all.extend(keys.as_object().cloned().unwrap_or_default());
     Value::Object(all)

@@ -133,8 +133,8 @@ impl Quic {
         loop {
             match receive_datagram(&self.socket, buffer) {
                 Ok((bytes, _, ecn)) => {
-                    self.client
-                        .handle(clock::now(), BytesMut::from(&buffer[..bytes]), ecn)
+                    let datagram = BytesMut::from(&buffer[..bytes]);
+                    self.client.handle(clock::now(), datagram, ecn);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
@@ -228,7 +228,12 @@ fn visit(config: &QuicConfig, host: &str, server: SocketAddr) -> io::Result<()> 
     quic.socket.set_nonblocking(false)?;
     let ends = clock::now() + TIMEOUT.as_nanos() as u64;
     let mut buffer = vec![0; 2_048];
-    while quic.client.seen().map_or(0, |seen| seen.tickets()) < u64::from(GIVEN) {
+    while quic
+        .client
+        .seen()
+        .map_or(0, firstflight_quic::crypto::Seen::tickets)
+        < u64::from(GIVEN)
+    {
         quic.flush()?;
         let due = quic.client.next_timeout().unwrap_or(ends).min(ends);
         let left = due.saturating_sub(clock::now()).max(1_000_000);
