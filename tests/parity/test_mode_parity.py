@@ -14,6 +14,8 @@ from firstflight.pages import open_pages, under
 pytestmark = pytest.mark.timing
 
 RTT_MS = 100
+LONG_RTT_MS = 200
+"""Of what is counted in round trips: it leaves room for the processor."""
 DOCUMENTS = 4
 ROUND_TRIPS = {
     ("tls12", "classic"): 4,
@@ -116,11 +118,12 @@ def early_data(answer: Fields) -> list[str]:
 @pytest.mark.parametrize("ip", ["4", "6"])
 def test_a_document_takes_the_round_trips_that_its_mode_promises_on_both_clocks(lab: Lab, ip: str) -> None:
     cells = versions(ROUND_TRIPS)
-    long = {"rtt_ms": 2 * RTT_MS}
-    asked = [(chain(), job(mode, share, http=http, ip=ip, **long)) for (mode, share), http in cells]
+    asked = [
+        (chain(), job(mode, share, http=http, ip=ip, rtt_ms=LONG_RTT_MS)) for (mode, share), http in cells
+    ]
     for (cell, http), answers in zip(cells, both(lab, asked), strict=True):
         for answer in answers:
-            trips = answer["plt_ms"] / long["rtt_ms"] / DOCUMENTS
+            trips = answer["plt_ms"] / LONG_RTT_MS / DOCUMENTS
             assert trips == pytest.approx(ROUND_TRIPS[cell], rel=SHARE), (cell, http)
             outcome = "accepted" if cell[0].endswith(("early-data", "0rtt")) else "none"
             assert early_data(answer) == [outcome] * DOCUMENTS
