@@ -75,12 +75,10 @@ def _client_checks() -> Iterator[Check]:
         detail = (
             f"{client.version or 'version unknown'} ({client.program})" if client.program else "not installed"
         )
-        hint = (
-            "" if client.program else f"only to load pages with {client.name}; install your system's package"
-        )
-        yield Check(
-            f"client {client.name}", bool(client.program), detail, hint, needed=client.name == "loader"
-        )
+        if client.lacks:
+            detail += f"; the Python package {client.lacks} is missing"
+        ok = bool(client.program) and not client.lacks
+        yield Check(f"client {client.name}", ok, detail, client.hint, needed=client.name == "loader")
 
 
 def _table(checks: list[Check]) -> Table:
