@@ -14,6 +14,7 @@ PRELOAD := python/firstflight/_bin/libfirstflight_preload.so
 MAN := wheel/data/share/man/man1/firstflight.1
 VEGA := python/firstflight/report/templates/vega.js
 SITE := target/mkdocs
+DIST := target/dist/tools
 
 # A uv on the PATH, else one of our own beside the Rust build.
 UV := $(or $(shell command -v uv),target/uv/bin/uv)
@@ -34,10 +35,10 @@ CRATES := --workspace --exclude firstflight-python
 
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: help build run test crates lint audit advisories reference docs bench clean system rust
+.PHONY: help build run test crates lint audit advisories reference docs dist dist-test image bench clean system rust
 
 help: ## list the targets
-	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
 
 build: $(LAB) $(VENV)/.extension ## build everything (the default)
 
@@ -81,11 +82,17 @@ reference: build ## write again what is made from the code: pages of commands, p
 docs: $(SITE)/.synced ## build the documentation as a site that needs no network: site/index.html
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --quiet --strict
 
+dist: $(DIST)/.synced | rust ## build the source archive and the wheel into dist/; TARGETS= names other processors
+	PATH="$(abspath $(DIST))/bin:$$PATH" $(DIST)/bin/python packaging/dist.py $(TARGETS)
+
+dist-test: ## install the wheel of dist/ into an empty environment and use it; PYTHON= says with which Python
+	$(PYTHON) packaging/try_wheel.py dist/*_$$(uname -m).whl
+
 bench: build ## measure our own speed
 	cargo bench --locked $(CRATES)
 
 clean: ## remove everything that was built; results stay
-	rm -rf target site $(VENV) python/firstflight/_bin python/firstflight/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf target site dist $(VENV) python/firstflight/_bin python/firstflight/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 system: ## install the programs that tests drive, from the system's packages
 	@missing=$$(for program in $(PROGRAMS); do command -v $$program >/dev/null || printf ' %s' $$program; done); \
@@ -114,6 +121,11 @@ $(VENV)/.synced: requirements.lock $(OWN_UV)
 $(SITE)/.synced: requirements-docs.lock $(OWN_UV)
 	$(UV) venv --quiet --no-project --allow-existing --python '>=3.11' $(SITE)
 	$(UV) pip sync --quiet --python $(SITE)/bin/python --require-hashes requirements-docs.lock
+	touch $@
+
+$(DIST)/.synced: requirements-dist.lock $(OWN_UV)
+	$(UV) venv --quiet --no-project --allow-existing --python '>=3.11' $(DIST)
+	$(UV) pip sync --quiet --python $(DIST)/bin/python --require-hashes requirements-dist.lock
 	touch $@
 
 target/uv/bin/uv: requirements-uv.lock

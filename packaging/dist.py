@@ -1,8 +1,8 @@
-"""`make dist`: the source archive, and from it a wheel for each processor: python packaging/dist.py [TARGET ...]
+"""The source archive, and from it a wheel for each processor: `python packaging/dist.py [TARGET ...]`.
 
-Every wheel is built from the unpacked source archive, as somebody who has nothing else would do it. Zig links
-against the glibc that `GLIBC` names, so that wheels run on older systems than the one that builds. A wheel that
-needs a newer glibc, lacks a file or is too large is an error.
+`make dist` calls it. Every wheel is built from the unpacked source archive, as somebody who has nothing else
+would do it. Zig links against the glibc that `GLIBC` names, so that wheels run on older systems than the one
+that builds. A wheel that needs a newer glibc, lacks a file or is too large is an error.
 """
 
 import os
@@ -15,8 +15,6 @@ import zipfile
 from pathlib import Path
 
 import build_backend
-from elftools.elf.elffile import ELFFile
-from elftools.elf.gnuversions import GNUVerNeedSection
 
 GLIBC = (2, 28)
 """Debian 10, Ubuntu 18.10, RHEL 8 and later."""
@@ -92,20 +90,15 @@ def check(wheel: Path) -> list[str]:
         names = opened.namelist()
         problems += [f"{end} is missing" for end in _NEEDED if not any(name.endswith(end) for name in names)]
         for name in names:
-            with opened.open(name) as file:
-                if file.read(4) == b"\x7fELF" and (needed := newest_glibc(opened, name)) > GLIBC:
-                    problems.append(f"{name} needs glibc {needed[0]}.{needed[1]}")
+            content = opened.read(name)
+            if content.startswith(b"\x7fELF") and (needed := newest_glibc(content)) > GLIBC:
+                problems.append(f"{name} needs glibc {needed[0]}.{needed[1]}")
     return problems
 
 
-def newest_glibc(wheel: zipfile.ZipFile, name: str) -> tuple[int, int]:
-    """The newest glibc whose symbols a file of a wheel needs."""
-    with wheel.open(name) as file:
-        section = ELFFile(file).get_section_by_name(".gnu.version_r")
-        assert isinstance(section, GNUVerNeedSection), f"{name} names no version of glibc"
-        versions = [version.name for _, needed in section.iter_versions() for version in needed]
-    found = [re.fullmatch(r"GLIBC_(\d+)\.(\d+)(\.\d+)?", version) for version in versions]
-    return max((int(match[1]), int(match[2])) for match in found if match)
+def newest_glibc(program: bytes) -> tuple[int, int]:
+    """The newest glibc of which a program or library names a version: its symbols' are among these."""
+    return max((int(major), int(minor)) for major, minor in re.findall(rb"GLIBC_(\d+)\.(\d+)", program))
 
 
 if __name__ == "__main__":

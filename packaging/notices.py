@@ -1,9 +1,10 @@
 """What the licences of the crates in a wheel ask for: their texts, each once, with the crates that have it.
 
-`write` makes two files, which `license-files` of pyproject.toml puts into the wheel: THIRD-PARTY-RUST.txt, and
-THIRD-PARTY-RUST-STD.html, which every Rust toolchain has for its standard library. The texts come from the
-crates' own sources. It is our own program, since every build from source needs it, and cargo-about takes minutes
-to compile. It leaves out what only builds: procedural macros and build scripts.
+`write` makes two files, which `license-files` of pyproject.toml puts into the wheel. The texts of
+THIRD-PARTY-RUST.txt come from the crates' own sources. THIRD-PARTY-RUST-STD.html is for the standard library;
+toolchains of rustup have it. What only builds is left out: procedural macros and build scripts.
+
+This is a program of our own, since every build from source needs it: cargo-about takes minutes to compile.
 """
 
 import hashlib

@@ -18,13 +18,13 @@ OURS = {
     "studies",
     *(file.stem for folder in ("tests", "scripts") for file in (ROOT / folder).rglob("*.py")),
 }
-PROGRAMS = {"ipykernel", "maturin", "mkdocs-material", "mypy", "pytest", "ruff"}
+PROGRAMS = {"cargo-zigbuild", "ipykernel", "maturin", "mkdocs-material", "mypy", "pytest", "ruff", "ziglang"}
 """Declared because they are run, or loaded by a program that is."""
 
 RUNTIME = PROJECT["project"]["dependencies"]
 EXTRAS = [one for several in PROJECT["project"]["optional-dependencies"].values() for one in several]
 GROUPS = [one for several in PROJECT["dependency-groups"].values() for one in several]
-LOCKS = ("requirements.lock", "requirements-docs.lock", "requirements-uv.lock")
+LOCKS = ("requirements.lock", "requirements-docs.lock", "requirements-dist.lock", "requirements-uv.lock")
 
 
 def names(requirements: Iterable[str]) -> set[str]:

@@ -1,7 +1,7 @@
 """Student's t: the two numbers that a comparison of two intervals needs of it.
 
-SciPy has them too. It takes 113 MB of an installation (1.17.1, x86_64) and 0.8 s to import, and nothing else here
-needs it. The tests hold both functions to SciPy's.
+SciPy has them too, but takes 113 MB of an installation (1.17.1, x86_64) and 0.8 s to import, and nothing else
+here needs it. The tests hold both functions to SciPy's.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def two_sided_quantile(p: float, freedom: float) -> float:
 
 
 def _incomplete_beta(x: float, rest: float, a: float, b: float) -> float:
-    """The regularized incomplete beta function I_x(a, b); `rest` is 1 - x, which is not always exact there."""
+    """The regularized incomplete beta function I_x(a, b); `rest` is 1 - x, which is not always exact."""
     if x <= 0 or rest <= 0:
         return 0.0 if x <= 0 else 1.0
     if x > (a + 1) / (a + b + 2):
