@@ -246,7 +246,8 @@ impl LabError {
                 "run `firstflight doctor`: it says what forbids user namespaces here and how to allow them"
             }
             Self::MaskedProc(_) => {
-                "give the container an unmasked /proc (docker run --security-opt systempaths=unconfined)"
+                "give the container an unmasked /proc: Docker `--security-opt systempaths=unconfined`, \
+                 Podman `--security-opt unmask=ALL`"
             }
             Self::ClientIsRoot => {
                 "run firstflight as an ordinary user, or give this container user ids up to 65534"
