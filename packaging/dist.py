@@ -26,7 +26,7 @@ _ROOT = Path(__file__).parents[1]
 _OUT = _ROOT / "dist"
 _WORK = _ROOT / "target/dist"
 _TAG = f"manylinux_{GLIBC[0]}_{GLIBC[1]}"
-_NEEDED = (
+NEEDED = (
     "firstflight/_core.abi3.so",
     *(f"firstflight/_bin/{name}" for name in build_backend.PROGRAMS),
     "licenses/LICENSE-MIT",
@@ -35,6 +35,7 @@ _NEEDED = (
     "licenses/THIRD-PARTY-RUST-STD.html",
     "licenses/python/firstflight/report/templates/vega.LICENSES",
     "share/man/man1/firstflight.1",
+    "share/firstflight/apparmor-profile",
 )
 """How the paths of files end that a wheel must have."""
 
@@ -88,7 +89,7 @@ def check(wheel: Path) -> list[str]:
         problems.append(f"its tag is not cp311-abi3-{_TAG}")
     with zipfile.ZipFile(wheel) as opened:
         names = opened.namelist()
-        problems += [f"{end} is missing" for end in _NEEDED if not any(name.endswith(end) for name in names)]
+        problems += [f"{end} is missing" for end in NEEDED if not any(name.endswith(end) for name in names)]
         for name in names:
             content = opened.read(name)
             if content.startswith(b"\x7fELF") and (needed := newest_glibc(content)) > GLIBC:
