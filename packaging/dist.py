@@ -44,7 +44,7 @@ def main(targets: list[str]) -> int:
     """Builds all into ``dist/``, and says of each file how large it is."""
     os.environ["CARGO_TARGET_DIR"] = str(_WORK / "cargo")
     shutil.rmtree(_OUT, ignore_errors=True)
-    subprocess.run(["maturin", "sdist", "--quiet", "--out", _OUT], cwd=_ROOT, check=True)
+    subprocess.run(["maturin", "sdist", "--out", _OUT], cwd=_ROOT, check=True)
     [archive] = _OUT.glob("*.tar.gz")
     print(f"{archive.relative_to(_ROOT)}: {archive.stat().st_size / 1e6:.1f} MB")
     source = unpack(archive)
