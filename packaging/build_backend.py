@@ -35,7 +35,10 @@ __all__ = [
     "prepare_metadata_for_build_wheel",
 ]
 
-PROFILE = "dist"
+PROFILE = "release"
+STRIPPED = 'profile.release.package.firstflight-lab.strip="debuginfo"'
+"""A wheel has the names of functions, for bug reports, and no lines: these take 36 MB."""
+
 PROGRAMS = {"firstflight-lab": 0o755, "libfirstflight_preload.so": 0o644}
 """What lies in `_bin`, with the rights it has there."""
 
@@ -75,7 +78,8 @@ def prepare(root: Path, target: str | None = None, cargo: Sequence[str] = ("carg
             "hint: pip install --only-binary firstflight firstflight, or install Rust 1.88 or later: https://rustup.rs"
         )
     crates = ["-p", "firstflight-lab", "-p", "firstflight-preload"]
-    subprocess.run([*cargo, "--profile", PROFILE, "--locked", *crates], cwd=root, check=True)
+    options = ["--profile", PROFILE, "--config", STRIPPED, "--locked"]
+    subprocess.run([*cargo, *options, *crates], cwd=root, check=True)
     triple = target or os.environ.get("CARGO_BUILD_TARGET")
     built = Path(os.environ.get("CARGO_TARGET_DIR", root / "target")) / (triple or "") / PROFILE
     programs = root / "python/firstflight/_bin"

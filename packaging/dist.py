@@ -42,7 +42,7 @@ NEEDED = (
 
 def main(targets: list[str]) -> int:
     """Builds all into ``dist/``, and says of each file how large it is."""
-    os.environ["CARGO_TARGET_DIR"] = str(_WORK / "cargo")
+    os.environ["CARGO_TARGET_DIR"] = str(_WORK)
     shutil.rmtree(_OUT, ignore_errors=True)
     subprocess.run(["maturin", "sdist", "--out", _OUT], cwd=_ROOT, check=True)
     [archive] = _OUT.glob("*.tar.gz")
@@ -74,7 +74,7 @@ def build(source: Path, target: str) -> Path:
     versioned = f"{target}.{GLIBC[0]}.{GLIBC[1]}"
     build_backend.prepare(source, target, ["cargo", "zigbuild", "--target", versioned])
     before = set(_OUT.glob("*.whl"))
-    options = ["--quiet", "--zig", "--target", target, "--compatibility", _TAG, "--out", str(_OUT)]
+    options = ["--quiet", "--zig", "--strip", "--target", target, "--compatibility", _TAG, "--out", str(_OUT)]
     subprocess.run(["maturin", "build", *options], cwd=source, check=True)
     [wheel] = set(_OUT.glob("*.whl")) - before
     return wheel
