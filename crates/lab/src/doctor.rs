@@ -113,7 +113,9 @@ fn who_forbids_namespaces() -> String {
                 start the container with `--security-opt seccomp=unconfined` (Docker, Podman)"
             .to_owned();
     }
-    "the kernel needs CONFIG_USER_NS, CONFIG_NET_NS and CONFIG_PID_NS".to_owned()
+    "the kernel needs CONFIG_USER_NS, CONFIG_NET_NS and CONFIG_PID_NS; inside a chroot it gives no user namespace: \
+     use a container"
+        .to_owned()
 }
 
 fn tun() -> Check {
