@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import maturin
+import maturin  # type: ignore[import-untyped]
 import notices
 from maturin import (
     build_sdist,

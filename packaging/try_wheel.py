@@ -41,10 +41,10 @@ class Trial:
         cargo = broken / "cargo"
         cargo.write_text("#!/bin/sh\necho 'error: this cargo is broken' >&2\nexit 1\n")
         cargo.chmod(0o755)
-        self.rights: dict[str, int] = {}
+        self.user: int | None = None
         if os.geteuid() == 0:
             os.chown(self.results, NOBODY, NOBODY)
-            self.rights = {"user": NOBODY, "group": NOBODY}
+            self.user = NOBODY
         home.chmod(0o555)
         self.names = {
             "HOME": str(home),
@@ -57,13 +57,21 @@ class Trial:
         venv.create(self.environment, with_pip=True)
         options = ["--only-binary=:all:"] if not from_source else []
         names = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
-        pip = [self.environment / "bin/python", "-m", "pip", "install", "--quiet", "--no-cache-dir", *options]
-        subprocess.run([*pip, file.resolve()], check=True, env=names, cwd=self.results)
+        pip = [
+            str(self.environment / "bin/python"),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-cache-dir",
+            *options,
+        ]
+        subprocess.run([*pip, str(file.resolve())], check=True, env=names, cwd=self.results)
 
     def run(self, *words: str) -> str:
         """What a command of firstflight prints; ends the trial where it fails."""
         began = time.monotonic()
-        program = self.environment / "bin/firstflight"
+        program = str(self.environment / "bin/firstflight")
         ended = subprocess.run(
             [program, *words],
             cwd=self.results,
@@ -71,7 +79,8 @@ class Trial:
             capture_output=True,
             text=True,
             check=False,
-            **self.rights,
+            user=self.user,
+            group=self.user,
         )
         print(f"  {time.monotonic() - began:5.1f} s  firstflight {' '.join(words)}", flush=True)
         if ended.returncode != 0:
