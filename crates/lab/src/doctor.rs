@@ -73,7 +73,7 @@ fn user_namespaces() -> Check {
 }
 
 /// What a foreign program gets in a lab in addition: a `/proc` and a user of its own. Containers hide parts of `/proc`
-/// and may have no second user; the built-in loader needs neither.
+/// and may have no second user; the built-in loader needs neither of the two.
 fn client_isolation() -> Check {
     let tried = Command::new("/proc/self/exe").arg("try-clients").output();
     let ok = tried.as_ref().is_ok_and(|output| output.status.success());

@@ -64,6 +64,9 @@ pub enum LabError {
     /// A lab cannot have `/proc` to itself.
     #[error("a client would see the host's processes: mounting /proc: {0}")]
     MaskedProc(Errno),
+    /// A container shows the kernel's settings read-only, those of the lab's own namespaces too.
+    #[error("the kernel's settings are read-only here, {0} too")]
+    ReadOnlySettings(String),
     /// There is no second user for a client of root's.
     #[error("a client would run as root: this lab has no other user")]
     ClientIsRoot,
@@ -245,7 +248,7 @@ impl LabError {
             Self::NoNamespaces(_) => {
                 "run `firstflight doctor`: it says what forbids user namespaces here and how to allow them"
             }
-            Self::MaskedProc(_) => {
+            Self::MaskedProc(_) | Self::ReadOnlySettings(_) => {
                 "give the container an unmasked /proc: Docker `--security-opt systempaths=unconfined`, \
                  Podman `--security-opt unmask=ALL`"
             }

@@ -3,6 +3,7 @@
 //! `/proc/sys/net` shows the network namespace of the thread that opens it.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use super::Side;
@@ -109,5 +110,8 @@ pub fn set_sysctl(name: &str, value: &str) -> Result<(), LabError> {
 }
 
 fn write(path: &str, value: &str) -> Result<(), LabError> {
-    fs::write(path, value).map_err(|error| LabError::system(format!("setting {path} to {value}"), error))
+    fs::write(path, value).map_err(|error| match error.kind() {
+        ErrorKind::ReadOnlyFilesystem => LabError::ReadOnlySettings(path.to_owned()),
+        _ => LabError::system(format!("setting {path} to {value}"), error),
+    })
 }
