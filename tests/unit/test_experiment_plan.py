@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firstflight.errors import UsageError
-from firstflight.experiment.plan_file import PlanFile, read_plan_file, resolve
+from firstflight.experiment.plan_file import PlanFile, read_plan, read_plan_file, resolve
 from firstflight.model.path import MIDDLEBOXES, OF_QUIC, OF_TLS, Burst, Middlebox, Queue, parse_queue
 from firstflight.model.plan import Plan
 from firstflight.model.treatment import COOKIES, OF_TICKETS
@@ -349,3 +349,19 @@ def test_any_values_make_a_plan_or_a_usage_error(values: dict[str, object]) -> N
 def test_the_plans_we_ship_are_sound(file: Path) -> None:
     plan = resolve({}, read_plan_file(file))
     assert plan.mode == ("tcp", "tfo") or len(plan.treatments) > 1
+
+
+@pytest.mark.parametrize("name", ["paper", "course"])
+def test_the_plans_of_the_paper_and_the_course_come_with_the_package_by_name(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert read_plan(Path(name)).values == read_plan(ROOT / f"plans/{name}.toml").values
+    Path(name).write_text('pages = ["wsj"]')
+    assert read_plan(Path(name)).values == {"pages": ["wsj"]}
+
+
+def test_a_plan_that_is_neither_a_file_nor_a_name_is_refused_with_the_names(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="neither a file nor a plan") as refused:
+        read_plan(tmp_path / "papier")
+    assert refused.value.hint == "name a TOML file, or one of course, paper"
