@@ -126,4 +126,4 @@ $(DENY): Makefile | rust
 	touch $@
 
 rust:
-	@command -v cargo >/dev/null || { echo "error: no cargo. hint: install Rust from https://rustup.rs" >&2; exit 1; }
+	@scripts/rust_toolchain
