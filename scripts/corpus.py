@@ -4,15 +4,15 @@
 
 RECORDINGS has `corpus/` with `MANIFEST.tsv`, and `formats/`. OUT is one folder:
 
-- `profiles/NAME.json`: each recording that opens, anonymous (`firstflight.pages.corpus.anonymous`): facts such
+- `profiles/NAME.json`: each recording that opens, anonymous (`firstflight.pages.corpus`): facts such
   as sizes and times, no content, no path, no query, no header;
 - `studies/NAME/TABLE.parquet`: the tables of the studies;
-- `sources.tsv`: what each profile was made from, which stays with its publishers: repository, path, licence as
-  that repository states it, and the SHA-256 of the file that was read. `fetch_recordings.py` fetches it and
-  checks that it gives the same profile;
+- `sources.tsv`: what each profile was made from, which stays with its publishers: repository, path, licence
+  as that repository states it, and the SHA-256 of the file that was read. `fetch_recordings.py` fetches it
+  and checks that it gives the same profile;
 - `README.md` and `SHA256SUMS`, which `sha256sum --check` reads.
 
-The same input gives the same bytes. A recording that does not open is named on standard error, with the reason.
+The same input gives the same bytes. What does not open is named on standard error, with the reason.
 """
 
 import csv
@@ -43,15 +43,15 @@ PERSONAL = re.compile(r"\?|@|%40|[0-9a-f]{16,}|\d{9,}")
 README = """# Profiles of {pages} recorded pages, and the tables of firstflight's studies
 
 Made by `make data` of firstflight {version}. `profiles/` holds facts about recordings (sizes, types, times,
-hosts, who loads whom) and none of their content: numbers stand in place of paths, queries and host labels that
-could be tokens. docs/profile.md of firstflight describes the format. Facts and tables may be used under the
-terms of firstflight (MIT or Apache-2.0).
+hosts, who loads whom) and none of their content: numbers stand in place of paths, queries and host labels
+that could be tokens. docs/profile.md of firstflight describes the format. Facts and tables may be used under
+the terms of firstflight (MIT or Apache-2.0).
 
 `sources.tsv` names what each profile was made from. The recordings stay with their publishers; their licences
 are given as the repositories state them ("none stated" where they state none).
 `python fetch_recordings.py sources.tsv FOLDER` fetches them and checks that they give these profiles. Before
-they were read, cookies, authorization and posted values were masked (same length), and of archives with several
-pages one was kept. So a SHA-256 is that of the file that was read, not of the published one.
+they were read, cookies, authorization and posted values were masked (same length), and of archives with
+several pages one was kept. So a SHA-256 is that of the file that was read, not of the published one.
 
 `sha256sum --check SHA256SUMS` checks every file. `firstflight pages --corpus FILE.tar.xz` lists the pages;
 with the file in `~/.local/share/firstflight`, `firstflight run corpus:NAME` loads one.

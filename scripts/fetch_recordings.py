@@ -2,10 +2,10 @@
 
     python fetch_recordings.py sources.tsv FOLDER [NAME ...]
 
-FOLDER receives a file per recording; one that is there already is not fetched again, so that FOLDER may be
-filled by hand where there is no network. Recordings that are folders of many files are named and left out.
-firstflight must be installed. Ends with 1 where a recording is not there, does not open, or gives other
-resources than its profile.
+FOLDER receives a file per recording, called NAME and the ending of the published file. One that is there
+already is not fetched again, so that FOLDER may be filled by hand where there is no network. Recordings that
+are folders of many files are named and left out. firstflight must be installed. Ends with 1 where a recording
+is not there, does not open, or gives other resources than its profile.
 """
 
 import csv
@@ -42,7 +42,7 @@ def main(table: Path, folder: Path, wanted: list[str]) -> int:
 def _checked(row: dict[str, str], profile: Path, folder: Path) -> str:
     if not Path(row["recording"]).suffix or "#" in row["recording"]:
         return f"a folder of files: see github.com/{row['repository']}, {row['path']}"
-    file = folder / Path(row["recording"]).name
+    file = folder / f"{row['name']}{_suffix(row['path'])}"
     try:
         if not file.exists():
             url = RAW.format(repository=row["repository"], path=row["path"])
@@ -54,6 +54,11 @@ def _checked(row: dict[str, str], profile: Path, folder: Path) -> str:
     except FirstflightError as error:
         return f"does not open: {error.message}"
     return _compared(page, Page.from_json(profile.read_text(encoding="utf-8"), place=str(profile)))
+
+
+def _suffix(path: str) -> str:
+    name = Path(path).name
+    return ".warc.gz" if name.endswith(".warc.gz") else Path(name).suffix
 
 
 def _compared(page: Page, kept: Page) -> str:

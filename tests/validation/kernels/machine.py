@@ -1,13 +1,15 @@
 """Another kernel under this machine's own file system: machine.py KERNEL [OPTION...] -- COMMAND ...
 
-KERNEL is a Debian kernel: the name of a package (`apt-get download` fetches it), a `.deb` file, or a folder that one
-was unpacked into. QEMU boots it without KVM, so it needs neither root nor a processor that virtualizes. The guest's
-root is the host's, read-only over 9P; what the guest writes stays in its memory. So the guest runs the same files:
-this checkout, its environment, its Python and its programs. Only the kernel differs. COMMAND runs in this folder, as
-the guest's root, with /job/out as a folder whose files come back to --out. There is no network.
+KERNEL is a Debian kernel: the name of a package (`apt-get download` fetches it), a `.deb` file, or a folder
+that one was unpacked into. QEMU boots it without KVM, so it needs neither root nor a processor that
+virtualizes. The guest's root is the host's, read-only over 9P; what the guest writes stays in its memory. So
+the guest runs the same files: this checkout, its environment, its Python and its programs. Only the kernel
+differs. COMMAND runs in this folder, as the guest's root, with /job/out as a folder whose files come back to
+--out. There is no network.
 
-Every instruction of the guest counts as one nanosecond and waiting is skipped (`-icount`), unless --host-clock is
-given. The guest then sees one processor of even speed, however slow QEMU and busy the host are: tests of timing hold.
+Every instruction of the guest counts as one nanosecond of its clock, unless --host-clock is given (`-icount`
+of QEMU). The guest then sees one processor of even speed, however slow QEMU and busy the host are: tests of
+timing hold. While the guest waits, its clock follows the host's.
 
 It needs qemu-system-x86, busybox-static and cpio from Debian.
 """
@@ -84,7 +86,7 @@ def main() -> int:
         counted=not arguments.host_clock,
         within_s=arguments.within,
     )
-    print(f"Linux {kernel.release}: status {status}, {elapsed_s:.0f} s of the host", file=sys.stderr)
+    sys.stderr.write(f"Linux {kernel.release}: status {status}, {elapsed_s:.0f} s of the host\n")
     return status
 
 
@@ -230,7 +232,7 @@ def boot(
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            print(f"error: the guest took more than {within_s:g} s. hint: --within", file=sys.stderr)
+            sys.stderr.write(f"error: the guest took more than {within_s:g} s. hint: --within\n")
         elapsed_s = time.monotonic() - begun
         log, status = job / "log", job / "status"
         if log.exists():
