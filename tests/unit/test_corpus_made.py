@@ -64,8 +64,8 @@ def test_the_file_holds_facts_with_sums_sources_and_tables(
         contents = {name: stream.read() for name, stream in members.items() if stream}
     for told in (b"SECRET", b"CONTENT", b"visitor", b"4711", b"me@"):
         assert told not in b"".join(contents.values())
-    sums = dict(reversed(line.split("  ")) for line in contents.pop("SHA256SUMS").decode().splitlines())
-    assert sums == {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    sums = contents.pop("SHA256SUMS").decode().splitlines()
+    assert sums == [f"{hashlib.sha256(contents[name]).hexdigest()}  {name}" for name in sorted(contents)]
     studies = {path.relative_to(corpus.PROJECT) for path in (corpus.PROJECT / "studies").glob("*/*.csv")}
     assert {name for name in contents if name.endswith(".parquet")} == {
         str(path.with_suffix(".parquet")) for path in studies
