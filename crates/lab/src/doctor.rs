@@ -90,10 +90,7 @@ fn who_forbids_namespaces() -> String {
                 start the container with `--security-opt seccomp=unconfined` (Docker, Podman)"
             .to_owned();
     }
-    // `create_user_ns` in `kernel/user_namespace.c`: EPERM where the root of the process is not that of its mounts.
-    "in a chroot no kernel allows it: enter that folder with `bwrap --dev-bind FOLDER / ...` or systemd-nspawn, \
-     which change the root for all; else the kernel needs CONFIG_USER_NS, CONFIG_NET_NS and CONFIG_PID_NS"
-        .to_owned()
+    "the kernel needs CONFIG_USER_NS, CONFIG_NET_NS and CONFIG_PID_NS".to_owned()
 }
 
 fn tun() -> Check {
