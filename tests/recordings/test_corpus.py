@@ -7,11 +7,12 @@ from typing import TypeAlias
 
 import pytest
 from accuracy_grid import measured_pages
-from accuracy_pages import PAGES, file, source, text, without_content
+from accuracy_pages import PAGES, file, source, text
 
 from firstflight.errors import PageInputError
 from firstflight.experiment.plan_file import resolve
 from firstflight.pages import LoadedPage, load_page, open_pages
+from firstflight.pages.corpus import anonymous
 
 Opened: TypeAlias = tuple[dict[str, LoadedPage], dict[str, str]]
 """Pages by the names of their files, and why the others were refused."""
@@ -61,7 +62,7 @@ def test_the_profiles_of_the_accuracy_grid_are_of_their_recordings(
     pages = {**hars[0], **warcs[0]}
     assert len(measured_pages()) == len(list(PAGES.glob("*.json"))) == 40
     for name in measured_pages():
-        derived = without_content(pages[Path(name).name].page, source(manifest[name]))
+        derived = anonymous(pages[Path(name).name].page, source(manifest[name]))
         now, then = requested(text(derived)), requested(file(name).read_text(encoding="utf-8"))
         assert [rest for rest, _ in now] == [rest for rest, _ in then], name
         assert all(ours >= theirs for (_, ours), (_, theirs) in zip(now, then, strict=True)), name
