@@ -35,7 +35,7 @@ CRATES := --workspace --exclude firstflight-python
 
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: help build run test crates lint audit advisories reference docs dist dist-test image bench clean system rust
+.PHONY: help build run test crates lint audit advisories reference docs data dist dist-test bench clean system rust
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
@@ -88,6 +88,9 @@ dist: $(DIST)/.synced | rust ## build the source archive and the wheel into dist
 dist-test: ## install the wheel of dist/ into an empty environment and use it; PYTHON= says with which Python
 	$(PYTHON) packaging/try_wheel.py dist/*_$$(uname -m).whl
 
+data: build ## write the profiles of recordings in ../shared/data and the studies' tables to dist/
+	$(BIN)/python scripts/corpus.py ../shared/data dist/firstflight-corpus-$$($(BIN)/firstflight --version | cut -d' ' -f2).tar.xz
+
 bench: build ## measure our own speed
 	cargo bench --locked $(CRATES)
 
@@ -138,4 +141,4 @@ $(DENY): Makefile | rust
 	touch $@
 
 rust:
-	@command -v cargo >/dev/null || { echo "error: no cargo. hint: install Rust from https://rustup.rs" >&2; exit 1; }
+	@scripts/rust_toolchain

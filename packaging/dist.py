@@ -43,7 +43,8 @@ NEEDED = (
 def main(targets: list[str]) -> int:
     """Builds all into ``dist/``, and says of each file how large it is."""
     os.environ["CARGO_TARGET_DIR"] = str(_WORK)
-    shutil.rmtree(_OUT, ignore_errors=True)
+    for old in (*_OUT.glob("firstflight-*.whl"), *_OUT.glob("firstflight-*.tar.gz")):
+        old.unlink()
     subprocess.run(["maturin", "sdist", "--out", _OUT], cwd=_ROOT, check=True)
     [archive] = _OUT.glob("*.tar.gz")
     print(f"{archive.relative_to(_ROOT)}: {archive.stat().st_size / 1e6:.1f} MB")
