@@ -51,6 +51,16 @@ pub(crate) struct Quic {
     waiting: Vec<(Nanos, StreamKey, Option<usize>)>,
     /// The earliest moment at which the heap has an entry for it.
     armed: Option<Nanos>,
+    /// Which ends may have something to send.
+    unpolled: Ends,
+}
+
+/// Ends of a connection. Each is polled for datagrams after events of its own only, as in the lab: between them quinn's
+/// pacer would let a datagram go as soon as there is room for one, not when its timer says that there is for a burst.
+#[derive(Debug)]
+struct Ends {
+    client: bool,
+    server: bool,
 }
 
 /// How both ends are set up.
@@ -129,6 +139,10 @@ impl Quic {
             post_quantum: offer.post_quantum,
             waiting: Vec::new(),
             armed: None,
+            unpolled: Ends {
+                client: true,
+                server: false,
+            },
         }
     }
 
@@ -157,6 +171,7 @@ impl Quic {
         let exchange = context.exchange(resource);
         self.client
             .ask(resource, exchange.http3.request.clone(), exchange.is_safe);
+        self.unpolled.client = true;
         self.tell(context, browser);
     }
 
@@ -164,6 +179,7 @@ impl Quic {
     pub(crate) fn close(&mut self, now: Nanos) {
         self.is_closed = true;
         self.client.close(now);
+        self.unpolled.client = true;
     }
 
     /// A datagram arrives at one of its ends, with what its IP header says of congestion.
@@ -181,6 +197,7 @@ impl Quic {
             Direction::Up => {
                 let client = SocketAddr::from(([198, 18, 0, 1], self.conn.0 as u16));
                 self.server.handle(now, client, bytes, ecn);
+                self.unpolled.server = true;
                 self.serve(context);
             }
             Direction::Down => {
@@ -188,6 +205,7 @@ impl Quic {
                     entry.datagram_arrived(now, packet_bytes(context, datagram));
                 }
                 self.client.handle(now, bytes, ecn);
+                self.unpolled.client = true;
                 self.gain_sessions(host);
                 self.tell(context, browser);
             }
@@ -215,9 +233,10 @@ impl Quic {
                 }
             }
         }
-        let server = &mut self.server;
+        let (server, unpolled) = (&mut self.server, &mut self.unpolled);
         self.waiting.retain(|&(due, stream, resource)| {
             if due <= context.now {
+                unpolled.server = true;
                 match resource.map(|resource| context.exchange(resource)) {
                     Some(exchange) => {
                         server.respond(stream, &exchange.http3.response, filler(exchange.body_bytes));
@@ -253,10 +272,12 @@ impl Quic {
         self.armed = None;
         if self.client.next_timeout().is_some_and(|due| due <= now) {
             self.client.handle_timeout(now);
+            self.unpolled.client = true;
             self.tell(context, browser);
         }
         if self.server.next_timeout().is_some_and(|due| due <= now) {
             self.server.handle_timeout(now);
+            self.unpolled.server = true;
         }
         self.serve(context);
         true
@@ -268,10 +289,19 @@ impl Quic {
         if self.awaits_request() {
             return None;
         }
-        match direction {
-            Direction::Up => self.client.poll_transmit(now, datagram),
-            Direction::Down => self.server.poll_transmit(now, datagram).map(|(_, ecn)| ecn),
-        }
+        let (is_unpolled, sent) = match direction {
+            Direction::Up if self.unpolled.client => {
+                let sent = self.client.poll_transmit(now, datagram);
+                (&mut self.unpolled.client, sent)
+            }
+            Direction::Down if self.unpolled.server => {
+                let sent = self.server.poll_transmit(now, datagram);
+                (&mut self.unpolled.server, sent.map(|(_, ecn)| ecn))
+            }
+            Direction::Up | Direction::Down => return None,
+        };
+        *is_unpolled = sent.is_some();
+        sent
     }
 
     /// When to fire it, if that is sooner than it is due to be.
