@@ -63,7 +63,7 @@ impl AsRawFd for Timer {
 /// What is due some time.
 enum Due {
     /// An answer, where it goes, and how urgent it is.
-    Answer(StreamKey, Priority, Method, Response<Outgoing>),
+    Answer(StreamKey, Priority, Method, Box<Response<Outgoing>>),
     /// The end of a connection.
     Close(usize),
 }
@@ -163,7 +163,8 @@ impl Listener {
         if wait.is_zero() {
             return self.respond(stream, priority, &method, response);
         }
-        later(wait, Due::Answer(stream, priority, method, response), due.clone());
+        let answer = Due::Answer(stream, priority, method, Box::new(response));
+        later(wait, answer, due.clone());
     }
 
     fn respond(
@@ -227,7 +228,7 @@ impl Listener {
         }
         match answer {
             Some(Due::Answer(stream, priority, method, response)) => {
-                self.respond(stream, priority, &method, response);
+                self.respond(stream, priority, &method, *response);
             }
             Some(Due::Close(connection)) => self.endpoint.close(clock::now(), connection),
             None => {}
