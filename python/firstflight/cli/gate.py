@@ -1,6 +1,7 @@
 """`firstflight gate`: is the head of a page slower than its base?"""
 
 import os
+import signal
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +14,7 @@ from firstflight.cli.console import progress
 from firstflight.cli.plan_flags import default_text
 from firstflight.cli.talk import Talk, show_json
 from firstflight.errors import PageInputError, UsageError
+from firstflight.experiment.interrupt import Interrupted, interruptible
 from firstflight.experiment.plan_file import presets
 from firstflight.gate.budget import Budget, Held, hold_sizes, hold_timings, not_measured, read_budget
 from firstflight.gate.judge import TOLERANCE_MS, Judge, Verdict, check_repeats
@@ -67,7 +69,10 @@ def command(  # noqa: PLR0917 (each is a flag)
             "--noise", metavar="MS", help="Recorded times of a request that differ by less are equal."
         ),
     ] = f"{NOISE_MS:g}",
-    http: Annotated[str, typer.Option("--http", metavar="1.1|2", help="HTTP over TLS.")] = "2",
+    http: Annotated[
+        str,
+        typer.Option("--http", metavar="1.1|2|recorded", help="HTTP over TLS: of all hosts, or as recorded."),
+    ] = "recorded",
     repeats: Annotated[
         str, typer.Option("--repeats", metavar="N", help="With emulate: pairs of loads on each network.")
     ] = default_text("repeats"),
@@ -89,25 +94,34 @@ def command(  # noqa: PLR0917 (each is a flag)
     talk = Talk(quiet=quiet)
     engines = _engines(engine)
     tolerance_ms, noise_ms = _time("tolerance", tolerance), _time("noise", noise)
-    several = networks(
-        [name for name in network.split(",") if name],
-        {"http": http, "mode": "tcp", "repeats": repeats, "seed": seed, "scheme": "recorded"},
-    )
+    names = [name for name in network.split(",") if name]
+    if not names:
+        raise UsageError("network: none is named", "write --network cable,4g")
+    keys: dict[str, object] = {"mode": "tcp", "repeats": repeats, "seed": seed, "scheme": "recorded"}
+    several = networks(names, {**keys, "http": http})
     if "emulate" in engines:
         check_repeats(several)
     for file in (markdown, junit):
         _check_writable(file)
-    if not several:
-        raise UsageError("network: none is named", "write --network cable,4g")
-    with tempfile.TemporaryDirectory(prefix="firstflight-") as folder:
-        bases, heads = _open(base, Path(folder) / "base", talk), _open(head, Path(folder) / "head", talk)
-    _check_times(bases, heads, talk)
-    changes = find_changes(bases, heads, noise_ms)
-    held_to = read_budget(budget, heads[0].url) if budget else None
-    with progress(talk) as shown:
-        judge = Judge(Trials(changes), tolerance_ms, shown)
-        verdicts = judge.simulated(several) if "simulate" in engines else []
-        verdicts += judge.emulated(several) if "emulate" in engines else []
+    if budget and is_url(head[0]):
+        read_budget(budget, head[0])
+    try:
+        with interruptible():
+            with tempfile.TemporaryDirectory(prefix="firstflight-") as folder:
+                bases = _open(base, Path(folder) / "base", talk)
+                heads = _open(head, Path(folder) / "head", talk)
+            _check_times(bases, heads, talk)
+            changes = find_changes(bases, heads, noise_ms)
+            held_to = read_budget(budget, heads[0].url) if budget else None
+            if http == "recorded" and not _tells_http(bases[0], talk):
+                http = "2"
+                several = networks(names, {**keys, "http": http})
+            with progress(talk) as shown:
+                verdicts = Judge(Trials(changes), tolerance_ms, shown).on(several, engines)
+    except Interrupted as stop:
+        talk.error(f"stopped by {signal.Signals(stop.signal).name}: there is no verdict")
+        return 128 + stop.signal
+    spoken = "the HTTP version of each host as recorded" if http == "recorded" else f"HTTP/{http} over TLS"
     result = GateResult(
         ", ".join(base),
         ", ".join(head),
@@ -116,7 +130,7 @@ def command(  # noqa: PLR0917 (each is a flag)
         tuple(_held(held_to, changes, verdicts)),
         tolerance_ms,
         noise_ms,
-        f"HTTP/{http} over TLS, a first visit, tolerance {tolerance_ms:g} ms, "
+        f"A first visit with {spoken}, tolerance {tolerance_ms:g} ms, "
         f"recorded times equal within {noise_ms:g} ms.",
         unseen(bases[0], engines),
     )
@@ -148,6 +162,17 @@ def _check_writable(file: Path | None) -> None:
     """Before anything is loaded, not after."""
     if file and (file.is_dir() or not os.access(file.absolute().parent, os.W_OK)):
         raise UsageError(f"{file}: cannot be written", "name a file in a folder that exists and is yours")
+
+
+def _tells_http(page: Page, talk: Talk) -> bool:
+    """Whether the recording says what its hosts spoke over TLS, or has none that speak TLS."""
+    if not page.is_secure or any(host.http for host in page.hosts):
+        return True
+    talk.warn(
+        "base: the recording does not say which version of HTTP its hosts spoke: HTTP/2 is taken for all",
+        "choose it with --http 1.1 or 2, or record the page again",
+    )
+    return False
 
 
 def _check_times(bases: list[Page], heads: list[Page], talk: Talk) -> None:

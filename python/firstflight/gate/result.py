@@ -8,7 +8,7 @@ from typing import Any
 from firstflight.analysis.changes import Change, Changes
 from firstflight.analysis.statistics import SLOWER
 from firstflight.gate.budget import Held
-from firstflight.gate.judge import SAME, Verdict
+from firstflight.gate.judge import SAME, Metric, Verdict
 from firstflight.gate.trials import Cost
 from firstflight.model.page import Page
 
@@ -47,6 +47,20 @@ class GateResult:
         return any(verdict.verdict == SLOWER for verdict in self.verdicts)
 
     @property
+    def disagreements(self) -> list[str]:
+        """A sentence for each network on which the two clocks say different things of the page load."""
+        said: dict[str, list[Metric]] = {}
+        for verdict in self.verdicts:
+            said.setdefault(verdict.network, []).extend(m for m in verdict.metrics if m.name == "plt")
+        return [
+            f"{network}: the page load is {of[0].verdict} ({of[0].difference_ms:+,.0f} ms) on the virtual "
+            f"clock and {of[1].verdict} ({of[1].difference_ms:+,.0f} ms) on the real kernel. "
+            "The gate fails where either is slower."
+            for network, of in said.items()
+            if len({metric.verdict for metric in of}) > 1
+        ]
+
+    @property
     def over(self) -> list[Held]:
         """The lines of the budget that do not hold."""
         return [held for held in self.budgets if held.is_over]
@@ -68,6 +82,7 @@ class GateResult:
             "noise_ms": self.noise_ms,
             "changes": [_change(change) for change in self.changes.found],
             "verdicts": [_verdict(verdict) for verdict in self.verdicts],
+            "disagreements": list(self.disagreements),
             "budgets": [
                 {
                     **asdict(held.limit),

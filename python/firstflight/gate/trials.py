@@ -7,24 +7,29 @@ delay the same moment side by side, undoing either saves nothing, and each alone
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
 from firstflight.analysis.changes import Change, Changes, Version
 from firstflight.engines.engine import Engine, Record
-from firstflight.errors import ExperimentError, UsageError
+from firstflight.errors import ExperimentError, LabError, UsageError
+from firstflight.experiment.catalogue import Catalogue
 from firstflight.experiment.plan_file import resolve
-from firstflight.experiment.recorder import make_block
+from firstflight.experiment.recorder import MAX_FAILURES, is_settled, make_block
 from firstflight.experiment.schedule import Block, load_under
-from firstflight.experiment.setup import EngineSetup
-from firstflight.gate.moments import NAMES, Differences, Moments, moments, render_page, waited_for
-from firstflight.model.page import LoadedPage
+from firstflight.experiment.setup import EngineSetup, threads
+from firstflight.gate.moments import NAMES, Differences, Moments, later, moments, render_page, waited_for
+from firstflight.model.load import PlannedLoad
+from firstflight.model.page import LoadedPage, Page
 from firstflight.model.path import Path
 from firstflight.model.plan import Plan
 from firstflight.observer import Observer
 from firstflight.results import LoadRecord
+from firstflight.results.journal import is_instrument_failure
 from firstflight.results.schema import is_drawn
+from firstflight.text import plural
 
 MOST_TRIED = 12
 """Changes that are undone one at a time, largest first; the others together."""
@@ -48,6 +53,11 @@ class Network:
     name: str
     plan: Plan
     path: Path
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether simulated loads on it differ by chance."""
+        return is_drawn({**self.path.columns(), "engine": "simulate", "cookies": "warm"})
 
 
 @dataclass(frozen=True)
@@ -81,12 +91,14 @@ class Trial:
     Attributes:
         pairs: Loads of both sides; one where nothing changed.
         moments: Their moments; of loads on the real kernel the load event alone.
+        is_drawn: Whether the loads of a side differ by chance.
         costs: What changes cost, most first.
         others_ms: By how much the load event is earlier without the changes that are not in `costs`.
     """
 
     pairs: list[Pair]
     moments: list[tuple[Moments, Moments]]
+    is_drawn: bool
     costs: tuple[Cost, ...] = ()
     others_ms: float | None = None
 
@@ -116,10 +128,17 @@ def networks(names: Sequence[str], keys: dict[str, object]) -> list[Network]:
 
 
 class Trials:
-    """Loads of the base, of the head, and of what lies between."""
+    """Loads of the base, of the head, and of what lies between.
 
-    def __init__(self, changes: Changes) -> None:
+    Args:
+        changes: What changed from base to head.
+        head_seed: Added to the seed of the head's loads. With 0 losses and delays are drawn alike for both
+            sides, as long as they send the same packets: what differs is then due to the change.
+    """
+
+    def __init__(self, changes: Changes, head_seed: int = 0) -> None:
         self.changes = changes
+        self._head_seed = head_seed
         self.base = changes.version((), "base")
         self.head = changes.version(changes.found, "head")
         self._opened: dict[str, tuple[LoadedPage, LoadedPage]] = {}
@@ -127,42 +146,64 @@ class Trials:
         self._between: dict[tuple[Change, ...], Version] = {}
 
     def simulated(self, network: Network) -> Trial:
-        """Pairs on the virtual clock with the costs of the changes.
+        """Pairs on the virtual clock with the costs of the changes."""
+        trial = self.simulated_pairs(network)
+        costs, others_ms = self._costs(network, trial.pairs[0], trial.moments[:_PAIRS_OF_COSTS])
+        return replace(trial, costs=costs, others_ms=others_ms)
+
+    def simulated_pairs(self, network: Network) -> Trial:
+        """Pairs on the virtual clock.
 
         A packet more may cost a page a whole round trip, or save it one, where two requests race for a
         connection. So pairs are loaded on paths close to the network's, on which such races end either way.
         """
         pairs: list[Pair] = []
         both: list[tuple[Moments, Moments]] = []
-        is_drawn_by = is_drawn({**network.path.columns(), "engine": "simulate", "cookies": "warm"})
-        count = DRAWN_PAIRS if is_drawn_by else STEADY_PAIRS
+        count = DRAWN_PAIRS if network.is_drawn else STEADY_PAIRS
         for number in range(count if self.changes.found else 1):
             base, before = self._simulated(network, self.base, number)
             head, now = self._simulated(network, self.head, number) if self.changes.found else (base, before)
             pairs.append((base, head))
             both.append((before, now))
-        costs, others_ms = self._costs(network, pairs[0][1], both[:_PAIRS_OF_COSTS])
-        return Trial(pairs, both, costs, others_ms)
+        return Trial(pairs, both, network.is_drawn)
 
-    def emulated(self, network: Network, observer: Observer) -> list[Pair]:
-        """Pairs on the real kernel, each in random order.
+    def emulated(self, several: Sequence[Network], observer: Observer) -> list[list[Pair]]:
+        """Pairs on the real kernel for each network: each in random order, several loads at a time.
 
         Raises:
+            PageInputError: A page has more origins than a laboratory can have.
             ExperimentError: A load failed, or the laboratory did.
         """
-        engine = EngineSetup("emulate", ("loader",))()
-        engine.calibrate(network.path)
-        order = random.Random(network.plan.seed)
-        pairs: list[Pair] = []
-        for number in range(network.plan.repeats):
-            sides = [LoadedPage(self.base.page), LoadedPage(self.head.page)]
-            order.shuffle(sides)
-            made: dict[str, Record] = {}
-            for page in sides:
-                made[page.page.name] = _load(engine, network, page, "emulate", number)
-                observer.advance()
-            pairs.append((made["base"], made["head"]))
-        return pairs
+        setup = EngineSetup("emulate", ("loader",))
+        pages = [LoadedPage(version.page) for version in self._sides]
+        for page in pages:
+            setup.check_page(1, "", needs_http=False, page=page)
+        workers = threads(several[0].plan, setup())
+        workers.calibrate([network.path for network in several], {}, observer)
+        order = random.Random(several[0].plan.seed)
+        loads: list[PlannedLoad] = []
+        for network in several:
+            for number in range(network.plan.repeats):
+                pair = [_planned(network, version.page, "emulate", number) for version in self._sides]
+                loads += order.sample(pair, len(pair))
+        observer.begin("loads", len(loads))
+        taken = _Taken(observer)
+        workers.make(
+            (Block(number, (load,)) for number, load in enumerate(loads)), Catalogue.of(pages), taken
+        )
+        taken.warn(len(loads))
+        return [
+            [
+                (made[0], made[1])
+                for number in range(network.plan.repeats)
+                if (made := [taken.records[_load_id(network, one.page, number)] for one in self._sides])
+            ]
+            for network in several
+        ]
+
+    @property
+    def _sides(self) -> tuple[Version, Version]:
+        return self.base, self.head
 
     def _simulated(self, network: Network, version: Version, number: int) -> tuple[Record, Moments]:
         """A load of a page, and its moments."""
@@ -171,15 +212,16 @@ class Trials:
             self._opened[name] = LoadedPage(version.page), LoadedPage(render_page(version.page))
         page, render = self._opened[name]
         near = replace(network, path=_near(network, number))
-        whole, rendered = (_load(self._simulator, near, one, "simulate", number) for one in (page, render))
+        more = self._head_seed if version is self.head else 0
+        whole, rendered = (_load(self._simulator, near, one, number, more) for one in (page, render))
         return whole, moments(whole, rendered, render.page)
 
     def _costs(
-        self, network: Network, head_load: LoadRecord, pairs: Sequence[tuple[Moments, Moments]]
+        self, network: Network, first: Pair, pairs: Sequence[tuple[Moments, Moments]]
     ) -> tuple[tuple[Cost, ...], float | None]:
         head, found = self.head.page, self.changes.found
         before, now = [one for one, _ in pairs], [other for _, other in pairs]
-        on_path = waited_for("plt", head_load, head)
+        on_path = waited_for("plt", first[1], head, first[0])
 
         def with_changes(made: Sequence[Change]) -> list[Moments]:
             version = self._version(tuple(made))
@@ -234,32 +276,86 @@ def _near(network: Network, number: int) -> Path:
 
 def _later(late: Sequence[Moments], early: Sequence[Moments]) -> Differences:
     """By how much each moment is later, the median of pairs, ms."""
-    each = [one.later_than(other) for one, other in zip(late, early, strict=True)]
-    return {name: median(one[name] for one in each) for name in NAMES if all(name in one for one in each)}
+    pairs = list(zip(early, late, strict=True))
+    return {name: median(found.each_ms) for name in NAMES if (found := later(name, pairs))}
 
 
-def _load(engine: Engine, network: Network, page: LoadedPage, name: str, number: int) -> Record:
-    """One load, made again where the relay was late.
+def _load_id(network: Network, page: Page, number: int) -> str:
+    return f"{network.name}-{page.name}-{number}"
+
+
+def _planned(network: Network, page: Page, engine: str, number: int, more_seed: int = 0) -> PlannedLoad:
+    return replace(
+        load_under(network.plan),
+        load_id=_load_id(network, page, number),
+        page=page.name,
+        path=network.path,
+        seed=network.plan.seed + number + more_seed,
+        engine=engine,
+        block=number,
+        repeat=number,
+    )
+
+
+def _load(engine: Engine, network: Network, page: LoadedPage, number: int, more_seed: int) -> Record:
+    """One load on the virtual clock.
 
     Raises:
         ExperimentError: It failed.
     """
-    planned = replace(
-        load_under(network.plan),
-        load_id=f"{network.name}-{page.page.name}-{number}",
-        page=page.page.name,
-        path=network.path,
-        seed=network.plan.seed + number,
-        engine=name,
-        block=number,
-        repeat=number,
-    )
     kept: list[Record] = []
+    planned = _planned(network, page.page, "simulate", number, more_seed)
     make_block(engine, page, Block(number, (planned,)), lambda _: 0, kept.append)
-    load = kept[-1]["load"]
+    _refuse_failed(kept[-1])
+    return kept[-1]
+
+
+def _refuse_failed(record: Record) -> None:
+    load = record["load"]
     if load["status"] != "ok":
         raise ExperimentError(
-            f"{network.name}: a load of the {page.page.name} failed: {load['error']}",
+            f"{load['load_id']}: the load failed: {load['error']}",
             "load the two pages with firstflight run to see more",
         )
-    return kept[-1]
+
+
+class _Taken:
+    """Takes the loads of the real kernel from several threads, the last attempt of each."""
+
+    def __init__(self, observer: Observer) -> None:
+        self.records: dict[str, Record] = {}
+        self._observer = observer
+        self._failures = Counter[str]()
+
+    def attempts(self, planned: PlannedLoad) -> int:
+        """None before this run."""
+        del planned
+        return 0
+
+    def add(self, record: Record) -> None:
+        """Keeps an attempt.
+
+        Raises:
+            ExperimentError: The load failed.
+            LabError: The laboratory failed as often as it may.
+        """
+        name = record["load"]["load_id"]
+        if is_instrument_failure(record):
+            self._failures[name] += 1
+            if self._failures[name] >= MAX_FAILURES:
+                raise LabError(
+                    str(record["load"]["error"]), f"{record['hint']}; or gate with: --engine simulate"
+                )
+        elif is_settled(record):
+            _refuse_failed(record)
+            self.records[name] = record
+            self._observer.advance()
+
+    def warn(self, planned: int) -> None:
+        """Says how many loads the relay was late in, after all their attempts."""
+        late = sum(bool(record["relay"].get("late")) for record in self.records.values())
+        if late:
+            self._observer.warn(
+                f"the relay was late in {late} of {plural(planned, 'load')}: their times are too long",
+                "is the machine busy? stop other work, then run again",
+            )

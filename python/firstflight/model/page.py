@@ -9,13 +9,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from firstflight import _core
 from firstflight.errors import PageInputError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 FORMAT = "firstflight-profile/1"
 
@@ -156,19 +159,19 @@ class Page:
             PageInputError: The text is not a page that can be loaded.
         """
         try:
-            fields = json.loads(_core.check_page(text))
+            table = json.loads(_core.check_page(text))
         except _core.PageError as error:
             raise PageInputError(f"{place}: {error.at}: {error.problem}", error.hint) from None
-        resources = tuple(_resource(entry) for entry in fields.pop("resources"))
-        missing = tuple(Missing(**entry) for entry in fields.pop("missing", ()))
-        hosts = tuple(Host(**entry) for entry in fields.pop("hosts", ()))
-        link = Link(**written) if (written := fields.pop("link", None)) else None
-        return cls(resources=resources, missing=missing, hosts=hosts, link=link, **fields)
+        resources = tuple(_resource(entry) for entry in table.pop("resources"))
+        missing = tuple(Missing(**entry) for entry in table.pop("missing", ()))
+        hosts = tuple(Host(**entry) for entry in table.pop("hosts", ()))
+        link = Link(**written) if (written := table.pop("link", None)) else None
+        return cls(resources=resources, missing=missing, hosts=hosts, link=link, **table)
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, Any], *, place: str = "page") -> Page:
+    def from_fields(cls, table: Mapping[str, Any], *, place: str = "page") -> Page:
         """Makes a page from a profile's keys and values, checked as `from_json` does."""
-        return cls.from_json(json.dumps({"format": FORMAT, **fields}), place=place)
+        return cls.from_json(json.dumps({"format": FORMAT, **table}), place=place)
 
     def checked(self, *, place: str = "page") -> Page:
         """The page after the checks of `from_json`.
@@ -176,12 +179,12 @@ class Page:
         Raises:
             PageInputError: It cannot be loaded; the message names `place`.
         """
-        return Page.from_json(json.dumps(asdict(self)), place=place)
+        return Page.from_json(json.dumps(self, default=_members), place=place)
 
     def to_json(self) -> str:
         """The page as a profile: canonical JSON text with a final newline."""
         try:
-            return _core.check_page(json.dumps(asdict(self)))
+            return _core.check_page(json.dumps(self, default=_members))
         except _core.PageError as error:
             raise PageInputError(f"page {self.name}: {error.at}: {error.problem}", error.hint) from None
 
@@ -203,6 +206,11 @@ class Page:
     def describe(self) -> PageDescription:
         """What the page is like: counts, sizes, chains."""
         return describe(self)
+
+
+def _members(record: DataclassInstance) -> dict[str, Any]:
+    """A dataclass for `json.dumps`, which asks again for those in it: no copy of it is made."""
+    return {member.name: getattr(record, member.name) for member in fields(record)}
 
 
 def _resource(entry: dict[str, Any]) -> Resource:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from xml.etree import ElementTree as ET
+from dataclasses import replace
 
 from firstflight.analysis.statistics import FASTER, SLOWER
 from firstflight.gate.budget import Held
 from firstflight.gate.judge import Metric, Verdict
 from firstflight.gate.result import GateResult, same_within
 from firstflight.gate.trials import Cost
+from firstflight.report.junit import Case, junit_xml
 from firstflight.results import RequestRow
 from firstflight.text import plural, visible
 
@@ -39,6 +40,7 @@ def gate_text(result: GateResult) -> str:
         lines += [f"    {_cost(cost)}" for cost in _shown(verdict)]
         if verdict.others_ms is not None:
             lines.append(f"    all other changes together: {verdict.others_ms:+,.0f} ms")
+    lines += [f"The clocks disagree on {one}" for one in result.disagreements]
     if not result.changes.found:
         lines.append("Nothing changed that counts.")
     lines += ["", *(_budget(held) for held in result.budgets)] if result.budgets else []
@@ -78,6 +80,8 @@ def gate_markdown(result: GateResult) -> str:
     ]
     lines += [_row(verdict) for verdict in result.verdicts]
     lines += ["", f"{_cell(result.caption)} Base: `{_code(result.base)}`, head: `{_code(result.head)}`.", ""]
+    for one in result.disagreements:
+        lines += [f"The clocks disagree on {_cell(one)}", ""]
     if result.changes.found:
         lines += _costs_table(result)
     else:
@@ -103,34 +107,24 @@ def gate_markdown(result: GateResult) -> str:
 
 def gate_junit(result: GateResult) -> bytes:
     """JUnit XML: a test for each network and each line of the budget."""
-    suite = ET.Element("testsuite", name="firstflight gate")
-    failures = 0
+    cases = []
     for verdict in result.verdicts:
-        case = ET.SubElement(
-            suite, "testcase", classname="firstflight.gate", name=f"{_place(verdict)} is not slower"
-        )
-        said = [_moment(metric) for metric in verdict.metrics] + [_cost(cost) for cost in _shown(verdict)]
+        lines = [_moment(metric) for metric in verdict.metrics] + [_cost(cost) for cost in _shown(verdict)]
+        case = Case("firstflight.gate", f"{_place(verdict)} is not slower")
+        said, text = headline(verdict), "\n".join(lines)
         if verdict.verdict == SLOWER:
-            failures += 1
-            failure = ET.SubElement(case, "failure", type=SLOWER, message=_xml(headline(verdict)))
-            failure.text = _xml("\n".join(said))
+            cases.append(replace(case, outcome="failure", message=said, kind=SLOWER, text=text))
         else:
-            ET.SubElement(case, "system-out").text = _xml("\n".join([headline(verdict), *said]))
+            cases.append(replace(case, output=f"{said}\n{text}"))
     for held in result.budgets:
-        name = f"budget {held.limit.name} {held.limit.unit} {held.network}".strip()
-        case = ET.SubElement(suite, "testcase", classname="firstflight.gate", name=_xml(name))
+        case = Case("firstflight.gate", f"budget {held.limit.name} {held.limit.unit} {held.network}".strip())
         if held.value is None:
-            ET.SubElement(case, "skipped", message=_xml(_budget(held)))
+            case = replace(case, outcome="skipped", message=_budget(held))
         elif held.is_over:
-            failures += 1
-            ET.SubElement(case, "failure", type="budget", message=_xml(_budget(held)))
-    skipped = sum(held.value is None for held in result.budgets)
-    suite.set("tests", str(len(result.verdicts) + len(result.budgets)))
-    suite.set("failures", str(failures))
-    suite.set("errors", "0")
-    suite.set("skipped", str(skipped))
-    ET.indent(suite)
-    return bytes(ET.tostring(suite, encoding="utf-8", xml_declaration=True)) + b"\n"
+            case = replace(case, outcome="failure", message=_budget(held), kind="budget")
+        cases.append(case)
+    properties = {"base": result.base, "head": result.head, "conditions": result.caption}
+    return junit_xml("firstflight gate", cases, properties)
 
 
 def waterfall(verdict: Verdict) -> list[str]:
@@ -279,8 +273,3 @@ def _cell(text: str) -> str:
 def _code(text: str) -> str:
     """Text between backticks, in a table."""
     return visible(text).replace("`", "'").replace("|", "%7C")
-
-
-def _xml(text: str) -> str:
-    """Characters that XML 1.0 has."""
-    return "".join(c if c == "\n" or c >= " " else "\N{REPLACEMENT CHARACTER}" for c in text)
