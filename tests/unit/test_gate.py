@@ -2,6 +2,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from xml.etree import ElementTree
 
 import pytest
@@ -11,7 +12,7 @@ from firstflight.analysis.changes import Changes, find_changes, match
 from firstflight.cli import main
 from firstflight.errors import PageInputError, UsageError
 from firstflight.gate.budget import Limit, hold_sizes, hold_timings, not_measured, read_budget
-from firstflight.gate.moments import render_page
+from firstflight.gate.moments import Moments, later, render_page
 from firstflight.gate.trials import Trials, networks
 from firstflight.model.page import Host, Initiator, Page, Resource
 from firstflight.pages import load_page
@@ -90,9 +91,9 @@ def test_another_visit_of_an_unchanged_page_has_no_change(name: str) -> None:
 
 def test_times_and_lengths_count_from_where_two_visits_of_a_page_do_not_differ() -> None:
     base = shop()
-    assert not changes(base, with_fields(base, 0, server_ms=149.0, body_bytes=20_100)).found
-    assert whats(changes(base, with_fields(base, 0, server_ms=150.0))) == [("/", ("slower",))]
-    assert whats(changes(base, with_fields(base, 0, server_ms=50.0))) == [("/", ("faster",))]
+    assert not changes(base, with_fields(base, 0, server_ms=150.0, body_bytes=20_100)).found
+    assert whats(changes(base, with_fields(base, 0, server_ms=151.0))) == [("/", ("slower",))]
+    assert whats(changes(base, with_fields(base, 0, server_ms=49.0))) == [("/", ("faster",))]
     assert whats(changes(base, with_fields(base, 1, body_bytes=7_000))) == [
         ("/app.3f9c2ab1.css", ("larger",))
     ]
@@ -174,6 +175,30 @@ def test_an_image_that_nothing_waits_for_is_no_regression() -> None:
         made = inject(HARMLESS, page, unchanged.simulated(network).pairs[0][0])
         assert made is not None
         assert judged([page], [made[0]], network).verdict != "slower"
+
+
+def test_a_new_request_that_work_of_others_hides_is_waited_for() -> None:
+    first = resource("/first.js", "script", cpu_ms=200.0)
+    hides = resource("/hides.js", "script", cpu_ms=200.0, blocks_load=False, server_ms=5.0)
+    base = shop(first, hides)
+    [network] = networks(["cable"], KEYS)
+    verdict = judged([base], [appended(base, 4, "https://shop.example/late.js")], network)
+    load = verdict.metrics[-1]
+    assert verdict.steps[-1].url == "https://shop.example/hides.js"
+    assert (load.name, load.verdict, load.is_on_path) == ("plt", "slower", True)
+
+
+def test_of_several_stylesheets_one_is_later_in_all_pairs_not_the_worst_of_each() -> None:
+    def at(a: float, b: float) -> Moments:
+        return Moments({"stylesheets": 900.0}, {"a": a, "b": b, "last": 900.0})
+
+    by_chance = [(at(100, 100), at(130, 70)), (at(100, 100), at(70, 130)), (at(100, 100), at(99, 101))]
+    found = later("stylesheets", by_chance)
+    assert found is not None
+    assert (median(found.each_ms), found.of) == (1.0, 3)
+    found = later("stylesheets", [(at(100, 100), at(150, ms)) for ms in (60, 100, 140)])
+    assert found is not None
+    assert found.each_ms == [50.0, 50.0, 50.0]
 
 
 def test_undoing_the_change_makes_the_head_faster_again() -> None:
@@ -266,7 +291,10 @@ def test_markdown_takes_no_markup_from_a_page(files: Sequence[str]) -> None:
         (["--base", "base.json"], "missing option '--head'"),
         (["--base", "none.har", "--head", "base.json"], "none.har: no such file or directory"),
         (["--base", "base.json", "--head", str(PAGES / f"{NAMES[0]}.json")], "are different pages"),
-        (["--base", "base.json", "--head", "untimed.json"], "head: the recording tells no times of servers"),
+        (
+            ["--base", "base.json", "--head", "untimed.json"],
+            "untimed.json: the recording tells no times of servers",
+        ),
         (["--base", "base.json", "--head", "head.json", "--network", "5g"], 'no preset "5g"'),
         (["--base", "base.json", "--head", "head.json", "--network", "paper"], "paper is 3 paths"),
         (["--base", "base.json", "--head", "head.json", "--engine", "guess"], "engine: guess is none"),

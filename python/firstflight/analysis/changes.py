@@ -26,7 +26,8 @@ from firstflight.errors import PageInputError
 from firstflight.model.page import ONE_SEGMENT_BYTES, Initiator, Page, Resource
 
 NOISE_MS = 50.0
-"""Times of one request that differ by less between two recordings are taken as equal, ms."""
+"""Times of one request that differ by no more between two recordings are taken as equal, ms. What importers
+infer of the main thread's work from pauses is at most as much, so that it alone is never a change."""
 
 _NOISE_SHARE = 0.01
 _ALWAYS_BYTES = 10_000
@@ -124,7 +125,7 @@ def find_changes(bases: Sequence[Page], heads: Sequence[Page], noise_ms: float =
     Args:
         bases: One recording of the base or more.
         heads: Of the head.
-        noise_ms: Times that differ by less are taken as equal, ms.
+        noise_ms: Times that differ by no more are taken as equal, ms.
 
     Raises:
         PageInputError: They are not versions of one page.
@@ -373,7 +374,7 @@ def _changed(sides: _Sides, matched: dict[int, int], noise_ms: float) -> Change 
     waited, worked = sides.waited_longer_ms(), sides.difference("cpu_ms")
     times = (("server_ms", "server time", waited), ("cpu_ms", "main thread's work", worked))
     for name, words, more in times:
-        if abs(more) >= noise_ms:
+        if abs(more) > noise_ms:
             what.append("slower" if more > 0 else "faster")
             details.append(f"{words} {getattr(before, name):,.0f} to {getattr(now, name):,.0f} ms")
             fields[name] = getattr(now, name)
@@ -389,7 +390,7 @@ def _changed(sides: _Sides, matched: dict[int, int], noise_ms: float) -> Change 
         what.append("status")
         details.append(f"status {before.status} to {now.status}")
         fields["status"] = now.status
-    if abs(pause := sides.delayed_ms()) >= noise_ms:
+    if abs(pause := sides.delayed_ms()) > noise_ms:
         what.append("slower" if pause > 0 else "faster")
         old, new = (_delay_ms(resource) for resource in (before, now))
         details.append(f"pause before the request {old:,.0f} to {new:,.0f} ms")
@@ -416,7 +417,7 @@ def _misjudged_ms(base: Page, head: Page, matched: dict[int, int], noise_ms: flo
     return {
         host: more
         for host, more in found.items()
-        if abs(more) >= noise_ms > abs(more + theirs[host] - ours[host])
+        if abs(more) > noise_ms >= abs(more + theirs[host] - ours[host])
     }
 
 

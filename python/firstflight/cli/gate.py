@@ -3,6 +3,7 @@
 import os
 import signal
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -66,7 +67,7 @@ def command(  # noqa: PLR0917 (each is a flag)
     noise: Annotated[
         str,
         typer.Option(
-            "--noise", metavar="MS", help="Recorded times of a request that differ by less are equal."
+            "--noise", metavar="MS", help="Recorded times of a request that differ by no more are equal."
         ),
     ] = f"{NOISE_MS:g}",
     http: Annotated[
@@ -103,6 +104,9 @@ def command(  # noqa: PLR0917 (each is a flag)
         check_repeats(several)
     for file in (markdown, junit):
         _check_writable(file)
+    for twice in {*base} & {*head}:
+        if not is_url(twice):
+            talk.warn(f"{twice} is both base and head: there is no difference to find", "name two recordings")
     if budget and is_url(head[0]):
         read_budget(budget, head[0])
     try:
@@ -110,7 +114,7 @@ def command(  # noqa: PLR0917 (each is a flag)
             with tempfile.TemporaryDirectory(prefix="firstflight-") as folder:
                 bases = _open(base, Path(folder) / "base", talk)
                 heads = _open(head, Path(folder) / "head", talk)
-            _check_times(bases, heads, talk)
+            _check_times([*zip((*base, *head), (*bases, *heads), strict=True)], talk)
             changes = find_changes(bases, heads, noise_ms)
             held_to = read_budget(budget, heads[0].url) if budget else None
             if http == "recorded" and not _tells_http(bases[0], talk):
@@ -175,16 +179,19 @@ def _tells_http(page: Page, talk: Talk) -> bool:
     return False
 
 
-def _check_times(bases: list[Page], heads: list[Page], talk: Talk) -> None:
+def _check_times(named: Sequence[tuple[str, Page]], talk: Talk) -> None:
     """Refuses to compare recordings with times and without."""
-    timed = [
-        [any(resource.server_ms for resource in page.resources) for page in side] for side in (bases, heads)
-    ]
-    if not any(map(any, timed)):
+    timed = {name: any(resource.server_ms for resource in page.resources) for name, page in named}
+    without = next((name for name, is_timed in timed.items() if not is_timed), None)
+    if without is None:
+        return
+    if not any(timed.values()):
         talk.warn("the recordings tell no times of servers: a slower server is not seen", _TIMED)
-    elif not all(map(all, timed)):
-        side = "base" if not all(timed[0]) else "head"
-        raise PageInputError(f"{side}: the recording tells no times of servers, and another one does", _TIMED)
+        return
+    other = next(name for name, is_timed in timed.items() if is_timed)
+    raise PageInputError(
+        f"{without}: the recording tells no times of servers, and that of {other} does", _TIMED
+    )
 
 
 _TIMED = "record with firstflight record, or export a HAR whose entries have timings"

@@ -11,6 +11,7 @@ from firstflight.gate.budget import Held
 from firstflight.gate.judge import SAME, Metric, Verdict
 from firstflight.gate.trials import Cost
 from firstflight.model.page import Page
+from firstflight.pages.discovery import AT_ONCE_MS
 
 FORMAT = "firstflight-gate/1"
 
@@ -26,7 +27,7 @@ class GateResult:
         verdicts: One for each network and engine.
         budgets: What became of each line of the budget.
         tolerance_ms: Tolerance of a difference, ms.
-        noise_ms: Times of a request that differ by less are taken as equal, ms.
+        noise_ms: Times of a request that differ by no more are taken as equal, ms.
         caption: What all loads have in common, in words.
         unseen: What this gate cannot see, a sentence each.
     """
@@ -98,7 +99,8 @@ class GateResult:
 
 def unseen(page: Page, engines: list[str]) -> tuple[str, ...]:
     """What a gate of this page cannot see."""
-    said = [_NO_CPU_TIMES if not any(resource.cpu_ms for resource in page.resources) else _CPU_TIMES]
+    is_recorded = any(resource.cpu_ms > AT_ONCE_MS for resource in page.resources)
+    said = [_CPU_TIMES if is_recorded else _NO_CPU_TIMES]
     if not any(resource.server_ms for resource in page.resources):
         said.append(_NO_SERVER_TIMES)
     said.append(_NO_PAINT)
@@ -106,7 +108,8 @@ def unseen(page: Page, engines: list[str]) -> tuple[str, ...]:
 
 
 _NO_CPU_TIMES = (
-    "Work of the main thread: the recording tells no CPU times, so slower scripts and layout are not seen."
+    "Work of the main thread: the recording tells no CPU times (pauses between requests show up to "
+    f"{AT_ONCE_MS:g} ms), so slower scripts and layout are not seen."
 )
 _CPU_TIMES = (
     "Work of the main thread beyond the CPU times that the recording tells: layout, painting, timers."

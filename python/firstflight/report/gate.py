@@ -130,7 +130,8 @@ def gate_junit(result: GateResult) -> bytes:
 def waterfall(verdict: Verdict) -> list[str]:
     """The requests of the head's critical path against time, in characters."""
     rows = _few(verdict.rows)
-    end_ms = max((row["end_ms"] or 0.0 for row in verdict.rows), default=0.0)
+    load_ms = next((metric.head_ms for metric in verdict.metrics if metric.name == "plt"), 0.0)
+    end_ms = max([load_ms, *(row["end_ms"] or 0.0 for row in verdict.rows)])
     if not end_ms:
         return []
     names = [_code(short_url(row["url"], 36)) for row in rows]
