@@ -535,7 +535,8 @@ class _Merge:
         resource = self._base.resources[index]
         fields = dict(self._fields.get(index, {}))
         delay_ms, is_moved = fields.pop("delay_ms", None), fields.pop("initiator", False)
-        resource = replace(resource, **fields)  # type: ignore[arg-type]
+        if fields:
+            resource = replace(resource, **fields)  # type: ignore[arg-type]
         now = self._head.resources[self._matched[index]].initiator if index in self._matched else None
         by = resource.initiator
         lost = by is not None and by.resource in self._gone
@@ -553,7 +554,7 @@ class _Merge:
     def _with(
         resource: Resource, by: Initiator | None, node: _Node | None, after: _Node | None
     ) -> tuple[Resource, _Node | None, _Node | None]:
-        return replace(resource, initiator=by), node, after
+        return resource if by is resource.initiator else replace(resource, initiator=by), node, after
 
     def _from_head(self, by: Initiator | None) -> tuple[Initiator | None, _Node | None, _Node | None]:
         if by is None:
@@ -612,7 +613,7 @@ class _Merge:
             at_byte=min(by.at_byte, sizes[node]) if by.via == "parser" else by.at_byte,
             after=held if held is not None and held < place else None,
         )
-        return replace(resource, initiator=linked)
+        return resource if linked == by else replace(resource, initiator=linked)
 
 
 def _ordered(

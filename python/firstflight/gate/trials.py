@@ -6,11 +6,14 @@ delay the same moment side by side, undoing either saves nothing, and each alone
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import Literal
 
 from firstflight.analysis.changes import Change, Changes, Version
 from firstflight.engines.engine import Engine, Record
@@ -20,6 +23,7 @@ from firstflight.experiment.plan_file import resolve
 from firstflight.experiment.recorder import MAX_FAILURES, is_settled, make_block
 from firstflight.experiment.schedule import Block, load_under
 from firstflight.experiment.setup import EngineSetup, threads
+from firstflight.experiment.workers.pool import cores
 from firstflight.gate.moments import NAMES, Differences, Moments, later, moments, render_page, waited_for
 from firstflight.model.load import PlannedLoad
 from firstflight.model.page import LoadedPage, Page
@@ -41,6 +45,8 @@ _PAIRS_OF_COSTS = 3
 
 SPREAD = 0.05
 """RTT and rates of the pairs after the first differ from the network's by up to this share."""
+
+Chance = Literal["none", "lots", "kernel"]
 
 Pair = tuple[LoadRecord, LoadRecord]
 """A load of the base and one of the head, alike in all else."""
@@ -91,14 +97,15 @@ class Trial:
     Attributes:
         pairs: Loads of both sides; one where nothing changed.
         moments: Their moments; of loads on the real kernel the load event alone.
-        is_drawn: Whether the loads of a side differ by chance.
+        chance: Why the loads of a side differ: only by their paths, by lots that the network draws, or as
+            loads on the real kernel do.
         costs: What changes cost, most first.
         others_ms: By how much the load event is earlier without the changes that are not in `costs`.
     """
 
     pairs: list[Pair]
     moments: list[tuple[Moments, Moments]]
-    is_drawn: bool
+    chance: Chance
     costs: tuple[Cost, ...] = ()
     others_ms: float | None = None
 
@@ -141,9 +148,13 @@ class Trials:
         self._head_seed = head_seed
         self.base = changes.version((), "base")
         self.head = changes.version(changes.found, "head")
+        self._between: dict[tuple[Change, ...], Version] = {(): self.base, changes.found: self.head}
         self._opened: dict[str, tuple[LoadedPage, LoadedPage]] = {}
+        self._renders: dict[Page, LoadedPage] = {}
+        self._rendered: dict[tuple[str, str, int, int], Record] = {}
+        self._moments: dict[tuple[str, str, int], Moments] = {}
         self._simulator = EngineSetup("simulate", ("loader",))()
-        self._between: dict[tuple[Change, ...], Version] = {}
+        self._counter = EngineSetup("simulate", ("loader",), keep="loads")()
 
     def simulated(self, network: Network) -> Trial:
         """Pairs on the virtual clock with the costs of the changes."""
@@ -157,15 +168,18 @@ class Trials:
         A packet more may cost a page a whole round trip, or save it one, where two requests race for a
         connection. So pairs are loaded on paths close to the network's, on which such races end either way.
         """
-        pairs: list[Pair] = []
-        both: list[tuple[Moments, Moments]] = []
-        count = DRAWN_PAIRS if network.is_drawn else STEADY_PAIRS
-        for number in range(count if self.changes.found else 1):
-            base, before = self._simulated(network, self.base, number)
-            head, now = self._simulated(network, self.head, number) if self.changes.found else (base, before)
-            pairs.append((base, head))
-            both.append((before, now))
-        return Trial(pairs, both, network.is_drawn)
+        count = (DRAWN_PAIRS if network.is_drawn else STEADY_PAIRS) if self.changes.found else 1
+
+        def pair(number: int) -> tuple[tuple[Record, Moments], tuple[Record, Moments]]:
+            base = self._simulated(network, self.base, number)
+            return base, self._simulated(network, self.head, number) if self.changes.found else base
+
+        self._open(self._sides)
+        with ThreadPoolExecutor(cores()) as pool:
+            made = list(pool.map(pair, range(count)))
+        pairs = [(base, head) for (base, _), (head, _) in made]
+        both = [(before, now) for (_, before), (_, now) in made]
+        return Trial(pairs, both, "lots" if network.is_drawn else "none")
 
     def emulated(self, several: Sequence[Network], observer: Observer) -> list[list[Pair]]:
         """Pairs on the real kernel for each network: each in random order, several loads at a time.
@@ -205,16 +219,44 @@ class Trials:
     def _sides(self) -> tuple[Version, Version]:
         return self.base, self.head
 
+    def _open(self, versions: Iterable[Version]) -> None:
+        """Makes pages ready to be loaded from several threads; equal pages of stylesheets are one."""
+        for version in versions:
+            if version.page.name not in self._opened:
+                render = render_page(version.page)
+                render = self._renders.setdefault(replace(render, name=""), LoadedPage(render))
+                self._opened[version.page.name] = LoadedPage(version.page), render
+
     def _simulated(self, network: Network, version: Version, number: int) -> tuple[Record, Moments]:
-        """A load of a page, and its moments."""
-        name = version.page.name
-        if name not in self._opened:
-            self._opened[name] = LoadedPage(version.page), LoadedPage(render_page(version.page))
-        page, render = self._opened[name]
+        """A load of a page with its rows, and its moments."""
+        page, _ = self._opened[version.page.name]
+        record = self._loaded(self._simulator, network, version, page, number)
+        found = self._moments_of(network, version, number, record)
+        return record, found
+
+    def _moments_of(
+        self, network: Network, version: Version, number: int, record: Record | None = None
+    ) -> Moments:
+        """The moments of a load of a page; the load is made if it is not given."""
+        key = (network.name, version.page.name, number)
+        if key not in self._moments:
+            page, render = self._opened[version.page.name]
+            whole = record or self._loaded(self._counter, network, version, page, number)
+            rendered_key = (network.name, render.page.name, number, self._more_seed(version))
+            if rendered_key not in self._rendered:
+                made = self._loaded(self._simulator, network, version, render, number)
+                self._rendered[rendered_key] = made
+            self._moments[key] = moments(whole, self._rendered[rendered_key], render.page)
+        return self._moments[key]
+
+    def _loaded(
+        self, engine: Engine, network: Network, version: Version, page: LoadedPage, number: int
+    ) -> Record:
         near = replace(network, path=_near(network, number))
-        more = self._head_seed if version is self.head else 0
-        whole, rendered = (_load(self._simulator, near, one, number, more) for one in (page, render))
-        return whole, moments(whole, rendered, render.page)
+        return _load(engine, near, page, number, self._more_seed(version))
+
+    def _more_seed(self, version: Version) -> int:
+        return self._head_seed if version is self.head else 0
 
     def _costs(
         self, network: Network, first: Pair, pairs: Sequence[tuple[Moments, Moments]]
@@ -223,10 +265,6 @@ class Trials:
         before, now = [one for one, _ in pairs], [other for _, other in pairs]
         on_path = waited_for("plt", first[1], head, first[0])
 
-        def with_changes(made: Sequence[Change]) -> list[Moments]:
-            version = self._version(tuple(made))
-            return [self._simulated(network, version, number)[1] for number in range(len(pairs))]
-
         def size(change: Change) -> float:
             touched = self.head.touched((change,))
             times = sum(float(value) for value in change.fields.values() if isinstance(value, float))
@@ -234,22 +272,32 @@ class Trials:
             return times + kilobytes + (1e9 if touched & on_path else 0.0)
 
         largest = sorted(found, key=size, reverse=True)
+        tried, left = largest[:MOST_TRIED], largest[MOST_TRIED:]
+        undone = [self._version([other for other in found if other is not change]) for change in tried]
+        alone = [self._version([change]) for change in tried]
+        others = [self._version(tried)] if left else []
+        versions = [*undone, *alone, *others]
+        self._open(versions)
+        numbers = range(len(pairs))
+        with ThreadPoolExecutor(cores()) as pool:
+            each = pool.map(
+                lambda task: self._moments_of(network, *task), itertools.product(versions, numbers)
+            )
+            made = [list(itertools.islice(each, len(numbers))) for _ in versions]
         costs = [
             Cost(
                 change,
-                _later(now, with_changes([other for other in found if other is not change])),
-                _later(with_changes([change]), before),
+                _later(now, without),
+                _later(only, before),
                 bool(self.head.touched((change,)) & on_path),
             )
-            for change in largest[:MOST_TRIED]
+            for change, without, only in zip(tried, made, made[len(tried) :], strict=False)
         ]
-        others_ms = None
-        if largest[MOST_TRIED:]:
-            others_ms = _later(now, with_changes(largest[:MOST_TRIED])).get("plt")
+        others_ms = _later(now, made[-1]).get("plt") if left else None
         return tuple(sorted(costs, key=lambda cost: abs(cost.ms), reverse=True)), others_ms
 
-    def _version(self, made: tuple[Change, ...]) -> Version:
-        """The base with some of the changes; each made once for all networks."""
+    def _version(self, made: Sequence[Change]) -> Version:
+        """The base with some of the changes; each made once for all networks, base and head among them."""
         ordered = tuple(change for change in self.changes.found if change in made)
         if ordered not in self._between:
             name = f"between-{len(self._between)}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -210,7 +210,7 @@ class Page:
 
 def _members(record: DataclassInstance) -> dict[str, Any]:
     """A dataclass for `json.dumps`, which asks again for those in it: no copy of it is made."""
-    return {member.name: getattr(record, member.name) for member in fields(record)}
+    return {name: getattr(record, name) for name in record.__dataclass_fields__}
 
 
 def _resource(entry: dict[str, Any]) -> Resource:

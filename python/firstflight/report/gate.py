@@ -65,9 +65,15 @@ def headline(verdict: Verdict) -> str:
     if within is not None:
         return f"same within {_ms(within)}"
     moved = [m for m in verdict.metrics if m.verdict == verdict.verdict]
-    return f"{verdict.verdict}: " + ", ".join(
-        f"{_MOMENTS[m.name]} {m.difference_ms:+,.0f} ms" for m in sorted(moved, key=lambda m: m.name != "plt")
-    )
+    return f"{verdict.verdict}: " + ", ".join(map(_moved, sorted(moved, key=lambda m: m.name != "plt")))
+
+
+def _moved(metric: Metric) -> str:
+    """By how much a moment is later or earlier: the median, or what a quarter of the paths show."""
+    ends = metric.high_ms if metric.verdict == SLOWER else metric.low_ms
+    if abs(ends) > 2 * abs(metric.difference_ms):
+        return f"{_MOMENTS[metric.name]} {ends:+,.0f} ms on a quarter of the paths"
+    return f"{_MOMENTS[metric.name]} {metric.difference_ms:+,.0f} ms"
 
 
 def gate_markdown(result: GateResult) -> str:
@@ -169,7 +175,7 @@ def short_url(url: str, most: int = _URL) -> str:
 
 
 def _place(verdict: Verdict) -> str:
-    return verdict.network if verdict.engine == "simulate" else f"{verdict.network}, measured"
+    return verdict.network if verdict.engine == "simulate" else f"{verdict.network} (measured)"
 
 
 def _size(result: GateResult, side: int) -> str:
