@@ -13,9 +13,11 @@ from firstflight.cli import main
 from firstflight.errors import PageInputError, UsageError
 from firstflight.gate.budget import Limit, hold_sizes, hold_timings, not_measured, read_budget
 from firstflight.gate.moments import Moments, later, render_page
+from firstflight.gate.result import GateResult
 from firstflight.gate.trials import Trials, networks
 from firstflight.model.page import Host, Initiator, Page, Resource
 from firstflight.pages import load_page
+from firstflight.report.gate import gate_text
 
 PAGES = Path(__file__).parents[1] / "data" / "pages"
 NAMES = ("2013_etsy.com_wprof", "2012_fr.wikipedia.org_chrome")
@@ -231,6 +233,22 @@ def gate(*arguments: str) -> int:
     return main(["gate", "--quiet", *arguments])
 
 
+def test_hosts_speak_what_they_spoke_in_the_recording_and_http_2_where_it_does_not_tell(
+    files: Sequence[str], capsys: Shown
+) -> None:
+    assert gate("--base", files[0], "--head", files[1], "--network", "cable") == 1
+    said = capsys.readouterr()
+    assert "does not say which version of HTTP its hosts spoke: HTTP/2 is taken for all" in said.err
+    assert "A first visit with HTTP/2 over TLS" in said.out
+    for file in files:
+        page = load_page(file)[0].page
+        Path(file).write_text(replace(page, hosts=(Host("shop.example", http="1.1"),)).to_json())
+    assert gate("--base", files[0], "--head", files[1], "--network", "cable") == 1
+    said = capsys.readouterr()
+    assert "HTTP/2" not in said.err
+    assert "A first visit with the HTTP version of each host as recorded" in said.out
+
+
 def test_the_exit_code_is_1_for_a_slower_head_and_0_for_the_other_way(
     files: Sequence[str], capsys: Shown
 ) -> None:
@@ -241,6 +259,31 @@ def test_the_exit_code_is_1_for_a_slower_head_and_0_for_the_other_way(
     assert "Not seen: Work of the main thread" in shown
     assert gate("--base", files[1], "--head", files[0]) == 0
     assert gate("--base", files[0], "--head", files[0]) == 0
+
+
+def test_nothing_is_said_to_be_measured_where_no_change_counts(files: Sequence[str], capsys: Shown) -> None:
+    assert gate("--base", files[0], "--head", files[0], "--engine", "both", "--json") == 0
+    said = capsys.readouterr()
+    assert f"{files[0]} is both base and head" in said.err
+    assert {verdict["engine"] for verdict in json.loads(said.out)["verdicts"]} == {"simulate"}
+
+
+def test_where_the_clocks_disagree_it_is_said_and_the_gate_fails() -> None:
+    base = shop()
+    head = with_fields(base, 0, server_ms=300.0)
+    found = changes(base, head)
+    [network] = networks(["cable"], KEYS)
+    simulated = judged([base], [head], network)
+    unmoved = tuple(replace(one, verdict="same", difference_ms=1.0) for one in simulated.metrics)
+    measured = replace(simulated, engine="emulate", verdict="same", metrics=unmoved)
+    result = GateResult("a", "b", found, (simulated, measured), (), 10.0, 50.0, "", ())
+    assert result.exit_code == 1
+    assert result.disagreements == [
+        "cable: the page load is slower (+200 ms) on the virtual clock and same (+1 ms) on the real kernel. "
+        "The gate fails where either is slower."
+    ]
+    assert "The clocks disagree on cable" in gate_text(result)
+    assert not replace(result, verdicts=(simulated, replace(simulated, engine="emulate"))).disagreements
 
 
 def test_json_junit_and_markdown_say_the_same(files: Sequence[str], capsys: Shown) -> None:

@@ -104,9 +104,7 @@ def command(  # noqa: PLR0917 (each is a flag)
         check_repeats(several)
     for file in (markdown, junit):
         _check_writable(file)
-    for twice in {*base} & {*head}:
-        if not is_url(twice):
-            talk.warn(f"{twice} is both base and head: there is no difference to find", "name two recordings")
+    _warn_of_one_file(base, head, talk)
     if budget and is_url(head[0]):
         read_budget(budget, head[0])
     try:
@@ -120,6 +118,9 @@ def command(  # noqa: PLR0917 (each is a flag)
             if http == "recorded" and not _tells_http(bases[0], talk):
                 http = "2"
                 several = networks(names, {**keys, "http": http})
+            if "emulate" in engines and not changes.found:
+                talk.note("nothing changed that counts: no page is loaded on the real kernel")
+                engines = ["simulate"]
             with progress(talk) as shown:
                 verdicts = Judge(Trials(changes), tolerance_ms, shown).on(several, engines)
     except Interrupted as stop:
@@ -166,6 +167,12 @@ def _check_writable(file: Path | None) -> None:
     """Before anything is loaded, not after."""
     if file and (file.is_dir() or not os.access(file.absolute().parent, os.W_OK)):
         raise UsageError(f"{file}: cannot be written", "name a file in a folder that exists and is yours")
+
+
+def _warn_of_one_file(base: list[str], head: list[str], talk: Talk) -> None:
+    for twice in sorted({*base} & {*head}):
+        if not is_url(twice):
+            talk.warn(f"{twice} is both base and head: there is no difference to find", "name two recordings")
 
 
 def _tells_http(page: Page, talk: Talk) -> bool:

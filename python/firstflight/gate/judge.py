@@ -182,9 +182,8 @@ class Judge:
             several: The networks.
             trials: Those of the virtual clock, whose costs are told.
         """
-        if self._changes.found:
-            pairs = self.trials.emulated(several, self.observer)
-            trials = [_measured(trial, made) for trial, made in zip(trials, pairs, strict=True)]
+        pairs = self.trials.emulated(several, self.observer)
+        trials = [_measured(trial, made) for trial, made in zip(trials, pairs, strict=True)]
         plts = [([plt_ms(one) for one, _ in t.pairs], [plt_ms(two) for _, two in t.pairs]) for t in trials]
         raised = adjusted_p_values([p_value(*both) for both in plts])
         found = []
@@ -193,7 +192,7 @@ class Judge:
             said = statistical_verdict(
                 blocks=len(trial.pairs),
                 is_proved=True,
-                is_exact=not self._changes.found,
+                is_exact=False,
                 low=interval["low"],
                 high=interval["high"],
                 p_adjusted=p_adjusted,

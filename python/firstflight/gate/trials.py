@@ -177,7 +177,7 @@ class Trials:
         self._open(self._sides)
         with ThreadPoolExecutor(cores()) as pool:
             made = list(pool.map(pair, range(count)))
-        pairs = [(base, head) for (base, _), (head, _) in made]
+        pairs: list[Pair] = [(base, head) for (base, _), (head, _) in made]
         both = [(before, now) for (_, before), (_, now) in made]
         return Trial(pairs, both, "lots" if network.is_drawn else "none")
 
@@ -223,8 +223,8 @@ class Trials:
         """Makes pages ready to be loaded from several threads; equal pages of stylesheets are one."""
         for version in versions:
             if version.page.name not in self._opened:
-                render = render_page(version.page)
-                render = self._renders.setdefault(replace(render, name=""), LoadedPage(render))
+                made = render_page(version.page)
+                render = self._renders.setdefault(replace(made, name=""), LoadedPage(made))
                 self._opened[version.page.name] = LoadedPage(version.page), render
 
     def _simulated(self, network: Network, version: Version, number: int) -> tuple[Record, Moments]:

@@ -74,7 +74,7 @@ def junit_xml(
     for case in cases:
         _add(suite, case)
     ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+    return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
 
 
 def _add(suite: ElementTree.Element, case: Case) -> None:
