@@ -159,19 +159,19 @@ class Page:
             PageInputError: The text is not a page that can be loaded.
         """
         try:
-            table = json.loads(_core.check_page(text))
+            fields = json.loads(_core.check_page(text))
         except _core.PageError as error:
             raise PageInputError(f"{place}: {error.at}: {error.problem}", error.hint) from None
-        resources = tuple(_resource(entry) for entry in table.pop("resources"))
-        missing = tuple(Missing(**entry) for entry in table.pop("missing", ()))
-        hosts = tuple(Host(**entry) for entry in table.pop("hosts", ()))
-        link = Link(**written) if (written := table.pop("link", None)) else None
-        return cls(resources=resources, missing=missing, hosts=hosts, link=link, **table)
+        resources = tuple(_resource(entry) for entry in fields.pop("resources"))
+        missing = tuple(Missing(**entry) for entry in fields.pop("missing", ()))
+        hosts = tuple(Host(**entry) for entry in fields.pop("hosts", ()))
+        link = Link(**written) if (written := fields.pop("link", None)) else None
+        return cls(resources=resources, missing=missing, hosts=hosts, link=link, **fields)
 
     @classmethod
-    def from_fields(cls, table: Mapping[str, Any], *, place: str = "page") -> Page:
+    def from_fields(cls, fields: Mapping[str, Any], *, place: str = "page") -> Page:
         """Makes a page from a profile's keys and values, checked as `from_json` does."""
-        return cls.from_json(json.dumps({"format": FORMAT, **table}), place=place)
+        return cls.from_json(json.dumps({"format": FORMAT, **fields}), place=place)
 
     def checked(self, *, place: str = "page") -> Page:
         """The page after the checks of `from_json`.
