@@ -37,7 +37,7 @@ from firstflight.analysis.changes import NOISE_MS, Change, Changes, final_docume
 from firstflight.analysis.critical_path.walk import critical_path
 from firstflight.analysis.statistics import SLOWER
 from firstflight.errors import FirstflightError
-from firstflight.gate.judge import TOLERANCE_MS, Judge, Metric, Verdict, overall
+from firstflight.gate.judge import SAME, TOLERANCE_MS, Judge, Metric, Verdict, overall
 from firstflight.gate.moments import render_page
 from firstflight.gate.trials import Cost, Network, Trials, networks
 from firstflight.model.page import Initiator, Page, Resource
@@ -207,7 +207,8 @@ def answer_of(key: Key, metrics: Sequence[Metric], costs: Sequence[Cost] = (), u
         key: What was asked.
         metrics: What the gate said of each moment.
         costs: What the gate said that changes cost.
-        url: The request that it has to name first; empty: it must not call the head slower.
+        url: The request that it has to name first; empty: it must not call the head slower, of equal sides not
+            faster either.
     """
     said = [
         f"{m.name} {m.difference_ms:+.1f} ({m.low_ms:+.1f} to {m.high_ms:+.1f})"
@@ -221,7 +222,7 @@ def answer_of(key: Key, metrics: Sequence[Metric], costs: Sequence[Cost] = (), u
         "kind": key[0],
         "page": key[1],
         "network": key[2],
-        "is_right": is_found if url else verdict != SLOWER,
+        "is_right": is_found if url else verdict == SAME or (key[0] == HARMLESS and verdict != SLOWER),
         "verdict": verdict,
         "said": said,
     }

@@ -3,13 +3,13 @@
 Both sides are loaded in pairs, alike in all else. A moment of the head is later where the median difference
 of the pairs is larger than the tolerance and no more than a quarter of them has the other sign. Where loads
 differ by chance, the signed-rank test has to show it, too. Where nothing is drawn, pairs differ by their
-paths alone, and a delay on a quarter of the paths is enough: often one of two requests ends a page, and which
-one depends on the path.
+paths alone, and if all are later, a quarter of them by more than the tolerance is enough: often one of two
+requests ends a page, and which one depends on the path.
 
 Where no changed request is among those that the moment waited for, so that they only share links and
-connections, the median counts and the tolerance is `BESIDE` times larger, and `BESIDE_RTTS` round trips at
-least: requests that race for a connection win or lose a round trip, and a few kilobytes of an image that
-nothing waits for are no regression.
+connections, the median alone counts. The tolerance is `BESIDE` times larger there, and `BESIDE_RTTS` round
+trips at least: requests that race for a connection win or lose a round trip, and a few kilobytes of an image
+that nothing waits for are no regression.
 """
 
 from __future__ import annotations
@@ -246,11 +246,14 @@ class Judge:
         beside_ms = max(self.tolerance_ms * BESIDE, BESIDE_RTTS * rtt_ms)
         limit_ms = self.tolerance_ms if is_on_path else beside_ms
         low, high = ascending[share], ascending[-1 - share]
-        is_exact = trial.chance == "none" and is_on_path
         verdict = SAME
-        if (high if is_exact else point) > limit_ms and low >= 0:
+        if point > limit_ms and low >= 0:
             verdict = SLOWER
-        elif (low if is_exact else point) < -limit_ms and high <= 0:
+        elif point < -limit_ms and high <= 0:
+            verdict = FASTER
+        elif trial.chance == "none" and is_on_path and high > limit_ms and ascending[0] > 0:
+            verdict = SLOWER
+        elif trial.chance == "none" and is_on_path and low < -limit_ms and ascending[-1] < 0:
             verdict = FASTER
         if trial.chance == "lots" and signed_rank_p_value(found.each_ms) * found.of >= FALSE_ALARMS:
             verdict = SAME
