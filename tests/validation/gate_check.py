@@ -207,8 +207,8 @@ def answer_of(key: Key, metrics: Sequence[Metric], costs: Sequence[Cost] = (), u
         key: What was asked.
         metrics: What the gate said of each moment.
         costs: What the gate said that changes cost.
-        url: The request that it has to name first; empty: it must not call the head slower, of equal sides not
-            faster either.
+        url: The request that it has to name first; empty: it must not call the head slower, nor equal sides
+            faster.
     """
     said = [
         f"{m.name} {m.difference_ms:+.1f} ({m.low_ms:+.1f} to {m.high_ms:+.1f})"
