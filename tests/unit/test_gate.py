@@ -398,6 +398,7 @@ def test_a_budget_of_lighthouse_is_held_and_its_paints_are_said_to_be_not_measur
         "third-party": (1, True),
     }
     assert [held.is_over for held in hold_timings(budget, "4g", {"plt": 1001.0})] == [True]
+    assert [held.value for held in hold_timings(budget, "4g (measured)", {})] == [None]
     assert [held.limit for held in not_measured(budget)] == [Limit("largest-contentful-paint", 2500.0, "ms")]
 
 

@@ -19,6 +19,7 @@ from firstflight.experiment.interrupt import Interrupted, interruptible
 from firstflight.experiment.plan_file import presets
 from firstflight.gate.budget import Budget, Held, hold_sizes, hold_timings, not_measured, read_budget
 from firstflight.gate.judge import TOLERANCE_MS, Judge, Verdict, check_repeats
+from firstflight.gate.moments import NAMES
 from firstflight.gate.result import GateResult, unseen
 from firstflight.gate.trials import Trials, networks
 from firstflight.model.page import Page
@@ -231,5 +232,7 @@ def _held(budget: Budget | None, changes: Changes, verdicts: list[Verdict]) -> l
         return []
     held = hold_sizes(budget, changes.head)
     for verdict in verdicts:
-        held += hold_timings(budget, verdict.network, {m.name: m.head_ms for m in verdict.metrics})
+        # A page without stylesheets waits for none. On the real kernel only the page load is known.
+        none = dict.fromkeys(NAMES, 0.0) if verdict.engine == "simulate" else {}
+        held += hold_timings(budget, verdict.place, none | {m.name: m.head_ms for m in verdict.metrics})
     return [*held, *not_measured(budget)]

@@ -134,6 +134,11 @@ class Verdict:
     steps: tuple[Step, ...]
     rows: tuple[RequestRow, ...]
 
+    @property
+    def place(self) -> str:
+        """The network, and whether its loads were measured."""
+        return self.network if self.engine == "simulate" else f"{self.network} (measured)"
+
 
 @dataclass(frozen=True)
 class Judge:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from firstflight.analysis.statistics import FASTER, SLOWER
-from firstflight.gate.budget import Held
+from firstflight.gate.budget import OF_BROWSERS, Held
 from firstflight.gate.judge import Metric, Verdict
 from firstflight.gate.result import GateResult, same_within
 from firstflight.gate.trials import Cost
@@ -35,7 +35,7 @@ def gate_text(result: GateResult) -> str:
         "",
     ]
     for verdict in result.verdicts:
-        lines.append(f"{_place(verdict)}: {headline(verdict)}")
+        lines.append(f"{verdict.place}: {headline(verdict)}")
         lines += [f"    {_moment(metric)}" for metric in verdict.metrics]
         lines += [f"    {_cost(cost)}" for cost in _shown(verdict)]
         if verdict.others_ms is not None:
@@ -53,7 +53,7 @@ def conclusion(result: GateResult) -> str:
     """Whether the gate holds, and what breaks it."""
     if result.exit_code == 0:
         return "The gate holds."
-    slower = [_place(verdict) for verdict in result.verdicts if verdict.verdict == SLOWER]
+    slower = [verdict.place for verdict in result.verdicts if verdict.verdict == SLOWER]
     why = [f"slower on {', '.join(slower)}"] if slower else []
     why += [f"{plural(len(result.over), 'line')} of the budget exceeded"] if result.over else []
     return f"The gate does not hold: {'; '.join(why)}."
@@ -97,7 +97,7 @@ def gate_markdown(result: GateResult) -> str:
         lines += [_budget_row(held) for held in result.budgets]
         lines.append("")
     if (shown := _most_telling(result)) is not None:
-        lines += ["<details>", f"<summary>The head's critical path on {_cell(_place(shown))}</summary>", ""]
+        lines += ["<details>", f"<summary>The head's critical path on {_cell(shown.place)}</summary>", ""]
         lines += ["```", *waterfall(shown), "```", ""]
         lines += ["| request | base, ms | head, ms |", "|---|---|---|"]
         lines += [
@@ -116,7 +116,7 @@ def gate_junit(result: GateResult) -> bytes:
     cases = []
     for verdict in result.verdicts:
         lines = [_moment(metric) for metric in verdict.metrics] + [_cost(cost) for cost in _shown(verdict)]
-        case = Case("firstflight.gate", f"{_place(verdict)} is not slower")
+        case = Case("firstflight.gate", f"{verdict.place} is not slower")
         said, text = headline(verdict), "\n".join(lines)
         if verdict.verdict == SLOWER:
             cases.append(replace(case, outcome="failure", message=said, kind=SLOWER, text=text))
@@ -174,10 +174,6 @@ def short_url(url: str, most: int = _URL) -> str:
     return bare if len(bare) <= most else f"{bare[: most // 2 - 2]}...{bare[-(most - most // 2 - 1) :]}"
 
 
-def _place(verdict: Verdict) -> str:
-    return verdict.network if verdict.engine == "simulate" else f"{verdict.network} (measured)"
-
-
 def _size(result: GateResult, side: int) -> str:
     page = (result.changes.base, result.changes.head)[side]
     size = sum(resource.wire_bytes for resource in page.resources)
@@ -211,7 +207,8 @@ def _ms(value: float) -> str:
 def _budget(held: Held) -> str:
     limit, on = held.limit, f" on {held.network}" if held.network else ""
     if held.value is None:
-        return f"budget: {limit.name}: not measured: no browser paints here"
+        why = "no browser paints here" if limit.name in OF_BROWSERS else "on the kernel only plt is"
+        return f"budget: {limit.name}{on}: not measured: {why}"
     word = "over" if held.is_over else "within"
     return f"budget: {limit.name}{on}: {held.value:,.0f} {limit.unit}, {word} {limit.most:,.0f}"
 
@@ -228,7 +225,7 @@ def _row(verdict: Verdict) -> str:
     bold = f"**{verdict.verdict}**" if verdict.verdict in (SLOWER, FASTER) else _cell(headline(verdict))
     requests = f"{verdict.base.requests} → {verdict.head.requests}"
     size = f"{verdict.base.bytes_down / 1000:,.0f} → {verdict.head.bytes_down / 1000:,.0f}"
-    return f"| {_cell(_place(verdict))} | {bold} | {' | '.join(cells)} | {requests} | {size} |"
+    return f"| {_cell(verdict.place)} | {bold} | {' | '.join(cells)} | {requests} | {size} |"
 
 
 def _costs_table(result: GateResult) -> list[str]:
