@@ -29,6 +29,9 @@ from firstflight.pages.sources import is_url
 from firstflight.report.gate import gate_junit, gate_markdown, gate_text
 from firstflight.results import write_whole
 
+_SIGNALLED = 128
+"""Exit codes after a signal: this and its number."""
+
 _ENGINES = {"simulate": ["simulate"], "emulate": ["emulate"], "both": ["simulate", "emulate"]}
 
 
@@ -126,7 +129,7 @@ def command(  # noqa: PLR0917 (each is a flag)
                 verdicts = Judge(Trials(changes), tolerance_ms, shown).on(several, engines)
     except Interrupted as stop:
         talk.error(f"stopped by {signal.Signals(stop.signal).name}: there is no verdict")
-        return 128 + stop.signal
+        return _SIGNALLED + stop.signal
     spoken = "the HTTP version of each host as recorded" if http == "recorded" else f"HTTP/{http} over TLS"
     result = GateResult(
         ", ".join(base),
@@ -212,9 +215,13 @@ def _open(specs: list[str], file: Path, talk: Talk) -> list[Page]:
         name = spec
         if is_url(spec):
             name = f"{file}-{number}.wacz"
-            if main(["record", spec, "--out", name, *(["--quiet"] if talk.quiet else [])]):
+            code = main(["record", spec, "--out", name, *(["--quiet"] if talk.quiet else [])])
+            if code > _SIGNALLED:
+                raise Interrupted(code - _SIGNALLED)
+            if code:
                 raise PageInputError(
-                    f"{spec[:80]}: could not be recorded", "record it with: firstflight record"
+                    f"{spec[:80]}: could not be recorded",
+                    "record it with firstflight record, which has flags for that, and name the file",
                 )
         found = load_page(name)
         if len(found) != 1:
