@@ -176,7 +176,7 @@ def judged_by_chance(page: Page, network: Network, head_seed: int) -> tuple[Metr
     every = tuple(range(len(page.resources)))
     none = Change(page.url, ("slower",), ("nothing",), (), every, every)
     trials = Trials(Changes(page, page, {index: index for index in every}, (none,)), head_seed)
-    return Judge(trials, TOLERANCE_MS, Observer()).metrics(network, trials.simulated_pairs(network))
+    return Judge(trials, TOLERANCE_MS, Observer()).simulated(network)[1]
 
 
 def recordings(folder: Path, most: int) -> list[tuple[str, Page]]:
@@ -237,7 +237,7 @@ def injections(pages: list[tuple[str, Page]], several: list[Network], only: str)
 
     def asked(page: Page, network: Network, key: Key) -> Answer | None:
         unchanged = Trials(find_changes([page], [page]))
-        made = inject(key[0], page, unchanged.simulated_pairs(network).pairs[0][0])
+        made = inject(key[0], page, unchanged.simulated(network).pairs[0][0])
         if made is None:
             return None
         verdict = judged([page], [made[0]], network)

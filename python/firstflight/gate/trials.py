@@ -38,7 +38,7 @@ from firstflight.text import plural
 MOST_TRIED = 12
 """Changes that are undone one at a time, largest first; the others together."""
 
-STEADY_PAIRS, DRAWN_PAIRS = 11, 21
+FEW_PAIRS, MANY_PAIRS = 11, 21
 """Pairs of loads on a virtual clock: on a network without randomness, and on one that draws lots."""
 
 _PAIRS_OF_COSTS = 3
@@ -156,19 +156,18 @@ class Trials:
         self._simulator = EngineSetup("simulate", ("loader",))()
         self._counter = EngineSetup("simulate", ("loader",), keep="loads")()
 
-    def simulated(self, network: Network) -> Trial:
-        """Pairs on the virtual clock with the costs of the changes."""
-        trial = self.simulated_pairs(network)
-        costs, others_ms = self._costs(network, trial.pairs[0], trial.moments[:_PAIRS_OF_COSTS])
-        return replace(trial, costs=costs, others_ms=others_ms)
-
-    def simulated_pairs(self, network: Network) -> Trial:
+    def simulated(self, network: Network, first: Trial | None = None) -> Trial:
         """Pairs on the virtual clock.
 
         A packet more may cost a page a whole round trip, or save it one, where two requests race for a
         connection. So pairs are loaded on paths close to the network's, on which such races end either way.
+
+        Args:
+            network: The network.
+            first: The first few pairs, if they did not suffice.
         """
-        count = (DRAWN_PAIRS if network.is_drawn else STEADY_PAIRS) if self.changes.found else 1
+        count = MANY_PAIRS if first or network.is_drawn else FEW_PAIRS
+        known = first or Trial([], [], "lots" if network.is_drawn else "none")
 
         def pair(number: int) -> tuple[tuple[Record, Moments], tuple[Record, Moments]]:
             base = self._simulated(network, self.base, number)
@@ -176,10 +175,15 @@ class Trials:
 
         self._open(self._sides)
         with ThreadPoolExecutor(cores()) as pool:
-            made = list(pool.map(pair, range(count)))
+            made = list(pool.map(pair, range(len(known.pairs), count if self.changes.found else 1)))
         pairs: list[Pair] = [(base, head) for (base, _), (head, _) in made]
         both = [(before, now) for (_, before), (_, now) in made]
-        return Trial(pairs, both, "lots" if network.is_drawn else "none")
+        return replace(known, pairs=[*known.pairs, *pairs], moments=[*known.moments, *both])
+
+    def with_costs(self, network: Network, trial: Trial) -> Trial:
+        """Pairs of the virtual clock with the costs of the changes."""
+        costs, others_ms = self._costs(network, trial.pairs[0], trial.moments[:_PAIRS_OF_COSTS])
+        return replace(trial, costs=costs, others_ms=others_ms)
 
     def emulated(self, several: Sequence[Network], observer: Observer) -> list[list[Pair]]:
         """Pairs on the real kernel for each network: each in random order, several loads at a time.
