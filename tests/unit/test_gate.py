@@ -106,6 +106,8 @@ def test_with_several_recordings_a_change_counts_where_all_pairs_show_it() -> No
     assert whats(find_changes([fast], [slow])) == [("/", ("slower",))]
     assert not find_changes([fast, slow], [slow]).found
     assert whats(find_changes([fast, slow], [slower])) == [("/", ("slower",))]
+    [change] = find_changes([fast, with_fields(fast, 0, server_ms=120.0)], [slower, slow]).found
+    assert (change.words, change.fields) == ("server time 100 to 180 ms", {"server_ms": 180.0})
     advert = resource("/advert-of-the-day.png")
     assert whats(find_changes([shop()], [shop(advert)])) == [("/advert-of-the-day.png", ("added",))]
     assert not find_changes([shop()], [shop(advert), shop()]).found

@@ -3,7 +3,8 @@
 Two recordings of one page are never equal: servers take other times, documents have other lengths, queries
 and file names hold other numbers. So requests are matched through five forms of their URL, each coarser
 than the last, and a difference counts only where it is larger than what two recordings of an unchanged page
-show. With several recordings of a side it must hold for every pair of them.
+show. With several recordings of a side it must hold for every pair of them, and is as large as in the pair
+that differs least.
 
 `Changes.version` is the base with some of the changes made to it, and nothing else of the head: what is
 noise in the head is in no page that is loaded. Left out: the order of requests within the head, its times
@@ -376,25 +377,26 @@ def _changed(sides: _Sides, matched: dict[int, int], noise_ms: float) -> Change 
     for name, words, more in times:
         if abs(more) > noise_ms:
             what.append("slower" if more > 0 else "faster")
-            details.append(f"{words} {getattr(before, name):,.0f} to {getattr(now, name):,.0f} ms")
-            fields[name] = getattr(now, name)
+            new = round(getattr(before, name) + more, 3)
+            details.append(f"{words} {getattr(before, name):,.0f} to {new:,.0f} ms")
+            fields[name] = new
     for name, words in _SIZES:
         more = sides.difference(name)
         size = abs(more)
         of = getattr(before, name)
         if size >= ONE_SEGMENT_BYTES and (size >= _ALWAYS_BYTES or size >= _NOISE_SHARE * of):
             what.append("larger" if more > 0 else "smaller")
-            details.append(f"{words} {of / 1000:,.1f} to {getattr(now, name) / 1000:,.1f} kB")
-            fields[name] = getattr(now, name)
+            details.append(f"{words} {of / 1000:,.1f} to {(of + more) / 1000:,.1f} kB")
+            fields[name] = of + round(more)
     if (before.status >= 400) != (now.status >= 400):
         what.append("status")
         details.append(f"status {before.status} to {now.status}")
         fields["status"] = now.status
     if abs(pause := sides.delayed_ms()) > noise_ms:
         what.append("slower" if pause > 0 else "faster")
-        old, new = (_delay_ms(resource) for resource in (before, now))
-        details.append(f"pause before the request {old:,.0f} to {new:,.0f} ms")
-        fields["delay_ms"] = new
+        old = _delay_ms(before)
+        details.append(f"pause before the request {old:,.0f} to {old + pause:,.0f} ms")
+        fields["delay_ms"] = round(old + pause, 3)
     if _is_moved(sides, matched):
         what.append("moved")
         details.append(f"asked for by {_asks(sides.head, now)}, before by {_asks(sides.base, before)}")

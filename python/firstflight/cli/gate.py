@@ -141,7 +141,7 @@ def command(  # noqa: PLR0917 (each is a flag)
         noise_ms,
         f"A first visit with {spoken}, tolerance {tolerance_ms:g} ms, "
         f"recorded times equal within {noise_ms:g} ms.",
-        unseen(bases[0], engines),
+        unseen(bases[0], engines, min(len(bases), len(heads))),
     )
     if markdown:
         write_whole(markdown, gate_markdown(result).encode())

@@ -97,12 +97,20 @@ class GateResult:
         }
 
 
-def unseen(page: Page, engines: list[str]) -> tuple[str, ...]:
-    """What a gate of this page cannot see."""
+def unseen(page: Page, engines: list[str], recordings: int) -> tuple[str, ...]:
+    """What a gate of this page cannot see.
+
+    Args:
+        page: The base.
+        engines: Those that loaded it.
+        recordings: Of the side that has fewer.
+    """
     is_recorded = any(resource.cpu_ms > AT_ONCE_MS for resource in page.resources)
     said = [_CPU_TIMES if is_recorded else _NO_CPU_TIMES]
     if not any(resource.server_ms for resource in page.resources):
         said.append(_NO_SERVER_TIMES)
+    elif recordings == 1:
+        said.append(_ONE_RECORDING)
     said.append(_NO_PAINT)
     return (*said, _PREDICTED) if engines == ["simulate"] else tuple(said)
 
@@ -115,6 +123,10 @@ _CPU_TIMES = (
     "Work of the main thread beyond the CPU times that the recording tells: layout, painting, timers."
 )
 _NO_SERVER_TIMES = "Slower servers: the recording tells no times of servers."
+_ONE_RECORDING = (
+    "Chance in servers' times: of one recording a side nothing tells it from the change. "
+    "Give --base and --head three times each."
+)
 _NO_PAINT = (
     "First paint and largest contentful paint: no browser paints here. A browser loads both pages with: "
     "firstflight run --client chromium."
