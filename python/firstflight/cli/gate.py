@@ -14,7 +14,7 @@ from firstflight.cli.app import main
 from firstflight.cli.console import progress
 from firstflight.cli.plan_flags import default_text
 from firstflight.cli.talk import Talk, show_json
-from firstflight.errors import PageInputError, UsageError
+from firstflight.errors import LabError, PageInputError, UsageError
 from firstflight.experiment.interrupt import Interrupted, interruptible
 from firstflight.experiment.plan_file import presets
 from firstflight.gate.budget import Budget, Held, hold_sizes, hold_timings, not_measured, read_budget
@@ -127,6 +127,8 @@ def command(  # noqa: PLR0917 (each is a flag)
                 engines = ["simulate"]
             with progress(talk) as shown:
                 verdicts = Judge(Trials(changes), tolerance_ms, shown).on(several, engines)
+    except LabError as error:
+        raise LabError(error.message, f"{error.hint}; or predict, without it: --engine simulate") from error
     except Interrupted as stop:
         talk.error(f"stopped by {signal.Signals(stop.signal).name}: there is no verdict")
         return _SIGNALLED + stop.signal
