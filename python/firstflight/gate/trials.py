@@ -395,9 +395,7 @@ class _Taken:
         if is_instrument_failure(record):
             self._failures[name] += 1
             if self._failures[name] >= MAX_FAILURES:
-                raise LabError(
-                    str(record["load"]["error"]), f"{record['hint']}; or gate with: --engine simulate"
-                )
+                raise LabError(str(record["load"]["error"]), str(record["hint"]))
         elif is_settled(record):
             _refuse_failed(record)
             self.records[name] = record
