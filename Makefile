@@ -34,7 +34,7 @@ CRATES := --workspace --exclude firstflight-python
 
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: help build run test crates lint audit advisories reference docs bench clean system rust
+.PHONY: help build run test crates lint audit advisories reference docs data bench clean system rust
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
@@ -81,6 +81,9 @@ reference: build ## write again what is made from the code: pages of commands, p
 docs: $(SITE)/.synced ## build the documentation as a site that needs no network: site/index.html
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --quiet --strict
 
+data: build ## write the profiles of recordings in ../shared/data and the studies' tables to dist/
+	$(BIN)/python scripts/corpus.py ../shared/data dist/firstflight-corpus-$$($(BIN)/firstflight --version | cut -d' ' -f2).tar.xz
+
 bench: build ## measure our own speed
 	cargo bench --locked $(CRATES)
 
@@ -126,4 +129,4 @@ $(DENY): Makefile | rust
 	touch $@
 
 rust:
-	@command -v cargo >/dev/null || { echo "error: no cargo. hint: install Rust from https://rustup.rs" >&2; exit 1; }
+	@scripts/rust_toolchain

@@ -73,6 +73,9 @@ pub enum LabError {
     /// The kernel has no IPv6.
     #[error("this kernel has no IPv6")]
     NoIpv6,
+    /// The kernel has no pairs of virtual Ethernet devices.
+    #[error("this kernel has no veth devices, over which the calibration measures this machine")]
+    NoVeth,
     /// The kernel has no such congestion control.
     #[error("this kernel has no congestion control {0}")]
     NoCongestionControl(String),
@@ -258,6 +261,7 @@ impl LabError {
             Self::NoIpv6 => {
                 "load the module (`modprobe ipv6`), start Linux without ipv6.disable=1, or use --ip 4"
             }
+            Self::NoVeth => "as root: modprobe veth; a kernel of your own needs CONFIG_VETH",
             Self::NoQuicCongestionControl(_) => "choose cubic, reno or bbr",
             Self::NoCongestionControl(name) => {
                 return format!("as root: modprobe tcp_{name}; or choose another").into();
