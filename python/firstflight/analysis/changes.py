@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import heapify, heappop, heappush
@@ -64,6 +64,15 @@ class Change:
     def words(self) -> str:
         """What became of the request, in one line."""
         return "; ".join(self.details)
+
+    def to_json(self) -> dict[str, object]:
+        """As data: what became of the request, and what came or went with it."""
+        return {
+            "url": self.url,
+            "what": list(self.what),
+            "details": list(self.details),
+            "others": list(self.others),
+        }
 
 
 _Node = tuple[Literal["base", "head"], int]
@@ -144,6 +153,33 @@ def find_changes(bases: Sequence[Page], heads: Sequence[Page], noise_ms: float =
     went = [_removed(base, tree) for tree in removed]
     found = sorted([*changed, *came], key=lambda change: change.head[0])
     return Changes(base, head, matched, (*found, *went), _misjudged_ms(base, head, matched, noise_ms))
+
+
+def check_times(sides: Mapping[str, Sequence[Page]]) -> bool:
+    """Whether the recordings tell the times of servers.
+
+    Args:
+        sides: The recordings of each side, by its name.
+
+    Raises:
+        PageInputError: Some do and others do not.
+    """
+    timed = {
+        side: [any(resource.server_ms for resource in page.resources) for page in pages]
+        for side, pages in sides.items()
+    }
+    if not any(map(any, timed.values())):
+        return False
+    for side, known in timed.items():
+        if not all(known):
+            raise PageInputError(
+                f"{side}: the recording tells no times of servers, and another one does", WITH_TIMES
+            )
+    return True
+
+
+WITH_TIMES = "record with firstflight record, or export a HAR whose entries have timings"
+"""How a recording comes to tell the times of servers."""
 
 
 def match(base: Page, head: Page) -> dict[int, int]:

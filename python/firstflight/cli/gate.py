@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from firstflight.analysis.changes import NOISE_MS, Changes, find_changes
+from firstflight.analysis.changes import NOISE_MS, WITH_TIMES, Changes, check_times, find_changes
 from firstflight.cli.app import main
 from firstflight.cli.console import progress
 from firstflight.cli.plan_flags import default_text
@@ -152,17 +152,8 @@ def _check_writable(file: Path | None) -> None:
 
 def _check_times(bases: list[Page], heads: list[Page], talk: Talk) -> None:
     """Refuses to compare recordings with times and without."""
-    timed = [
-        [any(resource.server_ms for resource in page.resources) for page in side] for side in (bases, heads)
-    ]
-    if not any(map(any, timed)):
-        talk.warn("the recordings tell no times of servers: a slower server is not seen", _TIMED)
-    elif not all(map(all, timed)):
-        side = "base" if not all(timed[0]) else "head"
-        raise PageInputError(f"{side}: the recording tells no times of servers, and another one does", _TIMED)
-
-
-_TIMED = "record with firstflight record, or export a HAR whose entries have timings"
+    if not check_times({"base": bases, "head": heads}):
+        talk.warn("the recordings tell no times of servers: a slower server is not seen", WITH_TIMES)
 
 
 def _open(specs: list[str], file: Path, talk: Talk) -> list[Page]:

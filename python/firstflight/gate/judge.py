@@ -16,7 +16,8 @@ from statistics import median
 
 from firstflight.analysis.changes import Changes
 from firstflight.analysis.critical_path.explanation import median_load
-from firstflight.analysis.critical_path.walk import CriticalPath, critical_path
+from firstflight.analysis.critical_path.steps import Step, compare_paths
+from firstflight.analysis.critical_path.walk import critical_path
 from firstflight.analysis.statistics import (
     FASTER,
     SLOWER,
@@ -80,16 +81,6 @@ class Side:
     requests: int
     connections: int
     bytes_down: int
-
-
-@dataclass(frozen=True)
-class Step:
-    """One request of the critical paths: how long the load event waited for it, ms; None: it did not."""
-
-    url: str
-    base_ms: float | None
-    head_ms: float | None
-    is_changed: bool
 
 
 @dataclass(frozen=True)
@@ -200,7 +191,10 @@ class Judge:
         base, head = (median_load([pair[side] for pair in trial.pairs]) for side in (0, 1))
         metrics = [found for name in NAMES if (found := self._metric(name, trial, network.path.rtt_ms))]
         said = {metric.verdict for metric in metrics}
-        path = critical_path(head, pages[1])
+        paths = critical_path(base, pages[0]), critical_path(head, pages[1])
+        place = {node: index for index, node in enumerate(versions[1].nodes)}
+        same = {index: place[node] for index, node in enumerate(versions[0].nodes) if node in place}
+        touched = [version.touched(self._changes.found) for version in versions]
         rows = {row["index"]: row for row in reversed(head["requests"])}
         return Verdict(
             network.name,
@@ -213,8 +207,8 @@ class Judge:
             trial.others_ms,
             _side([one for one, _ in trial.pairs]),
             _side([other for _, other in trial.pairs]),
-            self._steps((critical_path(base, pages[0]), path)),
-            tuple(rows[index] for index in path.requests if index in rows),
+            compare_paths(paths, pages, same, (touched[0], touched[1])),
+            tuple(rows[index] for index in paths[1].requests if index in rows),
         )
 
     def _metric(self, name: MomentName, trial: Trial, rtt_ms: float) -> Metric | None:
@@ -242,23 +236,6 @@ class Judge:
         elif point < -limit_ms and high <= 0:
             verdict = FASTER
         return Metric(name, median(ours), median(theirs), point, low, high, is_on_path, verdict)
-
-    def _steps(self, paths: tuple[CriticalPath, CriticalPath]) -> tuple[Step, ...]:
-        """Both critical paths: the head's requests in order, then those that only the base waits for."""
-        base, head = self.trials.base, self.trials.head
-        spent = [{index: sum(path.spent_ms(index).values()) for index in path.requests} for path in paths]
-        before = {base.nodes[index]: ms for index, ms in spent[0].items()}
-        changed = head.touched(self._changes.found), base.touched(self._changes.found)
-        steps = [
-            Step(head.page.resources[index].url, before.pop(head.nodes[index], None), ms, index in changed[0])
-            for index, ms in spent[1].items()
-        ]
-        left = [
-            Step(base.page.resources[index].url, ms, None, index in changed[1])
-            for index, ms in spent[0].items()
-            if base.nodes[index] in before
-        ]
-        return (*steps, *left)
 
 
 def check_repeats(several: Sequence[Network]) -> None:

@@ -255,7 +255,7 @@ def _load(engine: Engine, network: Network, page: LoadedPage, name: str, number:
         repeat=number,
     )
     kept: list[Record] = []
-    make_block(engine, page, Block(number, (planned,)), lambda _: 0, kept.append)
+    make_block(engine, lambda _: page, Block(number, (planned,)), lambda _: 0, kept.append)
     load = kept[-1]["load"]
     if load["status"] != "ok":
         raise ExperimentError(
