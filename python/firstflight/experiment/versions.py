@@ -1,8 +1,8 @@
 """Versions of the pages of a plan: which belong together, and what of them is loaded.
 
 Two recordings of an unchanged page differ. So the built-in loader loads the baseline's version and, of each
-other one, the baseline's with what changed (`analysis.changes`), as `firstflight gate` does. A browser decides
-by content what it asks for: it is served each recording as it is, with what is noise between them.
+other one, the baseline's with what changed (`analysis.changes`), as `firstflight gate` does. A browser asks
+for what its content says: it is served each recording as it is, with what is noise between them.
 """
 
 from __future__ import annotations

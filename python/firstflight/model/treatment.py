@@ -169,8 +169,13 @@ def phrase(name: str) -> str:
 
 def column_name(name: str, role: str) -> str:
     """The treatment at the head of a column: its name, or what it is in the comparison if that is long."""
-    name = name.removeprefix(_OF_PAGE)
+    name = short_name(name)
     return name if 0 < len(name) < _ROLE_FROM else role
+
+
+def short_name(name: str) -> str:
+    """A treatment's name; that of a version of a page alone."""
+    return name.removeprefix(_OF_PAGE)
 
 
 _OF_PAGE = f"{PAGE}="

@@ -204,7 +204,7 @@ LOADS = Table(
             for name, what in (
                 ("first_paint", "First pixel other than the background"),
                 ("first_contentful_paint", "First text or image (FCP)"),
-                ("lcp", "Largest text or image so far, when the load was over (LCP)"),
+                ("lcp", "Largest text or image until the page came to rest (LCP)"),
             )
         ),
         Column("requests", _COUNT, "", "Requests sent", _LOAD_FAILED),
