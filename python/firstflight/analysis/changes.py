@@ -28,6 +28,9 @@ from firstflight.model.page import ONE_SEGMENT_BYTES, Initiator, Page, Resource
 NOISE_MS = 50.0
 """Times of one request that differ by less between two recordings are taken as equal, ms."""
 
+TOLERANCE_MS = 10.0
+"""Two versions of a page whose times differ by up to this are the same, ms."""
+
 _NOISE_SHARE = 0.01
 _ALWAYS_BYTES = 10_000
 """Lengths that differ by less than a segment, or by less than 1 % and 10 kB, are taken as equal."""

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from typing import cast
 
 from firstflight.analysis.cells import SIDES, CellPair, cell_pairs
+from firstflight.analysis.changes import TOLERANCE_MS
 from firstflight.analysis.critical_path.explanation import Explanation, explain
 from firstflight.analysis.proof import prove
 from firstflight.analysis.records import Cell, Counts, Estimate, Measure, Side, Summary
 from firstflight.analysis.signed_rank import CONFIDENCE
 from firstflight.analysis.statistics import (
+    EXACT,
+    FASTER,
     NO_DIFFERENCE,
+    SLOWER,
     adjusted_p_values,
     blocks_needed,
     coefficient_of_variation,
@@ -251,11 +257,21 @@ def _measures(pair: CellPair) -> dict[str, Measure]:
 
 
 def _same_within_ms(cell: Cell) -> float | None:
-    """Within how many ms the PLTs are the same, where no difference was shown: the interval lies within."""
-    difference = cell["measures"].get("plt_ms", {}).get("difference", {})
-    low, high = difference.get("low"), difference.get("high")
-    is_same = cell["verdict"] == NO_DIFFERENCE and low is not None and high is not None
-    return max(abs(low), abs(high)) if is_same else None
+    """Within how many ms the PLTs are the same: the interval of their difference lies within.
+
+    Of versions of a page also where a difference was shown that is no larger than the tolerance.
+    """
+    if "plt_ms" not in cell["measures"]:
+        return None
+    difference = cell["measures"]["plt_ms"]["difference"]
+    ends = ("point",) if cell["exact"] else ("low", "high")
+    known = [
+        abs(end) for name in ends if (end := cast(Mapping[str, float | None], difference)[name]) is not None
+    ]
+    within = max(known, default=math.inf)
+    is_small = "version" in cell.get("differs", {}) and within <= TOLERANCE_MS
+    may_be_same = cell["verdict"] in (FASTER, SLOWER, EXACT) and is_small
+    return within if known and (cell["verdict"] == NO_DIFFERENCE or may_be_same) else None
 
 
 def _median(pair: CellPair, values: Sequence[float]) -> Estimate:

@@ -382,7 +382,8 @@ def plt_verdict(cell: Cell) -> str:
     said, found = str(cell["verdict"]), cell["measures"].get("plt_ms")
     more = None if found is None else found["difference"]["point"]
     if cell["same_within_ms"] is not None:
-        return f"same within {milliseconds(cell['same_within_ms'])}"
+        exact = ", exact" if said == EXACT else ""
+        return f"same within {milliseconds(cell['same_within_ms'])}{exact}"
     if more is None or said not in (FASTER, SLOWER, EXACT):
         return verdict(cell)
     word = SLOWER if more > 0 else FASTER

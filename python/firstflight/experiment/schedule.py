@@ -229,7 +229,7 @@ class _Arm(NamedTuple):
 def _arms(plan: Plan) -> dict[str, _Arm]:
     """By the treatment's name, in the order of the plan."""
     compared = tuple(dict.fromkeys(key for one in plan.treatments for key, _ in one.keys))
-    versions = {(page,): name for name, page in plan.versions.items()}
+    versions: dict[tuple[str, ...], str] = {(page,): name for name, page in plan.versions.items()}
     return {
         name: _Arm(
             arm.settings(),

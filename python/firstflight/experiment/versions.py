@@ -63,7 +63,7 @@ def changed(name: str, versions: Mapping[str, Page], observer: Observer) -> dict
     """
     check_times({version: [page] for version, page in versions.items()})
     (baseline, base), *others = versions.items()
-    found = {}
+    found: dict[str, Page] = {}
     for version, head in others:
         changes = find_changes([base], [head])
         found.setdefault(baseline, changes.version((), recording_name(name, baseline)).page)

@@ -38,9 +38,6 @@ from firstflight.results.records import plt_ms
 SAME = "same"
 """The verdict where no moment differs by more than the tolerance."""
 
-TOLERANCE_MS = 10.0
-"""Default tolerance of a difference, ms."""
-
 BESIDE = 10
 """Factor on the tolerance where no changed request is among those that the moment waited for."""
 
@@ -122,7 +119,7 @@ class Judge:
 
     Attributes:
         trials: Makes the loads.
-        tolerance_ms: See `TOLERANCE_MS`.
+        tolerance_ms: See `analysis.changes.TOLERANCE_MS`.
         observer: Is told how far it is.
     """
 

@@ -36,6 +36,7 @@ _LEAST_MS = 1.0
 
 _MOST_SHOWN, _MOST_ROWS, _MOST_PARTS = 4, 12, 3
 _URL, _NAME = 44, 24
+_WHOLE_FROM_BYTES = 10_000
 
 
 @dataclass(frozen=True)
@@ -123,12 +124,13 @@ def print_beside(several: Sequence[Beside], console: Console) -> None:
 def _print_steps(one: Beside, console: Console) -> None:
     told = [row for row in one.steps if row.difference]
     shown = told[:_MOST_ROWS]
-    console.print(_table(one.names, "critical path: waited for", "what changed", shown))
+    if shown:
+        console.print(_table(one.names, "critical path: waited for", "what changed", shown))
     left, same = len(told) - len(shown), len(one.steps) - len(told)
     rest = [f"{left} more in the report"] if left else []
     rest += [f"{plural(same, 'request')} as before"] if same else []
     if rest:
-        console.print(Text(f"  {', '.join(rest)}", style="dim"))
+        console.print(Text(f"{'  ' if shown else 'Critical path: '}{', '.join(rest)}", style="dim"))
 
 
 def _table(names: tuple[str, str], name: str, note: str, rows: Sequence[Row]) -> Table:
@@ -156,7 +158,11 @@ def _medians(name: str, measure: Measure) -> tuple[str, str]:
 def _value(name: str, value: float) -> str:
     if name.endswith("_ms"):
         return words.seconds(value)
-    return f"{words.number(value / 1000)} kB" if name in _KB else f"{value:,.10g}"
+    return f"{_kilobytes(value)} kB" if name in _KB else f"{value:,.10g}"
+
+
+def _kilobytes(size: float) -> str:
+    return words.number(size / 1000, 0 if size >= _WHOLE_FROM_BYTES else 1)
 
 
 def _difference(name: str, found: Effect) -> tuple[str, str]:
