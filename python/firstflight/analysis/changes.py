@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import heapify, heappop, heappush
@@ -158,27 +158,25 @@ def find_changes(bases: Sequence[Page], heads: Sequence[Page], noise_ms: float =
     return Changes(base, head, matched, (*found, *went), _misjudged_ms(base, head, matched, noise_ms))
 
 
-def check_times(sides: Mapping[str, Sequence[Page]]) -> bool:
+def check_times(named: Sequence[tuple[str, Page]]) -> bool:
     """Whether the recordings tell the times of servers.
 
     Args:
-        sides: The recordings of each side, by its name.
+        named: The recordings with their names.
 
     Raises:
         PageInputError: Some do and others do not.
     """
-    timed = {
-        side: [any(resource.server_ms for resource in page.resources) for page in pages]
-        for side, pages in sides.items()
-    }
-    if not any(map(any, timed.values())):
+    timed = {name: any(resource.server_ms for resource in page.resources) for name, page in named}
+    without = next((name for name, is_timed in timed.items() if not is_timed), None)
+    if without is None:
+        return True
+    if not any(timed.values()):
         return False
-    for side, known in timed.items():
-        if not all(known):
-            raise PageInputError(
-                f"{side}: the recording tells no times of servers, and another one does", WITH_TIMES
-            )
-    return True
+    other = next(name for name, is_timed in timed.items() if is_timed)
+    raise PageInputError(
+        f"{without}: the recording tells no times of servers, and that of {other} does", WITH_TIMES
+    )
 
 
 WITH_TIMES = "record with firstflight record, or export a HAR whose entries have timings"

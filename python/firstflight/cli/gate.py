@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -108,7 +109,7 @@ def command(  # noqa: PLR0917 (each is a flag)
         raise UsageError("network: none is named", "write --network cable,4g")
     with tempfile.TemporaryDirectory(prefix="firstflight-") as folder:
         bases, heads = _open(base, Path(folder) / "base", talk), _open(head, Path(folder) / "head", talk)
-    _check_times(bases, heads, talk)
+    _check_times([*zip((*base, *head), (*bases, *heads), strict=True)], talk)
     changes = find_changes(bases, heads, noise_ms)
     held_to = read_budget(budget, heads[0].url) if budget else None
     with progress(talk) as shown:
@@ -157,9 +158,9 @@ def _check_writable(file: Path | None) -> None:
         raise UsageError(f"{file}: cannot be written", "name a file in a folder that exists and is yours")
 
 
-def _check_times(bases: list[Page], heads: list[Page], talk: Talk) -> None:
+def _check_times(named: Sequence[tuple[str, Page]], talk: Talk) -> None:
     """Refuses to compare recordings with times and without."""
-    if not check_times({"base": bases, "head": heads}):
+    if not check_times(named):
         talk.warn("the recordings tell no times of servers: a slower server is not seen", WITH_TIMES)
 
 

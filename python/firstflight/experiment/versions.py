@@ -61,7 +61,7 @@ def changed(name: str, versions: Mapping[str, Page], observer: Observer) -> dict
     Raises:
         PageInputError: They are not recordings of one page, or some tell no times of servers.
     """
-    check_times({version: [page] for version, page in versions.items()})
+    check_times([*versions.items()])
     (baseline, base), *others = versions.items()
     found: dict[str, Page] = {}
     for version, head in others:
