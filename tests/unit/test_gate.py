@@ -266,7 +266,10 @@ def test_markdown_takes_no_markup_from_a_page(files: Sequence[str]) -> None:
         (["--base", "base.json"], "missing option '--head'"),
         (["--base", "none.har", "--head", "base.json"], "none.har: no such file or directory"),
         (["--base", "base.json", "--head", str(PAGES / f"{NAMES[0]}.json")], "are different pages"),
-        (["--base", "base.json", "--head", "untimed.json"], "untimed.json: the recording tells no times of servers"),
+        (
+            ["--base", "base.json", "--head", "untimed.json"],
+            "untimed.json: the recording tells no times of servers",
+        ),
         (["--base", "base.json", "--head", "head.json", "--network", "5g"], 'no preset "5g"'),
         (["--base", "base.json", "--head", "head.json", "--network", "paper"], "paper is 3 paths"),
         (["--base", "base.json", "--head", "head.json", "--engine", "guess"], "engine: guess is none"),
