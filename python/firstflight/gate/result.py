@@ -98,8 +98,8 @@ _CPU_TIMES = (
 )
 _NO_SERVER_TIMES = "Slower servers: the recording tells no times of servers."
 _NO_PAINT = (
-    "First paint and largest contentful paint: no browser paints here. A browser loads both pages with: "
-    "firstflight run --client chromium."
+    "First paint and largest contentful paint: no browser paints here. A browser measures them with: "
+    "firstflight run --compare page=BASE,HEAD --client chromium."
 )
 _PREDICTED = (
     "The real kernel: times are predicted (docs/accuracy.md). They are measured with: --engine emulate."
