@@ -279,7 +279,7 @@ def measured(
     found: list[Any] = []
     for block in range(10):
         for side, more in enumerate((0.0, treatment_ms)):
-            named = {"treatment": names[side], "baseline": names[0], "version": versions[side]}
+            named: Any = {"treatment": names[side], "baseline": names[0], "version": versions[side]}
             noise = (block * 7 % 10) * (1 + side) / 10
             load_id = f"{block}-{side}"
             record = load_record(
