@@ -49,6 +49,7 @@ class Row:
     difference: str
     note: str
     is_changed: bool = False
+    title: str = ""
 
 
 @dataclass(frozen=True)
@@ -200,6 +201,7 @@ def _step(step: Step) -> Row:
         difference,
         _what(step) if is_told else "",
         step.is_changed,
+        step.url,
     )
 
 
