@@ -19,11 +19,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from firstflight.analysis.changes import NOISE_MS, TOLERANCE_MS, final_document, find_changes
+from firstflight.analysis.changes import NOISE_MS, final_document, find_changes
 from firstflight.analysis.critical_path.walk import critical_path
 from firstflight.analysis.statistics import SLOWER
 from firstflight.errors import FirstflightError
-from firstflight.gate.judge import Judge, Verdict
+from firstflight.gate.judge import TOLERANCE_MS, Judge, Verdict
 from firstflight.gate.moments import render_page
 from firstflight.gate.trials import Network, Trials, networks
 from firstflight.model.page import Initiator, Page, Resource

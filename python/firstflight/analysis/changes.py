@@ -28,8 +28,8 @@ from firstflight.model.page import ONE_SEGMENT_BYTES, Initiator, Page, Resource
 NOISE_MS = 50.0
 """Times of one request that differ by less between two recordings are taken as equal, ms."""
 
-TOLERANCE_MS = 10.0
-"""Two versions of a page whose times differ by up to this are the same, ms."""
+SAME_WITHIN_MS = 10.0
+"""Versions of a page whose times differ by no more are the same, ms."""
 
 _NOISE_SHARE = 0.01
 _ALWAYS_BYTES = 10_000

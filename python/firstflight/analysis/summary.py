@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from firstflight.analysis.cells import SIDES, CellPair, cell_pairs
-from firstflight.analysis.changes import TOLERANCE_MS
+from firstflight.analysis.changes import SAME_WITHIN_MS
 from firstflight.analysis.critical_path.explanation import Explanation, explain
 from firstflight.analysis.proof import prove
 from firstflight.analysis.records import Cell, Counts, Estimate, Measure, Side, Summary
@@ -269,7 +269,7 @@ def _same_within_ms(cell: Cell) -> float | None:
         abs(end) for name in ends if (end := cast(Mapping[str, float | None], difference)[name]) is not None
     ]
     within = max(known, default=math.inf)
-    is_small = "version" in cell.get("differs", {}) and within <= TOLERANCE_MS
+    is_small = "version" in cell.get("differs", {}) and within <= SAME_WITHIN_MS
     may_be_same = cell["verdict"] in (FASTER, SLOWER, EXACT) and is_small
     return within if known and (cell["verdict"] == NO_DIFFERENCE or may_be_same) else None
 

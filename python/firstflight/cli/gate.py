@@ -10,7 +10,6 @@ import typer
 
 from firstflight.analysis.changes import (
     NOISE_MS,
-    TOLERANCE_MS,
     WITH_TIMES,
     Changes,
     check_times,
@@ -23,7 +22,7 @@ from firstflight.cli.talk import Talk, show_json
 from firstflight.errors import PageInputError, UsageError
 from firstflight.experiment.plan_file import presets
 from firstflight.gate.budget import Budget, Held, hold_sizes, hold_timings, not_measured, read_budget
-from firstflight.gate.judge import Judge, Verdict, check_repeats
+from firstflight.gate.judge import TOLERANCE_MS, Judge, Verdict, check_repeats
 from firstflight.gate.result import GateResult, unseen
 from firstflight.gate.trials import Trials, networks
 from firstflight.model.page import Page

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from firstflight.analysis.changes import Changes
+from firstflight.analysis.changes import SAME_WITHIN_MS, Changes
 from firstflight.analysis.critical_path.explanation import median_load
 from firstflight.analysis.critical_path.steps import Step, compare_paths
-from firstflight.analysis.critical_path.walk import critical_path
+from firstflight.analysis.critical_path.walk import CriticalPath, critical_path
 from firstflight.analysis.statistics import (
     FASTER,
     SLOWER,
@@ -37,6 +37,9 @@ from firstflight.results.records import plt_ms
 
 SAME = "same"
 """The verdict where no moment differs by more than the tolerance."""
+
+TOLERANCE_MS = SAME_WITHIN_MS
+"""Default tolerance of a difference, ms."""
 
 BESIDE = 10
 """Factor on the tolerance where no changed request is among those that the moment waited for."""
@@ -119,7 +122,7 @@ class Judge:
 
     Attributes:
         trials: Makes the loads.
-        tolerance_ms: See `analysis.changes.TOLERANCE_MS`.
+        tolerance_ms: See `TOLERANCE_MS`.
         observer: Is told how far it is.
     """
 
@@ -188,10 +191,7 @@ class Judge:
         base, head = (median_load([pair[side] for pair in trial.pairs]) for side in (0, 1))
         metrics = [found for name in NAMES if (found := self._metric(name, trial, network.path.rtt_ms))]
         said = {metric.verdict for metric in metrics}
-        paths = critical_path(base, pages[0]), critical_path(head, pages[1])
-        place = {node: index for index, node in enumerate(versions[1].nodes)}
-        same = {index: place[node] for index, node in enumerate(versions[0].nodes) if node in place}
-        touched = [version.touched(self._changes.found) for version in versions]
+        path = critical_path(head, pages[1])
         rows = {row["index"]: row for row in reversed(head["requests"])}
         return Verdict(
             network.name,
@@ -204,8 +204,8 @@ class Judge:
             trial.others_ms,
             _side([one for one, _ in trial.pairs]),
             _side([other for _, other in trial.pairs]),
-            compare_paths(paths, pages, same, (touched[0], touched[1])),
-            tuple(rows[index] for index in paths[1].requests if index in rows),
+            self._steps((critical_path(base, pages[0]), path)),
+            tuple(rows[index] for index in path.requests if index in rows),
         )
 
     def _metric(self, name: MomentName, trial: Trial, rtt_ms: float) -> Metric | None:
@@ -233,6 +233,14 @@ class Judge:
         elif point < -limit_ms and high <= 0:
             verdict = FASTER
         return Metric(name, median(ours), median(theirs), point, low, high, is_on_path, verdict)
+
+    def _steps(self, paths: tuple[CriticalPath, CriticalPath]) -> tuple[Step, ...]:
+        """Both critical paths: the head's requests in order, then those that only the base waits for."""
+        base, head = self.trials.base, self.trials.head
+        place = {node: index for index, node in enumerate(head.nodes)}
+        same = {index: place[node] for index, node in enumerate(base.nodes) if node in place}
+        changed = base.touched(self._changes.found), head.touched(self._changes.found)
+        return compare_paths(paths, (base.page, head.page), same, changed)
 
 
 def check_repeats(several: Sequence[Network]) -> None:
