@@ -374,6 +374,11 @@ def verdict(cell: Cell) -> str:
     return f"{said} ({cell['blocks_needed']} needed)" if said == TOO_FEW_REPEATS else said
 
 
+def short_verdict(cell: Cell) -> str:
+    """The verdict for a table: of Fast Open in a word, next to the improvement; of all else in ms."""
+    return verdict(cell) if is_of_fast_open(cell) else plt_verdict(cell)
+
+
 def plt_verdict(cell: Cell) -> str:
     """The verdict in ms: ``slower by 92 ms``, ``same within 12 ms``; without them where there are none.
 

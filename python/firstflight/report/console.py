@@ -81,7 +81,7 @@ def _title(setting: str, cells: Sequence[Cell]) -> Text:
 
 def _row(cell: Cell) -> list[Text]:
     found = cell["improvement"]
-    verdict = words.verdict(cell) if words.is_of_fast_open(cell) else words.plt_verdict(cell)
+    verdict = words.short_verdict(cell)
     style = _STYLES.get(cell["verdict"], "")
     plt = (
         f"{words.seconds(cell[name]['median'])}\n{words.spread(cell[name])}"

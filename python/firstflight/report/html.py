@@ -190,7 +190,7 @@ def _treatments(cells: Sequence[Cell]) -> str:
 
 
 def _verdicts(cells: Sequence[Cell]) -> Iterator[Fact]:
-    counts = Counter(words.verdict(cell) for cell in cells)
+    counts = Counter(words.short_verdict(cell) for cell in cells)
     (verdict, count), *rest = counts.most_common()
     others = ", ".join(f"{plural(count, 'cell')}: {verdict}" for verdict, count in rest)
     yield Fact(
