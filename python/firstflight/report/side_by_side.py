@@ -108,7 +108,8 @@ def print_beside(several: Sequence[Beside], console: Console) -> None:
     """Prints a few; of more it says where they are."""
     for one in several[:_MOST_SHOWN]:
         console.print(Text(visible(one.heading), style="bold"))
-        console.print(_table(one.names, "", "95 %", one.measures))
+        spread = "95 %" if any(row.note for row in one.measures) else ""
+        console.print(_table(one.names, "", spread, one.measures))
         if one.steps:
             _print_steps(one, console)
         if one.changes:
