@@ -18,7 +18,10 @@ from firstflight.cli import main
 from firstflight.errors import PageInputError, UsageError
 from firstflight.experiment.catalogue import Catalogue, read_catalogue
 from firstflight.experiment.plan_file import PlanFile, read_plan_file, resolve
+from firstflight.experiment.run import run_experiment
 from firstflight.experiment.schedule import Schedule
+from firstflight.experiment.setup import EngineSetup
+from firstflight.experiment.workers.processes import Processes
 from firstflight.model.load import recording_name
 from firstflight.model.page import Initiator, Page, Resource
 from firstflight.model.treatment import version_names
@@ -260,11 +263,14 @@ def test_a_run_of_versions_goes_on_and_refuses_another_version(capsys: Shown) ->
 
 
 def test_processes_load_versions_as_threads_do() -> None:
-    flags = ("--compare", "page=a.json,b.json", "--loss", "0.01", "--keep", "loads")
-    assert simulated(*flags, "--repeats", "101", "--jobs", "1", out="many") == 0, "more than 200 loads"
-    assert simulated(*flags, "--repeats", "3", out="few") == 0
-    few, many = (plts(Path(name)) for name in ("few", "many"))
-    assert few.items() <= many.items()
+    plan = resolve(
+        {"compare": "page=a.json,b.json", "rtt": "100", "loss": 0.01, "repeats": 2, "engine": "simulate"}
+    )
+    setup = EngineSetup.of(plan, Path("by-processes"))
+    run_experiment(plan, read_catalogue(plan, Observer()), Processes(setup, 1), Path("by-processes"))
+    by_threads = ["--compare", "page=a.json,b.json", "--loss", "0.01", "--repeats", "2"]
+    assert simulated(*by_threads, out="by-threads") == 0
+    assert plts(Path("by-processes")) == plts(Path("by-threads"))
 
 
 def plts(folder: Path) -> dict[str, float | None]:
