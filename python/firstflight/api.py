@@ -299,13 +299,7 @@ def run(
     versions = setup.versions()
     observer = _Sayer(say)
     with workers_for(wanted, setup, scheduler, observer.warn) as workers:
-        pages = read_catalogue(
-            wanted.pages,
-            wanted.schemes,
-            observer,
-            page_check(wanted, setup, scheduler),
-            wanted.http_of_loader,
-        )
+        pages = read_catalogue(wanted, observer, page_check(wanted, setup, scheduler))
         outcome = run_experiment(
             wanted, pages, workers, folder, resume=resume, clients=versions, observer=observer
         )
@@ -355,15 +349,13 @@ def _simulated(given: Plan | str | os.PathLike[str] | None, keys: dict[str, obje
     if plan.until != "off":
         raise UsageError("until: simulate makes every repeat of a plan", "set until to off, or use run")
     catalogue = (
-        Catalogue.of(_under_the_only(plan.schemes, pages))
-        if pages
-        else read_catalogue(plan.pages, plan.schemes, Observer())
+        Catalogue.of(_under_the_only(plan.schemes, pages)) if pages else read_catalogue(plan, Observer())
     )
     engine = Simulator(plan.keep)
 
     def make(block: Block) -> list[Record]:
         records: list[Record] = []
-        make_block(engine, catalogue.open(block.loads[0].page), block, lambda planned: 0, records.append)
+        make_block(engine, catalogue.open, block, lambda planned: 0, records.append)
         return records
 
     with ThreadPoolExecutor(cores() if plan.jobs == "auto" else plan.jobs) as threads:

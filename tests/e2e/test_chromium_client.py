@@ -21,6 +21,7 @@ from firstflight.model.load import PlannedLoad
 from firstflight.pages import LoadedPage, open_pages, under
 from firstflight.results import Journal
 from firstflight.results.records import plt_ms
+from firstflight.results.tables import load_row
 
 RTT_MS = 100.0
 PAPER_PATH = {"down_bps": 4_000_000, "up_bps": 256_000}
@@ -102,6 +103,10 @@ def test_the_browsers_own_marks_are_kept(wikipedia: dict[str, Record]) -> None:
     assert marks["version"]
     assert first_byte_ms <= marks["first_paint_ms"] <= marks["lcp_ms"] <= load_ms
     assert marks["dom_content_loaded_ms"] <= load_ms
+    row = load_row(wikipedia["tcp"])
+    assert {
+        name: row[name] for name in ("first_paint_ms", "first_contentful_paint_ms", "lcp_ms")
+    }.items() <= marks.items()
 
 
 @pytest.mark.timing

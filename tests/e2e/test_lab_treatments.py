@@ -9,6 +9,7 @@ from small_pages import chain, document, page
 
 import firstflight as ff
 from firstflight.analysis.records import known
+from firstflight.analysis.summary import read_measured
 from firstflight.pages import LoadedPage
 
 RTT_MS = 50.0
@@ -104,6 +105,23 @@ def test_a_larger_initial_window_saves_the_round_trips_that_it_should(tmp_path: 
     assert cell["proof"]["ok"]
     saved_ms = known(cell["baseline_ms"]["median"]) - known(cell["treatment_ms"]["median"])
     assert 2.5 * RTT_MS < saved_ms < 3.9 * RTT_MS
+
+
+def test_a_version_of_a_page_with_one_more_request_in_its_chain_is_slower_by_a_round_trip(
+    tmp_path: Path,
+) -> None:
+    files = [tmp_path / "before.json", tmp_path / "after.json"]
+    for file, length in zip(files, (2, 3), strict=True):
+        file.write_text(chain(length, hosts=1).page.to_json())
+    versions = f"page={files[0]},{files[1]}"
+    results = ff.run(compare=versions, repeats=6, out=tmp_path / "out", say=lambda _: None, **PATH)  # type: ignore[arg-type]
+    [cell] = results.summary["cells"]
+    assert (cell["n"], cell["proof"]["ok"], cell["verdict"]) == (6, True, "slower")
+    more = {name: known(measure["difference"]["point"]) for name, measure in cell["measures"].items()}
+    assert 0.8 * RTT_MS < more["plt_ms"] < 1.5 * RTT_MS
+    assert (more["requests"], more["connections"]) == (1, 0)
+    [found] = read_measured(tmp_path / "out").explanations
+    assert [step.fate for step in found.steps] == ["both", "both", "added"]
 
 
 def test_a_plan_names_combinations_and_the_report_compares_each_with_the_first(program: Program) -> None:

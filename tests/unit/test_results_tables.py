@@ -13,13 +13,14 @@ from firstflight.results.schema import Table
 from firstflight.results.tables import polars_schema, scan_loads, write_tables
 
 DESIGNED = {
-    "loads": """load_id block order repeat page engine client mode treatment baseline
+    "loads": """load_id block order repeat page version engine client mode treatment baseline
         cookies topology rtt_ms down_mbps up_mbps
         loss loss_burst loss_in_burst jitter_ms reorder duplicate down_trace up_trace queue ecn middlebox
         initial_window congestion_control ip scheme http priorities post_quantum certificate_bytes
         keep_alive origin_rtt lookups server_time processing determinism browser what_if seed
         started_at plt_ms
-        first_byte_ms requests failed_requests unmatched_requests connections
+        first_byte_ms first_paint_ms first_contentful_paint_ms lcp_ms
+        requests failed_requests unmatched_requests connections
         tfo_offered tfo_accepted bytes_down bytes_up retransmits attempt proved relay_late_ms relay_late
         status error""",
     "requests": """load_id index url origin connection queued_ms connect_start_ms connect_end_ms sent_ms

@@ -30,7 +30,7 @@ class Heard(Observer):
         self.warnings: list[str] = []
 
     def read(self, *specs: str) -> Catalogue:
-        return read_catalogue(specs, ["recorded"], self)
+        return read_catalogue(Plan(pages=specs, scheme="recorded"), self)
 
     def warn(self, message: str, hint: str = "") -> None:
         self.warnings.append(message)

@@ -91,6 +91,6 @@ def test_workers_open_pages_where_they_are(tmp_path: Path) -> None:
     file = tmp_path / "one.json"
     file.write_text(wikipedia.page.to_json())
     plan = PLAN.model_copy(update={"pages": (str(tmp_path / "*.json"),)})
-    catalogue = read_catalogue(plan.pages, plan.schemes, Observer())
+    catalogue = read_catalogue(plan, Observer())
     engine = TracedEngine(tmp_path / "trace")
     assert run_experiment(plan, catalogue, Processes(engine, 1), tmp_path / "out").made == len(PLANNED) // 2

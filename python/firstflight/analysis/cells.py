@@ -192,7 +192,7 @@ class CellPair:
         yield from self.failed[side]
 
 
-_DIFFER = ("mode", "cookies", *_COLUMNS)
+_DIFFER = ("version", "mode", "cookies", *_COLUMNS)
 
 
 class _Pair(NamedTuple):

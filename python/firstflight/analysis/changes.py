@@ -30,6 +30,9 @@ NOISE_MS = 50.0
 """Times of one request that differ by no more between two recordings are taken as equal, ms. What importers
 infer of the main thread's work from pauses is at most as much, so that it alone is never a change."""
 
+SAME_WITHIN_MS = 10.0
+"""Versions of a page whose times differ by no more are the same, ms."""
+
 _NOISE_SHARE = 0.01
 _ALWAYS_BYTES = 10_000
 """Lengths that differ by less than a segment, or by less than 1 % and 10 kB, are taken as equal."""
@@ -66,6 +69,15 @@ class Change:
     def words(self) -> str:
         """What became of the request, in one line."""
         return "; ".join(self.details)
+
+    def to_json(self) -> dict[str, object]:
+        """As data: what became of the request, and what came or went with it."""
+        return {
+            "url": self.url,
+            "what": list(self.what),
+            "details": list(self.details),
+            "others": list(self.others),
+        }
 
 
 _Node = tuple[Literal["base", "head"], int]
@@ -146,6 +158,31 @@ def find_changes(bases: Sequence[Page], heads: Sequence[Page], noise_ms: float =
     went = [_removed(base, tree) for tree in removed]
     found = sorted([*changed, *came], key=lambda change: change.head[0])
     return Changes(base, head, matched, (*found, *went), _misjudged_ms(base, head, matched, noise_ms))
+
+
+def check_times(named: Sequence[tuple[str, Page]]) -> bool:
+    """Whether the recordings tell the times of servers.
+
+    Args:
+        named: The recordings with their names.
+
+    Raises:
+        PageInputError: Some do and others do not.
+    """
+    timed = {name: any(resource.server_ms for resource in page.resources) for name, page in named}
+    without = next((name for name, is_timed in timed.items() if not is_timed), None)
+    if without is None:
+        return True
+    if not any(timed.values()):
+        return False
+    other = next(name for name, is_timed in timed.items() if is_timed)
+    raise PageInputError(
+        f"{without}: the recording tells no times of servers, and that of {other} does", WITH_TIMES
+    )
+
+
+WITH_TIMES = "record with firstflight record, or export a HAR whose entries have timings"
+"""How a recording comes to tell the times of servers."""
 
 
 def match(base: Page, head: Page) -> dict[int, int]:

@@ -48,6 +48,17 @@ class Seen(TypedDict):
     early_accepted: ReadOnly[int]
 
 
+class Measure(TypedDict):
+    """One thing measured on both sides of the paired blocks, in the unit of its column.
+
+    The medians of both, and how much more the treatment has in a typical block: `point`, `low`, `high`.
+    """
+
+    baseline: ReadOnly[float]
+    treatment: ReadOnly[float]
+    difference: ReadOnly[Effect]
+
+
 class CellProof(TypedDict):
     """What was seen of both sides, and whether every load's own proof held."""
 
@@ -101,6 +112,8 @@ class Cell(CellSetting):
     treatment_cv: float | None
     improvement: Effect
     shift_ms: Effect
+    measures: dict[str, Measure]
+    same_within_ms: float | None
     p_value: float | None
     null_improvement: float | None
     null_ms: list[float | None]

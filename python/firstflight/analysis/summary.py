@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from typing import cast
 
 from firstflight.analysis.cells import SIDES, CellPair, cell_pairs
+from firstflight.analysis.changes import SAME_WITHIN_MS
 from firstflight.analysis.critical_path.explanation import Explanation, explain
 from firstflight.analysis.proof import prove
-from firstflight.analysis.records import Cell, Counts, Estimate, Side, Summary
+from firstflight.analysis.records import Cell, Counts, Estimate, Measure, Side, Summary
 from firstflight.analysis.signed_rank import CONFIDENCE
 from firstflight.analysis.statistics import (
+    EXACT,
+    FASTER,
+    NO_DIFFERENCE,
+    SLOWER,
     adjusted_p_values,
     blocks_needed,
     coefficient_of_variation,
@@ -32,9 +39,11 @@ from firstflight.analysis.warnings import (
     without_result,
 )
 from firstflight.analysis.words import caption
+from firstflight.deferred import numpy as np
 from firstflight.errors import UsageError
 from firstflight.results import Journal, LoadRecord, journal_path
 from firstflight.results.files import plan_keys, read_profile
+from firstflight.results.schema import LOADS
 
 SUMMARY_FORMAT = "firstflight-summary/4"
 """Format and version of summary.json.
@@ -201,6 +210,8 @@ def _cell(pair: CellPair) -> Cell:
         "treatment_cv": None if pair.is_exact else coefficient_of_variation(plt_ms["treatment"]),
         "improvement": pair.improvement,
         "shift_ms": {**saved, "low": None, "high": None} if pair.is_exact else saved,
+        "measures": _measures(pair),
+        "same_within_ms": None,
         "p_value": p_value(*tested),
         "null_improvement": null["point"],
         "null_ms": [median(half)["median"] for half in null_halves(tested[0])],
@@ -211,6 +222,56 @@ def _cell(pair: CellPair) -> Cell:
         "verdict": "",
         "blocks_needed": None,
     }
+
+
+MEASURES = (
+    "plt_ms",
+    "first_byte_ms",
+    "first_paint_ms",
+    "first_contentful_paint_ms",
+    "lcp_ms",
+    "requests",
+    "connections",
+    "bytes_down",
+)
+"""Columns of the loads table that are shown side by side, where both sides have them."""
+
+_MEASURED = [column for name in MEASURES for column in LOADS.columns if column.name == name]
+
+
+def _measures(pair: CellPair) -> dict[str, Measure]:
+    """What both sides of the paired blocks have, by the name of its column."""
+    found: dict[str, Measure] = {}
+    for column in _MEASURED:
+        both = [(column.of(one), column.of(other)) for one, other in pair.paired]
+        known = [(float(one), float(other)) for one, other in both if None not in (one, other)]
+        if known:
+            baseline, treatment = zip(*known, strict=True)
+            more = shift(treatment, baseline)
+            found[column.name] = {
+                "baseline": float(np.median(baseline)),
+                "treatment": float(np.median(treatment)),
+                "difference": {**more, "low": None, "high": None} if pair.is_exact else more,
+            }
+    return found
+
+
+def _same_within_ms(cell: Cell) -> float | None:
+    """Within how many ms the PLTs are the same: the interval of their difference lies within.
+
+    Of versions of a page also where a difference was shown that is no larger than the tolerance.
+    """
+    if "plt_ms" not in cell["measures"]:
+        return None
+    difference = cell["measures"]["plt_ms"]["difference"]
+    ends = ("point",) if cell["exact"] else ("low", "high")
+    known = [
+        abs(end) for name in ends if (end := cast(Mapping[str, float | None], difference)[name]) is not None
+    ]
+    within = max(known, default=math.inf)
+    is_small = "version" in cell.get("differs", {}) and within <= SAME_WITHIN_MS
+    may_be_same = cell["verdict"] in (FASTER, SLOWER, EXACT) and is_small
+    return within if known and (cell["verdict"] == NO_DIFFERENCE or may_be_same) else None
 
 
 def _median(pair: CellPair, values: Sequence[float]) -> Estimate:
@@ -224,7 +285,7 @@ def _judged(cells: list[Cell]) -> list[Cell]:
     values = [cell["p_value"] for cell in cells]
     family = sum(value is not None for value in values)
     needed = blocks_needed(family)
-    return [
+    judged: list[Cell] = [
         {
             **cell,
             "p_adjusted": raised,
@@ -241,6 +302,7 @@ def _judged(cells: list[Cell]) -> list[Cell]:
         }
         for cell, raised in zip(cells, adjusted_p_values(values), strict=True)
     ]
+    return [{**cell, "same_within_ms": _same_within_ms(cell)} for cell in judged]
 
 
 def _counts(pair: CellPair, side: Side) -> Counts:

@@ -10,7 +10,7 @@ from firstflight.analysis.cells import SIDES
 from firstflight.analysis.critical_path.stages import Component
 from firstflight.analysis.critical_path.walk import RoundTrip
 from firstflight.analysis.records import Cell, CellSetting, Estimate, Setting, Side, plt_of
-from firstflight.analysis.statistics import FASTER, NOT_COMPARED, NOT_PROVED, SLOWER, TOO_FEW_REPEATS
+from firstflight.analysis.statistics import EXACT, FASTER, NOT_COMPARED, NOT_PROVED, SLOWER, TOO_FEW_REPEATS
 from firstflight.model.treatment import FAST_OPEN, PLAIN, column_name, phrase
 from firstflight.published.networks import network_name
 from firstflight.text import plural
@@ -374,6 +374,44 @@ def verdict(cell: Cell) -> str:
     """A cell's verdict, with the number of repeats that it would take where there are too few."""
     said = str(cell["verdict"])
     return f"{said} ({cell['blocks_needed']} needed)" if said == TOO_FEW_REPEATS else said
+
+
+def short_verdict(cell: Cell) -> str:
+    """The verdict for a table: of Fast Open in a word, next to the improvement; of all else in ms."""
+    return verdict(cell) if is_of_fast_open(cell) else plt_verdict(cell)
+
+
+def plt_verdict(cell: Cell) -> str:
+    """The verdict in ms: ``slower by 92 ms``, ``same within 12 ms``; without them where there are none.
+
+    Nothing is inferred from an exact pair: its difference is told as such.
+    """
+    said, found = str(cell["verdict"]), cell["measures"].get("plt_ms")
+    more = None if found is None else found["difference"]["point"]
+    if cell["same_within_ms"] is not None:
+        exact = ", exact" if said == EXACT else ""
+        return f"same within {milliseconds(cell['same_within_ms'])}{exact}"
+    if more is None or said not in (FASTER, SLOWER, EXACT):
+        return verdict(cell)
+    word = SLOWER if more > 0 else FASTER
+    if said == EXACT:
+        return f"{word} by {milliseconds(abs(more))}, exact" if more else "same, exact"
+    return f"{word} by {milliseconds(abs(more))}" if word == said else said
+
+
+def milliseconds(ms: float) -> str:
+    """A duration for people, of any sign: ``92 ms``, ``1,312 ms``; below 10 ms ``0.4 ms``."""
+    return f"{number(ms, 0 if abs(ms) >= _WHOLE_FROM_MS or not ms else 1)} ms"
+
+
+_WHOLE_FROM_MS = 10
+
+
+def signed(value: float) -> str:
+    """A number with its sign: ``+92``, ``\N{MINUS SIGN}0.4``, ``0``; whole from 10 on, and where it is."""
+    digits = 0 if abs(value) >= _WHOLE_FROM_MS or value == round(value) else 1
+    text = number(value, digits)
+    return text if text.startswith(MINUS) or float(text.replace(",", "")) == 0 else f"+{text}"
 
 
 def verdict_class(cell: Cell) -> str:

@@ -9,7 +9,13 @@ from typing import Annotated
 
 import typer
 
-from firstflight.analysis.changes import NOISE_MS, Changes, find_changes
+from firstflight.analysis.changes import (
+    NOISE_MS,
+    WITH_TIMES,
+    Changes,
+    check_times,
+    find_changes,
+)
 from firstflight.cli.app import main
 from firstflight.cli.console import progress
 from firstflight.cli.plan_flags import default_text
@@ -194,20 +200,8 @@ def _tells_http(page: Page, talk: Talk) -> bool:
 
 def _check_times(named: Sequence[tuple[str, Page]], talk: Talk) -> None:
     """Refuses to compare recordings with times and without."""
-    timed = {name: any(resource.server_ms for resource in page.resources) for name, page in named}
-    without = next((name for name, is_timed in timed.items() if not is_timed), None)
-    if without is None:
-        return
-    if not any(timed.values()):
-        talk.warn("the recordings tell no times of servers: a slower server is not seen", _TIMED)
-        return
-    other = next(name for name, is_timed in timed.items() if is_timed)
-    raise PageInputError(
-        f"{without}: the recording tells no times of servers, and that of {other} does", _TIMED
-    )
-
-
-_TIMED = "record with firstflight record, or export a HAR whose entries have timings"
+    if not check_times(named):
+        talk.warn("the recordings tell no times of servers: a slower server is not seen", WITH_TIMES)
 
 
 def _open(specs: list[str], file: Path, talk: Talk) -> list[Page]:

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
-from firstflight.analysis.summary import read_measured
+from firstflight.analysis.summary import Measured, read_measured
+from firstflight.analysis.words import is_of_fast_open
 from firstflight.cli.console import data_console, progress
 from firstflight.cli.talk import Talk, show_json
 from firstflight.course.handin import course_zip_path, write_course_zip
@@ -18,6 +20,7 @@ from firstflight.engines.clients.chromium.browser import check_sandbox, find_bro
 from firstflight.errors import UsageError
 from firstflight.experiment.folder import stored_plan
 from firstflight.report.console import print_explanations, print_summary
+from firstflight.report.side_by_side import beside, print_beside
 from firstflight.report.sweep import draw_sweep, print_sweep, write_sweep
 from firstflight.report.write import write_figures, write_pdf, write_report
 
@@ -115,6 +118,7 @@ def present(
         show_json({"folder": str(folder), **measured.summary, **explained})
     else:
         print_summary(measured.summary, console)
+        _print_beside(measured, explain=explain, console=console)
         print_explanations(explanations, console)
     with progress(talk) as shown:
         shown.begin("report")
@@ -126,6 +130,16 @@ def present(
         return
     figures = [f"figures: {folder / 'figures'}"] if forms else []
     console.print(*figures, f"report:  {folder / 'report.html'}", sep="\n", style="bold", soft_wrap=True)
+
+
+def _print_beside(measured: Measured, *, explain: bool, console: Console) -> None:
+    """Prints both sides of what is not the paper's comparison; critical paths of versions of a page."""
+    cells = measured.summary["cells"]
+    if any(map(is_of_fast_open, cells)):
+        return
+    has_versions = any("version" in cell["differs"] for cell in cells)
+    explanations = measured.evidence.explanations if explain or has_versions else []
+    print_beside(beside(measured.pairs, cells, explanations), console)
 
 
 def check_course_zip(folder: Path, name: str) -> None:

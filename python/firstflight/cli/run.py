@@ -110,13 +110,7 @@ def _measure(
     versions = setup.versions()
     try:
         with workers_for(plan, setup, scheduler, talk.warn) as workers:
-            pages = read_catalogue(
-                plan.pages,
-                plan.schemes,
-                talk,
-                page_check(plan, setup, scheduler),
-                plan.http_of_loader,
-            )
+            pages = read_catalogue(plan, talk, page_check(plan, setup, scheduler))
             with progress(talk) as shown:
                 return run_experiment(
                     plan, pages, workers, folder, resume=resume, clients=versions, observer=shown

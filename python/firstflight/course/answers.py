@@ -185,7 +185,7 @@ WELL, LITTLE = 0.10, 0.03
 
 def content(found: Sequence[Case]) -> Iterator[str]:
     """Origins, connections, sizes, chains; then handshakes on the critical path against the load time."""
-    pages = [case.explanation.page for case in found if case.explanation]
+    pages = [next(iter(case.explanation.pages.values())) for case in found if case.explanation]
     loads = [record for case in found for record in case.pair.loads("baseline")]
     if loads:
         yield _connections(loads, pages[0].describe() if pages else None)

@@ -3,7 +3,12 @@
 A PAGE may be a pattern such as `har/**/*.har`, relative to the current folder like any PAGE: its files in the
 order of their names. One of them that cannot be read is left out with a warning; of those with the same name
 each takes its file's name too.
+
+Where treatments load versions of a page, each version is an entry of its own, called after the page and the
+version. What is a version of a page, `analysis.changes` says.
 """
+
+from __future__ import annotations
 
 import glob
 import hashlib
@@ -15,7 +20,10 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from firstflight.errors import PageInputError, UsageError
+from firstflight.experiment.versions import changed, paired
 from firstflight.experiment.workers.pool import each
+from firstflight.model.load import recording_name
+from firstflight.model.plan import Plan
 from firstflight.observer import Observer
 from firstflight.pages import (
     LoadedPage,
@@ -77,9 +85,10 @@ class Catalogue:
     """Pages by name, opened on demand. Safe to use from several threads.
 
     Args:
-        entries: The pages, their names distinct.
+        entries: The pages, their names distinct; of several versions of a page each.
         held: Pages that are open already and stay so.
         first: Pages that are open already, to be gone through once.
+        names: Of the plan's pages, where they have versions, whose names are others.
     """
 
     def __init__(
@@ -87,7 +96,9 @@ class Catalogue:
         entries: Sequence[Entry],
         held: Sequence[LoadedPage] = (),
         first: Sequence[LoadedPage] = (),
+        names: Sequence[str] = (),
     ) -> None:
+        self._names = names
         self._entries = {entry.name: entry for entry in entries}
         self._held = {page.page.name: page for page in held}
         self._first = {page.page.name: page for page in first}
@@ -95,15 +106,15 @@ class Catalogue:
         _check_distinct([entry.name for entry in entries])
 
     @classmethod
-    def of(cls, pages: Sequence[LoadedPage]) -> "Catalogue":
+    def of(cls, pages: Sequence[LoadedPage]) -> Catalogue:
         """A catalogue of pages that are open."""
         entries = [Entry("", 0, page.page.name, fingerprint(page.page), "") for page in pages]
         return cls(entries, pages)
 
     @property
     def names(self) -> list[str]:
-        """Names, in the order of the plan."""
-        return list(self._entries)
+        """Names of the plan's pages, in its order. Versions have others (`PlannedLoad.recording`)."""
+        return list(self._names or self._entries)
 
     @property
     def fingerprints(self) -> dict[str, str]:
@@ -140,27 +151,38 @@ class Catalogue:
         return self._held[name] if name in self._held else self._entries[name].open()
 
 
-def read_catalogue(
-    specs: Sequence[str],
-    schemes: Sequence[str],
-    observer: Observer,
-    check: Check = _accept,
-    http: str = "",
-) -> Catalogue:
-    """Opens every page of `specs` once.
+def read_catalogue(plan: Plan, observer: Observer, check: Check = _accept) -> Catalogue:
+    """Opens every page of a plan once; of versions of a page each.
+
+    If treatments differ in the scheme, pages are opened as recorded.
 
     Args:
-        specs: PAGEs, patterns among them.
-        schemes: Of the plan's treatments. If there are several, pages are opened as recorded.
+        plan: What is measured. Its PAGEs may be patterns.
         observer: Is told what a reader had to decide, and warned of the files of a pattern that are left
-            out, and once of the pages that lose their TLS, and of those that lose their version of HTTP.
+            out, and once of the pages that lose their TLS, and of those that lose their version of HTTP; and
+            of versions of a page that are equal, or that not all treatments have.
         check: Raises `PageInputError` for a page that the plan cannot load.
-        http: The version of HTTP that the loader speaks; empty: several, or another client loads.
 
     Raises:
         UsageError: A pattern matches nothing that can be read, or two pages have one name.
-        PageInputError: A page that is not from a pattern cannot be read or loaded.
+        PageInputError: A page that is not from a pattern cannot be read or loaded, or two versions are of
+            different pages.
     """
+    several = _versions(plan, observer, check) if plan.versions else {}
+    opened = [one for of_page in several.values() for one in of_page]
+    opened = opened or _read(plan.pages, plan.schemes, observer, check)
+    if cleared := [one.entry.name for one in opened if one.is_cleared]:
+        observer.warn(clear_warning(cleared))
+    is_unshared = plan.http_of_loader == "1.1"
+    if is_unshared and (unshared := [one.entry.name for one in opened if one.is_unshared]):
+        observer.warn(unshared_warning(unshared))
+    held = [one.page for one in opened if one.page and one.is_held]
+    first = [one.page for one in opened if one.page and not one.is_held]
+    return Catalogue([one.entry for one in opened], held, first, [*several])
+
+
+def _read(specs: Sequence[str], schemes: Sequence[str], observer: Observer, check: Check) -> list[_Opened]:
+    """Every page of PAGEs, those of patterns under names that tell them apart."""
     opened: list[_Opened] = []
     for spec in specs:
         files = matches(spec)
@@ -173,12 +195,30 @@ def read_catalogue(
             opened.append(page if len(opened) < AT_HAND else replace(page, page=None))
         if len(opened) == before:
             raise UsageError(f"pages: nothing that {spec} matches can be read", "see docs/archives.md")
-    opened = _told_apart(opened)
-    if cleared := [one.entry.name for one in opened if one.is_cleared]:
-        observer.warn(clear_warning(cleared))
-    if http == "1.1" and (unshared := [one.entry.name for one in opened if one.is_unshared]):
-        observer.warn(unshared_warning(unshared))
-    return Catalogue([one.entry for one in opened], first=[one.page for one in opened if one.page])
+    return _told_apart(opened)
+
+
+def _versions(plan: Plan, observer: Observer, check: Check) -> dict[str, list[_Opened]]:
+    """The versions of each page as they are loaded, by its name."""
+    read = {
+        version: {one.entry.name: one for one in _read([page], plan.schemes, observer, check)}
+        for version, page in plan.versions.items()
+    }
+    found = {}
+    for name, several in paired(read, observer).items():
+        opened = {version: _renamed(one, recording_name(name, version)) for version, one in several.items()}
+        pages = {version: (one.page or one.entry.open()).page for version, one in opened.items()}
+        as_loaded = changed(name, pages, observer)
+        if plan.clients == ("loader",):
+            opened = {version: _held(one, as_loaded[version]) for version, one in opened.items()}
+        found[name] = [*opened.values()]
+    return found
+
+
+def _held(opened: _Opened, page: Page) -> _Opened:
+    """A page that is in no file."""
+    entry = Entry("", 0, page.name, fingerprint(page), "")
+    return replace(opened, entry=entry, page=LoadedPage(page), is_held=True)
 
 
 def matches(spec: str) -> list[str]:
@@ -207,6 +247,7 @@ class _Opened:
         is_matched: Whether its PAGE is a pattern.
         is_cleared: Whether its TLS was taken away.
         is_unshared: Whether it was recorded over HTTP/2 or HTTP/3, and keeps its TLS.
+        is_held: Whether it has to stay open.
     """
 
     entry: Entry
@@ -214,6 +255,7 @@ class _Opened:
     is_matched: bool = False
     is_cleared: bool = False
     is_unshared: bool = False
+    is_held: bool = False
 
 
 def _matched(

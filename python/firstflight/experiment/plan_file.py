@@ -21,6 +21,7 @@ from firstflight import _core
 from firstflight.errors import UsageError
 from firstflight.model.path import Trace, write_trace
 from firstflight.model.plan import ALIASES, FLAGS_ONLY, PATH_KEYS, TRACES, Plan
+from firstflight.model.treatment import pages_named
 from firstflight.model.units import BadValueError, explain, nearest
 from firstflight.pages.readers import is_archive
 from firstflight.published.networks import network_files
@@ -140,6 +141,8 @@ def resolve(flags: Mapping[str, object], plan_file: PlanFile | None = None) -> P
 def _of_archives(layers: Sequence[PlanFile]) -> bool:
     """Whether all pages of a plan are archives. Of a pattern's files, a few are looked at."""
     named = next((layer.values["pages"] for layer in reversed(layers) if "pages" in layer.values), None)
+    compared = (pages_named(one.values.get("compare", "off"), one.values.get("treatment")) for one in layers)
+    named = named or next(filter(None, compared), None)
     specs = named if isinstance(named, list | tuple) else [named]
     return bool(specs) and all(isinstance(spec, str) and _is_archive(spec) for spec in specs)
 
@@ -187,6 +190,11 @@ def _read_path(name: object, folder: Path, place: str) -> PlanFile:
         raise UsageError(f"{place}: {name} is neither a preset nor a file", f"presets are {', '.join(known)}")
     if name in known:
         return known[name]
+    if not (folder / name).exists() and "," in name:
+        raise UsageError(
+            f"{place}: {name} names several networks, and a run has one",
+            "run each for itself, then: firstflight compare; firstflight gate takes several",
+        )
     if not (folder / name).exists():
         raise UsageError(
             f'{place}: there is no preset "{name}", nor such a file', f"presets are {', '.join(known)}"
@@ -215,6 +223,8 @@ def _left(below: Mapping[str, object], above: PlanFile) -> dict[str, object]:
         displaced.add("treatment")
     if above.values.get("treatment"):
         displaced.add("compare")
+    if pages_named(above.values.get("compare", "off"), above.values.get("treatment")):
+        displaced.add("pages")
     return {key: value for key, value in below.items() if key not in displaced}
 
 

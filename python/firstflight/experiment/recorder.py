@@ -34,7 +34,7 @@ _under = UnderSchemes()
 
 def make_block(
     engine: Engine,
-    page: LoadedPage,
+    open_page: Callable[[str], LoadedPage],
     block: Block,
     attempts: Callable[[PlannedLoad], int],
     keep: Callable[[Record], None],
@@ -43,7 +43,7 @@ def make_block(
 
     Args:
         engine: Makes them.
-        page: The block's page.
+        open_page: Gives the page of that name, of those in `block.recordings`.
         block: What is planned.
         attempts: How often a load was made before.
         keep: Takes the record of each attempt, and of each instrument failure, as it ends.
@@ -53,6 +53,7 @@ def make_block(
     """
     for planned in block.loads:
         attempt, failures = attempts(planned) + 1, 0
+        page = open_page(planned.recording)
         loaded = _under(planned.scheme, page) if "scheme" in planned.compared else page
         while failures < MAX_FAILURES:
             record: Record = {**_load(engine, planned, loaded), "attempt": attempt}

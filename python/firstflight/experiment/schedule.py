@@ -36,6 +36,11 @@ class Block:
     number: int
     loads: tuple[PlannedLoad, ...]
 
+    @property
+    def recordings(self) -> tuple[str, ...]:
+        """Names of the pages that its loads load: one, or a version each."""
+        return tuple(dict.fromkeys(load.recording for load in self.loads))
+
 
 class Schedule(Sequence[Block]):
     """Every load of a plan in the order in which it is made; a block is laid out when it is asked for.
@@ -224,8 +229,12 @@ class _Arm(NamedTuple):
 def _arms(plan: Plan) -> dict[str, _Arm]:
     """By the treatment's name, in the order of the plan."""
     compared = tuple(dict.fromkeys(key for one in plan.treatments for key, _ in one.keys))
+    versions: dict[tuple[str, ...], str] = {(page,): name for name, page in plan.versions.items()}
     return {
-        name: _Arm(arm.settings(), replace(load_under(arm), compared=compared))
+        name: _Arm(
+            arm.settings(),
+            replace(load_under(arm), compared=compared, version=versions.get(arm.pages, "")),
+        )
         for name, arm in plan.arms().items()
     }
 

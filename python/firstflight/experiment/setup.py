@@ -261,5 +261,6 @@ def threads(plan: Plan, engine: Engine) -> Threads:
 
 def _most_loads(plan: Plan) -> float:
     """How many loads a plan has; unknown, so as many as can be, where a page is a pattern."""
-    pages = math.inf if any(map(has_magic, plan.pages)) else len(plan.pages)
+    named = plan.pages or tuple(plan.versions.values())
+    pages = math.inf if any(map(has_magic, named)) else max(1, len(plan.pages))
     return pages * len(plan.settings()) * len(plan.treatments) * plan.repeats

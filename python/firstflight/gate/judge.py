@@ -19,8 +19,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from firstflight.analysis.changes import Changes
+from firstflight.analysis.changes import SAME_WITHIN_MS, Changes
 from firstflight.analysis.critical_path.explanation import median_load
+from firstflight.analysis.critical_path.steps import Step, compare_paths
 from firstflight.analysis.critical_path.walk import CriticalPath, critical_path
 from firstflight.analysis.signed_rank import p_value as signed_rank_p_value
 from firstflight.analysis.statistics import (
@@ -44,7 +45,7 @@ from firstflight.results.records import plt_ms
 SAME = "same"
 """The verdict where no moment differs by more than the tolerance."""
 
-TOLERANCE_MS = 10.0
+TOLERANCE_MS = SAME_WITHIN_MS
 """Default tolerance of a difference, ms."""
 
 BESIDE = 10
@@ -93,16 +94,6 @@ class Side:
     requests: int
     connections: int
     bytes_down: int
-
-
-@dataclass(frozen=True)
-class Step:
-    """One request of the critical paths: how long the load event waited for it, ms; None: it did not."""
-
-    url: str
-    base_ms: float | None
-    head_ms: float | None
-    is_changed: bool
 
 
 @dataclass(frozen=True)
@@ -300,19 +291,10 @@ class Judge:
     def _steps(self, paths: tuple[CriticalPath, CriticalPath]) -> tuple[Step, ...]:
         """Both critical paths: the head's requests in order, then those that only the base waits for."""
         base, head = self.trials.base, self.trials.head
-        spent = [{index: sum(path.spent_ms(index).values()) for index in path.requests} for path in paths]
-        before = {base.nodes[index]: ms for index, ms in spent[0].items()}
-        changed = head.touched(self._changes.found), base.touched(self._changes.found)
-        steps = [
-            Step(head.page.resources[index].url, before.pop(head.nodes[index], None), ms, index in changed[0])
-            for index, ms in spent[1].items()
-        ]
-        left = [
-            Step(base.page.resources[index].url, ms, None, index in changed[1])
-            for index, ms in spent[0].items()
-            if base.nodes[index] in before
-        ]
-        return (*steps, *left)
+        place = {node: index for index, node in enumerate(head.nodes)}
+        same = {index: place[node] for index, node in enumerate(base.nodes) if node in place}
+        changed = base.touched(self._changes.found), head.touched(self._changes.found)
+        return compare_paths(paths, (base.page, head.page), same, changed)
 
 
 def overall(metrics: Sequence[Metric]) -> str:

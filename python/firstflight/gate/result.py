@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from firstflight.analysis.changes import Change, Changes
+from firstflight.analysis.changes import Changes
 from firstflight.analysis.statistics import SLOWER
 from firstflight.gate.budget import Held
 from firstflight.gate.judge import SAME, Metric, Verdict
@@ -81,7 +81,7 @@ class GateResult:
             "caption": self.caption,
             "tolerance_ms": self.tolerance_ms,
             "noise_ms": self.noise_ms,
-            "changes": [_change(change) for change in self.changes.found],
+            "changes": [change.to_json() for change in self.changes.found],
             "verdicts": [_verdict(verdict) for verdict in self.verdicts],
             "disagreements": list(self.disagreements),
             "budgets": [
@@ -128,8 +128,8 @@ _ONE_RECORDING = (
     "Give --base and --head three times each."
 )
 _NO_PAINT = (
-    "First paint and largest contentful paint: no browser paints here. A browser loads both pages with: "
-    "firstflight run --client chromium."
+    "First paint and largest contentful paint: no browser paints here. A browser measures them with: "
+    "firstflight run --compare page=BASE,HEAD --client chromium."
 )
 _PREDICTED = (
     "The real kernel: times are predicted (docs/accuracy.md). They are measured with: --engine emulate."
@@ -142,15 +142,6 @@ def _page(page: Page) -> dict[str, object]:
         "requests": len(page.resources),
         "wire_bytes": sum(resource.wire_bytes for resource in page.resources),
         "origins": len(page.origins),
-    }
-
-
-def _change(change: Change) -> dict[str, Any]:
-    return {
-        "url": change.url,
-        "what": list(change.what),
-        "details": list(change.details),
-        "others": list(change.others),
     }
 
 

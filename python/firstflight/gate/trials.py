@@ -357,7 +357,7 @@ def _load(engine: Engine, network: Network, page: LoadedPage, number: int, more_
     """
     kept: list[Record] = []
     planned = _planned(network, page.page, "simulate", number, more_seed)
-    make_block(engine, page, Block(number, (planned,)), lambda _: 0, kept.append)
+    make_block(engine, lambda _: page, Block(number, (planned,)), lambda _: 0, kept.append)
     _refuse_failed(kept[-1])
     return kept[-1]
 

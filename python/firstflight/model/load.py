@@ -31,6 +31,7 @@ class PlannedLoad:
         treatment: Name of its treatment; empty: its mode is all that it has of one.
         baseline: Name of the treatment that its own is compared with; empty: the first of all modes.
         compared: Plan keys in which the treatments differ: what the load is held to in addition to its mode.
+        version: Which version of the page, where treatments load several; empty: there is one.
     """
 
     load_id: str
@@ -63,6 +64,12 @@ class PlannedLoad:
     treatment: str = ""
     baseline: str = ""
     compared: tuple[str, ...] = ()
+    version: str = ""
+
+    @property
+    def recording(self) -> str:
+        """The name of the page that it loads: of `page`, or of that version of it."""
+        return recording_name(self.page, self.version)
 
     @property
     def transport(self) -> Transport:
@@ -79,3 +86,17 @@ class PlannedLoad:
 _COLUMNS_BY_NAME = sorted(
     PlannedLoad.__dataclass_fields__.keys() - {"path", "what_if", "treatment", "compared"}
 )
+
+
+_LONGEST_NAME = 100
+"""Characters that the name of a page may have (`crates/page/src/validate.rs`)."""
+
+
+def recording_name(page: str, version: str) -> str:
+    """The name of a version of a page, as its profile has it; that of the page where it has one alone.
+
+    Args:
+        page: Name of the page, which its versions have in common.
+        version: As in the loads table; empty: there is one.
+    """
+    return f"{page[: _LONGEST_NAME - len(version) - 2]}--{version}" if version else page

@@ -36,15 +36,18 @@ from firstflight.model.treatment import (
     IMPAIRMENTS,
     MODES,
     OF_TICKETS,
+    PAGE,
     PLAIN,
     Mode,
     ModeName,
     Treatment,
     compared,
     mode_of,
+    pages_named,
     parse_compare,
     parse_cookies,
     parse_treatments,
+    version_names,
     write_treatments,
 )
 from firstflight.model.units import (
@@ -260,7 +263,7 @@ class Plan(BaseModel):
     )
     compare: Annotated[str, BeforeValidator(parse_compare)] = Field(
         default="off",
-        description="Another key, and values to compare with the first: initial_window=10,32; or off.",
+        description="Another key, and values to compare: initial_window=10,32; page=a.har,b.har; or off.",
         json_schema_extra={"metavar": "KEY=A,B,..."},
     )
     client: Literal["loader", "chromium", "firefox", "wget2", "curl"] = Field(
@@ -413,6 +416,18 @@ class Plan(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
+    def _pages_are_named_once(cls, data: dict[str, object]) -> dict[str, object]:
+        if not pages_named(data.get("compare", "off"), data.get("treatment")):
+            return data
+        if data.get("pages"):
+            raise BadValueError(
+                "pages: the treatments name the pages, each a version of its own",
+                "leave PAGE out; or compare another key of these pages",
+            )
+        return {**data, "pages": []}
+
+    @model_validator(mode="before")
+    @classmethod
     def _star_links_are_symmetric(cls, data: dict[str, object]) -> dict[str, object]:
         if data.get("topology") == "star" and "up" not in data and "down" in data:
             return {**data, "up": data["down"]}
@@ -427,6 +442,12 @@ class Plan(BaseModel):
             if rate in data and data.get(trace, "off") not in ("off", None):
                 raise BadValueError(f"{trace}: stands in place of {rate}", f"leave out {trace} or {rate}")
         return data
+
+    @model_validator(mode="after")
+    def _there_is_a_page(self) -> Self:
+        if not self.pages and not self.versions:
+            raise BadValueError("pages: is empty", "give at least one value, or leave the key out")
+        return self
 
     @model_validator(mode="after")
     def _star_rates_agree(self) -> Self:
@@ -725,6 +746,10 @@ class Plan(BaseModel):
         if len(self.treatments) < 2:
             raise BadValueError(f"{key}: there is one treatment alone", "give the baseline, then the others")
         for treatment in self.treatments:
+            if self.versions and PAGE not in treatment.to_keys():
+                raise BadValueError(
+                    f"{key}: {treatment.name} names no page, and others do", "give each treatment a page"
+                )
             try:
                 arm = self._under(treatment)
             except ValidationError as error:
@@ -765,6 +790,17 @@ class Plan(BaseModel):
         return {treatment.name: self._under(treatment) for treatment in self.treatments}
 
     @property
+    def versions(self) -> dict[str, str]:
+        """The PAGE of each version that treatments load, by the version's name; empty: all load the same."""
+        pages = [
+            str(page)
+            for one in self.treatment or compared(self.compare)
+            for key, page in one.keys
+            if key == PAGE
+        ]
+        return {name: page for page, name in version_names(list(dict.fromkeys(pages))).items()}
+
+    @property
     def clients(self) -> tuple[str, ...]:
         """What loads the pages: the client of each treatment, each once."""
         return tuple(dict.fromkeys(arm.client for arm in self.arms().values()))
@@ -796,7 +832,8 @@ class Plan(BaseModel):
         keys = treatment.to_keys()
         if not self.names_treatments:
             return self.model_copy(update={"mode": (keys["mode"],)})
-        every = {**self.to_keys(), "compare": "off", "treatment": [], **keys}
+        pages = {"pages": [page]} if (page := keys.pop(PAGE, None)) else {}
+        every = {**self.to_keys(), "compare": "off", "treatment": [], **pages, **keys}
         return Plan.model_validate(every, context={"keys": keys})
 
     @property

@@ -8,12 +8,16 @@ define treatments; nothing but `MODES` knows the modes by name. Flags and TOML w
 from __future__ import annotations
 
 import difflib
+import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from firstflight.model.units import BadValueError, parse_number, parse_whole, quoted
+
+PAGE = "page"
+"""The key in which treatments load versions of one page, each from a PAGE of its own."""
 
 ModeName = Literal["tcp", "tfo", "tls12", "resumption", "early-data", "tfo+early-data", "quic", "quic-0rtt"]
 """A mode of transport, as plans name it; `MODES` says what each is."""
@@ -89,6 +93,7 @@ IMPAIRMENTS = (
 
 DIFFER = (
     "mode",
+    PAGE,
     "cookies",
     "client",
     "scheme",
@@ -155,15 +160,55 @@ def mode_of(treatments: tuple[Treatment, ...]) -> str:
 
 
 def phrase(name: str) -> str:
-    """A treatment after a page load time: ``without TFO``, ``with initial_window=32``."""
+    """A treatment after a page load time: ``without TFO``, ``with initial_window=32``, ``from b.har``."""
     if name in MODES:
         return MODES[name].phrase
+    if name.startswith(_OF_PAGE):
+        return f"from {name.removeprefix(_OF_PAGE)}"
     return f"with {name}" if name else ""
 
 
 def column_name(name: str, role: str) -> str:
     """The treatment at the head of a column: its name, or what it is in the comparison if that is long."""
+    name = short_name(name)
     return name if 0 < len(name) < _ROLE_FROM else role
+
+
+def short_name(name: str) -> str:
+    """A treatment's name; that of a version of a page alone."""
+    return name.removeprefix(_OF_PAGE)
+
+
+_OF_PAGE = f"{PAGE}="
+"""How the names of treatments begin that `compare` makes of versions of a page."""
+
+_LONGEST_VERSION = 40
+
+
+def version_names(pages: Sequence[str]) -> dict[str, str]:
+    """A short name for each version of a page: its file's, with as many folders as tell them apart.
+
+    Args:
+        pages: PAGEs, distinct.
+
+    >>> version_names(["old/site.har", "new/site.har"])
+    {'old/site.har': 'old-site.har', 'new/site.har': 'new-site.har'}
+    """
+    parts = {page: [part for part in _BETWEEN.split(page) if part not in _NO_PART] for page in pages}
+    for depth in range(1, 1 + max(map(len, parts.values()), default=0)):
+        names = {page: _version_name(several[-depth:]) for page, several in parts.items()}
+        if len(set(names.values())) == len(names):
+            return names
+    return {page: _version_name([str(number), *parts[page][-1:]]) for number, page in enumerate(pages, 1)}
+
+
+_BETWEEN = re.compile(r"[/#]+")
+_NO_PART = ("", ".", "http:", "https:")
+
+
+def _version_name(parts: Sequence[str]) -> str:
+    """Characters that the name of a page may have, too."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", "-".join(parts))[:_LONGEST_VERSION]
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=:-]{0,39}")
@@ -171,8 +216,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=:-]{0,39}")
 _SWITCH = {"true": "true", "yes": "true", "false": "false", "no": "false"}
 
 _ELSEWHERE = {
-    "pages": "run each page for itself, then: firstflight compare",
-    "page": "two recordings of a page are compared by: firstflight gate --base A --head B",
+    "pages": "versions of a page are compared by the key page: page=before.har,after.har",
     "engine": "run it with each engine, then: firstflight compare",
     "rtt": "cells are made of it: --rtt 20,100",
     "down": "cells are made of it: --down 4mbit,20mbit",
@@ -200,7 +244,10 @@ def parse_compare(value: object) -> str:
     values = [_SWITCH.get(part.strip(), part.strip()) for part in rest.split(",")]
     if len(values) < 2 or not all(values):
         raise BadValueError(f"{quoted(value)} has fewer than two values", hint)
-    _names_differ([Treatment.of(f"{key}={part}", {}) for part in values])
+    if key == PAGE:
+        _pages_differ(values)
+    else:
+        _names_differ([Treatment.of(f"{key}={part}", {}) for part in values])
     return f"{key}={','.join(values)}"
 
 
@@ -209,6 +256,9 @@ def compared(compare: str) -> tuple[Treatment, ...]:
     if compare == "off":
         return ()
     key, _, values = compare.partition("=")
+    if key == PAGE:
+        named = version_names(values.split(","))
+        return tuple(Treatment.of(f"{_OF_PAGE}{name}", {PAGE: page}) for page, name in named.items())
     switches: dict[str, bool] = {"true": True, "false": False}
     return tuple(
         Treatment.of(f"{key}={value}", {key: switches.get(value, value)}) for value in values.split(",")
@@ -250,7 +300,18 @@ def _treatment(table: object, hint: str) -> Treatment:
         raise BadValueError(f"{name}: is the name of a mode", f"name it otherwise, such as {name}-other")
     for key in keys:
         _check_key(str(key))
+    if not isinstance(keys.get(PAGE, ""), str):
+        raise BadValueError(f"{name}: {quoted(keys[PAGE])} is no page", 'name one file: page = "after.har"')
     return Treatment.of(name, keys)
+
+
+def pages_named(compare: object, tables: object) -> list[str]:
+    """The PAGEs of the versions that treatments load; none where `compare` and tables cannot be read."""
+    try:
+        treatments = parse_treatments(tables) or compared(parse_compare(compare))
+    except BadValueError:
+        return []
+    return list(dict.fromkeys(str(page) for one in treatments for key, page in one.keys if key == PAGE))
 
 
 def _check_key(key: str) -> None:
@@ -261,6 +322,15 @@ def _check_key(key: str) -> None:
     near = difflib.get_close_matches(key, DIFFER, n=1)
     hint = f"did you mean {near[0]}?" if near else f"they can differ in {', '.join(DIFFER)}"
     raise BadValueError(f"{key[:60]}: treatments cannot differ in it", hint)
+
+
+def _pages_differ(pages: Sequence[str]) -> None:
+    known = [posixpath.normpath(page) for page in pages]
+    if twice := [page for number, page in enumerate(pages) if known[number] in known[:number]]:
+        raise BadValueError(
+            f"page: {quoted(twice[0])} is given twice",
+            "give two recordings of the page, before and after a change",
+        )
 
 
 def _names_differ(treatments: list[Treatment]) -> None:

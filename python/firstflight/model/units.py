@@ -193,8 +193,9 @@ def whole(kind: str, low: int, high: int, or_word: str = "") -> Callable[[object
 
 
 def parse_pages(value: object) -> tuple[str, ...]:
-    """Page names; not split at commas, file names may hold them."""
-    return _distinct(_page(part) for part in (value if isinstance(value, list | tuple) else [value]))
+    """Page names; not split at commas, file names may hold them. None where treatments name the pages."""
+    several = value if isinstance(value, list | tuple) else [value]
+    return _distinct(_page(part) for part in several) if several else ()
 
 
 def write_width(width: float | str) -> str:

@@ -21,6 +21,7 @@ from firstflight.analysis.compare import Comparison, Pair
 from firstflight.analysis.critical_path.explanation import Explanation
 from firstflight.analysis.critical_path.walk import COMPONENTS, CriticalPath
 from firstflight.analysis.records import Cell, Summary, Warning
+from firstflight.model.page import Page
 from firstflight.text import plural, visible_lines
 
 
@@ -80,7 +81,7 @@ def _title(setting: str, cells: Sequence[Cell]) -> Text:
 
 def _row(cell: Cell) -> list[Text]:
     found = cell["improvement"]
-    verdict = words.verdict(cell)
+    verdict = words.short_verdict(cell)
     style = _STYLES.get(cell["verdict"], "")
     plt = (
         f"{words.seconds(cell[name]['median'])}\n{words.spread(cell[name])}"
@@ -128,7 +129,7 @@ def print_explanations(explanations: Sequence[Explanation], console: Console) ->
 def explanation_heading(found: Explanation) -> str:
     """Page and path."""
     rtt = words.rtt(found.pair.key.rtt_ms)
-    return f"{found.page.name} at {rtt} ms RTT, {words.setting(found.pair.setting)}"
+    return f"{found.pair.page} at {rtt} ms RTT, {words.setting(found.pair.setting)}"
 
 
 def explanation_lines(found: Explanation) -> Iterator[str]:
@@ -139,7 +140,7 @@ def explanation_lines(found: Explanation) -> Iterator[str]:
         yield f"{phrases[side]:{width}} {words.seconds(load.path.plt_ms)} = {_composition(load.path)}"
         if trips := _round_trips(load.path):
             yield f"{_TRIPS:{width}} {trips}"
-        yield f"{'path':{width}} {_requests(found, load.path)}"
+        yield f"{'path':{width}} {_requests(found.pages[side], load.path)}"
     if saving := _savings(found):
         yield saving
 
@@ -160,9 +161,9 @@ def _round_trips(path: CriticalPath) -> str:
     return ", ".join(f"{count:.1f} {words.ROUND_TRIPS[kind]}" for kind, count in path.round_trips.items())
 
 
-def _requests(found: Explanation, path: CriticalPath) -> str:
+def _requests(page: Page, path: CriticalPath) -> str:
     """The requests of a path with the time that each has of it."""
-    resources = found.page.resources
+    resources = page.resources
     parts = []
     for index in path.requests:
         name = words.short_url(resources[index].url, 36) if index < len(resources) else "not of the page"

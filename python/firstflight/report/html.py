@@ -36,6 +36,7 @@ from firstflight.published import PAPER, published_table
 from firstflight.report.console import explanation_heading, explanation_lines
 from firstflight.report.figures import theme
 from firstflight.report.figures.overviews import CRITICAL_PATH, overviews
+from firstflight.report.side_by_side import beside
 from firstflight.report.waterfalls import PHASE_NAMES, axis, panel, waterfalls
 from firstflight.results.files import PLAN
 from firstflight.text import plural, visible, visible_lines
@@ -54,6 +55,7 @@ def render_html(folder: Path, evidence: Evidence) -> str:
     labels, drawn = waterfalls(evidence.pairs, cells, explanations)
     figures = dict(overviews(evidence))
     code = script() if figures or drawn else ""
+    sides = beside(evidence.pairs, cells, explanations)
     return (
         _environment()
         .get_template(_TEMPLATE)
@@ -64,9 +66,10 @@ def render_html(folder: Path, evidence: Evidence) -> str:
             version=firstflight.__version__,
             cells=cells,
             facts=at_a_glance(cells),
-            sections=_sections(waterfalls=bool(drawn), explained=bool(explanations)),
+            sections=_sections(beside=bool(sides), waterfalls=bool(drawn), explained=bool(explanations)),
             settings=words.by_setting(cells),
             question=_question(cells),
+            sides=sides,
             paper=_paper(cells),
             warnings=evidence.summary["warnings"],
             critical_path=figures.pop(CRITICAL_PATH, None),
@@ -98,10 +101,11 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def _sections(*, waterfalls: bool, explained: bool) -> list[tuple[str, str, bool]]:
+def _sections(*, beside: bool, waterfalls: bool, explained: bool) -> list[tuple[str, str, bool]]:
     """Identifier and name of each part of the page, and whether this page has it."""
     return [
         ("result", "Result", True),
+        ("sides", "Side by side", beside),
         ("waterfalls", "Waterfalls", waterfalls),
         ("explanation", "Why", explained),
         ("answers", "In words", True),
@@ -186,7 +190,7 @@ def _treatments(cells: Sequence[Cell]) -> str:
 
 
 def _verdicts(cells: Sequence[Cell]) -> Iterator[Fact]:
-    counts = Counter(words.verdict(cell) for cell in cells)
+    counts = Counter(words.short_verdict(cell) for cell in cells)
     (verdict, count), *rest = counts.most_common()
     others = ", ".join(f"{plural(count, 'cell')}: {verdict}" for verdict, count in rest)
     yield Fact(

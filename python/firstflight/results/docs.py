@@ -20,7 +20,7 @@ it, so `firstflight report DIR` can make it again.
 | `environment.json` | kernel, CPU, client versions, calibration of the path |
 | `traces/` | the links' traces, where the plan names any ([path.md](path.md)) |
 | `pages/` | the profile of every page as it was loaded; explanations use it |
-| `journal.jsonl` | one JSON object per load, on disk before the next load starts: `load`, `requests`, `connections`, `proof`, `relay`. A load that was run again has a later line, which counts. A line with `instrument_failure` is of no load: the laboratory failed, `error` and `hint` say how. Format `firstflight-journal/6`. In format 5 all loads are of IPv4; in format 4 all connections are of TCP; in format 3 a connection says nothing of TLS; in format 2 a load names its mode alone, which is its treatment, with `tcp` as the baseline; of format 1, which names fewer keys of the plan in a load, the tables take the rest from `plan.toml` |
+| `journal.jsonl` | one JSON object per load, on disk before the next load starts: `load`, `requests`, `connections`, `proof`, `relay`. A load that was run again has a later line, which counts. A line with `instrument_failure` is of no load: the laboratory failed, `error` and `hint` say how. Format `firstflight-journal/7`. In format 6 all treatments load the same version of a page; in format 5 all loads are of IPv4; in format 4 all connections are of TCP; in format 3 a connection says nothing of TLS; in format 2 a load names its mode alone, which is its treatment, with `tcp` as the baseline; of format 1, which names fewer keys of the plan in a load, the tables take the rest from `plan.toml` |
 | `loads.parquet`, `requests.parquet`, `connections.parquet` | the journal as tables, columns below |
 | `summary.json` | medians, improvement with interval, verdict and proof per cell pair; warnings |
 | `observations.txt` | the table in the course's own format, with correct signs; empty where other than modes is compared |
@@ -55,6 +55,8 @@ laboratory gave no result (`attempts`), and the loads that have none yet (`loads
 | `baseline_cv`, `treatment_cv` | coefficient of variation of the PLT (standard deviation / mean); null below 2 loads |
 | `improvement` | 1 - PLT_treatment / PLT_baseline of a typical block (Hodges and Lehmann, of the log ratios), signed (positive: the treatment is faster), as a fraction: `point`, and the 95 % interval `low` to `high` (null below 6 blocks) |
 | `shift_ms` | PLT_baseline - PLT_treatment of a typical block, ms, by the same method: `point`, `low`, `high` |
+| `measures` | PLT, first byte, paints (of a browser), requests, connections and bytes, by the column of `loads`: `baseline` and `treatment` are medians over the paired blocks, `difference` is the treatment less the baseline in a typical block (`point`, `low`, `high`, by the same method). Intervals are not corrected for their number |
+| `same_within_ms` | where no difference was shown, the largest that the interval allows, ms; also where a difference between versions of a page is at most 10 ms; else null |
 | `p_value` | signed-rank test on the log ratios of the paired blocks, two-sided, exact |
 | `p_adjusted` | `p_value` raised for the number of cells (Holm's method): the chance of any false verdict in the table is at most 5 % |
 | `verdict` | `faster` or `slower` where the proof holds, the interval excludes 0 and `p_adjusted` is below 0.05; `too few repeats` where so few blocks cannot get there in a table of this size; else `no difference shown`. Without a test: `exact`, `not proved`, `not compared` (`n` is 0) |

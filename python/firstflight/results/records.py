@@ -63,6 +63,7 @@ class LoadRow(Factors):
     order: ReadOnly[int]
     repeat: ReadOnly[int]
     page: ReadOnly[str]
+    version: ReadOnly[str]
     mode: ReadOnly[str]
     treatment: ReadOnly[str]
     baseline: ReadOnly[str]

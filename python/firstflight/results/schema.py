@@ -80,6 +80,7 @@ _COUNT: Type = "integer"
 _MS: Type = "number"
 _FLAG: Type = "true or false"
 _LOAD_FAILED = "the load failed"
+_NO_PAINT = "no browser loaded the page, or it painted nothing of that kind"
 _LOAD_ID = Column("load_id", _TEXT, "", "The load this row belongs to")
 _START = "after navigation start"
 _EARLIER = "of an earlier version"
@@ -106,6 +107,13 @@ LOADS = Table(
         Column("order", _COUNT, "", "Place of the load in the order of the run"),
         Column("repeat", _COUNT, "", "Which repeat of its cell this is"),
         Column("page", _TEXT, "", "Name of the page", key="pages"),
+        Column(
+            "version",
+            _TEXT,
+            "",
+            "Which version of the page, where treatments load versions of it; else empty",
+            since=7,
+        ),
         Column("engine", _TEXT, "", "`emulate` or `simulate`", key="engine"),
         Column("client", _TEXT, "", "What loaded the page", key="client"),
         Column(
@@ -191,6 +199,21 @@ LOADS = Table(
         Column("plt_ms", _MS, "ms", "Page load time: navigation start to load event", _LOAD_FAILED),
         Column(
             "first_byte_ms", _MS, "ms", "First byte of the document, after navigation start", _LOAD_FAILED
+        ),
+        *(
+            Column(
+                f"{name}_ms",
+                _MS,
+                "ms",
+                f"{what}, after navigation start",
+                _NO_PAINT,
+                place=("browser", f"{name}_ms"),
+            )
+            for name, what in (
+                ("first_paint", "First pixel other than the background"),
+                ("first_contentful_paint", "First text or image (FCP)"),
+                ("lcp", "Largest text or image until the page came to rest (LCP)"),
+            )
         ),
         Column("requests", _COUNT, "", "Requests sent", _LOAD_FAILED),
         Column("failed_requests", _COUNT, "", "Requests without a complete response", _LOAD_FAILED),

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 from statistics import median
 
 from firstflight.analysis.cells import SIDES, CellPair
+from firstflight.analysis.changes import Changes, find_changes
 from firstflight.analysis.critical_path.stages import times
+from firstflight.analysis.critical_path.steps import Step, compare_paths
 from firstflight.analysis.critical_path.walk import CriticalPath, critical_path
 from firstflight.analysis.proof import uses_fast_open
 from firstflight.analysis.records import Side
+from firstflight.model.load import recording_name
 from firstflight.model.page import Page
 from firstflight.results import LoadRecord
 from firstflight.results.records import plt_ms
@@ -33,13 +37,13 @@ class Explanation:
 
     Attributes:
         pair: Which.
-        page: The page as it was loaded.
+        pages: Side -> the page as it was loaded: the same, or versions of it.
         loads: Side -> the load that stands for it; without a side that no load of ended ok.
     """
 
     pair: CellPair
-    page: Page
-    loads: dict[str, ExplainedLoad]
+    pages: dict[Side, Page]
+    loads: dict[Side, ExplainedLoad]
 
     @property
     def could_save_ms(self) -> float | None:
@@ -54,6 +58,32 @@ class Explanation:
             return None
         return median(baseline_ms) - median(treatment_ms)
 
+    @cached_property
+    def changes(self) -> Changes | None:
+        """What changed between the versions of the page that the sides load; None where they load the same.
+
+        Raises:
+            PageInputError: They are not versions of one page.
+        """
+        if len({page.name for page in self.pages.values()}) == 1:
+            return None
+        return find_changes([self.pages["baseline"]], [self.pages["treatment"]])
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """What changed on the critical path, request by request; empty where a side has no load."""
+        if len(self.loads) < len(SIDES):
+            return ()
+        paths = self.loads["baseline"].path, self.loads["treatment"].path
+        pages = self.pages["baseline"], self.pages["treatment"]
+        if self.changes is None:
+            return compare_paths(paths, pages, {index: index for path in paths for index in path.requests})
+        touched: tuple[set[int], set[int]] = (set(), set())
+        for change in self.changes.found:
+            touched[0].update(change.base)
+            touched[1].update(change.head)
+        return compare_paths(paths, pages, self.changes.matched, touched)
+
     def to_json(self) -> dict[str, object]:
         """The explanation as data; `docs/explain.md` names every key."""
         return {
@@ -63,12 +93,14 @@ class Explanation:
             **{side: self._side(side) for side in SIDES},
             "could_save_ms": self.could_save_ms,
             "saved_ms": self.saved_ms,
+            "steps": [_step(step) for step in self.steps],
+            "changes": None if self.changes is None else [change.to_json() for change in self.changes.found],
         }
 
     def _side(self, side: Side) -> dict[str, object] | None:
         if side not in self.loads:
             return None
-        return {"name": self.pair.names[side], **_load(self.loads[side], self.page)}
+        return {"name": self.pair.names[side], **_load(self.loads[side], self.pages[side])}
 
     @property
     def bounds_the_saving(self) -> bool:
@@ -84,19 +116,22 @@ def explain(pairs: Sequence[CellPair], page_of: Callable[[str], Page | None]) ->
 
     Args:
         pairs: From `cell_pairs`.
-        page_of: Gives the page of that name as it was loaded.
+        page_of: Gives the page of that name as it was loaded; a version of a page has its own.
     """
-    pages = {name: page_of(name) for name in dict.fromkeys(pair.key.page for pair in pairs)}
+    page_of = cache(page_of)
     found = []
     for pair in pairs:
-        page = pages[pair.key.page]
         loads = {side: [load for load in pair.loads(side) if _is_known(load)] for side in SIDES}
-        if page is not None and any(loads.values()):
-            stand_ins = {side: median_load(of_side) for side, of_side in loads.items() if of_side}
-            found.append(
-                Explanation(pair, page, {side: _explained(load, page) for side, load in stand_ins.items()})
-            )
+        pages = {side: page_of(_recording(of_side[0])) for side, of_side in loads.items() if of_side}
+        known = {side: page for side, page in pages.items() if page is not None}
+        if known and len(known) == len(pages):
+            explained = {side: _explained(median_load(loads[side]), page) for side, page in known.items()}
+            found.append(Explanation(pair, known, explained))
     return found
+
+
+def _recording(record: LoadRecord) -> str:
+    return recording_name(record["load"]["page"], record["load"]["version"])
 
 
 def median_load(loads: Sequence[LoadRecord]) -> LoadRecord:
@@ -132,6 +167,17 @@ def _load(load: ExplainedLoad, page: Page) -> dict[str, object]:
         ],
         "could_save_ms": path.could_save_ms,
         "path": [_request(path, index, page) for index in path.requests],
+    }
+
+
+def _step(step: Step) -> dict[str, object]:
+    return {
+        "url": step.url,
+        "baseline_ms": step.base_ms,
+        "treatment_ms": step.head_ms,
+        "fate": step.fate,
+        "is_changed": step.is_changed,
+        "parts_ms": step.parts_ms,
     }
 
 

@@ -119,8 +119,9 @@ class Cluster:
         """Makes every load of `blocks`; on any error or interrupt cancels what has not begun."""
 
         def task(several: tuple[Block, ...]) -> Task:
-            page = self._page(pages, several[0].loads[0].page, recorder.journal.path.parent)
-            return Task(self._factory, page, several, recorder.attempts_of(several), recorder.keep)
+            folder = recorder.journal.path.parent
+            at = {name: self._page(pages, name, folder) for block in several for name in block.recordings}
+            return Task(self._factory, at, several, recorder.attempts_of(several), recorder.keep)
 
         most = 1 if self._labs else BLOCKS_AT_ONCE
         sent: set[_Sent] = set()

@@ -38,14 +38,14 @@ class Task:
 
     Attributes:
         factory: A pickled `EngineFactory`.
-        page: The page, or where it is.
+        pages: The page, or where it is, by its name; of several versions each.
         blocks: What is to be made.
         attempts: How often a load was made before, by its order, where it was.
         keep: As in the plan.
     """
 
     factory: bytes
-    page: LoadedPage | Entry
+    pages: dict[str, LoadedPage | Entry]
     blocks: tuple[Block, ...]
     attempts: dict[int, int]
     keep: str
@@ -68,14 +68,17 @@ def run_task(task: Task) -> list[JournalLine]:
         PageInputError: The page is not where it was, or another.
     """
     engine = engine_of(task.factory)
-    page = task.page if isinstance(task.page, LoadedPage) else _open(task.page)
     results: list[JournalLine] = []
 
     def keep(record: Record) -> None:
         results.append(journal_line(record, task.keep))
 
+    def open_page(name: str) -> LoadedPage:
+        page = task.pages[name]
+        return page if isinstance(page, LoadedPage) else _open(page)
+
     for block in task.blocks:
-        make_block(engine, page, block, lambda planned: task.attempts.get(planned.order, 0), keep)
+        make_block(engine, open_page, block, lambda planned: task.attempts.get(planned.order, 0), keep)
     return results
 
 
@@ -153,8 +156,9 @@ class Processes:
         factory = pickle.dumps(self._factory)
 
         def task(several: tuple[Block, ...]) -> Task:
-            page = pages.profile(several[0].loads[0].page, recorder.journal.path.parent)
-            return Task(factory, page, several, recorder.attempts_of(several), recorder.keep)
+            folder = recorder.journal.path.parent
+            at = {name: pages.profile(name, folder) for block in several for name in block.recordings}
+            return Task(factory, at, several, recorder.attempts_of(several), recorder.keep)
 
         with Pool(self._jobs) as pool:
 

@@ -87,9 +87,12 @@ class Threads:
         try:
             if not self._limit.acquire() or (block := feed.take()) is None:
                 return False
-            page = pages.open(block.loads[0].page)
             make_block(
-                self._engine, page, block, recorder.attempts, lambda record: self._keep(recorder, record)
+                self._engine,
+                pages.open,
+                block,
+                recorder.attempts,
+                lambda record: self._keep(recorder, record),
             )
             return True
         except EngineStoppedError:

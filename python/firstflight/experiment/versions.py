@@ -1,0 +1,87 @@
+"""Versions of the pages of a plan: which belong together, and what of them is loaded.
+
+Two recordings of an unchanged page differ. So the built-in loader loads the baseline's version and, of each
+other one, the baseline's with what changed (`analysis.changes`), as `firstflight gate` does. A browser asks
+for what its content says: it is served each recording as it is, with what is noise between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from firstflight.analysis.changes import WITH_TIMES, check_times, find_changes
+from firstflight.errors import PageInputError
+from firstflight.model.load import recording_name
+from firstflight.model.page import Page
+from firstflight.observer import Observer
+from firstflight.text import plural
+
+_Opened = TypeVar("_Opened")
+
+_FEW = 5
+
+
+def paired(
+    versions: Mapping[str, Mapping[str, _Opened]], observer: Observer
+) -> dict[str, dict[str, _Opened]]:
+    """The pages that all versions have, by name and version. One page each is paired whatever it is called.
+
+    Args:
+        versions: Each version's pages by name; the baseline's first.
+        observer: Is warned of pages that not all of them have.
+
+    Raises:
+        PageInputError: They have none in common.
+    """
+    first, *_ = versions.values()
+    if all(len(pages) == 1 for pages in versions.values()):
+        [name] = first
+        return {name: {version: page for version, pages in versions.items() for page in pages.values()}}
+    common = [name for name in first if all(name in pages for pages in versions.values())]
+    if not common:
+        have = "; ".join(f"{version} has {_listed(list(pages))}" for version, pages in versions.items())
+        raise PageInputError(
+            f"page: versions are paired by the names of their pages, and no name is in all: {have}",
+            "name one page of each, as FILE#http://host/path",
+        )
+    if alone := sorted({name for pages in versions.values() for name in pages} - {*common}):
+        observer.warn(f"left out, since not every version has them: {_listed(alone)}")
+    return {name: {version: pages[name] for version, pages in versions.items()} for name in common}
+
+
+def changed(name: str, versions: Mapping[str, Page], observer: Observer) -> dict[str, Page]:
+    """The baseline's version of a page and, in place of each other one, the baseline's with what changed.
+
+    Args:
+        name: The page's name.
+        versions: The recordings by version, the baseline's first.
+        observer: Is told how much changed, and warned where nothing did.
+
+    Raises:
+        PageInputError: They are not recordings of one page, or some tell no times of servers.
+    """
+    if not check_times([*versions.items()]):
+        told = "the recordings tell no times of servers: a slower server is not seen"
+        observer.warn(f"{name}: {told}", WITH_TIMES)
+    (baseline, base), *others = versions.items()
+    found: dict[str, Page] = {}
+    for version, head in others:
+        changes = find_changes([base], [head])
+        found.setdefault(baseline, changes.version((), recording_name(name, baseline)).page)
+        found[version] = changes.version(changes.found, recording_name(name, version)).page
+        if changes.found:
+            observer.note(f"{name}: {plural(len(changes.found), 'change')} from {baseline} to {version}")
+        else:
+            is_same = base.resources == head.resources
+            what = "hold the same page" if is_same else "differ by no more than two visits of one page do"
+            observer.warn(
+                f"{name}: {baseline} and {version} {what}",
+                "name recordings of before and after the change; docs/gate.md says what counts as one",
+            )
+    return found or {baseline: base}
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
+    return ", ".join(names[:_FEW]) + more
