@@ -1,0 +1,87 @@
+"""Writes the playground as one file that needs no network: `playground.py MODULE.wasm PLAYGROUND.html`.
+
+The modules of `playground/` stand in it one after the other, then the embedded profiles, the paper's table
+and the simulator. A file of more than 3 MB is an error.
+"""
+
+import base64
+import csv
+import gzip
+import json
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SOURCES = ROOT / "playground"
+MOST_BYTES = 3_000_000
+_MODULES = ("settings", "job", "simulator", "critical_path", "packets", "draw", "tour", "main")
+"""Each after those that it imports."""
+_PAGES = ("amazon", "nytimes", "wsj", "wikipedia")
+_IMPORT = re.compile(r"^import \{[^}]*\} from \"\./(\w+)\.mjs\";\n", re.MULTILINE)
+
+
+def main(arguments: list[str]) -> int:
+    """Writes the file; the exit code is 1 where it is too large."""
+    module, target = map(Path, arguments)
+    page = playground(module.read_bytes())
+    if len(page) > MOST_BYTES:
+        sys.stderr.write(f"error: {target}: {len(page)} bytes\nhint: at most {MOST_BYTES} are allowed\n")
+        return 1
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(page)
+    sys.stdout.write(f"{target}: {len(page)} bytes\n")
+    return 0
+
+
+def playground(module: bytes) -> bytes:
+    """The file; `module` is the simulator."""
+    packed = base64.b64encode(gzip.compress(module, mtime=0)).decode()
+    data = {"profiles": profiles(), "paper": paper(), "wasm": packed}
+    parts = {
+        "/*STYLE*/": (SOURCES / "style.css").read_text(),
+        # Nothing in it can end the element that it stands in.
+        "/*DATA*/": json.dumps(data).replace("<", "\\u003c"),
+        "/*SCRIPT*/": script(),
+    }
+    page = (SOURCES / "page.html").read_text()
+    for mark, text in parts.items():
+        before, found, after = page.partition(mark)
+        if not found:
+            raise ValueError(f"page.html has no {mark}")
+        page = before + text + after
+    return page.encode()
+
+
+def script() -> str:
+    """All modules as one."""
+    known: set[str] = set()
+    texts = []
+    for name in _MODULES:
+        text = (SOURCES / f"{name}.mjs").read_text()
+        if missing := set(_IMPORT.findall(text)) - known:
+            raise ValueError(f"{name}.mjs imports {', '.join(missing)}, which stands after it")
+        known.add(name)
+        texts.append(re.sub(r"^export ", "", _IMPORT.sub("", text), flags=re.MULTILINE))
+    return "\n".join(texts)
+
+
+def profiles() -> dict[str, str]:
+    """Pages by name, in the profile format."""
+    embedded = ROOT / "python/firstflight/pages/embedded"
+    files = {"one": SOURCES / "one.json", **{name: embedded / f"{name}.json" for name in _PAGES}}
+    return {name: json.dumps(json.loads(file.read_text())) for name, file in files.items()}
+
+
+def paper() -> list[dict[str, str | float]]:
+    """Table 1 of the paper: page, RTT and both times."""
+    lines = (ROOT / "python/firstflight/published/tables/paper.csv").read_text().splitlines()
+    rows = csv.DictReader(line for line in lines if not line.startswith("#"))
+    return [
+        {"page": row["page"], **{key: float(row[key]) for key in ("rtt_ms", "tcp_ms", "tfo_ms")}}
+        for row in rows
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
