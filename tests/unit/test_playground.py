@@ -8,11 +8,11 @@ import json
 import random
 import shlex
 import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import build_playground
 import playwright
 import pytest
 
@@ -28,7 +28,6 @@ from firstflight.pages.profile import embedded_page, read_profile
 from firstflight.pages.scheme import under
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
 NODE = Path(playwright.__file__).parent / "driver/node"
 
 RATES = ("64kbit", "256kbit", "1mbit", "4mbit", "100mbit", "unlimited")
@@ -183,9 +182,7 @@ def test_the_command_that_is_shown_plans_the_same_loads() -> None:
 
 
 def test_the_file_holds_every_module_once_and_its_script_is_one() -> None:
-    import playground as built
-
-    page = built.playground(b"\0asm").decode()
+    page = build_playground.playground(b"\0asm").decode()
     script = page.split('<script type="module">')[1].split("</script>")[0]
     ran = subprocess.run(
         [NODE, "--check", "--input-type=module", "-"],

@@ -32,7 +32,11 @@ impl Playground {
             "recorded" => {}
             "http" => page.clear_scheme(),
             "https" => page.secure_scheme(),
-            other => return Err(format!("scheme: {other:?} is none; hint: recorded, http or https")),
+            other => {
+                return Err(format!(
+                    "scheme: {other:?} is none; hint: recorded, http or https"
+                ));
+            }
         }
         self.pages.push(SimPage::new(&page));
         Ok(self.pages.len() - 1)
@@ -80,13 +84,20 @@ mod tests {
         let same = SimPage::new(&Page::from_json(PROFILE).unwrap());
         let expected = simulate(&same, &Job::from_json(JOB).unwrap()).unwrap();
         assert_eq!(record, serde_json::to_string(&expected).unwrap());
-        assert!(packets.lines().next().unwrap().contains("sent    up   #0 Flags [S]"));
+        assert!(
+            packets
+                .lines()
+                .next()
+                .unwrap()
+                .contains("sent    up   #0 Flags [S]")
+        );
     }
 
     #[test]
     fn a_page_under_https_is_loaded_over_tls() {
         let mut playground = Playground::default();
-        let [recorded, https] = ["recorded", "https"].map(|scheme| playground.prepare(scheme, PROFILE).unwrap());
+        let [recorded, https] =
+            ["recorded", "https"].map(|scheme| playground.prepare(scheme, PROFILE).unwrap());
         assert!(playground.load(recorded, JOB).unwrap().contains("http://a.test"));
         assert!(playground.load(https, JOB).unwrap().contains("https://a.test"));
     }
@@ -94,8 +105,18 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said() {
         let mut playground = Playground::default();
-        assert!(playground.prepare("recorded", "{}").unwrap_err().contains("format"));
-        assert!(playground.prepare("ftp", PROFILE).unwrap_err().contains("hint: recorded"));
+        assert!(
+            playground
+                .prepare("recorded", "{}")
+                .unwrap_err()
+                .contains("format")
+        );
+        assert!(
+            playground
+                .prepare("ftp", PROFILE)
+                .unwrap_err()
+                .contains("hint: recorded")
+        );
         assert_eq!(playground.load(7, JOB).unwrap_err(), "page 7 was never prepared");
         let page = playground.prepare("recorded", PROFILE).unwrap();
         assert!(playground.load(page, "{}").unwrap_err().contains("path"));

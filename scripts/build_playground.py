@@ -1,4 +1,6 @@
-"""Writes the playground as one file that needs no network: `playground.py MODULE.wasm PLAYGROUND.html`.
+"""Writes the playground as one file that needs no network: `build_playground.py MODULE.wasm PLAYGROUND.html`.
+
+`build_playground.py --into SITE PLAYGROUND.html` puts it into the built documentation, on its own page there.
 
 The modules of `playground/` stand in it one after the other, then the embedded profiles, the paper's table
 and the simulator. A file of more than 3 MB is an error.
@@ -21,8 +23,14 @@ _PAGES = ("amazon", "nytimes", "wsj", "wikipedia")
 _IMPORT = re.compile(r"^import \{[^}]*\} from \"\./(\w+)\.mjs\";\n", re.MULTILINE)
 
 
+_PLACE = re.compile(r'<div id="playground">.*?</div>', re.DOTALL)
+"""Where `docs/playground.md` has it."""
+
+
 def main(arguments: list[str]) -> int:
-    """Writes the file; the exit code is 1 where it is too large."""
+    """Writes the file; the exit code is 1 where it is too large, or the site has no place for it."""
+    if arguments[0] == "--into":
+        return embed(Path(arguments[1]), Path(arguments[2]))
     module, target = map(Path, arguments)
     page = playground(module.read_bytes())
     if len(page) > MOST_BYTES:
@@ -51,6 +59,27 @@ def playground(module: bytes) -> bytes:
             raise ValueError(f"page.html has no {mark}")
         page = before + text + after
     return page.encode()
+
+
+def embed(site: Path, file: Path) -> int:
+    """Puts the built file into the site; the exit code is 1 where no page has a place for it."""
+    found = [page for page in site.rglob("*.html") if _PLACE.search(page.read_text())]
+    if len(found) != 1:
+        sys.stderr.write(f'error: {site}: {len(found)} pages have a <div id="playground">, not one\n')
+        sys.stderr.write("hint: docs/playground.md has it; build the site first\n")
+        return 1
+    [page] = found
+    target = site / "playground" / "playground.html"
+    target.parent.mkdir(exist_ok=True)
+    target.write_bytes(file.read_bytes())
+    link = target.relative_to(page.parent).as_posix()
+    look = "width:100%;height:85vh;border:0"
+    frame = (
+        f'<p><a href="{link}">The playground on a page of its own</a></p>'
+        f'<iframe src="{link}" title="Playground" loading="lazy" style="{look}"></iframe>'
+    )
+    page.write_text(_PLACE.sub(lambda _: f'<div id="playground">{frame}</div>', page.read_text()))
+    return 0
 
 
 def script() -> str:
