@@ -1,11 +1,12 @@
-//! The simulator as WebAssembly: what the playground's page (`docs/playground`) calls.
+//! The simulator as WebAssembly: what the playground's page (`playground/`) calls.
 //!
 //! The page makes the same job for a load as `python/firstflight/engines/simulate.py`, and gets the same record of it,
 //! byte by byte: this crate hands text to [`firstflight_sim`] and its answer back, and computes nothing.
 //!
 //! The target is `wasm32-wasip1`: what QUIC's state machine asks an operating system for (a clock to count from, random
 //! numbers that no result depends on) are functions of WASI there, which the page gives it. [`Playground`] is the same
-//! on every target; the functions that JavaScript calls are those of [`exports`], in WebAssembly alone.
+//! on every target; the functions that JavaScript calls are those of `exports`, in WebAssembly alone.
+#![cfg_attr(not(target_family = "wasm"), forbid(unsafe_code))]
 
 #[cfg(target_family = "wasm")]
 mod exports;
