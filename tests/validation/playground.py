@@ -26,11 +26,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 ROOT = Path(__file__).parents[2]
-NARROW = {"width": 360, "height": 740}
-WIDE = {"width": 1280, "height": 900}
+NARROW: ViewportSize = {"width": 360, "height": 740}
+WIDE: ViewportSize = {"width": 1280, "height": 900}
 MOST_MS = 100.0
 """What a change may take, at the 95th percentile."""
 
@@ -242,28 +242,28 @@ def by_keyboard(page: Page, address: str) -> Iterator[str]:
 
 def narrow(page: Page, address: str) -> Iterator[str]:
     """What does not fit a screen of 360 px."""
-    page.set_viewport_size(NARROW)  # type: ignore[arg-type]
+    page.set_viewport_size(NARROW)
     for step in range(1, 7):
         load_ms(page, f"{address}#step={step}")
         page.wait_for_timeout(200)
         width = page.evaluate("document.documentElement.scrollWidth")
         if width > NARROW["width"]:
             yield f"step {step} is {width} px wide on a screen of {NARROW['width']}"
-    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    page.set_viewport_size(WIDE)
 
 
 def take(page: Page, address: str, folder: Path) -> None:
     """Screenshots, narrow and wide, light and dark."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, size in (("wide", WIDE), ("narrow", NARROW)):
-        page.set_viewport_size(size)  # type: ignore[arg-type]
+        page.set_viewport_size(size)
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
             for step in (1, 4, 6):
                 load_ms(page, f"{address}#step={step}")
                 page.wait_for_timeout(1500)
                 page.screenshot(path=folder / f"{name}-{scheme}-{step}.png", full_page=True)
-    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    page.set_viewport_size(WIDE)
     page.emulate_media(color_scheme="light")
     load_ms(page, address)
 
