@@ -13,20 +13,24 @@ network, or it scrolls sideways on a narrow screen.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import math
+import os
 import random
 import shlex
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Page, ViewportSize, sync_playwright
+
+from firstflight.cli.app import main as firstflight
 
 ROOT = Path(__file__).parents[2]
 NARROW: ViewportSize = {"width": 360, "height": 740}
@@ -81,6 +85,8 @@ def main() -> int:
     parser.add_argument("--changes", type=int, default=100)
     parser.add_argument("--shots", type=Path, help="folder for screenshots")
     options = parser.parse_args()
+    options.file = options.file.resolve()
+    os.chdir(ROOT)  # The commands name a file of the repository.
     wrong: list[str] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
@@ -174,21 +180,23 @@ def is_same(page: Page, settings: dict[str, Any]) -> bool:
     before = page.evaluate("document.documentElement.dataset.drawn")
     page.evaluate("(hash) => { location.hash = hash; }", f"#{keys}&mode={pair}")
     page.wait_for_function("(before) => document.documentElement.dataset.drawn !== before", arg=before)
-    command = shlex.split(page.locator("#command").inner_text())
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(
-            [ROOT / ".venv/bin/firstflight", *command[1:], "--out", folder, "--quiet", "--json"],
-            cwd=ROOT,
-            check=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
-        lines = (Path(folder) / "journal.jsonl").read_text().splitlines()
-    records = {record["load"]["mode"]: record for record in map(json.loads, lines)}
+    records = made_by(page.locator("#command").inner_text())
     modes = (settings["baseline"], settings["treatment"])
     return all(
         parts(json.loads(text)) == kept(records[mode]) for text, mode in zip(texts, modes, strict=True)
     )
+
+
+def made_by(command: str) -> dict[str, Any]:
+    """The records of a command's journal, by mode. It runs in this process: to start Python takes longest."""
+    _, *arguments = shlex.split(command)
+    with tempfile.TemporaryDirectory() as folder:
+        with redirect_stdout(io.StringIO()):
+            code = firstflight([*arguments, "--out", folder, "--quiet", "--json"])
+        if code:
+            raise ValueError(f"exit code {code}: {command}")
+        lines = (Path(folder) / "journal.jsonl").read_text().splitlines()
+    return {record["load"]["mode"]: record for record in map(json.loads, lines)}
 
 
 PARTS = ("requests", "connections", "proof", "relay")
