@@ -23,8 +23,13 @@ OWN_UV := $(filter target/%,$(UV))
 DENY := target/deny/bin/cargo-deny
 DENY_VERSION := 0.20.2
 
-RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+RUST := Cargo.toml Cargo.lock $(shell find crates -path crates/playground -prune -o \( -name '*.rs' -o -name Cargo.toml \) -print)
 CORE := Cargo.toml Cargo.lock $(shell find crates/page crates/path crates/load crates/loader crates/quic crates/tcp crates/sim crates/python -name '*.rs' -o -name Cargo.toml)
+
+# The simulator for a browser. WASM_CARGO: a cargo that has the target, where the one on the PATH has not.
+WASM_CARGO ?= cargo
+WASM := target/wasm/wasm32-wasip1/wasm/firstflight_playground.wasm
+PLAYGROUND := target/playground/playground.html
 
 # The profile of everything that cargo compiles here. CI has its own, in Cargo.toml.
 PROFILE ?= release
@@ -35,7 +40,7 @@ CRATES := --workspace --exclude firstflight-python
 
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: help build run test crates lint audit advisories reference docs data dist dist-test bench clean system rust
+.PHONY: help build run test crates lint audit advisories reference docs playground data dist dist-test bench clean system rust
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
@@ -81,6 +86,9 @@ reference: build ## write again what is made from the code: pages of commands, p
 
 docs: $(SITE)/.synced ## build the documentation as a site that needs no network: site/index.html
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --quiet --strict
+	if [ -f $(PLAYGROUND) ]; then $(PYTHON) scripts/build_playground.py --into site $(PLAYGROUND); fi
+
+playground: $(PLAYGROUND) ## write the playground, one file for any browser: target/playground/playground.html
 
 dist: $(DIST)/.synced | rust ## build the source archive and the wheel into dist/; TARGETS= names other processors
 	PATH="$(abspath $(DIST))/bin:$$PATH" $(DIST)/bin/python packaging/dist.py $(TARGETS)
@@ -105,6 +113,14 @@ system: ## install the programs that tests drive, from the system's packages
 	else \
 	  echo "error: missing:$$missing" >&2; echo "hint: as root: apt-get install$$missing" >&2; exit 1; \
 	fi
+
+$(PLAYGROUND): $(WASM) scripts/build_playground.py $(wildcard playground/*) $(wildcard python/firstflight/pages/embedded/*.json)
+	$(PYTHON) scripts/build_playground.py $(WASM) $@
+
+$(WASM): $(CORE) $(wildcard crates/playground/Cargo.toml crates/playground/src/*.rs)
+	@command -v $(WASM_CARGO) >/dev/null || { echo "error: no $(WASM_CARGO). hint: install Rust from https://rustup.rs" >&2; exit 1; }
+	$(WASM_CARGO) build --profile wasm --target wasm32-wasip1 --target-dir target/wasm --locked -p firstflight-playground || \
+	  { echo "hint: if the target is missing: rustup target add wasm32-wasip1 (docs/playground.md)" >&2; exit 1; }
 
 $(LAB): $(RUST) | rust
 	cargo build $(CARGO_OPTIONS) -p firstflight-lab -p firstflight-preload

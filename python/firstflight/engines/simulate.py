@@ -26,6 +26,20 @@ _UDP_BYTES = 36
 """A probe of the laboratory's calibration: 8 bytes in a UDP datagram."""
 
 
+def simulated_job(planned: PlannedLoad, page: LoadedPage, keep: str = "all") -> str:
+    """What the simulator is asked for a load, as JSON; `playground/job.mjs` asks the same.
+
+    Args:
+        planned: The load.
+        page: Its page.
+        keep: As in the plan.
+    """
+    what_if = planned.what_if.to_json()
+    return json.dumps(
+        {**job_of(planned, page), **planned.transport.to_json(), "what_if": what_if, "keep": keep}
+    )
+
+
 class Simulator:
     """Makes loads on the virtual clock; implements `model.path.Engine`.
 
@@ -59,10 +73,8 @@ class Simulator:
         """Makes one load; what goes wrong is in the record."""
         if self._stopped.is_set():
             raise EngineStoppedError
-        what_if = planned.what_if.to_json()
-        job = {**job_of(planned, page), **planned.transport.to_json(), "what_if": what_if, "keep": self._keep}
         try:
-            answer = json.loads(self._prepared(page, planned).load(json.dumps(job)))
+            answer = json.loads(self._prepared(page, planned).load(simulated_job(planned, page, self._keep)))
         except ValueError as error:
             answer = failure(str(error))
         return record_of(planned, None, answer, whose="simulator")
