@@ -72,7 +72,7 @@ def test_every_command_that_is_mentioned_exists_with_its_flags(page: Path) -> No
 
 
 def test_every_page_is_in_the_navigation_of_the_site() -> None:
-    navigation = re.findall(r"(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    navigation = re.findall(r"\"(\S+\.md)\"", (ROOT / "zensical.toml").read_text())
     roots = {"docs": ROOT / "docs", "studies": ROOT}
     pages = {
         str(page.relative_to(root)) for name, root in roots.items() for page in (ROOT / name).rglob("*.md")
