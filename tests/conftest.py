@@ -1,8 +1,9 @@
 """Settings for all tests.
 
-Property tests do not depend on how busy the machine is, nor, in CI, on chance. Ctrl-C works even when the
-tests were started in the background, where a shell has interrupts ignored, children included. Bytecode stays
-beside the sources whatever the environment says: else each of hundreds of processes compiles them anew.
+Property tests do not depend on how busy the machine is, nor, in CI, on chance; there they try fewer examples,
+and many more every night (FIRSTFLIGHT_TEST_EXAMPLES). Ctrl-C works even when the tests were started in the
+background, where a shell has interrupts ignored, children included. Bytecode stays beside the sources
+whatever the environment says: else each of hundreds of processes compiles them anew.
 
 Tests of timing wait while the host of this virtual machine takes its processors away (steal time).
 """
@@ -22,7 +23,11 @@ STEALS = 0.05
 SAMPLE_S = 0.5
 
 settings.register_profile(
-    "firstflight", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ
+    "firstflight",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize="CI" in os.environ,
+    max_examples=int(os.environ.get("FIRSTFLIGHT_TEST_EXAMPLES", "40" if "CI" in os.environ else "100")),
 )
 settings.load_profile("firstflight")
 

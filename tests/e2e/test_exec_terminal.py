@@ -8,6 +8,7 @@ import pytest
 from program import Ended, Program
 
 CTRL_C = "\x03"
+CTRL_Z = "\x1a"
 PROMPT = "ready> "
 SHELL = ("env", f"PS1={PROMPT}", "bash", "--norc", "--noprofile", "-i")
 
@@ -41,10 +42,14 @@ def test_an_interactive_shell_has_job_control(program: Program) -> None:
         (PROMPT, "sh -c 'echo heed; exec cat'\n"),
         ("heed\r\n", "one\n"),
         ("one\r\none\r\n", CTRL_C),
-        (PROMPT, "cat &\n"),
+        # Stopped from the keyboard, so that it is stopped before `fg`: one started in the background stops only when
+        # it first reads, and may do so after `fg` has found it running.
+        (PROMPT, "sh -c 'echo again; exec cat'\n"),
+        ("again\r\n", CTRL_Z),
+        ("Stopped", ""),
         (PROMPT, "fg\n"),
         # The shell names the job it brings back after it has left line editing; before, keys might get lost.
-        ("\rcat\r\n", "two\n"),
+        ("\rsh -c 'echo again; exec cat'\r\n", "two\n"),
         ("two\r\ntwo\r\n", CTRL_C),
         (PROMPT, "curl -s -o /dev/null -w 'status %{http_code}\\n' http://bits.wikimedia.org/geoiplookup\n"),
         ("status 200", "exit 5\n"),

@@ -1,13 +1,12 @@
 """HTTP/2 on both clocks: one connection to each origin, and page load times that agree."""
 
 import json
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from itertools import product
-from typing import Any
 
 import pytest
+from clocks import Fields, emulate_medians, simulate
 
-from firstflight import _core
 from firstflight.engines.lab import Lab
 from firstflight.pages import open_pages, under
 
@@ -19,34 +18,30 @@ MODES = ("tcp", "tfo")
 PLT, BYTES_DOWN, BYTES_UP = 0.05, 0.02, 0.1
 """How far the two may be from each other, relative: packets that tie for a queue fall either way. Much
 of what goes up is acknowledgements, of which a kernel on a busy machine sends some more."""
-LIMIT_S = 60
+JOB: Fields = {
+    "scheme": "https",
+    "tls": {"post_quantum": False, "http": "2"},
+    "path": PATH,
+    "cookies": "warm",
+}
 
-Answer = dict[str, Any]
+Loads = Mapping[tuple[str, str], tuple[Fields, Fields]]
 
 
 @pytest.fixture(scope="module")
-def loads() -> dict[tuple[str, str], tuple[Answer, Answer]]:
+def loads(lab: Lab) -> Loads:
     """What the laboratory and the simulator say, by page and mode."""
-    texts = {
-        name: under("https", page).page.to_json() for name, page in zip(PAGES, open_pages(PAGES), strict=True)
-    }
-    lab = Lab()
-
-    def load(cell: tuple[str, str]) -> tuple[Answer, Answer]:
-        name, mode = cell
-        tls = {"post_quantum": False, "http": "2"}
-        job = {"scheme": "https", "tls": tls, "path": PATH, "mode": mode, "cookies": "warm"}
-        emulated = lab.ask("load", {**job, "page": json.loads(texts[name])}, timeout_s=LIMIT_S)
-        return emulated, json.loads(_core.Simulator(texts[name]).load(json.dumps(job)))
-
+    loaded = (under("https", page) for page in open_pages(PAGES))
+    pages = dict(zip(PAGES, (json.loads(page.page.to_json()) for page in loaded), strict=True))
     cells = list(product(PAGES, MODES))
-    with ThreadPoolExecutor(len(cells)) as pool:
-        return dict(zip(cells, pool.map(load, cells), strict=True))
+    asked = [(pages[name], {**JOB, "mode": mode}) for name, mode in cells]
+    pairs = zip(emulate_medians(lab, asked), [simulate(*load) for load in asked], strict=True)
+    return dict(zip(cells, pairs, strict=True))
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("page", PAGES)
-def test_both_clocks_agree(loads: dict[tuple[str, str], tuple[Answer, Answer]], page: str, mode: str) -> None:
+def test_both_clocks_agree(loads: Loads, page: str, mode: str) -> None:
     emulated, simulated = loads[page, mode]
     for answer in (emulated, simulated):
         assert answer["status"] == "ok", answer["error"]

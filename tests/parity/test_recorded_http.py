@@ -1,10 +1,10 @@
 """What each host spoke in the recording, on both clocks: versions of HTTP and TLS, one connection for two."""
 
 import json
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from collections.abc import Mapping
 
 import pytest
+from clocks import Fields, emulate_medians, simulate
 
 from firstflight import _core
 from firstflight.engines.lab import Lab
@@ -13,13 +13,12 @@ pytestmark = pytest.mark.timing
 
 RTT_MS = 100
 PATH = {"rtt_ms": RTT_MS, "down_bps": 10_000_000, "up_bps": 10_000_000, "queue": {"packets": 1000}}
-JOB = {
+JOB: Fields = {
     "scheme": "recorded",
     "tls": {"post_quantum": False, "http": "recorded"},
     "path": PATH,
     "cookies": "warm",
 }
-LIMIT_S = 60
 HOSTS = [
     {"host": "a.test", "http": "1.1", "tls_trips": 2},
     {"host": "b.test", "http": "2", "tls_trips": 1, "verify_ms": 150.0},
@@ -27,7 +26,9 @@ HOSTS = [
     {"host": "d.test", "http": "1.1", "tls_trips": 1},
 ]
 
-Answer = dict[str, Any]
+MODES = ("tcp", "tfo", "early-data")
+
+Loads = Mapping[str, tuple[Fields, Fields]]
 
 
 def resource(url: str, kind: str, **fields: object) -> dict[str, object]:
@@ -39,39 +40,33 @@ def resource(url: str, kind: str, **fields: object) -> dict[str, object]:
     )
 
 
-def page() -> str:
+def page() -> Fields:
     """A document, and three images each of the other hosts."""
     images = [
         resource(f"https://{host}.test/{n}.png", "image", initiator={"resource": 0, "via": "parser"})
         for host in "bcd"
         for n in range(3)
     ]
-    fields = {
+    fields: Fields = {
         "format": "firstflight-profile/1",
         "name": "spoken",
         "resources": [resource("https://a.test/", "document"), *images],
         "hosts": HOSTS,
     }
-    return _core.check_page(json.dumps(fields))
+    checked: Fields = json.loads(_core.check_page(json.dumps(fields)))
+    return checked
 
 
 @pytest.fixture(scope="module")
-def loads() -> dict[str, tuple[Answer, Answer]]:
+def loads(lab: Lab) -> Loads:
     """What the laboratory and the simulator say, by mode."""
-    text, lab = page(), Lab()
-
-    def load(mode: str) -> tuple[Answer, Answer]:
-        job = {**JOB, "mode": mode}
-        emulated = lab.ask("load", {**job, "page": json.loads(text)}, timeout_s=LIMIT_S)
-        return emulated, json.loads(_core.Simulator(text).load(json.dumps(job)))
-
-    modes = ("tcp", "tfo", "early-data")
-    with ThreadPoolExecutor(len(modes)) as pool:
-        return dict(zip(modes, pool.map(load, modes), strict=True))
+    asked = [(page(), {**JOB, "mode": mode}) for mode in MODES]
+    pairs = zip(emulate_medians(lab, asked), [simulate(*load) for load in asked], strict=True)
+    return dict(zip(MODES, pairs, strict=True))
 
 
-@pytest.mark.parametrize("mode", ["tcp", "tfo", "early-data"])
-def test_both_clocks_agree(loads: dict[str, tuple[Answer, Answer]], mode: str) -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_both_clocks_agree(loads: Loads, mode: str) -> None:
     emulated, simulated = loads[mode]
     for answer in (emulated, simulated):
         assert answer["status"] == "ok", answer["error"]
@@ -85,7 +80,7 @@ def test_both_clocks_agree(loads: dict[str, tuple[Answer, Answer]], mode: str) -
     assert simulated["plt_ms"] == pytest.approx(emulated["plt_ms"], rel=0.05)
 
 
-def test_a_certificate_takes_as_long_as_recorded(loads: dict[str, tuple[Answer, Answer]]) -> None:
+def test_a_certificate_takes_as_long_as_recorded(loads: Loads) -> None:
     for answer in loads["tcp"]:
         waits = {row["url"][8]: row["sent_ms"] - row["queued_ms"] for row in answer["requests"]}
         assert 3 * RTT_MS <= waits["a"] < 3.5 * RTT_MS

@@ -18,7 +18,7 @@ from firstflight.engines.lab import Lab, lab_binary
 
 pytestmark = pytest.mark.timing
 
-SCRIPTS, LABORATORIES = 50, 5
+SCRIPTS, LABORATORIES = 30, 6
 DAY_S = 86_400
 IN_TIME_MS = 0.2
 """A packet that is later moves acknowledgments from one tick of the kernel to the next."""

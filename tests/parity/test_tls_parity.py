@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from itertools import product
 
 import pytest
-from clocks import Fields, emulate_all, simulate
+from clocks import Fields, emulate_medians, simulate
 
 from firstflight.engines.lab import Lab
 from firstflight.pages import open_pages, under
@@ -32,7 +32,7 @@ def loads(lab: Lab) -> Loads:
     (loaded,) = (under("https", page) for page in open_pages(["wikipedia"]))
     page, cells = json.loads(loaded.page.to_json()), list(product(OFFERS, MODES))
     asked = [(page, job(*cell)) for cell in cells]
-    pairs = zip(emulate_all(lab, asked), [simulate(*load) for load in asked], strict=True)
+    pairs = zip(emulate_medians(lab, asked), [simulate(*load) for load in asked], strict=True)
     return dict(zip(cells, pairs, strict=True))
 
 

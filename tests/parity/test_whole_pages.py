@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from itertools import combinations, product
 
 import pytest
-from clocks import Fields, emulate_all, simulate
+from clocks import Fields, emulate_medians, simulate
 
 from firstflight.engines.lab import Lab
 from firstflight.pages import open_pages, under
@@ -38,7 +38,7 @@ def loads(lab: Lab) -> Mapping[Key, Pair]:
         for page in (under("http", page) for page in open_pages(PAGES))
     }
     asked = [(pages[name], job(mode, path)) for name, mode, path in CELLS]
-    pairs = zip([simulate(*load) for load in asked], emulate_all(lab, asked), strict=True)
+    pairs = zip([simulate(*load) for load in asked], emulate_medians(lab, asked), strict=True)
     return dict(zip(CELLS, pairs, strict=True))
 
 

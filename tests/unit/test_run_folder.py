@@ -81,7 +81,7 @@ def test_a_disk_that_is_full_at_any_byte_loses_no_load_that_was_reported(tmp_pat
     smallest = max(file.stat().st_size for file in others)
     largest = (tmp_path / "whole" / "journal.jsonl").stat().st_size
     draw = random.Random(5)
-    for number in range(20):
+    for number in range(8):
         size = draw.randrange(smallest, largest)
         folder, heard, engine = tmp_path / str(number), Heard(), EngineDouble()
         with largest_file(size), pytest.raises(ExperimentError, match="File too large") as full:
