@@ -102,7 +102,11 @@ def one_command(checks: Iterable[Check], system: System) -> str:
 
 
 def _steps(missing: list[Check], system: System) -> Iterator[str]:
-    clients = [check.name.removeprefix("client ") for check in missing if check.name.startswith("client ")]
+    clients = [
+        check.name.removeprefix("client ")
+        for check in missing
+        if check.name.startswith("client ") and check.detail.startswith("not installed")
+    ]
     packages = [package for package in map(system.package, clients) if package]
     if packages and system.manager == "apt" and not system.has_lists:
         yield "apt-get update"
