@@ -1,7 +1,7 @@
 """Every command block of the README, the front page and the tutorial does what the page says.
 
 Commands run in a folder that has what a clone has. A block without a command shows what the command before it
-prints. What is deterministic prints exactly that. A run on the real kernel is made on the virtual clock, whose
+prints. What is deterministic prints exactly that. A run on the real kernel is made on the virtual clock: its
 load times are those of the block within half a round trip; the first one is also made on the kernel, once in
 each mode.
 """

@@ -18,7 +18,7 @@ OURS = {
     "studies",
     *(file.stem for folder in ("tests", "scripts") for file in (ROOT / folder).rglob("*.py")),
 }
-PROGRAMS = {"ipykernel", "maturin", "mkdocs-material", "mypy", "pytest", "ruff"}
+PROGRAMS = {"ipykernel", "maturin", "mypy", "pytest", "ruff", "zensical"}
 """Declared because they are run, or loaded by a program that is."""
 
 RUNTIME = PROJECT["project"]["dependencies"]
