@@ -16,6 +16,12 @@ WGET2 = Check("client wget2", ok=False, detail="not installed", needed=False)
 CHROMIUM = Check("client chromium", ok=False, detail="not installed", needed=False)
 FIREFOX = Check("client firefox", ok=False, detail="not installed", needed=False)
 CURL = Check("client curl", ok=True, detail="8.0")
+DRIVER = Check(
+    "client chromium",
+    ok=False,
+    detail="156 (/usr/bin/chromium); the Python package playwright is missing",
+    hint="only to load pages with chromium: pip install 'firstflight[browser]'",
+)
 CLIENTS = [CHROMIUM, FIREFOX, WGET2, CURL]
 APPARMOR = Check(
     "namespaces",
@@ -64,6 +70,10 @@ def test_missing_clients_are_one_command_of_the_systems_package_manager(system: 
             [APPARMOR, TUN, WGET2],
             "sudo apt-get install wget2 && sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0 && "
             "sudo modprobe tun",
+        ),
+        (
+            [WGET2, DRIVER],
+            "sudo apt-get install wget2 && pip install 'firstflight[browser]'",
         ),
         ([SECCOMP], ""),
         ([CURL], ""),

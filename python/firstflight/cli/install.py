@@ -34,6 +34,7 @@ _UBUNTU = {"wget2": "wget2", "curl": "curl"}
 """Ubuntu's packages of browsers install snaps, which have a sandbox of their own and were not tried."""
 
 _ENABLES = re.compile(r"`(?:sudo )?((?:sysctl|modprobe|chmod) [^`]+)`")
+_PIP = re.compile(r"pip install '[^']+'")
 _CONTAINERS = ("/.dockerenv", "/run/.containerenv")
 
 
@@ -93,15 +94,17 @@ def one_command(checks: Iterable[Check], system: System) -> str:
         checks: All that was looked at.
         system: Where it is to be installed.
     """
-    steps = list(_steps([check for check in checks if not check.ok], system))
-    if not steps or system.is_root:
-        return " && ".join(steps)
-    if "sudo" in system.programs:
-        return " && ".join(f"sudo {step}" for step in steps)
-    return f"su -c '{' && '.join(steps)}'"
+    missing = [check for check in checks if not check.ok]
+    steps = list(_steps(missing, system))
+    if steps and not system.is_root:
+        sudo = "sudo" in system.programs
+        steps = [f"sudo {step}" for step in steps] if sudo else [f"su -c '{' && '.join(steps)}'"]
+    libraries = dict.fromkeys(found[0] for check in missing if (found := _PIP.search(check.hint)))
+    return " && ".join([*steps, *libraries])
 
 
 def _steps(missing: list[Check], system: System) -> Iterator[str]:
+    """What root does."""
     clients = [
         check.name.removeprefix("client ")
         for check in missing
