@@ -44,7 +44,7 @@ def test_doctor_shows_people_a_table_and_reports_nothing_personal(program: Progr
     assert [name for name in personal if name in text] == []
 
 
-@pytest.mark.parametrize("file", ["gone/report.json", "."])
+@pytest.mark.parametrize("file", ["gone/report.json", ".", "/dev/stdout"])
 def test_a_report_that_cannot_be_written_is_refused_before_anything_is_measured(
     program: Program, file: str
 ) -> None:

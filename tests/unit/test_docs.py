@@ -124,6 +124,13 @@ def test_figures_of_the_gallery_are_less_than_a_megabyte_and_each_has_a_command(
     assert sum(file.stat().st_size for file in files) < 1_000_000
 
 
+@pytest.mark.parametrize("template", ["bug.yml", "number.yml"])
+def test_an_issue_asks_for_the_report_of_doctor(template: str) -> None:
+    text = (ROOT / ".github/ISSUE_TEMPLATE" / template).read_text()
+    [call] = re.findall("`firstflight (doctor --report [^`]+)`", text)
+    parse(call.split())
+
+
 def test_every_file_that_the_map_for_contributors_names_exists() -> None:
     rows = [line for line in (ROOT / "CONTRIBUTING.md").read_text().splitlines() if line.startswith("| ")]
     folders = [name for row in rows for name in re.findall(r"`((?:crates|python)/[^`]+)`", row)]

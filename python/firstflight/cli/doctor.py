@@ -206,7 +206,8 @@ def _library(requirement: str) -> str:
 def _check_writable(file: FilePath) -> None:
     """Before anything is measured, not after."""
     folder = file.absolute().parent
-    if file.is_dir() or not folder.is_dir() or not os.access(file if file.exists() else folder, os.W_OK):
+    is_other = file.exists() and (file.is_symlink() or not file.is_file())
+    if is_other or not folder.is_dir() or not os.access(folder, os.W_OK):
         raise UsageError(
             f"report: {file} cannot be written",
             "name a file in a folder that exists and is yours, such as --report firstflight-report.json",
