@@ -15,7 +15,7 @@ import sys
 import traceback
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, cast
 
 import firstflight
 
@@ -76,7 +76,7 @@ def last_error() -> LastError | None:
         kept = json.loads(_place().read_text(encoding="utf-8"))
     except (OSError, RuntimeError, ValueError):
         return None
-    return LastError(**kept) if isinstance(kept, dict) else None
+    return cast(LastError, kept) if isinstance(kept, dict) else None
 
 
 def without_names(text: str) -> str:
