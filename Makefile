@@ -14,6 +14,7 @@ PRELOAD := python/firstflight/_bin/libfirstflight_preload.so
 MAN := wheel/data/share/man/man1/firstflight.1
 VEGA := python/firstflight/report/templates/vega.js
 SITE := target/zensical
+DIST := target/dist/tools
 
 # A uv on the PATH, else one of our own beside the Rust build.
 UV := $(or $(shell command -v uv),target/uv/bin/uv)
@@ -34,10 +35,10 @@ CRATES := --workspace --exclude firstflight-python
 
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: help build run test crates lint audit advisories reference docs bench clean system rust
+.PHONY: help build run test crates lint audit advisories reference docs data dist dist-test bench clean system rust
 
 help: ## list the targets
-	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
 
 build: $(LAB) $(VENV)/.extension ## build everything (the default)
 
@@ -83,11 +84,20 @@ docs: $(SITE)/.synced ## build the documentation as a site that needs no network
 	rm -rf site && $(SITE)/bin/zensical build --clean --strict
 	$(SITE)/bin/python scripts/site_links.py site
 
+dist: $(DIST)/.synced | rust ## build the source archive and the wheel into dist/; TARGETS= names other processors
+	PATH="$(abspath $(DIST))/bin:$$PATH" $(DIST)/bin/python packaging/dist.py $(TARGETS)
+
+dist-test: ## install the wheel of dist/ into an empty environment and use it; PYTHON= says with which Python
+	$(PYTHON) packaging/try_wheel.py dist/*_$$(uname -m).whl
+
+data: build ## write the profiles of recordings in ../shared/data and the studies' tables to dist/
+	$(BIN)/python scripts/corpus.py ../shared/data dist/firstflight-corpus-$$($(BIN)/firstflight --version | cut -d' ' -f2).tar.xz
+
 bench: build ## measure our own speed
 	cargo bench --locked $(CRATES)
 
 clean: ## remove everything that was built; results stay
-	rm -rf target site $(VENV) python/firstflight/_bin python/firstflight/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .cache
+	rm -rf target site dist $(VENV) python/firstflight/_bin python/firstflight/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .cache
 
 system: ## install the programs that tests drive, from the system's packages
 	@missing=$$(for program in $(PROGRAMS); do command -v $$program >/dev/null || printf ' %s' $$program; done); \
@@ -118,6 +128,11 @@ $(SITE)/.synced: requirements-docs.lock $(OWN_UV)
 	$(UV) pip sync --quiet --python $(SITE)/bin/python --require-hashes requirements-docs.lock
 	touch $@
 
+$(DIST)/.synced: requirements-dist.lock $(OWN_UV)
+	$(UV) venv --quiet --no-project --allow-existing --python '>=3.11' $(DIST)
+	$(UV) pip sync --quiet --python $(DIST)/bin/python --require-hashes requirements-dist.lock
+	touch $@
+
 target/uv/bin/uv: requirements-uv.lock
 	$(PYTHON) -m venv target/uv || { echo "hint: install python3-venv, or uv" >&2; exit 1; }
 	target/uv/bin/pip install --quiet --require-hashes --requirement requirements-uv.lock
@@ -128,4 +143,4 @@ $(DENY): Makefile | rust
 	touch $@
 
 rust:
-	@command -v cargo >/dev/null || { echo "error: no cargo. hint: install Rust from https://rustup.rs" >&2; exit 1; }
+	@scripts/rust_toolchain

@@ -22,7 +22,7 @@ from firstflight.engines.simulate import Simulator
 from firstflight.errors import ExperimentError, UsageError
 from firstflight.experiment.catalogue import Catalogue, read_catalogue
 from firstflight.experiment.folder import default_folder
-from firstflight.experiment.plan_file import PlanFile, read_plan_file, resolve
+from firstflight.experiment.plan_file import PlanFile, read_plan, resolve
 from firstflight.experiment.recorder import Outcome, make_block
 from firstflight.experiment.run import run_experiment
 from firstflight.experiment.schedule import Block, Schedule, load_id, load_under
@@ -385,7 +385,7 @@ def _under_the_only(schemes: tuple[str, ...], pages: list[LoadedPage]) -> list[L
 def _plan(plan: Plan | str | os.PathLike[str] | None, keys: dict[str, object]) -> Plan:
     if isinstance(plan, Plan):
         return resolve(keys, PlanFile(values=plan.to_keys()))
-    return resolve(keys, read_plan_file(FilePath(plan)) if plan else None)
+    return resolve(keys, read_plan(FilePath(plan)) if plan else None)
 
 
 def _load(engine: EngineName, page: LoadedPage, path: Path, mode: object, keys: dict[str, object]) -> Load:

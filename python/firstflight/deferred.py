@@ -1,7 +1,7 @@
 """Libraries that take long to import, each imported when something of it is first used.
 
 A module says `from firstflight.deferred import numpy as np` where it would say `import numpy as np`, so that
-no call waits for what it does not use: scipy takes 0.8 s, altair 0.4 s. Python 3.15 has `lazy import` for
+no call waits for what it does not use: altair takes 0.4 s. Python 3.15 has `lazy import` for
 this (PEP 810). `importlib.util.LazyLoader` would not do: a second import statement loads what the first one
 put off.
 """
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import pydantic
     import tomlkit
     import vl_convert
-    from scipy import stats  # type: ignore[import-untyped]
 else:
 
     class _Deferred:
@@ -35,8 +34,7 @@ else:
     numpy = _Deferred("numpy")
     polars = _Deferred("polars")
     pydantic = _Deferred("pydantic")
-    stats = _Deferred("scipy.stats")
     tomlkit = _Deferred("tomlkit")
     vl_convert = _Deferred("vl_convert")
 
-__all__ = ["altair", "jinja2", "numpy", "polars", "pydantic", "stats", "tomlkit", "vl_convert"]
+__all__ = ["altair", "jinja2", "numpy", "polars", "pydantic", "tomlkit", "vl_convert"]

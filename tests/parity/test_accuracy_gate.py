@@ -18,13 +18,14 @@ from accuracy_baseline import Measured
 from accuracy_baseline import read as read_measured
 from accuracy_grid import CONDITIONS, MODES, Condition, measured_pages, open_page
 from accuracy_models import read as read_predicted
-from accuracy_pages import PAGES, TOKEN
+from accuracy_pages import PAGES
 from accuracy_table import DOCUMENT, STATED, document, figures, pairs, stated
 from predict_accuracy import measured_conditions, predictions
 
 from firstflight.analysis.warnings import caution
 from firstflight.engines.emulate import Emulator
 from firstflight.pages import load_page
+from firstflight.pages.corpus import TOKEN
 
 WHOLE_GRID = os.environ.get("FIRSTFLIGHT_TEST_GRID") == "all"
 PREDICTED_OF = 8

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from firstflight.engines.clients import versions
 from firstflight.engines.clients.chromium.browser import check_hosts, find_browser, flags, write_profile
 from firstflight.engines.clients.chromium.network import Fetches
 from firstflight.engines.clients.job import Drive, DriveJob, Fetch
@@ -191,3 +192,19 @@ def test_hosts_are_refused_exactly_where_linux_refuses_the_argument_that_names_t
     with pytest.raises(UsageError, match=f"its {most + 1} hosts take") as refused:
         check_hosts(hosts[: most + 1])
     assert "--client loader" in refused.value.hint
+
+
+def test_a_browser_without_the_package_that_drives_it_is_refused_with_the_extra_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "chromium"
+    program.write_text("#!/bin/sh\necho Chromium 1.2.3\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    monkeypatch.setattr(versions, "find_spec", lambda _: None)
+    with pytest.raises(UsageError, match="chromium needs the Python package playwright") as raised:
+        find_browser()
+    assert raised.value.hint == "pip install 'firstflight[browser]'"
+    [chromium] = [client for client in versions.installed_clients() if client.name == "chromium"]
+    assert (chromium.version, chromium.lacks) == ("1.2.3", "playwright")
+    assert chromium.hint.endswith("pip install 'firstflight[browser]'")

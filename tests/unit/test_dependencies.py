@@ -16,15 +16,15 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 OURS = {
     "firstflight",
     "studies",
-    *(file.stem for folder in ("tests", "scripts") for file in (ROOT / folder).rglob("*.py")),
+    *(file.stem for folder in ("packaging", "tests", "scripts") for file in (ROOT / folder).rglob("*.py")),
 }
-PROGRAMS = {"ipykernel", "maturin", "mypy", "pytest", "ruff", "zensical"}
+PROGRAMS = {"cargo-zigbuild", "ipykernel", "maturin", "mypy", "pytest", "ruff", "zensical", "ziglang"}
 """Declared because they are run, or loaded by a program that is."""
 
 RUNTIME = PROJECT["project"]["dependencies"]
 EXTRAS = [one for several in PROJECT["project"]["optional-dependencies"].values() for one in several]
 GROUPS = [one for several in PROJECT["dependency-groups"].values() for one in several]
-LOCKS = ("requirements.lock", "requirements-docs.lock", "requirements-uv.lock")
+LOCKS = ("requirements.lock", "requirements-docs.lock", "requirements-dist.lock", "requirements-uv.lock")
 
 
 def names(requirements: Iterable[str]) -> set[str]:
@@ -64,7 +64,7 @@ def test_the_package_imports_what_it_declares_and_declares_what_it_imports() -> 
 
 
 def test_tests_scripts_and_studies_import_only_what_is_declared() -> None:
-    found = imported("tests", "scripts", "studies")
+    found = imported("packaging", "tests", "scripts", "studies")
     assert found - names([*RUNTIME, *EXTRAS, *GROUPS]) == set()
     assert names(GROUPS) - found - PROGRAMS == set()
 

@@ -138,7 +138,11 @@ def test_every_file_that_the_map_for_contributors_names_exists() -> None:
     assert len(folders) > 20
     assert len(files) > 5
     assert [name for name in folders if not (ROOT / name).exists()] == []
-    sources = [str(path) for folder in ("crates", "python", "tests") for path in (ROOT / folder).rglob("*.*")]
+    sources = [
+        str(path)
+        for folder in ("crates", "packaging", "python", "tests")
+        for path in (ROOT / folder).rglob("*.*")
+    ]
     assert [name for name in files if not any(path.endswith(f"/{name}") for path in sources)] == []
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firstflight.errors import UsageError
-from firstflight.experiment.plan_file import PlanFile, read_plan_file, resolve
+from firstflight.experiment.plan_file import PlanFile, read_plan, read_plan_file, resolve
 from firstflight.model.path import MIDDLEBOXES, OF_QUIC, OF_TLS, Burst, Middlebox, Queue, parse_queue
 from firstflight.model.plan import Plan
 from firstflight.model.treatment import COOKIES, OF_TICKETS
@@ -163,6 +163,18 @@ def test_a_middlebox_that_would_meet_nothing_is_refused() -> None:
 def test_http2_is_refused_where_nobody_could_speak_it(beside: dict[str, object], problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         resolve({"http": "2", **beside})
+
+
+def test_priorities_are_refused_where_no_responses_share_a_connection() -> None:
+    asked = {"scheme": "https", "priorities": "rfc9218"}
+    with pytest.raises(UsageError, match="priorities: without HTTP/2 or 3"):
+        resolve(asked)
+    with pytest.raises(UsageError, match="priorities: chromium says by itself what is urgent"):
+        resolve({**asked, "client": "chromium"})
+    for shares in ({"http": "2"}, {"http": "recorded"}, {"mode": ["tcp", "quic"]}):
+        assert resolve({**asked, **shares}).priorities == "rfc9218"
+    compared = resolve({"scheme": "https", "http": "2", "compare": "priorities=none,rfc9218"})
+    assert [treatment.name for treatment in compared.treatments] == ["priorities=none", "priorities=rfc9218"]
 
 
 def test_every_rate_down_meets_every_rate_up_on_an_access_link() -> None:
@@ -349,3 +361,19 @@ def test_any_values_make_a_plan_or_a_usage_error(values: dict[str, object]) -> N
 def test_the_plans_we_ship_are_sound(file: Path) -> None:
     plan = resolve({}, read_plan_file(file))
     assert plan.mode == ("tcp", "tfo") or len(plan.treatments) > 1
+
+
+@pytest.mark.parametrize("name", ["paper", "course"])
+def test_the_plans_of_the_paper_and_the_course_come_with_the_package_by_name(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert read_plan(Path(name)).values == read_plan(ROOT / f"plans/{name}.toml").values
+    Path(name).write_text('pages = ["wsj"]')
+    assert read_plan(Path(name)).values == {"pages": ["wsj"]}
+
+
+def test_a_plan_that_is_neither_a_file_nor_a_name_is_refused_with_the_names(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="neither a file nor a plan") as refused:
+        read_plan(tmp_path / "papier")
+    assert refused.value.hint == "name a TOML file, or one of course, paper"

@@ -2,6 +2,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from xml.etree import ElementTree
 
 import pytest
@@ -11,10 +12,12 @@ from firstflight.analysis.changes import Changes, find_changes, match
 from firstflight.cli import main
 from firstflight.errors import PageInputError, UsageError
 from firstflight.gate.budget import Limit, hold_sizes, hold_timings, not_measured, read_budget
-from firstflight.gate.moments import render_page
+from firstflight.gate.moments import Moments, later, render_page
+from firstflight.gate.result import GateResult
 from firstflight.gate.trials import Trials, networks
 from firstflight.model.page import Host, Initiator, Page, Resource
 from firstflight.pages import load_page
+from firstflight.report.gate import gate_text
 
 PAGES = Path(__file__).parents[1] / "data" / "pages"
 NAMES = ("2013_etsy.com_wprof", "2012_fr.wikipedia.org_chrome")
@@ -90,9 +93,9 @@ def test_another_visit_of_an_unchanged_page_has_no_change(name: str) -> None:
 
 def test_times_and_lengths_count_from_where_two_visits_of_a_page_do_not_differ() -> None:
     base = shop()
-    assert not changes(base, with_fields(base, 0, server_ms=149.0, body_bytes=20_100)).found
-    assert whats(changes(base, with_fields(base, 0, server_ms=150.0))) == [("/", ("slower",))]
-    assert whats(changes(base, with_fields(base, 0, server_ms=50.0))) == [("/", ("faster",))]
+    assert not changes(base, with_fields(base, 0, server_ms=150.0, body_bytes=20_100)).found
+    assert whats(changes(base, with_fields(base, 0, server_ms=151.0))) == [("/", ("slower",))]
+    assert whats(changes(base, with_fields(base, 0, server_ms=49.0))) == [("/", ("faster",))]
     assert whats(changes(base, with_fields(base, 1, body_bytes=7_000))) == [
         ("/app.3f9c2ab1.css", ("larger",))
     ]
@@ -103,6 +106,8 @@ def test_with_several_recordings_a_change_counts_where_all_pairs_show_it() -> No
     assert whats(find_changes([fast], [slow])) == [("/", ("slower",))]
     assert not find_changes([fast, slow], [slow]).found
     assert whats(find_changes([fast, slow], [slower])) == [("/", ("slower",))]
+    [change] = find_changes([fast, with_fields(fast, 0, server_ms=120.0)], [slower, slow]).found
+    assert (change.words, change.fields) == ("server time 100 to 180 ms", {"server_ms": 180.0})
     advert = resource("/advert-of-the-day.png")
     assert whats(find_changes([shop()], [shop(advert)])) == [("/advert-of-the-day.png", ("added",))]
     assert not find_changes([shop()], [shop(advert), shop()]).found
@@ -176,6 +181,30 @@ def test_an_image_that_nothing_waits_for_is_no_regression() -> None:
         assert judged([page], [made[0]], network).verdict != "slower"
 
 
+def test_a_new_request_that_work_of_others_hides_is_waited_for() -> None:
+    first = resource("/first.js", "script", cpu_ms=200.0)
+    hides = resource("/hides.js", "script", cpu_ms=200.0, blocks_load=False, server_ms=5.0)
+    base = shop(first, hides)
+    [network] = networks(["cable"], KEYS)
+    verdict = judged([base], [appended(base, 4, "https://shop.example/late.js")], network)
+    load = verdict.metrics[-1]
+    assert verdict.steps[-1].url == "https://shop.example/hides.js"
+    assert (load.name, load.verdict, load.is_on_path) == ("plt", "slower", True)
+
+
+def test_of_several_stylesheets_one_is_later_in_all_pairs_not_the_worst_of_each() -> None:
+    def at(a: float, b: float) -> Moments:
+        return Moments({"stylesheets": 900.0}, {"a": a, "b": b, "last": 900.0})
+
+    by_chance = [(at(100, 100), at(130, 70)), (at(100, 100), at(70, 130)), (at(100, 100), at(99, 101))]
+    found = later("stylesheets", by_chance)
+    assert found is not None
+    assert (median(found.each_ms), found.of) == (1.0, 3)
+    found = later("stylesheets", [(at(100, 100), at(150, ms)) for ms in (60, 100, 140)])
+    assert found is not None
+    assert found.each_ms == [50.0, 50.0, 50.0]
+
+
 def test_undoing_the_change_makes_the_head_faster_again() -> None:
     base = shop()
     [network] = networks(["cable"], KEYS)
@@ -206,6 +235,22 @@ def gate(*arguments: str) -> int:
     return main(["gate", "--quiet", *arguments])
 
 
+def test_hosts_speak_what_they_spoke_in_the_recording_and_http_2_where_it_does_not_tell(
+    files: Sequence[str], capsys: Shown
+) -> None:
+    assert gate("--base", files[0], "--head", files[1], "--network", "cable") == 1
+    said = capsys.readouterr()
+    assert "does not say which version of HTTP its hosts spoke: HTTP/2 is taken for all" in said.err
+    assert "A first visit with HTTP/2 over TLS" in said.out
+    for file in files:
+        page = load_page(file)[0].page
+        Path(file).write_text(replace(page, hosts=(Host("shop.example", http="1.1"),)).to_json())
+    assert gate("--base", files[0], "--head", files[1], "--network", "cable") == 1
+    said = capsys.readouterr()
+    assert "HTTP/2" not in said.err
+    assert "A first visit with the HTTP version of each host as recorded" in said.out
+
+
 def test_the_exit_code_is_1_for_a_slower_head_and_0_for_the_other_way(
     files: Sequence[str], capsys: Shown
 ) -> None:
@@ -216,6 +261,31 @@ def test_the_exit_code_is_1_for_a_slower_head_and_0_for_the_other_way(
     assert "Not seen: Work of the main thread" in shown
     assert gate("--base", files[1], "--head", files[0]) == 0
     assert gate("--base", files[0], "--head", files[0]) == 0
+
+
+def test_nothing_is_said_to_be_measured_where_no_change_counts(files: Sequence[str], capsys: Shown) -> None:
+    assert gate("--base", files[0], "--head", files[0], "--engine", "both", "--json") == 0
+    said = capsys.readouterr()
+    assert f"{files[0]} is both base and head" in said.err
+    assert {verdict["engine"] for verdict in json.loads(said.out)["verdicts"]} == {"simulate"}
+
+
+def test_where_the_clocks_disagree_it_is_said_and_the_gate_fails() -> None:
+    base = shop()
+    head = with_fields(base, 0, server_ms=300.0)
+    found = changes(base, head)
+    [network] = networks(["cable"], KEYS)
+    simulated = judged([base], [head], network)
+    unmoved = tuple(replace(one, verdict="same", difference_ms=1.0) for one in simulated.metrics)
+    measured = replace(simulated, engine="emulate", verdict="same", metrics=unmoved)
+    result = GateResult("a", "b", found, (simulated, measured), (), 10.0, 50.0, "", ())
+    assert result.exit_code == 1
+    assert result.disagreements == [
+        "cable: the page load is slower (+200 ms) on the virtual clock and same (+1 ms) on the real kernel. "
+        "The gate fails where either is slower."
+    ]
+    assert "The clocks disagree on cable" in gate_text(result)
+    assert not replace(result, verdicts=(simulated, replace(simulated, engine="emulate"))).disagreements
 
 
 def test_json_junit_and_markdown_say_the_same(files: Sequence[str], capsys: Shown) -> None:
@@ -266,7 +336,10 @@ def test_markdown_takes_no_markup_from_a_page(files: Sequence[str]) -> None:
         (["--base", "base.json"], "missing option '--head'"),
         (["--base", "none.har", "--head", "base.json"], "none.har: no such file or directory"),
         (["--base", "base.json", "--head", str(PAGES / f"{NAMES[0]}.json")], "are different pages"),
-        (["--base", "base.json", "--head", "untimed.json"], "head: the recording tells no times of servers"),
+        (
+            ["--base", "base.json", "--head", "untimed.json"],
+            "untimed.json: the recording tells no times of servers",
+        ),
         (["--base", "base.json", "--head", "head.json", "--network", "5g"], 'no preset "5g"'),
         (["--base", "base.json", "--head", "head.json", "--network", "paper"], "paper is 3 paths"),
         (["--base", "base.json", "--head", "head.json", "--engine", "guess"], "engine: guess is none"),
@@ -327,6 +400,7 @@ def test_a_budget_of_lighthouse_is_held_and_its_paints_are_said_to_be_not_measur
         "third-party": (1, True),
     }
     assert [held.is_over for held in hold_timings(budget, "4g", {"plt": 1001.0})] == [True]
+    assert [held.value for held in hold_timings(budget, "4g (measured)", {})] == [None]
     assert [held.limit for held in not_measured(budget)] == [Limit("largest-contentful-paint", 2500.0, "ms")]
 
 

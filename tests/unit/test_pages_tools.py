@@ -333,6 +333,30 @@ def test_webpagetest_s_times_begin_when_a_request_was_asked_for(tmp_path: Path) 
     assert page.resources[0].server_ms == 30.0
 
 
+def test_a_har_of_webpagetest_has_the_times_of_its_result(tmp_path: Path) -> None:
+    """Its entries begin when requests were sent, after the handshakes that their phases have, too."""
+    whole = result(900)
+    asked = whole["data"]["runs"]["1"]["firstView"]["requests"][0]
+    entry = har(PAGE, 900, tool="WebPagetest")["log"]["entries"][0]
+    entry |= {f"_{key}": value for key, value in asked.items()}
+    entry |= {"startedDateTime": "2023-11-14T22:13:20.080Z", "time": 165.0, "_run": 1}
+    entry["timings"] = {"dns": 15, "connect": 50, "ssl": 30, "wait": 50, "receive": 20}
+    pages = [{"id": "page_1", "startedDateTime": "2023-11-14T22:13:20Z", "pageTimings": {"onLoad": 900}}]
+    recorded = {"log": {"creator": {"name": "WebPagetest"}, "pages": pages, "entries": [entry]}}
+    one, two = (only(saved(tmp_path, document)).page for document in (whole, recorded))
+    assert one.hosts == two.hosts
+    assert [(r.server_ms, r.cpu_ms) for r in one.resources] == [
+        (r.server_ms, r.cpu_ms) for r in two.resources
+    ]
+
+
+def test_what_was_posted_counts_where_only_its_header_says_how_long_it_was(tmp_path: Path) -> None:
+    document = har(PAGE, 1)
+    bare = only(saved(tmp_path, document)).page.resources[0].request_bytes
+    document["log"]["entries"][0]["request"]["headers"] = [{"name": "Content-Length", "value": "9000"}]
+    assert only(saved(tmp_path, document)).page.resources[0].request_bytes > bare + 8_500
+
+
 def test_the_agent_s_zip_is_read_with_its_bodies(tmp_path: Path) -> None:
     inner = tmp_path / "bodies.zip"
     with zipfile.ZipFile(inner, "w") as bodies:

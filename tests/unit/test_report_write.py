@@ -129,6 +129,12 @@ def test_the_bundled_vega_is_that_of_vl_convert() -> None:
     assert (Path(html.__file__).parent / "templates/vega.js").read_text() == bundle_vega()
 
 
+def test_every_report_that_contains_vega_contains_the_texts_of_its_licences(folder: Path) -> None:
+    licences = (Path(html.__file__).parent / "templates/vega.LICENSES").read_text()
+    assert "University of Washington Interactive Data Lab" in licences
+    assert licences in (folder / "report.html").read_text()
+
+
 def test_a_hostile_page_is_escaped_everywhere(tmp_path: Path) -> None:
     evil = "</svg></script><script>alert(1)</script><img src=x onerror=alert(1)>"
     records = [load_record(mode=mode, block=n, page=evil) for n in range(2) for mode in ("tcp", "tfo")]

@@ -2,23 +2,19 @@
 
     python tests/validation/accuracy_pages.py CORPUS
 
-draws them from the recordings of a corpus by a seed and writes them. A profile keeps what both clocks need
-(sizes, types, times, hosts, who loads whom) and nothing that a recording could say of its visitor: paths and
-queries become numbers, and labels of host names that could be tokens become numbers too. URLs keep their
-length, since that of a request and of a redirect depends on it.
+draws them from the recordings of a corpus by a seed and writes them, anonymous as
+`firstflight.pages.corpus.anonymous` makes them.
 """
 
 import csv
 import json
 import random
-import re
 import sys
-from dataclasses import replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from firstflight.errors import PageInputError
 from firstflight.pages import Page, load_page
+from firstflight.pages.corpus import anonymous
 
 PAGES = Path(__file__).parents[1] / "data" / "pages"
 
@@ -28,10 +24,7 @@ SMALLEST, LARGEST = 5, 400
 """Requests of a page."""
 HEAVIEST_BYTES = 3_000_000
 
-TOKEN = re.compile(r"(?=.*\d).{8,}|\d{4,}")
-"""A label of a host name that may stand for an account or a visitor."""
 _ARCHIVES = ("*.har", "*.warc.gz")
-_SUFFIXES = {"style": ".css", "script": ".js", "image": ".img", "font": ".font"}
 
 
 def main(corpus: Path) -> int:
@@ -40,7 +33,7 @@ def main(corpus: Path) -> int:
         sources = {row["file"]: source(row) for row in csv.DictReader(lines, delimiter="\t")}
     for name in drawn(corpus):
         [recorded] = load_page(str(corpus / name))
-        file(name).write_text(text(without_content(recorded.page, sources[name])), encoding="utf-8")
+        file(name).write_text(text(anonymous(recorded.page, sources[name])), encoding="utf-8")
     return 0
 
 
@@ -59,37 +52,6 @@ def drawn(corpus: Path) -> list[str]:
 def source(row: dict[str, str]) -> str:
     """What a profile says of its recording, from the manifest's row."""
     return f"{row['year']}, derived from {row['path']} of github.com/{row['source_repo']}"
-
-
-def without_content(page: Page, said: str) -> Page:
-    """The page with numbers in place of paths, queries and tokens; both schemes of a URL get one number."""
-    numbers: dict[str, int] = {}
-    labels: dict[str, int] = {}
-
-    def host(name: str) -> str:
-        parts = name.split(".")
-        return ".".join(
-            f"n{labels.setdefault(part, len(labels))}" if TOKEN.fullmatch(part) else part for part in parts
-        )
-
-    def shape(url: str, kind: str) -> str:
-        parts = urlsplit(url)
-        _, _, rest = url.partition("://")
-        number = numbers.setdefault(rest, len(numbers))
-        port = f":{parts.port}" if parts.port else ""
-        start = f"{parts.scheme}://{host(parts.hostname or '')}{port}/"
-        if rest.endswith(f"{parts.netloc}/"):
-            return start
-        suffix = _SUFFIXES.get(kind, "")
-        return f"{start}{number}{'x' * (len(url) - len(f'{start}{number}{suffix}'))}{suffix}"
-
-    return replace(
-        page,
-        source=said,
-        missing=(),
-        hosts=tuple(replace(one, host=host(one.host)) for one in page.hosts),
-        resources=tuple(replace(one, url=shape(one.url, one.kind)) for one in page.resources),
-    )
 
 
 def text(page: Page) -> str:

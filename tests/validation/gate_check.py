@@ -1,31 +1,45 @@
 """Holds the gate against changes that are known: none, one that delays a page, one that does not.
 
-    python tests/validation/gate_check.py FOLDER [--recordings 50] [--pairs 1000] [--part 1/4] [--only KIND]
+    python tests/validation/gate_check.py FOLDER --kept FILE.jsonl [--recordings 50] [--networks cable,4g]
+    python tests/validation/gate_check.py FOLDER --kept FILE.jsonl --loads 1000 --networks cable,wifi-lossy
+    python tests/validation/gate_check.py FOLDER --kept FILE.jsonl --visits 200 [--spread 0.3] [--sides 1]
 
 FOLDER holds recordings (HAR, WACZ, WARC, profiles), such as a corpus of HARs. Of each, profiles are made that
-differ in one thing (`inject`), and the gate judges them on `cable` and `4g`. `A/A` are two recordings that
-differ only in what visits of an unchanged page differ in (`revisited`): the gate must not call either slower.
-What is printed: how many of each kind the gate called slower, and in how many it named the request.
+differ in one thing (`inject`), and the gate judges them on every network.
+
+`--loads` holds the rule against chance. Both sides are one recording, and losses, delays and timers of the
+head's loads are drawn with other seeds than the base's. Every request is said to have changed, so that the
+gate makes all loads and the smallest tolerance applies.
+
+`--visits` holds the search for changes against what visits of an unchanged page differ in (`revisited`): with
+no spread no difference counts and there is no alarm by construction; with it servers take other times.
+
+Each answer goes to FILE as it is found, and those that are there are not sought again: with `--seconds` a
+long check is made in parts. What is printed: how many of each kind were right, on each network.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import random
 import sys
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from firstflight.analysis.changes import NOISE_MS, final_document, find_changes
+from firstflight.analysis.changes import NOISE_MS, Change, Changes, final_document, find_changes
 from firstflight.analysis.critical_path.walk import critical_path
 from firstflight.analysis.statistics import SLOWER
 from firstflight.errors import FirstflightError
-from firstflight.gate.judge import TOLERANCE_MS, Judge, Verdict
+from firstflight.gate.judge import SAME, TOLERANCE_MS, Judge, Metric, Verdict, overall
 from firstflight.gate.moments import render_page
-from firstflight.gate.trials import Network, Trials, networks
+from firstflight.gate.trials import Cost, Network, Trials, networks
 from firstflight.model.page import Initiator, Page, Resource
 from firstflight.observer import Observer
 from firstflight.pages import load_page
@@ -38,8 +52,10 @@ a request to a new host; a redirect before the document; +100 ms of the document
 HARMLESS = "image"
 """20 kB more of an image that neither the load event nor any request on its path waits for."""
 
-NETWORKS = ("cable", "4g")
-KEYS: dict[str, object] = {"http": "2", "mode": "tcp"}
+KEYS: dict[str, object] = {"http": "recorded", "mode": "tcp"}
+HEAD_SEED, SEEDS_APART = 500_000, 1_000
+"""Seeds of a base's loads begin at 1; those of every head are others."""
+
 LARGER_BYTES, SLOWER_MS, SLACK_MS = 20_000, 100.0, 300.0
 
 
@@ -152,7 +168,15 @@ def revisited(page: Page, seed: str, spread: float) -> Page:
 def judged(bases: list[Page], heads: list[Page], network: Network) -> Verdict:
     """The verdict on one network."""
     trials = Trials(find_changes(bases, heads, NOISE_MS))
-    return Judge(trials, TOLERANCE_MS, Observer()).simulated([network])[0]
+    return Judge(trials, TOLERANCE_MS, Observer()).on([network], ["simulate"])[0]
+
+
+def judged_by_chance(page: Page, network: Network, head_seed: int) -> tuple[Metric, ...]:
+    """What the gate says of equal loads with other lots, as if all requests had changed."""
+    every = tuple(range(len(page.resources)))
+    none = Change(page.url, ("slower",), ("nothing",), (), every, every)
+    trials = Trials(Changes(page, page, {index: index for index in every}, (none,)), head_seed)
+    return Judge(trials, TOLERANCE_MS, Observer()).simulated(network)[1]
 
 
 def recordings(folder: Path, most: int) -> list[tuple[str, Page]]:
@@ -169,43 +193,92 @@ def recordings(folder: Path, most: int) -> list[tuple[str, Page]]:
     return found[::step][:most]
 
 
-def check_injections(pages: list[tuple[str, Page]], only: str) -> Iterator[tuple[str, str, bool]]:
-    """For each change on each network: its kind, the network, whether the gate said what it must say."""
-    several = networks(NETWORKS, KEYS)
-    for name, page in pages:
+Key = tuple[str, str, str, int]
+"""A question: kind, page, network, number of the pair."""
+
+Answer = dict[str, Any]
+"""What is kept of a verdict: `kind`, `page`, `network`, `is_right`, and what the gate said."""
+
+
+def answer_of(key: Key, metrics: Sequence[Metric], costs: Sequence[Cost] = (), url: str = "") -> Answer:
+    """What is kept of a verdict.
+
+    Args:
+        key: What was asked.
+        metrics: What the gate said of each moment.
+        costs: What the gate said that changes cost.
+        url: The request that it has to name first; empty: it must not call the head slower, nor equal sides
+            faster.
+    """
+    said = [
+        f"{m.name} {m.difference_ms:+.1f} ({m.low_ms:+.1f} to {m.high_ms:+.1f})"
+        f"{'' if m.is_on_path else ' beside'}: {m.verdict}"
+        for m in metrics
+    ]
+    said += [f"{cost.change.url[:80]} {cost.ms:+.1f}: {cost.change.words[:80]}" for cost in costs[:2]]
+    verdict = overall(metrics)
+    is_found = verdict == SLOWER and bool(costs) and costs[0].change.url == url
+    return {
+        "kind": key[0],
+        "page": key[1],
+        "network": key[2],
+        "is_right": is_found if url else verdict == SAME or (key[0] == HARMLESS and verdict != SLOWER),
+        "verdict": verdict,
+        "said": said,
+    }
+
+
+Task = tuple[Key, Callable[[Key], Answer | None]]
+"""A question, and what answers it; None: the page has no place for the change."""
+
+
+def injections(pages: list[tuple[str, Page]], several: list[Network], only: str) -> Iterator[Task]:
+    """Every kind of change to every page on every network."""
+
+    def asked(page: Page, network: Network, key: Key) -> Answer | None:
         unchanged = Trials(find_changes([page], [page]))
+        made = inject(key[0], page, unchanged.simulated(network).pairs[0][0])
+        if made is None:
+            return None
+        verdict = judged([page], [made[0]], network)
+        return answer_of(key, verdict.metrics, verdict.costs, "" if key[0] == HARMLESS else made[1])
+
+    for name, page in pages:
         for network in several:
-            load = unchanged.simulated(network).pairs[0][0]
             for kind in (*HARMFUL, HARMLESS):
-                made = inject(kind, page, load) if only in ("", kind) else None
-                if made is None:
-                    continue
-                verdict = judged([page], [made[0]], network)
-                named = verdict.costs[0].change.url == made[1] if verdict.costs else False
-                is_right = (verdict.verdict == SLOWER and named) == (kind != HARMLESS)
-                if not is_right:
-                    said = [f"{m.name} {m.difference_ms:+.1f}" for m in verdict.metrics]
-                    show(f"  wrong: {kind}, {network.name}, {name}: {verdict.verdict}, {', '.join(said)}")
-                yield kind, network.name, is_right
+                if only in ("", kind):
+                    yield (kind, name, network.name, 0), partial(asked, page, network)
 
 
-def check_same(
-    pages: list[tuple[str, Page]], pairs: int, spread: float, visits: int
-) -> Iterator[tuple[str, str, bool]]:
-    """For each pair of visits of an unchanged page: whether the gate was silent."""
-    several = networks(NETWORKS, KEYS)
+def equal_loads(pages: list[tuple[str, Page]], several: list[Network], pairs: int) -> Iterator[Task]:
+    """The same page on both sides with other lots: pages by networks by seeds."""
+
+    def asked(page: Page, network: Network, key: Key) -> Answer:
+        return answer_of(key, judged_by_chance(page, network, HEAD_SEED + SEEDS_APART * key[3]))
+
+    places = [(page, network) for page in pages for network in several]
+    for number in range(pairs):
+        (name, page), network = places[number % len(places)]
+        yield ("A/A, loads", name, network.name, number // len(places)), partial(asked, page, network)
+
+
+def visits(
+    pages: list[tuple[str, Page]], several: list[Network], pairs: int, spread: float, sides: int
+) -> Iterator[Task]:
+    """Other visits of an unchanged page on both sides: for each pair, whether the gate was silent."""
+    kind = f"A/A, visits, spread {spread:g}, {sides} a side"
+
+    def asked(page: Page, network: Network, key: Key) -> Answer:
+        bases, heads = (
+            [revisited(page, f"{key[3]} {visit}{side}", spread) for visit in range(sides)] for side in "ab"
+        )
+        verdict = judged(bases, heads, network)
+        return answer_of(key, verdict.metrics, verdict.costs)
+
     for number in range(pairs):
         name, page = pages[number % len(pages)]
         network = several[number // len(pages) % len(several)]
-        sides = [
-            [revisited(page, f"{number} {visit}{side}", spread) for visit in range(visits)] for side in "ab"
-        ]
-        verdict = judged(sides[0], sides[1], network)
-        if verdict.verdict == SLOWER:
-            said = [f"{m.name} {m.difference_ms:+.1f}" for m in verdict.metrics]
-            said += [f"{cost.change.url[:60]}: {cost.change.words[:80]}" for cost in verdict.costs[:1]]
-            show(f"  alarm: {network.name}, {name}, pair {number}: {', '.join(said)}")
-        yield f"A/A, spread {spread:g}, {visits} a side", network.name, verdict.verdict != SLOWER
+        yield (kind, name, network.name, number), partial(asked, page, network)
 
 
 def show(line: str) -> None:
@@ -215,30 +288,54 @@ def show(line: str) -> None:
 
 
 def main() -> None:
-    """Prints what the gate said of each kind."""
+    """Answers what is not yet answered, and prints what the gate said of each kind."""
     parser = argparse.ArgumentParser(description="Holds the gate against changes that are known.")
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--kept", type=Path, required=True, help="where answers are kept, a JSON line each")
     parser.add_argument("--recordings", type=int, default=50)
-    parser.add_argument("--part", default="1/1", help="which part of the recordings, such as 2/4")
+    parser.add_argument("--networks", default="cable,4g")
     parser.add_argument("--only", default="", help="one kind of change")
-    parser.add_argument(
-        "--pairs", type=int, default=0, help="pairs of visits of unchanged pages, in place of changes"
-    )
+    parser.add_argument("--loads", type=int, default=0, help="pairs of equal loads, in place of changes")
+    parser.add_argument("--visits", type=int, default=0, help="pairs of visits, in place of changes")
     parser.add_argument("--spread", type=float, default=0.0, help="of the servers' times over the visits")
-    parser.add_argument("--visits", type=int, default=1, help="recordings of each side")
+    parser.add_argument("--sides", type=int, default=1, help="recordings of each side, of visits")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no answer after so long")
     given = parser.parse_args()
-    part, parts = map(int, given.part.split("/"))
-    pages = recordings(given.folder, given.recordings)[part - 1 :: parts]
-    found = (
-        check_same(pages, given.pairs, given.spread, given.visits)
-        if given.pairs
-        else check_injections(pages, given.only)
+    began = time.monotonic()
+    several = networks(given.networks.split(","), KEYS)
+    pages = recordings(given.folder, given.recordings)
+    if given.loads:
+        tasks: Iterator[Task] = equal_loads(pages, several, given.loads)
+    elif given.visits:
+        tasks = visits(pages, several, given.visits, given.spread, given.sides)
+    else:
+        tasks = injections(pages, several, given.only)
+    lines = given.kept.read_text().splitlines() if given.kept.exists() else []
+    known = {tuple(row["key"]): row["answer"] for row in map(json.loads, lines)}
+    left, answers = 0, list[Answer]()
+    with given.kept.open("a") as kept:
+        for key, answer in tasks:
+            if key not in known:
+                if time.monotonic() - began > given.seconds:
+                    left += 1
+                    continue
+                known[key] = answer(key)
+                kept.write(json.dumps({"key": key, "answer": known[key]}) + "\n")
+                kept.flush()
+            answers += [known[key]] if known[key] else []
+    for row in answers:
+        if not row["is_right"]:
+            place = f"{row['kind']}, {row['network']}, {row['page']}"
+            show(f"  wrong: {place}: {row['verdict']}; {'; '.join(row['said'])}")
+    show(
+        f"{len(pages)} recordings, {len(answers)} answers, {sum(row is None for row in known.values())} none"
     )
-    counts: Counter[tuple[str, str, bool]] = Counter(found)
-    show(f"{len(pages)} recordings")
+    counts = Counter((row["kind"], row["network"], row["is_right"]) for row in answers)
     for kind, network in dict.fromkeys((kind, network) for kind, network, _ in counts):
         right, wrong = (counts[kind, network, is_right] for is_right in (True, False))
         show(f"{kind}, {network}: {right} of {right + wrong} right")
+    if left:
+        show(f"{left} left: run again")
 
 
 if __name__ == "__main__":

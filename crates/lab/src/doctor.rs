@@ -16,6 +16,8 @@ pub struct Check {
     pub detail: String,
     /// The fix; empty where all is well.
     pub hint: String,
+    /// Whether no lab can be built without it.
+    pub needed: bool,
 }
 
 impl Check {
@@ -25,6 +27,7 @@ impl Check {
             ok,
             detail: detail.into(),
             hint: if ok { String::new() } else { hint.to_owned() },
+            needed: true,
         }
     }
 }
@@ -34,6 +37,7 @@ pub fn examine() -> Vec<Check> {
     vec![
         kernel(),
         user_namespaces(),
+        client_isolation(),
         tun(),
         fast_open(),
         cubic(),
@@ -68,6 +72,25 @@ fn user_namespaces() -> Check {
     Check::new("namespaces", ok, detail, &who_forbids_namespaces())
 }
 
+/// What a foreign program gets in a lab in addition: a `/proc` and a user of its own. Containers hide parts of `/proc`
+/// and may have no second user; the built-in loader needs neither of the two.
+fn client_isolation() -> Check {
+    let tried = Command::new("/proc/self/exe").arg("try-clients").output();
+    let ok = tried.as_ref().is_ok_and(|output| output.status.success());
+    let said = tried.map(|output| String::from_utf8_lossy(&output.stderr).trim().to_owned());
+    let detail = if ok {
+        "a /proc of their own, and not root".to_owned()
+    } else {
+        said.unwrap_or_default()
+    };
+    let hint = "browsers, wget2 and curl need it; in a container an unmasked /proc: \
+                Docker `--security-opt systempaths=unconfined`, Podman `--security-opt unmask=ALL`";
+    Check {
+        needed: false,
+        ..Check::new("client isolation", ok, detail, hint)
+    }
+}
+
 fn who_forbids_namespaces() -> String {
     let off = |path: &str, value: &str| read(path) == value;
     if off("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
@@ -90,7 +113,9 @@ fn who_forbids_namespaces() -> String {
                 start the container with `--security-opt seccomp=unconfined` (Docker, Podman)"
             .to_owned();
     }
-    "the kernel needs CONFIG_USER_NS, CONFIG_NET_NS and CONFIG_PID_NS".to_owned()
+    "the kernel needs CONFIG_USER_NS, CONFIG_NET_NS and CONFIG_PID_NS; inside a chroot it gives no user namespace: \
+     use a container"
+        .to_owned()
 }
 
 fn tun() -> Check {

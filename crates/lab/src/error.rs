@@ -64,6 +64,9 @@ pub enum LabError {
     /// A lab cannot have `/proc` to itself.
     #[error("a client would see the host's processes: mounting /proc: {0}")]
     MaskedProc(Errno),
+    /// A container shows the kernel's settings read-only, those of the lab's own namespaces too.
+    #[error("the kernel's settings are read-only here, {0} too")]
+    ReadOnlySettings(String),
     /// There is no second user for a client of root's.
     #[error("a client would run as root: this lab has no other user")]
     ClientIsRoot,
@@ -73,6 +76,9 @@ pub enum LabError {
     /// The kernel has no IPv6.
     #[error("this kernel has no IPv6")]
     NoIpv6,
+    /// The kernel has no pairs of virtual Ethernet devices.
+    #[error("this kernel has no veth devices, over which the calibration measures this machine")]
+    NoVeth,
     /// The kernel has no such congestion control.
     #[error("this kernel has no congestion control {0}")]
     NoCongestionControl(String),
@@ -245,8 +251,9 @@ impl LabError {
             Self::NoNamespaces(_) => {
                 "run `firstflight doctor`: it says what forbids user namespaces here and how to allow them"
             }
-            Self::MaskedProc(_) => {
-                "give the container an unmasked /proc (docker run --security-opt systempaths=unconfined)"
+            Self::MaskedProc(_) | Self::ReadOnlySettings(_) => {
+                "give the container an unmasked /proc: Docker `--security-opt systempaths=unconfined`, \
+                 Podman `--security-opt unmask=ALL`"
             }
             Self::ClientIsRoot => {
                 "run firstflight as an ordinary user, or give this container user ids up to 65534"
@@ -258,6 +265,7 @@ impl LabError {
             Self::NoIpv6 => {
                 "load the module (`modprobe ipv6`), start Linux without ipv6.disable=1, or use --ip 4"
             }
+            Self::NoVeth => "as root: modprobe veth; a kernel of your own needs CONFIG_VETH",
             Self::NoQuicCongestionControl(_) => "choose cubic, reno or bbr",
             Self::NoCongestionControl(name) => {
                 return format!("as root: modprobe tcp_{name}; or choose another").into();

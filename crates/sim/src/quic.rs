@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use firstflight_load::ledger::Entry;
-use firstflight_load::{EarlyRequests, promise};
+use firstflight_load::{EarlyRequests, Priority, promise};
 use firstflight_loader::{ConnId, OriginId, TOO_EARLY};
 use firstflight_path::{Direction, Ecn, Flow, Nanos};
 use firstflight_quic::crypto::{
@@ -51,6 +51,16 @@ pub(crate) struct Quic {
     waiting: Vec<(Nanos, StreamKey, Option<usize>)>,
     /// The earliest moment at which the heap has an entry for it.
     armed: Option<Nanos>,
+    /// Which ends may have something to send.
+    unpolled: Ends,
+}
+
+/// Ends of a connection. Each is polled for datagrams after events of its own only, as in the lab: between them quinn's
+/// pacer would let a datagram go as soon as there is room for one, not when its timer says that there is for a burst.
+#[derive(Debug)]
+struct Ends {
+    client: bool,
+    server: bool,
 }
 
 /// How both ends are set up.
@@ -129,6 +139,10 @@ impl Quic {
             post_quantum: offer.post_quantum,
             waiting: Vec::new(),
             armed: None,
+            unpolled: Ends {
+                client: true,
+                server: false,
+            },
         }
     }
 
@@ -155,8 +169,12 @@ impl Quic {
     /// Asks for `resource`.
     pub(crate) fn send(&mut self, context: Context<'_>, resource: usize, browser: &mut Browser) {
         let exchange = context.exchange(resource);
-        self.client
-            .ask(resource, exchange.http3.request.clone(), exchange.is_safe);
+        self.client.ask(
+            resource,
+            context.http3_request(resource).clone(),
+            exchange.is_safe,
+        );
+        self.unpolled.client = true;
         self.tell(context, browser);
     }
 
@@ -164,6 +182,7 @@ impl Quic {
     pub(crate) fn close(&mut self, now: Nanos) {
         self.is_closed = true;
         self.client.close(now);
+        self.unpolled.client = true;
     }
 
     /// A datagram arrives at one of its ends, with what its IP header says of congestion.
@@ -181,6 +200,7 @@ impl Quic {
             Direction::Up => {
                 let client = SocketAddr::from(([198, 18, 0, 1], self.conn.0 as u16));
                 self.server.handle(now, client, bytes, ecn);
+                self.unpolled.server = true;
                 self.serve(context);
             }
             Direction::Down => {
@@ -188,6 +208,7 @@ impl Quic {
                     entry.datagram_arrived(now, packet_bytes(context, datagram));
                 }
                 self.client.handle(now, bytes, ecn);
+                self.unpolled.client = true;
                 self.gain_sessions(host);
                 self.tell(context, browser);
             }
@@ -215,14 +236,16 @@ impl Quic {
                 }
             }
         }
-        let server = &mut self.server;
+        let (server, unpolled) = (&mut self.server, &mut self.unpolled);
         self.waiting.retain(|&(due, stream, resource)| {
             if due <= context.now {
-                match resource.map(|resource| context.exchange(resource)) {
-                    Some(exchange) => {
-                        server.respond(stream, &exchange.http3.response, filler(exchange.body_bytes));
-                    }
-                    None => server.respond(stream, &response_block(TOO_EARLY, [], 0), []),
+                unpolled.server = true;
+                if let Some(resource) = resource {
+                    let exchange = context.exchange(resource);
+                    let (priority, body) = (context.priority(resource), filler(exchange.body_bytes));
+                    server.respond(stream, priority, &exchange.http3.response, body);
+                } else {
+                    server.respond(stream, Priority::EQUAL, &response_block(TOO_EARLY, [], 0), []);
                 }
             }
             due > context.now
@@ -253,10 +276,12 @@ impl Quic {
         self.armed = None;
         if self.client.next_timeout().is_some_and(|due| due <= now) {
             self.client.handle_timeout(now);
+            self.unpolled.client = true;
             self.tell(context, browser);
         }
         if self.server.next_timeout().is_some_and(|due| due <= now) {
             self.server.handle_timeout(now);
+            self.unpolled.server = true;
         }
         self.serve(context);
         true
@@ -268,10 +293,19 @@ impl Quic {
         if self.awaits_request() {
             return None;
         }
-        match direction {
-            Direction::Up => self.client.poll_transmit(now, datagram),
-            Direction::Down => self.server.poll_transmit(now, datagram).map(|(_, ecn)| ecn),
-        }
+        let (is_unpolled, sent) = match direction {
+            Direction::Up if self.unpolled.client => {
+                let sent = self.client.poll_transmit(now, datagram);
+                (&mut self.unpolled.client, sent)
+            }
+            Direction::Down if self.unpolled.server => {
+                let sent = self.server.poll_transmit(now, datagram);
+                (&mut self.unpolled.server, sent.map(|(_, ecn)| ecn))
+            }
+            Direction::Up | Direction::Down => return None,
+        };
+        *is_unpolled = sent.is_some();
+        sent
     }
 
     /// When to fire it, if that is sooner than it is due to be.

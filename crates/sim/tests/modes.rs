@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use firstflight_page::Page;
-use firstflight_sim::{Job, Record, SimPage, simulate};
+use firstflight_sim::{Job, Record, SimPage, simulate, trace};
 use serde_json::{Value, json};
 
 const RTT_MS: f64 = 100.0;
@@ -159,4 +159,47 @@ fn a_request_that_waits_for_the_handshake_does_not_hold_back_one_that_need_not()
         .collect();
     assert!(ends[1] > ends[2] + 0.9 * RTT_MS, "{ends:?}");
     assert_eq!(early_data(&record), ["accepted"; 2]);
+}
+
+/// Before the path's RTT is known quinn's pacer holds back most of a response: the server's timer is what lets it go.
+#[test]
+fn no_end_of_a_connection_over_quic_sends_when_the_other_end_receives() {
+    let resource = |index: usize| {
+        let mut resource = json!({
+            "url": format!("https://a.test/{index}"), "kind": "document", "mime": "text/html",
+            "request_bytes": 400, "header_bytes": 200, "body_bytes": 60_000,
+        });
+        if index > 0 {
+            resource["kind"] = json!("image");
+            resource["mime"] = json!("image/png");
+            resource["initiator"] = json!({"resource": 0, "via": "parser", "at_byte": 2_000 * index});
+        }
+        resource
+    };
+    let resources: Vec<_> = (0..8).map(resource).collect();
+    let page = json!({"format": "firstflight-profile/1", "name": "images", "resources": resources});
+    let page = SimPage::new(&Page::from_json(&page.to_string()).unwrap());
+    for mode in ["quic", "quic-0rtt"] {
+        let job = json!({"path": {"rtt_ms": RTT_MS, "down_bps": 10_000_000, "up_bps": 2_000_000}, "mode": mode,
+                         "cookies": "warm", "scheme": "recorded"});
+        let (record, packets) = trace(&page, &Job::from_json(&job.to_string()).unwrap()).unwrap();
+        assert_eq!(record.status, "ok", "{mode}: {:?}", record.error);
+        let lines: Vec<Vec<_>> = packets
+            .iter()
+            .map(|line| line.split_whitespace().take(3).collect())
+            .collect();
+        let is = |line: &[&str], at: &str, what: &str, way: &str| line == [at, what, way];
+        let happens = |at: &str, what: &str, way: &str| lines.iter().any(|line| is(line, at, what, way));
+        let mut sent = 0;
+        for line in lines.iter().filter(|line| line[1] == "sent") {
+            let (at, way) = (line[0], line[2]);
+            let back = if way == "up" { "down" } else { "up" };
+            sent += 1;
+            assert!(
+                happens(at, "arrived", back) || !happens(at, "arrived", way),
+                "{mode}: sent {way} at {at} ms, when a datagram arrived at the other end"
+            );
+        }
+        assert!(sent > 300, "{mode}: {sent} datagrams");
+    }
 }

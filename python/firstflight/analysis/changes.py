@@ -3,7 +3,8 @@
 Two recordings of one page are never equal: servers take other times, documents have other lengths, queries
 and file names hold other numbers. So requests are matched through five forms of their URL, each coarser
 than the last, and a difference counts only where it is larger than what two recordings of an unchanged page
-show. With several recordings of a side it must hold for every pair of them.
+show. With several recordings of a side it must hold for every pair of them, and is as large as in the pair
+that differs least.
 
 `Changes.version` is the base with some of the changes made to it, and nothing else of the head: what is
 noise in the head is in no page that is loaded. Left out: the order of requests within the head, its times
@@ -26,7 +27,8 @@ from firstflight.errors import PageInputError
 from firstflight.model.page import ONE_SEGMENT_BYTES, Initiator, Page, Resource
 
 NOISE_MS = 50.0
-"""Times of one request that differ by less between two recordings are taken as equal, ms."""
+"""Times of one request that differ by no more between two recordings are taken as equal, ms. What importers
+infer of the main thread's work from pauses is at most as much, so that it alone is never a change."""
 
 _NOISE_SHARE = 0.01
 _ALWAYS_BYTES = 10_000
@@ -124,7 +126,7 @@ def find_changes(bases: Sequence[Page], heads: Sequence[Page], noise_ms: float =
     Args:
         bases: One recording of the base or more.
         heads: Of the head.
-        noise_ms: Times that differ by less are taken as equal, ms.
+        noise_ms: Times that differ by no more are taken as equal, ms.
 
     Raises:
         PageInputError: They are not versions of one page.
@@ -373,27 +375,28 @@ def _changed(sides: _Sides, matched: dict[int, int], noise_ms: float) -> Change 
     waited, worked = sides.waited_longer_ms(), sides.difference("cpu_ms")
     times = (("server_ms", "server time", waited), ("cpu_ms", "main thread's work", worked))
     for name, words, more in times:
-        if abs(more) >= noise_ms:
+        if abs(more) > noise_ms:
             what.append("slower" if more > 0 else "faster")
-            details.append(f"{words} {getattr(before, name):,.0f} to {getattr(now, name):,.0f} ms")
-            fields[name] = getattr(now, name)
+            new = round(getattr(before, name) + more, 3)
+            details.append(f"{words} {getattr(before, name):,.0f} to {new:,.0f} ms")
+            fields[name] = new
     for name, words in _SIZES:
         more = sides.difference(name)
         size = abs(more)
         of = getattr(before, name)
         if size >= ONE_SEGMENT_BYTES and (size >= _ALWAYS_BYTES or size >= _NOISE_SHARE * of):
             what.append("larger" if more > 0 else "smaller")
-            details.append(f"{words} {of / 1000:,.1f} to {getattr(now, name) / 1000:,.1f} kB")
-            fields[name] = getattr(now, name)
+            details.append(f"{words} {of / 1000:,.1f} to {(of + more) / 1000:,.1f} kB")
+            fields[name] = of + round(more)
     if (before.status >= 400) != (now.status >= 400):
         what.append("status")
         details.append(f"status {before.status} to {now.status}")
         fields["status"] = now.status
-    if abs(pause := sides.delayed_ms()) >= noise_ms:
+    if abs(pause := sides.delayed_ms()) > noise_ms:
         what.append("slower" if pause > 0 else "faster")
-        old, new = (_delay_ms(resource) for resource in (before, now))
-        details.append(f"pause before the request {old:,.0f} to {new:,.0f} ms")
-        fields["delay_ms"] = new
+        old = _delay_ms(before)
+        details.append(f"pause before the request {old:,.0f} to {old + pause:,.0f} ms")
+        fields["delay_ms"] = round(old + pause, 3)
     if _is_moved(sides, matched):
         what.append("moved")
         details.append(f"asked for by {_asks(sides.head, now)}, before by {_asks(sides.base, before)}")
@@ -416,7 +419,7 @@ def _misjudged_ms(base: Page, head: Page, matched: dict[int, int], noise_ms: flo
     return {
         host: more
         for host, more in found.items()
-        if abs(more) >= noise_ms > abs(more + theirs[host] - ours[host])
+        if abs(more) > noise_ms >= abs(more + theirs[host] - ours[host])
     }
 
 
@@ -534,7 +537,8 @@ class _Merge:
         resource = self._base.resources[index]
         fields = dict(self._fields.get(index, {}))
         delay_ms, is_moved = fields.pop("delay_ms", None), fields.pop("initiator", False)
-        resource = replace(resource, **fields)  # type: ignore[arg-type]
+        if fields:
+            resource = replace(resource, **fields)  # type: ignore[arg-type]
         now = self._head.resources[self._matched[index]].initiator if index in self._matched else None
         by = resource.initiator
         lost = by is not None and by.resource in self._gone
@@ -552,7 +556,7 @@ class _Merge:
     def _with(
         resource: Resource, by: Initiator | None, node: _Node | None, after: _Node | None
     ) -> tuple[Resource, _Node | None, _Node | None]:
-        return replace(resource, initiator=by), node, after
+        return resource if by is resource.initiator else replace(resource, initiator=by), node, after
 
     def _from_head(self, by: Initiator | None) -> tuple[Initiator | None, _Node | None, _Node | None]:
         if by is None:
@@ -611,7 +615,7 @@ class _Merge:
             at_byte=min(by.at_byte, sizes[node]) if by.via == "parser" else by.at_byte,
             after=held if held is not None and held < place else None,
         )
-        return replace(resource, initiator=linked)
+        return resource if linked == by else replace(resource, initiator=linked)
 
 
 def _ordered(

@@ -25,8 +25,9 @@ from firstflight.analysis.statistics import (
     TOO_FEW_REPEATS,
     adjusted_p_values,
 )
+from firstflight.analysis.student_t import two_sided_p, two_sided_quantile
 from firstflight.analysis.summary import summarize
-from firstflight.deferred import stats
+from firstflight.deferred import polars as pl
 from firstflight.errors import UsageError
 from firstflight.model.treatment import FAST_OPEN, PLAIN
 from firstflight.published import PublishedTable, published_names, published_table
@@ -247,13 +248,13 @@ class Pair:
         if self.interval is None:
             return None
         blocks = [cell.blocks for cell in (self.a, self.b) if cell.blocks and cell.low is not None]
-        student = stats.t(min(blocks) - 1) if blocks else stats.norm
+        freedom = min(blocks) - 1 if blocks else math.inf
         low, high = self.interval
         margin = self.difference - low if self.difference > 0 else high - self.difference
         if margin == 0:
             return 0.0 if self.difference else 1.0
-        away = student.ppf(0.5 + CONFIDENCE / 2) * abs(self.difference) / margin
-        return float(2 * student.sf(away))
+        away = two_sided_quantile(1 - CONFIDENCE, freedom) * abs(self.difference) / margin
+        return two_sided_p(away, freedom)
 
     @property
     def _has_too_few_blocks(self) -> bool:
@@ -365,4 +366,5 @@ def _spearman(values: list[tuple[float, float]]) -> float | None:
     first, second = zip(*values, strict=True)
     if len(values) < _FEW or len(set(first)) == 1 or len(set(second)) == 1:
         return None
-    return float(stats.spearmanr(first, second).statistic)
+    sides = pl.DataFrame({"first": first, "second": second})
+    return float(sides.select(pl.corr("first", "second", method="spearman")).item())

@@ -207,10 +207,15 @@ def verdict(
     return TOO_FEW_REPEATS if blocks < blocks_needed(family) else NO_DIFFERENCE
 
 
-def blocks_needed(family: int) -> int:
-    """The fewest blocks with which a cell can have a verdict in a table of so many tests."""
+def blocks_needed(family: int, level: float = FALSE_VERDICTS) -> int:
+    """The fewest blocks with which a cell can have a verdict in a table of so many tests.
+
+    Args:
+        family: How many tests the table has.
+        level: Chance of any false verdict in it.
+    """
     blocks = 1
-    while least_p_value(blocks) * max(1, family) >= FALSE_VERDICTS:
+    while least_p_value(blocks) * max(1, family) >= level:
         blocks += 1
     return blocks
 

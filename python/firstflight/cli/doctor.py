@@ -80,7 +80,7 @@ def _examine() -> tuple[list[Check], Calibration | None]:
     try:
         lab = Emulator()
         checks += lab.examine()
-        if all(check.ok for check in checks):
+        if all(check.ok for check in checks if check.needed):
             calibration = lab.calibrate(_PATH)
             checks.append(_calibrated(calibration))
     except LabError as error:
@@ -115,12 +115,10 @@ def _client_checks() -> Iterator[Check]:
         detail = (
             f"{client.version or 'version unknown'} ({client.program})" if client.program else "not installed"
         )
-        hint = (
-            "" if client.program else f"only to load pages with {client.name}; install your system's package"
-        )
-        yield Check(
-            f"client {client.name}", bool(client.program), detail, hint, needed=client.name == "loader"
-        )
+        if client.lacks:
+            detail += f"; the Python package {client.lacks} is missing"
+        ok = bool(client.program) and not client.lacks
+        yield Check(f"client {client.name}", ok, detail, client.hint, needed=client.name == "loader")
 
 
 def _table(checks: list[Check]) -> Table:

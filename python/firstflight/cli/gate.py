@@ -1,7 +1,9 @@
 """`firstflight gate`: is the head of a page slower than its base?"""
 
 import os
+import signal
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,10 +14,12 @@ from firstflight.cli.app import main
 from firstflight.cli.console import progress
 from firstflight.cli.plan_flags import default_text
 from firstflight.cli.talk import Talk, show_json
-from firstflight.errors import PageInputError, UsageError
+from firstflight.errors import LabError, PageInputError, UsageError
+from firstflight.experiment.interrupt import Interrupted, interruptible
 from firstflight.experiment.plan_file import presets
 from firstflight.gate.budget import Budget, Held, hold_sizes, hold_timings, not_measured, read_budget
 from firstflight.gate.judge import TOLERANCE_MS, Judge, Verdict, check_repeats
+from firstflight.gate.moments import NAMES
 from firstflight.gate.result import GateResult, unseen
 from firstflight.gate.trials import Trials, networks
 from firstflight.model.page import Page
@@ -24,6 +28,9 @@ from firstflight.pages import load_page, under
 from firstflight.pages.sources import is_url
 from firstflight.report.gate import gate_junit, gate_markdown, gate_text
 from firstflight.results import write_whole
+
+_SIGNALLED = 128
+"""Exit codes after a signal: this and its number."""
 
 _ENGINES = {"simulate": ["simulate"], "emulate": ["emulate"], "both": ["simulate", "emulate"]}
 
@@ -64,10 +71,13 @@ def command(  # noqa: PLR0917 (each is a flag)
     noise: Annotated[
         str,
         typer.Option(
-            "--noise", metavar="MS", help="Recorded times of a request that differ by less are equal."
+            "--noise", metavar="MS", help="Recorded times of a request that differ by no more are equal."
         ),
     ] = f"{NOISE_MS:g}",
-    http: Annotated[str, typer.Option("--http", metavar="1.1|2", help="HTTP over TLS.")] = "2",
+    http: Annotated[
+        str,
+        typer.Option("--http", metavar="1.1|2|recorded", help="HTTP over TLS: of all hosts, or as recorded."),
+    ] = "recorded",
     repeats: Annotated[
         str, typer.Option("--repeats", metavar="N", help="With emulate: pairs of loads on each network.")
     ] = default_text("repeats"),
@@ -89,25 +99,40 @@ def command(  # noqa: PLR0917 (each is a flag)
     talk = Talk(quiet=quiet)
     engines = _engines(engine)
     tolerance_ms, noise_ms = _time("tolerance", tolerance), _time("noise", noise)
-    several = networks(
-        [name for name in network.split(",") if name],
-        {"http": http, "mode": "tcp", "repeats": repeats, "seed": seed, "scheme": "recorded"},
-    )
+    names = [name for name in network.split(",") if name]
+    if not names:
+        raise UsageError("network: none is named", "write --network cable,4g")
+    keys: dict[str, object] = {"mode": "tcp", "repeats": repeats, "seed": seed, "scheme": "recorded"}
+    several = networks(names, {**keys, "http": http})
     if "emulate" in engines:
         check_repeats(several)
     for file in (markdown, junit):
         _check_writable(file)
-    if not several:
-        raise UsageError("network: none is named", "write --network cable,4g")
-    with tempfile.TemporaryDirectory(prefix="firstflight-") as folder:
-        bases, heads = _open(base, Path(folder) / "base", talk), _open(head, Path(folder) / "head", talk)
-    _check_times(bases, heads, talk)
-    changes = find_changes(bases, heads, noise_ms)
-    held_to = read_budget(budget, heads[0].url) if budget else None
-    with progress(talk) as shown:
-        judge = Judge(Trials(changes), tolerance_ms, shown)
-        verdicts = judge.simulated(several) if "simulate" in engines else []
-        verdicts += judge.emulated(several) if "emulate" in engines else []
+    _warn_of_one_file(base, head, talk)
+    if budget and is_url(head[0]):
+        read_budget(budget, head[0])
+    try:
+        with interruptible():
+            with tempfile.TemporaryDirectory(prefix="firstflight-") as folder:
+                bases = _open(base, Path(folder) / "base", talk)
+                heads = _open(head, Path(folder) / "head", talk)
+            _check_times([*zip((*base, *head), (*bases, *heads), strict=True)], talk)
+            changes = find_changes(bases, heads, noise_ms)
+            held_to = read_budget(budget, heads[0].url) if budget else None
+            if http == "recorded" and not _tells_http(bases[0], talk):
+                http = "2"
+                several = networks(names, {**keys, "http": http})
+            if "emulate" in engines and not changes.found:
+                talk.note("nothing changed that counts: no page is loaded on the real kernel")
+                engines = ["simulate"]
+            with progress(talk) as shown:
+                verdicts = Judge(Trials(changes), tolerance_ms, shown).on(several, engines)
+    except LabError as error:
+        raise LabError(error.message, f"{error.hint}; or predict, without it: --engine simulate") from error
+    except Interrupted as stop:
+        talk.error(f"stopped by {signal.Signals(stop.signal).name}: there is no verdict")
+        return _SIGNALLED + stop.signal
+    spoken = "the HTTP version of each host as recorded" if http == "recorded" else f"HTTP/{http} over TLS"
     result = GateResult(
         ", ".join(base),
         ", ".join(head),
@@ -116,9 +141,9 @@ def command(  # noqa: PLR0917 (each is a flag)
         tuple(_held(held_to, changes, verdicts)),
         tolerance_ms,
         noise_ms,
-        f"HTTP/{http} over TLS, a first visit, tolerance {tolerance_ms:g} ms, "
+        f"A first visit with {spoken}, tolerance {tolerance_ms:g} ms, "
         f"recorded times equal within {noise_ms:g} ms.",
-        unseen(bases[0], engines),
+        unseen(bases[0], engines, min(len(bases), len(heads))),
     )
     if markdown:
         write_whole(markdown, gate_markdown(result).encode())
@@ -150,16 +175,36 @@ def _check_writable(file: Path | None) -> None:
         raise UsageError(f"{file}: cannot be written", "name a file in a folder that exists and is yours")
 
 
-def _check_times(bases: list[Page], heads: list[Page], talk: Talk) -> None:
+def _warn_of_one_file(base: list[str], head: list[str], talk: Talk) -> None:
+    for twice in sorted({*base} & {*head}):
+        if not is_url(twice):
+            talk.warn(f"{twice} is both base and head: there is no difference to find", "name two recordings")
+
+
+def _tells_http(page: Page, talk: Talk) -> bool:
+    """Whether the recording says what its hosts spoke over TLS, or has none that speak TLS."""
+    if not page.is_secure or any(host.http for host in page.hosts):
+        return True
+    talk.warn(
+        "base: the recording does not say which version of HTTP its hosts spoke: HTTP/2 is taken for all",
+        "choose it with --http 1.1 or 2, or record the page again",
+    )
+    return False
+
+
+def _check_times(named: Sequence[tuple[str, Page]], talk: Talk) -> None:
     """Refuses to compare recordings with times and without."""
-    timed = [
-        [any(resource.server_ms for resource in page.resources) for page in side] for side in (bases, heads)
-    ]
-    if not any(map(any, timed)):
+    timed = {name: any(resource.server_ms for resource in page.resources) for name, page in named}
+    without = next((name for name, is_timed in timed.items() if not is_timed), None)
+    if without is None:
+        return
+    if not any(timed.values()):
         talk.warn("the recordings tell no times of servers: a slower server is not seen", _TIMED)
-    elif not all(map(all, timed)):
-        side = "base" if not all(timed[0]) else "head"
-        raise PageInputError(f"{side}: the recording tells no times of servers, and another one does", _TIMED)
+        return
+    other = next(name for name, is_timed in timed.items() if is_timed)
+    raise PageInputError(
+        f"{without}: the recording tells no times of servers, and that of {other} does", _TIMED
+    )
 
 
 _TIMED = "record with firstflight record, or export a HAR whose entries have timings"
@@ -172,9 +217,13 @@ def _open(specs: list[str], file: Path, talk: Talk) -> list[Page]:
         name = spec
         if is_url(spec):
             name = f"{file}-{number}.wacz"
-            if main(["record", spec, "--out", name, *(["--quiet"] if talk.quiet else [])]):
+            code = main(["record", spec, "--out", name, *(["--quiet"] if talk.quiet else [])])
+            if code > _SIGNALLED:
+                raise Interrupted(code - _SIGNALLED)
+            if code:
                 raise PageInputError(
-                    f"{spec[:80]}: could not be recorded", "record it with: firstflight record"
+                    f"{spec[:80]}: could not be recorded",
+                    "record it with firstflight record, which has flags for that, and name the file",
                 )
         found = load_page(name)
         if len(found) != 1:
@@ -192,5 +241,7 @@ def _held(budget: Budget | None, changes: Changes, verdicts: list[Verdict]) -> l
         return []
     held = hold_sizes(budget, changes.head)
     for verdict in verdicts:
-        held += hold_timings(budget, verdict.network, {m.name: m.head_ms for m in verdict.metrics})
+        # A page without stylesheets waits for none. On the real kernel only the page load is known.
+        none = dict.fromkeys(NAMES, 0.0) if verdict.engine == "simulate" else {}
+        held += hold_timings(budget, verdict.place, none | {m.name: m.head_ms for m in verdict.metrics})
     return [*held, *not_measured(budget)]

@@ -1,6 +1,7 @@
 """`firstflight pages`: what the pages are like."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ from firstflight.cli.console import data_console
 from firstflight.cli.plan_flags import complete_page
 from firstflight.cli.talk import Talk, show_json
 from firstflight.pages import LoadedPage, embedded_names, open_pages
+from firstflight.pages.corpus import PREFIX, installed, read_corpus
 
 
 def command(
@@ -17,10 +19,16 @@ def command(
         list[str] | None,
         typer.Argument(metavar="PAGE", help="Pages [the four embedded ones].", autocompletion=complete_page),
     ] = None,
+    corpus: Annotated[
+        bool,
+        typer.Option(
+            "--corpus", help="List the embedded pages and those of a corpus: the one installed, or each PAGE."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> int:
     """Show what pages are made of."""
-    pages = open_pages(specs or embedded_names())
+    pages = _with_corpora(specs) if corpus else open_pages(specs or embedded_names())
     if as_json:
         show_json([_entry(page) for page in pages])
         return 0
@@ -30,6 +38,15 @@ def command(
         for note in page.notes:
             talk.note(f"{page.page.name}: {note}")
     return 0
+
+
+def _with_corpora(files: list[str] | None) -> list[LoadedPage]:
+    """The embedded pages, then those of these corpora, or of the one that is installed."""
+    if files:
+        listed = [page for file in files for page in read_corpus(Path(file))]
+    else:
+        listed = [replace(page, name=f"{PREFIX}{page.name}") for page in read_corpus(installed())]
+    return [*open_pages(embedded_names()), *map(LoadedPage, listed)]
 
 
 def _entry(page: LoadedPage) -> dict[str, object]:

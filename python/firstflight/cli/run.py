@@ -15,7 +15,7 @@ from firstflight.errors import ExperimentError, LabError, UsageError
 from firstflight.experiment.catalogue import read_catalogue
 from firstflight.experiment.folder import default_folder, stored_plan
 from firstflight.experiment.interrupt import Interrupted, interruptible
-from firstflight.experiment.plan_file import PlanFile, read_plan_file, resolve
+from firstflight.experiment.plan_file import PlanFile, read_plan, resolve
 from firstflight.experiment.recorder import Outcome
 from firstflight.experiment.run import run_experiment
 from firstflight.experiment.setup import EngineSetup, page_check, workers_for
@@ -32,7 +32,11 @@ def command(
     *,
     plan: Annotated[
         Path | None,
-        typer.Option("--plan", metavar="FILE.toml", help="Plan to start from; flags override it."),
+        typer.Option(
+            "--plan",
+            metavar="NAME|FILE.toml",
+            help="Plan to start from: paper, course or a file; flags override it.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -93,7 +97,7 @@ def _plan(flags: Mapping[str, object], file: Path | None, out: Path | None, *, r
     if resume and out is None:
         raise UsageError("--resume requires --out DIR", "name its results folder with --out")
     if file:
-        return resolve(flags, read_plan_file(file))
+        return resolve(flags, read_plan(file))
     stored = stored_plan(out) if resume and out else None
     if stored is None:
         return resolve(flags)

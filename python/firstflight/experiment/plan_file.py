@@ -24,6 +24,7 @@ from firstflight.model.plan import ALIASES, FLAGS_ONLY, PATH_KEYS, TRACES, Plan
 from firstflight.model.units import BadValueError, explain, nearest
 from firstflight.pages.readers import is_archive
 from firstflight.published.networks import network_files
+from firstflight.published.plans import plan_files
 from firstflight.results import write_whole
 
 NETWORK_OF_ARCHIVES = "cable"
@@ -62,6 +63,23 @@ class PlanFile:
 def presets() -> dict[str, PlanFile]:
     """The paths that come with firstflight, by name."""
     return {file.stem: read_plan_file(file, "path") for file in network_files()}
+
+
+def read_plan(named: Path) -> PlanFile:
+    """Reads a plan: a TOML file, or one that comes with firstflight, by name. A file has precedence.
+
+    Raises:
+        UsageError: There is neither, or the file is no plan.
+    """
+    plans = plan_files()
+    if str(named) in plans and not named.is_file():
+        return read_plan_file(plans[str(named)])
+    if not named.suffix and not named.exists():
+        raise UsageError(
+            f"plan: {named} is neither a file nor a plan that comes with firstflight",
+            f"name a TOML file, or one of {', '.join(plans)}",
+        )
+    return read_plan_file(named)
 
 
 def read_plan_file(file: Path, kind: str = "plan") -> PlanFile:

@@ -144,10 +144,10 @@ def hold_sizes(budget: Budget, page: Page) -> list[Held]:
     return held
 
 
-def hold_timings(budget: Budget, network: str, moments: Mapping[MomentName, float]) -> list[Held]:
-    """What became of the lines about times on a network; a moment that a page has not is 0."""
+def hold_timings(budget: Budget, place: str, moments: Mapping[MomentName, float]) -> list[Held]:
+    """What became of the lines about times on a network; a moment that is not given was not measured."""
     return [
-        Held(limit, network, moments.get(TIMINGS[limit.name], 0.0))
+        Held(limit, place, moments.get(TIMINGS[limit.name]))
         for limit in budget.limits
         if limit.name in TIMINGS
     ]

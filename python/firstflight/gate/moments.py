@@ -11,7 +11,9 @@ the document from asking for the images that would have shared its link.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Literal
 
 from firstflight.analysis.critical_path.walk import critical_path
@@ -39,21 +41,41 @@ class Moments:
     at_ms: dict[MomentName, float]
     stylesheets_ms: dict[str, float]
 
-    def later_than(self, other: Moments) -> Differences:
-        """By how much each moment is later, ms, signed.
 
-        The stylesheets are later by as much as one of them is, if that is more than what becomes of the last:
-        what hides it is another server's time, which differs from visit to visit.
-        """
-        both = [name for name in NAMES if name in self.at_ms and name in other.at_ms]
-        found: Differences = {name: self.at_ms[name] - other.at_ms[name] for name in both}
-        if "stylesheets" in found:
-            urls = self.stylesheets_ms.keys() & other.stylesheets_ms.keys()
-            each = [self.stylesheets_ms[url] - other.stylesheets_ms[url] for url in urls]
-            worst = max(each, default=0.0)
-            if worst > abs(found["stylesheets"]):
-                found["stylesheets"] = worst
-        return found
+@dataclass(frozen=True)
+class Later:
+    """By how much a moment is later in one side of several pairs than in the other.
+
+    Attributes:
+        each_ms: The difference of each pair, signed.
+        of: How many series of differences this one was chosen from.
+    """
+
+    each_ms: list[float]
+    of: int = 1
+
+
+def later(name: MomentName, pairs: Sequence[tuple[Moments, Moments]]) -> Later | None:
+    """By how much a moment is later in the second load of each pair; None where a load has no such moment.
+
+    The stylesheets are later by as much as the one that is delayed most, if that is more than what becomes of
+    the last: what hides the delay is another server's time, which differs from visit to visit. It is one and
+    the same stylesheet in all pairs: the worst of each pair would be late wherever loads differ by chance.
+    """
+    if not all(name in side.at_ms for pair in pairs for side in pair):
+        return None
+    whole = Later([after.at_ms[name] - before.at_ms[name] for before, after in pairs])
+    if name != "stylesheets":
+        return whole
+    urls = set[str].intersection(*({*side.stylesheets_ms} for pair in pairs for side in pair))
+    series = [
+        [now.stylesheets_ms[url] - before.stylesheets_ms[url] for before, now in pairs]
+        for url in sorted(urls)
+    ]
+    worst = max(series, key=median, default=whole.each_ms)
+    if median(worst) <= abs(median(whole.each_ms)):
+        worst = whole.each_ms
+    return Later(worst, max(1, len(urls)))
 
 
 def render_page(page: Page) -> Page:
@@ -86,11 +108,27 @@ def moments(whole: LoadRecord, rendered: LoadRecord, render: Page) -> Moments:
     return Moments({**found, "stylesheets": max(arrived.values())} if arrived else found, arrived)
 
 
-def waited_for(name: MomentName, record: LoadRecord, page: Page) -> set[int]:
-    """Indices of the requests of the whole page that a moment of a load waited for."""
-    if name == "first_byte":
-        return _documents(page)
-    return _before_stylesheets(page) if name == "stylesheets" else set(critical_path(record, page).requests)
+def waited_for(name: MomentName, record: LoadRecord, page: Page, other: LoadRecord) -> set[int]:
+    """Indices of the requests of the whole page that a moment of a load waited for.
+
+    Of the load event these are the requests on its critical path, and those that block it and ended when the
+    load event of the other side had come: main-thread work of others may have hidden their end.
+
+    Args:
+        name: The moment.
+        record: The load.
+        page: The page that it loaded.
+        other: The load of the other side.
+    """
+    if name != "plt":
+        return _documents(page) if name == "first_byte" else _before_stylesheets(page)
+    earlier_ms = plt_ms(other)
+    late = {
+        row["index"]
+        for row in record["requests"]
+        if (row["end_ms"] or 0.0) > earlier_ms and page.resources[row["index"]].blocks_load
+    }
+    return late | {*critical_path(record, page).requests}
 
 
 def _at(rows: dict[int, RequestRow], index: int, column: Literal["first_byte_ms", "end_ms"]) -> float | None:

@@ -8,9 +8,10 @@ from typing import Any
 from firstflight.analysis.changes import Change, Changes
 from firstflight.analysis.statistics import SLOWER
 from firstflight.gate.budget import Held
-from firstflight.gate.judge import SAME, Verdict
+from firstflight.gate.judge import SAME, Metric, Verdict
 from firstflight.gate.trials import Cost
 from firstflight.model.page import Page
+from firstflight.pages.discovery import AT_ONCE_MS
 
 FORMAT = "firstflight-gate/1"
 
@@ -26,7 +27,7 @@ class GateResult:
         verdicts: One for each network and engine.
         budgets: What became of each line of the budget.
         tolerance_ms: Tolerance of a difference, ms.
-        noise_ms: Times of a request that differ by less are taken as equal, ms.
+        noise_ms: Times of a request that differ by no more are taken as equal, ms.
         caption: What all loads have in common, in words.
         unseen: What this gate cannot see, a sentence each.
     """
@@ -45,6 +46,20 @@ class GateResult:
     def is_slower(self) -> bool:
         """Whether the head is slower on any network."""
         return any(verdict.verdict == SLOWER for verdict in self.verdicts)
+
+    @property
+    def disagreements(self) -> list[str]:
+        """A sentence for each network on which the two clocks say different things of the page load."""
+        said: dict[str, list[Metric]] = {}
+        for verdict in self.verdicts:
+            said.setdefault(verdict.network, []).extend(m for m in verdict.metrics if m.name == "plt")
+        return [
+            f"{network}: the page load is {of[0].verdict} ({of[0].difference_ms:+,.0f} ms) on the virtual "
+            f"clock and {of[1].verdict} ({of[1].difference_ms:+,.0f} ms) on the real kernel. "
+            "The gate fails where either is slower."
+            for network, of in said.items()
+            if len({metric.verdict for metric in of}) > 1
+        ]
 
     @property
     def over(self) -> list[Held]:
@@ -68,6 +83,7 @@ class GateResult:
             "noise_ms": self.noise_ms,
             "changes": [_change(change) for change in self.changes.found],
             "verdicts": [_verdict(verdict) for verdict in self.verdicts],
+            "disagreements": list(self.disagreements),
             "budgets": [
                 {
                     **asdict(held.limit),
@@ -81,22 +97,36 @@ class GateResult:
         }
 
 
-def unseen(page: Page, engines: list[str]) -> tuple[str, ...]:
-    """What a gate of this page cannot see."""
-    said = [_NO_CPU_TIMES if not any(resource.cpu_ms for resource in page.resources) else _CPU_TIMES]
+def unseen(page: Page, engines: list[str], recordings: int) -> tuple[str, ...]:
+    """What a gate of this page cannot see.
+
+    Args:
+        page: The base.
+        engines: Those that loaded it.
+        recordings: Of the side that has fewer.
+    """
+    is_recorded = any(resource.cpu_ms > AT_ONCE_MS for resource in page.resources)
+    said = [_CPU_TIMES if is_recorded else _NO_CPU_TIMES]
     if not any(resource.server_ms for resource in page.resources):
         said.append(_NO_SERVER_TIMES)
+    elif recordings == 1:
+        said.append(_ONE_RECORDING)
     said.append(_NO_PAINT)
     return (*said, _PREDICTED) if engines == ["simulate"] else tuple(said)
 
 
 _NO_CPU_TIMES = (
-    "Work of the main thread: the recording tells no CPU times, so slower scripts and layout are not seen."
+    "Work of the main thread: the recording tells no CPU times (pauses between requests show up to "
+    f"{AT_ONCE_MS:g} ms), so slower scripts and layout are not seen."
 )
 _CPU_TIMES = (
     "Work of the main thread beyond the CPU times that the recording tells: layout, painting, timers."
 )
 _NO_SERVER_TIMES = "Slower servers: the recording tells no times of servers."
+_ONE_RECORDING = (
+    "Chance in servers' times: of one recording a side nothing tells it from the change. "
+    "Give --base and --head three times each."
+)
 _NO_PAINT = (
     "First paint and largest contentful paint: no browser paints here. A browser loads both pages with: "
     "firstflight run --client chromium."

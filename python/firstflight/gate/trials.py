@@ -6,36 +6,47 @@ delay the same moment side by side, undoing either saves nothing, and each alone
 
 from __future__ import annotations
 
+import itertools
 import random
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import Literal
 
 from firstflight.analysis.changes import Change, Changes, Version
 from firstflight.engines.engine import Engine, Record
-from firstflight.errors import ExperimentError, UsageError
+from firstflight.errors import ExperimentError, LabError, UsageError
+from firstflight.experiment.catalogue import Catalogue
 from firstflight.experiment.plan_file import resolve
-from firstflight.experiment.recorder import make_block
+from firstflight.experiment.recorder import MAX_FAILURES, is_settled, make_block
 from firstflight.experiment.schedule import Block, load_under
-from firstflight.experiment.setup import EngineSetup
-from firstflight.gate.moments import NAMES, Differences, Moments, moments, render_page, waited_for
-from firstflight.model.page import LoadedPage
+from firstflight.experiment.setup import EngineSetup, threads
+from firstflight.experiment.workers.pool import cores
+from firstflight.gate.moments import NAMES, Differences, Moments, later, moments, render_page, waited_for
+from firstflight.model.load import PlannedLoad
+from firstflight.model.page import LoadedPage, Page
 from firstflight.model.path import Path
 from firstflight.model.plan import Plan
 from firstflight.observer import Observer
 from firstflight.results import LoadRecord
+from firstflight.results.journal import is_instrument_failure
 from firstflight.results.schema import is_drawn
+from firstflight.text import plural
 
 MOST_TRIED = 12
 """Changes that are undone one at a time, largest first; the others together."""
 
-STEADY_PAIRS, DRAWN_PAIRS = 11, 21
+FEW_PAIRS, MANY_PAIRS = 11, 21
 """Pairs of loads on a virtual clock: on a network without randomness, and on one that draws lots."""
 
 _PAIRS_OF_COSTS = 3
 
 SPREAD = 0.05
 """RTT and rates of the pairs after the first differ from the network's by up to this share."""
+
+Chance = Literal["none", "lots", "kernel"]
 
 Pair = tuple[LoadRecord, LoadRecord]
 """A load of the base and one of the head, alike in all else."""
@@ -48,6 +59,11 @@ class Network:
     name: str
     plan: Plan
     path: Path
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether simulated loads on it differ by chance."""
+        return is_drawn({**self.path.columns(), "engine": "simulate", "cookies": "warm"})
 
 
 @dataclass(frozen=True)
@@ -81,12 +97,15 @@ class Trial:
     Attributes:
         pairs: Loads of both sides; one where nothing changed.
         moments: Their moments; of loads on the real kernel the load event alone.
+        chance: Why the loads of a side differ: only by their paths, by lots that the network draws, or as
+            loads on the real kernel do.
         costs: What changes cost, most first.
         others_ms: By how much the load event is earlier without the changes that are not in `costs`.
     """
 
     pairs: list[Pair]
     moments: list[tuple[Moments, Moments]]
+    chance: Chance
     costs: tuple[Cost, ...] = ()
     others_ms: float | None = None
 
@@ -116,74 +135,139 @@ def networks(names: Sequence[str], keys: dict[str, object]) -> list[Network]:
 
 
 class Trials:
-    """Loads of the base, of the head, and of what lies between."""
+    """Loads of the base, of the head, and of what lies between.
 
-    def __init__(self, changes: Changes) -> None:
+    Args:
+        changes: What changed from base to head.
+        head_seed: Added to the seed of the head's loads. With 0 losses and delays are drawn alike for both
+            sides, as long as they send the same packets: what differs is then due to the change.
+    """
+
+    def __init__(self, changes: Changes, head_seed: int = 0) -> None:
         self.changes = changes
+        self._head_seed = head_seed
         self.base = changes.version((), "base")
         self.head = changes.version(changes.found, "head")
+        self._between: dict[tuple[Change, ...], Version] = {(): self.base, changes.found: self.head}
         self._opened: dict[str, tuple[LoadedPage, LoadedPage]] = {}
+        self._renders: dict[Page, LoadedPage] = {}
+        self._rendered: dict[tuple[str, str, int, int], Record] = {}
+        self._moments: dict[tuple[str, str, int], Moments] = {}
         self._simulator = EngineSetup("simulate", ("loader",))()
-        self._between: dict[tuple[Change, ...], Version] = {}
+        self._counter = EngineSetup("simulate", ("loader",), keep="loads")()
 
-    def simulated(self, network: Network) -> Trial:
-        """Pairs on the virtual clock with the costs of the changes.
+    def simulated(self, network: Network, first: Trial | None = None) -> Trial:
+        """Pairs on the virtual clock.
 
         A packet more may cost a page a whole round trip, or save it one, where two requests race for a
         connection. So pairs are loaded on paths close to the network's, on which such races end either way.
-        """
-        pairs: list[Pair] = []
-        both: list[tuple[Moments, Moments]] = []
-        is_drawn_by = is_drawn({**network.path.columns(), "engine": "simulate", "cookies": "warm"})
-        count = DRAWN_PAIRS if is_drawn_by else STEADY_PAIRS
-        for number in range(count if self.changes.found else 1):
-            base, before = self._simulated(network, self.base, number)
-            head, now = self._simulated(network, self.head, number) if self.changes.found else (base, before)
-            pairs.append((base, head))
-            both.append((before, now))
-        costs, others_ms = self._costs(network, pairs[0][1], both[:_PAIRS_OF_COSTS])
-        return Trial(pairs, both, costs, others_ms)
 
-    def emulated(self, network: Network, observer: Observer) -> list[Pair]:
-        """Pairs on the real kernel, each in random order.
+        Args:
+            network: The network.
+            first: The first few pairs, if they did not suffice.
+        """
+        count = MANY_PAIRS if first or network.is_drawn else FEW_PAIRS
+        known = first or Trial([], [], "lots" if network.is_drawn else "none")
+
+        def pair(number: int) -> tuple[tuple[Record, Moments], tuple[Record, Moments]]:
+            base = self._simulated(network, self.base, number)
+            return base, self._simulated(network, self.head, number) if self.changes.found else base
+
+        self._open(self._sides)
+        with ThreadPoolExecutor(cores()) as pool:
+            made = list(pool.map(pair, range(len(known.pairs), count if self.changes.found else 1)))
+        pairs: list[Pair] = [(base, head) for (base, _), (head, _) in made]
+        both = [(before, now) for (_, before), (_, now) in made]
+        return replace(known, pairs=[*known.pairs, *pairs], moments=[*known.moments, *both])
+
+    def with_costs(self, network: Network, trial: Trial) -> Trial:
+        """Pairs of the virtual clock with the costs of the changes."""
+        costs, others_ms = self._costs(network, trial.pairs[0], trial.moments[:_PAIRS_OF_COSTS])
+        return replace(trial, costs=costs, others_ms=others_ms)
+
+    def emulated(self, several: Sequence[Network], observer: Observer) -> list[list[Pair]]:
+        """Pairs on the real kernel for each network: each in random order, several loads at a time.
 
         Raises:
+            PageInputError: A page has more origins than a laboratory can have.
             ExperimentError: A load failed, or the laboratory did.
         """
-        engine = EngineSetup("emulate", ("loader",))()
-        engine.calibrate(network.path)
-        order = random.Random(network.plan.seed)
-        pairs: list[Pair] = []
-        for number in range(network.plan.repeats):
-            sides = [LoadedPage(self.base.page), LoadedPage(self.head.page)]
-            order.shuffle(sides)
-            made: dict[str, Record] = {}
-            for page in sides:
-                made[page.page.name] = _load(engine, network, page, "emulate", number)
-                observer.advance()
-            pairs.append((made["base"], made["head"]))
-        return pairs
+        setup = EngineSetup("emulate", ("loader",))
+        pages = [LoadedPage(version.page) for version in self._sides]
+        for page in pages:
+            setup.check_page(1, "", needs_http=False, page=page)
+        workers = threads(several[0].plan, setup())
+        workers.calibrate([network.path for network in several], {}, observer)
+        order = random.Random(several[0].plan.seed)
+        loads: list[PlannedLoad] = []
+        for network in several:
+            for number in range(network.plan.repeats):
+                pair = [_planned(network, version.page, "emulate", number) for version in self._sides]
+                loads += order.sample(pair, len(pair))
+        observer.begin("loads", len(loads))
+        taken = _Taken(observer)
+        workers.make(
+            (Block(number, (load,)) for number, load in enumerate(loads)), Catalogue.of(pages), taken
+        )
+        taken.warn(len(loads))
+        return [
+            [
+                (made[0], made[1])
+                for number in range(network.plan.repeats)
+                if (made := [taken.records[_load_id(network, one.page, number)] for one in self._sides])
+            ]
+            for network in several
+        ]
+
+    @property
+    def _sides(self) -> tuple[Version, Version]:
+        return self.base, self.head
+
+    def _open(self, versions: Iterable[Version]) -> None:
+        """Makes pages ready to be loaded from several threads; equal pages of stylesheets are one."""
+        for version in versions:
+            if version.page.name not in self._opened:
+                made = render_page(version.page)
+                render = self._renders.setdefault(replace(made, name=""), LoadedPage(made))
+                self._opened[version.page.name] = LoadedPage(version.page), render
 
     def _simulated(self, network: Network, version: Version, number: int) -> tuple[Record, Moments]:
-        """A load of a page, and its moments."""
-        name = version.page.name
-        if name not in self._opened:
-            self._opened[name] = LoadedPage(version.page), LoadedPage(render_page(version.page))
-        page, render = self._opened[name]
+        """A load of a page with its rows, and its moments."""
+        page, _ = self._opened[version.page.name]
+        record = self._loaded(self._simulator, network, version, page, number)
+        found = self._moments_of(network, version, number, record)
+        return record, found
+
+    def _moments_of(
+        self, network: Network, version: Version, number: int, record: Record | None = None
+    ) -> Moments:
+        """The moments of a load of a page; the load is made if it is not given."""
+        key = (network.name, version.page.name, number)
+        if key not in self._moments:
+            page, render = self._opened[version.page.name]
+            whole = record or self._loaded(self._counter, network, version, page, number)
+            rendered_key = (network.name, render.page.name, number, self._more_seed(version))
+            if rendered_key not in self._rendered:
+                made = self._loaded(self._simulator, network, version, render, number)
+                self._rendered[rendered_key] = made
+            self._moments[key] = moments(whole, self._rendered[rendered_key], render.page)
+        return self._moments[key]
+
+    def _loaded(
+        self, engine: Engine, network: Network, version: Version, page: LoadedPage, number: int
+    ) -> Record:
         near = replace(network, path=_near(network, number))
-        whole, rendered = (_load(self._simulator, near, one, "simulate", number) for one in (page, render))
-        return whole, moments(whole, rendered, render.page)
+        return _load(engine, near, page, number, self._more_seed(version))
+
+    def _more_seed(self, version: Version) -> int:
+        return self._head_seed if version is self.head else 0
 
     def _costs(
-        self, network: Network, head_load: LoadRecord, pairs: Sequence[tuple[Moments, Moments]]
+        self, network: Network, first: Pair, pairs: Sequence[tuple[Moments, Moments]]
     ) -> tuple[tuple[Cost, ...], float | None]:
         head, found = self.head.page, self.changes.found
         before, now = [one for one, _ in pairs], [other for _, other in pairs]
-        on_path = waited_for("plt", head_load, head)
-
-        def with_changes(made: Sequence[Change]) -> list[Moments]:
-            version = self._version(tuple(made))
-            return [self._simulated(network, version, number)[1] for number in range(len(pairs))]
+        on_path = waited_for("plt", first[1], head, first[0])
 
         def size(change: Change) -> float:
             touched = self.head.touched((change,))
@@ -192,22 +276,32 @@ class Trials:
             return times + kilobytes + (1e9 if touched & on_path else 0.0)
 
         largest = sorted(found, key=size, reverse=True)
+        tried, left = largest[:MOST_TRIED], largest[MOST_TRIED:]
+        undone = [self._version([other for other in found if other is not change]) for change in tried]
+        alone = [self._version([change]) for change in tried]
+        others = [self._version(tried)] if left else []
+        versions = [*undone, *alone, *others]
+        self._open(versions)
+        numbers = range(len(pairs))
+        with ThreadPoolExecutor(cores()) as pool:
+            each = pool.map(
+                lambda task: self._moments_of(network, *task), itertools.product(versions, numbers)
+            )
+            made = [list(itertools.islice(each, len(numbers))) for _ in versions]
         costs = [
             Cost(
                 change,
-                _later(now, with_changes([other for other in found if other is not change])),
-                _later(with_changes([change]), before),
+                _later(now, without),
+                _later(only, before),
                 bool(self.head.touched((change,)) & on_path),
             )
-            for change in largest[:MOST_TRIED]
+            for change, without, only in zip(tried, made, made[len(tried) :], strict=False)
         ]
-        others_ms = None
-        if largest[MOST_TRIED:]:
-            others_ms = _later(now, with_changes(largest[:MOST_TRIED])).get("plt")
+        others_ms = _later(now, made[-1]).get("plt") if left else None
         return tuple(sorted(costs, key=lambda cost: abs(cost.ms), reverse=True)), others_ms
 
-    def _version(self, made: tuple[Change, ...]) -> Version:
-        """The base with some of the changes; each made once for all networks."""
+    def _version(self, made: Sequence[Change]) -> Version:
+        """The base with some of the changes; each made once for all networks, base and head among them."""
         ordered = tuple(change for change in self.changes.found if change in made)
         if ordered not in self._between:
             name = f"between-{len(self._between)}"
@@ -234,32 +328,84 @@ def _near(network: Network, number: int) -> Path:
 
 def _later(late: Sequence[Moments], early: Sequence[Moments]) -> Differences:
     """By how much each moment is later, the median of pairs, ms."""
-    each = [one.later_than(other) for one, other in zip(late, early, strict=True)]
-    return {name: median(one[name] for one in each) for name in NAMES if all(name in one for one in each)}
+    pairs = list(zip(early, late, strict=True))
+    return {name: median(found.each_ms) for name in NAMES if (found := later(name, pairs))}
 
 
-def _load(engine: Engine, network: Network, page: LoadedPage, name: str, number: int) -> Record:
-    """One load, made again where the relay was late.
+def _load_id(network: Network, page: Page, number: int) -> str:
+    return f"{network.name}-{page.name}-{number}"
+
+
+def _planned(network: Network, page: Page, engine: str, number: int, more_seed: int = 0) -> PlannedLoad:
+    return replace(
+        load_under(network.plan),
+        load_id=_load_id(network, page, number),
+        page=page.name,
+        path=network.path,
+        seed=network.plan.seed + number + more_seed,
+        engine=engine,
+        block=number,
+        repeat=number,
+    )
+
+
+def _load(engine: Engine, network: Network, page: LoadedPage, number: int, more_seed: int) -> Record:
+    """One load on the virtual clock.
 
     Raises:
         ExperimentError: It failed.
     """
-    planned = replace(
-        load_under(network.plan),
-        load_id=f"{network.name}-{page.page.name}-{number}",
-        page=page.page.name,
-        path=network.path,
-        seed=network.plan.seed + number,
-        engine=name,
-        block=number,
-        repeat=number,
-    )
     kept: list[Record] = []
+    planned = _planned(network, page.page, "simulate", number, more_seed)
     make_block(engine, page, Block(number, (planned,)), lambda _: 0, kept.append)
-    load = kept[-1]["load"]
+    _refuse_failed(kept[-1])
+    return kept[-1]
+
+
+def _refuse_failed(record: Record) -> None:
+    load = record["load"]
     if load["status"] != "ok":
         raise ExperimentError(
-            f"{network.name}: a load of the {page.page.name} failed: {load['error']}",
+            f"{load['load_id']}: the load failed: {load['error']}",
             "load the two pages with firstflight run to see more",
         )
-    return kept[-1]
+
+
+class _Taken:
+    """Takes the loads of the real kernel from several threads, the last attempt of each."""
+
+    def __init__(self, observer: Observer) -> None:
+        self.records: dict[str, Record] = {}
+        self._observer = observer
+        self._failures = Counter[str]()
+
+    def attempts(self, planned: PlannedLoad) -> int:
+        """None before this run."""
+        del planned
+        return 0
+
+    def add(self, record: Record) -> None:
+        """Keeps an attempt.
+
+        Raises:
+            ExperimentError: The load failed.
+            LabError: The laboratory failed as often as it may.
+        """
+        name = record["load"]["load_id"]
+        if is_instrument_failure(record):
+            self._failures[name] += 1
+            if self._failures[name] >= MAX_FAILURES:
+                raise LabError(str(record["load"]["error"]), str(record["hint"]))
+        elif is_settled(record):
+            _refuse_failed(record)
+            self.records[name] = record
+            self._observer.advance()
+
+    def warn(self, planned: int) -> None:
+        """Says how many loads the relay was late in, after all their attempts."""
+        late = sum(bool(record["relay"].get("late")) for record in self.records.values())
+        if late:
+            self._observer.warn(
+                f"the relay was late in {late} of {plural(planned, 'load')}: their times are too long",
+                "is the machine busy? stop other work, then run again",
+            )

@@ -9,13 +9,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from firstflight import _core
 from firstflight.errors import PageInputError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 FORMAT = "firstflight-profile/1"
 
@@ -176,12 +179,12 @@ class Page:
         Raises:
             PageInputError: It cannot be loaded; the message names `place`.
         """
-        return Page.from_json(json.dumps(asdict(self)), place=place)
+        return Page.from_json(json.dumps(self, default=_members), place=place)
 
     def to_json(self) -> str:
         """The page as a profile: canonical JSON text with a final newline."""
         try:
-            return _core.check_page(json.dumps(asdict(self)))
+            return _core.check_page(json.dumps(self, default=_members))
         except _core.PageError as error:
             raise PageInputError(f"page {self.name}: {error.at}: {error.problem}", error.hint) from None
 
@@ -203,6 +206,11 @@ class Page:
     def describe(self) -> PageDescription:
         """What the page is like: counts, sizes, chains."""
         return describe(self)
+
+
+def _members(record: DataclassInstance) -> dict[str, Any]:
+    """A dataclass for `json.dumps`, which asks again for those in it: no copy of it is made."""
+    return {name: getattr(record, name) for name in record.__dataclass_fields__}
 
 
 def _resource(entry: dict[str, Any]) -> Resource:

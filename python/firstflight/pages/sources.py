@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from firstflight.errors import PageInputError
 from firstflight.model.page import LoadedPage
+from firstflight.pages.corpus import PREFIX, corpus_page
 from firstflight.pages.profile import embedded_names, embedded_page, read_pages_list
 from firstflight.pages.readers import MIRROR, by_content, format_of
 from firstflight.pages.scheme import under
@@ -24,9 +25,10 @@ def open_pages(specs: Sequence[str]) -> list[LoadedPage]:
     """Opens every PAGE in `specs`, in order; a list or a directory with a list gives several pages.
 
     Args:
-        specs: Embedded names, profiles, archives (HAR, WebPageTest's results, Chromium's traces and logs,
-            WARC, WACZ, folders of browsertime and Lighthouse, Mahimahi recordings), mirror directories,
-            `.pages` lists; a start page in an archive or mirror as `FILE#http://host/path`.
+        specs: Embedded names, `corpus:NAME` of the corpus that is installed, profiles, archives (HAR,
+            WebPageTest's results, Chromium's traces and logs, WARC, WACZ, folders of browsertime and
+            Lighthouse, Mahimahi recordings), mirror directories, `.pages` lists; a start page in an archive
+            or mirror as `FILE#http://host/path`.
 
     Raises:
         PageInputError: A page cannot be read: the message names file and key, the hint a fix.
@@ -42,6 +44,8 @@ def load_page(spec: str) -> list[LoadedPage]:
     """
     if spec in embedded_names():
         return [under("http", LoadedPage(embedded_page(spec)))]
+    if spec.startswith(PREFIX) and not Path(spec).exists():
+        return [LoadedPage(corpus_page(spec.removeprefix(PREFIX)))]
     if is_url(spec):
         _refuse_url(spec)
     path, _, url = spec.partition("#")

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from xml.etree import ElementTree
+from dataclasses import replace
 
 from firstflight.engines.check import DEVIATES, HOLDS, NOT_APPLICABLE, NOT_JUDGED, Row, must_deviate
 from firstflight.report.check import CheckDocument, examined_name
+from firstflight.report.junit import Case, junit_xml
 from firstflight.text import visible
 
 
@@ -52,52 +53,34 @@ def _plain(text: str) -> str:
 
 
 def as_junit(document: CheckDocument) -> bytes:
-    """The XML that JUnit's Ant task writes and test reports of CI systems read.
+    """A test for each row, as JUnit XML.
 
     Args:
         document: As docs/check.md describes it.
     """
-    rows = document["rows"]
-    counts = {
-        "tests": len(rows),
-        "failures": sum(map(must_deviate, rows)),
-        "errors": sum(row["verdict"] == NOT_JUDGED for row in rows),
-        "skipped": sum(_is_skipped(row) for row in rows),
-    }
-    totals = {key: str(count) for key, count in counts.items()} | {"time": f"{document['elapsed_s']:.3f}"}
-    root = ElementTree.Element("testsuites", totals)
-    suite = ElementTree.SubElement(root, "testsuite", {"name": "firstflight check", **totals})
-    properties = ElementTree.SubElement(suite, "properties")
     known = {"examined": examined_name(document), "kernel": document["kernel"], "ip": document["ip"]}
-    for name, value in known.items():
-        ElementTree.SubElement(properties, "property", name=name, value=visible(value))
-    for row in rows:
-        _add_case(suite, row)
-    ElementTree.indent(root)
-    text: str = ElementTree.tostring(root, encoding="unicode")
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'.encode()
+    return junit_xml("firstflight check", [*map(_case, document["rows"])], known, document["elapsed_s"])
 
 
 def _is_skipped(row: Row) -> bool:
     return row["verdict"] == NOT_APPLICABLE or (row["verdict"] == DEVIATES and not must_deviate(row))
 
 
-def _add_case(suite: ElementTree.Element, row: Row) -> None:
-    case = ElementTree.SubElement(
-        suite,
-        "testcase",
-        classname=f"RFC7413.{row['side']}",
-        name=f"{row['id']} {_where(row)}",
-        time=f"{row.get('elapsed_ms', 0.0) / 1e3:.3f}",
-    )
+def _case(row: Row) -> Case:
     seen = visible(row["seen"])
+    case = Case(
+        f"RFC7413.{row['side']}",
+        f"{row['id']} {_where(row)}",
+        output=f"{row['behaviour']}\n{row['done']}\n{seen}",
+        elapsed_s=row.get("elapsed_ms", 0.0) / 1e3,
+    )
     if row["verdict"] == NOT_JUDGED:
-        ElementTree.SubElement(case, "error", message=seen, type=NOT_JUDGED).text = row["hint"]
-    elif must_deviate(row):
-        ElementTree.SubElement(case, "failure", message=seen, type=row["level"]).text = row["behaviour"]
-    elif _is_skipped(row):
-        ElementTree.SubElement(case, "skipped", message=f"{row['verdict']} ({row['level']}): {seen}")
-    ElementTree.SubElement(case, "system-out").text = f"{row['behaviour']}\n{row['done']}\n{seen}"
+        return replace(case, outcome="error", message=seen, kind=NOT_JUDGED, text=row["hint"])
+    if must_deviate(row):
+        return replace(case, outcome="failure", message=seen, kind=row["level"], text=row["behaviour"])
+    if _is_skipped(row):
+        return replace(case, outcome="skipped", message=f"{row['verdict']} ({row['level']}): {seen}")
+    return case
 
 
 def _where(row: Row) -> str:

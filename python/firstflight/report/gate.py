@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from xml.etree import ElementTree as ET
+from dataclasses import replace
 
 from firstflight.analysis.statistics import FASTER, SLOWER
-from firstflight.gate.budget import Held
+from firstflight.gate.budget import OF_BROWSERS, Held
 from firstflight.gate.judge import Metric, Verdict
 from firstflight.gate.result import GateResult, same_within
 from firstflight.gate.trials import Cost
+from firstflight.report.junit import Case, junit_xml
 from firstflight.results import RequestRow
 from firstflight.text import plural, visible
 
@@ -34,11 +35,12 @@ def gate_text(result: GateResult) -> str:
         "",
     ]
     for verdict in result.verdicts:
-        lines.append(f"{_place(verdict)}: {headline(verdict)}")
+        lines.append(f"{verdict.place}: {headline(verdict)}")
         lines += [f"    {_moment(metric)}" for metric in verdict.metrics]
         lines += [f"    {_cost(cost)}" for cost in _shown(verdict)]
         if verdict.others_ms is not None:
             lines.append(f"    all other changes together: {verdict.others_ms:+,.0f} ms")
+    lines += [f"The clocks disagree on {one}" for one in result.disagreements]
     if not result.changes.found:
         lines.append("Nothing changed that counts.")
     lines += ["", *(_budget(held) for held in result.budgets)] if result.budgets else []
@@ -51,7 +53,7 @@ def conclusion(result: GateResult) -> str:
     """Whether the gate holds, and what breaks it."""
     if result.exit_code == 0:
         return "The gate holds."
-    slower = [_place(verdict) for verdict in result.verdicts if verdict.verdict == SLOWER]
+    slower = [verdict.place for verdict in result.verdicts if verdict.verdict == SLOWER]
     why = [f"slower on {', '.join(slower)}"] if slower else []
     why += [f"{plural(len(result.over), 'line')} of the budget exceeded"] if result.over else []
     return f"The gate does not hold: {'; '.join(why)}."
@@ -63,9 +65,15 @@ def headline(verdict: Verdict) -> str:
     if within is not None:
         return f"same within {_ms(within)}"
     moved = [m for m in verdict.metrics if m.verdict == verdict.verdict]
-    return f"{verdict.verdict}: " + ", ".join(
-        f"{_MOMENTS[m.name]} {m.difference_ms:+,.0f} ms" for m in sorted(moved, key=lambda m: m.name != "plt")
-    )
+    return f"{verdict.verdict}: " + ", ".join(map(_moved, sorted(moved, key=lambda m: m.name != "plt")))
+
+
+def _moved(metric: Metric) -> str:
+    """By how much a moment is later or earlier: the median, or what a quarter of the paths show."""
+    ends = metric.high_ms if metric.verdict == SLOWER else metric.low_ms
+    if abs(ends) > 2 * abs(metric.difference_ms):
+        return f"{_MOMENTS[metric.name]} {ends:+,.0f} ms on a quarter of the paths"
+    return f"{_MOMENTS[metric.name]} {metric.difference_ms:+,.0f} ms"
 
 
 def gate_markdown(result: GateResult) -> str:
@@ -78,6 +86,8 @@ def gate_markdown(result: GateResult) -> str:
     ]
     lines += [_row(verdict) for verdict in result.verdicts]
     lines += ["", f"{_cell(result.caption)} Base: `{_code(result.base)}`, head: `{_code(result.head)}`.", ""]
+    for one in result.disagreements:
+        lines += [f"The clocks disagree on {_cell(one)}", ""]
     if result.changes.found:
         lines += _costs_table(result)
     else:
@@ -87,7 +97,7 @@ def gate_markdown(result: GateResult) -> str:
         lines += [_budget_row(held) for held in result.budgets]
         lines.append("")
     if (shown := _most_telling(result)) is not None:
-        lines += ["<details>", f"<summary>The head's critical path on {_cell(_place(shown))}</summary>", ""]
+        lines += ["<details>", f"<summary>The head's critical path on {_cell(shown.place)}</summary>", ""]
         lines += ["```", *waterfall(shown), "```", ""]
         lines += ["| request | base, ms | head, ms |", "|---|---|---|"]
         lines += [
@@ -103,40 +113,31 @@ def gate_markdown(result: GateResult) -> str:
 
 def gate_junit(result: GateResult) -> bytes:
     """JUnit XML: a test for each network and each line of the budget."""
-    suite = ET.Element("testsuite", name="firstflight gate")
-    failures = 0
+    cases = []
     for verdict in result.verdicts:
-        case = ET.SubElement(
-            suite, "testcase", classname="firstflight.gate", name=f"{_place(verdict)} is not slower"
-        )
-        said = [_moment(metric) for metric in verdict.metrics] + [_cost(cost) for cost in _shown(verdict)]
+        lines = [_moment(metric) for metric in verdict.metrics] + [_cost(cost) for cost in _shown(verdict)]
+        case = Case("firstflight.gate", f"{verdict.place} is not slower")
+        said, text = headline(verdict), "\n".join(lines)
         if verdict.verdict == SLOWER:
-            failures += 1
-            failure = ET.SubElement(case, "failure", type=SLOWER, message=_xml(headline(verdict)))
-            failure.text = _xml("\n".join(said))
+            cases.append(replace(case, outcome="failure", message=said, kind=SLOWER, text=text))
         else:
-            ET.SubElement(case, "system-out").text = _xml("\n".join([headline(verdict), *said]))
+            cases.append(replace(case, output=f"{said}\n{text}"))
     for held in result.budgets:
-        name = f"budget {held.limit.name} {held.limit.unit} {held.network}".strip()
-        case = ET.SubElement(suite, "testcase", classname="firstflight.gate", name=_xml(name))
+        case = Case("firstflight.gate", f"budget {held.limit.name} {held.limit.unit} {held.network}".strip())
         if held.value is None:
-            ET.SubElement(case, "skipped", message=_xml(_budget(held)))
+            case = replace(case, outcome="skipped", message=_budget(held))
         elif held.is_over:
-            failures += 1
-            ET.SubElement(case, "failure", type="budget", message=_xml(_budget(held)))
-    skipped = sum(held.value is None for held in result.budgets)
-    suite.set("tests", str(len(result.verdicts) + len(result.budgets)))
-    suite.set("failures", str(failures))
-    suite.set("errors", "0")
-    suite.set("skipped", str(skipped))
-    ET.indent(suite)
-    return bytes(ET.tostring(suite, encoding="utf-8", xml_declaration=True)) + b"\n"
+            case = replace(case, outcome="failure", message=_budget(held), kind="budget")
+        cases.append(case)
+    properties = {"base": result.base, "head": result.head, "conditions": result.caption}
+    return junit_xml("firstflight gate", cases, properties)
 
 
 def waterfall(verdict: Verdict) -> list[str]:
     """The requests of the head's critical path against time, in characters."""
     rows = _few(verdict.rows)
-    end_ms = max((row["end_ms"] or 0.0 for row in verdict.rows), default=0.0)
+    load_ms = next((metric.head_ms for metric in verdict.metrics if metric.name == "plt"), 0.0)
+    end_ms = max([load_ms, *(row["end_ms"] or 0.0 for row in verdict.rows)])
     if not end_ms:
         return []
     names = [_code(short_url(row["url"], 36)) for row in rows]
@@ -173,10 +174,6 @@ def short_url(url: str, most: int = _URL) -> str:
     return bare if len(bare) <= most else f"{bare[: most // 2 - 2]}...{bare[-(most - most // 2 - 1) :]}"
 
 
-def _place(verdict: Verdict) -> str:
-    return verdict.network if verdict.engine == "simulate" else f"{verdict.network}, measured"
-
-
 def _size(result: GateResult, side: int) -> str:
     page = (result.changes.base, result.changes.head)[side]
     size = sum(resource.wire_bytes for resource in page.resources)
@@ -210,7 +207,8 @@ def _ms(value: float) -> str:
 def _budget(held: Held) -> str:
     limit, on = held.limit, f" on {held.network}" if held.network else ""
     if held.value is None:
-        return f"budget: {limit.name}: not measured: no browser paints here"
+        why = "no browser paints here" if limit.name in OF_BROWSERS else "on the kernel only plt is"
+        return f"budget: {limit.name}{on}: not measured: {why}"
     word = "over" if held.is_over else "within"
     return f"budget: {limit.name}{on}: {held.value:,.0f} {limit.unit}, {word} {limit.most:,.0f}"
 
@@ -227,7 +225,7 @@ def _row(verdict: Verdict) -> str:
     bold = f"**{verdict.verdict}**" if verdict.verdict in (SLOWER, FASTER) else _cell(headline(verdict))
     requests = f"{verdict.base.requests} → {verdict.head.requests}"
     size = f"{verdict.base.bytes_down / 1000:,.0f} → {verdict.head.bytes_down / 1000:,.0f}"
-    return f"| {_cell(_place(verdict))} | {bold} | {' | '.join(cells)} | {requests} | {size} |"
+    return f"| {_cell(verdict.place)} | {bold} | {' | '.join(cells)} | {requests} | {size} |"
 
 
 def _costs_table(result: GateResult) -> list[str]:
@@ -279,8 +277,3 @@ def _cell(text: str) -> str:
 def _code(text: str) -> str:
     """Text between backticks, in a table."""
     return visible(text).replace("`", "'").replace("|", "%7C")
-
-
-def _xml(text: str) -> str:
-    """Characters that XML 1.0 has."""
-    return "".join(c if c == "\n" or c >= " " else "\N{REPLACEMENT CHARACTER}" for c in text)

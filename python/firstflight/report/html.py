@@ -333,8 +333,10 @@ def _scalar(value: object) -> str:
 _TEMPLATES = Path(__file__).parent / "templates"
 _PARTS = ("vega.js", "report.js", "waterfall.js")
 _VEGA_HEAD = """\
-/*! Vega, Vega-Lite, Vega-Embed and what they need, bundled by vl-convert; licences: vega.LICENSES.
-Made by `make reference`; a test checks that it is current. */
+/*! Vega, Vega-Lite, Vega-Embed and what they need, bundled by vl-convert.
+Made by `make reference`; a test checks that it is current.
+
+{licences}*/
 """
 
 
@@ -351,7 +353,9 @@ def digest(content: str) -> str:
 def bundle_vega() -> str:
     """``vega.js``: sets `vegaEmbed`, and no other global name."""
     bundled = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return f"{_VEGA_HEAD}(() => {{{bundled}}})();\n"
+    # In the script itself, so that every report has the licences' texts: they ask for it.
+    licences = (_TEMPLATES / "vega.LICENSES").read_text("utf-8")
+    return f"{_VEGA_HEAD.format(licences=licences)}(() => {{{bundled}}})();\n"
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ use netlink_packet_route::route::{
     RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily as Family, RouteNetlinkMessage};
+use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
 
@@ -140,7 +141,15 @@ pub fn make_veth_pair(namespace: BorrowedFd<'_>) -> Result<(), LabError> {
     ];
     Netlink::open()?
         .request(RouteNetlinkMessage::NewLink(link), NLM_F_CREATE | NLM_F_EXCL)
-        .map_err(|error| LabError::system("making a veth pair", error))
+        .map_err(no_veth)
+}
+
+fn no_veth(error: io::Error) -> LabError {
+    if error.raw_os_error() == Some(Errno::EOPNOTSUPP as i32) {
+        LabError::NoVeth
+    } else {
+        LabError::system("making a veth pair", error)
+    }
 }
 
 /// Gives this namespace's end of a veth pair an address and brings it up.
@@ -305,4 +314,20 @@ fn address_message(device: u32, address: IpAddr, prefix: u8) -> AddressMessage {
         message.attributes.push(AddressAttribute::Flags(flags));
     }
     message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_without_the_module_is_told_from_one_that_refuses() {
+        let without = no_veth(io::Error::from_raw_os_error(Errno::EOPNOTSUPP as i32));
+        assert!(without.hint().contains("modprobe veth"));
+        let refused = no_veth(io::Error::from_raw_os_error(Errno::EPERM as i32));
+        assert_eq!(
+            refused.to_string(),
+            "making a veth pair: Operation not permitted (os error 1)"
+        );
+    }
 }

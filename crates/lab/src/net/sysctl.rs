@@ -3,6 +3,7 @@
 //! `/proc/sys/net` shows the network namespace of the thread that opens it.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use super::Side;
@@ -10,6 +11,7 @@ use crate::{LabError, scheduling};
 
 const IPV6: &str = "/proc/sys/net/ipv6";
 const MOST_WAITING: &str = "65535";
+const MOST_ACCEPTED: &str = "/proc/sys/net/core/somaxconn";
 /// Bits of `tcp_fastopen` (`Documentation/networking/ip-sysctl.rst`).
 const CLIENT: u32 = 0x1;
 const SERVER: u32 = 0x2;
@@ -37,7 +39,7 @@ pub fn set_server_sysctls(cookieless: bool) -> Result<(), LabError> {
     set_common()?;
     // How many may wait each server says itself.
     set_sysctl("tcp_max_syn_backlog", MOST_WAITING)?;
-    write("/proc/sys/net/core/somaxconn", MOST_WAITING)?;
+    write_where_exported(MOST_ACCEPTED, MOST_WAITING)?;
     set_fast_open(if cookieless {
         SERVER | SERVER_WITHOUT_COOKIE
     } else {
@@ -108,6 +110,42 @@ pub fn set_sysctl(name: &str, value: &str) -> Result<(), LabError> {
     write(&format!("/proc/sys/net/ipv4/{name}"), value)
 }
 
+/// Sets what older kernels do not show to a user namespace, which then has their default.
+///
+/// `sysctl_core_net_init` in `net/core/sysctl_net_core.c` of Linux 6.1 exports nothing of `net.core` to a network
+/// namespace that another user namespace than the first owns. There `somaxconn` stays 4096 (`SOMAXCONN`).
+fn write_where_exported(path: &str, value: &str) -> Result<(), LabError> {
+    if Path::new(path).exists() {
+        write(path, value)
+    } else {
+        Ok(())
+    }
+}
+
 fn write(path: &str, value: &str) -> Result<(), LabError> {
-    fs::write(path, value).map_err(|error| LabError::system(format!("setting {path} to {value}"), error))
+    fs::write(path, value).map_err(|error| match error.kind() {
+        ErrorKind::ReadOnlyFilesystem => LabError::ReadOnlySettings(path.to_owned()),
+        _ => LabError::system(format!("setting {path} to {value}"), error),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_that_the_kernel_does_not_export_keeps_its_default() {
+        write_where_exported("/proc/sys/net/core/no_such_setting", "1").expect("nothing to set");
+    }
+
+    #[test]
+    fn a_setting_that_is_there_is_set_or_named_with_the_refusal() {
+        let error = write_where_exported("/proc/sys/kernel/osrelease", "1").expect_err("the kernel's own");
+        assert!(
+            error
+                .to_string()
+                .starts_with("setting /proc/sys/kernel/osrelease to 1: "),
+            "{error}"
+        );
+    }
 }

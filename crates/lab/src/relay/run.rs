@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use firstflight_path::{
-    Action, Direction, Drops, Ecn, Flow, Header, Hello, Network, Packet, PathConfig, Protocol,
+    Action, Direction, Drops, Ecn, Flow, Header, Hello, IpVersion, Network, Packet, PathConfig, Protocol,
 };
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -20,7 +20,7 @@ use crate::ledger::{ConnectionKey, Ledger};
 use crate::net::{AddressPlan, Block, is_origin};
 use crate::packet::{self, Datagram, Segment};
 use crate::scheduling::{self, Awake, Scheduling};
-use crate::tun::{Frame, Tun};
+use crate::tun::{Frame, Offload, Tun};
 use crate::{LabError, clock};
 
 /// Packets read from one side before the other side and the departures get their turn.
@@ -46,6 +46,20 @@ pub struct Wire {
     pub largest_packet: usize,
     /// The client is behind a NAT, which had another address until the path was shaped.
     pub changes_nat: bool,
+}
+
+impl Wire {
+    /// Between a client and one server, whose kernels leave nothing to the relay.
+    pub fn of_one_host(ip: IpVersion, client: Tun, servers: Tun) -> Self {
+        Self {
+            client,
+            servers,
+            hosts: 1,
+            block: Block::of(ip),
+            largest_packet: Offload::None.largest_packet(),
+            changes_nat: false,
+        }
+    }
 }
 
 /// What a relay keeps beyond one entry per connection.
@@ -482,8 +496,6 @@ impl<'a> Loop<'a> {
 
 #[cfg(test)]
 mod tests {
-    use firstflight_path::IpVersion;
-
     use super::*;
 
     #[test]

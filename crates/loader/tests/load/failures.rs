@@ -6,11 +6,11 @@ use firstflight_page::{Kind, Resource, Via};
 use crate::network::{Fault, MS, Network, RTT};
 use crate::pages::{at_byte, document, found, image, page, redirecting};
 
-const PATIENCE: u64 = 1_000 * MS;
+const REQUEST_TIMEOUT: u64 = 1_000 * MS;
 
 fn patient() -> Config {
     Config {
-        request_timeout: PATIENCE,
+        request_timeout: REQUEST_TIMEOUT,
         ..Config::default()
     }
 }
@@ -28,12 +28,12 @@ fn a_request_that_is_never_answered_fails_and_the_load_goes_on() {
     let outcome = with(1, Fault::NeverAnswers).load_with(&page, patient());
     assert_eq!(outcome.error(1), "timed out: no progress for 1000 ms");
     assert_eq!(outcome.error(2), "");
-    assert_eq!(outcome.record.plt, Some(3 * RTT + PATIENCE));
+    assert_eq!(outcome.record.plt, Some(3 * RTT + REQUEST_TIMEOUT));
     assert_eq!(outcome.record.failed, None);
     assert!(
         outcome
             .commands
-            .contains(&(3 * RTT + PATIENCE, Command::Close { conn: ConnId(1) }))
+            .contains(&(3 * RTT + REQUEST_TIMEOUT, Command::Close { conn: ConnId(1) }))
     );
 }
 
@@ -81,7 +81,7 @@ fn a_host_that_does_not_answer_fails_its_requests_one_connection_each() {
     let outcome = network.load_with(&page, patient());
     assert!((1..=8).all(|resource| outcome.error(resource) == "timed out: no connection within 1000 ms"));
     assert_eq!(outcome.record.connections.len(), 9);
-    assert_eq!(outcome.record.plt, Some(2 * RTT + 2 * PATIENCE));
+    assert_eq!(outcome.record.plt, Some(2 * RTT + 2 * REQUEST_TIMEOUT));
 }
 
 #[test]

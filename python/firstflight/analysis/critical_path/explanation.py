@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from firstflight.analysis.cells import SIDES, CellPair
 from firstflight.analysis.critical_path.stages import times
 from firstflight.analysis.critical_path.walk import CriticalPath, critical_path
 from firstflight.analysis.proof import uses_fast_open
 from firstflight.analysis.records import Side
-from firstflight.deferred import numpy as np
 from firstflight.model.page import Page
 from firstflight.results import LoadRecord
 from firstflight.results.records import plt_ms
@@ -52,7 +52,7 @@ class Explanation:
         baseline_ms, treatment_ms = (self.pair.plt_ms(side) for side in SIDES)
         if not baseline_ms or not treatment_ms:
             return None
-        return float(np.median(baseline_ms) - np.median(treatment_ms))
+        return median(baseline_ms) - median(treatment_ms)
 
     def to_json(self) -> dict[str, object]:
         """The explanation as data; `docs/explain.md` names every key."""
@@ -101,7 +101,7 @@ def explain(pairs: Sequence[CellPair], page_of: Callable[[str], Page | None]) ->
 
 def median_load(loads: Sequence[LoadRecord]) -> LoadRecord:
     """The load whose PLT is nearest the median of all; the earliest of equals."""
-    middle = float(np.median([plt_ms(record) for record in loads]))
+    middle = median([plt_ms(record) for record in loads])
     return min(loads, key=lambda record: abs(plt_ms(record) - middle))
 
 

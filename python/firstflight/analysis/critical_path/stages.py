@@ -94,12 +94,39 @@ class Load:
         """Whether the request waited for its connection to be opened."""
         return row["connect_start_ms"] is not None
 
-    def neighbours(self, row: Row) -> Iterator[Row]:
-        """The requests whose answers share a link with this one's."""
-        star = self.row["topology"] == "star"
-        for other in self.requests:
-            if other is not row and (not star or other["origin"] == row["origin"]):
-                yield other
+    @cached_property
+    def _answers(self) -> list[tuple[Row, float, float | None, float, float]]:
+        """Answers that began: first byte and end, ms; bytes of the first segment and of the rest."""
+        return [
+            (
+                row,
+                float(row["first_byte_ms"]),
+                None if row["end_ms"] is None else float(row["end_ms"]),
+                first_bytes(row),
+                float(row["wire_bytes"] or 0) - first_bytes(row),
+            )
+            for row in self.requests
+            if row["first_byte_ms"] is not None
+        ]
+
+    def beside_bytes(self, row: Row, start_ms: float, end_ms: float) -> float:
+        """Bytes of others' answers that crossed a request's link within a time.
+
+        The first segment of an answer arrives at once, the rest evenly until its end.
+        """
+        star, found = self.row["topology"] == "star", 0.0
+        for other, first_ms, last_ms, first, rest in self._answers:
+            if first_ms >= end_ms or (last_ms is not None and last_ms < start_ms) or other is row:
+                continue
+            if star and other["origin"] != row["origin"]:
+                continue
+            if first_ms >= start_ms:
+                found += first
+            last = last_ms or end_ms
+            common = min(end_ms, last) - max(start_ms, first_ms)
+            if common > 0:
+                found += rest * common / (last - first_ms)
+        return found
 
     def down_ms(self, data_bytes: float) -> float:
         """How long the link towards the client is busy with data in full segments, ms."""
@@ -132,6 +159,11 @@ def ended_ms(row: Row) -> float:
     if row["end_ms"] is None:
         raise ValueError(f"{row['url']}: no complete response")
     return float(row["end_ms"])
+
+
+def first_bytes(row: Row) -> float:
+    """Bytes of an answer that its first segment holds."""
+    return min(float(MSS_BYTES), float(row["wire_bytes"] or 0))
 
 
 def started_ms(row: Row) -> float:
@@ -255,7 +287,7 @@ def _answer(load: Load, row: Row) -> Parts:
         ("propagation", load.rtt_ms),
         ("server", resource.server_ms if resource else 0.0),
         ("request", load.up_ms(resource.request_bytes if resource else 0)),
-        ("transfer", load.down_ms(_first_bytes(row))),
+        ("transfer", load.down_ms(first_bytes(row))),
         ("queueing", 0.0),
     ]
 
@@ -265,7 +297,7 @@ def _body(load: Load, row: Row, start_ms: float, until_ms: float, body_bytes: in
     wire_bytes, whole = row["wire_bytes"] or 0, row["body_bytes"] or 0
     arrived = wire_bytes - whole + min(whole if body_bytes is None else body_bytes, whole)
     end_ms = _clip(row["end_ms"], until_ms)
-    others = sum(_arriving(other, start_ms, end_ms) for other in load.neighbours(row))
+    others = load.beside_bytes(row, start_ms, end_ms)
     return [
         ("transfer", load.down_ms(max(0.0, arrived - MSS_BYTES))),
         ("queueing", load.down_ms(others)),
@@ -287,23 +319,6 @@ def _offered(load: Load, row: Row) -> bool:
 
 def _over_tls(row: Row) -> bool:
     return str(row["url"]).startswith("https:")
-
-
-def _first_bytes(row: Row) -> float:
-    return min(float(MSS_BYTES), float(row["wire_bytes"] or 0))
-
-
-def _arriving(row: Row, start_ms: float, end_ms: float) -> float:
-    """Bytes of a response that arrived within a time: its first segment at once, the rest evenly."""
-    if row["first_byte_ms"] is None:
-        return 0.0
-    first_ms, last_ms = float(row["first_byte_ms"]), float(row["end_ms"] or end_ms)
-    first = _first_bytes(row) if start_ms <= first_ms < end_ms else 0.0
-    common = min(end_ms, last_ms) - max(start_ms, first_ms)
-    if common <= 0:
-        return first
-    rest = float(row["wire_bytes"] or 0) - _first_bytes(row)
-    return first + rest * common / (last_ms - first_ms)
 
 
 def _lay(request: int, parts: Parts, start_ms: float, end_ms: float) -> Iterator[Segment]:

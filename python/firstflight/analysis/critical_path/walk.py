@@ -167,6 +167,7 @@ class _Walk:
     def __init__(self, load: Load, plt_ms: float) -> None:
         self._load = load
         self._tasks = timetable(load)
+        self._done_ms = {task.request: task.end_ms for task in reversed(self._tasks)}
         self._at_ms = plt_ms
         self._segments: list[Segment] = []
 
@@ -241,8 +242,8 @@ class _Walk:
 
     def _settled_ms(self, row: Row) -> float:
         """When nothing of a complete resource was left to do."""
-        tasks = (task for task in self._tasks if task.request == row["index"])
-        return next((task.end_ms for task in tasks), ended_ms(row))
+        done_ms = self._done_ms.get(int(row["index"]))
+        return ended_ms(row) if done_ms is None else done_ms
 
     def _known(self, row: Row, above: Row) -> Initiator | None:
         """How the page says that one discovers the other; a browser's own word names no way and no delay."""

@@ -180,7 +180,7 @@ def _connect(address: str, warn: Callable[[str, str], object]) -> "Client":
     except ModuleNotFoundError as error:
         raise UsageError(
             "scheduler: the package distributed is not installed",
-            "install it, or build the environment with: make",
+            "pip install 'firstflight[cluster]'",
         ) from error
     try:
         if _is_exposed(address):

@@ -14,19 +14,30 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path as FilePath
-from typing import Literal
+from typing import Literal, Protocol
 
 from firstflight.engines.engine import Calibration, Engine, EngineStoppedError, Record
 from firstflight.experiment.calibrate import calibrate
 from firstflight.experiment.catalogue import Catalogue
 from firstflight.experiment.folder import Machine
-from firstflight.experiment.recorder import Recorder, make_block
+from firstflight.experiment.recorder import make_block
 from firstflight.experiment.schedule import Block
+from firstflight.model.load import PlannedLoad
 from firstflight.model.path import Path
 from firstflight.observer import Observer
 
 LOOK_S = 0.25
 """How often the main thread wakes up: a signal that the system gave to another thread does not wake it."""
+
+
+class Taker(Protocol):
+    """Takes what was made, from several threads, as `experiment.recorder.Recorder` does."""
+
+    def attempts(self, planned: PlannedLoad) -> int:
+        """How often a load was made before."""
+
+    def add(self, record: Record) -> None:
+        """Takes one attempt; an error ends all that is under way."""
 
 
 class Threads:
@@ -51,7 +62,7 @@ class Threads:
         """None but this one."""
         return []
 
-    def make(self, blocks: Iterator[Block], pages: Catalogue, recorder: Recorder) -> None:
+    def make(self, blocks: Iterator[Block], pages: Catalogue, recorder: Taker) -> None:
         """Makes every load of `blocks`; on any error or interrupt stops all that is under way."""
         feed = _Feed(blocks)
         with ThreadPoolExecutor(self._limit.most, thread_name_prefix="load") as pool:
@@ -67,12 +78,12 @@ class Threads:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def _work(self, feed: _Feed, pages: Catalogue, recorder: Recorder) -> None:
+    def _work(self, feed: _Feed, pages: Catalogue, recorder: Taker) -> None:
         more = True
         while more:
             more = self._next(feed, pages, recorder)
 
-    def _next(self, feed: _Feed, pages: Catalogue, recorder: Recorder) -> bool:
+    def _next(self, feed: _Feed, pages: Catalogue, recorder: Taker) -> bool:
         try:
             if not self._limit.acquire() or (block := feed.take()) is None:
                 return False
@@ -86,7 +97,7 @@ class Threads:
         finally:
             self._limit.release()
 
-    def _keep(self, recorder: Recorder, record: Record) -> None:
+    def _keep(self, recorder: Taker, record: Record) -> None:
         recorder.add(record)
         self._limit.note(record)
 

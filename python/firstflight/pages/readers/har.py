@@ -29,6 +29,7 @@ from firstflight.pages.readers.har_entry import (
     read_har,
 )
 from firstflight.pages.readers.runs import Chosen, choose
+from firstflight.pages.readers.wpt_times import restated
 from firstflight.pages.waits import LOAD_SLACK_MS, wait_times
 
 
@@ -121,7 +122,7 @@ def entries_of_har(path: Path, notes: Counter[str], url: str = "") -> tuple[list
 
 
 def _exchanges(chosen: Chosen, path: Path, notes: Counter[str]) -> tuple[list[Exchange], float | None]:
-    page, own = chosen.page, chosen.entries
+    page, own = chosen.page, [restated(entry) for entry in chosen.entries]
     check_count(len(own), str(path))
     notes["requests of other pages in the file"] += chosen.foreign
     on_load_ms = positive(node(page, "pageTimings"), "onLoad")

@@ -193,7 +193,7 @@ def _timing(entry: Node, began_ms: float) -> Timing | None:
     timings = node(entry, "timings")
     phases = ("blocked", "dns", "connect", "send", "wait", "receive")
     total = positive(entry, "time") or sum(positive(timings, phase) or 0.0 for phase in phases)
-    start = started - began_ms
+    start = started - began_ms + (number(entry, "_asked_ms") or 0.0)
     end = start + min(total, 3.6e6)
     return Timing(
         start_ms=start,
@@ -334,6 +334,7 @@ def _request_bytes(entry: Node, url: str) -> int:
     """Request line, fields and body, bytes."""
     request = node(entry, "request")
     body = positive(request, "bodySize") or positive(node(request, "postData"), "size") or 0.0
+    body = body or _stated_length(pairs(request, "headers")) or 0.0
     header = _header(positive(request, "headersSize") or positive(entry, "_bytesOut"))
     if header is None:
         header = _from_fields(request, url)
@@ -374,7 +375,11 @@ def _body_bytes(entry: Node, header: int) -> int:
 
 
 def _length(response: Node) -> int | None:
-    value = value_of(pairs(response, "headers"), "content-length").strip()
+    return _stated_length(pairs(response, "headers"))
+
+
+def _stated_length(fields: list[tuple[str, str]]) -> int | None:
+    value = value_of(fields, "content-length").strip()
     return int(value) if value.isascii() and value.isdigit() and len(value) < 15 else None
 
 

@@ -58,3 +58,17 @@ class Times:
                 "receive": ended_ms - first_ms,
             },
         )
+
+
+def restated(entry: Node) -> Node:
+    """An entry of WebPageTest's own HAR from when it was asked for: there it begins when it was sent.
+
+    `startedDateTime` is `load_start` there, yet `timings` have the DNS and handshakes that came before it.
+    """
+    sent_ms = positive(entry, "_load_start")
+    if sent_ms is None:
+        return entry
+    request = {key[1:]: value for key, value in entry.items() if key.startswith("_")}
+    times = Times.of(request)
+    asked_ms = times.asked_ms - sent_ms
+    return {**entry, "_asked_ms": asked_ms, "time": times.length_ms, "timings": times.phases}

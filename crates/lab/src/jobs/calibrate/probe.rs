@@ -13,7 +13,7 @@ const UDP_HEADERS: usize = 28;
 /// What a probe carries at least: its number and when it was sent.
 const STAMP_BYTES: usize = 16;
 /// How long after its due time a probe is waited for.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Probes sent at a fixed pace, whether the last one is back or not.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ impl Probes {
     pub fn send(&self, from: (Ipv4Addr, u16), echo: (Ipv4Addr, u16), rtt_ms: f64) -> io::Result<RoundTrips> {
         let socket = UdpSocket::bind(from)?;
         socket.connect(echo)?;
-        socket.set_read_timeout(Some(PATIENCE + Duration::from_secs_f64(rtt_ms / 1e3)))?;
+        socket.set_read_timeout(Some(PROBE_TIMEOUT + Duration::from_secs_f64(rtt_ms / 1e3)))?;
         let mut samples = if self.sparse {
             self.take_turns(&socket)?
         } else {

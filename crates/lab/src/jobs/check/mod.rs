@@ -38,7 +38,7 @@ use server::ServerStage;
 use wire::Wire;
 
 /// How long a server may take to answer an ordinary client.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One row to be done.
 #[derive(Debug, Clone, Deserialize)]
@@ -202,7 +202,7 @@ impl TryJob {
         let mut stage = ServerStage::build(self.ip, &server::OPEN, Some(&self.server))?;
         let (syn, syn_ack) = stage.open(&[], &[])?;
         stage.ack(&syn, &syn_ack, server::REQUEST)?;
-        if stage.data_to(&syn, ANSWER_PATIENCE).is_some() {
+        if stage.data_to(&syn, ANSWER_TIMEOUT).is_some() {
             return Ok(());
         }
         Err(LabError::CheckedServer {

@@ -11,9 +11,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::app::App;
 use super::client::{REQUEST, SERVER, send_in_syn};
 use super::wire::open_network;
-use crate::net::{self, Block, Side};
+use crate::net::{self, Side};
 use crate::relay::{Keep, Relay, RelayReport, Timing, Wire};
-use crate::tun::{Offload, Tun};
+use crate::tun::Tun;
 use crate::{LabError, namespace, scheduling};
 
 /// Round trip between the two, ms.
@@ -21,7 +21,7 @@ pub(super) const RTT_MS: f64 = 100.0;
 
 const PENDING: u32 = 64;
 /// A SYN goes again after 1 s (RFC 6298, section 2.1).
-const PATIENCE: Duration = Duration::from_secs(2);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Both kernels, the client's with a cookie.
 pub(super) struct PairStage {
@@ -43,14 +43,7 @@ impl PairStage {
         let start = move || serve(ip).map(|started| (started, ()));
         // The namespace lives as long as the listener.
         let (servers, app) = namespace::in_new_network("server", start, |()| {})?;
-        let wire = Wire {
-            block: Block::of(ip),
-            client,
-            servers,
-            hosts: 1,
-            largest_packet: Offload::None.largest_packet(),
-            changes_nat: false,
-        };
+        let wire = Wire::of_one_host(ip, client, servers);
         let path = PathConfig {
             rtt_ms: RTT_MS,
             middlebox: middlebox.map(|kind| Middlebox { kind, share: 1.0 }),
@@ -79,7 +72,7 @@ impl PairStage {
         let (socket, accepted) = send_in_syn(self.server, REQUEST)?;
         let stream = TcpStream::from(socket);
         // What the kernel says of a connection that failed is that no answer came.
-        let is_answered = converse(&stream, &REQUEST[accepted..], begun + PATIENCE).unwrap_or(false);
+        let is_answered = converse(&stream, &REQUEST[accepted..], begun + ANSWER_TIMEOUT).unwrap_or(false);
         self.kept.push(stream);
         Ok(is_answered.then(|| begun.elapsed().as_secs_f64() * 1e3))
     }

@@ -15,7 +15,7 @@ use crate::program::{Program, Running, Streams, is_alone};
 use crate::watch::{Watch, Watching};
 
 /// How long a server may take until it listens.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// `TCP_LISTEN` as `/proc/net/tcp` has it.
 const LISTENING: &str = "0A";
@@ -62,7 +62,7 @@ impl NamedServer {
             IpVersion::V4 => "",
             IpVersion::V6 => " of IPv6",
         };
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + LISTEN_TIMEOUT;
         while !listens(port, ip)? {
             let ended = running.try_wait()?;
             // One that went into the background leaves others behind.
@@ -73,7 +73,7 @@ impl NamedServer {
                     format!("{program} ended with {how} and did not listen on port {port}{of_ip}")
                 }
                 _ if Instant::now() > deadline => {
-                    let seconds = PATIENCE.as_secs();
+                    let seconds = LISTEN_TIMEOUT.as_secs();
                     format!("{program} did not listen on port {port}{of_ip} within {seconds} s")
                 }
                 _ => {

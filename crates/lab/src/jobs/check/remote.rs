@@ -26,7 +26,7 @@ use crate::witness::TcpInfo;
 use crate::{LabError, clock, net};
 
 /// How long a connection and its answer may take together.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Connections of `R14-together`, of each kind, and of `R18-keys`.
 const TIMES: usize = 3;
 const SERVERS_TRIED: usize = 8;
@@ -174,10 +174,10 @@ impl Remote {
             Err(errno) => return Err(self.failed(errno.desc())),
         }
         let stream = TcpStream::from(socket);
-        let patience = PollTimeout::try_from(PATIENCE).unwrap_or(PollTimeout::MAX);
-        let opened = poll(&mut [PollFd::new(stream.as_fd(), PollFlags::POLLOUT)], patience);
+        let timeout = PollTimeout::try_from(TIMEOUT).unwrap_or(PollTimeout::MAX);
+        let opened = poll(&mut [PollFd::new(stream.as_fd(), PollFlags::POLLOUT)], timeout);
         if opened.is_ok_and(|ready| ready == 0) {
-            return Err(self.failed(format!("no connection within {} s", PATIENCE.as_secs())));
+            return Err(self.failed(format!("no connection within {} s", TIMEOUT.as_secs())));
         }
         if let Some(error) = stream.take_error().unwrap_or_else(Some) {
             return Err(self.failed(error));
@@ -209,10 +209,10 @@ impl Remote {
 
     /// Sends what is left of the request and waits for the first of the answer.
     fn finish(&self, stream: &TcpStream, sent: usize, begun: Instant) -> Result<(), LabError> {
-        match converse(stream, &self.request[sent..], begun + PATIENCE) {
+        match converse(stream, &self.request[sent..], begun + TIMEOUT) {
             Ok(true) => Ok(()),
             Ok(false) => {
-                let seconds = PATIENCE.as_secs();
+                let seconds = TIMEOUT.as_secs();
                 Err(self.failed(format!(
                     "it did not answer GET / within {seconds} s, or closed the connection"
                 )))

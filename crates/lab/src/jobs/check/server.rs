@@ -17,7 +17,7 @@ use firstflight_path::IpVersion;
 
 /// The client that most rows are, and one at another address, as numbers in the client's network.
 pub(super) const CLIENT: u16 = 8;
-pub(super) const STRANGER: u16 = 76;
+pub(super) const OTHER_CLIENT: u16 = 76;
 /// A request.
 pub(super) const REQUEST: &[u8] = b"GET / HTTP/1.0\r\nHost: www.example.org\r\n\r\n";
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use firstflight_load::Load;
 use firstflight_load::promise::{FastOpen, Promise};
-use firstflight_page::Page;
+use firstflight_page::{Page, Scheme};
 use serde::{Deserialize, Serialize};
 
 use crate::lab::{Lab, LabConfig};
@@ -86,10 +86,7 @@ impl ExecJob {
     pub fn from_json(text: &str) -> Result<Self, LabError> {
         let mut job: Self =
             serde_json::from_str(text).map_err(|error| LabError::malformed("the job", error))?;
-        for served in &mut job.pages {
-            served.page.validate()?;
-            job.load.scheme.apply(&mut served.page);
-        }
+        ServedPage::prepare(&mut job.pages, job.load.scheme)?;
         Ok(job)
     }
 
@@ -179,6 +176,18 @@ struct Ran {
 }
 
 impl ServedPage {
+    /// Makes a job's pages what is to be loaded under `scheme`.
+    ///
+    /// # Errors
+    /// [`LabError`] naming what is wrong with a page.
+    pub(super) fn prepare(pages: &mut [Self], scheme: Scheme) -> Result<(), LabError> {
+        for served in pages {
+            served.page.validate()?;
+            scheme.apply(&mut served.page);
+        }
+        Ok(())
+    }
+
     /// It, as the servers take it.
     pub(super) fn served(&self) -> Served<'_> {
         Served {

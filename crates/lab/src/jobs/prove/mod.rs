@@ -148,10 +148,7 @@ impl ProveJob {
     pub fn from_json(text: &str) -> Result<Self, LabError> {
         let mut job: Self =
             serde_json::from_str(text).map_err(|error| LabError::malformed("the job", error))?;
-        for served in &mut job.pages {
-            served.page.validate()?;
-            job.load.scheme.apply(&mut served.page);
-        }
+        ServedPage::prepare(&mut job.pages, job.load.scheme)?;
         Ok(job)
     }
 

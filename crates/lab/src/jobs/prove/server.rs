@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::client::{connect, reset_when_closed};
 use crate::jobs::check::NamedServer;
-use crate::net::{self, Block, Side, Transport, bring_loopback_up};
+use crate::net::{self, Side, Transport, bring_loopback_up};
 use crate::relay::{Keep, Relay, Timing, Wire};
 use crate::tun::{Offload, Tun};
 use crate::watch::Watched;
@@ -121,14 +121,7 @@ impl ServerJob {
             Ok(((tun, server.start_watched(IpVersion::V4)?), ()))
         };
         let (servers, (running, watching)) = namespace::in_new_network("server", start, |()| {})?;
-        let wire = Wire {
-            block: Block::of(IpVersion::V4),
-            client,
-            servers,
-            hosts: 1,
-            largest_packet: Offload::None.largest_packet(),
-            changes_nat: false,
-        };
+        let wire = Wire::of_one_host(IpVersion::V4, client, servers);
         let path = PathConfig {
             rtt_ms: self.rtt_ms,
             middlebox: self.middlebox,

@@ -68,7 +68,7 @@ struct Shared {
 
 /// Cookie requests under way at once, and how long their answers may take.
 const ASKED_AT_ONCE: usize = 64;
-const COOKIE_PATIENCE: Duration = Duration::from_secs(2);
+const COOKIE_TIMEOUT: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// How long the thread rests between two bursts, ns.
 const REST_NS: u64 = 200_000;
@@ -218,7 +218,7 @@ impl Attacker {
 }
 
 fn wait_for_cookies(strangers: &[Ipv4Addr], jar: &CookieJar) -> Result<Vec<Vec<u8>>, LabError> {
-    let deadline = clock::now() + COOKIE_PATIENCE.as_nanos() as u64;
+    let deadline = clock::now() + COOKIE_TIMEOUT.as_nanos() as u64;
     loop {
         let found: Option<Vec<_>> = {
             let jar = lock(jar);

@@ -4,7 +4,7 @@ use nix::libc;
 
 use super::{Level, Row, Trial};
 use crate::jobs::check::finding::{Finding, Stop, yes};
-use crate::jobs::check::server::{CLIENT, OPEN, REQUEST, STRANGER, ServerStage, Settings};
+use crate::jobs::check::server::{CLIENT, OPEN, OTHER_CLIENT, REQUEST, ServerStage, Settings};
 use crate::jobs::check::wire::SOON;
 use crate::net;
 use crate::packet::fast_open;
@@ -63,7 +63,7 @@ const OTHER_KEY: &str = "fedcba98-76543210-fedcba98-76543210";
 
 fn address(stage: &mut ServerStage) -> Result<Finding, Stop> {
     let ticket = stage.ticket()?;
-    let syn = stage.syn_from(STRANGER, &ticket, REQUEST)?;
+    let syn = stage.syn_from(OTHER_CLIENT, &ticket, REQUEST)?;
     let syn_ack = stage.syn_ack(&syn)?;
     stage.ack(&syn, &syn_ack, REQUEST)?;
     let answered = stage.data_to(&syn, SOON).is_some();

@@ -1,0 +1,158 @@
+"""Uses a wheel, or a source archive, as somebody who has nothing else: `python packaging/try_wheel.py FILE`.
+
+Installs it into an empty environment, whose path has spaces and letters beyond ASCII. From it runs `doctor`,
+the paper's experiment with two repeats, a simulated sweep and the report. The home cannot be written to, the
+first cargo on the PATH is broken, and the tree is not the working directory. Root hands over to an ordinary
+user. Prints the seconds of each step and what the installation takes.
+
+Needs the package index, user namespaces, and /dev/net/tun open to all. A wheel needs no compiler: packages
+without a wheel are refused.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from pathlib import Path
+
+NOBODY = 65_534
+LARGEST_MB = 250.0
+EXTRAS = {"scipy", "playwright", "distributed"}
+"""What must not come along."""
+
+
+class Trial:
+    """One installation, in a folder of its own.
+
+    Args:
+        folder: An empty folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.environment = folder / "environment"
+        self.results = folder / "results"
+        home, broken = folder / "home", folder / "broken"
+        for made in (self.results, home, broken):
+            made.mkdir()
+        cargo = broken / "cargo"
+        cargo.write_text("#!/bin/sh\necho 'error: this cargo is broken' >&2\nexit 1\n")
+        cargo.chmod(0o755)
+        self.user: int | None = None
+        if os.geteuid() == 0:
+            os.chown(self.results, NOBODY, NOBODY)
+            self.user = NOBODY
+        home.chmod(0o555)
+        self.names = {
+            "HOME": str(home),
+            "PATH": f"{self.environment / 'bin'}:{broken}:/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+        }
+
+    def install(self, file: Path, *, from_source: bool) -> None:
+        """Installs a wheel, or builds a source archive with the tools of the calling environment."""
+        venv.create(self.environment, with_pip=True)
+        options = ["--only-binary=:all:"] if not from_source else []
+        names = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
+        pip = [
+            str(self.environment / "bin/python"),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-cache-dir",
+            *options,
+        ]
+        subprocess.run([*pip, str(file.resolve())], check=True, env=names, cwd=self.results)
+
+    def run(self, *words: str) -> str:
+        """What a command of firstflight prints; ends the trial where it fails."""
+        began = time.monotonic()
+        program = str(self.environment / "bin/firstflight")
+        ended = subprocess.run(
+            [program, *words],
+            cwd=self.results,
+            env=self.names,
+            capture_output=True,
+            text=True,
+            check=False,
+            user=self.user,
+            group=self.user,
+        )
+        print(f"  {time.monotonic() - began:5.1f} s  firstflight {' '.join(words)}", flush=True)
+        if ended.returncode != 0:
+            sys.exit(f"error: it ended with {ended.returncode}\n{ended.stdout}{ended.stderr}")
+        return ended.stdout
+
+    def size_mb(self) -> float:
+        """What the environment takes without pip, MB."""
+        files = (path for path in self.environment.rglob("*") if path.is_file() and not path.is_symlink())
+        kept = (path for path in files if not {"pip", "setuptools"} & set(path.parts))
+        return sum(path.stat().st_size for path in kept) / 1e6
+
+
+def main() -> int:
+    """Tries the file; the status is 0 when all worked."""
+    parser = argparse.ArgumentParser(description="Install a wheel or source archive and use it.")
+    parser.add_argument("file", type=Path)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="firstflight of Zoë ", ignore_cleanup_errors=True) as name:
+        Path(name).chmod(0o755)
+        trial = Trial(Path(name))
+        print(f"Python {sys.version.split()[0]}, {arguments.file.name}")
+        began = time.monotonic()
+        trial.install(arguments.file, from_source=arguments.file.suffix == ".gz")
+        print(f"  {time.monotonic() - began:5.1f} s  pip install; {trial.size_mb():.0f} MB without pip")
+        use(trial)
+        report_sizes(trial)
+    return 0
+
+
+def use(trial: Trial) -> None:
+    """The commands of a first hour, with what must come of them."""
+    health = json.loads(trial.run("doctor", "--json"))
+    expect(health["ok"], f"doctor is not content: {health}")
+    trial.run("run", "--plan", "paper", "--repeats", "2", "--out", "the paper", "--quiet")
+    summary = json.loads((trial.results / "the paper/summary.json").read_text())
+    expect(len(summary["cells"]) == 12, "the paper's table has twelve cells")
+    accepted = [cell["proof"]["treatment"]["accepted"] for cell in summary["cells"]]
+    expect(all(accepted), f"a cell without proof: {accepted}")
+    expect(any((trial.results / "the paper/figures").glob("*.svg")), "no figure was drawn")
+    trial.run(
+        *("run", "wikipedia", "wsj", "--engine", "simulate", "--rtt", "10,50,200", "--down", "4mbit,50mbit"),
+        *("--out", "sweep", "--quiet"),
+    )
+    trial.run("report", "the paper", "--quiet")
+    report = (trial.results / "the paper/report.html").read_text()
+    expect("University of Washington Interactive Data Lab" in report, "the report has no licence of Vega")
+    licences = {path.name for path in trial.environment.rglob("firstflight-*.dist-info/licenses/**/*")}
+    wanted = {"LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY-RUST.txt", "vega.LICENSES"}
+    expect(wanted <= licences, f"missing: {wanted - licences}")
+
+
+def report_sizes(trial: Trial) -> None:
+    """Prints the largest packages, and fails on one that is an extra's."""
+    [packages] = trial.environment.glob("lib/python*/site-packages")
+    folders = {path.name: path for path in packages.iterdir() if path.is_dir()}
+    expect(not EXTRAS & set(folders), f"an extra came along: {EXTRAS & set(folders)}")
+    sizes = {
+        name: sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) / 1e6
+        for name, path in folders.items()
+    }
+    largest = sorted(sizes.items(), key=lambda item: -item[1])[:8]
+    print("  largest, MB: " + ", ".join(f"{name} {size:.0f}" for name, size in largest if name != "pip"))
+    if (total := trial.size_mb()) > LARGEST_MB:
+        print(f"  note: {total:.0f} MB is more than the goal of {LARGEST_MB:.0f} MB")
+
+
+def expect(holds: object, otherwise: str) -> None:
+    """Ends the trial with what is wrong."""
+    if not holds:
+        sys.exit(f"error: {otherwise}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
