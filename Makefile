@@ -13,7 +13,7 @@ LAB := python/firstflight/_bin/firstflight-lab
 PRELOAD := python/firstflight/_bin/libfirstflight_preload.so
 MAN := wheel/data/share/man/man1/firstflight.1
 VEGA := python/firstflight/report/templates/vega.js
-SITE := target/mkdocs
+SITE := target/zensical
 DIST := target/dist/tools
 
 # A uv on the PATH, else one of our own beside the Rust build.
@@ -85,8 +85,10 @@ reference: build ## write again what is made from the code: pages of commands, p
 	$(BIN)/python -m firstflight.report.html >$(VEGA)
 
 docs: $(SITE)/.synced ## build the documentation as a site that needs no network: site/index.html
-	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --quiet --strict
+	$(SITE)/bin/python scripts/site_source.py target/site
+	rm -rf site && $(SITE)/bin/zensical build --clean --strict
 	if [ -f $(PLAYGROUND) ]; then $(PYTHON) scripts/build_playground.py --into site $(PLAYGROUND); fi
+	$(SITE)/bin/python scripts/site_links.py site
 
 playground: $(PLAYGROUND) ## write the playground, one file for any browser: target/playground/playground.html
 
@@ -103,7 +105,7 @@ bench: build ## measure our own speed
 	cargo bench --locked $(CRATES)
 
 clean: ## remove everything that was built; results stay
-	rm -rf target site dist $(VENV) python/firstflight/_bin python/firstflight/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf target site dist $(VENV) python/firstflight/_bin python/firstflight/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .cache
 
 system: ## install the programs that tests drive, from the system's packages
 	@missing=$$(for program in $(PROGRAMS); do command -v $$program >/dev/null || printf ' %s' $$program; done); \

@@ -1,63 +1,62 @@
-"""Hooks of mkdocs: the studies, and other files that the documentation links to, are in the site too.
+"""Checks the built site: `site_links.py FOLDER` names every link, picture and anchor that leads nowhere.
 
-The studies keep their folder. Other files are in `repository/`, and links are changed to lead there.
+Zensical checks links between pages. This reads what it wrote, as a browser opened on the folder would: menus,
+figures and headings too. Addresses outside the site are not asked.
 """
 
-import posixpath
-import re
-from collections.abc import Callable, Iterator
+import sys
+from functools import cache
+from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
-
-from mkdocs.structure.files import File, Files
-
-ROOT = Path(__file__).parents[1]
-_LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#\s]+)")
-_PAGES = ("CHANGELOG.md", "CONTRIBUTING.md")
+from urllib.parse import unquote, urldefrag, urlsplit
 
 
-def on_files(files: Files, *, config: Any) -> Files:  # noqa: ANN401
-    """Adds the studies with their figures, and the files that a page leads to."""
-    for file in sorted(path for suffix in ("md", "svg") for path in (ROOT / "studies").rglob(f"*.{suffix}")):
-        files.append(File.generated(config, file.relative_to(ROOT).as_posix(), abs_src_path=str(file)))
-    linked = {name for file in files.documentation_pages() for name in _outside(file)}
-    for name in sorted(linked | set(_PAGES)):
-        files.append(File.generated(config, f"repository/{name}", abs_src_path=str(ROOT / name)))
-    return files
+class Page(HTMLParser):
+    """What a page leads to, and the names that can be led to."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self.links: set[str] = set()
+        self.names: set[str] = set()
+        self.feed(file.read_text())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Keeps the targets and names of one element."""
+        for name, value in attrs:
+            if name in ("href", "src") and value:
+                self.links.add(value)
+            elif name in ("id", "name") and value:
+                self.names.add(value)
 
 
-def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> str:  # noqa: ANN401
-    """Changes the page's links to where the site has what they mean; a page alone in its tab has no menu."""
-    if page.parent is None:
-        page.meta["hide"] = ["navigation"]
-    return _LINK.sub(_relinked(page.file.src_uri), markdown)
+def main() -> int:
+    """Prints each dead link with its page; the exit code says whether there was one."""
+    site = Path(sys.argv[1])
+    pages = sorted(file for file in site.rglob("*.html") if file.name != "404.html")
+    dead = [(page, link) for page in pages for link in sorted(_page(page).links) if not _leads(page, link)]
+    for page, link in dead:
+        sys.stderr.write(f"{page}: {link} leads nowhere\n")
+    links = sum(len(_page(page).links) for page in pages)
+    sys.stdout.write(f"{site}/index.html: {len(pages)} pages, {links} links, {len(dead)} of them dead\n")
+    return 1 if dead or not links else 0
 
 
-def _outside(file: File) -> Iterator[str]:
-    for link in _LINK.findall(file.content_string):
-        name = _in_repository(file.src_uri, link)
-        if _in_site(name).startswith("repository/") and (ROOT / name).is_file():
-            yield name
+@cache
+def _page(file: Path) -> Page:
+    return Page(file)
 
 
-def _relinked(uri: str) -> Callable[[re.Match[str]], str]:
-    def relinked(link: re.Match[str]) -> str:
-        target = _in_site(_in_repository(uri, link[1]))
-        return f"]({posixpath.relpath(target, posixpath.dirname(uri) or '.')}"
-
-    return relinked
-
-
-def _in_site(name: str) -> str:
-    """Where the site has a file of the repository."""
-    if name.startswith("docs/"):
-        return name.removeprefix("docs/")
-    is_study = name.startswith("studies/") and name.endswith((".md", ".svg"))
-    return name if is_study else f"repository/{name}"
+def _leads(page: Path, link: str) -> bool:
+    address, anchor = urldefrag(link)
+    if urlsplit(address).scheme or address.startswith("//"):
+        return True
+    file = (page.parent / unquote(address)).resolve() if address else page.resolve()
+    if file.is_dir():
+        file /= "index.html"
+    if not file.is_file():
+        return False
+    return not anchor or file.suffix != ".html" or unquote(anchor) in _page(file).names
 
 
-def _in_repository(uri: str, link: str) -> str:
-    """The path of what a page links to, from the repository's root."""
-    is_outside = uri.startswith(("repository/", "studies/"))
-    page = uri.removeprefix("repository/") if is_outside else f"docs/{uri}"
-    return posixpath.normpath(posixpath.join(posixpath.dirname(page), link))
+if __name__ == "__main__":
+    sys.exit(main())

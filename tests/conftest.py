@@ -11,6 +11,7 @@ Tests of timing wait while the host of this virtual machine takes its processors
 import os
 import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -31,6 +32,10 @@ settings.register_profile(
 settings.load_profile("firstflight")
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Where the program keeps its last error.
+STATE = tempfile.TemporaryDirectory(prefix="firstflight-state-")
+os.environ["XDG_STATE_HOME"] = STATE.name
 
 for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"):
     os.environ.pop(name, None)

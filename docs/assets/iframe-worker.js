@@ -15,7 +15,7 @@ if (location.protocol === "file:") {
 
     start(url) {
       const inside = this.frame.contentWindow
-      inside.postMessage = data => this.dispatchEvent(new MessageEvent("message", { data }))
+      inside.postMessage = data => this.tell(data)
       const script = inside.document.createElement("script")
       script.src = url
       script.addEventListener("load", () => {
@@ -25,6 +25,15 @@ if (location.protocol === "file:") {
       inside.document.body.append(script)
     }
 
+    // As from a worker: a copy, and later.
+    tell(data) {
+      const event = new MessageEvent("message", { data: structuredClone(data) })
+      setTimeout(() => {
+        this.onmessage?.(event)
+        this.dispatchEvent(event)
+      })
+    }
+
     postMessage(data) {
       if (this.waiting) this.waiting.push(data)
       else this.deliver(data)
@@ -32,7 +41,8 @@ if (location.protocol === "file:") {
 
     deliver(data) {
       const inside = this.frame.contentWindow
-      inside.dispatchEvent(new inside.MessageEvent("message", { data }))
+      const event = new inside.MessageEvent("message", { data: inside.structuredClone(data) })
+      setTimeout(() => inside.dispatchEvent(event))
     }
 
     terminate() {

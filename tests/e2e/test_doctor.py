@@ -1,6 +1,8 @@
 """`firstflight doctor` where a laboratory can be built."""
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 from program import Program, until
@@ -17,7 +19,35 @@ def test_doctor_finds_everything_that_the_laboratory_needs(program: Program) -> 
     assert until(lambda: program.processes() == [])
 
 
-def test_doctor_shows_people_a_table(program: Program) -> None:
-    ended = program("doctor")
-    assert ended.code == 0
+PLANT = 'echo zebedee-box >/proc/sys/kernel/hostname && exec "$@"'
+PLANTED = (
+    *("unshare", "--user", "--map-root-user", "--uts", "sh", "-c", PLANT, "sh"),
+    *("env", "--unset=XDG_STATE_HOME", "USER=zebedee", "LOGNAME=zebedee", "ZEBEDEE_TOKEN=zebedee-secret"),
+)
+"""Runs a program for a user, on a host and with an environment whose names no report may have."""
+
+
+@pytest.mark.ordinary_user
+def test_doctor_shows_people_a_table_and_reports_nothing_personal(program: Program) -> None:
+    refused = program("run", program.folder / "zebedee/a", wrap=PLANTED)
+    assert "/zebedee/a: no such file" in refused.err
+    ended = program("doctor", "--report", "report.json", wrap=PLANTED)
     assert "namespaces" in ended.out
+    text = (program.folder / "report.json").read_text()
+    report = json.loads(text)
+    assert report["last_error"]["message"] == "…/a: no such file or directory"
+    assert report["kernel"] == os.uname().release
+    assert report["calibration"]["rtt_ms"]["received"] > 0
+    assert {check["name"] for check in report["checks"]} > {"Linux kernel", "namespaces", "calibration"}
+    assert {"numpy", "polars"} <= report["packages"].keys()
+    personal = ("zebedee", "ZEBEDEE", os.uname().nodename, str(program.folder.parent), str(Path.home()) + "/")
+    assert [name for name in personal if name in text] == []
+
+
+@pytest.mark.parametrize("file", ["gone/report.json", ".", "/dev/stdout"])
+def test_a_report_that_cannot_be_written_is_refused_before_anything_is_measured(
+    program: Program, file: str
+) -> None:
+    ended = program("doctor", "--report", file)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith(f"error: report: {file} cannot be written\nhint: ")

@@ -38,6 +38,21 @@ def read(page: Path) -> Document:
     return Document(prose, code)
 
 
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, which may be empty, and its lines."""
+
+    language: str
+    lines: list[str]
+
+
+def blocks(page: Path) -> list[Block]:
+    """The page's fenced blocks; a line that goes on is one line."""
+    text = page.read_text().replace("\\\n", " ")
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [Block(language, body.splitlines()) for language, body in found]
+
+
 def links(page: Path) -> list[str]:
     """Where the page's links and pictures lead, those into the Web aside."""
     text = "\n".join(re.sub("`[^`]*`", "", line) for _, line in read(page).prose)

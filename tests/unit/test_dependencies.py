@@ -18,7 +18,7 @@ OURS = {
     "studies",
     *(file.stem for folder in ("packaging", "tests", "scripts") for file in (ROOT / folder).rglob("*.py")),
 }
-PROGRAMS = {"cargo-zigbuild", "ipykernel", "maturin", "mkdocs-material", "mypy", "pytest", "ruff", "ziglang"}
+PROGRAMS = {"cargo-zigbuild", "ipykernel", "maturin", "mypy", "pytest", "ruff", "zensical", "ziglang"}
 """Declared because they are run, or loaded by a program that is."""
 
 RUNTIME = PROJECT["project"]["dependencies"]

@@ -9,7 +9,16 @@ import polars as pl
 import pytest
 import typer
 from api_reference import render as render_api
-from documents import GENERATED, ROOT, anchors, documents, links, mentioned_commands, shown_commands
+from documents import (
+    GENERATED,
+    ROOT,
+    anchors,
+    blocks,
+    documents,
+    links,
+    mentioned_commands,
+    shown_commands,
+)
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
@@ -72,7 +81,7 @@ def test_every_command_that_is_mentioned_exists_with_its_flags(page: Path) -> No
 
 
 def test_every_page_is_in_the_navigation_of_the_site() -> None:
-    navigation = re.findall(r"(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    navigation = re.findall(r"\"(\S+\.md)\"", (ROOT / "zensical.toml").read_text())
     roots = {"docs": ROOT / "docs", "studies": ROOT}
     pages = {
         str(page.relative_to(root)) for name, root in roots.items() for page in (ROOT / name).rglob("*.md")
@@ -88,6 +97,38 @@ def test_the_row_that_the_readme_prints_has_the_numbers_of_the_study() -> None:
     text = (ROOT / "README.md").read_text()
     proof = f"{row['accepted']} of {row['connections']}"
     assert [number for number in (*times, *shares, proof) if number not in text] == []
+
+
+def test_the_readme_has_its_parts_in_order_and_at_most_700_words() -> None:
+    text = (ROOT / "README.md").read_text()
+    parts = re.findall("^## (.+)$", text, re.MULTILINE)
+    assert parts == ["Install", "One command", "Four entrances", "Proof", "Limits", "Cite"]
+    assert "Browsers no longer ship TFO" in text.partition("## Install")[0]
+    assert len(text.split()) <= 700
+
+
+def test_the_front_page_has_four_entrances_each_with_a_command_and_at_most_six_lines_of_its_output() -> None:
+    shown = blocks(ROOT / "docs/index.md")[1:]
+    assert len(shown) == 8
+    for command, output in zip(shown[::2], shown[1::2], strict=True):
+        assert [line.startswith(".venv/bin/firstflight ") for line in command.lines] == [True]
+        assert 5 <= len(output.lines) <= 6
+
+
+def test_figures_of_the_gallery_are_less_than_a_megabyte_and_each_has_a_command() -> None:
+    gallery = ROOT / "docs/gallery.md"
+    parts = gallery.read_text().split("\n## ")[1:]
+    assert [part for part in parts if "firstflight" not in part.partition("```")[2]] == []
+    files = [gallery.parent / link for link in links(gallery) if link.endswith((".svg", ".png"))]
+    assert len(files) >= 6
+    assert sum(file.stat().st_size for file in files) < 1_000_000
+
+
+@pytest.mark.parametrize("template", ["bug.yml", "number.yml"])
+def test_an_issue_asks_for_the_report_of_doctor(template: str) -> None:
+    text = (ROOT / ".github/ISSUE_TEMPLATE" / template).read_text()
+    [call] = re.findall("`firstflight (doctor --report [^`]+)`", text)
+    parse(call.split())
 
 
 def test_every_file_that_the_map_for_contributors_names_exists() -> None:

@@ -22,7 +22,7 @@ from synthetic_results import load_record
 
 from firstflight.errors import ExperimentError, UsageError
 from firstflight.experiment import folder as run_folder
-from firstflight.experiment.folder import results_folder, stored_plan
+from firstflight.experiment.folder import default_folder, results_folder, stored_plan
 from firstflight.experiment.run import run_experiment
 from firstflight.experiment.schedule import Schedule
 from firstflight.experiment.setup import threads
@@ -285,3 +285,12 @@ def test_reading_an_archive_leaves_standard_error_to_the_other_threads() -> None
 
     for content in (3 * record, gzip.compress(record)):
         assert {found.type for found in records(Watched(content), "here", Budget("here"))} == {"resource"}
+
+
+def test_two_runs_that_begin_in_one_second_have_folders_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for _ in range(5):
+        default_folder().mkdir(parents=True)
+    assert len(list(Path("results").iterdir())) == 5

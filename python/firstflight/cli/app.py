@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 import firstflight
+from firstflight.cli.last_error import keep_error
 from firstflight.cli.talk import Talk
 from firstflight.errors import FirstflightError, UsageError
 
@@ -90,6 +91,8 @@ def main(arguments: list[str] | None = None) -> int:
         0 done, 1 the experiment failed, 2 the call was wrong, 128 + n stopped by signal n.
     """
     talk = Talk()
+    call = sys.argv[1:] if arguments is None else arguments
+    Talk.said = None
     # As it ends the interpreter looks for cycles in all that is left, which takes a tenth of a short call.
     atexit.register(gc.freeze)
     try:
@@ -99,7 +102,13 @@ def main(arguments: list[str] | None = None) -> int:
         return _WRONG_CALL
     except FirstflightError as error:
         talk.failure(error)
-        return _WRONG_CALL if isinstance(error, UsageError) else _FAILED
+        code = _WRONG_CALL if isinstance(error, UsageError) else _FAILED
+    except Exception as error:
+        keep_error(call, f"{type(error).__name__}: {error}", error=error)
+        raise
+    # What doctor misses stands in its own report.
+    if code in (_FAILED, _WRONG_CALL) and Talk.said and call[:1] != ["doctor"]:
+        keep_error(call, *Talk.said)
     return code if isinstance(code, int) else 0
 
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
+from typing import ClassVar
 
 from firstflight.errors import FirstflightError, one_line
 from firstflight.observer import Forwarder, Observer
@@ -28,7 +29,12 @@ class Talk(Observer):
 
     Args:
         quiet: Leaves out notes and progress; warnings and errors stay.
+
+    Attributes:
+        said: The last error that any of them said, and its hint; for a bug report.
     """
+
+    said: ClassVar[tuple[str, str] | None] = None
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.quiet = quiet
@@ -50,6 +56,7 @@ class Talk(Observer):
 
     def error(self, text: str, hint: str = "") -> None:
         """Says what went wrong, and the fix."""
+        Talk.said = (text, hint)
         self._labelled("error:", _BOLD_RED, text, hint)
 
     def failure(self, error: FirstflightError) -> None:

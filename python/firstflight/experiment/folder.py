@@ -24,8 +24,12 @@ ENVIRONMENT = "environment.json"
 
 
 def default_folder() -> Path:
-    """`results/<local time>`, such as `results/2025-03-01_14-05-09`."""
-    return Path("results") / datetime.now().astimezone().strftime("%Y-%m-%d_%H-%M-%S")
+    """`results/<local time>`, such as `results/2025-03-01_14-05-09`; `-2` follows where that is there."""
+    name = datetime.now().astimezone().strftime("%Y-%m-%d_%H-%M-%S")
+    names = (name, *(f"{name}-{number}" for number in range(2, 100)))
+    return next(
+        (path for each in names if not (path := Path("results", each)).exists()), Path("results", name)
+    )
 
 
 def stored_plan(folder: Path) -> Plan | None:
