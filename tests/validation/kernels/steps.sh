@@ -23,6 +23,8 @@ found() { [ "$?" -le 1 ] && grep -q '"not judged": 0' "$1"; }
 
 one() {
   case $step in
+    # Both clocks in every mode of transport: proof, round trips, and the bytes of each first flight.
+    core) tests tests/parity/test_mode_parity.py -k "round_trips_that_its_mode_promises and 4" ;;
     doctor) "$firstflight" doctor --json ;;
     check) "$firstflight" check --jobs 2 --json >$out/check.json || found $out/check.json ;;
     check-user) as_user "$firstflight" check --jobs 2 --json >$out/check-user.json || found $out/check-user.json ;;
