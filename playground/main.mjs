@@ -159,6 +159,8 @@ async function paper(stepSettings) {
 
 function change(changes) {
   const wished = { ...settings, ...changes };
+  // To choose HTTP/2 is to choose TLS.
+  if (changes.http === "2" && Object.keys(changes).length === 1) wished.scheme = "https";
   settings = settled(wished);
   const forced = settings.scheme !== wished.scheme;
   at("note").textContent = forced ? "Scheme: https, because a treatment is a way to speak TLS." : "";

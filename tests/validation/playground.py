@@ -153,7 +153,9 @@ def load_ms(page: Page, address: str) -> float:
 def drawn(rng: random.Random) -> dict[str, Any]:
     """Settings that `firstflight run` allows."""
     settings = {key: rng.choice(values) for key, values in SETTINGS.items()}
-    return {**settings, "scheme": "https"} if settings["treatment"] in TLS else settings
+    if settings["treatment"] in TLS:
+        return {**settings, "scheme": "https"}
+    return {**settings, "http": "1.1"} if settings["scheme"] == "http" else settings
 
 
 def change_ms(page: Page, changes: int) -> Iterator[tuple[float, float]]:
