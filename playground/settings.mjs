@@ -37,10 +37,11 @@ export const DEFAULTS = {
   http: "1.1", baseline: "tcp", treatment: "tfo",
 };
 
-// Modes that are ways to speak TLS need https, as `firstflight run` says too.
+// Modes that are ways to speak TLS need https, and HTTP/2 is spoken over TLS alone: `firstflight run` refuses both too.
 export function settled(settings) {
   const secure = [settings.baseline, settings.treatment].some((mode) => MODES[mode].secure);
-  return secure && settings.scheme !== "https" ? { ...settings, scheme: "https" } : settings;
+  if (secure && settings.scheme !== "https") return { ...settings, scheme: "https" };
+  return settings.scheme === "http" && settings.http === "2" ? { ...settings, http: "1.1" } : settings;
 }
 
 // The part of an address behind #, from which `read` makes the same settings.

@@ -50,7 +50,9 @@ SECURE = CHOICES["treatment"][1:]
 def drawn(rng: random.Random) -> dict[str, Any]:
     """Settings that `firstflight run` allows too."""
     settings = {key: rng.choice(values) for key, values in CHOICES.items()}
-    return {**settings, "scheme": "https"} if settings["treatment"] in SECURE else settings
+    if settings["treatment"] in SECURE:
+        return {**settings, "scheme": "https"}
+    return {**settings, "http": "1.1"} if settings["scheme"] == "http" else settings
 
 
 SETTINGS = [drawn(random.Random(number)) for number in range(60)]
@@ -103,7 +105,12 @@ def answer() -> dict[str, Any]:
         ],
         "traces": [packets for *_, packets in loads],
         "settings": SETTINGS,
-        "addresses": ["#rtt=100000&page=moon&seed=1.5&x=1&mode=tcp", "#scheme=http&mode=tcp,quic", ""],
+        "addresses": [
+            "#rtt=100000&page=moon&seed=1.5&x=1&mode=tcp",
+            "#scheme=http&mode=tcp,quic",
+            "",
+            "#http=2&scheme=http",
+        ],
     }
     probe = [NODE, ROOT / "tests/unit/playground_probe.mjs"]
     ran = subprocess.run(probe, input=json.dumps(asked), capture_output=True, text=True, check=False)
@@ -162,12 +169,13 @@ def test_an_address_keeps_the_settings() -> None:
 
 
 def test_what_an_address_has_no_value_for_is_left_out_and_named() -> None:
-    strange, in_the_clear, empty = answer()["refused"]
+    strange, in_the_clear, empty, http_2 = answer()["refused"]
     assert strange["refused"] == ["rtt=100000", "page=moon", "seed=1.5", "x=1", "mode=tcp"]
     assert strange["settings"] == empty["settings"]
     assert empty["refused"] == []
     assert in_the_clear["settings"]["scheme"] == "https"
     assert in_the_clear["refused"] == ["scheme=http"]
+    assert http_2["settings"]["http"] == "1.1", "HTTP/2 is spoken over TLS alone, as firstflight run says"
 
 
 def test_the_command_that_is_shown_plans_the_same_loads() -> None:

@@ -30,31 +30,9 @@ pub struct Job {
     /// What the record tells.
     #[serde(default)]
     pub keep: Keep,
-    /// Which packets are noted.
+    /// Whether every segment is noted.
     #[serde(skip)]
-    pub trace: Traced,
-}
-
-/// Which packets of a load are noted: writing all of them down takes longer than to simulate them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Traced {
-    /// None.
-    #[default]
-    Nothing,
-    /// Those of one connection.
-    Connection(u32),
-    /// All.
-    All,
-}
-
-impl Traced {
-    pub(crate) fn includes(self, connection: u32) -> bool {
-        match self {
-            Self::Nothing => false,
-            Self::Connection(only) => only == connection,
-            Self::All => true,
-        }
-    }
+    pub trace: bool,
 }
 
 /// What both ends of a connection decide by how much may be under way.

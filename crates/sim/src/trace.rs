@@ -4,27 +4,25 @@ use firstflight_load::quic;
 use firstflight_path::{Direction, Dropped, Nanos};
 use firstflight_tcp::Segment;
 
-use crate::job::{Job, Traced};
+use crate::job::Job;
 use crate::load::START;
 
 /// The notes of one load.
 #[derive(Debug)]
 pub(crate) struct Trace {
-    of: Traced,
-    lines: Vec<String>,
+    lines: Option<Vec<String>>,
 }
 
 impl Trace {
     pub(crate) fn new(job: &Job) -> Self {
         Self {
-            of: job.trace,
-            lines: Vec::new(),
+            lines: job.trace.then(Vec::new),
         }
     }
 
     /// One line per packet sent, arrived or lost: ms since navigation start, then what and where.
     pub(crate) fn lines(self) -> Vec<String> {
-        self.lines
+        self.lines.unwrap_or_default()
     }
 
     pub(crate) fn sent(&mut self, now: Nanos, segment: &Segment) {
@@ -59,26 +57,22 @@ impl Trace {
     }
 
     fn note(&mut self, now: Nanos, what: &str, segment: &Segment) {
-        if !self.of.includes(segment.conn) {
-            return;
-        }
+        let Some(lines) = &mut self.lines else { return };
         let way = if segment.up {
             Direction::Up
         } else {
             Direction::Down
         };
-        self.lines.push(line(now, what, way, segment.conn, segment));
+        lines.push(line(now, what, way, segment.conn, segment));
     }
 
     /// The packets in it with their lengths.
     fn note_datagram(&mut self, now: Nanos, what: &str, way: Direction, conn: u32, payload: &[u8]) {
-        if !self.of.includes(conn) {
-            return;
-        }
+        let Some(lines) = &mut self.lines else { return };
         let packets: Vec<_> = quic::packets(payload)
             .map(|(kind, bytes)| format!("{kind:?}:{bytes}"))
             .collect();
-        self.lines.push(line(now, what, way, conn, packets.join(" + ")));
+        lines.push(line(now, what, way, conn, packets.join(" + ")));
     }
 }
 
