@@ -57,6 +57,7 @@ OTHERWISE: dict[str, tuple[dict[str, Any], str]] = {
     "ip": ({"ip": "6"}, "IPv6"),
     "scheme": ({"scheme": "https"}, "scheme https"),
     "http": ({"scheme": "https", "http": "2"}, "HTTP/2"),
+    "priorities": ({"http": "2", "priorities": "rfc9218"}, "priorities of RFC 9218"),
     "post_quantum": ({"post_quantum": False}, "no post-quantum key share"),
     "certificate_bytes": ({"certificate_bytes": 4_000}, "certificates of 4000 bytes"),
     "keep_alive": ({"keep_alive": False}, "a connection per request"),

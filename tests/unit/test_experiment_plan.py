@@ -165,6 +165,18 @@ def test_http2_is_refused_where_nobody_could_speak_it(beside: dict[str, object],
         resolve({"http": "2", **beside})
 
 
+def test_priorities_are_refused_where_no_responses_share_a_connection() -> None:
+    asked = {"scheme": "https", "priorities": "rfc9218"}
+    with pytest.raises(UsageError, match="priorities: without HTTP/2 or 3"):
+        resolve(asked)
+    with pytest.raises(UsageError, match="priorities: chromium says by itself what is urgent"):
+        resolve({**asked, "client": "chromium"})
+    for shares in ({"http": "2"}, {"http": "recorded"}, {"mode": ["tcp", "quic"]}):
+        assert resolve({**asked, **shares}).priorities == "rfc9218"
+    compared = resolve({"scheme": "https", "http": "2", "compare": "priorities=none,rfc9218"})
+    assert [treatment.name for treatment in compared.treatments] == ["priorities=none", "priorities=rfc9218"]
+
+
 def test_every_rate_down_meets_every_rate_up_on_an_access_link() -> None:
     plan = resolve({"down": "4mbit,unlimited", "up": "256kbit,1mbit", "rtt": "20,50"})
     assert len(set(plan.paths())) == 8

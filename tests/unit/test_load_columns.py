@@ -50,6 +50,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "post_quantum": {"post_quantum": False},
     "certificate_bytes": {"certificate_bytes": 4_000},
     "http": {"scheme": "https", "http": "2"},
+    "priorities": {"scheme": "https", "http": "2", "priorities": "rfc9218"},
     "origin_rtt": {"origin_rtt": "recorded"},
     "lookups": {"lookups": True},
     "server_time": {"server_time": False},

@@ -161,7 +161,7 @@ def test_a_journal_of_format_3_is_read_and_says_nothing_of_tls(journal: Journal)
 
 def test_each_line_says_its_format(journal: Journal) -> None:
     first = json.loads(journal.path.read_text().splitlines()[0])
-    assert first["format"] == "firstflight-journal/6"
+    assert first["format"] == "firstflight-journal/7"
 
 
 def test_a_journal_in_a_folder_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:

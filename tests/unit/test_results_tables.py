@@ -16,7 +16,7 @@ DESIGNED = {
     "loads": """load_id block order repeat page engine client mode treatment baseline
         cookies topology rtt_ms down_mbps up_mbps
         loss loss_burst loss_in_burst jitter_ms reorder duplicate down_trace up_trace queue ecn middlebox
-        initial_window congestion_control ip scheme http post_quantum certificate_bytes
+        initial_window congestion_control ip scheme http priorities post_quantum certificate_bytes
         keep_alive origin_rtt lookups server_time processing determinism browser what_if seed
         started_at plt_ms
         first_byte_ms requests failed_requests unmatched_requests connections

@@ -154,6 +154,7 @@ impl Lab {
             speaks_quic: quic.is_some() || config.offers_quic,
             early_data: load.early_requests(),
             keep_alive: load.keep_alive,
+            priorities: load.priorities,
             transport: config.transport.clone(),
             ecn: load.path.ecn,
             offload,

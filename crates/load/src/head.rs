@@ -5,22 +5,25 @@
 use firstflight_page::{Kind, Resource};
 use http::StatusCode;
 
+use crate::priority::{self, Priority};
+
 /// The field that makes a head longer.
 pub const PADDING: &str = "p";
 
 /// The head of the request of `resource` to `authority`, with the empty line that ends it.
 pub fn request(resource: &Resource, authority: &str) -> String {
     let mut text = bare_request(resource, authority);
-    let padding = request_padding_of(resource, &text);
+    let padding = request_padding_of(resource, text.len());
     if padding > 0 {
         text.extend([PADDING, ": ", &"p".repeat(padding), "\r\n"]);
     }
     text + "\r\n"
 }
 
-/// How long the padding of such a request is.
-pub fn request_padding(resource: &Resource, authority: &str) -> usize {
-    request_padding_of(resource, &bare_request(resource, authority))
+/// How long the padding of such a request is, one that says its priority, or one that does not.
+pub fn request_padding(resource: &Resource, authority: &str, priority: Option<Priority>) -> usize {
+    let said = priority.map_or(0, |priority| field(priority::FIELD, priority.field().len()));
+    request_padding_of(resource, bare_request(resource, authority).len() + said)
 }
 
 /// A request without padding and the line that ends it.
@@ -33,8 +36,8 @@ fn bare_request(resource: &Resource, authority: &str) -> String {
     text
 }
 
-fn request_padding_of(resource: &Resource, bare: &str) -> usize {
-    let bytes = bare.len() + "\r\n".len() + field(PADDING, 0);
+fn request_padding_of(resource: &Resource, bare_bytes: usize) -> usize {
+    let bytes = bare_bytes + "\r\n".len() + field(PADDING, 0);
     (resource.request_bytes as usize).saturating_sub(bytes)
 }
 

@@ -8,7 +8,7 @@ use firstflight_page::{Host, HttpSpoken, Scheme};
 use firstflight_path::{IpVersion, PathConfig};
 use serde::Deserialize;
 
-use crate::{Cookies, EarlyRequests, HttpVersion, Mode, TlsOptions, TlsVersion};
+use crate::{Cookies, EarlyRequests, HttpVersion, Mode, Priorities, TlsOptions, TlsVersion};
 
 /// One load, as far as both clocks agree on it. Their jobs hold it among keys of their own.
 #[derive(Debug, Clone, Deserialize)]
@@ -30,6 +30,9 @@ pub struct Load {
     /// Whether the built-in loader waits for names as long as the recording did.
     #[serde(default)]
     pub lookups: bool,
+    /// Whether servers send urgent responses first.
+    #[serde(default)]
+    pub priorities: Priorities,
     /// The transport mode.
     pub mode: Mode,
     /// Which cookies the client has.
@@ -77,6 +80,7 @@ impl Load {
             path,
             origin_rtt: OriginRtt::default(),
             lookups: false,
+            priorities: Priorities::default(),
             mode,
             cookies,
             keep_alive: yes(),

@@ -9,12 +9,14 @@ pub mod head;
 pub mod hello;
 mod job;
 pub mod ledger;
+pub mod priority;
 pub mod promise;
 pub mod quic;
 pub mod record;
 mod treatment;
 
 pub use job::{Load, OriginRtt};
+pub use priority::{Priorities, Priority};
 pub use treatment::{
     Cookies, EarlyRequests, HttpVersion, MAX_EARLY_DATA, Mode, NoCookies, TlsOptions, TlsVersion,
 };

@@ -1,21 +1,24 @@
 //! Header blocks of requests and responses that are made up, as over HTTP/1.1, with as much padding.
 
 use bytes::Bytes;
-use firstflight_load::head;
+use firstflight_load::{Priority, head, priority};
 use firstflight_page::Resource;
 
 use crate::qpack;
 
-/// The header block of the request of `resource` to `authority`.
-pub fn request_block(resource: &Resource, authority: &str) -> Bytes {
+/// The header block of the request of `resource` to `authority`, with its priority if it says that.
+pub fn request_block(resource: &Resource, authority: &str, priority: Option<Priority>) -> Bytes {
     let target = resource.target();
-    let padding = vec![b'p'; head::request_padding(resource, authority)];
+    let padding = vec![b'p'; head::request_padding(resource, authority, priority)];
     let mut fields: Vec<(&[u8], &[u8])> = vec![
         (b":method", resource.method.as_bytes()),
         (b":scheme", b"https"),
         (b":authority", authority.as_bytes()),
         (b":path", target.as_bytes()),
     ];
+    if let Some(priority) = priority {
+        fields.push((priority::FIELD.as_bytes(), priority.field().as_bytes()));
+    }
     if !padding.is_empty() {
         fields.push((head::PADDING.as_bytes(), &padding));
     }

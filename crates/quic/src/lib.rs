@@ -6,8 +6,8 @@
 //! a simulated load can only differ in the kernel's UDP and in the time that the processor takes.
 //!
 //! What is said of a load holds for quinn's QUIC: its loss detection and pacing, its CUBIC without HyStart, New Reno or
-//! BBR, its probes for the path's MTU. HTTP/3 is reduced to what page loads need. Left out: a dynamic table of QPACK,
-//! priorities (RFC 9218; quinn serves streams in turn), server push, `GOAWAY`, trailers, and Retry.
+//! BBR, its probes for the path's MTU. HTTP/3 is reduced to what page loads need. Left out: a dynamic table of QPACK, changed
+//! priorities (RFC 9218, section 7), server push, `GOAWAY`, trailers, and Retry.
 #![forbid(unsafe_code)]
 
 mod client;

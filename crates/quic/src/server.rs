@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use firstflight_load::Priority;
 use firstflight_loader::Nanos;
 use firstflight_path::Ecn;
 use quinn_proto::{
@@ -171,10 +172,11 @@ impl Server {
         self.events.pop_front()
     }
 
-    /// Answers a request: its header fields, encoded, and the body in parts.
+    /// Answers a request: its header fields, encoded, and the body in parts, as urgently as `priority` says.
     pub fn respond(
         &mut self,
         (number, stream): StreamKey,
+        priority: Priority,
         block: &[u8],
         body: impl IntoIterator<Item = Bytes>,
     ) {
@@ -188,6 +190,11 @@ impl Server {
             parts[1] = frames::data(bytes as u64);
         }
         parts.retain(|part| !part.is_empty());
+        // A stream that is gone has nothing left to send.
+        let _ = peer
+            .connection
+            .send_stream(stream)
+            .set_priority(rank(priority, stream));
         peer.outgoing.insert(stream, parts);
         peer.write(stream);
     }
@@ -253,10 +260,10 @@ impl Peer {
             && let Some(stream) = self.connection.streams().open(Dir::Uni)
         {
             self.has_control_stream = true;
-            let _ = self
-                .connection
-                .send_stream(stream)
-                .write_chunks(&mut [frames::control()]);
+            let mut control = self.connection.send_stream(stream);
+            // Before every answer.
+            let _ = control.set_priority(i32::MAX);
+            let _ = control.write_chunks(&mut [frames::control()]);
         }
     }
 
@@ -320,5 +327,46 @@ impl Peer {
         }
         let _ = stream.finish();
         self.outgoing.remove(&id);
+    }
+}
+
+/// The priority of an answer as quinn takes it: of several streams it sends those with the greatest, and those with the
+/// same in turn.
+///
+/// So answers that go one after another have each a rank of their own. Where all are equal it is 0, quinn's own.
+fn rank(priority: Priority, stream: StreamId) -> i32 {
+    const STEP: i32 = 1 << 24;
+    let urgency = (3 - i32::from(priority.urgency())) * STEP;
+    if priority.is_incremental() {
+        urgency
+    } else {
+        let number = i32::try_from(stream.index()).unwrap_or(i32::MAX);
+        urgency + STEP - 1 - number.min(STEP - 2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quinn_proto::Side;
+
+    use super::*;
+
+    #[test]
+    fn urgent_answers_rank_first_then_those_in_order_then_those_in_turn() {
+        let stream = |number| StreamId::new(Side::Client, Dir::Bi, number);
+        let of = |field: &str, number| rank(Priority::parse(field), stream(number));
+        let falling = [
+            of("u=0", 9),
+            of("u=0", 1 << 30),
+            of("u=0, i", 0),
+            of("u=3", 0),
+            of("u=3", 1),
+            of("u=3, i", 0),
+            of("u=7", 0),
+            of("u=7, i", 0),
+        ];
+        assert!(falling.is_sorted_by(|more, less| more > less), "{falling:?}");
+        assert_eq!(of("i", 4), of("i", 5));
+        assert_eq!(of("i", 4), 0);
     }
 }

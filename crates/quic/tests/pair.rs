@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use firstflight_load::Priority;
 use firstflight_load::promise::EarlyData;
 use firstflight_load::quic::{PacketType, packets};
 use firstflight_path::Ecn;
@@ -109,7 +110,7 @@ fn ask(request: &Bytes, lengths: Lengths, ticket: Option<Ticket>, body: usize, l
         }
         while let Some(event) = server.poll() {
             if let ServerEvent::Request { stream, .. } = event {
-                server.respond(stream, &answer, [Bytes::from(vec![7; body])]);
+                server.respond(stream, Priority::EQUAL, &answer, [Bytes::from(vec![7; body])]);
             }
         }
         while client.poll_transmit(now, &mut datagram).is_some() {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use firstflight_load::head;
+use firstflight_load::{Priorities, Priority, head};
 use firstflight_loader::{NANOS_PER_MS, OriginId, Plan};
 use firstflight_page::{Host, Origin, Page, Resource, Scheme};
 use firstflight_path::Nanos;
@@ -46,13 +46,16 @@ pub(crate) struct Exchange {
     /// As HTTP/3 has them.
     pub(crate) http3: Http3,
     pub(crate) body_bytes: u64,
+    /// What its request may say of it.
+    pub(crate) priority: Priority,
     pub(crate) wait: Nanos,
 }
 
 /// The header blocks of one exchange over HTTP/3.
 #[derive(Debug)]
 pub(crate) struct Http3 {
-    pub(crate) request: Bytes,
+    /// Without a priority, and with it.
+    request: [Bytes; 2],
     pub(crate) response: Bytes,
 }
 
@@ -65,7 +68,8 @@ impl Http3 {
             .iter()
             .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
         Self {
-            request: request_block(resource, authority),
+            request: [None, Some(Priority::of(resource.kind))]
+                .map(|priority| request_block(resource, authority, priority)),
             response: response_block(resource.status, fields.chain(padding), resource.body_bytes),
         }
     }
@@ -83,6 +87,28 @@ pub(crate) struct Context<'a> {
 impl<'a> Context<'a> {
     pub(crate) fn exchange(&self, resource: usize) -> &'a Exchange {
         &self.page.resources[resource]
+    }
+
+    /// How urgent the response is to the server.
+    pub(crate) fn priority(&self, resource: usize) -> Priority {
+        match self.job.load.priorities {
+            Priorities::None => Priority::EQUAL,
+            Priorities::Rfc9218 => self.exchange(resource).priority,
+        }
+    }
+
+    /// The header block of a request over HTTP/3.
+    pub(crate) fn http3_request(&self, resource: usize) -> &'a Bytes {
+        &self.exchange(resource).http3.request[self.says_priorities()]
+    }
+
+    /// Bytes of the header block of a request over HTTP/2 whose authority is known.
+    pub(crate) fn http2_request(&self, resource: usize) -> u64 {
+        self.exchange(resource).blocks.request[self.says_priorities()]
+    }
+
+    fn says_priorities(&self) -> usize {
+        usize::from(self.job.load.priorities == Priorities::Rfc9218)
     }
 
     /// Bytes of the head of a response over HTTP/1.1.
@@ -147,6 +173,7 @@ fn exchange(page: &Page, index: usize) -> Exchange {
         } else {
             0
         },
+        priority: Priority::of(resource.kind),
         wait: (resource.server_ms * NANOS_PER_MS as f64).round() as Nanos,
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use firstflight_load::ledger::Entry;
-use firstflight_load::{EarlyRequests, promise};
+use firstflight_load::{EarlyRequests, Priority, promise};
 use firstflight_loader::{ConnId, OriginId, TOO_EARLY};
 use firstflight_path::{Direction, Ecn, Flow, Nanos};
 use firstflight_quic::crypto::{
@@ -169,8 +169,11 @@ impl Quic {
     /// Asks for `resource`.
     pub(crate) fn send(&mut self, context: Context<'_>, resource: usize, browser: &mut Browser) {
         let exchange = context.exchange(resource);
-        self.client
-            .ask(resource, exchange.http3.request.clone(), exchange.is_safe);
+        self.client.ask(
+            resource,
+            context.http3_request(resource).clone(),
+            exchange.is_safe,
+        );
         self.unpolled.client = true;
         self.tell(context, browser);
     }
@@ -237,11 +240,12 @@ impl Quic {
         self.waiting.retain(|&(due, stream, resource)| {
             if due <= context.now {
                 unpolled.server = true;
-                match resource.map(|resource| context.exchange(resource)) {
-                    Some(exchange) => {
-                        server.respond(stream, &exchange.http3.response, filler(exchange.body_bytes));
-                    }
-                    None => server.respond(stream, &response_block(TOO_EARLY, [], 0), []),
+                if let Some(resource) = resource {
+                    let exchange = context.exchange(resource);
+                    let (priority, body) = (context.priority(resource), filler(exchange.body_bytes));
+                    server.respond(stream, priority, &exchange.http3.response, body);
+                } else {
+                    server.respond(stream, Priority::EQUAL, &response_block(TOO_EARLY, [], 0), []);
                 }
             }
             due > context.now

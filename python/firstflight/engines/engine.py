@@ -91,6 +91,7 @@ class Job(TypedDict):
     path: ReadOnly[object]
     origin_rtt: ReadOnly[str]
     lookups: ReadOnly[bool]
+    priorities: ReadOnly[str]
     mode: ReadOnly[str]
     cookies: ReadOnly[str]
     keep_alive: ReadOnly[bool]
@@ -250,6 +251,7 @@ def job_of(planned: PlannedLoad, page: LoadedPage) -> Job:
         "path": planned.path.to_json(planned.seed),
         "origin_rtt": planned.origin_rtt,
         "lookups": planned.lookups,
+        "priorities": planned.priorities,
         "mode": planned.mode,
         "cookies": planned.cookies,
         "keep_alive": planned.keep_alive,

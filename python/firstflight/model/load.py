@@ -53,6 +53,7 @@ class PlannedLoad:
     post_quantum: bool = True
     certificate_bytes: int = 0
     http: str = "1.1"
+    priorities: str = "none"
     origin_rtt: str = "path"
     lookups: bool = False
     server_time: bool = True

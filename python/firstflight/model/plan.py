@@ -314,6 +314,11 @@ class Plan(BaseModel):
         description="HTTP of the loader over TLS: 1.1; 2, one connection an origin; or as recorded.",
         json_schema_extra={"metavar": "1.1|2|recorded"},
     )
+    priorities: Literal["none", "rfc9218"] = Field(
+        default="none",
+        description="rfc9218: over HTTP/2 and 3 servers send first what is urgent; none: all in turn.",
+        json_schema_extra={"metavar": "none|rfc9218"},
+    )
     origin_rtt: Literal["path", "recorded"] = Field(
         default="path",
         description="path: all origins have the path's RTT. recorded: farther hosts have more, as recorded.",
@@ -672,6 +677,23 @@ class Plan(BaseModel):
             raise BadValueError("http: HTTP/2 is spoken over TLS only", "add --scheme recorded or https")
         if not self.keep_alive:
             raise BadValueError("http: HTTP/2 cannot close after every response", "add --keep-alive")
+        return self
+
+    @model_validator(mode="after")
+    def _priorities_can_be_said(self, info: ValidationInfo) -> Self:
+        if self.priorities == "none":
+            return self
+        if self.client != "loader":
+            raise BadValueError(
+                f"priorities: {self.client} says by itself what is urgent",
+                "use --client loader, or leave it out",
+            )
+        shares = self.http != "1.1" or any(mode.quic for mode in self.modes)
+        if not shares and not _is_shared(info, "priorities"):
+            raise BadValueError(
+                "priorities: without HTTP/2 or 3 no two responses share a connection",
+                "add --http 2, --http recorded or --mode quic, or leave it out",
+            )
         return self
 
     @model_validator(mode="after")

@@ -93,6 +93,7 @@ DIFFER = (
     "client",
     "scheme",
     "http",
+    "priorities",
     "post_quantum",
     "certificate_bytes",
     "keep_alive",

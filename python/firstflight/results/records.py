@@ -42,6 +42,7 @@ class Factors(TypedDict):
     ip: ReadOnly[str]
     scheme: ReadOnly[str | None]
     http: ReadOnly[str | None]
+    priorities: ReadOnly[str]
     post_quantum: ReadOnly[bool | None]
     certificate_bytes: ReadOnly[int]
     keep_alive: ReadOnly[bool | None]

@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 from firstflight.model.treatment import MODES
 
-JOURNAL_FORMAT = "firstflight-journal/6"
+JOURNAL_FORMAT = "firstflight-journal/7"
 """Format and version of a journal line, as it is written."""
 
-EARLIER_FORMATS = tuple(f"firstflight-journal/{number}" for number in range(1, 6))
+EARLIER_FORMATS = tuple(f"firstflight-journal/{number}" for number in range(1, 7))
 """What is read too. A reader refuses any other.
 
 In format 2 a load names its mode, and neither treatment nor baseline; in format 1 fewer keys of the plan too.
@@ -155,6 +155,14 @@ LOADS = Table(
             "scheme", _TEXT, "`recorded`: each URL as recorded; `http`: all in the clear; `https`: all TLS"
         ),
         _asked("http", _TEXT, "HTTP of the loader over TLS: `1.1`, `2` or `recorded`; browsers negotiate"),
+        Column(
+            "priorities",
+            _TEXT,
+            "",
+            "What servers send first over HTTP/2 and 3: `none`, all in turn; `rfc9218`, what is urgent",
+            key="priorities",
+            since=7,
+        ),
         _asked("post_quantum", _FLAG, "TLS offers the key share X25519MLKEM768"),
         Column(
             "certificate_bytes",

@@ -5,7 +5,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
-use firstflight_load::{MAX_EARLY_DATA, head, promise};
+use firstflight_load::{MAX_EARLY_DATA, Priorities, head, promise};
 use firstflight_loader::{Command, Config, ConnId, Event, LoadRecord, Loader, Nanos};
 use firstflight_page::Page;
 use firstflight_path::Protocol;
@@ -55,13 +55,14 @@ pub struct SocketFacts {
 }
 
 /// Loads `page` once, in the calling thread's network namespace. `resolve` gives each host's address, `tls`
-/// what https origins are spoken to with, unless there is `quic` for it.
+/// what https origins are spoken to with, unless there is `quic` for it; requests say their `priorities` or not.
 ///
 /// # Errors
 /// [`LabError`] when the kernel refuses an epoll instance or a timer; a page's own failures are in the record.
 pub fn load(
     page: &Page,
     config: Config,
+    priorities: Priorities,
     tls: Option<Tls>,
     quic: Option<QuicConfig>,
     resolve: impl Fn(&str) -> Option<IpAddr>,
@@ -94,6 +95,7 @@ pub fn load(
     let mut driver = Driver {
         page,
         loader,
+        priorities,
         servers,
         tls,
         quic_config: quic,
@@ -115,6 +117,7 @@ pub fn load(
 struct Driver<'a> {
     page: &'a Page,
     loader: Loader,
+    priorities: Priorities,
     servers: Vec<Option<SocketAddr>>,
     tls: Option<Tls>,
     quic_config: Option<QuicConfig>,
@@ -254,7 +257,11 @@ impl Driver<'_> {
         if let Some(quic) = self.quic.get_mut(&conn.0) {
             let resource = &self.page.resources[request];
             let authority = resource.origin().map(|origin| origin.authority());
-            let block = request_block(resource, &authority.unwrap_or_default());
+            let block = request_block(
+                resource,
+                &authority.unwrap_or_default(),
+                self.priorities.of(resource),
+            );
             quic.ask(request, block, head::is_safe(&resource.method));
             return self.tell_of_quic(conn);
         }
@@ -266,7 +273,8 @@ impl Driver<'_> {
         let bytes = self.requests[request].clone();
         let may_be_early = is_safe && bytes.len() as u64 <= MAX_EARLY_DATA;
         let asked = connection.http2(may_be_early).and_then(|http2| {
-            let asked = http2.map(|http2| http2.ask(request, &self.page.resources[request]));
+            let resource = &self.page.resources[request];
+            let asked = http2.map(|http2| http2.ask(request, resource, self.priorities.of(resource)));
             asked.transpose()
         });
         match asked {

@@ -13,8 +13,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use firstflight_load::head;
 use firstflight_load::promise::Secured;
+use firstflight_load::{Priority, head, priority};
 use firstflight_page::Resource;
 use h2::RecvStream;
 use h2::client::{Builder, ResponseFuture, SendRequest};
@@ -86,9 +86,14 @@ impl Http2 {
         self.session.borrow_mut().defer();
     }
 
-    /// Asks for `resource`, number `index` of its page; [`Self::advance`] sends it.
-    pub(super) fn ask(&mut self, index: usize, resource: &Resource) -> Result<(), Failure> {
-        let request = request(resource)?;
+    /// Asks for `resource`, number `index` of its page, and says its priority; [`Self::advance`] sends it.
+    pub(super) fn ask(
+        &mut self,
+        index: usize,
+        resource: &Resource,
+        priority: Option<Priority>,
+    ) -> Result<(), Failure> {
+        let request = request(resource, priority)?;
         let (response, _) = self.sender.send_request(request, true)?;
         self.exchanges.push(Exchange {
             resource: index,
@@ -148,12 +153,17 @@ impl Response {
 }
 
 /// The request of `resource` with as much padding as over HTTP/1.1.
-fn request(resource: &Resource) -> Result<Request<()>, Failure> {
+fn request(resource: &Resource, priority: Option<Priority>) -> Result<Request<()>, Failure> {
     let mut request = Request::builder()
         .method(resource.method.as_str())
         .uri(resource.url.split('#').next().unwrap_or_default());
     let authority = resource.origin().map(|origin| origin.authority());
-    let padding = head::request_padding(resource, &authority.unwrap_or_default());
+    let padding = head::request_padding(resource, &authority.unwrap_or_default(), priority);
+    if let Some(priority) = priority {
+        let mut value = HeaderValue::from_static(priority.field());
+        value.set_sensitive(true);
+        request = request.header(priority::FIELD, value);
+    }
     if padding > 0 {
         let mut value = HeaderValue::from_bytes(&vec![b'p'; padding]).map_err(hyper::http::Error::from)?;
         value.set_sensitive(true);

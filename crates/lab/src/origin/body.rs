@@ -5,11 +5,12 @@ use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
+use super::turns::{Turn, Unwritten};
 use crate::LabError;
 
 /// From this size on a file is mapped, not read: the kernel brings in what is sent, when it is sent, bytes.
@@ -42,6 +43,21 @@ pub(super) struct Outgoing {
     rest: Bytes,
     /// Sent in chunks, its length unsaid.
     chunked: bool,
+    /// Where bodies wait for each other.
+    turn: Option<Turn>,
+}
+
+/// A part of a body until it is written.
+struct Piece {
+    bytes: Bytes,
+    /// Dropping it says that the part is written.
+    _unwritten: Unwritten,
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 impl Outgoing {
@@ -50,6 +66,7 @@ impl Outgoing {
         Self {
             rest: bytes,
             chunked: false,
+            turn: None,
         }
     }
 
@@ -58,7 +75,13 @@ impl Outgoing {
         Self {
             rest: bytes,
             chunked: true,
+            turn: None,
         }
+    }
+
+    /// From now on it waits for its turn.
+    pub(super) fn wait_for(&mut self, turn: Turn) {
+        self.turn = Some(turn);
     }
 
     /// All that is still to be sent.
@@ -78,14 +101,30 @@ impl Body for Outgoing {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _context: &mut Context<'_>,
+        context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         if self.rest.is_empty() {
             return Poll::Ready(None);
         }
-        let most = if self.chunked { CHUNK } else { usize::MAX };
+        let unwritten = match &mut self.turn {
+            Some(turn) => Some(ready!(turn.poll(context))),
+            None => None,
+        };
+        let is_cut = self.chunked || unwritten.is_some();
+        let most = if is_cut { CHUNK } else { usize::MAX };
         let next = most.min(self.rest.len());
-        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(next)))))
+        let part = self.rest.split_to(next);
+        if self.rest.is_empty() {
+            self.turn = None;
+        }
+        let part = match unwritten {
+            Some(unwritten) => Bytes::from_owner(Piece {
+                bytes: part,
+                _unwritten: unwritten,
+            }),
+            None => part,
+        };
+        Poll::Ready(Some(Ok(Frame::data(part))))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use firstflight_load::{Priorities, Priority, priority};
 use firstflight_page::Origin;
 use firstflight_path::{Purpose, Stream};
 use http_body_util::BodyExt;
@@ -26,6 +27,7 @@ use super::answers::Answers;
 use super::body::Outgoing;
 use super::log::{Answered, Conversation, Log, is_visit};
 use super::tls::Secure;
+use super::turns::{Turn, Turns};
 use super::{respond, timer};
 use crate::{LabError, descriptors, net};
 
@@ -108,6 +110,8 @@ pub(super) struct Server {
     pub(super) log: Arc<Log>,
     /// Whether a connection outlives its first response.
     pub(super) keep_alive: bool,
+    /// Whether it sends urgent responses first.
+    pub(super) priorities: Priorities,
     /// Whether requests that come as early data are to be asked again.
     pub(super) refuses_early_requests: bool,
     /// What it speaks TLS with; in the clear without.
@@ -159,7 +163,7 @@ async fn speak_http1(
     server: &Server,
     conversation: &Conversation,
 ) {
-    let service = service_fn(|request: Request<Incoming>| answer(request, server, conversation));
+    let service = service_fn(|request: Request<Incoming>| answer(request, server, conversation, None));
     let connection = hyper::server::conn::http1::Builder::new()
         .keep_alive(server.keep_alive)
         .auto_date_header(false)
@@ -176,12 +180,14 @@ async fn speak_http2(
 ) {
     let visited = Arc::new(Notify::new());
     let visits = Arc::clone(&visited);
+    let turns = (server.priorities == Priorities::Rfc9218).then(Arc::<Turns>::default);
     let service = service_fn(move |request: Request<Incoming>| {
         let (server, conversation) = (Arc::clone(&server), Arc::clone(&conversation));
+        let turns = turns.clone();
         if is_visit(request.uri().path()) {
             visits.notify_one();
         }
-        async move { answer(request, &server, &conversation).await }
+        async move { answer(request, &server, &conversation, turns.as_ref()).await }
     });
     let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
         .auto_date_header(false)
@@ -197,10 +203,12 @@ async fn speak_http2(
     }
 }
 
+/// Answers a request. With `turns` the body waits for its own.
 async fn answer(
     request: Request<Incoming>,
     server: &Server,
     conversation: &Conversation,
+    turns: Option<&Arc<Turns>>,
 ) -> Result<Response<Outgoing>, Infallible> {
     let (head, mut body) = request.into_parts();
     let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
@@ -216,10 +224,25 @@ async fn answer(
     // What is uploaded is read, and forgotten.
     while let Some(Ok(_)) = body.frame().await {}
     timer::wait(wait).await;
+    if let Some(turns) = turns {
+        let turn = Turn::new(turns, server.priority(&head.headers));
+        response.body_mut().wait_for(turn);
+    }
     Ok(response)
 }
 
 impl Server {
+    /// How urgent the answer to a request with these fields is.
+    pub(super) fn priority(&self, fields: &HeaderMap) -> Priority {
+        match self.priorities {
+            Priorities::None => Priority::EQUAL,
+            Priorities::Rfc9218 => {
+                let field = fields.get(priority::FIELD).and_then(|value| value.to_str().ok());
+                field.map_or_else(Priority::default, Priority::parse)
+            }
+        }
+    }
+
     /// The other origin of the page that a request names, on a connection of HTTP/2 that carries several (RFC 9113,
     /// section 9.1.1).
     fn named(&self, uri: &Uri) -> Option<Origin> {

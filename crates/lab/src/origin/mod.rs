@@ -13,6 +13,7 @@ mod services;
 mod target;
 mod timer;
 mod tls;
+mod turns;
 mod world;
 
 pub use answer::HeaderFields;

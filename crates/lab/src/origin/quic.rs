@@ -10,6 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use firstflight_load::Priority;
 use firstflight_path::Ecn;
 use firstflight_quic::crypto::WitnessedServer;
 use firstflight_quic::qpack::{self, Field};
@@ -61,8 +62,8 @@ impl AsRawFd for Timer {
 
 /// What is due some time.
 enum Due {
-    /// An answer, and where it goes.
-    Answer(StreamKey, Method, Response<Outgoing>),
+    /// An answer, where it goes, and how urgent it is.
+    Answer(StreamKey, Priority, Method, Box<Response<Outgoing>>),
     /// The end of a connection.
     Close(usize),
 }
@@ -151,19 +152,28 @@ impl Listener {
         due: &UnboundedSender<Due>,
     ) {
         let Some((method, target, fields)) = request(block) else {
-            return self.endpoint.respond(stream, &response_block(400, [], 0), []);
+            let block = response_block(400, [], 0);
+            return self.endpoint.respond(stream, Priority::EQUAL, &block, []);
         };
         let (response, wait) = server.answer(None, &method, &target, &fields, conversation);
         if is_visit(&target) && !lasts(&target) {
             later(UNTIL_CLOSED, Due::Close(stream.0), due.clone());
         }
+        let priority = server.priority(&fields);
         if wait.is_zero() {
-            return self.respond(stream, &method, response);
+            return self.respond(stream, priority, &method, response);
         }
-        later(wait, Due::Answer(stream, method, response), due.clone());
+        let answer = Due::Answer(stream, priority, method, Box::new(response));
+        later(wait, answer, due.clone());
     }
 
-    fn respond(&mut self, stream: StreamKey, method: &Method, response: Response<Outgoing>) {
+    fn respond(
+        &mut self,
+        stream: StreamKey,
+        priority: Priority,
+        method: &Method,
+        response: Response<Outgoing>,
+    ) {
         let (head, body) = response.into_parts();
         let fields = head
             .headers
@@ -171,7 +181,7 @@ impl Listener {
             .map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
         let block = response_block(head.status.as_u16(), fields, body.len());
         let body = Some(body.into_bytes()).filter(|body: &Bytes| *method != Method::HEAD && !body.is_empty());
-        self.endpoint.respond(stream, &block, body);
+        self.endpoint.respond(stream, priority, &block, body);
     }
 
     async fn transmit(&mut self, conversations: &HashMap<usize, Arc<Conversation>>) {
@@ -217,7 +227,9 @@ impl Listener {
             self.receive();
         }
         match answer {
-            Some(Due::Answer(stream, method, response)) => self.respond(stream, &method, response),
+            Some(Due::Answer(stream, priority, method, response)) => {
+                self.respond(stream, priority, &method, *response);
+            }
             Some(Due::Close(connection)) => self.endpoint.close(clock::now(), connection),
             None => {}
         }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, mpsc};
 
-use firstflight_load::{Cookies, EarlyRequests};
+use firstflight_load::{Cookies, EarlyRequests, Priorities};
 use firstflight_page::Origin;
 use firstflight_path::IpVersion;
 use rustls::ServerConfig;
@@ -41,6 +41,8 @@ pub struct ServersConfig {
     pub early_data: EarlyRequests,
     /// Whether a connection outlives its first response.
     pub keep_alive: bool,
+    /// Whether they send urgent responses first.
+    pub priorities: Priorities,
     /// How their connections begin and share the path.
     pub transport: Transport,
     /// Whether those over QUIC use explicit congestion notification; those over TCP do as the namespace does.
@@ -174,6 +176,7 @@ async fn set_up(config: ServersConfig) -> Result<(Tun, Keyed), LabError> {
             answers: Arc::clone(&config.answers),
             log: Arc::clone(&config.log),
             keep_alive: config.keep_alive,
+            priorities: config.priorities,
             refuses_early_requests: config.early_data == EarlyRequests::AskedAgain,
             tls: tls(&config, origin, &mut keyed)?,
         });

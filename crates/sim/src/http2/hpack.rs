@@ -3,7 +3,7 @@
 //! The server's compression has no memory. Of the client's only the authority is remembered: padding never is,
 //! and paths are seldom the same.
 
-use firstflight_load::head;
+use firstflight_load::{Priority, head, priority};
 use firstflight_loader::TOO_EARLY;
 use firstflight_page::Resource;
 
@@ -29,8 +29,8 @@ const AUTHORITY: u64 = 1;
 /// The header blocks of one exchange, bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Blocks {
-    /// Of a request whose authority is known.
-    pub(crate) request: u64,
+    /// Of a request whose authority is known, without a priority and with it.
+    pub(crate) request: [u64; 2],
     /// What the first request of a connection has more.
     pub(crate) authority: u64,
     pub(crate) response: u64,
@@ -49,7 +49,10 @@ impl Blocks {
             method => NEAR_NAME + text(method),
         };
         Self {
-            request: method + SCHEME + path + AUTHORITY + padding(head::request_padding(resource, authority)),
+            request: [None, Some(Priority::of(resource.kind))].map(|said| {
+                let padding = padding(head::request_padding(resource, authority, said));
+                method + SCHEME + path + AUTHORITY + said.map_or(0, says) + padding
+            }),
             authority: text(authority),
             response: response_block(resource, response),
         }
@@ -75,6 +78,11 @@ fn response_block(resource: &Resource, head: &head::Response) -> u64 {
         bytes += FAR_NAME + text(&resource.body_bytes.to_string());
     }
     bytes + padding(head.padding)
+}
+
+/// The field that says it: never in the client's memory.
+fn says(priority: Priority) -> u64 {
+    1 + text(priority::FIELD) + text(priority.field())
 }
 
 /// A field `p` of so many letters.

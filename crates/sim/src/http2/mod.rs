@@ -1,13 +1,15 @@
 //! HTTP/2 (RFC 9113) between a client and a server, as frames: what the h2 crate sends at both ends of the lab.
 //!
 //! All streams share a connection. The server's frames leave in rounds, one of up to 16 KiB of each response at
-//! a time, as fast as the socket takes them; what it has taken is in the order in which it was written. Left
-//! out: flow control, which the lab's client never lets run dry, headers beyond 16 KiB, and resets.
+//! a time, as fast as the socket takes them; what it has taken is in the order in which it was written. Where requests
+//! say how urgent they are, the rounds are those of the most urgent responses. Left out: flow control, which the lab's
+//! client never lets run dry, headers beyond 16 KiB, and resets.
 
 mod hpack;
 
 use std::collections::VecDeque;
 
+use firstflight_load::priority::{self, Priority};
 use firstflight_loader::{ConnId, Event, TOO_EARLY};
 use firstflight_path::Nanos;
 
@@ -69,21 +71,29 @@ enum Frame {
 #[derive(Debug, Clone, Copy)]
 struct Answer {
     resource: usize,
+    priority: Priority,
     head_is_sent: bool,
     left: u64,
+}
+
+impl Answer {
+    /// Headers need no turn where bodies have one: the h2 crate sends them at once.
+    fn urgency(&self) -> (bool, Priority) {
+        let is_body = self.head_is_sent || self.priority == Priority::EQUAL;
+        (is_body, self.priority)
+    }
 }
 
 impl Http2 {
     /// The client asks for `resource`: bytes to be written, in parts that TLS takes one by one.
     pub(crate) fn ask(&mut self, context: Context<'_>, resource: usize) -> [u64; 2] {
-        let blocks = context.exchange(resource).blocks;
-        let request = FRAME_HEADER + blocks.request;
+        let request = FRAME_HEADER + context.http2_request(resource);
         if self.client_began {
             self.up.push(request, Frame::Request(resource));
             return [0, request];
         }
         self.client_began = true;
-        let request = request + blocks.authority;
+        let request = request + context.exchange(resource).blocks.authority;
         self.up.push(PREFACE + CLIENT_SETTINGS, Frame::Settings);
         self.up.push(request, Frame::Request(resource));
         [PREFACE, CLIENT_SETTINGS + request]
@@ -190,6 +200,7 @@ impl Http2 {
             if due <= context.now {
                 sending.push_back(Answer {
                     resource,
+                    priority: context.priority(resource),
                     head_is_sent: false,
                     left: context.exchange(resource).body_bytes,
                 });
@@ -212,7 +223,9 @@ impl Http2 {
         // Headers leave with the first data behind them.
         let mut headers = 0;
         while !self.sending.is_empty() && channel.socket.unwritten() < TLS_BUFFER {
-            let Some(mut answer) = self.sending.pop_front() else {
+            let next = priority::next(self.sending.iter().map(Answer::urgency));
+            let Some((place, mut answer)) = next.and_then(|place| Some((place, self.sending.remove(place)?)))
+            else {
                 break;
             };
             if answer.head_is_sent {
@@ -230,8 +243,10 @@ impl Http2 {
                 self.down.push(bytes, frame);
                 headers += bytes;
             }
-            if answer.left > 0 {
+            if answer.left > 0 && answer.priority.is_incremental() {
                 self.sending.push_back(answer);
+            } else if answer.left > 0 {
+                self.sending.insert(place, answer);
             }
         }
         if headers > 0 {

@@ -114,7 +114,8 @@ impl Job {
     /// Loads the page with the built-in client.
     fn fetch(&self, lab: Lab) -> Result<Record, LabError> {
         let setup = lab.setup;
-        let loaded = client::load(&self.page, self.load.config(), lab.tls(), lab.quic(), |host| {
+        let (config, priorities) = (self.load.config(), self.load.priorities);
+        let loaded = client::load(&self.page, config, priorities, lab.tls(), lab.quic(), |host| {
             lab.addresses.address(host)
         })?;
         let counters = lab.counters()?;

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::sync::Arc;
 
-use firstflight_load::{Cookies, EarlyRequests};
+use firstflight_load::{Cookies, EarlyRequests, Priorities};
 use firstflight_page::Page;
 use serde::Deserialize;
 
@@ -129,6 +129,7 @@ fn builtin(settings: Settings) -> Result<Server, LabError> {
         speaks_quic: false,
         early_data: EarlyRequests::None,
         keep_alive: false,
+        priorities: Priorities::None,
         transport: Transport::default(),
         ecn: false,
         offload: Offload::Checksums,

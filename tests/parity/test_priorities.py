@@ -1,0 +1,64 @@
+"""Priorities (RFC 9218) on both clocks: what is urgent goes first, and responses end in the same order."""
+
+import pytest
+from clocks import Fields, emulate_all, simulate
+
+from firstflight.engines.lab import Lab
+
+pytestmark = pytest.mark.timing
+
+DOCUMENT_BYTES = 40_000
+PARTS = (
+    *(("image", size, 0) for size in (60_000, 100_000, 140_000, 180_000)),
+    *(("script", 80_000, 20_000) for _ in range(2)),
+    ("style", 40_000, 39_000),
+)
+"""What the document refers to: kind, bytes, and where in the document."""
+IN_ORDER = ("style", "script", "script", "image", "image", "image", "image")
+END = 0.05
+"""How far the two clocks may be from each other."""
+
+
+def page() -> Fields:
+    """A document with all parts, of one host."""
+    document = {"kind": "document", "mime": "text/html", "body_bytes": DOCUMENT_BYTES}
+    parts = [
+        {
+            "kind": kind,
+            "mime": "text/plain",
+            "body_bytes": size,
+            "initiator": {"resource": 0, "via": "parser", "at_byte": at_byte},
+        }
+        for kind, size, at_byte in PARTS
+    ]
+    resources = [
+        {"url": f"https://a.test/{number}", "request_bytes": 400, "header_bytes": 200, **part}
+        for number, part in enumerate([document, *parts])
+    ]
+    return {"format": "firstflight-profile/1", "name": "parts", "resources": resources}
+
+
+def ends(answer: Fields) -> list[tuple[float, int]]:
+    """When each part was there, ms, and which it is: the first one first."""
+    assert answer["status"] == "ok", answer["error"]
+    assert answer["proof"]["ok"]
+    return sorted((row["end_ms"], row["index"]) for row in answer["requests"] if row["index"])
+
+
+def test_urgent_responses_end_first_and_in_the_same_order_on_both_clocks(lab: Lab) -> None:
+    job = {
+        "scheme": "recorded",
+        "tls": {"http": "2"},
+        "path": {"rtt_ms": 100, "down_bps": 4_000_000, "up_bps": 4_000_000},
+        "cookies": "warm",
+        "priorities": "rfc9218",
+    }
+    asked = [(page(), {**job, "mode": mode}) for mode in ("tcp", "quic")]
+    for (_, what), emulated in zip(asked, emulate_all(lab, asked), strict=True):
+        on_kernel, in_simulator = ends(emulated), ends(simulate(page(), what))
+        assert [index for _, index in on_kernel] == [index for _, index in in_simulator], what["mode"]
+        # Over TCP what is urgent waits for what the server's socket has taken.
+        if what["mode"] == "quic":
+            assert tuple(PARTS[index - 1][0] for _, index in on_kernel) == IN_ORDER
+        for (there, _), (here, _) in zip(on_kernel, in_simulator, strict=True):
+            assert here == pytest.approx(there, rel=END), what["mode"]
