@@ -166,7 +166,7 @@ class Journal:
         """Gives a load of an earlier format the columns that it lacks."""
         load = record.get("load")
         if isinstance(load, dict):
-            later_keys = {"certificate_bytes": 0, "ip": "4", "version": ""}
+            later_keys = {"certificate_bytes": 0, "ip": "4", "priorities": "none", "version": ""}
             compared = {"treatment": load.get("mode"), "baseline": PLAIN}
             record["load"] = {**self._planned, **compared, **later_keys, **load}
         rows = record.get("connections")
