@@ -28,6 +28,7 @@ export function jobOf(settings, mode, bodyBytes) {
     path: { ...path, seed: seedOf(settings.seed, settings.page, path, 1) },
     origin_rtt: "path",
     lookups: false,
+    priorities: "none",
     mode,
     cookies: "warm",
     keep_alive: true,

@@ -25,7 +25,7 @@ EXCUSED = {
     ".venv/bin/firstflight record https://www.example.org/ -o mine.wacz": "no network; test_record.py",
     ".venv/bin/firstflight run mine.wacz --rtt 100": "its page is the one that the line before would record",
 }
-"""Commands that no test here runs, each with the reason. Each was tried by hand."""
+"""Commands that no test here runs, each with the reason."""
 
 ON_THE_KERNEL = ".venv/bin/firstflight run examples/chain.json --rtt 100"
 _ROW = re.compile(r"^ +(\d+) ms +([\d.]+) s +([\d.]+) s +[+−]", re.MULTILINE)  # noqa: RUF001

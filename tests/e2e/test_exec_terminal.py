@@ -42,8 +42,8 @@ def test_an_interactive_shell_has_job_control(program: Program) -> None:
         (PROMPT, "sh -c 'echo heed; exec cat'\n"),
         ("heed\r\n", "one\n"),
         ("one\r\none\r\n", CTRL_C),
-        # Stopped from the keyboard, so that it is stopped before `fg`: one started in the background stops only
-        # when it first reads, and may do so after `fg` has found it running.
+        # Stopped from the keyboard, so that it is stopped before `fg`: a job started in the background stops
+        # only when it first reads, and may do so after `fg` has found it running.
         (PROMPT, "sh -c 'echo again; exec cat'\n"),
         ("again\r\n", CTRL_Z),
         ("Stopped", ""),

@@ -11,14 +11,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from firstflight import _core
 from firstflight.errors import PageInputError
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 FORMAT = "firstflight-profile/1"
 
@@ -208,7 +205,7 @@ class Page:
         return describe(self)
 
 
-def _members(record: DataclassInstance) -> dict[str, Any]:
+def _members(record: Any) -> dict[str, Any]:
     """A dataclass for `json.dumps`, which asks again for those in it: no copy of it is made."""
     return {name: getattr(record, name) for name in record.__dataclass_fields__}
 
