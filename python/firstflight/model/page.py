@@ -205,9 +205,9 @@ class Page:
         return describe(self)
 
 
-def _members(record: Any) -> dict[str, Any]:
+def _members(record: object) -> dict[str, Any]:
     """A dataclass for `json.dumps`, which asks again for those in it: no copy of it is made."""
-    return {name: getattr(record, name) for name in record.__dataclass_fields__}
+    return {name: getattr(record, name) for name in record.__dataclass_fields__}  # type: ignore[attr-defined]
 
 
 def _resource(entry: dict[str, Any]) -> Resource:
