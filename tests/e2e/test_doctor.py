@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,9 @@ def test_doctor_finds_everything_that_the_laboratory_needs(program: Program) -> 
     assert until(lambda: program.processes() == [])
 
 
-PLANT = 'echo zebedee-box >/proc/sys/kernel/hostname && exec "$@"'
+PLANT = "import os, socket, sys; socket.sethostname('zebedee-box'); os.execvp(sys.argv[1], sys.argv[1:])"
 PLANTED = (
-    *("unshare", "--user", "--map-root-user", "--uts", "sh", "-c", PLANT, "sh"),
+    *("unshare", "--user", "--map-root-user", "--uts", sys.executable, "-c", PLANT),
     *("env", "--unset=XDG_STATE_HOME", "USER=zebedee", "LOGNAME=zebedee", "ZEBEDEE_TOKEN=zebedee-secret"),
 )
 """Runs a program for a user, on a host and with an environment whose names no report may have."""
