@@ -30,8 +30,13 @@ function svg(width, height, label, parts) {
   return `<svg role="img" aria-label="${safe(label)}" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">${parts.join("")}</svg>`;
 }
 
-function rect(x, y, width, height, fill) {
-  return `<rect x="${x.toFixed(1)}" y="${y.toFixed(1)}" width="${Math.max(0.6, width).toFixed(1)}" height="${height}" fill="var(--${fill})"/>`;
+// A rectangle as part of a path: many of one colour are drawn as one element.
+function box(x, y, width, height) {
+  return `M${x.toFixed(1)} ${y}h${Math.max(0.6, width).toFixed(1)}v${height}H${x.toFixed(1)}z`;
+}
+
+function filled(colour, boxes) {
+  return boxes.length ? `<path fill="var(--${colour})" d="${boxes.join("")}"/>` : "";
 }
 
 // A round step that leaves room for the labels of an axis.
@@ -71,7 +76,8 @@ export function rowOrder(requests) {
   return requests.toSorted((a, b) => begun(a) - begun(b) || a.index - b.index).map((row) => row.index);
 }
 
-// One load's waterfall. `end`: of the axis, ms, the same for both loads.
+// One load's waterfall, in two parts: the rows' names, which seldom change, and all else. `end`: of the axis, ms, the
+// same for both loads.
 export function waterfall({ name, record, segments }, order, end, width) {
   const left = Math.min(260, Math.round(width * 0.34));
   const span = width - left - 8;
@@ -79,21 +85,39 @@ export function waterfall({ name, record, segments }, order, end, width) {
   const height = AXIS + order.length * ROW + 4;
   const rows = new Map(record.requests.map((row) => [row.index, row]));
   const places = new Map(order.map((index, place) => [index, AXIS + place * ROW]));
-  const parts = axis(end, left, span, height);
-  const critical = new Set(segments.map((segment) => segment.request));
-  const characters = Math.floor((left - 8) / 6);
-  for (const index of order) {
-    const [row, y] = [rows.get(index), places.get(index)];
-    if (!row) continue;
-    const weight = critical.has(index) ? ' class="critical"' : "";
-    parts.push(`<text${weight} x="0" y="${y + 11}">${safe(short(row.url, characters))}</text>`);
-    for (const [phase, from, to] of phasesOf(row)) parts.push(rect(x(from), y + 2, x(to) - x(from), 8, phase));
-    if (row.end_ms === null) parts.push(`<text class="bad" x="${x(row.first_byte_ms ?? row.sent_ms ?? row.queued_ms ?? 0)}" y="${y + 11}">×</text>`);
+  const characters = Math.floor((left - 8) / 6.2);
+  const names = order.map((index) => `<text x="0" y="${places.get(index) + 11}">${safe(short(rows.get(index)?.url ?? "", characters))}</text>`);
+  const boxes = Object.fromEntries(Object.keys(PHASES).map((phase) => [phase, []]));
+  const crosses = [];
+  for (const row of record.requests) {
+    const y = places.get(row.index);
+    for (const [phase, from, to] of phasesOf(row)) boxes[phase].push(box(x(from), y + 2, x(to) - x(from), 8));
+    const last = row.first_byte_ms ?? row.sent_ms ?? row.queued_ms ?? 0;
+    if (row.end_ms === null) crosses.push(`<text class="bad" x="${x(last)}" y="${y + 11}">×</text>`);
   }
-  for (const { request, start, end: until } of segments) parts.push(rect(x(start), places.get(request) + 11, x(until) - x(start), 2.5, "ink"));
-  if (record.plt_ms !== null) parts.push(`<line class="plt" x1="${x(record.plt_ms)}" x2="${x(record.plt_ms)}" y1="${AXIS - 4}" y2="${height}"/>`);
+  const path = segments.map(({ request, start, end: until }) => box(x(start), places.get(request) + 11, x(until) - x(start), 2.5));
+  const critical = new Set(segments.map(({ request }) => request));
+  const marks = [...critical].map((request) => box(left - 7, places.get(request) + 4, 4, 4));
+  const plt = record.plt_ms === null ? "" : `<line class="plt" x1="${x(record.plt_ms)}" x2="${x(record.plt_ms)}" y1="${AXIS - 4}" y2="${height}"/>`;
   const failed = record.failed_requests ? `, ${record.failed_requests} failed` : "";
-  return svg(width, height, `Waterfall with ${name}: ${record.request_count} requests${failed}, PLT ${seconds(record.plt_ms)}`, parts);
+  return {
+    width,
+    height,
+    names: names.join(""),
+    bars: [...axis(end, left, span, height), ...Object.entries(boxes).map(([phase, of]) => filled(phase, of)), filled("ink", [...path, ...marks]), plt, ...crosses].join(""),
+    label: `Waterfall with ${name}: ${record.request_count} requests${failed}, PLT ${seconds(record.plt_ms)}`,
+  };
+}
+
+// Puts a waterfall into its place; names that are there already are not laid out again.
+export function placeWaterfall(region, { width, height, names, bars, label }) {
+  const key = `${width} ${height} ${names}`;
+  if (region.names !== key) {
+    region.innerHTML = svg(width, height, label, ["<g>", names, "</g><g></g>"]);
+    region.names = key;
+  }
+  region.firstChild.setAttribute("aria-label", label);
+  region.firstChild.lastChild.innerHTML = bars;
 }
 
 function short(url, characters) {
@@ -117,7 +141,7 @@ export function pathBars(sides, width) {
     parts.push(`<text x="0" y="${y + 15}">${safe(name)}</text>`);
     let at = left;
     for (const [component, ms] of Object.entries(spent(segments))) {
-      parts.push(rect(at, y, (ms / end) * span, 20, component));
+      parts.push(filled(component, [box(at, y, (ms / end) * span, 20)]));
       at += (ms / end) * span;
     }
   }
@@ -159,10 +183,12 @@ export function ladder(name, packets, conn, width) {
   const free = { true: 0, false: 0 };
   for (const packet of shown) {
     const [from, to] = packet.up ? [client, server] : [server, client];
+    const [isUnderWay, isLost] = [packet.fate === "sent", packet.arrived === null && packet.fate !== "sent"];
     const reach = packet.arrived === null ? from + (to - from) * 0.55 : to;
     const until = y(packet.arrived ?? packet.sent + (last - start) * 0.04);
-    parts.push(`<line class="packet ${packet.kind}" x1="${from}" y1="${y(packet.sent).toFixed(1)}" x2="${reach}" y2="${until.toFixed(1)}"/>`);
-    if (packet.arrived === null) parts.push(`<text class="bad" x="${reach}" y="${(until + 4).toFixed(1)}" text-anchor="middle">×<title>${packet.fate}</title></text>`);
+    const look = `packet ${packet.kind}${isUnderWay ? " underway" : ""}`;
+    parts.push(`<line class="${look}" x1="${from}" y1="${y(packet.sent).toFixed(1)}" x2="${reach}" y2="${until.toFixed(1)}"/>`);
+    if (isLost) parts.push(`<text class="bad" x="${reach}" y="${(until + 4).toFixed(1)}" text-anchor="middle">×<title>${packet.fate}</title></text>`);
     const at = Math.max(y(packet.sent) + 4, free[packet.up]);
     if (at > y(packet.sent) + 2 * LEAST_GAP) continue;
     free[packet.up] = at + LEAST_GAP;

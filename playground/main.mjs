@@ -1,7 +1,7 @@
 // The page: controls, address, tour; what changes is simulated and drawn in the next frame.
 
 import { COMPONENTS, criticalPath } from "./critical_path.mjs";
-import { PHASES, ladder, pathBars, pathTable, rowOrder, seconds, signed, waterfall } from "./draw.mjs";
+import { PHASES, ladder, pathBars, pathTable, placeWaterfall, rowOrder, seconds, signed, waterfall } from "./draw.mjs";
 import { jobOf } from "./job.mjs";
 import { packetsOf } from "./packets.mjs";
 import { CHOICES, DEFAULTS, MODES, RANGES, command, read, settled, write } from "./settings.mjs";
@@ -22,7 +22,7 @@ const CONTROLS = [
   { name: "down", label: "Rate down", said: rate },
   { name: "up", label: "Rate up", said: rate },
   { name: "loss", label: "Loss, each way", said: (loss) => `${Number((loss * 100).toFixed(2))} %` },
-  { name: "queue", label: "Queue of each link", said: (queue) => queue.replace(/p$/, " packets").replace(/^pie|^codel/, (name) => ({ pie: "PIE", codel: "CoDel" })[name]) },
+  { name: "queue", label: "Queue", said: (queue) => queue.replace(/p$/, " packets").replace(/^pie|^codel/, (name) => ({ pie: "PIE", codel: "CoDel" })[name]) },
   { name: "seed", label: "Seed" },
 ];
 
@@ -40,16 +40,17 @@ let profiles;
 let published;
 let sides = [];
 let pending = false;
+let connection = 0;
 let hashTimer;
 
-// One load under each treatment: records as text and parsed, critical paths, packets.
+// One load under each treatment: records as text and parsed, critical paths, lines of the packets of a connection.
 function loads(chosen) {
   const profile = profiles[chosen.page];
   return [chosen.baseline, chosen.treatment].map((mode) => {
     const job = jobOf(chosen, mode, profile.bodyBytes);
-    const { record: text, packets } = simulator.load(chosen.scheme, profile.text, job);
+    const { record: text, packets } = simulator.load(chosen.scheme, profile.text, job, connection);
     const record = JSON.parse(text);
-    return { name: mode, job, text, record, lines: packets, segments: criticalPath(record, profile.page, job.path) };
+    return { name: mode, text, record, lines: packets, segments: criticalPath(record, profile.page, job.path) };
   });
 }
 
@@ -59,35 +60,44 @@ function draw() {
     sides = loads(settings);
   } catch (error) {
     at("headline").textContent = `error: ${error.message}`;
-    document.documentElement.dataset.drawn = Number(document.documentElement.dataset.drawn ?? 0) + 1;
+    drawn();
     return;
   }
+  // All widths first: to ask for one after a change lays everything out.
+  const [bars, waterfalls, packets] = [at("bars").clientWidth, panelWidth("waterfalls"), panelWidth("packets")];
   at("headline").innerHTML = headline();
-  at("bars").innerHTML = pathBars(sides, Math.max(300, at("bars").clientWidth));
+  at("bars").innerHTML = pathBars(sides, Math.max(280, bars));
   at("parts").innerHTML = pathTable(sides);
-  const end = 1.02 * Math.max(1, ...sides.flatMap(({ record }) => [record.plt_ms ?? 0, ...record.requests.map((row) => row.end_ms ?? 0)]));
+  const ends = sides.flatMap(({ record }) => [record.plt_ms ?? 0, ...record.requests.map((row) => row.end_ms ?? 0)]);
   const order = rowOrder(sides[0].record.requests);
-  const each = panelWidth("waterfalls");
-  panels("waterfalls", (side) => waterfall(side, order, end, each));
-  drawPackets();
+  panels("waterfalls", (side, region) => placeWaterfall(region, waterfall(side, order, 1.02 * Math.max(1, ...ends), waterfalls)));
+  offerConnections();
+  panels("packets", (side, region) => { region.innerHTML = ladder(side.name, packetsOf(side.lines), connection, packets); });
   at("command").textContent = command(settings);
-  document.documentElement.dataset.drawn = Number(document.documentElement.dataset.drawn ?? 0) + 1;
+  drawn();
 }
 
-function drawPackets() {
-  const connections = sides.map(({ record }) => record.connections);
-  const count = Math.max(...connections.map((rows) => rows.length), 1);
+// Counts drawings, for tests.
+function drawn() {
+  const { dataset } = document.documentElement;
+  dataset.drawn = Number(dataset.drawn ?? 0) + 1;
+}
+
+// The connections of both loads, in the menu.
+function offerConnections() {
+  const rows = new Map(sides.toReversed().flatMap(({ record }) => record.connections.map((row) => [row.connection, row.origin])));
+  const numbers = [...rows.keys()].sort((a, b) => a - b);
+  const names = numbers.map((number) => `#${number} ${rows.get(number)}`);
   const menu = at("connection");
-  const chosen = Math.min(Number(menu.value) || 0, count - 1);
-  const host = (index) => (connections[0][index] ?? connections[1][index])?.origin ?? "";
-  menu.innerHTML = "";
-  for (let index = 0; index < count; index += 1) menu.add(new Option(`#${index} ${host(index)}`, index, false, index === chosen));
-  const width = panelWidth("packets");
-  panels("packets", (side) => {
-    const conn = side.record.connections[chosen]?.connection ?? chosen;
-    const packets = packetsOf(side.lines.filter((line) => line.includes(` #${conn} `)));
-    return ladder(side.name, packets, conn, width);
-  });
+  if (menu.names !== names.join("\n")) {
+    menu.replaceChildren(...numbers.map((number, index) => new Option(names[index], number)));
+    menu.names = names.join("\n");
+  }
+  if (numbers.length && !rows.has(connection)) {
+    connection = numbers[0];
+    sides = loads(settings);
+  }
+  menu.value = connection;
 }
 
 function panelWidth(id) {
@@ -97,7 +107,7 @@ function panelWidth(id) {
 }
 
 // A panel for each treatment; they stay, so that they keep their place where one has scrolled.
-function panels(id, drawn) {
+function panels(id, place) {
   const box = at(id);
   while (box.children.length < sides.length) {
     const panel = document.createElement("div");
@@ -108,7 +118,7 @@ function panels(id, drawn) {
     const [title, region] = box.children[index].children;
     title.textContent = `${index ? "Treatment" : "Baseline"}: ${side.name}, PLT ${seconds(side.record.plt_ms)}`;
     region.setAttribute("aria-label", title.textContent);
-    region.innerHTML = drawn(side);
+    place(side, region);
   }
 }
 
@@ -279,7 +289,10 @@ buildTour();
 at("legend").innerHTML = Object.entries(PHASES).map(([phase, name]) => `<span><i style="background:var(--${phase})"></i>${name}</span>`).join("") + LEGEND_OF_PATH;
 copies("copy", () => command(settings));
 copies("share", () => location.href.split("#")[0] + address());
-at("connection").addEventListener("change", drawPackets);
+at("connection").addEventListener("change", () => {
+  connection = Number(at("connection").value);
+  show();
+});
 addEventListener("hashchange", fromAddress);
 let width = innerWidth;
 addEventListener("resize", () => {

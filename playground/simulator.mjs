@@ -16,11 +16,11 @@ export class Simulator {
     return simulator;
   }
 
-  // One load of a page under a scheme: the text of its record, and a line for each packet.
-  load(scheme, profile, job) {
+  // One load of a page under a scheme: the text of its record, and a line for each packet of a connection.
+  load(scheme, profile, job, connection = 0) {
     try {
       const page = this.#prepared(scheme, profile);
-      const answer = this.#call(JSON.stringify(job), (at, bytes) => this.#exports.load(page, at, bytes));
+      const answer = this.#call(JSON.stringify(job), (at, bytes) => this.#exports.load(page, connection, at, bytes));
       const [record, ...packets] = answer.split("\n");
       return { record, packets };
     } catch (error) {

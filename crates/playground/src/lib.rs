@@ -12,7 +12,7 @@
 mod exports;
 
 use firstflight_page::Page;
-use firstflight_sim::{Job, SimPage, trace};
+use firstflight_sim::{Job, SimPage, Traced, traced};
 
 /// Pages that were made ready, and their loads.
 #[derive(Debug, Default)]
@@ -43,19 +43,20 @@ impl Playground {
         Ok(self.pages.len() - 1)
     }
 
-    /// Loads a page once: the record, then a line for each packet that was sent, arrived or was lost.
+    /// Loads a page once: the record, then a line for each packet of a connection that was sent, arrived or was lost.
     ///
-    /// `job`: as `firstflight_sim` reads it.
+    /// `connection`: its number in the record. `job`: as `firstflight_sim` reads it.
     ///
     /// # Errors
     /// There is no such page, or the job is not one.
-    pub fn load(&self, page: usize, job: &str) -> Result<String, String> {
+    pub fn load(&self, page: usize, connection: u32, job: &str) -> Result<String, String> {
         let page = self
             .pages
             .get(page)
             .ok_or_else(|| format!("page {page} was never prepared"))?;
         let job = Job::from_json(job).map_err(|error| error.to_string())?;
-        let (record, packets) = trace(page, &job).map_err(|error| error.to_string())?;
+        let of = Traced::Connection(connection);
+        let (record, packets) = traced(page, &job, of).map_err(|error| error.to_string())?;
         let mut answer = serde_json::to_string(&record).map_err(|error| error.to_string())?;
         for packet in packets {
             answer.push('\n');
@@ -80,7 +81,7 @@ mod tests {
     fn an_answer_is_the_record_that_the_simulator_gives_and_a_line_for_each_packet() {
         let mut playground = Playground::default();
         let page = playground.prepare("recorded", PROFILE).unwrap();
-        let answer = playground.load(page, JOB).unwrap();
+        let answer = playground.load(page, 0, JOB).unwrap();
         let (record, packets) = answer.split_once('\n').unwrap();
         let same = SimPage::new(&Page::from_json(PROFILE).unwrap());
         let expected = simulate(&same, &Job::from_json(JOB).unwrap()).unwrap();
@@ -95,12 +96,26 @@ mod tests {
     }
 
     #[test]
+    fn packets_are_those_of_the_connection_that_is_asked_for() {
+        let mut playground = Playground::default();
+        let page = playground.prepare("recorded", PROFILE).unwrap();
+        let [first, second] = [0, 1].map(|number| playground.load(page, number, JOB).unwrap());
+        assert!(first.lines().count() > 1);
+        assert_eq!(first.lines().next(), Some(second.as_str()));
+    }
+
+    #[test]
     fn a_page_under_https_is_loaded_over_tls() {
         let mut playground = Playground::default();
         let [recorded, https] =
             ["recorded", "https"].map(|scheme| playground.prepare(scheme, PROFILE).unwrap());
-        assert!(playground.load(recorded, JOB).unwrap().contains("http://a.test"));
-        assert!(playground.load(https, JOB).unwrap().contains("https://a.test"));
+        assert!(
+            playground
+                .load(recorded, 0, JOB)
+                .unwrap()
+                .contains("http://a.test")
+        );
+        assert!(playground.load(https, 0, JOB).unwrap().contains("https://a.test"));
     }
 
     #[test]
@@ -118,8 +133,11 @@ mod tests {
                 .unwrap_err()
                 .contains("hint: recorded")
         );
-        assert_eq!(playground.load(7, JOB).unwrap_err(), "page 7 was never prepared");
+        assert_eq!(
+            playground.load(7, 0, JOB).unwrap_err(),
+            "page 7 was never prepared"
+        );
         let page = playground.prepare("recorded", PROFILE).unwrap();
-        assert!(playground.load(page, "{}").unwrap_err().contains("path"));
+        assert!(playground.load(page, 0, "{}").unwrap_err().contains("path"));
     }
 }

@@ -30,9 +30,31 @@ pub struct Job {
     /// What the record tells.
     #[serde(default)]
     pub keep: Keep,
-    /// Whether every segment is noted.
+    /// Which packets are noted.
     #[serde(skip)]
-    pub trace: bool,
+    pub trace: Traced,
+}
+
+/// Which packets of a load are noted: writing all of them down takes longer than to simulate them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Traced {
+    /// None.
+    #[default]
+    Nothing,
+    /// Those of one connection.
+    Connection(u32),
+    /// All.
+    All,
+}
+
+impl Traced {
+    pub(crate) fn includes(self, connection: u32) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Connection(only) => only == connection,
+            Self::All => true,
+        }
+    }
 }
 
 /// What both ends of a connection decide by how much may be under way.

@@ -48,7 +48,7 @@ mod what_if;
 
 pub use firstflight_load::record::{Connection, Request, Totals};
 pub use firstflight_tcp::Algorithm;
-pub use job::{Job, Keep};
+pub use job::{Job, Keep, Traced};
 pub use page::SimPage;
 pub use proof::Proof;
 pub use record::{Record, Relay};
@@ -81,8 +81,16 @@ pub fn simulate(page: &SimPage, job: &Job) -> Result<Record, SimError> {
 /// # Errors
 /// [`SimError`] when the path cannot be.
 pub fn trace(page: &SimPage, job: &Job) -> Result<(Record, Vec<String>), SimError> {
+    traced(page, job, Traced::All)
+}
+
+/// As [`trace`], with the segments that `of` says.
+///
+/// # Errors
+/// [`SimError`] when the path cannot be.
+pub fn traced(page: &SimPage, job: &Job, of: Traced) -> Result<(Record, Vec<String>), SimError> {
     let job = Job {
-        trace: true,
+        trace: of,
         ..job.clone()
     };
     let loaded = load::load(page, &job)?;

@@ -4,25 +4,27 @@ use firstflight_load::quic;
 use firstflight_path::{Direction, Dropped, Nanos};
 use firstflight_tcp::Segment;
 
-use crate::job::Job;
+use crate::job::{Job, Traced};
 use crate::load::START;
 
 /// The notes of one load.
 #[derive(Debug)]
 pub(crate) struct Trace {
-    lines: Option<Vec<String>>,
+    of: Traced,
+    lines: Vec<String>,
 }
 
 impl Trace {
     pub(crate) fn new(job: &Job) -> Self {
         Self {
-            lines: job.trace.then(Vec::new),
+            of: job.trace,
+            lines: Vec::new(),
         }
     }
 
     /// One line per packet sent, arrived or lost: ms since navigation start, then what and where.
     pub(crate) fn lines(self) -> Vec<String> {
-        self.lines.unwrap_or_default()
+        self.lines
     }
 
     pub(crate) fn sent(&mut self, now: Nanos, segment: &Segment) {
@@ -57,22 +59,26 @@ impl Trace {
     }
 
     fn note(&mut self, now: Nanos, what: &str, segment: &Segment) {
-        let Some(lines) = &mut self.lines else { return };
+        if !self.of.includes(segment.conn) {
+            return;
+        }
         let way = if segment.up {
             Direction::Up
         } else {
             Direction::Down
         };
-        lines.push(line(now, what, way, segment.conn, segment));
+        self.lines.push(line(now, what, way, segment.conn, segment));
     }
 
     /// The packets in it with their lengths.
     fn note_datagram(&mut self, now: Nanos, what: &str, way: Direction, conn: u32, payload: &[u8]) {
-        let Some(lines) = &mut self.lines else { return };
+        if !self.of.includes(conn) {
+            return;
+        }
         let packets: Vec<_> = quic::packets(payload)
             .map(|(kind, bytes)| format!("{kind:?}:{bytes}"))
             .collect();
-        lines.push(line(now, what, way, conn, packets.join(" + ")));
+        self.lines.push(line(now, what, way, conn, packets.join(" + ")));
     }
 }
 

@@ -63,8 +63,7 @@ fn without_keep_alive_every_request_pays_for_a_handshake_and_fast_open_saves_it(
 #[test]
 fn where_the_server_closes_an_object_takes_three_packets_behind_its_syn() {
     let path = json!({"rtt_ms": 80, "down_bps": 10_000_000, "up_bps": 2_000_000});
-    let mut job = job(&path, "tfo", false);
-    job.trace = true;
+    let job = job(&path, "tfo", false);
     let (_, lines) = trace(&chain(&[1_000; 2]), &job).unwrap();
     let sent: Vec<_> = lines
         .iter()
