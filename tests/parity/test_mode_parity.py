@@ -35,8 +35,8 @@ ROUND_TRIPS = {
     ("quic-0rtt", "post-quantum"): 1,
 }
 """By mode and key share, for one document on a host of its own."""
-SHARE = 0.03
-"""How far a load may be from its round trips: handshakes take about 2 ms of a processor."""
+ROOM = 0.2
+"""How far a document may be from its round trips, in round trips: what a handshake takes of a processor."""
 PLT = 0.05
 """How far the two clocks may be from each other on a page with a link of 4 Mbit/s."""
 
@@ -124,7 +124,7 @@ def test_a_document_takes_the_round_trips_that_its_mode_promises_on_both_clocks(
     for (cell, http), answers in zip(cells, both(lab, asked), strict=True):
         for answer in answers:
             trips = answer["plt_ms"] / LONG_RTT_MS / DOCUMENTS
-            assert trips == pytest.approx(ROUND_TRIPS[cell], rel=SHARE), (cell, http)
+            assert trips == pytest.approx(ROUND_TRIPS[cell], abs=ROOM), (cell, http)
             outcome = "accepted" if cell[0].endswith(("early-data", "0rtt")) else "none"
             assert early_data(answer) == [outcome] * DOCUMENTS
         assert first_flights(answers[0]) == first_flights(answers[1])
@@ -167,7 +167,7 @@ def test_what_is_not_known_or_not_safe_is_asked_for_again_or_waits(lab: Lab) -> 
         expected, outcome = lasts[cell]
         for answer in answers:
             trips = answer["plt_ms"] / RTT_MS / DOCUMENTS
-            assert trips == pytest.approx(expected, rel=SHARE), (cell, http)
+            assert trips == pytest.approx(expected, abs=ROOM), (cell, http)
             assert early_data(answer) == outcome, (cell, http)
         assert first_flights(answers[0]) == first_flights(answers[1])
 
@@ -178,7 +178,7 @@ def test_where_udp_is_blocked_the_loader_goes_over_to_tcp(lab: Lab, mode: str) -
     asked = (chain(), job(mode, "classic", middlebox={"kind": "drop-udp"}))
     expected = 3 + 300 / RTT_MS
     for answer in both(lab, [asked])[0]:
-        assert answer["plt_ms"] / RTT_MS / DOCUMENTS == pytest.approx(expected, rel=SHARE)
+        assert answer["plt_ms"] / RTT_MS / DOCUMENTS == pytest.approx(expected, abs=ROOM)
         protocols = [row["protocol"] for row in answer["connections"]]
         assert sorted(protocols) == ["tcp"] * DOCUMENTS + ["udp"] * DOCUMENTS
         assert [row["tls"] for row in answer["connections"] if row["protocol"] == "udp"] == [None] * DOCUMENTS
@@ -204,7 +204,7 @@ def test_middleboxes_that_know_tls_and_udp_do_the_same_on_both_clocks(lab: Lab) 
             assert (answer["status"] == "ok") is passes, (mode, kind, answer["error"])
             if passes:
                 trips = answer["plt_ms"] / RTT_MS / DOCUMENTS
-                assert trips == pytest.approx(ROUND_TRIPS.get((mode, share), 3), rel=SHARE), (mode, kind)
+                assert trips == pytest.approx(ROUND_TRIPS.get((mode, share), 3), abs=ROOM), (mode, kind)
             else:
                 assert answer["proof"]["ledger"]["interfered"] == 1
 
@@ -222,7 +222,7 @@ def test_a_long_certificate_chain_costs_quic_a_round_trip_unless_the_hello_is_lo
         one["tls"]["certificate_bytes"] = 4_000
     for (cell, expected), answers in zip(trips.items(), both(lab, asked), strict=True):
         for answer in answers:
-            assert answer["plt_ms"] / RTT_MS / DOCUMENTS == pytest.approx(expected, rel=SHARE), cell
+            assert answer["plt_ms"] / RTT_MS / DOCUMENTS == pytest.approx(expected, abs=ROOM), cell
 
 
 def test_a_load_over_quic_is_the_same_twice_and_another_seed_loses_others() -> None:
