@@ -183,6 +183,8 @@ def check_times(named: Sequence[tuple[str, Page]]) -> bool:
 
 WITH_TIMES = "record with firstflight record, or export a HAR whose entries have timings"
 """How a recording comes to tell the times of servers."""
+UNTIMED = "the recordings tell no times of servers: a slower server is not seen"
+"""What to warn of where `check_times` finds none."""
 
 
 def match(base: Page, head: Page) -> dict[int, int]:

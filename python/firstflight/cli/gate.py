@@ -11,6 +11,7 @@ import typer
 
 from firstflight.analysis.changes import (
     NOISE_MS,
+    UNTIMED,
     WITH_TIMES,
     Changes,
     check_times,
@@ -201,7 +202,7 @@ def _tells_http(page: Page, talk: Talk) -> bool:
 def _check_times(named: Sequence[tuple[str, Page]], talk: Talk) -> None:
     """Refuses to compare recordings with times and without."""
     if not check_times(named):
-        talk.warn("the recordings tell no times of servers: a slower server is not seen", WITH_TIMES)
+        talk.warn(UNTIMED, WITH_TIMES)
 
 
 def _open(specs: list[str], file: Path, talk: Talk) -> list[Page]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from firstflight.analysis.changes import WITH_TIMES, check_times, find_changes
+from firstflight.analysis.changes import UNTIMED, WITH_TIMES, check_times, find_changes
 from firstflight.errors import PageInputError
 from firstflight.model.load import recording_name
 from firstflight.model.page import Page
@@ -62,8 +62,7 @@ def changed(name: str, versions: Mapping[str, Page], observer: Observer) -> dict
         PageInputError: They are not recordings of one page, or some tell no times of servers.
     """
     if not check_times([*versions.items()]):
-        told = "the recordings tell no times of servers: a slower server is not seen"
-        observer.warn(f"{name}: {told}", WITH_TIMES)
+        observer.warn(f"{name}: {UNTIMED}", WITH_TIMES)
     (baseline, base), *others = versions.items()
     found: dict[str, Page] = {}
     for version, head in others:
