@@ -41,6 +41,7 @@ def wikipedia(browser: Emulator) -> dict[str, Record]:
     return {mode: load(browser, recorded, mode, RTT_MS, client="chromium", **PAPER_PATH) for mode in MODES}
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("mode", MODES)
 def test_the_page_of_the_paper_is_asked_for_as_recorded(mode: str, wikipedia: dict[str, Record]) -> None:
     record = wikipedia[mode]
@@ -62,6 +63,7 @@ def test_a_page_with_answers_that_a_cold_cache_cannot_use_asks_for_the_same_in_e
         assert (asked - expected, expected - asked) == (Counter(), Counter()), record["load"]
 
 
+@pytest.mark.timing
 def test_every_syn_carries_a_request_with_tfo_and_none_without(wikipedia: dict[str, Record]) -> None:
     openings = {
         mode: {
@@ -81,6 +83,7 @@ def test_the_document_comes_a_round_trip_sooner_with_tfo(wikipedia: dict[str, Re
     assert plt_ms(wikipedia["tfo"]) < plt_ms(wikipedia["tcp"])
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("mode", MODES)
 def test_requests_have_their_times_in_order_and_their_connection(
     mode: str, wikipedia: dict[str, Record]
@@ -97,6 +100,7 @@ def test_requests_have_their_times_in_order_and_their_connection(
     assert min(opened_ms.values()) >= 0
 
 
+@pytest.mark.timing
 def test_the_browsers_own_marks_are_kept(wikipedia: dict[str, Record]) -> None:
     marks: dict[str, Any] = dict(wikipedia["tcp"]["browser"])
     first_byte_ms, load_ms = known(wikipedia["tcp"]["load"]["first_byte_ms"]), plt_ms(wikipedia["tcp"])

@@ -15,6 +15,8 @@ from firstflight.engines.engine import LabJob, Record
 from firstflight.model.load import PlannedLoad
 from firstflight.pages import LoadedPage
 
+pytestmark = pytest.mark.timing
+
 RTT_MS = 300.0
 """Three browsers start at a time on two processors: what they compute stays well below half a round trip."""
 SECURE = page(
@@ -72,7 +74,6 @@ def test_the_browsers_times_are_those_of_the_relay(mode: str, loads: dict[str, R
         assert abs(opened_ms[int(known(row["connection"]))] - connect_ms) <= RTT_MS / 2
 
 
-@pytest.mark.timing
 def test_a_hello_in_the_syn_saves_a_round_trip_and_so_does_early_data(loads: dict[str, Record]) -> None:
     """Round trips from the first packet to the first byte of the document: 3, 2, 2, 2 and 1."""
     trips = {mode: round_trips(record) for mode, record in loads.items()}

@@ -19,6 +19,8 @@ from firstflight.engines.lab import preload_library
 from firstflight.model.load import PlannedLoad
 from firstflight.pages import LoadedPage
 
+pytestmark = pytest.mark.timing
+
 RTT_MS = 200.0
 SYN_DATA_BYTES = 1420
 RECORD_HEADER_BYTES = 5
@@ -87,14 +89,12 @@ def test_without_the_post_quantum_share_it_fits(fetch: Fetch, folder: Path) -> N
     assert length == carried < SYN_DATA_BYTES / 2
 
 
-@pytest.mark.timing
 @pytest.mark.parametrize("post_quantum", [True, False])
 def test_without_fast_open_the_browser_takes_three_round_trips(post_quantum: bool, fetch: Fetch) -> None:
     """Without the share it speaks TLS 1.2; False Start spares that the second round trip of its handshake."""
     assert 3 <= round_trips(fetch("tcp", post_quantum=post_quantum)) < 3.9
 
 
-@pytest.mark.timing
 def test_fast_open_saves_the_browser_a_round_trip_if_its_client_hello_fits(fetch: Fetch) -> None:
     assert 2 <= round_trips(fetch("tfo", post_quantum=False)) < 2.9
 
