@@ -8,7 +8,7 @@ import pytest
 
 from firstflight.api import load_page, path, simulate
 from firstflight.cli import main
-from firstflight.errors import PageInputError
+from firstflight.errors import PageInputError, UsageError
 from firstflight.experiment.plan_file import PlanFile, resolve
 from firstflight.model.plan import PAPER_PAGES, Plan
 
@@ -150,11 +150,12 @@ UNSHARED = "warning: recorded over HTTP/2 or HTTP/3 and loaded over HTTP/1.1: sh
 @pytest.mark.parametrize(
     ("version", "more", "warned"),
     [
-        ("h2", [], True),
-        ("h3", [], True),
-        ("HTTP/1.1", [], False),
-        ("", [], False),
-        ("h2", ["--http", "2"], False),
+        ("h2", ["--http", "1.1"], True),
+        ("h3", ["--http", "1.1"], True),
+        ("h2", ["--no-keep-alive"], True),
+        ("HTTP/1.1", ["--http", "1.1"], False),
+        ("", ["--http", "1.1"], False),
+        ("h2", [], False),
         ("h2", ["--scheme", "http"], False),
         ("h3", ["--mode", "quic,quic-0rtt"], False),
     ],
@@ -166,6 +167,33 @@ def test_a_page_of_http_2_that_is_loaded_over_http_1_1_is_warned_of_once(
         main(["run", har(tmp_path, "shop", version=version), "--out", str(tmp_path / "r"), *FAST, *more]) == 0
     )
     assert capsys.readouterr().err.count(UNSHARED) == warned
+
+
+UNTOLD = "warning: loaded over HTTP/1.1, since the recording does not say what its hosts spoke: shop.test"
+
+
+@pytest.mark.parametrize(
+    ("scheme", "version", "more", "warned"),
+    [
+        ("https", "", [], True),
+        ("https", "", ["--http", "recorded"], True),
+        ("https", "", ["--http", "2"], False),
+        ("https", "h2", [], False),
+        ("http", "", [], False),
+    ],
+)
+def test_where_a_recording_lacks_the_version_of_http_it_is_1_1_and_a_warning_says_so(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    scheme: str,
+    version: str,
+    more: list[str],
+    *,
+    warned: bool,
+) -> None:
+    page = har(tmp_path, "shop", scheme, version)
+    assert main(["run", page, "--out", str(tmp_path / "r"), *FAST, *more]) == 0
+    assert capsys.readouterr().err.count(UNTOLD) == warned
 
 
 def test_archives_alone_are_loaded_over_cable_where_nothing_is_said_of_the_link(tmp_path: Path) -> None:
@@ -185,6 +213,23 @@ def test_archives_alone_are_loaded_over_cable_where_nothing_is_said_of_the_link(
     assert paths(page, network="paper") == paths(page, path="paper") == paper
     stored = PlanFile(values=resolve({"pages": [page], "rtt": "7"}).to_keys())
     assert resolve({}, stored).rtt == (7,)
+
+
+def test_archives_alone_speak_their_versions_of_http_where_nothing_is_said_of_it(tmp_path: Path) -> None:
+    page = har(tmp_path, "shop", version="h2")
+
+    def http(*pages: str, **more: object) -> str:
+        return resolve({"pages": list(pages), **more}).http
+
+    assert (http(page), http("wikipedia"), http(page, "wikipedia")) == ("recorded", "1.1", "1.1")
+    assert (http(page, http="1.1"), http(page, http="2")) == ("1.1", "2")
+    assert [
+        http(page, **one) for one in ({"client": "chromium"}, {"scheme": "http"}, {"keep_alive": False})
+    ] == ["1.1", "1.1", "1.1"]
+    stored = PlanFile(values=resolve({"pages": [page], "http": "1.1"}).to_keys())
+    assert resolve({}, stored).http == "1.1"
+    with pytest.raises(UsageError, match="keep_alive"):
+        resolve({"pages": [page], "keep_alive": "perhaps"})
 
 
 def test_the_caption_says_which_network_was_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -190,7 +190,7 @@ def _warn_of_one_file(base: list[str], head: list[str], talk: Talk) -> None:
 
 def _tells_http(page: Page, talk: Talk) -> bool:
     """Whether the recording says what its hosts spoke over TLS, or has none that speak TLS."""
-    if not page.is_secure or any(host.http for host in page.hosts):
+    if page.tells_http:
         return True
     talk.warn(
         "base: the recording does not say which version of HTTP its hosts spoke: HTTP/2 is taken for all",

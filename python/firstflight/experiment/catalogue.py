@@ -32,6 +32,7 @@ from firstflight.pages import (
     load_page,
     under,
     unshared_warning,
+    untold_warning,
     was_cleared,
     was_unshared,
 )
@@ -159,8 +160,8 @@ def read_catalogue(plan: Plan, observer: Observer, check: Check = _accept) -> Ca
     Args:
         plan: What is measured. Its PAGEs may be patterns.
         observer: Is told what a reader had to decide, and warned of the files of a pattern that are left
-            out, and once of the pages that lose their TLS, and of those that lose their version of HTTP; and
-            of versions of a page that are equal, or that not all treatments have.
+            out, and once of the pages that lose their TLS, of those that lose their version of HTTP or were
+            recorded without it; and of versions of a page that are equal, or that not all treatments have.
         check: Raises `PageInputError` for a page that the plan cannot load.
 
     Raises:
@@ -176,6 +177,9 @@ def read_catalogue(plan: Plan, observer: Observer, check: Check = _accept) -> Ca
     is_unshared = plan.http_of_loader == "1.1"
     if is_unshared and (unshared := [one.entry.name for one in opened if one.is_unshared]):
         observer.warn(unshared_warning(unshared))
+    is_as_recorded = any(arm.http == "recorded" for arm in plan.arms().values())
+    if is_as_recorded and (untold := [one.entry.name for one in opened if one.is_untold]):
+        observer.warn(untold_warning(untold))
     held = [one.page for one in opened if one.page and one.is_held]
     first = [one.page for one in opened if one.page and not one.is_held]
     return Catalogue([one.entry for one in opened], held, first, [*several])
@@ -247,6 +251,7 @@ class _Opened:
         is_matched: Whether its PAGE is a pattern.
         is_cleared: Whether its TLS was taken away.
         is_unshared: Whether it was recorded over HTTP/2 or HTTP/3, and keeps its TLS.
+        is_untold: Whether it keeps its TLS, and its recording lacks the version of HTTP.
         is_held: Whether it has to stay open.
     """
 
@@ -255,6 +260,7 @@ class _Opened:
     is_matched: bool = False
     is_cleared: bool = False
     is_unshared: bool = False
+    is_untold: bool = False
     is_held: bool = False
 
 
@@ -285,7 +291,9 @@ def _pages(schemes: Sequence[str], check: Check, spec: str) -> list[_Opened]:
         entry = Entry(spec, position, page.page.name, fingerprint(page.page), opened_as)
         cleared = any(was_cleared(scheme, recorded) for scheme in schemes)
         unshared = any(was_unshared(scheme, recorded) for scheme in schemes)
-        found.append(_Opened(entry, page, is_cleared=cleared, is_unshared=unshared))
+        untold = not page.page.tells_http
+        one = _Opened(entry, page, is_cleared=cleared, is_unshared=unshared, is_untold=untold)
+        found.append(one)
     return found
 
 

@@ -31,6 +31,9 @@ from firstflight.results import write_whole
 NETWORK_OF_ARCHIVES = "cable"
 """Where a plan says nothing of its link, archives are loaded over this, all other pages over the paper's."""
 
+HTTP_OF_ARCHIVES = "recorded"
+"""Where a plan names no version of HTTP, each host of an archive speaks the one it was recorded with."""
+
 _LINK = {"rtt", "down", "up", "down_trace", "up_trace", "topology"}
 _FEW = 20
 _MOST_CHARACTERS = 1_000_000
@@ -113,7 +116,8 @@ def resolve(flags: Mapping[str, object], plan_file: PlanFile | None = None) -> P
         UsageError: A value or key is wrong; the message names it and its place.
     """
     layers = [*_layers(plan_file or PlanFile()), *_layers(PlanFile(values=dict(flags)))]
-    if not any(layer.is_path or layer.values.keys() & _LINK for layer in layers) and _of_archives(layers):
+    archives = _of_archives(layers)
+    if archives and not any(layer.is_path or layer.values.keys() & _LINK for layer in layers):
         layers.insert(0, presets()[NETWORK_OF_ARCHIVES])
     values: dict[str, object] = {}
     for layer in layers:
@@ -129,6 +133,8 @@ def resolve(flags: Mapping[str, object], plan_file: PlanFile | None = None) -> P
         for key in TRACES.values():
             if isinstance(name := values.get(key), str) and name not in ("", "off"):
                 values[key] = read_trace(Path(name))
+        if archives and "http" not in values:
+            return _as_recorded(values)
         return Plan.model_validate(values)
     except BadValueError as error:
         problem, hint = error.problem, error.hint
@@ -136,6 +142,14 @@ def resolve(flags: Mapping[str, object], plan_file: PlanFile | None = None) -> P
         key, problem, hint = explain(error, Plan.model_fields)
     place = next((layer.place(key) for layer in reversed(layers) if key in layer.values), key)
     raise UsageError(f"{place}: {problem}" if place else problem, hint)
+
+
+def _as_recorded(values: Mapping[str, object]) -> Plan:
+    """The plan with recorded versions of HTTP; as it is where it cannot have them."""
+    try:
+        return Plan.model_validate({**values, "http": HTTP_OF_ARCHIVES})
+    except (BadValueError, ValidationError):
+        return Plan.model_validate(values)
 
 
 def _of_archives(layers: Sequence[PlanFile]) -> bool:

@@ -105,18 +105,16 @@ class EngineSetup:
             return Simulator(self.keep)
         return Emulator(clients=self._clients())
 
-    def check_page(self, servers: int, mode_of_tls: str, needs_http: bool, page: LoadedPage) -> None:
+    def check_page(self, servers: int, mode_of_tls: str, page: LoadedPage) -> None:
         """Refuses a page of more origins or hosts than a laboratory here, or the browser, can have.
 
         Args:
             servers: Most servers behind an address; 0 where the laboratories are on other machines.
             mode_of_tls: A mode of the plan that needs an https origin; empty: none does.
-            needs_http: Whether the plan needs the recorded version of HTTP.
             page: The page.
 
         Raises:
-            PageInputError: It has more, or lacks an https origin, a version of HTTP or a request
-                that the plan needs.
+            PageInputError: It has more, or lacks an https origin or a request that the plan needs.
         """
         if mode_of_tls and not page.page.is_secure:
             raise PageInputError(
@@ -130,11 +128,6 @@ class EngineSetup:
                 f"{page.page.name}: none of its requests may ride in early data, which the mode {early} "
                 f"sends: all are {' or '.join(sorted({resource.method for resource in secure}))}",
                 "early data carries GET and HEAD only (RFC 8470); leave the page or the mode out",
-            )
-        if needs_http and page.page.is_secure and not any(host.http for host in page.page.hosts):
-            raise PageInputError(
-                f"{page.page.name}: its recording does not say which version of HTTP its hosts spoke",
-                "use --http 1.1 or 2, or record it again as a HAR",
             )
         try:
             if self.engine == "emulate":
@@ -249,8 +242,7 @@ def page_check(plan: Plan, setup: EngineSetup, scheduler: str) -> Callable[[Load
     pools = [int(state.partition(":")[2]) for state in states if state.startswith("pool:")]
     servers = 0 if scheduler else max([1, *pools])
     of_tls = next((mode.name for mode in plan.modes if mode.secure), "")
-    needs_http = any(arm.http == "recorded" for arm in plan.arms().values())
-    return partial(setup.check_page, servers, of_tls, needs_http)
+    return partial(setup.check_page, servers, of_tls)
 
 
 def threads(plan: Plan, engine: Engine) -> Threads:

@@ -195,7 +195,7 @@ class Trials:
         setup = EngineSetup("emulate", ("loader",))
         pages = [LoadedPage(version.page) for version in self._sides]
         for page in pages:
-            setup.check_page(1, "", needs_http=False, page=page)
+            setup.check_page(1, "", page)
         workers = threads(several[0].plan, setup())
         workers.calibrate([network.path for network in several], {}, observer)
         order = random.Random(several[0].plan.seed)

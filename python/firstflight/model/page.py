@@ -200,6 +200,11 @@ class Page:
         """Whether an origin speaks TLS."""
         return any(origin.startswith("https:") for origin in self.origins)
 
+    @property
+    def tells_http(self) -> bool:
+        """Whether the recording says which version of HTTP an https host spoke, or there is none."""
+        return not self.is_secure or any(host.http for host in self.hosts)
+
     def describe(self) -> PageDescription:
         """What the page is like: counts, sizes, chains."""
         return describe(self)

@@ -314,7 +314,7 @@ class Plan(BaseModel):
     )
     http: Literal["1.1", "2", "recorded"] = Field(
         default="1.1",
-        description="HTTP of the loader over TLS: 1.1; 2, one connection an origin; or as recorded.",
+        description="HTTP of the loader over TLS: 1.1, 2, or as recorded. For archives alone: recorded.",
         json_schema_extra={"metavar": "1.1|2|recorded"},
     )
     priorities: Literal["none", "rfc9218"] = Field(

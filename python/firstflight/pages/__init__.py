@@ -20,6 +20,7 @@ from firstflight.pages.scheme import (
     clear_warning,
     under,
     unshared_warning,
+    untold_warning,
     was_cleared,
     was_unshared,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "strip",
     "under",
     "unshared_warning",
+    "untold_warning",
     "was_cleared",
     "was_unshared",
 ]

@@ -105,7 +105,19 @@ def unshared_warning(names: Sequence[str]) -> str:
     """
     return (
         f"recorded over HTTP/2 or HTTP/3 and loaded over HTTP/1.1: {_listed(names)}; browsers have one "
-        "connection for each origin there, not up to six: handshakes weigh more here than there (--http 2)"
+        "connection for each origin there, not up to six: handshakes weigh more here (--http recorded)"
+    )
+
+
+def untold_warning(names: Sequence[str]) -> str:
+    """What to say, once a run, of pages to be loaded as recorded, whose recording lacks the version of HTTP.
+
+    Args:
+        names: Of the pages, at least one.
+    """
+    return (
+        f"loaded over HTTP/1.1, since the recording does not say what its hosts spoke: {_listed(names)} "
+        "(--http 2: one connection for each origin, as browsers have today)"
     )
 
 
