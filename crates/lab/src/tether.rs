@@ -1,6 +1,6 @@
 //! A lab lives as long as the descriptor its job comes by: the process that started it holds the other end.
 //!
-//! That is standard input; where standard input belongs to somebody else ([`crate::jobs::exec`]), another one.
+//! That is standard input; where standard input belongs to the user's program ([`crate::jobs::exec`]), another one.
 
 use std::fs::File;
 use std::io::Read;

@@ -45,7 +45,7 @@ impl Default for Priority {
 }
 
 impl Priority {
-    /// That of all responses where nobody says or heeds it: they take turns.
+    /// That of all responses where the client states none or the server ignores it: they take turns.
     pub const EQUAL: Self = Self {
         urgency: 3,
         is_incremental: true,

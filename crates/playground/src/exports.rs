@@ -24,7 +24,7 @@ pub(crate) extern "C" fn allocate(bytes: usize) -> *mut u8 {
 ///
 /// # Safety
 /// `at` came from [`allocate`] with the same number of bytes, or is an answer of that length with its header, and
-/// nobody uses it any more.
+/// is not used any more.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn release(at: *mut u8, bytes: usize) {
     // SAFETY: the caller's promise: this was a boxed slice of that length.
@@ -34,7 +34,7 @@ pub(crate) unsafe extern "C" fn release(at: *mut u8, bytes: usize) {
 /// [`Playground::prepare`]: `scheme`, a line feed, the profile. The answer is the page's number.
 ///
 /// # Safety
-/// `bytes` bytes from `at` on are initialised, and nobody writes them meanwhile.
+/// `bytes` bytes from `at` on are initialised, and are not written meanwhile.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn prepare(at: *const u8, bytes: usize) -> *mut u8 {
     // SAFETY: the caller's promise.

@@ -181,7 +181,7 @@ impl Quic {
     /// Closes it.
     pub(super) fn close(&mut self) {
         self.client.close(clock::now());
-        // Nobody waits for the server to hear of it.
+        // The load has ended: whether the server hears of it does not matter.
         let _ = self.flush();
     }
 

@@ -26,8 +26,8 @@ use crate::clock;
 use crate::ledger::ConnectionKey;
 use crate::witness::{self, TcpInfo};
 
-/// What somebody else's program asks for in a visit before the measured load, to get a ticket. The server answers with
-/// nothing, and then closes the connection: the load is to open another one.
+/// What a program other than the built-in client asks for in a visit before the measured load, to get a ticket. The
+/// server answers with nothing, and then closes the connection: the load is to open another one.
 const VISIT: &str = "/.well-known/firstflight-visit";
 /// Bytes of a client's stream in which a `ClientHello` ends.
 const LONGEST_HELLO: u64 = 16_384;

@@ -266,7 +266,7 @@ impl Listener {
 fn later(wait: Duration, what: Due, due: UnboundedSender<Due>) {
     tokio::spawn(async move {
         timer::wait(wait).await;
-        // Nobody waits any more when the servers are gone.
+        // The receiver is gone when the servers are.
         let _ = due.send(what);
     });
 }

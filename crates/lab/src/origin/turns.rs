@@ -116,7 +116,7 @@ mod tests {
     /// A body, and how many parts of it are left.
     type Left = (Turn, usize);
 
-    /// Has all ask until nobody may give more away.
+    /// Has all ask until none may give more away.
     fn ask(bodies: &mut [Option<Left>], order: &mut Vec<usize>) -> Vec<Unwritten> {
         let context = Context::from_waker(Waker::noop());
         let mut given = Vec::new();

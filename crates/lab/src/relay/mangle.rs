@@ -140,7 +140,7 @@ mod tests {
         for ip in VERSIONS {
             let mut packet = syn(ip, &[], b"GET /");
             assert_eq!(ecn(&packet), Ecn::NotCapable);
-            // Behind six bits that are somebody else's, in IPv4 a byte, in IPv6 across two.
+            // Behind six bits of another field, in IPv4 a byte, in IPv6 across two.
             let (class, ect, ce) = match ip {
                 IpVersion::V4 => ([0x45, 0xb8], 0x02, 0x03),
                 IpVersion::V6 => ([0x6b, 0x8f], 0x20, 0x30),

@@ -1,4 +1,4 @@
-//! A page loaded by somebody else's program: what it is, and the record of its load.
+//! A page loaded by a program other than the built-in client: what it is, and the record of its load.
 //!
 //! It cannot be asked for its times. Its requests are the servers', timed by when their bytes crossed the wire
 //! at the client's end; its page load time runs from the first SYN to the last byte of data, unless the program

@@ -49,7 +49,7 @@ pub enum Client {
     /// The built-in loader.
     #[default]
     Loader,
-    /// Somebody else's program.
+    /// A program other than the built-in client.
     Command(Command),
 }
 
@@ -77,7 +77,7 @@ impl Job {
         Promise {
             initial_window: Some(self.lab.transport.initial_window),
             congestion_control: Some(self.lab.transport.over_tcp().to_owned()),
-            // Somebody else's program may offer that key share if asked to, but cannot in every version.
+            // Another program may offer that key share if asked to, but cannot in every version.
             post_quantum: promise.post_quantum.filter(|asked| !asked || is_loader),
             // It speaks TLS as it does, unless the mode is a way to speak it.
             tls: promise.tls.filter(|_| is_loader || self.load.mode.is_secure()),

@@ -36,7 +36,7 @@ const FOLDER: &str = "/dev/shm/firstflight-server";
 pub enum ServerJob {
     /// The lab's own.
     Builtin {},
-    /// Somebody else's, which stays in the foreground.
+    /// Another program, which stays in the foreground.
     Program {
         /// Its name or path, then its arguments. It is started in the folder of its files.
         argv: Vec<String>,
