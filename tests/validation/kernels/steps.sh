@@ -25,9 +25,6 @@ one() {
   case $step in
     # Both clocks in every mode of transport: proof, round trips, and the bytes of each first flight.
     core) tests tests/parity/test_mode_parity.py -k "round_trips_that_its_mode_promises and 4" ;;
-    # Some tests of `loads`, `proof` and `https`, in as much time as `core`.
-    short) tests -v tests/e2e/test_lab_proof.py tests/e2e/test_https_loads.py tests/e2e/test_lab_loads.py -k "
-      carries_as_much or three_round_trips or fast_open_saves or wikipedia-200 or cold or two_ports or never_answers" ;;
     doctor) "$firstflight" doctor --json ;;
     check) "$firstflight" check --jobs 2 --json >$out/check.json || found $out/check.json ;;
     check-user) as_user "$firstflight" check --jobs 2 --json >$out/check-user.json || found $out/check-user.json ;;
