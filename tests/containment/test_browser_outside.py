@@ -7,7 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from program import Process, Program, own_namespaces, unavailable, until
+import pytest
+from program import Process, Program, own_namespaces, until
 from synth_site import program as installed
 from test_browser_sandbox import NO_NESTING
 
@@ -64,7 +65,7 @@ def test_a_report_is_printed_with_the_sandbox(tmp_path: Path) -> None:
 
 def test_what_root_starts_can_write_nowhere_else(tmp_path: Path) -> None:
     if os.geteuid() != 0:
-        unavailable("only root has rights to give up")
+        pytest.skip("only root has rights to give up")
     inside, outside = tmp_path / "inside", tmp_path / "outside"
     inside.mkdir()
     words = [sys.executable, "-c", TRY, f"{inside}/file", f"{outside}"]

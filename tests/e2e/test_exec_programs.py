@@ -46,6 +46,28 @@ def test_a_program_uses_fast_open_when_the_mode_says_so_and_only_then(
     assert f"data in the SYN: {int(used)} offered, {int(used)} accepted" in ended.err
 
 
+WITHOUT_HOSTS = (
+    *("unshare", "--map-root-user", "--mount", "sh", "-c"),
+    'cp -R /etc settings 2>/dev/null; rm -f settings/hosts && mount --bind settings /etc && exec "$@"',
+    "sh",
+)
+"""Runs a program where there is no `/etc/hosts`, as on a minimal Debian 12."""
+
+
+@pytest.mark.ordinary_user
+def test_names_resolve_in_the_lab_where_the_system_has_no_hosts_file(program: Program) -> None:
+    before = host.state()
+    name = "import os, socket; print(socket.gethostbyname('en.wikipedia.org'), len(os.listdir('/etc')))"
+    fetch = ("--pages", "wikipedia", "--", sys.executable, "-c", name)
+    ended, _ = run(program, *fetch, wrap=WITHOUT_HOSTS)
+    assert ended.code == 0, ended.err
+    address, settings = ended.out.split()
+    assert address.startswith("198.19.")
+    outside = len(list((program.folder / "settings").iterdir()))
+    assert int(settings) == outside + 1, "everything else of /etc is there"
+    assert host.state() == before
+
+
 @pytest.mark.parametrize(
     ("script", "code"),
     [("exit 0", 0), ("exit 7", 7), ("exit 2", 2), ("kill -TERM $$", 143), ("kill -KILL $$", 137)],

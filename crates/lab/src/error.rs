@@ -67,6 +67,9 @@ pub enum LabError {
     /// A container shows the kernel's settings read-only, those of the lab's own namespaces too.
     #[error("the kernel's settings are read-only here, {0} too")]
     ReadOnlySettings(String),
+    /// The system has no hosts file, and the kernel does not let a lab show one.
+    #[error("this system has no /etc/hosts, and a lab cannot mount an overlay that has one: {0}")]
+    NoHostsFile(Errno),
     /// There is no second user for a client of root's.
     #[error("a client would run as root: this lab has no other user")]
     ClientIsRoot,
@@ -255,6 +258,7 @@ impl LabError {
                 "give the container an unmasked /proc: Docker `--security-opt systempaths=unconfined`, \
                  Podman `--security-opt unmask=ALL`"
             }
+            Self::NoHostsFile(_) => "as root: echo 127.0.0.1 localhost >/etc/hosts",
             Self::ClientIsRoot => {
                 "run firstflight as an ordinary user, or give this container user ids up to 65534"
             }

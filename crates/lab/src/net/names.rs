@@ -15,6 +15,7 @@ use crate::LabError;
 const FOR_A_MOMENT: &str = "/tmp";
 /// A C library would ask the caching daemon outside the lab before it looks at any file.
 const NSCD: &str = "/run/nscd";
+const HOSTS: &str = "/etc/hosts";
 /// No server is named, so a resolver asks the lab's own loopback, where no server listens, and fails at once.
 const NO_RESOLVER: &str = "options timeout:1 attempts:1\n";
 
@@ -31,7 +32,10 @@ pub fn install_names(plan: &AddressPlan) -> Result<(), LabError> {
         MsFlags::empty(),
         Some("size=4m,mode=755"),
     ))?;
-    cover("/etc/hosts", &hosts(plan))?;
+    if !Path::new(HOSTS).exists() {
+        show_in_etc("hosts")?;
+    }
+    cover(HOSTS, &hosts(plan))?;
     for (file, content) in [
         ("/etc/resolv.conf", NO_RESOLVER.to_owned()),
         ("/etc/nsswitch.conf", by_file(&read("/etc/nsswitch.conf")?)),
@@ -80,6 +84,25 @@ fn read(file: &str) -> Result<String, LabError> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
         Err(error) => Err(LabError::system(format!("reading {file}"), error)),
     }
+}
+
+/// Shows an empty file of this name in `/etc`, as a minimal system may have none to mount another on.
+///
+/// `/etc` is root's, and a lab is not: an overlay of two folders, neither of which is written to, needs no rights
+/// there. Linux allows it in a user namespace since 5.11.
+fn show_in_etc(name: &str) -> Result<(), LabError> {
+    let above = Path::new(FOR_A_MOMENT).join("etc");
+    let written = fs::create_dir(&above).and_then(|()| fs::write(above.join(name), ""));
+    written.map_err(|error| LabError::system(format!("writing the lab's /etc/{name}"), error))?;
+    let folders = format!("lowerdir={}:/etc", above.display());
+    mount(
+        Some("overlay"),
+        "/etc",
+        Some("overlay"),
+        MsFlags::empty(),
+        Some(folders.as_str()),
+    )
+    .map_err(LabError::NoHostsFile)
 }
 
 fn cover(file: &str, content: &str) -> Result<(), LabError> {
