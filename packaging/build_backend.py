@@ -20,7 +20,6 @@ from maturin import (
     get_requires_for_build_sdist,
     get_requires_for_build_wheel,
     prepare_metadata_for_build_editable,
-    prepare_metadata_for_build_wheel,
 )
 
 __all__ = [
@@ -61,6 +60,13 @@ def build_editable(
     return str(maturin.build_editable(wheel_directory, config_settings, metadata_directory))
 
 
+def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: _SETTINGS = None) -> str:
+    """See PEP 517. pip asks for it before the wheel, which gets the licences that are found now."""
+    _check_cargo()
+    notices.write(Path.cwd(), os.environ.get("CARGO_BUILD_TARGET"))
+    return str(maturin.prepare_metadata_for_build_wheel(metadata_directory, config_settings))
+
+
 def prepare(root: Path, target: str | None = None, cargo: Sequence[str] = ("cargo", "build")) -> None:
     """Compiles what maturin does not, and writes the notices of all that is compiled in.
 
@@ -72,11 +78,7 @@ def prepare(root: Path, target: str | None = None, cargo: Sequence[str] = ("carg
     Raises:
         SystemExit: There is no cargo, or it failed.
     """
-    if shutil.which("cargo") is None:
-        sys.exit(
-            "error: firstflight: no cargo on the PATH, and a build from source needs it\n"
-            "hint: pip install --only-binary firstflight firstflight, or install Rust 1.88 or later: https://rustup.rs"
-        )
+    _check_cargo()
     crates = ["-p", "firstflight-lab", "-p", "firstflight-preload"]
     options = ["--profile", PROFILE, "--config", STRIPPED, "--locked"]
     subprocess.run([*cargo, *options, *crates], cwd=root, check=True)
@@ -90,3 +92,11 @@ def prepare(root: Path, target: str | None = None, cargo: Sequence[str] = ("carg
         shutil.copyfile(built / name, programs / name)
         (programs / name).chmod(rights)
     notices.write(root, triple)
+
+
+def _check_cargo() -> None:
+    if shutil.which("cargo") is None:
+        sys.exit(
+            "error: firstflight: no cargo on the PATH, and a build from source needs it\n"
+            "hint: pip install --only-binary firstflight firstflight, or install Rust 1.88 or later: https://rustup.rs"
+        )

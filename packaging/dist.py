@@ -1,11 +1,12 @@
 """The source archive, and from it a wheel for each processor: `python packaging/dist.py [TARGET ...]`.
 
-`make dist` calls it. Every wheel is built from the unpacked source archive, as somebody who has nothing else
-would do it. Zig links against the glibc that `GLIBC` names, so that wheels run on older systems than the one
+`make dist` calls it. Every wheel is built from the unpacked source archive, so that nothing else of the tree
+gets into it. Zig links against the glibc that `GLIBC` names, so that wheels run on older systems than the one
 that builds. A wheel that needs a newer glibc, lacks a file or is too large is an error.
 """
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -20,7 +21,7 @@ GLIBC = (2, 28)
 """Debian 10, Ubuntu 18.10, RHEL 8 and later."""
 
 LARGEST_MB = 15.0
-NATIVE = "x86_64-unknown-linux-gnu"
+NATIVE = f"{platform.machine()}-unknown-linux-gnu"
 
 _ROOT = Path(__file__).parents[1]
 _OUT = _ROOT / "dist"
@@ -51,7 +52,7 @@ def main(targets: list[str]) -> int:
     source = unpack(archive)
     for target in targets or [NATIVE]:
         wheel = build(source, target)
-        problems = list(check(wheel))
+        problems = check(wheel)
         print(f"{wheel.relative_to(_ROOT)}: {wheel.stat().st_size / 1e6:.1f} MB")
         if problems:
             sys.exit("\n".join(f"error: {wheel.name}: {problem}" for problem in problems))

@@ -123,7 +123,3 @@ def _is_licence(file: Path) -> bool:
 
 def _said(root: Path, *command: str) -> str:
     return subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
-
-
-if __name__ == "__main__":
-    write(Path.cwd())

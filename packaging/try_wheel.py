@@ -1,9 +1,9 @@
-"""Uses a wheel, or a source archive, as somebody who has nothing else: `python packaging/try_wheel.py FILE`.
+"""Installs and uses a wheel or source archive alone: `python packaging/try_wheel.py FILE`.
 
-Installs it into an empty environment, whose path has spaces and letters beyond ASCII. From it runs `doctor`,
-the paper's experiment with two repeats, a simulated sweep and the report. The home cannot be written to, the
-first cargo on the PATH is broken, and the tree is not the working directory. Root hands over to an ordinary
-user. Prints the seconds of each step and what the installation takes.
+The environment is empty, and its path has spaces and letters beyond ASCII. In it run `doctor`, the paper's
+experiment with two repeats, a simulated sweep and the report. The home is read-only, the first cargo on the
+PATH is broken, and the working directory is not the source tree. Where root calls it, the commands run as an
+ordinary user. Prints the seconds of each step and the size of the installation.
 
 Needs the package index, user namespaces, and /dev/net/tun open to all. A wheel needs no compiler: packages
 without a wheel are refused.
@@ -19,10 +19,11 @@ import time
 import venv
 from pathlib import Path
 
-NOBODY = 65_534
+ORDINARY_USER = 65_534
+"""Who runs the commands where root calls: an id without rights, on every Linux."""
 LARGEST_MB = 250.0
 EXTRAS = {"scipy", "playwright", "distributed"}
-"""What must not come along."""
+"""Packages of extras, which the wheel alone must not install."""
 
 
 class Trial:
@@ -43,8 +44,8 @@ class Trial:
         cargo.chmod(0o755)
         self.user: int | None = None
         if os.geteuid() == 0:
-            os.chown(self.results, NOBODY, NOBODY)
-            self.user = NOBODY
+            os.chown(self.results, ORDINARY_USER, ORDINARY_USER)
+            self.user = ORDINARY_USER
         home.chmod(0o555)
         self.names = {
             "HOME": str(home),
@@ -114,7 +115,7 @@ def main() -> int:
 def use(trial: Trial) -> None:
     """The commands of a first hour, with what must come of them."""
     health = json.loads(trial.run("doctor", "--json"))
-    expect(health["ok"], f"doctor is not content: {health}")
+    expect(health["ok"], f"doctor reports a problem: {health}")
     trial.run("run", "--plan", "paper", "--repeats", "2", "--out", "the paper", "--quiet")
     summary = json.loads((trial.results / "the paper/summary.json").read_text())
     expect(len(summary["cells"]) == 12, "the paper's table has twelve cells")

@@ -18,6 +18,9 @@ OURS = {
     "studies",
     *(file.stem for folder in ("packaging", "tests", "scripts") for file in (ROOT / folder).rglob("*.py")),
 }
+NEWER = {"compression"}
+"""Of the standard library, from a version of Python on that may be newer than this one."""
+
 PROGRAMS = {"cargo-zigbuild", "ipykernel", "maturin", "mypy", "pytest", "ruff", "zensical", "ziglang"}
 """Declared because they are run, or loaded by a program that is."""
 
@@ -45,7 +48,7 @@ def imported(*folders: str) -> set[str]:
         for file in (ROOT / folder).rglob("*.py")
         for module in modules_of(ast.parse(file.read_text()))
     }
-    foreign = modules - set(sys.stdlib_module_names) - OURS
+    foreign = modules - set(sys.stdlib_module_names) - NEWER - OURS
     return {normal(name) for module in foreign for name in installed.get(module, [module])}
 
 

@@ -1,8 +1,11 @@
 """What a release is made with: the notices of what is compiled in, the check of a wheel, the version."""
 
+import os
+import sys
 import zipfile
 from pathlib import Path
 
+import build_backend
 import dist
 import notices
 import pytest
@@ -20,6 +23,18 @@ def test_the_notices_have_a_licence_text_of_every_crate_that_is_compiled_in() ->
     assert {name.split()[0] for name in crates} > {"aws-lc-sys", "pyo3", "quinn-proto", "rustls", "tokio"}
     assert not {name.split()[0] for name in crates} & {"proptest", "serde_derive", "firstflight-lab"}
     assert "Copyright (c) 2015-2020 the fiat-crypto authors" in text
+
+
+def test_the_metadata_that_pip_asks_for_before_the_wheel_have_the_notices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for old in ROOT.glob("THIRD-PARTY-*"):
+        old.unlink()
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    made = build_backend.prepare_metadata_for_build_wheel(str(tmp_path))
+    licences = {file.name for file in (tmp_path / made / "licenses").rglob("*")}
+    assert {"LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY-RUST.txt", "vega.LICENSES"} <= licences
 
 
 def wheel(folder: Path, *, name: str, without: str = "", program: bytes = b"\x7fELF GLIBC_2.17") -> Path:

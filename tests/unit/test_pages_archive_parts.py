@@ -50,6 +50,34 @@ def test_a_coding_without_its_end_is_an_error(name: str) -> None:
         b"".join(decoded([data[:-1]], [name]))
 
 
+@pytest.mark.parametrize("size", [9, 70_000, 1 << 20])
+def test_zstd_frames_follow_one_another(size: int) -> None:
+    one = encoded(b"one" * 50_000, ["zstd"], 0)
+    data = one + encoded(b"", ["zstd"], 0) + one
+    pieces = [data[at : at + size] for at in range(0, len(data), size)]
+    assert b"".join(decoded(pieces, ["zstd"])) == b"one" * 100_000
+    with pytest.raises(CodingError):
+        b"".join(decoded([one + b"no frame"], ["zstd"]))
+
+
+def test_of_zstd_without_its_end_all_is_read_that_can_be() -> None:
+    body = os.urandom(500_000)
+    read = b"".join(decoded([encoded(body, ["zstd"], 0)[:-1]], ["zstd"]))
+    assert len(read) > 300_000
+    assert body.startswith(read)
+
+
+@pytest.mark.parametrize("log", [23, 24])
+def test_a_zstd_window_has_at_most_8_mb(log: int) -> None:
+    # RFC 8878: a frame with a window of 2**log bytes and one empty last block.
+    data = b"\x28\xb5\x2f\xfd\x00" + bytes([(log - 10) << 3]) + b"\x01\x00\x00"
+    if log > 23:
+        with pytest.raises(CodingError):
+            b"".join(decoded([data], ["zstd"]))
+    else:
+        assert b"".join(decoded([data], ["zstd"])) == b""
+
+
 @pytest.mark.parametrize("name", CODINGS)
 def test_a_bomb_comes_in_small_pieces(name: str) -> None:
     data = encoded(bytes(30_000_000), [name], 0)

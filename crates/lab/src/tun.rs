@@ -187,7 +187,7 @@ fn attach(file: &File) -> Result<(), LabError> {
     // SAFETY: an `ifreq` is plain data; all zeros is a valid one.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(DEVICE.bytes()) {
-        *to = from.cast_signed();
+        *to = libc::c_char::from_ne_bytes([from]);
     }
     request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
     // SAFETY: TUNSETIFF takes a pointer to an `ifreq`, which outlives the call.

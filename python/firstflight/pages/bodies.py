@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import sys
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -27,9 +28,13 @@ from tempfile import NamedTemporaryFile
 from typing import IO, cast
 
 import brotli  # type: ignore[import-untyped]
-import zstandard
 
 from firstflight.errors import PageInputError
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 MOST_TEXT_BYTES = 1 << 25
 """Larger texts are served, not searched: the scanners take a page's text as a whole."""
@@ -386,7 +391,7 @@ def _decode(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
         raise CodingError(f"unknown coding '{name[:20]}'")
     try:
         yield from _DECODERS[name](chain([first], source), first)
-    except (zlib.error, brotli.error, zstandard.ZstdError) as error:
+    except (zlib.error, brotli.error, zstd.ZstdError) as error:
         raise CodingError(f"not {name}: {error}") from None
 
 
@@ -427,22 +432,20 @@ def _brotli(chunks: Iterable[bytes], first: bytes) -> Iterator[bytes]:
 
 
 def _zstd(chunks: Iterable[bytes], first: bytes) -> Iterator[bytes]:
+    """One frame after another (RFC 8878 section 3); of one without its end, what can be read."""
+    decoder = _zstd_frame()
+    for chunk in chunks:
+        data = chunk
+        while data or not (decoder.needs_input or decoder.eof):
+            if decoder.eof:
+                decoder = _zstd_frame()
+            yield decoder.decompress(data, _PIECE)
+            data = decoder.unused_data
+
+
+def _zstd_frame() -> zstd.ZstdDecompressor:
     # RFC 9659: a window of at most 8 MB
-    reader = zstandard.ZstdDecompressor(max_window_size=1 << 23).stream_reader(
-        cast("IO[bytes]", _Source(chunks))
-    )
-    while data := reader.read(_PIECE):
-        yield data
-
-
-class _Source:
-    """Chunks as a file to read from."""
-
-    def __init__(self, chunks: Iterable[bytes]) -> None:
-        self._chunks = iter(chunks)
-
-    def read(self, size: int = -1) -> bytes:
-        return next(self._chunks, b"")
+    return zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: 23})
 
 
 def _to_gzip(body: bytes, level: int) -> bytes:
@@ -455,7 +458,7 @@ def _to_brotli(body: bytes, level: int) -> bytes:
 
 
 def _to_zstd(body: bytes, level: int) -> bytes:
-    return zstandard.ZstdCompressor(level=level).compress(body)
+    return zstd.compress(body, level)
 
 
 _DECODERS: dict[str, Callable[[Iterable[bytes], bytes], Iterator[bytes]]] = {
