@@ -121,8 +121,7 @@ $(PLAYGROUND): $(WASM) scripts/build_playground.py $(wildcard playground/*) $(wi
 
 $(WASM): $(CORE) $(wildcard crates/playground/Cargo.toml crates/playground/src/*.rs)
 	@command -v $(WASM_CARGO) >/dev/null || { echo "error: no $(WASM_CARGO). hint: install Rust from https://rustup.rs" >&2; exit 1; }
-	@# SIMD: all browsers have it since 2023, and a change takes a fifth less time with it.
-	RUSTFLAGS="-C target-feature=+simd128" $(WASM_CARGO) build --profile wasm --target wasm32-wasip1 --target-dir target/wasm --locked -p firstflight-playground || \
+	$(WASM_CARGO) build --profile wasm --target wasm32-wasip1 --target-dir target/wasm --locked -p firstflight-playground || \
 	  { echo "hint: if the target is missing: rustup target add wasm32-wasip1 (docs/playground.md)" >&2; exit 1; }
 
 $(LAB): $(RUST) | rust
