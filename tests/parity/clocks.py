@@ -60,8 +60,7 @@ def emulate_medians(lab: Lab, loads: Sequence[tuple[Fields, Fields]]) -> list[Fi
     A load whose client or server waits for a processor is late though its relay is in time. Where two loads
     are alike a third is not made: it could only move the median from one to the other.
     """
-    twice = emulate_all(lab, [*loads, *loads])
-    rounds = list(zip(twice[: len(loads)], twice[len(loads) :], strict=True))
+    rounds = list(zip(emulate_all(lab, loads), emulate_all(lab, loads), strict=True))
     differ = [index for index, records in enumerate(rounds) if not alike(*records)]
     third = dict(zip(differ, emulate_all(lab, [loads[index] for index in differ]), strict=True))
     return [
