@@ -26,13 +26,14 @@ from firstflight.model.load import recording_name
 from firstflight.model.plan import Plan
 from firstflight.observer import Observer
 from firstflight.pages import (
+    CLEARED,
+    UNSHARED,
+    UNTOLD,
     LoadedPage,
     Page,
-    clear_warning,
     load_page,
+    page_warning,
     under,
-    unshared_warning,
-    untold_warning,
     was_cleared,
     was_unshared,
 )
@@ -172,14 +173,14 @@ def read_catalogue(plan: Plan, observer: Observer, check: Check = _accept) -> Ca
     several = _versions(plan, observer, check) if plan.versions else {}
     opened = [one for of_page in several.values() for one in of_page]
     opened = opened or _read(plan.pages, plan.schemes, observer, check)
-    if cleared := [one.entry.name for one in opened if one.is_cleared]:
-        observer.warn(clear_warning(cleared))
-    is_unshared = plan.http_of_loader == "1.1"
-    if is_unshared and (unshared := [one.entry.name for one in opened if one.is_unshared]):
-        observer.warn(unshared_warning(unshared))
     is_as_recorded = any(arm.http == "recorded" for arm in plan.arms().values())
-    if is_as_recorded and (untold := [one.entry.name for one in opened if one.is_untold]):
-        observer.warn(untold_warning(untold))
+    for text, names in (
+        (CLEARED, [one.entry.name for one in opened if one.is_cleared]),
+        (UNSHARED, [one.entry.name for one in opened if one.is_unshared and plan.http_of_loader == "1.1"]),
+        (UNTOLD, [one.entry.name for one in opened if one.is_untold and is_as_recorded]),
+    ):
+        if names:
+            observer.warn(page_warning(text, names))
     held = [one.page for one in opened if one.page and one.is_held]
     first = [one.page for one in opened if one.page and not one.is_held]
     return Catalogue([one.entry for one in opened], held, first, [*several])

@@ -16,18 +16,22 @@ from firstflight.model.page import (
 )
 from firstflight.pages.profile import embedded_names
 from firstflight.pages.scheme import (
+    CLEARED,
+    UNSHARED,
+    UNTOLD,
     UnderSchemes,
-    clear_warning,
+    page_warning,
     under,
-    unshared_warning,
-    untold_warning,
     was_cleared,
     was_unshared,
 )
 from firstflight.pages.sources import load_page, open_pages
 
 __all__ = [
+    "CLEARED",
     "FORMAT",
+    "UNSHARED",
+    "UNTOLD",
     "Initiator",
     "Kind",
     "LoadedPage",
@@ -37,16 +41,14 @@ __all__ = [
     "Resource",
     "UnderSchemes",
     "Via",
-    "clear_warning",
     "describe",
     "embedded_names",
     "load_page",
     "open_pages",
     "paced",
+    "page_warning",
     "strip",
     "under",
-    "unshared_warning",
-    "untold_warning",
     "was_cleared",
     "was_unshared",
 ]

@@ -76,7 +76,7 @@ fn entry(connection: u32, opening: Opening) -> Entry {
     ledger.entries()[0].clone()
 }
 
-/// what the witnesses say when none lies.
+/// What the witnesses say when none lies.
 fn honest(openings: &[Opening]) -> (Vec<Statement>, Counters) {
     let accepted = |opening: Opening| opening == DataAccepted;
     let statement = |(connection, opening): (usize, &Opening)| Statement {
