@@ -15,7 +15,7 @@ from firstflight.engines.exec import ExecRecord, Surroundings, run_inside
 from firstflight.errors import UsageError
 from firstflight.experiment.plan_file import PlanFile, resolve
 from firstflight.model.treatment import FAST_OPEN, MODES
-from firstflight.pages import CLEARED, LoadedPage, open_pages, page_warning, under, was_cleared
+from firstflight.pages import Deviation, LoadedPage, open_pages, under, was_cleared
 from firstflight.results import write_whole
 from firstflight.text import plural
 
@@ -108,7 +108,7 @@ def _surroundings(
 def _open(pages: list[str], scheme: str, talk: Talk) -> list[LoadedPage]:
     recorded = open_pages(pages)
     if cleared := [page.page.name for page in recorded if was_cleared(scheme, page)]:
-        talk.warn(page_warning(CLEARED, cleared))
+        talk.warn(Deviation.CLEARED.warning(cleared))
     return [under(scheme, page) for page in recorded]
 
 

@@ -26,13 +26,10 @@ from firstflight.model.load import recording_name
 from firstflight.model.plan import Plan
 from firstflight.observer import Observer
 from firstflight.pages import (
-    CLEARED,
-    UNSHARED,
-    UNTOLD,
+    Deviation,
     LoadedPage,
     Page,
     load_page,
-    page_warning,
     under,
     was_cleared,
     was_unshared,
@@ -174,13 +171,13 @@ def read_catalogue(plan: Plan, observer: Observer, check: Check = _accept) -> Ca
     opened = [one for of_page in several.values() for one in of_page]
     opened = opened or _read(plan.pages, plan.schemes, observer, check)
     is_as_recorded = any(arm.http == "recorded" for arm in plan.arms().values())
-    for text, names in (
-        (CLEARED, [one.entry.name for one in opened if one.is_cleared]),
-        (UNSHARED, [one.entry.name for one in opened if one.is_unshared and plan.http_of_loader == "1.1"]),
-        (UNTOLD, [one.entry.name for one in opened if one.is_untold and is_as_recorded]),
+    for deviation, named in (
+        (Deviation.CLEARED, [one for one in opened if one.is_cleared]),
+        (Deviation.UNSHARED, [one for one in opened if one.is_unshared and plan.http_of_loader == "1.1"]),
+        (Deviation.UNTOLD, [one for one in opened if one.is_untold and is_as_recorded]),
     ):
-        if names:
-            observer.warn(page_warning(text, names))
+        if named:
+            observer.warn(deviation.warning([one.entry.name for one in named]))
     held = [one.page for one in opened if one.page and one.is_held]
     first = [one.page for one in opened if one.page and not one.is_held]
     return Catalogue([one.entry for one in opened], held, first, [*several])

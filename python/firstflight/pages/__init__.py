@@ -16,11 +16,8 @@ from firstflight.model.page import (
 )
 from firstflight.pages.profile import embedded_names
 from firstflight.pages.scheme import (
-    CLEARED,
-    UNSHARED,
-    UNTOLD,
+    Deviation,
     UnderSchemes,
-    page_warning,
     under,
     was_cleared,
     was_unshared,
@@ -28,10 +25,8 @@ from firstflight.pages.scheme import (
 from firstflight.pages.sources import load_page, open_pages
 
 __all__ = [
-    "CLEARED",
     "FORMAT",
-    "UNSHARED",
-    "UNTOLD",
+    "Deviation",
     "Initiator",
     "Kind",
     "LoadedPage",
@@ -46,7 +41,6 @@ __all__ = [
     "load_page",
     "open_pages",
     "paced",
-    "page_warning",
     "strip",
     "under",
     "was_cleared",

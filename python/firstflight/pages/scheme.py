@@ -13,6 +13,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
+from enum import Enum
 from pathlib import Path
 from threading import Lock
 
@@ -22,22 +23,6 @@ from firstflight.model.page import Headers, LoadedPage, Page, Resource, Spare
 from firstflight.pages.bodies import MOST_TEXT_BYTES, BodyStore, CodingError, codings_of, decoded, encoded
 from firstflight.pages.fields import value_of
 
-CLEARED = (
-    "recorded over https and loaded in the clear, as --scheme http asks: {}; "
-    "their TLS handshakes are missing, so Fast Open looks better than it is (--scheme recorded has them)"
-)
-"""What to say of pages whose TLS was taken away."""
-UNSHARED = (
-    "recorded over HTTP/2 or HTTP/3 and loaded over HTTP/1.1: {}; browsers have one "
-    "connection for each origin there, not up to six: handshakes weigh more here (--http recorded)"
-)
-"""What to say of pages that are loaded over another version of HTTP than recorded."""
-UNTOLD = (
-    "loaded over HTTP/1.1, since the recording does not say what its hosts spoke: {} "
-    "(--http 2: one connection for each origin, as browsers have today)"
-)
-"""What to say of pages to be loaded as recorded, whose recording lacks the version of HTTP."""
-
 _AT_HAND = 32
 """Most pages that are held under several schemes."""
 # A URL from its scheme to its end: one inside another, in a query, is part of what was recorded.
@@ -46,6 +31,28 @@ _INTEGRITY = re.compile(rb"(?<=[\s\"'])integrity(?=\s*=)")
 _UPGRADE = "upgrade-insecure-requests"
 _TEXT = re.compile(r"text/|.*(?:javascript|ecmascript|json|xml|html)")
 _COOKIE_OF_TLS = re.compile(r"\s*;\s*(?:secure|samesite=none)(?=\s*;|\s*$)", re.IGNORECASE)
+
+
+class Deviation(Enum):
+    """How a page is loaded otherwise than it was recorded; its value words the warning."""
+
+    CLEARED = (
+        "recorded over https and loaded in the clear, as --scheme http asks: {}; "
+        "their TLS handshakes are missing, so Fast Open looks better than it is (--scheme recorded has them)"
+    )
+    UNSHARED = (
+        "recorded over HTTP/2 or HTTP/3 and loaded over HTTP/1.1: {}; browsers have one "
+        "connection for each origin there, not up to six: handshakes weigh more here (--http recorded)"
+    )
+    UNTOLD = (
+        "loaded over HTTP/1.1, since the recording does not say what its hosts spoke: {} "
+        "(--http 2: one connection for each origin, as browsers have today)"
+    )
+
+    def warning(self, names: Sequence[str]) -> str:
+        """What to say, once a run, of the pages of these names, at least one."""
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        return self.value.format(", ".join(names[:3]) + more)
 
 
 def under(scheme: str, page: LoadedPage) -> LoadedPage:
@@ -99,16 +106,6 @@ def was_cleared(scheme: str, page: LoadedPage) -> bool:
 def was_unshared(scheme: str, page: LoadedPage) -> bool:
     """Whether most of a page was recorded over HTTP/2 or HTTP/3, and `under` leaves that possible."""
     return page.multiplexed > 1 / 2 and not was_cleared(scheme, page)
-
-
-def page_warning(text: str, names: Sequence[str]) -> str:
-    """What to say, once a run, of pages that are not loaded as they were recorded.
-
-    Args:
-        text: `CLEARED`, `UNSHARED` or `UNTOLD`.
-        names: Of the pages, at least one.
-    """
-    return text.format(", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else ""))
 
 
 def _secure(page: LoadedPage) -> LoadedPage:
