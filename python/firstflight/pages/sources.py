@@ -67,7 +67,7 @@ def _refuse_url(url: str) -> NoReturn:
     check_url(url, place="pages")
     archive = f"{urlsplit(url).hostname}.wacz"
     raise PageInputError(
-        f"{url[:80]}: a page of the network, which is not loaded from there: it has to be recorded first",
+        f"{url[:80]}: a URL cannot be loaded: record it first",
         f"firstflight record {shlex.quote(url)} -o {archive}, then give {archive}",
     )
 
