@@ -313,7 +313,7 @@ def _check(outcome: Outcome, folder: FilePath) -> None:
     kept = f"what was measured is in {folder}: open_results"
     if outcome.signal is not None:
         raise ExperimentError(
-            f"stopped with {outcome.made} of {outcome.planned} loads made", "go on with resume=True"
+            f"stopped with {outcome.made} of {outcome.planned} loads made", "continue with resume=True"
         )
     if outcome.unproved:
         raise ExperimentError(f"without proof of their mode: {plural(outcome.unproved, 'load')}", kept)

@@ -290,13 +290,13 @@ def test_a_server_without_fast_open_does_not_pass_over_the_network(program: Prog
     [
         (("R99",), 2, "R99: there is no such row"),
         (("--port", "80"), 2, "--port requires --server"),
-        (("--server", "sleep 1", "--port", "70000"), 2, "port: 70000 is no port"),
+        (("--server", "sleep 1", "--port", "70000"), 2, "port: 70000 is not a port"),
         (("--server", "no-such-server"), 2, "server: cannot find no-such-server"),
         (("--server", "'"), 2, 'server: "\'": No closing quotation'),
         (("--server", "sh -c 'echo no config; exit 3'"), 1, "server: sh ended with exit code 3 and did not"),
         (("--out", "/etc/hosts"), 2, "out: /etc/hosts is not a folder"),
         (("--only", "R5,,R6"), 2, "only: 'R5,,R6' has a comma too many"),
-        (("--ip", "5"), 2, "ip: '5' is no version of IP"),
+        (("--ip", "5"), 2, "ip: '5' is not a version of IP"),
         (("--junit", "nowhere/check.xml"), 2, "junit: nowhere/check.xml is in nowhere, which is no folder"),
         (("--tap", "/"), 2, "tap: / is a folder"),
         (("--list", "--out", "here"), 2, "--list examines nothing and writes no file"),
@@ -324,5 +324,5 @@ def test_ctrl_c_ends_it_and_leaves_nothing_behind(program: Program) -> None:
     process.send_signal(signal.SIGINT)
     _, said = process.communicate()
     assert process.returncode == 128 + signal.SIGINT
-    assert "stopped before every row was done" in said
+    assert "stopped before every row was checked" in said
     assert until(lambda: program.processes() == [])

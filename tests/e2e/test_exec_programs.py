@@ -178,7 +178,7 @@ def test_what_no_page_has_is_a_warning_that_names_it(program: Program) -> None:
         program, "--pages", "wikipedia", "--", "curl", "-s", "-o", "/dev/null", f"{DOCUMENT}/nowhere"
     )
     assert record["unmatched"] == [f"{DOCUMENT}/nowhere"]
-    assert f"warning: 1 request that no page answers: {DOCUMENT}/nowhere" in ended.err
+    assert f"warning: no page answers 1 request: {DOCUMENT}/nowhere" in ended.err
     assert "hint: name the page that has it with --pages" in ended.err
 
 
@@ -263,7 +263,7 @@ def test_cold_cookies_are_asked_for_first(program: Program) -> None:
     [
         (("--rtt", "20,100"), "rtt: exec takes one value"),
         (("--mode", "tcp,tfo"), "mode: exec takes one value"),
-        (("--mode", "early-data", "--cookies", "stale"), "cookies: stale is no state"),
+        (("--mode", "early-data", "--cookies", "stale"), "cookies: exec cannot bring"),
         (("--capture", "nowhere/all.pcapng"), "nowhere/all.pcapng: cannot be written"),
         (("--pages", "no-such-page"), "no-such-page"),
     ],

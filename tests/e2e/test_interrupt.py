@@ -22,7 +22,7 @@ def test_ctrl_c_ends_a_run_cleanly_and_resume_completes_it(program: Program) -> 
     planned = experiment.planned()
     assert 5 <= len(kept) < len(planned)
     assert f"error: stopped by SIGINT with {len(kept)} of {len(planned)} loads made" in err
-    assert "hint: go on with: firstflight run --resume --out out" in err
+    assert "hint: continue with: firstflight run --resume --out out" in err
     assert "SYN data" in out, "the table of what was measured"
     assert (experiment.folder / "report.html").exists()
     assert program.processes() == []
@@ -53,7 +53,7 @@ def test_a_signal_before_the_first_load_ends_a_run_cleanly(program: Program) -> 
     os.killpg(run.pid, signal.SIGINT)
     _, err = run.communicate(timeout=DEADLINE_S)
     assert run.returncode == 128 + signal.SIGINT
-    assert "hint: go on with: firstflight run --resume --out out" in err
+    assert "hint: continue with: firstflight run --resume --out out" in err
     assert experiment.results() == 0
     assert "Traceback" not in err
     assert until(lambda: program.processes() == [])

@@ -106,7 +106,7 @@ def test_ctrl_c_keeps_what_was_measured_and_resume_completes_it(program: Program
     os.killpg(run.pid, signal.SIGINT)
     out, err = run.communicate(timeout=DEADLINE_S)
     assert run.returncode == 128 + signal.SIGINT
-    assert "go on with: firstflight stress --resume --out out" in err
+    assert "continue with: firstflight stress --resume --out out" in err
     kept = json.loads(out)["measurements"]
     assert 1 <= len(kept) < 4
     assert program.processes() == []

@@ -56,7 +56,7 @@ def test_a_form_that_no_figure_has_is_refused_before_anything_starts(
     engine: EngineDouble, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", *SMALL, "--out", "here", "--figures", "svg,gif"]) == 2
-    assert 'figures: "gif" is no form of a figure\nhint: use svg, png, pdf, or off' in capsys.readouterr().err
+    assert 'figures: "gif" is not a figure format\nhint: use svg, png, pdf, or off' in capsys.readouterr().err
     assert not Path("here").exists()
 
 
@@ -67,7 +67,7 @@ def test_a_signal_while_the_report_is_written_ends_a_run_cleanly(
     assert main(["run", *SMALL, "--out", "here"]) == 128 + signal.SIGTERM
     said = capsys.readouterr().err
     assert "error: stopped by SIGTERM before the report was written" in said
-    assert "hint: go on with: firstflight run --resume --out here" in said
+    assert "hint: continue with: firstflight run --resume --out here" in said
 
 
 def test_the_results_go_into_a_folder_of_their_own_by_default(engine: EngineDouble) -> None:
@@ -167,7 +167,7 @@ def test_an_interrupted_run_reports_what_it_has_and_says_how_to_go_on(
     shown = capsys.readouterr()
     assert shown.err.splitlines()[-2:] == [
         "error: stopped by SIGINT with 2 of 4 loads made",
-        "hint: go on with: firstflight run --resume --out here",
+        "hint: continue with: firstflight run --resume --out here",
     ]
     assert Path("here/report.html").exists()
 

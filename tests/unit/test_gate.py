@@ -240,7 +240,7 @@ def test_hosts_speak_what_they_spoke_in_the_recording_and_http_2_where_it_does_n
 ) -> None:
     assert gate("--base", files[0], "--head", files[1], "--network", "cable") == 1
     said = capsys.readouterr()
-    assert "does not say which version of HTTP its hosts spoke: HTTP/2 is taken for all" in said.err
+    assert "does not say which version of HTTP its hosts spoke; gate uses HTTP/2 for all" in said.err
     assert "A first visit with HTTP/2 over TLS" in said.out
     for file in files:
         page = load_page(file)[0].page
@@ -342,11 +342,14 @@ def test_markdown_takes_no_markup_from_a_page(files: Sequence[str]) -> None:
         ),
         (["--base", "base.json", "--head", "head.json", "--network", "5g"], 'no preset "5g"'),
         (["--base", "base.json", "--head", "head.json", "--network", "paper"], "paper is 3 paths"),
-        (["--base", "base.json", "--head", "head.json", "--engine", "guess"], "engine: guess is none"),
+        (
+            ["--base", "base.json", "--head", "head.json", "--engine", "guess"],
+            "engine: guess is not an engine",
+        ),
         (["--base", "base.json", "--head", "head.json", "--tolerance", "x"], "is not a time in ms"),
         (
             ["--base", "base.json", "--head", "head.json", "--engine", "emulate", "--repeats", "2"],
-            "2 pairs of loads",
+            "2 load pairs",
         ),
         (
             ["--base", "base.json", "--head", "head.json", "--junit", "no/f.xml"],

@@ -32,6 +32,7 @@ from firstflight.errors import UsageError
 from firstflight.model.treatment import FAST_OPEN, PLAIN
 from firstflight.published import PublishedTable, published_names, published_table
 from firstflight.results.files import PLAN
+from firstflight.text import plural
 
 DIMENSIONS = ("page", "rtt_ms", "down_mbps", "up_mbps", "topology", "loss", "client", "engine", "treatment")
 """What may tell the cells of a side apart; None where the side does not say."""
@@ -154,7 +155,7 @@ def _setup(folder: Path, cells: Sequence[Cell]) -> dict[str, str]:
         "TCP": f"initial window {plan.get('initial_window', 10)}, {plan.get('congestion_control', 'cubic')}",
         "what if": plan.get("what_if", "off"),
         "processing": _processing(plan),
-        "spread": f"{plan['repeats']} repeats, 95 % intervals",
+        "spread": f"{plural(plan['repeats'], 'repeat')}, 95 % intervals",
         **{name: str(environment[name]) for name in ("kernel", "firstflight") if name in environment},
     }
 

@@ -88,7 +88,7 @@ def summarize_folder(
         UsageError: There is no load.
     """
     if not pairs:
-        hint = "run the experiment, or go on with `--resume`"
+        hint = "run the experiment, or continue with `--resume`"
         raise UsageError(f"{folder}: no load has ended yet", hint)
     summary = summarize_pairs(pairs, torn=torn, failures=failures)
     summary["warnings"] += warn_of_width(summary["cells"], _until(folder))

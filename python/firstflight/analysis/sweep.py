@@ -66,7 +66,9 @@ def summarize_sweep(folder: Path, loads: pl.LazyFrame) -> tuple[pl.DataFrame, Sw
     """
     counts = loads.select(pl.len(), failed=(pl.col("status") == "failed").sum()).collect().row(0)
     if not counts[0]:
-        raise UsageError(f"{folder}: no load has ended yet", "run the experiment, or go on with `--resume`")
+        raise UsageError(
+            f"{folder}: no load has ended yet", "run the experiment, or continue with `--resume`"
+        )
     cells = _with_origins(sweep_cells(loads), folder)
     engines = cells["engine"].unique().sort().to_list()
     settings = [cast(Setting, row) for row in cells.select(_BY).unique(maintain_order=True).to_dicts()]

@@ -42,7 +42,7 @@ def find_warnings(
             {
                 "kind": "cut short",
                 "message": "the last load was cut short when the run was killed; it is left out",
-                "advice": "go on with `firstflight run --resume`",
+                "advice": "continue with `firstflight run --resume`",
             }
         )
     return found
@@ -156,7 +156,7 @@ def _alone(pairs: Sequence[CellPair]) -> Iterator[Warning]:
         yield {
             "kind": "blocks without a pair",
             "message": f"{loads} ended ok, the other load of the block did not: not counted, {_where(cells)}",
-            "advice": "go on with `--resume`; where loads failed, fix the cause and run again",
+            "advice": "continue with `--resume`; where loads failed, fix the cause and run again",
         }
 
 
@@ -181,7 +181,7 @@ def _unpaired(pairs: Sequence[CellPair]) -> Iterator[Warning]:
         yield {
             "kind": "nothing to compare",
             "message": f"no block has an ok load of baseline and treatment: {_where(alone)}",
-            "advice": f"compare two (`--mode {PLAIN},{FAST_OPEN}`), or go on with `--resume`",
+            "advice": f"compare two (`--mode {PLAIN},{FAST_OPEN}`), or continue with `--resume`",
         }
 
 
@@ -313,7 +313,7 @@ def warn_of_width(cells: Sequence[Cell], until: float | None) -> list[Warning]:
         {
             "kind": "wide intervals",
             "message": f"the interval is wider than the {100 * until:g} % asked for: {_cells_named(wide)}",
-            "advice": "go on with `--resume` and a larger `--most-repeats`, on a quieter machine",
+            "advice": "continue with `--resume` and a larger `--most-repeats`, on a quieter machine",
         }
     ]
 

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 _FAILED, _WRONG_CALL = 1, 2
 
 COMMANDS = {
-    "run": "Load pages with and without TFO and compare.",
-    "pages": "Show what pages are made of.",
-    "profile": "Strip a page of its content.",
+    "run": "Load pages with and without TFO, and compare.",
+    "pages": "Show what pages consist of.",
+    "profile": "Remove a page's content, so that it can be shared.",
     "record": "Record pages with Chromium.",
-    "report": "Write table, figures and report of a results folder again.",
-    "gate": "Say whether a page became slower, and what costs it.",
-    "compare": "Compare two results cell by cell, the set-up first.",
+    "report": "Rewrite table, figures and report of a results folder.",
+    "gate": "Check whether a page became slower, and why.",
+    "compare": "Compare two results, or a result with a published table.",
     "audit": "Check the arithmetic and the design of a published run.",
     "exec": "Run a program inside the laboratory.",
-    "prove": "Prove what rides in a program's first flights, and say why nothing does.",
+    "prove": "Prove what a program's first flights carry, or explain why nothing.",
     "check": "Check RFC 7413, rule by rule, on the wire.",
     "stress": "Measure what clients cost a server, with and without TFO.",
     "doctor": "Check this machine.",

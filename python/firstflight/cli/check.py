@@ -51,18 +51,16 @@ _HTTP = 80
 def command(
     wanted: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ROW ...", help="Rows, or how their names begin, such as R5; all without."),
+        typer.Argument(metavar="ROW ...", help="Rows, or beginnings of their names, such as R5 [all]."),
     ] = None,
     *,
     only: Annotated[
         str | None,
         typer.Option(
-            "--only", metavar="ROW,...", help="The same with commas; adds to rows that are arguments."
+            "--only", metavar="ROW,...", help="The same, separated by commas; adds to the arguments."
         ),
     ] = None,
-    show_list: Annotated[
-        bool, typer.Option("--list", help="List the rows, or those named, and do nothing.")
-    ] = False,
+    show_list: Annotated[bool, typer.Option("--list", help="Only list the rows, or those named.")] = False,
     server: Annotated[
         str | None,
         typer.Option(
@@ -73,7 +71,9 @@ def command(
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option("--port", metavar="N", help="Where --server listens [80].", show_default=False),
+        typer.Option(
+            "--port", metavar="N", help="The port that --server listens on [80].", show_default=False
+        ),
     ] = None,
     connect: Annotated[
         str | None,
@@ -103,7 +103,7 @@ def command(
         Path | None, typer.Option("--junit", metavar="FILE.xml", help="Write the result as JUnit XML.")
     ] = None,
     jobs: Annotated[
-        int, typer.Option("--jobs", metavar="N", min=1, max=64, help="Rows to do at a time.")
+        int, typer.Option("--jobs", metavar="N", min=1, max=64, help="Rows to check at a time.")
     ] = 8,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, no notes.")] = False,
@@ -139,7 +139,7 @@ def command(
         with interruptible():
             found = _watched(checker, rows, talk, server=examined, captures=captures, jobs=jobs)
     except Interrupted as stop:
-        talk.error("stopped before every row was done", "name the rows you need: firstflight check R5")
+        talk.error("stopped before every row was checked", "name the rows you need: firstflight check R5")
         return 128 + stop.signal
     document = _document(found, examined, version or "4", time.monotonic() - begun)
     if out:
@@ -160,7 +160,7 @@ def _version(ip: str | None) -> IpVersion | None:
         case None | "4" | "6":
             return ip
         case _:
-            raise UsageError(f"ip: {ip!r} is no version of IP", "use --ip 4 or --ip 6")
+            raise UsageError(f"ip: {ip!r} is not a version of IP", "use --ip 4 or --ip 6")
 
 
 def _split(only: str | None) -> list[str]:
@@ -168,7 +168,7 @@ def _split(only: str | None) -> list[str]:
         return []
     names = [name.strip() for name in only.split(",")]
     if not all(names):
-        raise UsageError(f"only: {only!r} has a comma too many", "such as --only R1,R10-limit")
+        raise UsageError(f"only: {only!r} has a comma too many", "write --only R1,R10-limit, for example")
     return names
 
 
@@ -186,7 +186,7 @@ def _examined(
 
 def _server(command: str | None, port: int | None) -> Server | None:
     if port is not None and not 1 <= port <= 65_535:
-        raise UsageError(f"port: {port} is no port", "use 1 to 65535")
+        raise UsageError(f"port: {port} is not a port", "use 1 to 65535")
     if command is None:
         if port is not None:
             raise UsageError("--port requires --server", "name its command with --server")
@@ -257,7 +257,7 @@ def _check_folder(out: Path | None) -> None:
 
 def _check_file(flag: str, file: Path | None) -> None:
     if file and (file.is_dir() or not file.parent.is_dir()):
-        problem = "is a folder" if file.is_dir() else f"is in {file.parent}, which is no folder"
+        problem = "is a folder" if file.is_dir() else f"is in {file.parent}, which is not a folder"
         raise UsageError(f"{flag}: {file} {problem}", f"name a file in a folder that exists with --{flag}")
 
 

@@ -29,13 +29,13 @@ def command(
             autocompletion=complete_side,
         ),
     ],
-    b: Annotated[str, typer.Argument(metavar="B", help="The other one.", autocompletion=complete_side)],
+    b: Annotated[str, typer.Argument(metavar="B", help="The other side.", autocompletion=complete_side)],
     figure: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the figure: .svg, .png, .pdf or .html.")
+        Path | None, typer.Option(metavar="FILE", help="Also draw a figure: .svg, .png, .pdf or .html.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> int:
-    """Compare two results cell by cell, the set-up first."""
+    """Compare two results, or a result with a published table."""
     found = compare(open_side(a), open_side(b))
     if figure:
         save_figure(agreement(found), figure)

@@ -37,13 +37,15 @@ def command(
         typer.Option(
             "--pages",
             metavar="PAGE",
-            help="A page to serve; may be given several times.",
+            help="A page to serve; repeatable.",
             autocompletion=complete_page,
         ),
     ] = None,
     capture: Annotated[
         Path | None,
-        typer.Option("--capture", metavar="FILE.pcapng", help="Keep every packet, in memory until the end."),
+        typer.Option(
+            "--capture", metavar="FILE.pcapng", help="Capture every packet, in memory until the end."
+        ),
     ] = None,
     record: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the ledger as a JSON document.")
@@ -54,8 +56,8 @@ def command(
 
     Its packets cross the path, and its TCP connections use TFO as --mode says. Over the network it reaches
     the pages' servers and the laboratory's own services, nothing else. Sockets of the host (D-Bus, Docker,
-    X11, agents) are hidden from it; your files, environment and terminal are not. Ends as the program ends,
-    with a summary on stderr.
+    X11, agents) are hidden from it; your files, environment and terminal are not. Prints a summary on stderr
+    and ends with the program's exit code.
     """
     talk = Talk(quiet=quiet)
     surroundings = _surroundings(path_flags, pages or [], capture, talk)
@@ -89,7 +91,7 @@ def _surroundings(
     [(path, cookies)], [mode] = plan.settings(), plan.mode
     if MODES[mode].sessions and cookies not in {"warm", "cold"}:
         raise UsageError(
-            f"cookies: {cookies} is no state that a program's tickets can be brought into", "use warm or cold"
+            f"cookies: exec cannot bring a program's tickets into the state {cookies}", "use warm or cold"
         )
     return Surroundings(
         path,
@@ -180,6 +182,6 @@ def _say_unmatched(record: ExecRecord, talk: Talk) -> None:
     names = record["unmatched"][:_NAMED]
     more = f", and {unmatched - len(names)} more" if unmatched > len(names) else ""
     talk.warn(
-        f"{plural(unmatched, 'request')} that no page answers: {', '.join(names)}{more}",
+        f"no page answers {plural(unmatched, 'request')}: {', '.join(names)}{more}",
         "name the page that has it with --pages; firstflight pages shows what a page consists of",
     )

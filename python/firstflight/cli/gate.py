@@ -52,19 +52,20 @@ def command(  # noqa: PLR0917 (each is a flag)
     base: Annotated[
         list[str],
         typer.Option(
-            "--base", metavar="PAGE", help="The page before: recorded, or a URL. Again: one more recording."
+            "--base", metavar="PAGE", help="The page before the change: a recording or a URL; repeatable."
         ),
     ],
     head: Annotated[
         list[str],
-        typer.Option("--head", metavar="PAGE", help="The page after. Again: one more recording."),
+        typer.Option("--head", metavar="PAGE", help="The page after the change; repeatable."),
     ],
     network: Annotated[
         str,
         typer.Option("--network", metavar="NAME,...", help="Paths by name.", autocompletion=complete_network),
     ] = "cable,4g",
     budget: Annotated[
-        Path | None, typer.Option("--budget", metavar="FILE", help="Budgets, as Lighthouse's budget.json.")
+        Path | None,
+        typer.Option("--budget", metavar="FILE", help="Budgets, in the format of Lighthouse's budget.json."),
     ] = None,
     engine: Annotated[
         str,
@@ -73,22 +74,24 @@ def command(  # noqa: PLR0917 (each is a flag)
         ),
     ] = "simulate",
     tolerance: Annotated[
-        str, typer.Option("--tolerance", metavar="MS", help="Differences up to this are none.")
+        str, typer.Option("--tolerance", metavar="MS", help="Ignore differences up to this.")
     ] = f"{TOLERANCE_MS:g}",
     noise: Annotated[
         str,
         typer.Option(
-            "--noise", metavar="MS", help="Recorded times of a request that differ by no more are equal."
+            "--noise", metavar="MS", help="Ignore differences of a request's recorded times up to this."
         ),
     ] = f"{NOISE_MS:g}",
     http: Annotated[
         str,
-        typer.Option("--http", metavar="1.1|2|recorded", help="HTTP over TLS: of all hosts, or as recorded."),
+        typer.Option(
+            "--http", metavar="1.1|2|recorded", help="HTTP version over TLS: for all hosts, or as recorded."
+        ),
     ] = "recorded",
     repeats: Annotated[
         str, typer.Option("--repeats", metavar="N", help="With emulate: pairs of loads on each network.")
     ] = default_text("repeats"),
-    seed: Annotated[str, typer.Option("--seed", metavar="N", help="Seed of what is drawn by lot.")] = "1",
+    seed: Annotated[str, typer.Option("--seed", metavar="N", help="Seed of all random choices.")] = "1",
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE.xml", help="Also write JUnit XML.")
     ] = None,
@@ -99,7 +102,7 @@ def command(  # noqa: PLR0917 (each is a flag)
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")] = False,
 ) -> int:
-    """Say whether a page became slower, and what costs it.
+    """Check whether a page became slower, and why.
 
     Exit code 0: not slower and within budget; 1: slower, or over budget; 2: the call was wrong.
     """
@@ -130,7 +133,7 @@ def command(  # noqa: PLR0917 (each is a flag)
                 http = "2"
                 several = networks(names, {**keys, "http": http})
             if "emulate" in engines and not changes.found:
-                talk.note("nothing changed that counts: no page is loaded on the real kernel")
+                talk.note("no change counts, so no page is loaded on the real kernel")
                 engines = ["simulate"]
             with progress(talk) as shown:
                 verdicts = Judge(Trials(changes), tolerance_ms, shown).on(several, engines)
@@ -165,7 +168,7 @@ def command(  # noqa: PLR0917 (each is a flag)
 
 def _engines(engine: str) -> list[str]:
     if engine not in _ENGINES:
-        raise UsageError(f"engine: {engine[:60]} is none", f"write {', '.join(_ENGINES)}")
+        raise UsageError(f"engine: {engine[:60]} is not an engine", f"write {', '.join(_ENGINES)}")
     return _ENGINES[engine]
 
 
@@ -193,7 +196,7 @@ def _tells_http(page: Page, talk: Talk) -> bool:
     if page.tells_http:
         return True
     talk.warn(
-        "base: the recording does not say which version of HTTP its hosts spoke: HTTP/2 is taken for all",
+        "base: the recording does not say which version of HTTP its hosts spoke; gate uses HTTP/2 for all",
         "choose it with --http 1.1 or 2, or record the page again",
     )
     return False
@@ -218,7 +221,7 @@ def _open(specs: list[str], file: Path, talk: Talk) -> list[Page]:
             if code:
                 raise PageInputError(
                     f"{spec[:80]}: could not be recorded",
-                    "record it with firstflight record, which has flags for that, and name the file",
+                    "record it with firstflight record, which has more flags, and name the file",
                 )
         found = load_page(name)
         if len(found) != 1:

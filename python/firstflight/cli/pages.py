@@ -27,7 +27,7 @@ def command(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> int:
-    """Show what pages are made of."""
+    """Show what pages consist of."""
     pages = _with_corpora(specs) if corpus else open_pages(specs or embedded_names())
     if as_json:
         show_json([_entry(page) for page in pages])

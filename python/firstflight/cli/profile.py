@@ -10,6 +10,7 @@ from firstflight.cli.talk import Talk
 from firstflight.errors import UsageError
 from firstflight.pages import open_pages
 from firstflight.results import write_whole
+from firstflight.text import plural
 
 
 def command(
@@ -23,13 +24,13 @@ def command(
         Path, typer.Option("-o", "--out", metavar="FILE.json", help="Where to write the profile.")
     ],
 ) -> int:
-    """Strip a page of its content.
+    """Remove a page's content, so that it can be shared.
 
-    Its profile, which stays, holds URLs, sizes, types, times and dependencies, and can be shared.
+    The profile that is written holds URLs, sizes, types, times and dependencies.
     """
     opened = open_pages([page])
     if len(opened) != 1:
-        raise UsageError(f"{page} is {len(opened)} pages", "give one page at a time")
+        raise UsageError(f"{page} holds {len(opened)} pages", "give one page at a time")
     write_whole(out, opened[0].page.to_json().encode())
-    Talk().note(f"wrote {out}: {len(opened[0].page.resources)} resources")
+    Talk().note(f"wrote {out}: {plural(len(opened[0].page.resources), 'resource')}")
     return 0

@@ -54,18 +54,19 @@ def command(
     *,
     server: Annotated[
         bool,
-        typer.Option("--server", help="COMMAND is a server that listens on --port; a client of ours visits."),
+        typer.Option("--server", help="COMMAND is a server that listens on --port; firstflight visits it."),
     ] = False,
     port: Annotated[
-        int | None, typer.Option("--port", metavar="N", help="Where --server listens.", show_default=False)
+        int | None,
+        typer.Option("--port", metavar="N", help="The port that --server listens on.", show_default=False),
     ] = None,
     protocol: Annotated[
-        str, typer.Option("--protocol", metavar="auto|plain|tls", help="What --server speaks there.")
+        str, typer.Option("--protocol", metavar="auto|plain|tls", help="The protocol that --server speaks.")
     ] = "auto",
     host: Annotated[
         list[str] | None,
         typer.Option(
-            "--host", metavar="NAME", help="One more name to answer for, on ports 80 and 443; several times."
+            "--host", metavar="NAME", help="Another host name to serve, on ports 80 and 443; repeatable."
         ),
     ] = None,
     sysctl: Annotated[
@@ -82,16 +83,16 @@ def command(
         typer.Option(
             "--expect",
             metavar="tfo,early-data,0rtt",
-            help="End with 1 unless every connection that could use these did.",
+            help="Exit with 1 unless every connection that could use these did.",
         ),
     ] = "",
     limit: Annotated[
-        float, typer.Option("--time-limit", metavar="S", min=0.1, max=600, help="When a visit is ended, s.")
+        float, typer.Option("--time-limit", metavar="S", min=0.1, max=600, help="Time limit of a visit, s.")
     ] = 30.0,
     linger: Annotated[
         float,
         typer.Option(
-            "--linger", metavar="S", min=0, max=600, help="How long what COMMAND leaves running may go on, s."
+            "--linger", metavar="S", min=0, max=600, help="How long processes that COMMAND leaves may run, s."
         ),
     ] = 2.0,
     capture: Annotated[
@@ -100,7 +101,7 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No notes; warnings and errors stay.")] = False,
 ) -> int:
-    """Prove what rides in a program's first flights, and say why nothing does.
+    """Prove what a program's first flights carry, or explain why nothing.
 
     Runs COMMAND twice against servers of the laboratory: HTTP, TLS 1.3 with tickets and early data, HTTP/3,
     DNS over TCP, all with Fast Open. {http}, {https} and {dns} in it stand for their URLs, or address and
@@ -160,7 +161,7 @@ def _check_side(
 
 
 def _stopped(stop: Interrupted, talk: Talk) -> int:
-    talk.error("stopped before everything was seen", "a visit that takes too long ends with --time-limit")
+    talk.error("stopped before both visits had ended", "limit the time of a visit with --time-limit")
     return 128 + stop.signal
 
 
@@ -172,7 +173,8 @@ def _path(flags: Mapping[str, object]) -> tuple[NetworkPath, str, str, int]:
     [(path, cookies)] = plan.settings()
     if cookies not in COOKIES:
         raise UsageError(
-            f"cookies: prove cannot bring a program's into the state {cookies}", f"use {', '.join(COOKIES)}"
+            f"cookies: prove cannot bring a program's tickets into the state {cookies}",
+            f"use {', '.join(COOKIES)}",
         )
     return path, cookies, plan.ip, plan.seed
 
@@ -197,7 +199,7 @@ def _port(port: int | None) -> int:
             "--server requires --port", "name where the server listens: --server --port 8080 -- COMMAND"
         )
     if not 1 <= port <= 65_535:
-        raise UsageError(f"port: {port} is no port", "use 1 to 65535")
+        raise UsageError(f"port: {port} is not a port", "use 1 to 65535")
     return port
 
 
@@ -387,7 +389,8 @@ def _warn(facts: ProveFacts, judged: int, program: str, around: Surroundings, ta
         _warn_of_silence(name, visits, talk)
     elif judged < len(visits):
         talk.warn(
-            f"{name} opened connections in visit 1 only, and that is judged", "let it connect on every run"
+            f"{name} opened connections in visit 1 only, so that visit is judged",
+            "let it connect on every run",
         )
     _warn_of_endings(name, visits, talk)
     for why in {visit["watched"]["blind"] for visit in visits} - {None}:

@@ -26,7 +26,9 @@ _SHOWN = 20
 
 
 def command(
-    urls: Annotated[list[str], typer.Argument(metavar="URL...", help="Pages, or a list of them: F.pages.")],
+    urls: Annotated[
+        list[str], typer.Argument(metavar="URL...", help="Pages, or a FILE.pages that lists them.")
+    ],
     out: Annotated[
         Path, typer.Option("-o", "--out", metavar="FILE.wacz", help="Where to write the archive.")
     ],
@@ -35,7 +37,7 @@ def command(
         str, typer.Option("--browser", metavar="PATH", help="The browser [the system's Chromium].")
     ] = "",
     timeout: Annotated[
-        float, typer.Option("--timeout", metavar="SECONDS", min=1, help="How long a page may take.")
+        float, typer.Option("--timeout", metavar="SECONDS", min=1, help="Time limit for a page.")
     ] = 60.0,
     retries: Annotated[
         int,
@@ -44,7 +46,7 @@ def command(
             metavar="N",
             min=0,
             max=20,
-            help="How often to repeat a page that failed or lost something.",
+            help="How often to retry a page that failed or is incomplete.",
         ),
     ] = 1,
     no_browser_sandbox: Annotated[
@@ -60,7 +62,8 @@ def command(
 ) -> int:
     """Record pages with Chromium.
 
-    A WACZ with bodies and header fields as on the wire, initiators and times. It is a PAGE for every command.
+    Writes a WACZ with bodies and header fields as on the wire, initiators and times. Every command accepts it
+    as a PAGE.
     """
     talk = Talk(quiet=quiet)
     wanted = _wanted(urls)
@@ -143,7 +146,7 @@ def _say(made: Visit, talk: Talk) -> None:
     if made.problem:
         talk.warn(f"{made.url}: {made.problem}")
     if made.lost:
-        talk.warn(f"{made.url}: {plural(len(made.lost), 'request')} could not be had")
+        talk.warn(f"{made.url}: {plural(len(made.lost), 'request')} could not be recorded")
     for lost in made.lost[:_SHOWN]:
         talk.say(f"  {lost.reason}: {lost.method} {lost.url[:200]}")
     if len(made.lost) > _SHOWN:

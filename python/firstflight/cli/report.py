@@ -34,18 +34,20 @@ def command(
     ] = False,
     figures: Annotated[
         str,
-        typer.Option("--figures", metavar="FORM,...", help="Draw the figures as svg, png, pdf; or off."),
+        typer.Option("--figures", metavar="FORM,...", help="Formats of the figures: svg, png, pdf; or off."),
     ] = "svg,png",
     course_zip: Annotated[
         str | None,
-        typer.Option("--course-zip", metavar="NAME", help="Also make NAME_p3.zip, to be handed in."),
+        typer.Option("--course-zip", metavar="NAME", help="Also make NAME_p3.zip, the archive to hand in."),
     ] = None,
     pdf: Annotated[
         bool, typer.Option("--pdf", help="Also print the report to report.pdf, with Chromium.")
     ] = False,
     browser: Annotated[
         str,
-        typer.Option("--browser", metavar="PATH", help="The browser that prints [the system's Chromium]."),
+        typer.Option(
+            "--browser", metavar="PATH", help="The browser that prints the PDF [the system's Chromium]."
+        ),
     ] = "",
     no_browser_sandbox: Annotated[
         bool,
@@ -56,7 +58,7 @@ def command(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")] = False,
 ) -> int:
-    """Write table, figures and report of a results folder again."""
+    """Rewrite table, figures and report of a results folder."""
     talk = Talk(quiet=quiet)
     forms = figure_forms(figures)
     if course_zip is not None:
@@ -87,7 +89,7 @@ def figure_forms(text: str) -> tuple[str, ...]:
     words = () if text == "off" else tuple(dict.fromkeys(word.strip() for word in text.split(",")))
     for word in words:
         if word not in FORMS:
-            raise UsageError(f'figures: "{word}" is no form of a figure', f"use {', '.join(FORMS)}, or off")
+            raise UsageError(f'figures: "{word}" is not a figure format', f"use {', '.join(FORMS)}, or off")
     return words
 
 
@@ -106,7 +108,7 @@ def present(
     if is_sweep(folder):
         if explain:
             talk.warn(
-                "nothing can be explained: the run kept the rows of its loads, not their requests",
+                "cannot explain: the run kept the rows of its loads, but not their requests",
                 "run it again with --keep all",
             )
         _present_sweep(folder, talk, as_json=as_json)
@@ -151,7 +153,7 @@ def check_course_zip(folder: Path, name: str) -> None:
     course_zip_path(folder, name)
     if is_sweep(folder):
         raise UsageError(
-            f"course-zip: {folder} has the rows of its loads only, and no requests to draw",
+            f"course-zip: {folder} has only the rows of its loads, and no requests to draw",
             'run again with keep = "all" in the plan (--keep all)',
         )
 

@@ -23,7 +23,7 @@ from firstflight.model.plan import Plan
 from firstflight.results.files import JOURNAL
 from firstflight.text import plural
 
-_WITHOUT_LABORATORY = "simulate: --engine simulate needs no laboratory, and predicts instead of measuring"
+_WITHOUT_LABORATORY = "simulate: --engine simulate needs no laboratory; it predicts instead of measuring"
 
 
 @with_plan_flags
@@ -43,7 +43,7 @@ def command(
         typer.Option("--out", metavar="DIR", help="Results folder [results/<time>].", show_default=False),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Complete the experiment in --out, repeating nothing.")
+        bool, typer.Option("--resume", help="Make the loads that are missing in --out.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON document.")] = False,
     scheduler: Annotated[
@@ -67,13 +67,13 @@ def command(
         typer.Option(
             "--figures",
             metavar="FORM,...",
-            help="Also draw the figures as files: svg, png, pdf [the report alone has them].",
+            help="Also write the figures as files: svg, png, pdf [only the report has them].",
             show_default=False,
         ),
     ] = "off",
     quiet: Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")] = False,
 ) -> int:
-    """Load pages with and without TFO and compare.
+    """Load pages with and without TFO, and compare.
 
     Without PAGE: the paper's experiment, on the four embedded pages.
     """
@@ -125,7 +125,7 @@ def _measure(
 
 def _end_early(number: int, folder: Path, talk: Talk) -> int:
     """Says that a signal came before the loads, or after them: the first during the loads is an outcome."""
-    hint = f"go on with: firstflight run --resume --out {folder}" if (folder / JOURNAL).is_file() else ""
+    hint = f"continue with: firstflight run --resume --out {folder}" if (folder / JOURNAL).is_file() else ""
     talk.error(f"stopped by {signal.Signals(number).name} before the report was written", hint)
     return 128 + number
 
@@ -136,14 +136,14 @@ def _end(outcome: Outcome, folder: Path, talk: Talk) -> int:
         name = signal.Signals(outcome.signal).name
         talk.error(
             f"stopped by {name} with {outcome.made} of {plural(outcome.planned, 'load')} made",
-            f"go on with: firstflight run --resume --out {folder}",
+            f"continue with: firstflight run --resume --out {folder}",
         )
         return 128 + outcome.signal
     if outcome.left:
         talk.error(
             f"without a result, since the laboratory failed: {outcome.left} of "
             f"{plural(outcome.planned, 'load')}",
-            f"make them: firstflight run --resume --out {folder}",
+            f"continue with: firstflight run --resume --out {folder}",
         )
     if outcome.unproved:
         talk.error(

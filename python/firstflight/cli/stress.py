@@ -20,6 +20,7 @@ from firstflight.report.stress import print_stress, write_stress
 from firstflight.stress import Stress, StressPlan
 from firstflight.stress.rows import Row, savings
 from firstflight.stress.run import stored_plan
+from firstflight.text import plural
 
 
 @with_flags_of(StressPlan)
@@ -31,7 +32,7 @@ def command(
         typer.Option("--out", metavar="DIR", help="Results folder [results/<time>].", show_default=False),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Complete the measurements in --out, repeating none.")
+        bool, typer.Option("--resume", help="Make the measurements that are missing in --out.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")] = False,
@@ -88,20 +89,23 @@ def _present(rows: list[Row], folder: Path, *, as_json: bool) -> None:
 def _end(rows: list[Row], folder: Path, stopped: int, talk: Talk) -> int:
     if stopped:
         name = signal.Signals(stopped).name
-        talk.error(f"stopped by {name}", f"go on with: firstflight stress --resume --out {folder}")
+        talk.error(f"stopped by {name}", f"continue with: firstflight stress --resume --out {folder}")
         return 128 + stopped
     if not all(row["own_core"] for row in rows):
         talk.warn(
-            "clients and server shared one processor", "processor times hold; the highest rate does not"
+            "clients and server shared one processor", "processor times are valid, the highest rate is not"
         )
     for server in _without_fast_open(rows):
         talk.warn(
-            f"{server} took no data from any SYN: it does not offer Fast Open",
+            f"{server} accepted no data in any SYN: it does not offer Fast Open",
             "let it listen with TCP_FASTOPEN, as nginx does with fastopen=",
         )
     unproved = [row for row in rows if not row["proof"]]
     if unproved:
-        talk.error(f"{len(unproved)} measurements lack proof: {unproved[0]['disagreements']}", "try again")
+        talk.error(
+            f"without proof: {plural(len(unproved), 'measurement')}: {unproved[0]['disagreements']}",
+            "try again",
+        )
     return 1 if unproved else 0
 
 

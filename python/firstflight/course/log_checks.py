@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from firstflight.course.client_logs import HOME_DELAY_MS, CourseCell, CourseLoad, change, line_of, run_of
 from firstflight.pages.readers.fetchlog import Response, Transaction
+from firstflight.text import plural
 
 _SHORT = 0.5
 """A load with fewer requests than this share of its page's median is cut short."""
@@ -78,7 +79,8 @@ def _crashes(cell: CourseCell, cells: Sequence[CourseCell]) -> Iterator[Finding]
     if _is_first(cell, cells):
         late = [load for load in _loads(cell.page, cells) if load.crash_line]
         if late:
-            message = f"in {len(late)} loads the browser died with its log complete: its times are whole"
+            how_many = plural(len(late), "load")
+            message = f"in {how_many} the browser died after it had written its log: the times are complete"
             yield Finding("crashed load", cell.page, message, late[0].file, late[0].crash_line)
 
 
@@ -87,7 +89,11 @@ def _truncated(cell: CourseCell, cells: Sequence[CourseCell]) -> Iterator[Findin
     usual = statistics.median(_requests(load) for load in same) if same else 0
     for load in cell.loads():
         if load.log and _requests(load) < _SHORT * usual:
-            yield _of(load, "truncated load", f"{_requests(load)} requests; usual for this page: {usual:g}")
+            yield _of(
+                load,
+                "truncated load",
+                f"{plural(_requests(load), 'request')}; usual for this page: {usual:g}",
+            )
 
 
 def _unfinished(cell: CourseCell, cells: Sequence[CourseCell]) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from typing import IO, Any
 from firstflight import _core
 from firstflight.engines.engine import EngineStoppedError
 from firstflight.errors import LabError, UsageError
+from firstflight.text import plural
 
 CA_FILE = "/dev/shm/firstflight-ca.pem"
 """Where clients inside a laboratory find whom to trust: a file system of the laboratory's own."""
@@ -67,11 +68,13 @@ def check_descriptors(origins: int, servers: int) -> None:
     Raises:
         UsageError: The hard limit is too low.
     """
-    needed = origins * servers + _BEYOND_LISTENERS
+    listeners = origins * servers
+    needed = listeners + _BEYOND_LISTENERS
     _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     if resource.RLIM_INFINITY != limit < needed:
         raise UsageError(
-            f"{origins * servers} listeners need {needed} file descriptors, and the hard limit is {limit}",
+            f"{plural(listeners, 'listener')} {'needs' if listeners == 1 else 'need'} {needed} file "
+            f"descriptors, and the hard limit is {limit}",
             f"as root: ulimit -Hn {needed}; a service: LimitNOFILE={needed}; a container: --ulimit "
             f"nofile={needed}; or simulate it (--engine simulate), which needs none",
         )

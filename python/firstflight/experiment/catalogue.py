@@ -36,6 +36,7 @@ from firstflight.pages import (
 )
 from firstflight.pages.sources import is_url
 from firstflight.results.files import PROFILES
+from firstflight.text import plural
 
 AT_HAND = 128
 """Most pages that are held open."""
@@ -189,7 +190,7 @@ def _read(specs: Sequence[str], schemes: Sequence[str], observer: Observer, chec
     for spec in specs:
         files = matches(spec)
         if files:
-            observer.note(f"{spec}: {len(files)} files")
+            observer.note(f"{spec}: {plural(len(files), 'file')}")
         pages = _matched(files, schemes, observer, check) if files else iter(_pages(schemes, check, spec))
         before = len(opened)
         for page in pages:

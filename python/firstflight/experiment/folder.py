@@ -71,7 +71,7 @@ def _check(folder: Path, plan: Plan, *, resume: bool) -> None:
         changed = ", ".join(_differences(stored, plan))
         raise UsageError(
             f"out: {folder} holds an experiment with another plan (differs in: {changed})",
-            "name another folder with --out, or leave out the flags to go on with its plan: --resume",
+            "name another folder with --out, or leave out the flags to continue with its plan: --resume",
         )
     elif not resume:
         raise UsageError(

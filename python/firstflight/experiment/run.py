@@ -140,8 +140,8 @@ def _warn_of_wide(rounds: Rounds, repeats: int, plan: Plan, observer: Observer) 
         more = f" and {len(wide) - 3} more" if len(wide) > 3 else ""
         wanted = write_width(plan.until)
         observer.warn(
-            f"after {repeats} repeats intervals are wider than {wanted}: {cells}{more}",
-            "the report says what makes it noisy; to go on: --resume and a larger --most-repeats",
+            f"after {plural(repeats, 'repeat')} intervals are wider than {wanted}: {cells}{more}",
+            "the report shows what makes it noisy; continue with --resume and a larger --most-repeats",
         )
 
 

@@ -165,9 +165,9 @@ class EngineSetup:
             warn(*UNSANDBOXED)
         elif not Lab().ask("try-browser-sandbox", timeout_s=_CHECK_S)["sandbox"]:
             raise UsageError(
-                "client: Chromium cannot have its sandbox here: it is refused namespaces of its own",
+                "client: Chromium cannot have its sandbox here: the system allows it no namespaces",
                 "allow nested user namespaces, see docs/chromium.md; or, for pages that you trust, "
-                "give the sandbox up: --no-browser-sandbox",
+                "run it without: --no-browser-sandbox",
             )
 
     def _clients(self) -> dict[str, ForeignClient]:

@@ -41,6 +41,7 @@ from firstflight.model.path import Path
 from firstflight.observer import Observer
 from firstflight.results import LoadRecord, RequestRow
 from firstflight.results.records import plt_ms
+from firstflight.text import plural
 
 SAME = "same"
 """The verdict where no moment differs by more than the tolerance."""
@@ -313,7 +314,8 @@ def check_repeats(several: Sequence[Network]) -> None:
         least = blocks_needed(len(several), _level(network))
         if network.plan.repeats < least:
             raise UsageError(
-                f"repeats: {network.plan.repeats} pairs of loads cannot show a difference on {network.name}",
+                f"repeats: {plural(network.plan.repeats, 'load pair')} cannot show a difference on "
+                f"{network.name}",
                 f"give --repeats {least} or more for so many networks",
             )
 

@@ -155,7 +155,7 @@ class Plan(BaseModel):
     )
     network: str = Field(
         default="",
-        description="Preset or TOML file of path keys; other keys override it. For archives alone: cable.",
+        description="Preset or TOML file of path keys; other keys override it. For archives: cable.",
         json_schema_extra={"metavar": "NAME|FILE.toml"},
     )
     rtt: Annotated[tuple[float, ...], each(parse_rtt), write_each(write_plain)] = Field(
@@ -170,7 +170,7 @@ class Plan(BaseModel):
     )
     up: Rates = Field(
         default=(256_000,),
-        description="Rates from the client. With a star: as down, its links are symmetric.",
+        description="Rates from the client. With topology star: as down, since its links are symmetric.",
         json_schema_extra={"metavar": "RATE,..."},
     )
     down_trace: Annotated[
@@ -184,7 +184,7 @@ class Plan(BaseModel):
         Trace | None, BeforeValidator(parse_trace), PlainSerializer(write_trace("up"), return_type=str)
     ] = Field(
         default=None,
-        description="In place of up: as down_trace, from the client.",
+        description="In place of up: trace of the link from the client, as down_trace.",
         json_schema_extra={"metavar": "FILE"},
     )
     topology: Literal["access", "star"] = Field(
@@ -200,7 +200,7 @@ class Plan(BaseModel):
     loss_burst: Annotated[float | Literal["off"], BeforeValidator(_BURST), PlainSerializer(write_plain)] = (
         Field(
             default="off",
-            description="Losses come in bursts of so many packets on average; off: each is lost on its own.",
+            description="Mean length of bursts of losses, packets; off: each packet is lost independently.",
             json_schema_extra={"metavar": "PACKETS"},
         )
     )
@@ -211,7 +211,7 @@ class Plan(BaseModel):
     )
     jitter: Annotated[float, BeforeValidator(_JITTER), _NUMBER] = Field(
         default=0.0,
-        description="Longest additional delay of a packet each way, ms; uniform from 0.",
+        description="Maximum additional delay of a packet in each direction, ms; uniform from 0.",
         json_schema_extra={"metavar": "MS"},
     )
     reorder: bool = Field(
@@ -248,7 +248,7 @@ class Plan(BaseModel):
     )
     congestion_control: Literal["cubic", "reno", "bbr"] = Field(
         default="cubic",
-        description="Congestion control at both ends: cubic, reno; bbr of QUIC alone.",
+        description="Congestion control at both ends: cubic, reno; bbr only for QUIC.",
         json_schema_extra={"metavar": "cubic|reno|bbr"},
     )
     ip: Annotated[Literal["4", "6"], BeforeValidator(_version)] = Field(
@@ -283,11 +283,11 @@ class Plan(BaseModel):
     )
     har: bool = Field(
         default=False,
-        description="Whether a browser's loads leave a HAR each, in har/ of the results folder.",
+        description="Whether each load of a browser writes a HAR into har/ of the results folder.",
     )
     screenshots: bool = Field(
         default=False,
-        description="Whether a browser's loads leave a picture each, in screenshots/ of the results folder.",
+        description="Whether each load of a browser writes an image into screenshots/ of the results folder.",
     )
     determinism: bool = Field(
         default=True,
@@ -305,21 +305,21 @@ class Plan(BaseModel):
     )
     post_quantum: bool = Field(
         default=True,
-        description="Whether TLS offers the key share X25519MLKEM768, as browsers do; false: no client does.",
+        description="Whether clients offer the TLS key share X25519MLKEM768, as browsers do by default.",
     )
     certificate_bytes: Annotated[int, BeforeValidator(_certificate_bytes)] = Field(
         default=0,
-        description="Bytes of servers' certificates, 1000 to 16000; 0: as few as can be, some 450.",
+        description="Size of servers' certificates, bytes, 1000 to 16000; 0: the smallest, about 450.",
         json_schema_extra={"metavar": "BYTES"},
     )
     http: Literal["1.1", "2", "recorded"] = Field(
         default="1.1",
-        description="HTTP of the loader over TLS: 1.1, 2, or as recorded. For archives alone: recorded.",
+        description="HTTP version of the loader over TLS. For archives: recorded.",
         json_schema_extra={"metavar": "1.1|2|recorded"},
     )
     priorities: Literal["none", "rfc9218"] = Field(
         default="none",
-        description="rfc9218: over HTTP/2 and 3 servers send first what is urgent; none: all in turn.",
+        description="rfc9218: over HTTP/2 and 3 servers send urgent responses first; none: all in turn.",
         json_schema_extra={"metavar": "none|rfc9218"},
     )
     origin_rtt: Literal["path", "recorded"] = Field(
@@ -329,7 +329,7 @@ class Plan(BaseModel):
     )
     lookups: bool = Field(
         default=False,
-        description="Whether the loader waits for the lookup of a host's name, as long as the recording did.",
+        description="Whether the loader waits for name lookups, as long as in the recording.",
     )
     server_time: bool = Field(
         default=True,
@@ -352,11 +352,11 @@ class Plan(BaseModel):
     )
     require_cookie: bool = Field(
         default=False,
-        description="Whether servers take no data without a cookie; cookieless is refused then.",
+        description="Whether servers accept data only with a cookie; excludes the cookie state cookieless.",
     )
     what_if: Annotated[WhatIf, BeforeValidator(parse_what_if), PlainSerializer(str, return_type=str)] = Field(
         default=TODAY,
-        description="Simulated: variants that no kernel has, such as syn-payload=4,early-data; or off.",
+        description="Variants that no kernel has, simulated, such as syn-payload=4,early-data; or off.",
         json_schema_extra={"metavar": "WHAT,..."},
     )
     repeats: Annotated[int, BeforeValidator(_REPEATS)] = Field(
@@ -373,12 +373,12 @@ class Plan(BaseModel):
     )
     most_repeats: Annotated[int, BeforeValidator(_REPEATS)] = Field(
         default=100,
-        description="With until: the most repeats of a cell, however wide its interval is, in whole rounds.",
+        description="With until: maximum number of repeats of a cell, in whole rounds.",
         json_schema_extra={"metavar": "N"},
     )
     keep: Literal["all", "loads"] = Field(
         default="all",
-        description="all: every load with its requests and connections. loads: its row only, for sweeps.",
+        description="all: every load with its requests and connections. loads: only its row, for sweeps.",
         json_schema_extra={"metavar": "all|loads"},
     )
     jobs: Annotated[int | Literal["auto"], BeforeValidator(_JOBS)] = Field(
@@ -388,7 +388,7 @@ class Plan(BaseModel):
     )
     seed: Annotated[int, BeforeValidator(whole("a seed", 0, 2**53))] = Field(
         default=1,
-        description="Seed of the order of loads, packet loss, jitter, middleboxes and drawn cookies.",
+        description="Seed of the order of loads, packet loss, jitter, middleboxes and random cookies.",
         json_schema_extra={"metavar": "N"},
     )
 
@@ -595,7 +595,7 @@ class Plan(BaseModel):
             tickets = f"{self.client if self.client == 'curl' else self.client.title()}'s tickets"
             if mode.sessions and self.client != "loader" and (states := {*self.cookies} - {"warm", "cold"}):
                 raise BadValueError(
-                    f"cookies: {min(states)} is no state that {tickets} can be brought into",
+                    f"cookies: {tickets} cannot be brought into the state {min(states)}",
                     "use warm or cold, or --client loader",
                 )
             speaks_1_3 = mode.quic or mode.sessions

@@ -14,6 +14,7 @@ from firstflight.engines.clients.job import Drive, Fetch
 from firstflight.engines.engine import Answer
 from firstflight.pages import Page
 from firstflight.results.records import RequestRow
+from firstflight.text import plural
 
 _TIMES = ("queued_ms", "connect_start_ms", "connect_end_ms", "sent_ms", "first_byte_ms", "end_ms")
 _BLOCKED = "inspector"
@@ -49,7 +50,7 @@ def join(answer: Answer, drive: Drive, page: Page) -> Answer:
     if drive.broken:
         return {**joined, "broken": True}
     if early and answer["status"] == "ok":
-        error = f"the browser opened {len(early)} connections before navigation"
+        error = f"the browser opened {plural(len(early), 'connection')} before navigation"
         return {**joined, "status": "failed", "error": error}
     return joined
 

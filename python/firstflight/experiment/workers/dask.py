@@ -269,5 +269,5 @@ def _result(future: "Future[Any]") -> object:
     except Exception as error:
         raise ExperimentError(
             f"scheduler: a task failed on the cluster: {type(error).__name__}: {error}",
-            "see the logs of its workers; then go on with --resume",
+            "see the logs of its workers; then continue with --resume",
         ) from error

@@ -122,7 +122,7 @@ class _Worker:
             return cast(_Answer, answer)
         raise ExperimentError(
             f"a worker process died twice over {what} ({_ending(process.wait())})",
-            "is memory short? use fewer: --jobs; then go on with --resume",
+            "is memory short? use fewer: --jobs; then continue with --resume",
         )
 
     def stop(self) -> None:

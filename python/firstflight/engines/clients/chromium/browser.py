@@ -53,9 +53,9 @@ def check_sandbox(wanted: bool, warn: Callable[[str, str], object]) -> None:
         warn(*UNSANDBOXED)
     elif not can_be_locked_up():
         raise UsageError(
-            "browser: Chromium cannot have its sandbox here: it is refused namespaces of its own",
+            "browser: Chromium cannot have its sandbox here: the system allows it no namespaces",
             "allow nested user namespaces, see docs/chromium.md; or, for pages that you trust, "
-            "give the sandbox up: --no-browser-sandbox",
+            "run it without: --no-browser-sandbox",
         )
 
 
