@@ -297,7 +297,11 @@ def test_a_server_without_fast_open_does_not_pass_over_the_network(program: Prog
         (("--out", "/etc/hosts"), 2, "out: /etc/hosts is not a folder"),
         (("--only", "R5,,R6"), 2, "only: 'R5,,R6' has a comma too many"),
         (("--ip", "5"), 2, "ip: '5' is not a version of IP"),
-        (("--junit", "nowhere/check.xml"), 2, "junit: nowhere/check.xml is in nowhere, which is not a folder"),
+        (
+            ("--junit", "nowhere/check.xml"),
+            2,
+            "junit: nowhere/check.xml is in nowhere, which is not a folder",
+        ),
         (("--tap", "/"), 2, "tap: / is a folder"),
         (("--list", "--out", "here"), 2, "--list examines nothing and writes no file"),
         (("--connect", "http://127.0.0.1/"), 2, "connect: 'http://127.0.0.1/' is not HOST:PORT"),

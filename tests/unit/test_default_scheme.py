@@ -135,7 +135,7 @@ def test_a_url_in_place_of_a_page_is_answered_with_the_command_to_give_first(
     assert main([*command, url]) == 2
     shown = capsys.readouterr().err
     assert f"hint: {hint}, then give" in shown
-    assert "recorded first" in shown
+    assert "record it first" in shown
     assert list(folder.iterdir()) == []
 
 

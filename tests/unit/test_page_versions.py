@@ -138,7 +138,7 @@ def test_versions_stand_beside_other_keys_in_tables() -> None:
             {"treatment": [{"name": "x", "page": "a.json"}, {"name": "y", "mode": "tfo"}]},
             "treatment: y names no page",
         ),
-        ({"treatment": [{"name": "x", "page": 3}, {"name": "y", "page": "a"}]}, 'x: "3" is no page'),
+        ({"treatment": [{"name": "x", "page": 3}, {"name": "y", "page": "a"}]}, 'x: "3" is not a page'),
         ({"compare": "page=a.json,b.json", "mode": "tcp,tfo"}, "several modes are compared already"),
         ({"network": "cable,4g"}, "cable,4g names several networks, and a run has one"),
     ],

@@ -196,8 +196,8 @@ def test_what_the_browser_asks_on_its_own_account_is_left_out(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("har", "message"),
     [
-        (b"", "is no HAR"),
-        (b"[" * 100_000, "is no HAR"),
+        (b"", "is not a HAR"),
+        (b"[" * 100_000, "is not a HAR"),
         (b'{"log": {"entries": [{"_warcRecordId": "unknown"}]}}', "none of its answers is in the archive"),
         (b'{"log": {"entries": [' + b"{}," * 30_000 + b"{}]}}", "30001 requests are too many"),
     ],

@@ -73,7 +73,7 @@ def test_a_trace_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_trace_beside_a_rate_is_refused_and_a_flag_takes_the_place_of_either(trace: Path) -> None:
-    with pytest.raises(UsageError, match="down_trace: stands in place of down"):
+    with pytest.raises(UsageError, match="down_trace: replaces down"):
         resolve({"down_trace": str(trace), "down": "4mbit"})
     rates = PlanFile(values={"down": "1mbit", "up": "1mbit"})
     assert resolve({"down_trace": str(trace)}, rates).rates() == [(4_800_000, 1_000_000)]

@@ -118,7 +118,7 @@ class EngineSetup:
         """
         if mode_of_tls and not page.page.is_secure:
             raise PageInputError(
-                f"{page.page.name}: no origin speaks TLS, which the mode {mode_of_tls} is a way to speak",
+                f"{page.page.name}: no origin speaks TLS, which the mode {mode_of_tls} needs",
                 "add --scheme https (profiles only), or leave the page or the mode out",
             )
         early = next((name for name in self.modes if MODES[name].early_data), "")

@@ -122,7 +122,7 @@ def read_budget(file: Path, url: str) -> Budget:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"budget: {file} is not JSON: {error}", "fix that line") from None
     if not isinstance(parsed, list) or not parsed:
-        raise _wrong(str(file), "is no list of budgets", 'write [{"path": "/*", "timings": [...]}]')
+        raise _wrong(str(file), "is not a list of budgets", 'write [{"path": "/*", "timings": [...]}]')
     found: Budget | None = None
     for number, table in enumerate(parsed):
         budget, pattern = _budget(table, f"{file}: [{number}]")
@@ -175,7 +175,7 @@ def _budget(table: object, place: str) -> tuple[Budget, str]:
     hosts = options.get("firstPartyHostnames", [])
     if not isinstance(hosts, list) or not all(isinstance(host, str) and host for host in hosts):
         raise _wrong(
-            f"{place}.options.firstPartyHostnames", "is no list of host names", 'write ["*.example.org"]'
+            f"{place}.options.firstPartyHostnames", "is not a list of host names", 'write ["*.example.org"]'
         )
     timings = _limits(table, "timings", "metric", (*TIMINGS, *OF_BROWSERS), "ms", place)
     types = (*_TYPES, _THIRD_PARTY)

@@ -440,7 +440,7 @@ class Plan(BaseModel):
     def _a_trace_is_in_place_of_a_rate(cls, data: dict[str, object]) -> dict[str, object]:
         for rate, trace in TRACES.items():
             if rate in data and data.get(trace, "off") not in ("off", None):
-                raise BadValueError(f"{trace}: stands in place of {rate}", f"leave out {trace} or {rate}")
+                raise BadValueError(f"{trace}: replaces {rate}", f"leave out {trace} or {rate}")
         return data
 
     @model_validator(mode="after")
@@ -584,12 +584,12 @@ class Plan(BaseModel):
         for mode in (MODES[name] for name in self.mode):
             if mode.secure and self.scheme == "http":
                 raise BadValueError(
-                    f"mode: {mode.name} is a way to speak TLS, and the pages are loaded in the clear",
+                    f"mode: {mode.name} needs TLS, and the pages are loaded in the clear",
                     "add --scheme https, or leave it out",
                 )
             if mode.secure and self.client not in {"loader", "chromium", "firefox", "curl"}:
                 raise BadValueError(
-                    f"mode: {self.client} cannot be made to load with {mode.name} yet",
+                    f"mode: {self.client} cannot load pages with {mode.name} yet",
                     "use --client loader, or leave it out",
                 )
             tickets = f"{self.client if self.client == 'curl' else self.client.title()}'s tickets"
@@ -616,12 +616,12 @@ class Plan(BaseModel):
                 )
             if not mode.quic and self.congestion_control == "bbr":
                 raise BadValueError(
-                    f"congestion_control: bbr is there with QUIC alone, not with {mode.name}",
+                    f"congestion_control: bbr is available only with QUIC, not with {mode.name}",
                     "add --mode quic,quic-0rtt, or leave bbr out",
                 )
             if mode.quic and self.ecn and self.client != "loader":
                 raise BadValueError(
-                    f"ecn: whether {self.client} uses it over QUIC cannot be said",
+                    f"ecn: firstflight cannot tell whether {self.client} uses it over QUIC",
                     f"use --client loader, or leave --ecn or {mode.name} out",
                 )
         return self
@@ -720,7 +720,9 @@ class Plan(BaseModel):
     @model_validator(mode="after")
     def _browsers_can_keep_it(self) -> Self:
         if self.har and self.client == "firefox":
-            raise BadValueError("har: Firefox's driver keeps none", "use --client chromium, or leave it out")
+            raise BadValueError(
+                "har: Firefox's driver writes no HAR", "use --client chromium, or leave it out"
+            )
         return self
 
     @model_validator(mode="after")
@@ -744,7 +746,7 @@ class Plan(BaseModel):
                 f"give one --mode; or name each combination as a [[treatment]] with a mode ({_PLAN_DOC})",
             )
         if len(self.treatments) < 2:
-            raise BadValueError(f"{key}: there is one treatment alone", "give the baseline, then the others")
+            raise BadValueError(f"{key}: there is only one treatment", "give the baseline, then the others")
         for treatment in self.treatments:
             if self.versions and PAGE not in treatment.to_keys():
                 raise BadValueError(

@@ -275,7 +275,7 @@ def parse_treatments(value: object) -> tuple[Treatment, ...]:
         return ()
     hint = 'write [[treatment]] tables, each with a name and keys: name = "old", initial_window = 3'
     if not isinstance(value, list | tuple):
-        raise BadValueError(f"{quoted(value)} is no list of tables", hint)
+        raise BadValueError(f"{quoted(value)} is not a list of tables", hint)
     found = [one if isinstance(one, Treatment) else _treatment(one, hint) for one in value]
     _names_differ(found)
     return tuple(found)
@@ -288,7 +288,7 @@ def write_treatments(treatments: tuple[Treatment, ...]) -> list[dict[str, object
 
 def _treatment(table: object, hint: str) -> Treatment:
     if not isinstance(table, Mapping):
-        raise BadValueError(f"{quoted(table)} is no table", hint)
+        raise BadValueError(f"{quoted(table)} is not a table", hint)
     name = table.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise BadValueError(
@@ -301,7 +301,9 @@ def _treatment(table: object, hint: str) -> Treatment:
     for key in keys:
         _check_key(str(key))
     if not isinstance(keys.get(PAGE, ""), str):
-        raise BadValueError(f"{name}: {quoted(keys[PAGE])} is no page", 'name one file: page = "after.har"')
+        raise BadValueError(
+            f"{name}: {quoted(keys[PAGE])} is not a page", 'name one file: page = "after.har"'
+        )
     return Treatment.of(name, keys)
 
 

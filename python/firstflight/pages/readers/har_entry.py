@@ -474,7 +474,7 @@ def read_har(path: Path) -> Node:
     document = read_json(path, "export the HAR again: it is damaged or its end is missing")
     log = node(document, "log") if isinstance(document, dict) else {}
     if not nodes(log, "entries"):
-        problem = f"{path}: no HAR: there is no log.entries with a request in it"
+        problem = f"{path}: not a HAR: it has no log.entries with a request"
         raise PageInputError(problem, "record the page again with the network panel open, and export it")
     return log
 

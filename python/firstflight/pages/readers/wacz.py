@@ -125,7 +125,7 @@ def _collected(archive: zipfile.ZipFile, path: Path, store: BodyStore, listed: l
             )
     warcs = [name for name in names if name.startswith("archive/") and name.endswith((".warc", ".warc.gz"))]
     if not warcs:
-        problem = f"{path}: no WACZ: there is no archive/*.warc.gz in it"
+        problem = f"{path}: not a WACZ: it contains no archive/*.warc.gz"
         raise PageInputError(problem, "unpack a collection of WACZ files and name one of them")
     collected = Collected(pages=listed_pages(listed))
     for name in warcs:
@@ -211,5 +211,5 @@ def _log(archive: zipfile.ZipFile, place: str, member: str, budget: Budget) -> N
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
-        raise PageInputError(f"{place}: {member} is no HAR", "record the pages again")
+        raise PageInputError(f"{place}: {member} is not a HAR", "record the pages again")
     return node(document, "log")

@@ -315,7 +315,7 @@ class _DamagedError(Exception):
 
 def _refusal(place: str, error: Exception) -> PageInputError:
     words = "".join(c for c in str(error).strip() if c.isprintable())[:160] or type(error).__name__
-    return PageInputError(f"{place}: {words}", "the file is no WARC, damaged, or its end is missing")
+    return PageInputError(f"{place}: {words}", "the file is not a WARC, or it is damaged or truncated")
 
 
 class _Lines(BufferedReader):  # type: ignore[misc]
