@@ -21,6 +21,7 @@ from firstflight.observer import Observer
 from firstflight.pages import LoadedPage, UnderSchemes
 from firstflight.results import Journal, LoadRecord
 from firstflight.results.journal import encode, is_instrument_failure
+from firstflight.results.records import attempt_of
 
 MAX_ATTEMPTS = 3
 """How often a load is made at most while its relay is late."""
@@ -73,11 +74,6 @@ def is_settled(record: LoadRecord) -> bool:
     if cast(Record, record).get("broken"):
         return attempt_of(record) > 1
     return not record["relay"].get("late") or attempt_of(record) >= MAX_ATTEMPTS
-
-
-def attempt_of(record: LoadRecord) -> int:
-    """Which attempt the record is of, from 1."""
-    return int(cast(Record, record).get("attempt", 1))
 
 
 def _load(engine: Engine, planned: PlannedLoad, page: LoadedPage) -> Record:
