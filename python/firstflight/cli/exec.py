@@ -16,7 +16,7 @@ from firstflight.errors import UsageError
 from firstflight.experiment.plan_file import PlanFile, resolve
 from firstflight.model.treatment import FAST_OPEN, MODES
 from firstflight.pages import Deviation, LoadedPage, open_pages, under, was_cleared
-from firstflight.results import write_whole
+from firstflight.results import check_writable, write_whole
 from firstflight.text import plural
 
 _DEFAULTS = {"rtt": "100", "mode": FAST_OPEN}
@@ -61,7 +61,7 @@ def command(
     surroundings = _surroundings(path_flags, pages or [], capture, talk)
     _check_ports(os.environ.get(_PORTS, ""))
     for file in filter(None, (capture, record)):
-        _check_writable(file)
+        check_writable(file)
     ledger = run_inside(surroundings, argv)
     if record:
         write_whole(record, json.dumps(ledger, indent=2, ensure_ascii=False).encode() + b"\n")
@@ -110,12 +110,6 @@ def _open(pages: list[str], scheme: str, talk: Talk) -> list[LoadedPage]:
     if cleared := [page.page.name for page in recorded if was_cleared(scheme, page)]:
         talk.warn(Deviation.CLEARED.warning(cleared))
     return [under(scheme, page) for page in recorded]
-
-
-def _check_writable(file: Path) -> None:
-    """Before the program runs, not after."""
-    if not file.absolute().parent.is_dir() or not os.access(file.absolute().parent, os.W_OK):
-        raise UsageError(f"{file}: cannot be written", "name a file in a folder that exists and is yours")
 
 
 def _check_ports(text: str) -> None:
