@@ -44,7 +44,9 @@ ROUND_TRIPS: dict[RoundTrip, str] = {
 }
 """What a path waited round trips for, behind their number."""
 
-_PATH_FIELDS = ("down_mbps", "up_mbps", "loss", "topology", "client", "engine", "cookies")
+CELL_FIELDS = ("down_mbps", "up_mbps", "loss", "topology", "client", "engine", "cookies")
+"""In which cells of one page and RTT may differ, whatever they compare."""
+
 _COMPARED = ("treatment", "baseline")
 
 
@@ -318,7 +320,7 @@ def varying(cells: Sequence[Setting]) -> list[str]:
     """
     return [
         name
-        for name in (*_PATH_FIELDS, *_COMPARED)
+        for name in (*CELL_FIELDS, *_COMPARED)
         if len({cell.get(name) for cell in cells}) > 1
         and not all(name in cell.get("differs", {}) for cell in cells)
     ]

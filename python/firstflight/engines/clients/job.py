@@ -64,6 +64,10 @@ class DriveJob:
         return asdict(self)
 
 
+BLOCKED = "inspector"
+"""The error of a request that DevTools stopped because the driver asked it to."""
+
+
 @dataclass
 class Fetch:
     """One request as the browser saw it. Times are ms after navigation start; `None`: did not happen.

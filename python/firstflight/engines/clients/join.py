@@ -10,14 +10,12 @@ from collections.abc import Iterable
 from typing import cast
 from urllib.parse import urlsplit, urlunsplit
 
-from firstflight.engines.clients.job import Drive, Fetch
+from firstflight.engines.clients.job import BLOCKED, Drive, Fetch
 from firstflight.engines.engine import Answer
 from firstflight.pages import Page
 from firstflight.results.records import RequestRow
 
 _TIMES = ("queued_ms", "connect_start_ms", "connect_end_ms", "sent_ms", "first_byte_ms", "end_ms")
-_BLOCKED = "inspector"
-"""Why DevTools stopped a request: we asked it to."""
 
 
 def join(answer: Answer, drive: Drive, page: Page) -> Answer:
@@ -74,7 +72,7 @@ def _indices(page: Page) -> dict[str, int]:
 def _by_url(fetches: Iterable[Fetch]) -> defaultdict[str, deque[Fetch]]:
     """Requests that may have reached a server, each URL's in the order of being sent."""
     waiting: defaultdict[str, deque[Fetch]] = defaultdict(deque)
-    network = (fetch for fetch in fetches if not fetch.cached and fetch.error != _BLOCKED)
+    network = (fetch for fetch in fetches if not fetch.cached and fetch.error != BLOCKED)
     for fetch in sorted(network, key=lambda fetch: fetch.sent_ms or fetch.queued_ms):
         waiting[_bare(fetch.url)].append(fetch)
     return waiting

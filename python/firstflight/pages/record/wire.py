@@ -22,14 +22,12 @@ from pathlib import Path
 from typing import Any, TypedDict
 from urllib.parse import unquote_to_bytes
 
-from firstflight.engines.clients.job import Fetch
+from firstflight.engines.clients.job import BLOCKED, Fetch
 
 Fields = list[tuple[str, str]]
 
 _SENT = ("HTTP_TRANSACTION_SEND_REQUEST_HEADERS", "HTTP_TRANSACTION_HTTP2_SEND_REQUEST_HEADERS")
 _NO_BODY = (204, 205, 304)
-_BLOCKED = "inspector"
-"""Why DevTools stopped a request: the driver asked it to."""
 _LASTING = ("ERR_NAME_", "ERR_ABORTED", "ERR_BLOCKED_BY_", "ERR_CERT_", "ERR_UNSAFE_PORT", "ERR_INVALID_")
 """What would not be otherwise a second time."""
 
@@ -248,7 +246,7 @@ def pair(exchanges: Iterable[WireExchange], fetches: Iterable[Fetch]) -> tuple[l
 
 def _by_request(fetches: Iterable[Fetch]) -> defaultdict[tuple[str, str], deque[Fetch]]:
     waiting: defaultdict[tuple[str, str], deque[Fetch]] = defaultdict(deque)
-    network = (fetch for fetch in fetches if not fetch.cached and fetch.error != _BLOCKED)
+    network = (fetch for fetch in fetches if not fetch.cached and fetch.error != BLOCKED)
     for fetch in sorted(network, key=lambda fetch: fetch.sent_ms or fetch.queued_ms):
         waiting[fetch.method, fetch.url.partition("#")[0]].append(fetch)
     return waiting
