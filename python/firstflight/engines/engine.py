@@ -407,7 +407,7 @@ def _http(http: str, requests: Sequence[RequestRow], connections: Sequence[Conne
 
     As recorded each origin does one or the other.
     """
-    # An origin's connection that broke is opened anew: those that never carried a request do not count.
+    # An origin's connection that broke is opened again: those that never carried a request do not count.
     used = {row["connection"] for row in requests if row["sent_ms"] is not None}
     secure = [row["origin"] for row in connections if _is_of(row, "https") and row["connection"] in used]
     failed = {row["origin"] for row in requests if row["end_ms"] is None}

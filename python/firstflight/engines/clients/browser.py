@@ -55,7 +55,7 @@ class Browser:
 
     Attributes:
         driver: The module that runs next to the browser.
-        libraries: What that imports beside the standard library and this package.
+        libraries: What that imports in addition to the standard library and this package.
 
     Args:
         browser: The browser's program.

@@ -2,7 +2,7 @@
 
 `python -m firstflight.engines.clients.chromium.printer FILE.html FILE.pdf BROWSER SANDBOX`.
 
-The browser's profile is made beside the PDF. SANDBOX is 1 or 0: with 1 root's rights are given up first,
+The browser's profile is made in the PDF's folder. SANDBOX is 1 or 0: with 1 root's rights are given up first,
 since Chromium refuses root its sandbox. A failure is told in one line on standard error.
 """
 
