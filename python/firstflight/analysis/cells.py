@@ -213,8 +213,8 @@ def cell_name(cell: Mapping[str, Any]) -> str:
 def cell_pairs(records: Iterable[LoadRecord]) -> list[CellPair]:
     """Group loads into cell pairs, ordered by page, RTT the rest of the key, and the treatment.
 
-    Each load of a treatment stands beside the baseline's of its block; loads of the baseline alone in their
-    block beside every treatment of their page and path.
+    Each load of a treatment is paired with the baseline's of its block. Loads of the baseline that are alone
+    in their block go to every treatment of their page and path.
     """
     records = list(records)
     in_block, anywhere = _treated(records)

@@ -232,7 +232,7 @@ def _refuse_another_page(base: Page, head: Page, matched: dict[int, int]) -> Non
 _HASHED = re.compile(
     r"(?<=[._-])[A-Za-z0-9_-]{8,}(?=\.[A-Za-z0-9]+$)|[0-9a-fA-F]{6,}|[0-9]+|[A-Za-z0-9_-]{20,}"
 )
-"""What a build or a server writes anew into a name: hashes, versions, numbers, tokens."""
+"""What changes in a name with each build or answer: hashes, versions, numbers, tokens."""
 
 
 @dataclass(frozen=True)

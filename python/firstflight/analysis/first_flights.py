@@ -71,7 +71,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """What is said of one mechanism on one connection.
+    """The finding about one mechanism on one connection.
 
     Attributes:
         mechanism: Which.
@@ -168,7 +168,7 @@ def judge_visit(flights: Sequence[Flight], visits: Sequence[Visit], given: Condi
     Args:
         flights: All connections, of both visits.
         visits: The visits.
-        given: What is known beside them.
+        given: What is known of kernel and servers.
     """
     findings = []
     resumable: set[str] = set()

@@ -102,7 +102,7 @@ def comparison(cell: Setting) -> str:
 
 
 def is_of_fast_open(cell: Setting) -> bool:
-    """Whether Fast Open is compared with its absence, as where nothing else is said, and nothing else."""
+    """Whether Fast Open is compared with its absence, as in a cell that names no treatment."""
     return {cell["baseline"], cell["treatment"]} <= {"", PLAIN, FAST_OPEN}
 
 
@@ -164,15 +164,15 @@ def medians(cell: Cell) -> str:
 
 
 def caption(*cells: Setting) -> str:
-    """All that decides the numbers of cells beside page and RTT, as every table and figure says it.
+    """All that decides the numbers of cells in addition to page and RTT, as every table and figure says it.
 
     ``Access link 4/0.256 Mbit/s, loader, emulate, scheme http, HTTP/1.1, keep-alive, warm cookies``. What is
     as by default (queue, windows, ...) is left out, and so is what the two sides differ in, which their
     names say; what differs among the cells is named at the end.
 
     Args:
-        cells: Of a summary, or anything else with the columns of `firstflight.results.TREATMENT`; with `url`,
-            where it is known, to say what a recorded scheme is, and `differs`, columns with both values.
+        cells: Of a summary, or anything else with the columns of `firstflight.results.schema.TREATMENT`; with
+            `url`, where it is known, to name a recorded scheme, and `differs`, columns with both values.
     """
     return ", ".join(caption_lines(*cells))
 

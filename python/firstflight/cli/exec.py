@@ -130,7 +130,7 @@ def _say_summary(record: ExecRecord, program: str, mode: str, talk: Talk) -> Non
         record: As `engines.exec.run_inside` gives it.
         program: What the program is called.
         mode: What it was held to.
-        talk: Where it is said; a quiet one leaves out all but warnings.
+        talk: Prints it; a quiet one leaves out all but warnings.
     """
     for line in _lines(record, program):
         talk.note(line)

@@ -1,4 +1,4 @@
-"""What becomes of the loads of a run: made, and made again; counted; journalled, each attempt once.
+"""Makes the loads of a run, some of them again, counts them, and journals each attempt once.
 
 A load is made again when its relay was late or its client broke; the last attempt counts. An instrument
 failure (the laboratory could not be built, or died) is no attempt and no result. The load is made again at

@@ -1,4 +1,4 @@
-"""Budgets in the form of Lighthouse's `budget.json`, held against the head of a page.
+"""Budgets in the form of Lighthouse's `budget.json`, compared with the head of a page.
 
 The form is that of `docs/performance-budgets.md` and `core/config/budget.js` in Lighthouse's repository: a
 list of objects with `path`, `options`, `timings` (ms), `resourceSizes` (KiB as transferred) and

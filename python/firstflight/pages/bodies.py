@@ -48,8 +48,10 @@ MOST_MEMBERS = 400_000
 KEPT_DAYS = 14
 
 _PIECE = 1 << 16
+"""Bytes that are read, and that a decoder gives, at a time."""
 _MOST_CHUNK_LINE = 1_000
 _LEAST_CHUNK = 256
+"""What a piece counts at least in the budget: a small one costs more time than its bytes do."""
 _DAY_S = 86_400.0
 
 
@@ -294,7 +296,7 @@ class Budget:
             raise PageInputError(problem, "split the archive: one page each")
 
     def counted(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """`chunks`, counted as they come; a small one costs more time than it has bytes."""
+        """`chunks`, counted as they come, each as `_LEAST_CHUNK` bytes at least."""
         for chunk in chunks:
             self.spend(max(len(chunk), _LEAST_CHUNK))
             yield chunk
@@ -320,9 +322,8 @@ class _Counted(io.RawIOBase):
 
 MOST_CODINGS = 5
 """Of one body; as in curl (`MAX_ENCODE_STACK`). Each costs memory, and time for all that the others give."""
-# Of a piece of input, no more output than this is made at once.
-# Larger bodies are encoded once: trying levels would take longer than it is worth.
 _MOST_TRIED = 1 << 23
+"""Larger bodies are encoded once: trying levels would take longer than it is worth."""
 _Through = Callable[[Iterable[bytes]], Iterator[bytes]]
 
 

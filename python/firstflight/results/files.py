@@ -161,7 +161,7 @@ def left_before_the_plan(folder: Path, others: Collection[str] = ()) -> bool:
 
     Args:
         folder: An existing folder.
-        others: Names of what a run writes before its plan, beside the lock.
+        others: Names of what a run writes before its plan, in addition to the lock.
     """
     names = {entry.name for entry in folder.iterdir()}
     return not names or (

@@ -48,7 +48,7 @@ def page_of_log(log: Node, path: Path, source: str, url: str = "") -> LoadedPage
     Args:
         log: Its `pages` and `entries`.
         path: What was read, named in errors.
-        source: What the page is said to come from.
+        source: Where the page comes from, as the page itself is to name it.
         url: Where the page begins.
 
     Raises:
