@@ -467,7 +467,7 @@ def _delay_ms(resource: Resource) -> float:
 
 
 def _is_moved(sides: _Sides, matched: dict[int, int]) -> bool:
-    """Whether another request, which both have, asks for it now; a rule of the importer is no witness."""
+    """Whether another request, which both have, asks for it now; a rule of the importer does not count."""
     one, other = sides.before.initiator, sides.now.initiator
     if (
         one is None

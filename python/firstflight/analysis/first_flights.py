@@ -403,7 +403,7 @@ def _quic_reason(flight: Flight, given: Conditions, has_been_there: bool) -> tup
 
 
 def judge_server(facts: ServerFacts, port: int, sysctl: int) -> list[Finding]:
-    """What is to be said of a server program.
+    """The findings about a server program.
 
     Args:
         facts: What the laboratory saw; its last connection had all that the others were given.

@@ -316,7 +316,7 @@ def _unusual(asked: Setting) -> list[tuple[str, str, str]]:
 def varying(cells: Sequence[Setting]) -> list[str]:
     """The fields other than page and RTT in which the cells of a run differ.
 
-    What each cell's own two sides differ in, the names of its treatments say.
+    Without those in which both sides of every cell differ: the names of its treatments have them.
     """
     return [
         name

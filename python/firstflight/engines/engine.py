@@ -2,8 +2,8 @@
 
 The laboratory and the simulator hold every load to its mode, its cookie state and its transport: initial
 window, congestion control, ECN and key share of TLS (`crates/load/src/promise.rs`). Here it is held to the
-other keys in which the treatments of its plan differ, as far as its rows of requests and connections are a
-witness: `scheme`, `http` and `keep_alive`. Nothing holds a load to times and to what the path does.
+other keys in which the treatments of its plan differ, as far as its rows of requests and connections show
+them: `scheme`, `http` and `keep_alive`. No check compares times, or what the path does to packets.
 """
 
 from __future__ import annotations

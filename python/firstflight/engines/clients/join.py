@@ -1,7 +1,7 @@
 """Brings together what the laboratory saw of a load and what the browser did.
 
-What crossed the wire (connections, bytes, status) is the laboratory's word; when things happened, and what
-was never sent, the browser's.
+The laboratory says what crossed the wire: connections, bytes, status. The browser says when things happened,
+and what it never sent.
 """
 
 import re

@@ -90,16 +90,8 @@ def timed_page(
     return replace(loaded, multiplexed=shared / len(exchanges))
 
 
-def link_of_har(path: Path, url: str = "") -> Link | None:
-    """The link that WebPageTest notes for a page; None where it is not noted, or has no rate.
-
-    Raises:
-        PageInputError: The file is no HAR, or has no such page.
-    """
-    return _link(choose(read_har(path), path, url).page)
-
-
 def _link(page: Node) -> Link | None:
+    """The link that WebPageTest notes for a page; None where it is not noted, or has no rate."""
     names = (("_latency_rtt_ms", "_latency"), ("_bwDown_kbps", "_bwDown"), ("_bwUp_kbps", "_bwUp"))
     rtt_ms, down, up = (positive(page, now) or positive(page, before) for now, before in names)
     if rtt_ms is None or not down or not up:

@@ -461,7 +461,7 @@ def _clean(reference: str) -> str:
 
 
 def undeclared_charset(exchange: Exchange) -> str:
-    """`utf-8` for a document in it that does not say so itself: its header did, which no mirror keeps."""
+    """`utf-8` for a document in it that does not declare it: its header did, which no mirror keeps."""
     text = exchange.read() if exchange.text_as == "html" else b""
     if text.isascii() or _DECLARED.search(text[:_DECLARED_WITHIN]):
         return ""

@@ -28,7 +28,7 @@ Fields = list[tuple[str, str]]
 _SENT = ("HTTP_TRANSACTION_SEND_REQUEST_HEADERS", "HTTP_TRANSACTION_HTTP2_SEND_REQUEST_HEADERS")
 _NO_BODY = (204, 205, 304)
 _LASTING = ("ERR_NAME_", "ERR_ABORTED", "ERR_BLOCKED_BY_", "ERR_CERT_", "ERR_UNSAFE_PORT", "ERR_INVALID_")
-"""What would not be otherwise a second time."""
+"""How errors begin that another visit would meet again."""
 
 
 @dataclass(frozen=True, slots=True)
