@@ -39,7 +39,6 @@ from firstflight.results import Journal, LoadRecord, LoadRow, journal_path
 from firstflight.results.records import plt_ms
 from firstflight.results.schema import TREATMENT
 from firstflight.results.tables import connection_frame, load_frame, request_frame, write_tables
-from firstflight.text import plural
 
 Mode = ModeName
 EngineName = Literal["emulate", "simulate"]
@@ -290,7 +289,7 @@ def run(
 
     Raises:
         UsageError: Something is wrong with the call; nothing was started.
-        ExperimentError: The run failed or was stopped before its end, a load is without proof of its
+        ExperimentError: The run failed or was stopped before its end, a load has no result or no proof of its
             treatment, or no load of a cell succeeded; what was measured is kept.
     """
     wanted = _plan(plan, keys)
@@ -310,15 +309,13 @@ def run(
 
 def _check(outcome: Outcome, folder: FilePath) -> None:
     """Raises where `firstflight run` would not exit with 0."""
-    kept = f"what was measured is in {folder}: open_results"
+    resume = "go on with resume=True"
     if outcome.signal is not None:
-        raise ExperimentError(
-            f"stopped with {outcome.made} of {outcome.planned} loads made", "go on with resume=True"
-        )
-    if outcome.unproved:
-        raise ExperimentError(f"without proof of their mode: {plural(outcome.unproved, 'load')}", kept)
-    if outcome.empty_cells:
-        raise ExperimentError(f"without a load that succeeded: {plural(outcome.empty_cells, 'cell')}", kept)
+        raise ExperimentError(f"stopped with {outcome.made} of {outcome.planned} loads made", resume)
+    if problems := outcome.problems():
+        problem, line = next(iter(problems.items()))
+        kept = f"what was measured is in {folder}: open_results"
+        raise ExperimentError(line, resume if problem == "left" else kept)
 
 
 def open_results(folder: str | os.PathLike[str]) -> Results:

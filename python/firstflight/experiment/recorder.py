@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 from firstflight.engines.engine import Engine, Record, instrument_failure_of
 from firstflight.errors import ExperimentError, LabError, UsageError
@@ -22,6 +22,7 @@ from firstflight.pages import LoadedPage, UnderSchemes
 from firstflight.results import Journal, LoadRecord
 from firstflight.results.journal import encode, is_instrument_failure
 from firstflight.results.records import attempt_of
+from firstflight.text import plural
 
 MAX_ATTEMPTS = 3
 """How often a load is made at most while its relay is late."""
@@ -84,6 +85,10 @@ def _load(engine: Engine, planned: PlannedLoad, page: LoadedPage) -> Record:
         return instrument_failure_of(planned, started_at, error)
 
 
+Problem = Literal["left", "unproved", "empty_cells"]
+"""What may be wrong with a run that came to its end: the count of `Outcome` that is not 0."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """How a run ended.
@@ -105,6 +110,16 @@ class Outcome:
     signal: int | None = None
     instrument_failures: int = 0
     left: int = 0
+
+    def problems(self) -> dict[Problem, str]:
+        """What went wrong in a run that came to its end, a line each; empty: the run is good."""
+        lines: dict[Problem, str] = {
+            "left": "without a result, since the laboratory failed: "
+            f"{self.left} of {plural(self.planned, 'load')}",
+            "unproved": f"without proof of their mode: {plural(self.unproved, 'load')}",
+            "empty_cells": f"without a load that succeeded: {plural(self.empty_cells, 'cell')}",
+        }
+        return {problem: line for problem, line in lines.items() if getattr(self, problem)}
 
 
 class RunState:
