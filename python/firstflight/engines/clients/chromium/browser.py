@@ -24,6 +24,8 @@ _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
 _SYS_MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE, _RDONLY = 442, -100, 0x8000, 1
 _PR_SET_NO_NEW_PRIVS, _CAPABILITY_VERSION_3 = 38, 0x20080522
 
+NO_SANDBOX = "Chromium cannot have its sandbox here"
+
 UNSANDBOXED = (
     "Chromium runs without its sandbox",
     "use pages that you trust, or leave out --no-browser-sandbox",
@@ -53,11 +55,16 @@ def check_sandbox(wanted: bool, warn: Callable[[str, str], object]) -> None:
     if not wanted:
         warn(*UNSANDBOXED)
     elif not can_have_sandbox():
-        raise UsageError(
-            "browser: Chromium cannot have its sandbox here: it is refused namespaces of its own",
-            "allow nested user namespaces, see docs/chromium.md; or, for pages that you trust, "
-            "give the sandbox up: --no-browser-sandbox",
-        )
+        raise no_sandbox("browser")
+
+
+def no_sandbox(key: str) -> UsageError:
+    """The error where Chromium cannot have its sandbox; `key` chose the browser, and begins the message."""
+    return UsageError(
+        f"{key}: {NO_SANDBOX}: it is refused namespaces of its own",
+        "allow nested user namespaces, see docs/chromium.md; or, for pages that you trust, "
+        "give the sandbox up: --no-browser-sandbox",
+    )
 
 
 def can_have_sandbox() -> bool:
