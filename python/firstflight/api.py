@@ -292,6 +292,8 @@ def run(
         ExperimentError: The run failed or was stopped before its end, a load has no result or no proof of its
             treatment, or no load of a cell succeeded; what was measured is kept.
     """
+    if resume and not out:
+        raise UsageError("resume=True requires out", "name the results folder of the run: out=...")
     wanted = _plan(plan, keys)
     folder = FilePath(out) if out else default_folder()
     setup = EngineSetup.of(wanted, folder, browser_sandbox=browser_sandbox)

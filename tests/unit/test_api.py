@@ -193,6 +193,11 @@ def test_several_pages_are_not_one(tmp_path: Path) -> None:
         ff.load_page(tmp_path / "Two.pages")
 
 
+def test_to_resume_a_run_takes_its_folder() -> None:
+    with pytest.raises(ff.UsageError, match="resume=True requires out"):
+        ff.run(pages=["wikipedia"], rtt=[20], repeats=1, resume=True)
+
+
 def test_a_run_without_a_load_that_succeeded_raises_as_the_command_exits_with_1(
     engine: EngineDouble, tmp_path: Path
 ) -> None:
