@@ -363,10 +363,20 @@ def _simulated(given: Plan | str | os.PathLike[str] | None, keys: dict[str, obje
 
 
 def _opened(pages: object) -> list[LoadedPage]:
-    """Pages that are given themselves, not by name."""
-    several = pages if isinstance(pages, Iterable) and not isinstance(pages, str) else []
-    opened = [LoadedPage(page) if isinstance(page, Page) else page for page in several]
-    return [page for page in opened if isinstance(page, LoadedPage)]
+    """The pages of a list in which one at least is given itself, not by name; empty where all are names."""
+    several = list(pages) if isinstance(pages, Iterable) and not isinstance(pages, str) else []
+    if not any(isinstance(page, Page | LoadedPage) for page in several):
+        return []
+    opened: list[LoadedPage] = []
+    for page in several:
+        match page:
+            case LoadedPage():
+                opened.append(page)
+            case Page():
+                opened.append(LoadedPage(page))
+            case _:
+                opened += open_pages([str(page)])
+    return opened
 
 
 def _under_the_only(schemes: tuple[str, ...], pages: list[LoadedPage]) -> list[LoadedPage]:

@@ -169,6 +169,11 @@ def test_pages_made_in_python_are_simulated() -> None:
     assert by_page.plt_ms("treatment") == by_name.plt_ms("treatment")
 
 
+def test_pages_and_names_of_pages_may_be_in_one_list() -> None:
+    results = ff.simulate(pages=["amazon", ff.load_page("wikipedia")], rtt=[100])
+    assert [pair.page for pair in results.pairs] == ["amazon", "wikipedia"]
+
+
 def test_a_simulated_plan_makes_every_repeat() -> None:
     with pytest.raises(ff.UsageError, match="until: "):
         ff.simulate(pages=["wikipedia"], until="2%")
