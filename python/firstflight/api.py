@@ -284,7 +284,7 @@ def run(
         resume: Whether to complete what the folder holds.
         scheduler: Address of a Dask scheduler; empty: this machine.
         browser_sandbox: Whether Chromium must have its own sandbox; `False` for pages that you trust.
-        say: Called with notes, such as what page readers decided, and every warning.
+        say: Called with notes, such as what page readers decided, with every warning and with its hint.
         keys: Keys of a plan (docs/plan.md) that override `plan`: `pages=["amazon"]`, `rtt=[20, 100]`.
 
     Raises:
@@ -338,6 +338,8 @@ class _Sayer(Observer):
 
     def warn(self, message: str, hint: str = "") -> None:
         self._say(f"warning: {message}")
+        if hint:
+            self._say(f"hint: {hint}")
 
 
 def _simulated(given: Plan | str | os.PathLike[str] | None, keys: dict[str, object]) -> Results:
