@@ -16,6 +16,7 @@ import zipfile
 from pathlib import Path
 
 import build_backend
+import notices
 
 GLIBC = (2, 28)
 """Debian 10, Ubuntu 18.10, RHEL 8 and later."""
@@ -43,6 +44,11 @@ NEEDED = (
 
 def main(targets: list[str]) -> int:
     """Builds all into ``dist/``, and says of each file how large it is."""
+    if notices.of_standard_library(_ROOT) is None:
+        sys.exit(
+            "error: a published wheel has the licences of Rust's standard library, and this Rust lacks "
+            "these (COPYRIGHT-library.html)\nhint: build with a toolchain of rustup, https://rustup.rs"
+        )
     os.environ["CARGO_TARGET_DIR"] = str(_WORK)
     for old in (*_OUT.glob("firstflight-*.whl"), *_OUT.glob("firstflight-*.tar.gz")):
         old.unlink()

@@ -46,10 +46,14 @@ def write(root: Path, target: str | None = None) -> None:
         SystemExit: A crate has neither a licence's text nor one that stands without a holder's name.
     """
     (root / TEXT).write_text(collect(root, target), "utf-8")
-    sysroot = _said(root, "rustc", "--print", "sysroot").strip()
-    found = next(Path(sysroot).glob("share/doc/rust*/COPYRIGHT-library.html"), None)
-    if found:
+    if found := of_standard_library(root):
         shutil.copyfile(found, root / STANDARD_LIBRARY)
+
+
+def of_standard_library(root: Path) -> Path | None:
+    """The licences of the standard library in the Rust that compiles `root`; `None`: it lacks them."""
+    sysroot = _said(root, "rustc", "--print", "sysroot").strip()
+    return next(Path(sysroot).glob("share/doc/rust*/COPYRIGHT-library.html"), None)
 
 
 def collect(root: Path, target: str | None = None) -> str:

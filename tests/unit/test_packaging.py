@@ -63,6 +63,20 @@ def test_a_wheel_without_a_notice_is_refused(tmp_path: Path) -> None:
     assert dist.check(wheel(tmp_path, name=GOOD, without=lacks)) == [f"{lacks} is missing"]
 
 
+def test_a_rust_without_the_licences_of_its_library_is_refused_before_anything_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rustc = tmp_path / "rustc"
+    rustc.write_text(f"#!/bin/sh\necho {tmp_path}\n")
+    rustc.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(dist, "_OUT", tmp_path)
+    kept = wheel(tmp_path, name=GOOD)
+    with pytest.raises(SystemExit, match="licences of Rust's standard library"):
+        dist.main([])
+    assert kept.is_file()
+
+
 def test_a_wheel_of_too_new_a_glibc_is_refused_file_by_file(tmp_path: Path) -> None:
     problems = dist.check(wheel(tmp_path, name=GOOD, program=b"\x7fELF GLIBC_2.2.5 GLIBC_2.34 GLIBC_2.9"))
     assert problems == [
