@@ -1,6 +1,6 @@
 """The build of a wheel (PEP 517): the laboratory, the preload library and the notices, then maturin.
 
-maturin compiles one crate, the Python module. A wheel has two programs more, which lie beside it in `_bin`.
+maturin compiles one crate, the Python module. A wheel has two more files, a program and a library, in `_bin`.
 This backend compiles those first and leaves the rest to maturin. So `pip wheel` and `pip install` of a source
 archive give what a published wheel has. It needs cargo, and asks the network for crates only.
 """

@@ -28,7 +28,7 @@ export const STEPS = [
   },
   {
     title: "The paper's table",
-    text: "Four pages at three RTTs, each with and without TFO: Table 1 of the paper that introduced it (CoNEXT 2011), simulated here. Beside it stands what the paper measured with Chrome and the pages of 2011: TFO helps in the same cells, more with the RTT; the pages and the browser were others, so the times differ.",
+    text: "Four pages at three RTTs, each with and without TFO: Table 1 of the paper that introduced it (CoNEXT 2011), simulated here. Next to it is what the paper measured with Chrome and the pages of 2011: TFO helps in the same cells, more with the RTT; the pages and the browser were others, so the times differ.",
     set: { page: "wikipedia", rtt: 200, down: "4mbit", up: "256kbit", loss: "0", queue: "1000p", seed: 1, scheme: "http", http: "1.1", baseline: "tcp", treatment: "tfo" },
     table: true,
   },

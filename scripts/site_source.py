@@ -1,6 +1,6 @@
 """What the site is built from: `site_source.py FOLDER` writes the documentation there as one tree.
 
-On the forge pages are read where they lie: `docs/`, `studies/`, and files beside them. A site has one root:
+On the forge pages are read where they lie: `docs/`, `studies/`, and files next to them. A site has one root:
 `docs/` becomes it, studies go to `studies/`, every other file that a page leads to goes to `repository/`,
 and links are changed to lead there. Nothing here depends on the generator.
 """

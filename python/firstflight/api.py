@@ -39,7 +39,6 @@ from firstflight.results import Journal, LoadRecord, LoadRow, journal_path
 from firstflight.results.records import plt_ms
 from firstflight.results.schema import TREATMENT
 from firstflight.results.tables import connection_frame, load_frame, request_frame, write_tables
-from firstflight.text import plural
 
 Mode = ModeName
 EngineName = Literal["emulate", "simulate"]
@@ -285,14 +284,16 @@ def run(
         resume: Whether to complete what the folder holds.
         scheduler: Address of a Dask scheduler; empty: this machine.
         browser_sandbox: Whether Chromium must have its own sandbox; `False` for pages that you trust.
-        say: Called with notes, such as what page readers decided, and every warning.
+        say: Called with notes, such as what page readers decided, with every warning and with its hint.
         keys: Keys of a plan (docs/plan.md) that override `plan`: `pages=["amazon"]`, `rtt=[20, 100]`.
 
     Raises:
         UsageError: Something is wrong with the call; nothing was started.
-        ExperimentError: The run failed or was stopped before its end, a load is without proof of its
+        ExperimentError: The run failed or was stopped before its end, a load has no result or no proof of its
             treatment, or no load of a cell succeeded; what was measured is kept.
     """
+    if resume and not out:
+        raise UsageError("resume=True requires out", "name the results folder of the run: out=...")
     wanted = _plan(plan, keys)
     folder = FilePath(out) if out else default_folder()
     setup = EngineSetup.of(wanted, folder, browser_sandbox=browser_sandbox)
@@ -310,15 +311,13 @@ def run(
 
 def _check(outcome: Outcome, folder: FilePath) -> None:
     """Raises where `firstflight run` would not exit with 0."""
-    kept = f"what was measured is in {folder}: open_results"
+    resume = "continue with resume=True"
     if outcome.signal is not None:
-        raise ExperimentError(
-            f"stopped with {outcome.made} of {outcome.planned} loads made", "continue with resume=True"
-        )
-    if outcome.unproved:
-        raise ExperimentError(f"without proof of their mode: {plural(outcome.unproved, 'load')}", kept)
-    if outcome.empty_cells:
-        raise ExperimentError(f"without a load that succeeded: {plural(outcome.empty_cells, 'cell')}", kept)
+        raise ExperimentError(f"stopped with {outcome.made} of {outcome.planned} loads made", resume)
+    if problems := outcome.problems():
+        problem, line = next(iter(problems.items()))
+        kept = f"what was measured is in {folder}: open_results"
+        raise ExperimentError(line, resume if problem == "left" else kept)
 
 
 def open_results(folder: str | os.PathLike[str]) -> Results:
@@ -339,6 +338,8 @@ class _Sayer(Observer):
 
     def warn(self, message: str, hint: str = "") -> None:
         self._say(f"warning: {message}")
+        if hint:
+            self._say(f"hint: {hint}")
 
 
 def _simulated(given: Plan | str | os.PathLike[str] | None, keys: dict[str, object]) -> Results:
@@ -364,10 +365,20 @@ def _simulated(given: Plan | str | os.PathLike[str] | None, keys: dict[str, obje
 
 
 def _opened(pages: object) -> list[LoadedPage]:
-    """Pages that are given themselves, not by name."""
-    several = pages if isinstance(pages, Iterable) and not isinstance(pages, str) else []
-    opened = [LoadedPage(page) if isinstance(page, Page) else page for page in several]
-    return [page for page in opened if isinstance(page, LoadedPage)]
+    """The pages of a list in which one at least is given itself, not by name; empty where all are names."""
+    several = list(pages) if isinstance(pages, Iterable) and not isinstance(pages, str) else []
+    if not any(isinstance(page, Page | LoadedPage) for page in several):
+        return []
+    opened: list[LoadedPage] = []
+    for page in several:
+        match page:
+            case LoadedPage():
+                opened.append(page)
+            case Page():
+                opened.append(LoadedPage(page))
+            case _:
+                opened += open_pages([str(page)])
+    return opened
 
 
 def _under_the_only(schemes: tuple[str, ...], pages: list[LoadedPage]) -> list[LoadedPage]:

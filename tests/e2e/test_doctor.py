@@ -52,3 +52,18 @@ def test_a_report_that_cannot_be_written_is_refused_before_anything_is_measured(
     ended = program("doctor", "--report", file)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith(f"error: report: {file} cannot be written\nhint: ")
+
+
+WITHOUT_NAMESPACES = (
+    *("unshare", "--user", "--map-root-user"),
+    *("sh", "-c", 'echo 0 >/proc/sys/user/max_user_namespaces; exec "$@"', "sh"),
+)
+"""Runs a program that may make no user namespace, as a container's seccomp profile has it."""
+
+
+def test_where_namespaces_are_denied_doctor_names_the_fix_for_that_alone(program: Program) -> None:
+    ended = program("doctor", wrap=WITHOUT_NAMESPACES)
+    assert ended.code == 1
+    assert "hint: `sudo sysctl user.max_user_namespaces=10000`" in ended.err
+    assert "client isolation" in ended.out
+    assert "systempaths" not in ended.err

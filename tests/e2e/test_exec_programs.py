@@ -265,6 +265,7 @@ def test_cold_cookies_are_asked_for_first(program: Program) -> None:
         (("--mode", "tcp,tfo"), "mode: exec takes one value"),
         (("--mode", "early-data", "--cookies", "stale"), "cookies: exec cannot bring"),
         (("--capture", "nowhere/all.pcapng"), "nowhere/all.pcapng: cannot be written"),
+        (("--json", "."), ".: cannot be written"),
         (("--pages", "no-such-page"), "no-such-page"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from engine_double import EngineDouble
 
 import firstflight as ff
 from firstflight.analysis.records import known
+from firstflight.engines.engine import Calibration, Lateness
 
 PUBLIC = {
     "CellPair",
@@ -169,6 +171,11 @@ def test_pages_made_in_python_are_simulated() -> None:
     assert by_page.plt_ms("treatment") == by_name.plt_ms("treatment")
 
 
+def test_pages_and_names_of_pages_may_be_in_one_list() -> None:
+    results = ff.simulate(pages=["amazon", ff.load_page("wikipedia")], rtt=[100])
+    assert [pair.page for pair in results.pairs] == ["amazon", "wikipedia"]
+
+
 def test_a_simulated_plan_makes_every_repeat() -> None:
     with pytest.raises(ff.UsageError, match="until: "):
         ff.simulate(pages=["wikipedia"], until="2%")
@@ -191,6 +198,28 @@ def test_several_pages_are_not_one(tmp_path: Path) -> None:
     (tmp_path / "Two.pages").write_text("http://a.example\nhttp://b.example\n")
     with pytest.raises(ff.UsageError, match="holds 2 pages"):
         ff.load_page(tmp_path / "Two.pages")
+
+
+def test_a_run_says_a_warning_with_the_hint_that_goes_with_it(
+    engine: EngineDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_time = engine.calibrate
+
+    def late(path: ff.Path, bias_ms: float | None = None) -> Calibration:
+        found = on_time(path, bias_ms)
+        relay: Lateness = {**found.measured["relay"], "late": True, "late_max_ms": 9.0}
+        return replace(found, measured={**found.measured, "relay": relay})
+
+    monkeypatch.setattr(engine, "calibrate", late)
+    said: list[str] = []
+    ff.run(pages=["wikipedia"], rtt=[20], repeats=1, say=said.append)
+    place = next(number for number, text in enumerate(said) if text.startswith("warning: "))
+    assert said[place + 1] == "hint: is the machine busy? stop other work, then run again"
+
+
+def test_to_resume_a_run_takes_its_folder() -> None:
+    with pytest.raises(ff.UsageError, match="resume=True requires out"):
+        ff.run(pages=["wikipedia"], rtt=[20], repeats=1, resume=True)
 
 
 def test_a_run_without_a_load_that_succeeded_raises_as_the_command_exits_with_1(

@@ -3,6 +3,7 @@
 import errno
 import json
 import subprocess
+import sys
 from bisect import bisect_left
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from firstflight.engines.clients import versions
 from firstflight.engines.clients.chromium.browser import check_hosts, find_browser, flags, write_profile
 from firstflight.engines.clients.chromium.network import Fetches
+from firstflight.engines.clients.driver import wait_until_idle
 from firstflight.engines.clients.job import Drive, DriveJob, Fetch
 from firstflight.errors import UsageError
 
@@ -173,6 +175,29 @@ def test_an_answer_with_unknown_keys_is_read_and_one_of_another_type_is_refused(
     for hostile in damaged:
         with pytest.raises(ValueError, match="validation error"):
             Drive.from_json(hostile)
+
+
+NAMES_ITSELF = """
+import ctypes, sys
+ctypes.CDLL(None).prctl(15, "a process abcdü".encode(), 0, 0, 0)
+print("named", flush=True)
+sys.stdin.read()
+"""
+"""A process whose name Linux cuts off within a letter: it has 15 bytes (PR_SET_NAME(2const))."""
+
+
+def test_a_driver_is_not_stopped_by_a_process_whose_name_is_not_utf_8() -> None:
+    named = subprocess.Popen(
+        [sys.executable, "-c", NAMES_ITSELF], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert named.stdout
+        assert named.stdout.readline() == b"named\n"
+        with pytest.raises(UnicodeDecodeError):
+            Path(f"/proc/{named.pid}/comm").read_text("utf-8")
+        wait_until_idle()
+    finally:
+        named.communicate()
 
 
 def test_hosts_are_refused_exactly_where_linux_refuses_the_argument_that_names_them() -> None:

@@ -1,6 +1,7 @@
 """What a release is made with: the notices of what is compiled in, the check of a wheel, the version."""
 
 import os
+import shutil
 import sys
 import zipfile
 from pathlib import Path
@@ -28,12 +29,16 @@ def test_the_notices_have_a_licence_text_of_every_crate_that_is_compiled_in() ->
 def test_the_metadata_that_pip_asks_for_before_the_wheel_have_the_notices(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for old in ROOT.glob("THIRD-PARTY-*"):
-        old.unlink()
-    monkeypatch.chdir(ROOT)
+    tree, metadata = tmp_path / "tree", tmp_path / "metadata"
+    metadata.mkdir()
+    for name in ("crates", "python/firstflight/report/templates", "wheel"):
+        shutil.copytree(ROOT / name, tree / name)
+    for name in ("Cargo.lock", "Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md", "pyproject.toml"):
+        shutil.copy(ROOT / name, tree)
+    monkeypatch.chdir(tree)
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
-    made = build_backend.prepare_metadata_for_build_wheel(str(tmp_path))
-    licences = {file.name for file in (tmp_path / made / "licenses").rglob("*")}
+    made = build_backend.prepare_metadata_for_build_wheel(str(metadata))
+    licences = {file.name for file in (metadata / made / "licenses").rglob("*")}
     assert {"LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY-RUST.txt", "vega.LICENSES"} <= licences
 
 

@@ -34,10 +34,12 @@ impl Check {
 
 /// Looks at everything from outside the lab.
 pub fn examine() -> Vec<Check> {
+    let namespaces = user_namespaces();
+    let isolation = client_isolation(&namespaces);
     vec![
         kernel(),
-        user_namespaces(),
-        client_isolation(),
+        namespaces,
+        isolation,
         tun(),
         fast_open(),
         cubic(),
@@ -73,8 +75,16 @@ fn user_namespaces() -> Check {
 }
 
 /// What a foreign program gets in a lab in addition: a `/proc` and a user of its own. Containers hide parts of `/proc`
-/// and may have no second user; the built-in loader needs neither of the two.
-fn client_isolation() -> Check {
+/// and may have no second user; the built-in loader needs neither of the two. Without namespaces it cannot be tried, and
+/// what a container hides is not what is missing.
+fn client_isolation(namespaces: &Check) -> Check {
+    let name = "client isolation";
+    if !namespaces.ok {
+        return Check {
+            needed: false,
+            ..Check::new(name, false, "not tried: it takes namespaces", "")
+        };
+    }
     let tried = Command::new("/proc/self/exe").arg("try-clients").output();
     let ok = tried.as_ref().is_ok_and(|output| output.status.success());
     let said = tried.map(|output| String::from_utf8_lossy(&output.stderr).trim().to_owned());
@@ -87,7 +97,7 @@ fn client_isolation() -> Check {
                 Docker `--security-opt systempaths=unconfined`, Podman `--security-opt unmask=ALL`";
     Check {
         needed: false,
-        ..Check::new("client isolation", ok, detail, hint)
+        ..Check::new(name, ok, detail, hint)
     }
 }
 
@@ -172,4 +182,17 @@ fn realtime() -> Check {
 
 fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_namespaces_are_denied_no_hint_speaks_of_proc() {
+        let denied = Check::new("namespaces", false, "Operation not permitted", "a hint");
+        let isolation = client_isolation(&denied);
+        assert!(!isolation.ok && !isolation.needed);
+        assert_eq!(isolation.hint, "");
+    }
 }

@@ -38,7 +38,7 @@ class CellKey:
 
     @classmethod
     def of(cls, load: Mapping[str, Any]) -> CellKey:
-        """That of a row of the loads table."""
+        """The key of a row of the loads table."""
         return cls(load["page"], tuple(load[name] for name in _COLUMNS))
 
     @property
@@ -127,7 +127,7 @@ class CellPair:
     def differs(self) -> dict[str, tuple[Any, Any]]:
         """The columns of the loads table in which the two sides differ, with the value of each.
 
-        A cookie state is none of a side whose connections carry nothing in their SYN.
+        The cookie state does not count on a side whose connections carry nothing in their SYN.
         """
         loads = [next((r["load"] for r in self._of(side)), None) for side in SIDES]
         if None in loads:
@@ -211,10 +211,10 @@ def cell_name(cell: Mapping[str, Any]) -> str:
 
 
 def cell_pairs(records: Iterable[LoadRecord]) -> list[CellPair]:
-    """Group loads into cell pairs, ordered by page, RTT the rest of the key, and the treatment.
+    """Group loads into cell pairs, ordered by page, RTT, the rest of the key, and the treatment.
 
-    Each load of a treatment stands beside the baseline's of its block; loads of the baseline alone in their
-    block beside every treatment of their page and path.
+    Each load of a treatment is paired with the baseline's of its block. Loads of the baseline that are alone
+    in their block go to every treatment of their page and path.
     """
     records = list(records)
     in_block, anywhere = _treated(records)

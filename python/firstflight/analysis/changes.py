@@ -232,7 +232,7 @@ def _refuse_another_page(base: Page, head: Page, matched: dict[int, int]) -> Non
 _HASHED = re.compile(
     r"(?<=[._-])[A-Za-z0-9_-]{8,}(?=\.[A-Za-z0-9]+$)|[0-9a-fA-F]{6,}|[0-9]+|[A-Za-z0-9_-]{20,}"
 )
-"""What a build or a server writes anew into a name: hashes, versions, numbers, tokens."""
+"""What changes in a name with each build or answer: hashes, versions, numbers, tokens."""
 
 
 @dataclass(frozen=True)
@@ -467,7 +467,7 @@ def _delay_ms(resource: Resource) -> float:
 
 
 def _is_moved(sides: _Sides, matched: dict[int, int]) -> bool:
-    """Whether another request, which both have, asks for it now; a rule of the importer is no witness."""
+    """Whether another request, which both have, asks for it now; a rule of the importer does not count."""
     one, other = sides.before.initiator, sides.now.initiator
     if (
         one is None

@@ -71,7 +71,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """What is said of one mechanism on one connection.
+    """The finding about one mechanism on one connection.
 
     Attributes:
         mechanism: Which.
@@ -168,7 +168,7 @@ def judge_visit(flights: Sequence[Flight], visits: Sequence[Visit], given: Condi
     Args:
         flights: All connections, of both visits.
         visits: The visits.
-        given: What is known beside them.
+        given: What is known of kernel and servers.
     """
     findings = []
     resumable: set[str] = set()
@@ -206,7 +206,7 @@ def _fast_open(flight: Flight, watched: Watched, socket: Socket | None, given: C
 
 
 def _of_option(wire: Wire, hello: Hello | None) -> Finding:
-    """Of a connection whose SYN had the option."""
+    """The finding about a connection whose SYN had the option."""
     reason, detail = _with_data(wire, hello) if wire["syn_payload_bytes"] else _without_data(wire)
     return _found(Mechanism.FAST_OPEN, reason, detail)
 
@@ -274,15 +274,15 @@ def _without_data(wire: Wire) -> tuple[Reason, str]:
 def _without_option(
     flight: Flight, watched: Watched, socket: Socket | None, given: Conditions
 ) -> tuple[Reason, str]:
-    """Of a connection whose SYN had no option."""
+    """Why a connection had a SYN without the option."""
     if not flight["is_answered"] and flight["closed_ms"] is None:
         return Reason.NO_ANSWER, "A plain SYN was not answered."
     if socket is None:
         return _unseen(watched, given)
-    return _unasked(socket) if socket["asked"] is None else _asked_in_vain(socket, given)
+    return _unasked(socket) if socket["asked"] is None else _asked_without_effect(socket, given)
 
 
-def _asked_in_vain(socket: Socket, given: Conditions) -> tuple[Reason, str]:
+def _asked_without_effect(socket: Socket, given: Conditions) -> tuple[Reason, str]:
     asked = f"{socket['program']} asked by {socket['asked']}"
     if not given.sysctl & _CLIENT:
         return Reason.SYSCTL_OFF, f"{asked}, and the kernel refused: net.ipv4.tcp_fastopen is {given.sysctl}."
@@ -308,7 +308,7 @@ def _unasked(socket: Socket) -> tuple[Reason, str]:
 
 
 def _unseen(watched: Watched, given: Conditions) -> tuple[Reason, str]:
-    """Of a socket whose calls were not seen."""
+    """Why a connection had a SYN without the option, where the calls of its socket were not seen."""
     if watched["io_uring"]:
         why = f"{', '.join(watched['io_uring'])} uses io_uring, whose calls cannot be watched"
     else:
@@ -403,7 +403,7 @@ def _quic_reason(flight: Flight, given: Conditions, has_been_there: bool) -> tup
 
 
 def judge_server(facts: ServerFacts, port: int, sysctl: int) -> list[Finding]:
-    """What is to be said of a server program.
+    """The findings about a server program.
 
     Args:
         facts: What the laboratory saw; its last connection had all that the others were given.

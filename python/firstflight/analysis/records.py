@@ -99,7 +99,7 @@ class CellSetting(Setting):
 
 
 class Cell(CellSetting):
-    """One pair of cells: the loads of a treatment beside those of the baseline."""
+    """One pair of cells: the loads of a treatment and those of the baseline."""
 
     caption: str
     n: int

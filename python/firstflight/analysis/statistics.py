@@ -115,7 +115,7 @@ def as_improvement(log_ratio: float) -> float | None:
 def null_improvement(baseline_ms: Sequence[float]) -> Effect:
     """The improvement of the baseline on itself, with its interval: every second block against the last.
 
-    Both loads are made alike, so what comes of it is what noise alone makes.
+    Both loads are made alike, so the result is what noise alone makes.
 
     Args:
         baseline_ms: PLT of the baseline, in block order; the last of an odd number is left out.

@@ -130,7 +130,7 @@ class Evidence:
     Attributes:
         pairs: From `cell_pairs`.
         summary: Of these pairs, from `summarize_pairs`.
-        explanations: Of those that can be explained, from `explain`; without them less is said about causes.
+        explanations: Of those that can be explained, from `explain`; without them answers name fewer causes.
     """
 
     pairs: Sequence[CellPair]

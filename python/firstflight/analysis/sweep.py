@@ -35,7 +35,7 @@ from firstflight.results.schema import DRAWN_BY, TREATMENT, is_drawn
 from firstflight.text import plural
 
 SWEEP_FORMAT = "firstflight-sweep/3"
-"""Format and version of sweep.json, and of cells.parquet beside it.
+"""Format and version of sweep.json, and of cells.parquet in the same folder.
 
 In 2 the sides were the modes: `tcp_ms` and `tfo_ms`. In 1 a cell was faster where its point was above 0.
 """

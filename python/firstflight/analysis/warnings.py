@@ -21,7 +21,7 @@ from firstflight.analysis.statistics import (
 from firstflight.analysis.words import seconds, some
 from firstflight.model.treatment import FAST_OPEN, MODES, PLAIN
 from firstflight.results import LoadRecord
-from firstflight.results.records import numeric, plt_ms
+from firstflight.results.records import attempt_of, numeric, plt_ms
 from firstflight.text import plural
 
 
@@ -94,28 +94,39 @@ def _failed_loads(pairs: Sequence[CellPair]) -> Iterator[Warning]:
         }
 
 
-def _requests(
-    column: str, kind: str, what: str, advice: str
+def _counted(
+    kind: str, count: Callable[[LoadRecord], int], thing: str, message: str, advice: str
 ) -> Callable[[Sequence[CellPair]], Iterator[Warning]]:
+    """The check whether loads have something that `count` finds in their records.
+
+    Args:
+        kind: The warning's kind.
+        count: How many such things a load has.
+        thing: What one of them is called.
+        message: What they did, with `{things}` and `{loads}` in place of how many there are.
+        advice: The warning's advice.
+    """
+
     def check(pairs: Sequence[CellPair]) -> Iterator[Warning]:
-        cells, hit = _select(pairs, lambda record: bool(numeric(record["load"], column)))
+        cells, hit = _select(pairs, lambda record: count(record) > 0)
         if hit:
-            requests = plural(sum(int(numeric(record["load"], column) or 0) for record in hit), "request")
-            message = f"{requests} in {plural(len(hit), 'load')} {what}: {_where(cells)}"
-            yield {"kind": kind, "message": message, "advice": advice}
+            things, loads = plural(sum(map(count, hit)), thing), plural(len(hit), "load")
+            text = message.format(things=things, loads=loads)
+            yield {"kind": kind, "message": f"{text}: {_where(cells)}", "advice": advice}
 
     return check
 
 
-def _fell_back(pairs: Sequence[CellPair]) -> Iterator[Warning]:
-    cells, loads = _select(pairs, lambda record: bool(_fallbacks(record)))
-    if loads:
-        connections = plural(sum(map(_fallbacks, loads)), "connection")
-        yield {
-            "kind": "fell back to TCP",
-            "message": f"{connections} of {plural(len(loads), 'load')} with QUIC spoke TCP: {_where(cells)}",
-            "advice": "the path drops or delays datagrams (`middlebox`); these times include the wait before",
-        }
+def _unmatched(record: LoadRecord) -> int:
+    return int(numeric(record["load"], "unmatched_requests") or 0)
+
+
+def _failed_requests(record: LoadRecord) -> int:
+    return int(numeric(record["load"], "failed_requests") or 0)
+
+
+def _earlier_attempts(record: LoadRecord) -> int:
+    return attempt_of(record) - 1
 
 
 def _fallbacks(record: LoadRecord) -> int:
@@ -135,17 +146,6 @@ def _late_relay(pairs: Sequence[CellPair]) -> Iterator[Warning]:
             "kind": "late relay",
             "message": f"the relay was late beyond its bound in {seen}: {_where(cells)}",
             "advice": "leave the machine alone while it measures, or run fewer labs at once (`--jobs`)",
-        }
-
-
-def _made_again(pairs: Sequence[CellPair]) -> Iterator[Warning]:
-    cells, again = _select(pairs, lambda record: _attempt(record) > 1)
-    if again:
-        attempts = plural(sum(_attempt(record) - 1 for record in again), "earlier attempt")
-        yield {
-            "kind": "made again",
-            "message": f"{attempts} of {plural(len(again), 'load')} do not count: {_where(cells)}",
-            "advice": "the relay was late in them, or the client broke; the journal keeps them all",
         }
 
 
@@ -204,30 +204,40 @@ _CHECKS = (
     _proof,
     _simulated,
     _failed_loads,
-    _requests(
-        "unmatched_requests",
+    _counted(
         "unmatched requests",
-        "requested something that is not in the recording",
+        _unmatched,
+        "request",
+        "{things} in {loads} requested something that is not in the recording",
         "see the failed rows in requests; record the page again with this client",
     ),
-    _requests(
-        "failed_requests",
+    _counted(
         "failed requests",
-        "got no complete response",
+        _failed_requests,
+        "request",
+        "{things} in {loads} got no complete response",
         "see the rows without end_ms in requests; a page that breaks off early looks fast",
     ),
-    _fell_back,
+    _counted(
+        "fell back to TCP",
+        _fallbacks,
+        "connection",
+        "{things} of {loads} with QUIC spoke TCP",
+        "the path drops or delays datagrams (`middlebox`); these times include the wait before",
+    ),
     _late_relay,
-    _made_again,
+    _counted(
+        "made again",
+        _earlier_attempts,
+        "earlier attempt",
+        "{things} of {loads} do not count",
+        "the relay was late in them, or the client broke; the journal keeps them all",
+    ),
     _unpaired,
     _alone,
     _outliers,
     _noise,
 )
-
-
-def _attempt(record: LoadRecord) -> int:
-    return record.get("attempt", 1)
 
 
 def _without_partner(pair: CellPair) -> int:
@@ -351,7 +361,7 @@ def _cells_named(cells: Sequence[Cell]) -> str:
 
 
 SIMULATED_ERROR = "simulated_error.json"
-"""Beside this module; made from the accuracy baseline with docs/accuracy.md."""
+"""In the folder of this module; made from the accuracy baseline, as docs/accuracy.md is."""
 
 SIMULATED_ADVICE = (
     "docs/accuracy.md says where it is off by more; make some of these loads with --engine emulate too"

@@ -44,7 +44,9 @@ ROUND_TRIPS: dict[RoundTrip, str] = {
 }
 """What a path waited round trips for, behind their number."""
 
-_PATH_FIELDS = ("down_mbps", "up_mbps", "loss", "topology", "client", "engine", "cookies")
+CELL_FIELDS = ("down_mbps", "up_mbps", "loss", "topology", "client", "engine", "cookies")
+"""In which cells of one page and RTT may differ, whatever they compare."""
+
 _COMPARED = ("treatment", "baseline")
 
 
@@ -100,7 +102,7 @@ def comparison(cell: Setting) -> str:
 
 
 def is_of_fast_open(cell: Setting) -> bool:
-    """Whether Fast Open is compared with its absence, as where nothing else is said, and nothing else."""
+    """Whether Fast Open is compared with its absence, as in a cell that names no treatment."""
     return {cell["baseline"], cell["treatment"]} <= {"", PLAIN, FAST_OPEN}
 
 
@@ -162,15 +164,15 @@ def medians(cell: Cell) -> str:
 
 
 def caption(*cells: Setting) -> str:
-    """All that decides the numbers of cells beside page and RTT, as every table and figure says it.
+    """All that decides the numbers of cells in addition to page and RTT, as every table and figure says it.
 
     ``Access link 4/0.256 Mbit/s, loader, emulate, scheme http, HTTP/1.1, keep-alive, warm cookies``. What is
     as by default (queue, windows, ...) is left out, and so is what the two sides differ in, which their
     names say; what differs among the cells is named at the end.
 
     Args:
-        cells: Of a summary, or anything else with the columns of `firstflight.results.TREATMENT`; with `url`,
-            where it is known, to say what a recorded scheme is, and `differs`, columns with both values.
+        cells: Of a summary, or anything else with the columns of `firstflight.results.schema.TREATMENT`; with
+            `url`, where it is known, to name a recorded scheme, and `differs`, columns with both values.
     """
     return ", ".join(caption_lines(*cells))
 
@@ -314,11 +316,11 @@ def _unusual(asked: Setting) -> list[tuple[str, str, str]]:
 def varying(cells: Sequence[Setting]) -> list[str]:
     """The fields other than page and RTT in which the cells of a run differ.
 
-    What each cell's own two sides differ in, the names of its treatments say.
+    Without those in which both sides of every cell differ: the names of its treatments have them.
     """
     return [
         name
-        for name in (*_PATH_FIELDS, *_COMPARED)
+        for name in (*CELL_FIELDS, *_COMPARED)
         if len({cell.get(name) for cell in cells}) > 1
         and not all(name in cell.get("differs", {}) for cell in cells)
     ]

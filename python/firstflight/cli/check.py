@@ -34,7 +34,7 @@ from firstflight.report.check import (
     write_check,
 )
 from firstflight.report.conformance import as_junit, as_tap
-from firstflight.results import write_whole
+from firstflight.results import check_writable, write_whole
 from firstflight.text import plural
 
 _MARKS = {
@@ -259,6 +259,8 @@ def _check_file(flag: str, file: Path | None) -> None:
     if file and (file.is_dir() or not file.parent.is_dir()):
         problem = "is a folder" if file.is_dir() else f"is in {file.parent}, which is not a folder"
         raise UsageError(f"{flag}: {file} {problem}", f"name a file in a folder that exists with --{flag}")
+    if file:
+        check_writable(file)
 
 
 def _make(folder: Path) -> None:

@@ -136,7 +136,7 @@ def _say_hints(checks: list[Check], fix: str) -> None:
     for check in checks:
         if not check.ok and check.needed:
             talk.error(f"{check.name}: {check.detail}", check.hint)
-        elif not check.ok:
+        elif not check.ok and check.hint:
             talk.note(f"{check.name}: {check.hint}")
     if fix:
         talk.note(f"in one command: {fix}")

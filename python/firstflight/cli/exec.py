@@ -16,7 +16,7 @@ from firstflight.errors import UsageError
 from firstflight.experiment.plan_file import PlanFile, resolve
 from firstflight.model.treatment import FAST_OPEN, MODES
 from firstflight.pages import Deviation, LoadedPage, open_pages, under, was_cleared
-from firstflight.results import write_whole
+from firstflight.results import check_writable, write_whole
 from firstflight.text import plural
 
 _DEFAULTS = {"rtt": "100", "mode": FAST_OPEN}
@@ -63,7 +63,7 @@ def command(
     surroundings = _surroundings(path_flags, pages or [], capture, talk)
     _check_ports(os.environ.get(_PORTS, ""))
     for file in filter(None, (capture, record)):
-        _check_writable(file)
+        check_writable(file)
     ledger = run_inside(surroundings, argv)
     if record:
         write_whole(record, json.dumps(ledger, indent=2, ensure_ascii=False).encode() + b"\n")
@@ -114,12 +114,6 @@ def _open(pages: list[str], scheme: str, talk: Talk) -> list[LoadedPage]:
     return [under(scheme, page) for page in recorded]
 
 
-def _check_writable(file: Path) -> None:
-    """Before the program runs, not after."""
-    if not file.absolute().parent.is_dir() or not os.access(file.absolute().parent, os.W_OK):
-        raise UsageError(f"{file}: cannot be written", "name a file in a folder that exists and is yours")
-
-
 def _check_ports(text: str) -> None:
     """The library cannot complain: it leaves out what is no port."""
     for word in filter(None, text.split(",")):
@@ -138,7 +132,7 @@ def _say_summary(record: ExecRecord, program: str, mode: str, talk: Talk) -> Non
         record: As `engines.exec.run_inside` gives it.
         program: What the program is called.
         mode: What it was held to.
-        talk: Where it is said; a quiet one leaves out all but warnings.
+        talk: Prints it; a quiet one leaves out all but warnings.
     """
     for line in _lines(record, program):
         talk.note(line)

@@ -1,6 +1,5 @@
 """`firstflight gate`: is the head of a page slower than its base?"""
 
-import os
 import signal
 import tempfile
 from collections.abc import Sequence
@@ -34,7 +33,7 @@ from firstflight.model.units import BadValueError, parse_rtt
 from firstflight.pages import load_page, under
 from firstflight.pages.sources import is_url
 from firstflight.report.gate import gate_junit, gate_markdown, gate_text
-from firstflight.results import write_whole
+from firstflight.results import check_writable, write_whole
 
 _SIGNALLED = 128
 """Exit codes after a signal: this and its number."""
@@ -116,8 +115,8 @@ def command(  # noqa: PLR0917 (each is a flag)
     several = networks(names, {**keys, "http": http})
     if "emulate" in engines:
         check_repeats(several)
-    for file in (markdown, junit):
-        _check_writable(file)
+    for file in filter(None, (markdown, junit)):
+        check_writable(file)
     _warn_of_one_file(base, head, talk)
     if budget and is_url(head[0]):
         read_budget(budget, head[0])
@@ -177,12 +176,6 @@ def _time(name: str, text: str) -> float:
         return float(parse_rtt(text))
     except BadValueError as error:
         raise UsageError(f"{name}: {error.problem}", "write ms, such as 10") from None
-
-
-def _check_writable(file: Path | None) -> None:
-    """Before anything is loaded, not after."""
-    if file and (file.is_dir() or not os.access(file.absolute().parent, os.W_OK)):
-        raise UsageError(f"{file}: cannot be written", "name a file in a folder that exists and is yours")
 
 
 def _warn_of_one_file(base: list[str], head: list[str], talk: Talk) -> None:

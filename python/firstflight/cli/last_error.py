@@ -48,9 +48,9 @@ def keep_error(
 
     Args:
         arguments: The call: its command and the names of its flags are kept, their values are not.
-        message: What was said.
-        hint: The fix that was said.
-        error: An exception that nobody expected: where it was raised is kept.
+        message: What the program printed.
+        hint: The fix that it named.
+        error: An unexpected exception: where it was raised is kept.
     """
     kept: LastError = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -1,6 +1,5 @@
 """`firstflight prove`: does this program use Fast Open, early data or 0-RTT, and if not, why?"""
 
-import os
 import platform
 import re
 import shlex
@@ -28,6 +27,7 @@ from firstflight.errors import LabError, UsageError
 from firstflight.experiment.interrupt import Interrupted, interruptible
 from firstflight.experiment.plan_file import PlanFile, resolve
 from firstflight.model.path import Path as NetworkPath
+from firstflight.results import check_writable
 from firstflight.results.first_flights import Flight, Opening, ProveFacts, ServerFacts, Visit
 from firstflight.text import plural
 
@@ -127,6 +127,8 @@ def command(
             talk,
             as_json=as_json,
         )
+    if capture:
+        check_writable(capture)
     around = Surroundings(
         path,
         cookies,
@@ -136,7 +138,7 @@ def command(
         linger,
         ip,
         seed,
-        _capture(capture),
+        capture,
     )
     try:
         with interruptible():
@@ -226,12 +228,6 @@ def _hosts(names: Sequence[str]) -> list[str]:
                 "give a name alone, such as api.example.com",
             )
     return list(dict.fromkeys(names))
-
-
-def _capture(file: Path | None) -> Path | None:
-    if file and not os.access(file.absolute().parent, os.W_OK):
-        raise UsageError(f"{file}: cannot be written", "name a file in a folder that exists and is yours")
-    return file
 
 
 def _end(

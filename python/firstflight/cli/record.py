@@ -1,6 +1,5 @@
 """`firstflight record`: pages of the network become an archive."""
 
-import os
 import signal
 import tempfile
 from collections.abc import Iterable
@@ -19,6 +18,7 @@ from firstflight.pages.profile import read_pages_list
 from firstflight.pages.record.browse import Browsing, Visit, visit
 from firstflight.pages.record.package import write_wacz
 from firstflight.pages.urls import check_url
+from firstflight.results import check_writable
 from firstflight.text import plural
 
 _SHOWN = 20
@@ -100,9 +100,7 @@ def _check_out(out: Path, *, force: bool) -> None:
         raise UsageError(f"{out}: an archive is a .wacz file", f"name it {out.name or 'page'}.wacz")
     if out.is_dir() or (out.exists() and not force):
         raise UsageError(f"{out} exists", "name another file, or replace it with --force")
-    folder = out.absolute().parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise UsageError(f"{out}: cannot be written", "name a file in a folder that exists and is yours")
+    check_writable(out)
 
 
 def _visit_all(

@@ -16,7 +16,7 @@ from firstflight.experiment.catalogue import read_catalogue
 from firstflight.experiment.folder import default_folder, stored_plan
 from firstflight.experiment.interrupt import Interrupted, interruptible
 from firstflight.experiment.plan_file import PlanFile, read_plan, resolve
-from firstflight.experiment.recorder import Outcome
+from firstflight.experiment.recorder import Outcome, Problem
 from firstflight.experiment.run import run_experiment
 from firstflight.experiment.setup import EngineSetup, page_check, workers_for
 from firstflight.model.plan import Plan
@@ -139,19 +139,12 @@ def _end(outcome: Outcome, folder: Path, talk: Talk) -> int:
             f"continue with: firstflight run --resume --out {folder}",
         )
         return 128 + outcome.signal
-    if outcome.left:
-        talk.error(
-            f"without a result, since the laboratory failed: {outcome.left} of "
-            f"{plural(outcome.planned, 'load')}",
-            f"continue with: firstflight run --resume --out {folder}",
-        )
-    if outcome.unproved:
-        talk.error(
-            f"without proof of their mode: {plural(outcome.unproved, 'load')}",
-            f"see proof in {folder / JOURNAL}",
-        )
-    if outcome.empty_cells:
-        talk.error(
-            f"without a load that succeeded: {plural(outcome.empty_cells, 'cell')}", "try: firstflight doctor"
-        )
-    return 1 if outcome.left or outcome.unproved or outcome.empty_cells else 0
+    hints: dict[Problem, str] = {
+        "left": f"continue with: firstflight run --resume --out {folder}",
+        "unproved": f"see proof in {folder / JOURNAL}",
+        "empty_cells": "try: firstflight doctor",
+    }
+    problems = outcome.problems()
+    for problem, line in problems.items():
+        talk.error(line, hints[problem])
+    return 1 if problems else 0

@@ -1,7 +1,7 @@
 """What the program says: data on stdout, talk on stderr. Colour only on terminals, and not with NO_COLOR.
 
-URLs, names and messages come from archives, servers and programs. What is said passes through `one_line`, and
-JSON through `show_json`: no character moves the cursor, hides or reverses text. Without a terminal, progress
+URLs, names and messages come from archives, servers and programs. Text is printed through `one_line`, JSON
+through `show_json`: no character moves the cursor, hides or reverses text. Without a terminal, progress
 is a line every ten seconds; tables and progress bars are `console`'s.
 """
 

@@ -361,7 +361,7 @@ _WORTH_MS = 5.0
 
 
 def surprises(found: Sequence[Case]) -> Iterator[str]:
-    """Regressions, falls where the RTT grows, savings beside the bound, outliers, failures."""
+    """Regressions, falls where the RTT grows, savings far from the bound, outliers, failures."""
     said = [
         *map(_regression, (case for case in found if case.counts and _is_regression(case))),
         *_falls(found),

@@ -40,7 +40,7 @@ class Audit:
 
 
 def audit(path: Path) -> Audit:
-    """Audits a folder of the original experiment (with its table, where one lies beside it), or a table.
+    """Audits a folder of the original experiment (with its table, where the same folder has one), or a table.
 
     A folder without logs stands for the one table in it.
 

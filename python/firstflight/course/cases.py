@@ -116,7 +116,7 @@ def overlap(one: Case, other: Case) -> str:
 
 
 def by_setting(found: Sequence[Case]) -> list[list[Case]]:
-    """Cases that count, grouped by what they have in common beside the RTT, RTTs ascending."""
+    """Cases that count, grouped by what they have in common apart from the RTT, RTTs ascending."""
     groups: dict[str, list[Case]] = {}
     for case in found:
         if case.counts:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from firstflight.analysis.records import Cell, Summary, known, value_of
-from firstflight.analysis.words import is_of_fast_open
+from firstflight.analysis.words import CELL_FIELDS, is_of_fast_open
 
 _Pages = Mapping[str, Sequence[Cell]]
 
@@ -36,7 +36,7 @@ def observations(summary: Summary) -> str:
     tables: dict[tuple[Any, ...], dict[str, list[Cell]]] = {}
     for cell in summary["cells"]:
         if cell["n"] and cell["proof"]["ok"] and is_of_fast_open(cell):
-            setting = tuple(value_of(cell, name) for name in _SETTING)
+            setting = tuple(value_of(cell, name) for name in CELL_FIELDS)
             page = sanitize_file(cell.get("url") or cell["page"])
             tables.setdefault(setting, {}).setdefault(page, []).append(cell)
     repeated = [_only(pages, lambda cell: cell["n"] > 1) for pages in tables.values()]
@@ -53,9 +53,6 @@ def python2_str(number: float) -> str:
     """A float as Python 2's ``print`` shows it: 12 significant digits."""
     text = f"{number:.12g}"
     return text if set(text) & set(".en") else f"{text}.0"
-
-
-_SETTING = ("down_mbps", "up_mbps", "loss", "topology", "client", "engine", "cookies")
 
 
 def _only(pages: _Pages, wanted: Callable[[Cell], bool]) -> _Pages:

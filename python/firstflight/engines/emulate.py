@@ -48,7 +48,7 @@ class Check:
 
 
 class Emulator:
-    """Makes each load in a laboratory of its own; implements `model.path.Engine`.
+    """Makes each load in a laboratory of its own; implements `engines.engine.Engine`.
 
     Args:
         binary: The laboratory program; by default the one inside the package.

@@ -2,8 +2,8 @@
 
 The laboratory and the simulator hold every load to its mode, its cookie state and its transport: initial
 window, congestion control, ECN and key share of TLS (`crates/load/src/promise.rs`). Here it is held to the
-other keys in which the treatments of its plan differ, as far as its rows of requests and connections are a
-witness: `scheme`, `http` and `keep_alive`. Nothing holds a load to times and to what the path does.
+other keys in which the treatments of its plan differ, as far as its rows of requests and connections show
+them: `scheme`, `http` and `keep_alive`. No check compares times, or what the path does to packets.
 """
 
 from __future__ import annotations
@@ -407,7 +407,7 @@ def _http(http: str, requests: Sequence[RequestRow], connections: Sequence[Conne
 
     As recorded each origin does one or the other.
     """
-    # An origin's connection that broke is opened anew: those that never carried a request do not count.
+    # An origin's connection that broke is opened again: those that never carried a request do not count.
     used = {row["connection"] for row in requests if row["sent_ms"] is not None}
     secure = [row["origin"] for row in connections if _is_of(row, "https") and row["connection"] in used]
     failed = {row["origin"] for row in requests if row["end_ms"] is None}

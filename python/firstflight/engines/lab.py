@@ -180,7 +180,7 @@ def answer_of(command: str, returncode: int, output: bytes, stderr: str = "") ->
         command: What it was to do.
         returncode: How its process ended; the program's code where it gives an `exit_code`.
         output: What it wrote.
-        stderr: What it said beside that.
+        stderr: What it wrote to standard error.
 
     Raises:
         LabError: It could not be built, died, or gave no answer.

@@ -22,7 +22,7 @@ _DNS_PORT = 53
 _ORIGINS = {"4": "198.19.0.0", "6": "2001:2:0:1::"}
 """Networks of the origins, whose hosts count from 1 (`crates/lab/src/net/addresses.rs`)."""
 _BODY_BYTES = 1_000
-_BESIDE_S = 30.0
+_BEYOND_VISITS_S = 30.0
 """What a laboratory takes beyond its two visits, at most."""
 _SERVER_S = 60.0
 
@@ -129,7 +129,9 @@ def prove(around: Surroundings, argv: Sequence[str]) -> ProveFacts:
         "grace_ms": round(around.grace_s * 1e3),
         "program": {"argv": filled(argv, around.ip), "env": _environment(around.ip)},
     }
-    facts: ProveFacts = Lab().ask("prove", job, timeout_s=2 * (around.limit_s + around.grace_s) + _BESIDE_S)
+    facts: ProveFacts = Lab().ask(
+        "prove", job, timeout_s=2 * (around.limit_s + around.grace_s) + _BEYOND_VISITS_S
+    )
     return facts
 
 

@@ -41,7 +41,7 @@ def simulated_job(planned: PlannedLoad, page: LoadedPage, keep: str = "all") -> 
 
 
 class Simulator:
-    """Makes loads on the virtual clock; implements `model.path.Engine`.
+    """Makes loads on the virtual clock; implements `engines.engine.Engine`.
 
     The same load gives the same record, whenever and wherever it is made: `started_at` is null.
 

@@ -1,4 +1,4 @@
-"""What becomes of the loads of a run: made, and made again; counted; journalled, each attempt once.
+"""Makes the loads of a run, some of them again, counts them, and journals each attempt once.
 
 A load is made again when its relay was late or its client broke; the last attempt counts. An instrument
 failure (the laboratory could not be built, or died) is no attempt and no result. The load is made again at
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 from firstflight.engines.engine import Engine, Record, instrument_failure_of
 from firstflight.errors import ExperimentError, LabError, UsageError
@@ -21,6 +21,8 @@ from firstflight.observer import Observer
 from firstflight.pages import LoadedPage, UnderSchemes
 from firstflight.results import Journal, LoadRecord
 from firstflight.results.journal import encode, is_instrument_failure
+from firstflight.results.records import attempt_of
+from firstflight.text import plural
 
 MAX_ATTEMPTS = 3
 """How often a load is made at most while its relay is late."""
@@ -75,17 +77,16 @@ def is_settled(record: LoadRecord) -> bool:
     return not record["relay"].get("late") or attempt_of(record) >= MAX_ATTEMPTS
 
 
-def attempt_of(record: LoadRecord) -> int:
-    """Which attempt the record is of, from 1."""
-    return int(cast(Record, record).get("attempt", 1))
-
-
 def _load(engine: Engine, planned: PlannedLoad, page: LoadedPage) -> Record:
     started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
     try:
         return engine.load(planned, page)
     except LabError as error:
         return instrument_failure_of(planned, started_at, error)
+
+
+Problem = Literal["left", "unproved", "empty_cells"]
+"""What may be wrong with a run that came to its end: the count of `Outcome` that is not 0."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,16 @@ class Outcome:
     signal: int | None = None
     instrument_failures: int = 0
     left: int = 0
+
+    def problems(self) -> dict[Problem, str]:
+        """What went wrong in a run that came to its end, a line each; empty: the run is good."""
+        lines: dict[Problem, str] = {
+            "left": "without a result, since the laboratory failed: "
+            f"{self.left} of {plural(self.planned, 'load')}",
+            "unproved": f"without proof of their mode: {plural(self.unproved, 'load')}",
+            "empty_cells": f"without a load that succeeded: {plural(self.empty_cells, 'cell')}",
+        }
+        return {problem: line for problem, line in lines.items() if getattr(self, problem)}
 
 
 class RunState:

@@ -1,15 +1,16 @@
 """Makes the loads of a plan and journals each as it ends.
 
-A load whose relay was late beyond the bound is made again, up to `MAX_ATTEMPTS` times in all; one whose
-client broke, once. Each attempt is a journal line with its `attempt` number under the same load_id, and the
-last one counts: `loads` holds exactly the planned loads, the journal everything that was made.
+A load whose relay was late beyond the bound is made again, up to `recorder.MAX_ATTEMPTS` times in all; one
+whose client broke, once. Each attempt is a journal line with its `attempt` number under the same load_id, and
+the last one counts: `loads` holds exactly the planned loads, the journal everything that was made.
 
 An instrument failure (the laboratory could not be built, or died) is a journal line of its own kind, never a
-result: no load is settled by it. `MAX_IN_A_ROW` of them stop the run.
+result: no load is settled by it. `recorder.MAX_IN_A_ROW` of them stop the run.
 
 With `until` blocks are due round by round, for the cells still too wide. Every round is made whole before the
 next is decided on, and what is decided depends on the journal alone: a run that was stopped goes on as it
-would have. To look at the data before stopping costs coverage; `FIRST_LOOK` keeps it (docs/statistics.md).
+would have. To look at the data before stopping costs coverage; `model.plan.FIRST_LOOK` keeps it
+(docs/statistics.md).
 
 What is held in memory does not grow with the loads but by some bytes for each: blocks are laid out, and
 pages opened, when their turn comes, and records go to the journal.
@@ -69,7 +70,8 @@ def run_experiment(
 
     Raises:
         UsageError: The folder does not fit; nothing was started.
-        LabError: The laboratory cannot be built, or failed `MAX_IN_A_ROW` times without a load in between.
+        LabError: The laboratory cannot be built, or failed `recorder.MAX_IN_A_ROW` times without a load in
+            between.
         ExperimentError: The journal cannot be written any more; what was measured is kept.
     """
     observer = observer or Observer()

@@ -14,6 +14,7 @@ from firstflight.engines.clients.chromium.browser import (
     UNSANDBOXED,
     browser_version,
     check_hosts,
+    no_sandbox,
 )
 from firstflight.engines.clients.chromium.client import Chromium
 from firstflight.engines.clients.command import (
@@ -164,11 +165,7 @@ class EngineSetup:
         if not self.browser_sandbox:
             warn(*UNSANDBOXED)
         elif not Lab().ask("try-browser-sandbox", timeout_s=_CHECK_S)["sandbox"]:
-            raise UsageError(
-                "client: Chromium cannot have its sandbox here: the system allows it no namespaces",
-                "allow nested user namespaces, see docs/chromium.md; or, for pages that you trust, "
-                "run it without: --no-browser-sandbox",
-            )
+            raise no_sandbox("client")
 
     def _clients(self) -> dict[str, ForeignClient]:
         """The plan's clients that are programs of their own."""

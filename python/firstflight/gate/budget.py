@@ -1,10 +1,10 @@
-"""Budgets in the form of Lighthouse's `budget.json`, held against the head of a page.
+"""Budgets in the form of Lighthouse's `budget.json`, compared with the head of a page.
 
 The form is that of `docs/performance-budgets.md` and `core/config/budget.js` in Lighthouse's repository: a
 list of objects with `path`, `options`, `timings` (ms), `resourceSizes` (KiB as transferred) and
 `resourceCounts`; of those whose `path` matches the page the last applies. `timings` may name the gate's own
-moments, too. Lighthouse's moments are those of a browser that paints and runs scripts: they are said to be
-not measured, and no budget of them is held. A name that neither has is refused.
+moments, too. Lighthouse's moments are those of a browser that paints and runs scripts: the gate
+reports them as not measured, and checks no budget of them. A name that neither has is refused.
 """
 
 from __future__ import annotations

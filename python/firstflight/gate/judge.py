@@ -8,9 +8,9 @@ requests ends a page, and which one depends on the path. If some have the other 
 too.
 
 Where no changed request is among those that the moment waited for, so that they only share links and
-connections, the median alone counts. The tolerance is `BESIDE` times larger there, and `BESIDE_RTTS` round
-trips at least: requests that race for a connection win or lose a round trip, and a few kilobytes of an image
-that nothing waits for are no regression.
+connections, the median alone counts. The tolerance is `OFF_PATH` times larger there, and at least
+`OFF_PATH_RTTS` round trips: requests that race for a connection win or lose a round trip, and a few kilobytes
+of an image that nothing waits for are no regression.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ SAME = "same"
 TOLERANCE_MS = SAME_WITHIN_MS
 """Default tolerance of a difference, ms."""
 
-BESIDE = 10
+OFF_PATH = 10
 """Factor on the tolerance where no changed request is among those that the moment waited for."""
 
-BESIDE_RTTS = 1.5
+OFF_PATH_RTTS = 1.5
 """The least tolerance there, in round trips."""
 
 FALSE_ALARMS = 1e-4
@@ -253,7 +253,7 @@ class Judge:
         is_on_path = self._is_on_path(name, trial.pairs)
         ascending = sorted(found.each_ms)
         point, share = median(ascending), len(ascending) // 4
-        beside_ms = max(self.tolerance_ms * BESIDE, BESIDE_RTTS * rtt_ms)
+        beside_ms = max(self.tolerance_ms * OFF_PATH, OFF_PATH_RTTS * rtt_ms)
         limit_ms = self.tolerance_ms if is_on_path else beside_ms
         low, high = ascending[share], ascending[-1 - share]
         verdict = SAME

@@ -58,9 +58,9 @@ class Later:
 def later(name: MomentName, pairs: Sequence[tuple[Moments, Moments]]) -> Later | None:
     """By how much a moment is later in the second load of each pair; None where a load has no such moment.
 
-    The stylesheets are later by as much as the one that is delayed most, if that is more than what becomes of
-    the last: what hides the delay is another server's time, which differs from visit to visit. It is one and
-    the same stylesheet in all pairs: the worst of each pair would be late wherever loads differ by chance.
+    The stylesheets are later by the delay of the one that is delayed most, if that is more than the delay of
+    the last one: only the time of another server hides it there, which differs from visit to visit. It is the
+    same stylesheet in all pairs: the worst of each pair would be late wherever loads differ by chance.
     """
     if not all(name in side.at_ms for pair in pairs for side in pair):
         return None

@@ -28,7 +28,7 @@ class PlannedLoad:
     Loads of one block share `seed`, so that every treatment gets the same random numbers.
 
     Attributes:
-        treatment: Name of its treatment; empty: its mode is all that it has of one.
+        treatment: Name of its treatment; empty: it has a mode, and no other name.
         baseline: Name of the treatment that its own is compared with; empty: the first of all modes.
         compared: Plan keys in which the treatments differ: what the load is held to in addition to its mode.
         version: Which version of the page, where treatments load several; empty: there is one.

@@ -48,8 +48,10 @@ MOST_MEMBERS = 400_000
 KEPT_DAYS = 14
 
 _PIECE = 1 << 16
+"""Bytes that are read, and that a decoder gives, at a time."""
 _MOST_CHUNK_LINE = 1_000
 _LEAST_CHUNK = 256
+"""What a piece counts at least in the budget: a small one costs more time than its bytes do."""
 _DAY_S = 86_400.0
 
 
@@ -294,7 +296,7 @@ class Budget:
             raise PageInputError(problem, "split the archive: one page each")
 
     def counted(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """`chunks`, counted as they come; a small one costs more time than it has bytes."""
+        """`chunks`, counted as they come, each as `_LEAST_CHUNK` bytes at least."""
         for chunk in chunks:
             self.spend(max(len(chunk), _LEAST_CHUNK))
             yield chunk
@@ -320,9 +322,8 @@ class _Counted(io.RawIOBase):
 
 MOST_CODINGS = 5
 """Of one body; as in curl (`MAX_ENCODE_STACK`). Each costs memory, and time for all that the others give."""
-# Of a piece of input, no more output than this is made at once.
-# Larger bodies are encoded once: trying levels would take longer than it is worth.
 _MOST_TRIED = 1 << 23
+"""Larger bodies are encoded once: trying levels would take longer than it is worth."""
 _Through = Callable[[Iterable[bytes]], Iterator[bytes]]
 
 
@@ -387,10 +388,10 @@ def _decode(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
     first = next(source, b"")
     if not first:
         return
-    if name not in ("gzip", "deflate", "br", "zstd"):
+    if name not in _DECODERS:
         raise CodingError(f"unknown coding '{name[:20]}'")
     try:
-        yield from _DECODERS[name](chain([first], source), first)
+        yield from _DECODERS[name](chain([first], source))
     except (zlib.error, brotli.error, zstd.ZstdError) as error:
         raise CodingError(f"not {name}: {error}") from None
 
@@ -409,17 +410,19 @@ def _inflated(chunks: Iterable[bytes], window: int) -> Iterator[bytes]:
         raise CodingError("its end is missing")
 
 
-def _gzip(chunks: Iterable[bytes], first: bytes) -> Iterator[bytes]:
+def _gzip(chunks: Iterable[bytes]) -> Iterator[bytes]:
     return _inflated(chunks, 16 + zlib.MAX_WBITS)
 
 
-def _deflate(chunks: Iterable[bytes], first: bytes) -> Iterator[bytes]:
+def _deflate(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """RFC 9110 asks for the zlib format; some servers send the bare stream, and browsers take both."""
+    source = iter(chunks)
+    first = next(source)
     is_zlib = first[0] & 0x0F == 8 and (len(first) < 2 or int.from_bytes(first[:2], "big") % 31 == 0)
-    return _inflated(chunks, zlib.MAX_WBITS if is_zlib else -zlib.MAX_WBITS)
+    return _inflated(chain([first], source), zlib.MAX_WBITS if is_zlib else -zlib.MAX_WBITS)
 
 
-def _brotli(chunks: Iterable[bytes], first: bytes) -> Iterator[bytes]:
+def _brotli(chunks: Iterable[bytes]) -> Iterator[bytes]:
     decoder = brotli.Decompressor()
     for chunk in chunks:
         data: bytes = decoder.process(chunk, output_buffer_limit=_PIECE)
@@ -431,7 +434,7 @@ def _brotli(chunks: Iterable[bytes], first: bytes) -> Iterator[bytes]:
     raise CodingError("its end is missing")
 
 
-def _zstd(chunks: Iterable[bytes], first: bytes) -> Iterator[bytes]:
+def _zstd(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """One frame after another (RFC 8878 section 3); of one without its end, what can be read."""
     decoder = _zstd_frame()
     for chunk in chunks:
@@ -461,7 +464,7 @@ def _to_zstd(body: bytes, level: int) -> bytes:
     return zstd.compress(body, level)
 
 
-_DECODERS: dict[str, Callable[[Iterable[bytes], bytes], Iterator[bytes]]] = {
+_DECODERS: dict[str, Callable[[Iterable[bytes]], Iterator[bytes]]] = {
     "gzip": _gzip,
     "deflate": _deflate,
     "br": _brotli,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
-from urllib.parse import urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from firstflight.model.page import Headers
 
@@ -33,6 +33,7 @@ _MOST_VALUE = 16_384
 _TYPICAL_REQUEST_FIELDS = 330
 # Status line, Date, Server, Content-Type, Content-Length, Cache-Control...: 300 to 560 on the course's pages.
 TYPICAL_HEADER = 350
+_ESCAPED = "%ESCAPED:\u200b "
 
 
 def value_of(headers: Iterable[tuple[str, str]], name: str) -> str:
@@ -59,6 +60,17 @@ def repeatable(headers: Iterable[tuple[str, str]]) -> Headers:
 def is_chunked(headers: Iterable[tuple[str, str]]) -> bool:
     """Whether a header says that its body comes in chunks (RFC 9112 section 6.1)."""
     return value_of(headers, "transfer-encoding").lower().rpartition(",")[2].strip() == "chunked"
+
+
+def unescaped(line: str) -> str:
+    """A line of a header as it was on the wire, a character for each byte, from one of Chromium's net log.
+
+    The log marks a line with other characters than ASCII, and writes it in percent-encoding
+    (`NetLogStringValue` in net/log/net_log_values.cc).
+    """
+    if not line.startswith(_ESCAPED):
+        return line
+    return unquote_to_bytes(line.removeprefix(_ESCAPED)).decode("latin-1")
 
 
 def without(headers: Headers, name: str) -> Headers:
@@ -97,8 +109,8 @@ def request_sizes(urls: Sequence[str], total: int = 0) -> list[int]:
     Args:
         urls: What is asked for.
         total: The recorded sum; what request lines and Host fields leave of it is shared evenly, since
-        cookies and referrers of single requests are not known. 0 or too small for them: typical fields are
-        assumed.
+            cookies and referrers of single requests are not known. 0 or too small for them: typical fields
+            are assumed.
     """
     least = [_least(url) for url in urls]
     spare = total - sum(least)

@@ -7,7 +7,7 @@ the recorded link as a fluid: all that are under way have equal shares of the li
 than slow start lets it be (windows that double from round trip to round trip; the first is the initial one
 and what its connection had carried before). An end that was recorded earlier counts as it is.
 
-A queue stands before a busy link, and everybody stands in it. How long it was at a moment: what the
+A busy link has a queue in front of it, which delays every packet. How long it was at a moment: what the
 quickest handshake or answer within `NEAR_MS` took beyond the link's own round trip, but no longer than the
 link had been busy without a break. It is no part of a host's distance, nor of what its server took.
 

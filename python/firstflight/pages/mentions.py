@@ -161,7 +161,7 @@ def _script_text(body: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Needle:
-    """A part of a URL to look for in scripts; `sure` when finding it leaves little doubt."""
+    """A part of a URL to look for in scripts; `sure` when a script that has it asks for the URL."""
 
     text: str
     sure: bool

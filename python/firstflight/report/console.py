@@ -19,6 +19,7 @@ from rich.text import Text
 from firstflight.analysis import words
 from firstflight.analysis.compare import Comparison, Pair
 from firstflight.analysis.critical_path.explanation import Explanation
+from firstflight.analysis.critical_path.steps import NOT_OF_THE_PAGE
 from firstflight.analysis.critical_path.walk import COMPONENTS, CriticalPath
 from firstflight.analysis.records import Cell, Summary, Warning
 from firstflight.model.page import Page
@@ -166,7 +167,7 @@ def _requests(page: Page, path: CriticalPath) -> str:
     resources = page.resources
     parts = []
     for index in path.requests:
-        name = words.short_url(resources[index].url, 36) if index < len(resources) else "not of the page"
+        name = words.short_url(resources[index].url, 36) if index < len(resources) else NOT_OF_THE_PAGE
         parts.append(f"{index} {name} ({sum(path.spent_ms(index).values()):.0f} ms)")
     return " > ".join(parts)
 

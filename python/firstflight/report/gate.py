@@ -101,7 +101,7 @@ def gate_markdown(result: GateResult) -> str:
         lines += ["```", *waterfall(shown), "```", ""]
         lines += ["| request | base, ms | head, ms |", "|---|---|---|"]
         lines += [
-            f"| {'**changed** ' if step.is_changed else ''}`{_code(short_url(step.url))}` "
+            f"| {'**changed** ' if step.is_changed else ''}`{_code(_cut_url(step.url))}` "
             f"| {_or_dash(step.base_ms)} | {_or_dash(step.head_ms)} |"
             for step in shown.steps[: 2 * _MOST_ROWS]
         ]
@@ -140,7 +140,7 @@ def waterfall(verdict: Verdict) -> list[str]:
     end_ms = max([load_ms, *(row["end_ms"] or 0.0 for row in verdict.rows)])
     if not end_ms:
         return []
-    names = [_code(short_url(row["url"], 36)) for row in rows]
+    names = [_code(_cut_url(row["url"], 36)) for row in rows]
     width = max(map(len, names), default=0)
     lines = [f"{'':{width}}  0{f'{end_ms:,.0f} ms':>{_BAR - 1}}"]
     lines += [f"{name:{width}}  {_bar(row, end_ms)}" for name, row in zip(names, rows, strict=True)]
@@ -168,7 +168,7 @@ def _few(rows: Sequence[RequestRow]) -> list[RequestRow]:
     return [*rows[: _MOST_ROWS // 2], *rows[-(_MOST_ROWS - _MOST_ROWS // 2) :]]
 
 
-def short_url(url: str, most: int = _URL) -> str:
+def _cut_url(url: str, most: int = _URL) -> str:
     """A URL without scheme and query values, cut in its middle."""
     bare = visible(re.sub(r"^https?://", "", url).partition("?")[0])
     return bare if len(bare) <= most else f"{bare[: most // 2 - 2]}...{bare[-(most - most // 2 - 1) :]}"
@@ -197,7 +197,7 @@ def _shown(verdict: Verdict) -> Sequence[Cost]:
 
 def _cost(cost: Cost) -> str:
     on = ", on the critical path" if cost.is_on_path else ""
-    return f"{cost.ms:+,.0f} ms: {short_url(cost.change.url)}: {cost.change.words}{on}"
+    return f"{cost.ms:+,.0f} ms: {_cut_url(cost.change.url)}: {cost.change.words}{on}"
 
 
 def _ms(value: float) -> str:
@@ -243,7 +243,7 @@ def _costs_table(result: GateResult) -> list[str]:
     for cost in order[:_MOST_COSTS]:
         costs = [next((c for c in v.costs if c.change is cost.change), None) for v in first]
         cells = " | ".join("" if c is None else f"{c.ms:+,.0f} ms" for c in costs)
-        lines.append(f"| `{_code(short_url(cost.change.url))}` | {_cell(cost.change.words)} | {cells} |")
+        lines.append(f"| `{_code(_cut_url(cost.change.url))}` | {_cell(cost.change.words)} | {cells} |")
     left = len(result.changes.found) - min(_MOST_COSTS, len(order))
     return [
         *lines,

@@ -1,7 +1,7 @@
 """``report.html``: the whole result on one page that needs no network and runs no script but its own.
 
-How the run was made (machine, calibration, plan) is read from the files beside its journal; what is missing
-is named on the page.
+How the run was made (machine, calibration, plan) is read from the files in the journal's folder; what is
+missing is named on the page.
 
 The script is Vega and what the report does with it. `python -m firstflight.report.html` prints it as
 ``templates/vega.js``: it changes with vl-convert only, and to bundle it takes a second, which no report

@@ -1,4 +1,4 @@
-"""Both sides of a cell pair beside each other: measures, critical paths, what changed in the page."""
+"""Both sides of a cell pair next to each other: measures, critical paths, what changed in the page."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Beside:
-    """A cell pair, beside each other, in words.
+    """Both sides of a cell pair in words, next to each other.
 
     Attributes:
         heading: Page, RTT and verdict.

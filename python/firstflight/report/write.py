@@ -68,7 +68,7 @@ _SHORT = "/tmp"
 
 
 def write_pdf(folder: Path, browser: Path, *, sandbox: bool) -> Path:
-    """Prints ``report.html`` of a results folder to ``report.pdf`` beside it.
+    """Prints ``report.html`` of a results folder to ``report.pdf`` in the same folder.
 
     Args:
         folder: The results folder.

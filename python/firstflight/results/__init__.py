@@ -1,6 +1,6 @@
 """What a run leaves behind: the journal, and the columns of the tables that `tables` makes from it."""
 
-from firstflight.results.files import journal_path, write_whole
+from firstflight.results.files import check_writable, journal_path, write_whole
 from firstflight.results.journal import Journal
 from firstflight.results.records import ConnectionRow, LoadRecord, LoadRow, RequestRow
 from firstflight.results.schema import CONNECTIONS, LOADS, REQUESTS, TABLES
@@ -15,6 +15,7 @@ __all__ = [
     "LoadRecord",
     "LoadRow",
     "RequestRow",
+    "check_writable",
     "journal_path",
     "write_whole",
 ]

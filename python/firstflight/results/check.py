@@ -127,6 +127,5 @@ def _rules(columns: Sequence[Column]) -> list[_Rule]:
 
 
 _LOAD_RULES = _rules(LOAD_COLUMNS)
-_PLACED = [column for column in LOADS.columns if column.place]
-_PLACED_RULES = list(zip(_PLACED, _rules(_PLACED), strict=True))
+_PLACED_RULES = list(zip(LOADS.placed, _rules(LOADS.placed), strict=True))
 _ROW_RULES = {table.name: _rules(table.columns[1:]) for table in (REQUESTS, CONNECTIONS)}

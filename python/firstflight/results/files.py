@@ -53,8 +53,19 @@ def plan_keys(folder: Path) -> dict[str, object]:
     return {}
 
 
+def check_writable(file: Path) -> None:
+    """Refuses a file that a command could not write at its end, before anything starts.
+
+    Raises:
+        UsageError: It is a folder, or its own folder does not exist or cannot be written to.
+    """
+    folder = file.absolute().parent
+    if file.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise UsageError(f"{file}: cannot be written", "name a file in a folder that exists and is yours")
+
+
 def write_whole(path: Path, content: bytes) -> Path:
-    """Write a file so that a reader sees the old one or the new one, never a part.
+    """Writes a file so that a reader sees the old one or the new one, never a part.
 
     Args:
         path: Where to; missing folders are made.
@@ -150,7 +161,7 @@ def left_before_the_plan(folder: Path, others: Collection[str] = ()) -> bool:
 
     Args:
         folder: An existing folder.
-        others: Names of what a run writes before its plan, beside the lock.
+        others: Names of what a run writes before its plan, in addition to the lock.
     """
     names = {entry.name for entry in folder.iterdir()}
     return not names or (

@@ -188,6 +188,11 @@ def plt_ms(record: LoadRecord) -> float:
     return float(found)
 
 
+def attempt_of(record: LoadRecord) -> int:
+    """Which attempt the record is of, from 1."""
+    return record.get("attempt", 1)
+
+
 def numeric(load: LoadRow, column: str) -> float | None:
     """A column of numbers, by its name."""
     return cast(Mapping[str, float | None], load)[column]

@@ -74,6 +74,11 @@ class Table:
         """Names of its columns, in order."""
         return [column.name for column in self.columns]
 
+    @property
+    def placed(self) -> list[Column]:
+        """Its columns that a load's record has elsewhere than in its ``load``."""
+        return [column for column in self.columns if column.place]
+
 
 _TEXT: Type = "text"
 _COUNT: Type = "integer"

@@ -194,8 +194,6 @@ _PIECE_BYTES = 1 << 26
 _NOTHING_ELSE = b'"requests": [], "connections": []'
 """As `journal.encode` writes it; inside a JSON text its quotes would be escaped."""
 
-_PLACED = [column for column in LOADS.columns if column.place]
-
 
 def _json_type(kind: Type) -> pl.DataType:
     """What holds a value of this type as JSON has it: times as text."""
@@ -211,7 +209,7 @@ def _line() -> pl.Schema:
         "instrument_failure": pl.Boolean(),
     }
     parts: dict[str, dict[str, pl.DataType]] = {}
-    for column in _PLACED:
+    for column in LOADS.placed:
         if len(column.place) == 1:
             found[column.place[0]] = _polars_type(column.type)
         else:
@@ -262,7 +260,7 @@ def _frame_of_lines(lines: Sequence[bytes]) -> pl.DataFrame | None:
         return None
     try:
         found = pl.read_ndjson(b"".join(lines), schema=_line())
-        placed = found.select(_elsewhere(column) for column in _PLACED)
+        placed = found.select(_elsewhere(column) for column in LOADS.placed)
         loads = found.select("format", "instrument_failure", "load").unnest("load").hstack(placed)
         loads = loads.with_columns(_instants(loads["started_at"]))
     except (pl.exceptions.PolarsError, ValueError, OverflowError):

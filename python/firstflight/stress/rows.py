@@ -1,6 +1,6 @@
 """Measurements of a server under load, as `stress.csv` and `--json` have them; and what Fast Open saves.
 
-A pair are two measurements that differ only in the mode and were made one after the other, so that a machine
+A pair is two measurements that differ only in the mode and were made one after the other, so that a machine
 that is slower for a while is so for both.
 """
 

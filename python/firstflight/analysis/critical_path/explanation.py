@@ -38,7 +38,7 @@ class Explanation:
     Attributes:
         pair: Which.
         pages: Side -> the page as it was loaded: the same, or versions of it.
-        loads: Side -> the load that stands for it; without a side that no load of ended ok.
+        loads: Side -> the load that stands for it; sides without a load that ended ok are left out.
     """
 
     pair: CellPair

@@ -221,7 +221,7 @@ class Segment:
 
 
 def fetch(load: Load, row: Row, until_ms: float, body_bytes: int | None = None) -> list[Segment]:
-    """What a request did from its discovery until a moment: segments without gaps, of more than no time.
+    """What a request did from its discovery until a moment: segments without gaps, none of them empty.
 
     Args:
         load: Whose request it is.

@@ -246,7 +246,7 @@ class _Walk:
         return ended_ms(row) if done_ms is None else done_ms
 
     def _known(self, row: Row, above: Row) -> Initiator | None:
-        """How the page says that one discovers the other; a browser's own word names no way and no delay."""
+        """How the page says that one discovers the other; a browser reports neither the way nor a delay."""
         resource = self._load.resource(row)
         found = resource.initiator if resource and self._load.is_modelled else None
         return found if found and found.resource == above["index"] else None

@@ -44,7 +44,12 @@ class Artifacts:
 
 @dataclass(frozen=True)
 class TimeLimits:
-    """When a browser is given up that has not started, or not loaded the page, ms; `None`: as others are."""
+    """When the driver gives up a browser, ms.
+
+    Attributes:
+        start_ms: One that has not started.
+        load_ms: One that has not loaded the page; `None`: the time limit of every load.
+    """
 
     start_ms: int = 60_000
     load_ms: int | None = None
@@ -55,7 +60,7 @@ class Browser:
 
     Attributes:
         driver: The module that runs next to the browser.
-        libraries: What that imports beside the standard library and this package.
+        libraries: What that imports in addition to the standard library and this package.
 
     Args:
         browser: The browser's program.

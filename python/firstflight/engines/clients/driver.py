@@ -111,6 +111,6 @@ def _cpu_ticks() -> int:
 def _fields(stat: Path) -> list[str]:
     """What follows the name, which stands in brackets and may hold anything."""
     try:
-        return stat.read_text().rpartition(")")[2].split()
+        return stat.read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return []

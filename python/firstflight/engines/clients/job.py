@@ -23,7 +23,7 @@ class DriveJob:
         authority: Certificate of the laboratory's authority; `None`: the page is loaded in the clear.
         post_quantum: Whether TLS offers the key share X25519MLKEM768.
         clock_ms: The time at which the page starts, ms since 1970; `None`: time and chance are the machine's.
-        sandbox: Whether the browser must lock its processes up; where it cannot, the load fails.
+        sandbox: Whether the browser must have its own sandbox; where it cannot, the load fails.
         har: File for a HAR of the load, if one is wanted.
         screenshot: File for a picture of the page, if one is wanted.
         quic: Whether https origins are spoken to over QUIC from the first request on.
@@ -62,6 +62,10 @@ class DriveJob:
     def to_json(self) -> dict[str, object]:
         """The form in which the driver takes it."""
         return asdict(self)
+
+
+BLOCKED = "inspector"
+"""The error of a request that DevTools stopped because the driver asked it to."""
 
 
 @dataclass
@@ -110,7 +114,7 @@ class Drive:
             `first_paint_ms`, `first_contentful_paint_ms`, `lcp_ms`.
         fetches: Every request, in the order of being asked for.
         browser: The browser's version.
-        sandboxed: Whether the browser locks its processes up.
+        sandboxed: Whether the browser has its own sandbox.
         error: Why the load failed.
         broken: The browser itself failed: it died, hung, or could not be started.
     """

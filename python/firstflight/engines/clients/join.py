@@ -1,7 +1,7 @@
 """Brings together what the laboratory saw of a load and what the browser did.
 
-What crossed the wire (connections, bytes, status) is the laboratory's word; when things happened, and what
-was never sent, the browser's.
+The laboratory says what crossed the wire: connections, bytes, status. The browser says when things happened,
+and what it never sent.
 """
 
 import re
@@ -10,15 +10,13 @@ from collections.abc import Iterable
 from typing import cast
 from urllib.parse import urlsplit, urlunsplit
 
-from firstflight.engines.clients.job import Drive, Fetch
+from firstflight.engines.clients.job import BLOCKED, Drive, Fetch
 from firstflight.engines.engine import Answer
 from firstflight.pages import Page
 from firstflight.results.records import RequestRow
 from firstflight.text import plural
 
 _TIMES = ("queued_ms", "connect_start_ms", "connect_end_ms", "sent_ms", "first_byte_ms", "end_ms")
-_BLOCKED = "inspector"
-"""Why DevTools stopped a request: we asked it to."""
 
 
 def join(answer: Answer, drive: Drive, page: Page) -> Answer:
@@ -75,7 +73,7 @@ def _indices(page: Page) -> dict[str, int]:
 def _by_url(fetches: Iterable[Fetch]) -> defaultdict[str, deque[Fetch]]:
     """Requests that may have reached a server, each URL's in the order of being sent."""
     waiting: defaultdict[str, deque[Fetch]] = defaultdict(deque)
-    network = (fetch for fetch in fetches if not fetch.cached and fetch.error != _BLOCKED)
+    network = (fetch for fetch in fetches if not fetch.cached and fetch.error != BLOCKED)
     for fetch in sorted(network, key=lambda fetch: fetch.sent_ms or fetch.queued_ms):
         waiting[_bare(fetch.url)].append(fetch)
     return waiting

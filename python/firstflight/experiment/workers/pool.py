@@ -103,7 +103,7 @@ class _Worker:
         self._lock = Lock()
 
     def run(self, call: Callable[[_Asked], _Answer], asked: _Asked, what: str) -> _Answer:
-        """Sends a call and waits for what comes of it.
+        """Sends a call and waits for its answer.
 
         Raises:
             ExperimentError: The process died over it, twice.

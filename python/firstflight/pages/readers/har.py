@@ -48,7 +48,7 @@ def page_of_log(log: Node, path: Path, source: str, url: str = "") -> LoadedPage
     Args:
         log: Its `pages` and `entries`.
         path: What was read, named in errors.
-        source: What the page is said to come from.
+        source: Where the page comes from, as the page itself is to name it.
         url: Where the page begins.
 
     Raises:
@@ -90,16 +90,8 @@ def timed_page(
     return replace(loaded, multiplexed=shared / len(exchanges))
 
 
-def link_of_har(path: Path, url: str = "") -> Link | None:
-    """The link that WebPageTest notes for a page; None where it is not noted, or has no rate.
-
-    Raises:
-        PageInputError: The file is no HAR, or has no such page.
-    """
-    return _link(choose(read_har(path), path, url).page)
-
-
 def _link(page: Node) -> Link | None:
+    """The link that WebPageTest notes for a page; None where it is not noted, or has no rate."""
     names = (("_latency_rtt_ms", "_latency"), ("_bwDown_kbps", "_bwDown"), ("_bwUp_kbps", "_bwUp"))
     rtt_ms, down, up = (positive(page, now) or positive(page, before) for now, before in names)
     if rtt_ms is None or not down or not up:

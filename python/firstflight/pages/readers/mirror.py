@@ -1,6 +1,6 @@
 """Mirror directories: a folder per host, as the course's `fetch.py` and `wget -m` make them.
 
-Beside the directory `Paper` may stand `Paper.fetchlog/`, the browser's log of each page; then the page is
+Next to the directory `Paper` there may be `Paper.fetchlog/`, the browser's log of each page; then the page is
 what the browser asked for. Without it the page is what the files refer to.
 
 Servers answer with the mirror's files. `wget -k` makes paths between folders of references to other hosts
@@ -8,11 +8,9 @@ Servers answer with the mirror's files. `wget -k` makes paths between folders of
 they name the host again (`//static.example/a.css`), behind blanks that keep the body as long as it was: URLs
 lose blanks in front.
 
-Where a mirror directory keeps the body of a URL: a folder per host, then the path.
-
-Knows the names that the course's `fetch.py` gives (`/` is `/index.html`, long targets are an md5) and those
-of `wget -m` (`index.html`, `.html` appended, `@` for `?`, references rewritten to neighbouring files). Never
-leaves the directory.
+The body of a URL is in the folder of its host, under its path. Both the names of the course's `fetch.py` are
+known (`/` is `/index.html`, long targets are an md5) and those of `wget -m` (`index.html`, `.html` appended,
+`@` for `?`, references rewritten to neighbouring files). No file outside the directory is read.
 """
 
 from __future__ import annotations
@@ -463,7 +461,7 @@ def _clean(reference: str) -> str:
 
 
 def undeclared_charset(exchange: Exchange) -> str:
-    """`utf-8` for a document in it that does not say so itself: its header did, which no mirror keeps."""
+    """`utf-8` for a document in it that does not declare it: its header did, which no mirror keeps."""
     text = exchange.read() if exchange.text_as == "html" else b""
     if text.isascii() or _DECLARED.search(text[:_DECLARED_WITHIN]):
         return ""

@@ -20,21 +20,20 @@ import binascii
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import urlsplit
 
 from firstflight.errors import PageInputError
 from firstflight.model.page import LoadedPage
 from firstflight.pages.assemble import check_count
+from firstflight.pages.fields import unescaped
 from firstflight.pages.readers.chrome import ChromeRequest, log_of
 from firstflight.pages.readers.har import page_of_log
 from firstflight.pages.readers.har_entry import Node, node, nodes, number, positive, text
 
-_ESCAPED = "%ESCAPED:\u200b "
-"""In front of text with other characters than ASCII, which then stand in percent-encoding."""
 _MOST_BODY = 1 << 26
 _MOST_LOOKUPS = 50
 _MOST_MAKERS = 50
-"""Looked at for a connection: more has none but a log made to take long."""
+"""Looked at for a connection. Only a log that was made to take long has more."""
 _OPENING = ("TCP_CONNECT", "SSL_CONNECT", "QUIC_SESSION_POOL_JOB_CONNECT")
 _SENT = "_SEND_REQUEST_HEADERS"
 _LEADS = (
@@ -381,13 +380,7 @@ def _names(constants: Node, key: str) -> dict[float, str]:
 
 def _lines(params: Node) -> list[str]:
     lines = params.get("headers")
-    return [_plain(line) for line in lines if isinstance(line, str)] if isinstance(lines, list) else []
-
-
-def _plain(line: str) -> str:
-    if not line.startswith(_ESCAPED):
-        return line
-    return unquote_to_bytes(line.removeprefix(_ESCAPED)).decode("latin-1")
+    return [unescaped(line) for line in lines if isinstance(line, str)] if isinstance(lines, list) else []
 
 
 def _fields(lines: list[str]) -> list[tuple[str, str]]:

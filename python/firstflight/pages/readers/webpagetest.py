@@ -62,11 +62,6 @@ def open_result(document: Node, path: Path, url: str) -> LoadedPage:
     return found.page(path, url)
 
 
-def is_agent_name(name: str) -> bool:
-    """Whether a file of this name is the agent's, with the requests of a run."""
-    return _AGENT.fullmatch(name) is not None
-
-
 def open_agent(path: Path, url: str = "") -> LoadedPage:
     """The page at `url` of what WebPageTest's agent left in the ZIP or folder at `path`; as `open_result`.
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from urllib.parse import parse_qsl, urlsplit
 
-from firstflight.engines.clients.job import Drive, Fetch
+from firstflight.engines.clients.job import Drive
 from firstflight.pages.record.wire import Fields, Head, Pair, WireExchange
 
 _PHASES = ("blocked", "dns", "connect", "send", "wait", "receive")
@@ -58,7 +58,7 @@ def _entry(pair: Pair, record: str, began_ms: float, epoch_ms: float) -> dict[st
         "pageref": "page",
         "startedDateTime": iso_time(epoch_ms + start_ms),
         "time": round(sum(timings[phase] for phase in _PHASES if timings[phase] > 0), 3),
-        "request": _request(exchange, fetch, protocol),
+        "request": _request(exchange, protocol),
         "response": _response(exchange, protocol),
         "cache": {},
         "timings": timings,
@@ -93,7 +93,7 @@ def _timings(pair: Pair, began_ms: float) -> dict[str, float]:
     return {phase: round(length, 3) for phase, length in found.items()}
 
 
-def _request(exchange: WireExchange, fetch: Fetch | None, protocol: str) -> dict[str, object]:
+def _request(exchange: WireExchange, protocol: str) -> dict[str, object]:
     query = parse_qsl(urlsplit(exchange.url).query, keep_blank_values=True)
     return {
         "method": exchange.method,

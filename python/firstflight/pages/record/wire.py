@@ -4,11 +4,10 @@ Bodies are what the browser read before it undid any content coding. The body of
 its length is known where the header says it. Each exchange is paired with the request of the page that it
 belongs to; what could not be had is listed.
 
-Chromium's net log (`--log-net-log`, capture mode `Everything`): a JSON document with an event a line.
-
-Only this one place knows how the log is written (net/log/file_net_log_observer.cc). It is read line by line,
-since it holds all that was transferred, several times over. A log whose end is missing, as a browser leaves
-it that is killed, ends where it ends.
+Chromium's net log (`--log-net-log`, capture mode `Everything`): a JSON document with an event a line
+(net/log/file_net_log_observer.cc). It is read line by line, since it holds all that was transferred, several
+times over. A log without its end, as a browser that is killed leaves it, is read as far as it goes.
+`pages/readers/netlog.py` reads net logs of other browsers, as a whole and for their times.
 """
 
 from __future__ import annotations
@@ -20,18 +19,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
-from urllib.parse import unquote_to_bytes
 
-from firstflight.engines.clients.job import Fetch
+from firstflight.engines.clients.job import BLOCKED, Fetch
+from firstflight.pages.fields import unescaped
 
 Fields = list[tuple[str, str]]
 
 _SENT = ("HTTP_TRANSACTION_SEND_REQUEST_HEADERS", "HTTP_TRANSACTION_HTTP2_SEND_REQUEST_HEADERS")
 _NO_BODY = (204, 205, 304)
-_BLOCKED = "inspector"
-"""Why DevTools stopped a request: the driver asked it to."""
 _LASTING = ("ERR_NAME_", "ERR_ABORTED", "ERR_BLOCKED_BY_", "ERR_CERT_", "ERR_UNSAFE_PORT", "ERR_INVALID_")
-"""What would not be otherwise a second time."""
+"""How errors begin that another visit would meet again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +141,7 @@ class _Request:
 
     def send(self, event: Event, body: Path) -> WireExchange:
         self.close()
-        request = _asked([plain(line) for line in event.params["headers"]], event.params.get("line", ""))
+        request = _asked([unescaped(line) for line in event.params["headers"]], event.params.get("line", ""))
         self.now = WireExchange(self.url, self.method, self.from_page, event.ms, request, body)
         body.touch()
         return self.now
@@ -174,7 +171,7 @@ class _Request:
     def _answer(self, now: WireExchange, event: Event) -> None:
         match event.type:
             case "HTTP_TRANSACTION_READ_RESPONSE_HEADERS":
-                first, *lines = [plain(line) for line in event.params["headers"]]
+                first, *lines = [unescaped(line) for line in event.params["headers"]]
                 now.answer, now.ended_ms = Head(first, _fields(lines)), event.ms
             case "URL_REQUEST_JOB_BYTES_READ":
                 self._read(now, event)
@@ -248,7 +245,7 @@ def pair(exchanges: Iterable[WireExchange], fetches: Iterable[Fetch]) -> tuple[l
 
 def _by_request(fetches: Iterable[Fetch]) -> defaultdict[tuple[str, str], deque[Fetch]]:
     waiting: defaultdict[tuple[str, str], deque[Fetch]] = defaultdict(deque)
-    network = (fetch for fetch in fetches if not fetch.cached and fetch.error != _BLOCKED)
+    network = (fetch for fetch in fetches if not fetch.cached and fetch.error != BLOCKED)
     for fetch in sorted(network, key=lambda fetch: fetch.sent_ms or fetch.queued_ms):
         waiting[fetch.method, fetch.url.partition("#")[0]].append(fetch)
     return waiting
@@ -267,10 +264,6 @@ def _cut(pair: Pair) -> Lost | None:
         return Lost(exchange.url, exchange.method, f"{reason}: no answer")
     stated = f" of {exchange.stated_bytes}" if exchange.stated_bytes is not None else ""
     return Lost(exchange.url, exchange.method, f"{reason}: {exchange.body_bytes}{stated} bytes came")
-
-
-_ESCAPED = "%ESCAPED:\u200b "
-"""In front of text with other characters than ASCII, which then stand in percent-encoding."""
 
 
 class Params(TypedDict, total=False):
@@ -353,13 +346,6 @@ def open_netlog(file: Path) -> NetLog | None:
         constants["logSourceType"]["URL_REQUEST"],
         constants["logEventPhase"]["PHASE_BEGIN"],
     )
-
-
-def plain(text: str) -> str:
-    """Text of the log as it was: a character for each byte of the wire."""
-    if not text.startswith(_ESCAPED):
-        return text
-    return unquote_to_bytes(text.removeprefix(_ESCAPED)).decode("latin-1")
 
 
 def _parsed(line: bytes) -> Any:  # noqa: ANN401

@@ -7,7 +7,7 @@ from textwrap import wrap
 from firstflight.analysis import words
 from firstflight.analysis.compare import Comparison, Pair, SideCell
 from firstflight.deferred import altair as alt
-from firstflight.report.figures.theme import SOFT, Spec, styled, title
+from firstflight.report.figures.theme import CATEGORY_COLORS, SOFT, Spec, styled, title
 
 _SIZE = 420
 _WRAPPED = 90
@@ -16,8 +16,6 @@ _ROOM = 3.0
 """Around the points, percentage points."""
 _MANY = 30
 """More points than this are not labelled."""
-_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
-"""After Okabe and Ito, as the other figures."""
 
 
 def agreement(found: Comparison) -> Spec:
@@ -68,9 +66,9 @@ def _names(pair: Pair) -> dict[str, object]:
 def _by_page(names: list[str]) -> alt.Color | alt.ColorValue:
     """A colour per page, as long as there are colours."""
     pages = list(dict.fromkeys(names))
-    if len(pages) > len(_COLORS):
-        return alt.ColorValue(_COLORS[0])
-    return alt.Color("page:N", sort=None).scale(domain=pages, range=list(_COLORS[: len(pages)]))
+    if len(pages) > len(CATEGORY_COLORS):
+        return alt.ColorValue(CATEGORY_COLORS[0])
+    return alt.Color("page:N", sort=None).scale(domain=pages, range=list(CATEGORY_COLORS[: len(pages)]))
 
 
 def _side(name: str, cell: SideCell) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """The figures that show all of a run: those of the report, which its script draws: no library is needed.
 
-Improvement beside the paper's and load times over the RTT or the rate, a panel per page; how the PLTs of a
-cell are distributed: every load beside the median of the baseline of its cell; and what the PLTs were spent
+Improvement with the paper's, and load times, over the RTT or the rate, a panel per page; how the PLTs of a
+cell are distributed: every load against the median of the baseline of its cell; and what the PLTs were spent
 on: the critical paths of baseline and treatment, as stacked bars.
 """
 

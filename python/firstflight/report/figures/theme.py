@@ -15,14 +15,14 @@ INK, SOFT, GRID = "#1f2933", "#5f6b76", "#e4e7eb"
 SIDE_COLORS = {"baseline": "#8a94a0", "treatment": "#0072b2"}
 """One colour per side: the treatment stands out from the baseline."""
 
-_TREATMENT_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
-"""Colours of treatments where a figure has several; they repeat."""
+CATEGORY_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
+"""Colours of treatments, pages or whatever else a figure has several of."""
 
 
 def treatment_colors(baselines: Sequence[str], treatments: Sequence[str]) -> dict[str, str]:
-    """A colour for each treatment, by its name: baselines are grey."""
+    """A colour for each treatment, by its name: baselines are grey, the colours of the others repeat."""
     grey = dict.fromkeys(baselines, SIDE_COLORS["baseline"])
-    return {**grey, **dict(zip(treatments, cycle(_TREATMENT_COLORS), strict=False))}
+    return {**grey, **dict(zip(treatments, cycle(CATEGORY_COLORS), strict=False))}
 
 
 PHASE_COLORS = {"queued": "#d9dde1", "connect": "#d55e00", "wait": "#79bfe8", "receive": "#00598c"}

@@ -18,10 +18,13 @@ _NAMESPACES = 0x10000000 | 0x20000000 | 0x40000000
 """CLONE_NEWUSER, CLONE_NEWPID and CLONE_NEWNET: with the first alone the sandbox cannot be built."""
 
 _NEW_USER_AND_MOUNTS = 0x10000000 | 0x00020000
-_NOBODY = 65_534
+_UNPRIVILEGED_ID = 65_534
+"""The user and the group that own no file on any Linux; `NOBODY` in crates/lab."""
 _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
 _SYS_MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE, _RDONLY = 442, -100, 0x8000, 1
 _PR_SET_NO_NEW_PRIVS, _CAPABILITY_VERSION_3 = 38, 0x20080522
+
+NO_SANDBOX = "Chromium cannot have its sandbox here"
 
 UNSANDBOXED = (
     "Chromium runs without its sandbox",
@@ -51,15 +54,20 @@ def check_sandbox(wanted: bool, warn: Callable[[str, str], object]) -> None:
     """
     if not wanted:
         warn(*UNSANDBOXED)
-    elif not can_be_locked_up():
-        raise UsageError(
-            "browser: Chromium cannot have its sandbox here: the system allows it no namespaces",
-            "allow nested user namespaces, see docs/chromium.md; or, for pages that you trust, "
-            "run it without: --no-browser-sandbox",
-        )
+    elif not can_have_sandbox():
+        raise no_sandbox("browser")
 
 
-def can_be_locked_up() -> bool:
+def no_sandbox(key: str) -> UsageError:
+    """The error where Chromium cannot have its sandbox; `key` chose the browser, and begins the message."""
+    return UsageError(
+        f"{key}: {NO_SANDBOX}: the system allows it no namespaces",
+        "allow nested user namespaces, see docs/chromium.md; or, for pages that you trust, "
+        "run it without: --no-browser-sandbox",
+    )
+
+
+def can_have_sandbox() -> bool:
     """Whether Chromium's sandbox works for this process; for root, for one that `become_ordinary` changed."""
     child = os.fork()
     if child == 0:
@@ -71,8 +79,8 @@ def can_be_locked_up() -> bool:
 def become_ordinary(writable: Iterable[Path]) -> bool:
     """Takes root's rights from this process, which has one thread, and from all that it starts.
 
-    It gets a user namespace where its user is 65534, without capabilities. As it still owns root's files,
-    it sees every file system read-only. The network stays.
+    It gets a user namespace where its user and group are `_UNPRIVILEGED_ID`, without capabilities. Since it
+    still owns root's files, it sees every file system read-only. The network stays.
 
     Args:
         writable: Folders that stay writable, with shared memory.
@@ -96,8 +104,8 @@ def become_ordinary(writable: Iterable[Path]) -> bool:
     try:
         check(libc.unshare(_NEW_USER_AND_MOUNTS))
         Path("/proc/self/setgroups").write_text("deny")
-        Path("/proc/self/uid_map").write_text(f"{_NOBODY} {user} 1")
-        Path("/proc/self/gid_map").write_text(f"{_NOBODY} {group} 1")
+        Path("/proc/self/uid_map").write_text(f"{_UNPRIVILEGED_ID} {user} 1")
+        Path("/proc/self/gid_map").write_text(f"{_UNPRIVILEGED_ID} {group} 1")
         check(libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None))
         set_attributes(Path("/"), (_RDONLY, 0), _AT_RECURSIVE)
         for folder in filter(Path.is_dir, [*writable, Path("/dev/shm")]):

@@ -16,13 +16,12 @@ from pathlib import Path
 
 from playwright.sync_api import BrowserContext, CDPSession, Error, Page, Route, sync_playwright
 
-from firstflight.engines.clients.chromium.browser import can_be_locked_up, flags, write_profile
+from firstflight.engines.clients.chromium.browser import NO_SANDBOX, can_have_sandbox, flags, write_profile
 from firstflight.engines.clients.chromium.network import CODINGS, Fetches, Targets
 from firstflight.engines.clients.determinism import script
 from firstflight.engines.clients.driver import MARKS, run, take_marks, wait_until_idle
 from firstflight.engines.clients.job import Drive, DriveJob
 
-NO_SANDBOX = "Chromium cannot have its sandbox here"
 _POLL_MS = 20.0
 _WORKER_S = 5.0
 """How much longer nothing must have happened where the script of a worker seems to be under way."""
@@ -39,7 +38,7 @@ def drive(job: DriveJob, outcome: Drive) -> None:
     """Loads the page once. What goes wrong is in `outcome`, with all that was known before it did."""
     with tempfile.TemporaryDirectory(prefix="firstflight-", ignore_cleanup_errors=True) as home:
         try:
-            if job.sandbox and (os.geteuid() == 0 or not can_be_locked_up()):
+            if job.sandbox and (os.geteuid() == 0 or not can_have_sandbox()):
                 outcome.error, outcome.broken = NO_SANDBOX, True
                 return
             outcome.sandboxed = job.sandbox

@@ -15,7 +15,7 @@ Params = dict[str, Any]
 
 
 GONE = "Target.detachedFromTarget"
-"""A frame or worker is no more."""
+"""The event that a frame or worker has ended."""
 
 
 @dataclass

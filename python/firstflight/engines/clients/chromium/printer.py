@@ -2,7 +2,7 @@
 
 `python -m firstflight.engines.clients.chromium.printer FILE.html FILE.pdf BROWSER SANDBOX`.
 
-The browser's profile is made beside the PDF. SANDBOX is 1 or 0: with 1 root's rights are given up first,
+The browser's profile is made in the PDF's folder. SANDBOX is 1 or 0: with 1 root's rights are given up first,
 since Chromium refuses root its sandbox. A failure is told in one line on standard error.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from playwright.sync_api import Error, Page, sync_playwright
 
-from firstflight.engines.clients.chromium.browser import become_ordinary
+from firstflight.engines.clients.chromium.browser import NO_SANDBOX, become_ordinary
 
 LIMIT_MS = 120_000
 """How long drawing and printing may take each."""
@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> int:
     folder = Path(pdf).parent
     wanted = sandbox == "1"
     if wanted and os.geteuid() == 0 and not become_ordinary([folder]):
-        sys.exit("Chromium cannot have its sandbox here")
+        sys.exit(NO_SANDBOX)
     try:
         content = _print(Path(file), Path(browser), folder, sandbox=wanted)
     except Error as error:

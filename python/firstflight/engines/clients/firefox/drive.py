@@ -168,14 +168,14 @@ class Firefox:
         if job.quic:
             # Over QUIC, Firefox takes a ticket into use three probe timeouts after it came if the server sent
             # no NEW_TOKEN (RFC 9000, section 8.1.3). It sets no timer for that: something else must happen.
-            self._bidi.listen(_patience_s(job))
+            self._bidi.listen(_probe_timeouts_s(job))
             self._ask(job, 2)
         self._navigate("about:blank", job.timeout_ms)
         self._own(_FORGET)
         if job.quic:
             self._own(_HANG_UP)
             # For three probe timeouts more a connection counts as being there (RFC 9000, section 10.2).
-            self._bidi.listen(_patience_s(job))
+            self._bidi.listen(_probe_timeouts_s(job))
 
     def _ask(self, job: DriveJob, turn: int) -> None:
         """Asks by pages that come from here, on a site that will be loaded, few servers at a time."""
@@ -249,7 +249,7 @@ class Firefox:
         return self._bidi.call(method, params)
 
 
-def _patience_s(job: DriveJob) -> float:
+def _probe_timeouts_s(job: DriveJob) -> float:
     """More than three probe timeouts (RFC 9002, section 6.2.1): 9 RTTs where the RTT was measured once."""
     return (12 * job.rtt_ms + 300) / 1000
 

@@ -71,7 +71,7 @@ _CLASSIC: dict[str, Value] = {
 _QUIC: dict[str, Value] = {
     # The authority of the laboratory is no public one.
     "network.http.http3.disable_when_third_party_roots_found": False,
-    # Otherwise TCP is tried beside QUIC that takes longer than 100 ms.
+    # Otherwise TCP is tried in addition to QUIC that takes longer than 100 ms.
     "network.http.http3.parallel_fallback_conn_limit": 0,
 }
 
