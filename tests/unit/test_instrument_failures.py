@@ -213,7 +213,7 @@ def test_a_run_of_a_notebook_that_leaves_loads_raises_as_the_command_exits_with_
     out = tmp_path / "out"
     with pytest.raises(ff.ExperimentError, match="since the laboratory failed: 1 of 6 loads") as caught:
         ff.run(pages=["wikipedia"], rtt=[20], repeats=3, jobs=1, out=out)
-    assert caught.value.hint == "go on with resume=True"
+    assert caught.value.hint == "continue with resume=True"
     assert ff.open_results(out).loads.height == 5
 
 
