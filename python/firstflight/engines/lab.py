@@ -70,8 +70,10 @@ def check_descriptors(origins: int, servers: int) -> None:
     needed = origins * servers + _BEYOND_LISTENERS
     _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     if resource.RLIM_INFINITY != limit < needed:
+        listeners = origins * servers
+        need = "listener needs" if listeners == 1 else "listeners need"
         raise UsageError(
-            f"{origins * servers} listeners need {needed} file descriptors, and the hard limit is {limit}",
+            f"{listeners} {need} {needed} file descriptors, and the hard limit is {limit}",
             f"as root: ulimit -Hn {needed}; a service: LimitNOFILE={needed}; a container: --ulimit "
             f"nofile={needed}; or simulate it (--engine simulate), which needs none",
         )
