@@ -70,10 +70,8 @@ def check_descriptors(origins: int, servers: int) -> None:
     needed = origins * servers + _BEYOND_LISTENERS
     _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     if resource.RLIM_INFINITY != limit < needed:
-        listeners = origins * servers
-        need = "listener needs" if listeners == 1 else "listeners need"
         raise UsageError(
-            f"{listeners} {need} {needed} file descriptors, and the hard limit is {limit}",
+            f"{origins * servers} listeners need {needed} file descriptors, and the hard limit is {limit}",
             f"as root: ulimit -Hn {needed}; a service: LimitNOFILE={needed}; a container: --ulimit "
             f"nofile={needed}; or simulate it (--engine simulate), which needs none",
         )
@@ -179,7 +177,7 @@ def answer_of(command: str, returncode: int, output: bytes, stderr: str = "") ->
         command: What it was to do.
         returncode: How its process ended; the program's code where it gives an `exit_code`.
         output: What it wrote.
-        stderr: What it said beside that.
+        stderr: What it wrote to standard error.
 
     Raises:
         LabError: It could not be built, died, or gave no answer.
