@@ -180,6 +180,7 @@ class Walk {
   constructor(load, pltMs) {
     this.load = load;
     this.tasks = timetable(load);
+    this.taskOf = new Map(this.tasks.map((task) => [task.request, task]));
     this.at = pltMs;
     this.segments = [];
   }
@@ -249,7 +250,7 @@ class Walk {
   }
 
   settledMs(row) {
-    return this.tasks.find((task) => task.request === row.index)?.end ?? row.end_ms;
+    return this.taskOf.get(row.index)?.end ?? row.end_ms;
   }
 
   spend(request, start) {

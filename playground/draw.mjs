@@ -3,6 +3,9 @@
 
 import { COMPONENTS, spent } from "./critical_path.mjs";
 
+// As many packets as fit a panel.
+export const SHOWN_PACKETS = 28;
+
 // Phases of a request, as the report's waterfall has them.
 export const PHASES = {
   queued: "waiting for a connection",
@@ -14,7 +17,6 @@ export const PHASES = {
 const ROW = 15;
 const AXIS = 22;
 const TICKS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000];
-const SHOWN_PACKETS = 28;
 const LEAST_GAP = 15;
 
 export function seconds(ms) {

@@ -1,7 +1,7 @@
 // The page: controls, address, tour; what changes is simulated and drawn in the next frame.
 
 import { COMPONENTS, criticalPath } from "./critical_path.mjs";
-import { PHASES, ladder, pathBars, pathTable, placeWaterfall, rowOrder, seconds, signed, waterfall } from "./draw.mjs";
+import { PHASES, SHOWN_PACKETS, ladder, pathBars, pathTable, placeWaterfall, rowOrder, seconds, signed, waterfall } from "./draw.mjs";
 import { jobOf } from "./job.mjs";
 import { packetsOf } from "./packets.mjs";
 import { CHOICES, DEFAULTS, MODES, RANGES, command, read, settled, write } from "./settings.mjs";
@@ -43,21 +43,31 @@ let pending = false;
 let connection = 0;
 let hashTimer;
 
-// One load under each treatment: records as text and parsed, critical paths, lines of the packets of a connection.
-function loads(chosen) {
-  const profile = profiles[chosen.page];
-  return [chosen.baseline, chosen.treatment].map((mode) => {
-    const job = jobOf(chosen, mode, profile.bodyBytes);
-    const { record: text, packets } = simulator.load(chosen.scheme, profile.text, job, connection);
-    const record = JSON.parse(text);
-    return { name: mode, text, record, lines: packets, segments: criticalPath(record, profile.page, job.path) };
-  });
+// One load under each treatment, with the lines of `packets` packets of the connection that is chosen. `known`: loads that
+// were made before; one that is asked for again is not simulated again.
+function loads(chosen, packets = 0, known = []) {
+  const made = [];
+  for (const mode of [chosen.baseline, chosen.treatment]) {
+    const job = jobOf(chosen, mode, profiles[chosen.page].bodyBytes);
+    const asked = { page: chosen.page, job, connection, packets };
+    const key = JSON.stringify(asked);
+    made.push([...known, ...made].find((side) => side.key === key) ?? { key, ...loaded(asked) });
+  }
+  return made;
+}
+
+// Its record as text and parsed, critical path, and lines of packets.
+function loaded({ page, job, connection: of, packets }) {
+  const profile = profiles[page];
+  const { record: text, lines } = simulator.load(job.scheme, profile.text, job, of, packets);
+  const record = JSON.parse(text);
+  return { name: job.mode, text, record, lines, segments: criticalPath(record, profile.page, job.path) };
 }
 
 function draw() {
   pending = false;
   try {
-    sides = loads(settings);
+    sides = loads(settings, SHOWN_PACKETS, sides);
   } catch (error) {
     at("headline").textContent = `error: ${error.message}`;
     drawn();
@@ -95,7 +105,7 @@ function offerConnections() {
   }
   if (numbers.length && !rows.has(connection)) {
     connection = numbers[0];
-    sides = loads(settings);
+    sides = loads(settings, SHOWN_PACKETS);
   }
   menu.value = connection;
 }

@@ -21,8 +21,10 @@ export function packetsOf(lines) {
       if (!underWay.has(key)) underWay.set(key, []);
       underWay.get(key).push(packet);
     } else {
-      // A duplicate arrives without having been sent; what the queue refuses may be noted before it is sent.
-      const packet = underWay.get(key)?.shift();
+      // Packets that read the same arrive in the order in which they were sent; one is dropped as it is sent. A duplicate
+      // arrives without having been sent.
+      const alike = underWay.get(key);
+      const packet = what === "arrived" ? alike?.shift() : alike?.pop();
       if (packet) Object.assign(packet, { fate: what, arrived: what === "arrived" ? Number(at) : null });
     }
   }

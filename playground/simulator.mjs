@@ -16,13 +16,14 @@ export class Simulator {
     return simulator;
   }
 
-  // One load of a page under a scheme: the text of its record, and a line for each packet of a connection.
-  load(scheme, profile, job, connection = 0) {
+  // One load of a page under a scheme: the text of its record, and the lines of the first `packets` packets that a
+  // connection sends.
+  load(scheme, profile, job, connection = 0, packets = 0) {
     try {
       const page = this.#prepared(scheme, profile);
-      const answer = this.#call(JSON.stringify(job), (at, bytes) => this.#exports.load(page, connection, at, bytes));
-      const [record, ...packets] = answer.split("\n");
-      return { record, packets };
+      const answer = this.#call(JSON.stringify(job), (at, bytes) => this.#exports.load(page, connection, packets, at, bytes));
+      const [record, ...lines] = answer.split("\n");
+      return { record, lines };
     } catch (error) {
       if (!(error instanceof WebAssembly.RuntimeError)) throw error;
       // A defect of the simulator: its memory may be in any state.

@@ -14,6 +14,9 @@ mod chunked;
 mod http;
 #[path = "../../crates/lab/src/origin/target.rs"]
 mod target;
+#[expect(dead_code, reason = "bodies that several streams share")]
+#[path = "../../crates/lab/src/origin/turns.rs"]
+mod turns;
 
 use body::Part;
 use http::Response;

@@ -2,9 +2,9 @@
 #![no_main]
 
 use firstflight_lab::LabError;
-use firstflight_lab::calibrate::Calibration;
-use firstflight_lab::exec::ExecJob;
-use firstflight_lab::job::Job;
+use firstflight_lab::jobs::calibrate::Calibration;
+use firstflight_lab::jobs::exec::ExecJob;
+use firstflight_lab::jobs::load::Job;
 use firstflight_path::{Direction, Network, PathConfig};
 use libfuzzer_sys::fuzz_target;
 
@@ -12,8 +12,8 @@ const HOUR: u64 = 3_600_000_000_000;
 
 fuzz_target!(|text: &str| {
     for path in [
-        read(Job::from_json(text)).map(|job| job.path),
-        read(ExecJob::from_json(text)).map(|job| job.path),
+        read(Job::from_json(text)).map(|job| job.load.path),
+        read(ExecJob::from_json(text)).map(|job| job.load.path),
         read(Calibration::from_json(text)).map(|job| job.path),
     ] {
         path.as_ref().map(cross);
@@ -21,8 +21,13 @@ fuzz_target!(|text: &str| {
 });
 
 fn read<T>(job: Result<T, LabError>) -> Option<T> {
-    job.inspect_err(|error| assert!(!error.to_string().is_empty() && !error.hint().is_empty(), "{error}"))
-        .ok()
+    job.inspect_err(|error| {
+        assert!(
+            !error.to_string().is_empty() && !error.hint().is_empty(),
+            "{error}"
+        )
+    })
+    .ok()
 }
 
 /// Packets come out in order of time, and none is made up.

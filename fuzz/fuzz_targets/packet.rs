@@ -1,7 +1,7 @@
 //! Packets, and the ledger of whatever segments they are.
 #![no_main]
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use firstflight_lab::ledger::{Entry, Ledger, Timeline};
 use firstflight_lab::packet::{EcnBits, Segment, TcpFlags};
@@ -58,8 +58,8 @@ fn segment(fields: &[u8; FIELDS]) -> Segment {
     let [kind, port, flags, cookie, rest @ ..] = *fields;
     let word = |at: usize| u32::from_be_bytes([rest[at], rest[at + 1], rest[at + 2], rest[at + 3]]);
     let (client, server) = (
-        (Ipv4Addr::new(198, 18, 0, 1), u16::from(port)),
-        (Ipv4Addr::new(198, 19, 0, 1), 80),
+        (IpAddr::from(Ipv4Addr::new(198, 18, 0, 1)), u16::from(port)),
+        (IpAddr::from(Ipv4Addr::new(198, 19, 0, 1)), 80),
     );
     let up = direction(fields) == Direction::Up;
     let payload_bytes = u32::from(u16::from_be_bytes([rest[8], rest[9]]));

@@ -48,7 +48,7 @@ pub enum LabError {
     /// A flood with valid cookies has no address.
     #[error("the job: flood.addresses is 0: a flood with valid cookies needs an address that has one")]
     FloodWithoutAddress,
-    /// A page is no page.
+    /// A page is not one.
     #[error("page.{0}")]
     Page(#[from] PageError),
     /// No packet could cross such a path.
@@ -89,7 +89,10 @@ pub enum LabError {
     #[error("QUIC has no congestion control {0}")]
     NoQuicCongestionControl(String),
     /// This user may not have as many descriptors as the page's listeners need.
-    #[error("{listeners} listeners need {needed} file descriptors, and the limit is {limit}")]
+    #[error(
+        "{listeners} {} {needed} file descriptors, and the limit is {limit}",
+        if *listeners == 1 { "listener needs" } else { "listeners need" }
+    )]
     FewDescriptors {
         /// Listeners of the page's origins.
         listeners: u64,
@@ -237,6 +240,24 @@ impl LabError {
         }
     }
 
+    /// Refuses a number of a job that is not from `least` to `most`.
+    ///
+    /// # Errors
+    /// [`LabError::OutOfRange`] naming it.
+    pub fn check_range(name: &'static str, value: f64, least: f64, most: f64) -> Result<(), Self> {
+        if (least..=most).contains(&value) {
+            return Ok(());
+        }
+        let bound = if value > most {
+            format!("at most {most}")
+        } else if least > 0.0 {
+            "above 0".to_owned()
+        } else {
+            "0 or more".to_owned()
+        };
+        Err(Self::OutOfRange { name, value, bound })
+    }
+
     /// What the user can do about it.
     pub fn hint(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
@@ -328,6 +349,27 @@ impl Serialize for LabError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_of_descriptors_is_named_with_the_number_of_listeners() {
+        let said = |listeners| {
+            let (needed, limit) = (1_024 + listeners, 1_024);
+            LabError::FewDescriptors {
+                listeners,
+                needed,
+                limit,
+            }
+            .to_string()
+        };
+        assert_eq!(
+            said(1),
+            "1 listener needs 1025 file descriptors, and the limit is 1024"
+        );
+        assert_eq!(
+            said(2),
+            "2 listeners need 1026 file descriptors, and the limit is 1024"
+        );
+    }
 
     #[test]
     fn an_error_is_written_with_its_message_and_its_hint() {

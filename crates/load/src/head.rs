@@ -111,7 +111,7 @@ fn reason(status: u16) -> &'static str {
         .unwrap_or("<none>")
 }
 
-/// Bytes of a field with a value of so many bytes.
+/// Bytes of a field whose value has `value` bytes.
 fn field(name: &str, value: usize) -> usize {
     name.len() + ": ".len() + value + "\r\n".len()
 }

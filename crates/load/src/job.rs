@@ -183,8 +183,8 @@ impl Load {
                 true => Quic::Always,
             },
             lookups: self.lookups,
-            request_timeout: self.request_timeout_ms * NANOS_PER_MS,
-            load_timeout: self.timeout_ms * NANOS_PER_MS,
+            request_timeout: self.request_timeout_ms.saturating_mul(NANOS_PER_MS),
+            load_timeout: self.timeout_ms.saturating_mul(NANOS_PER_MS),
             ..Config::default()
         }
     }
@@ -224,6 +224,19 @@ mod tests {
         };
         assert_eq!(with(true), Http2::Always);
         assert_eq!(with(false), Http2::Never);
+    }
+
+    #[test]
+    fn a_timeout_of_any_length_is_one() {
+        let text = format!(
+            r#"{{"path": {{}}, "mode": "tcp", "cookies": "cold", "timeout_ms": {0}, "request_timeout_ms": {0}}}"#,
+            u64::MAX
+        );
+        let config = load(&text).config();
+        assert_eq!(
+            (config.load_timeout, config.request_timeout),
+            (u64::MAX, u64::MAX)
+        );
     }
 
     #[test]

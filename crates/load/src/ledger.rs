@@ -56,7 +56,7 @@ pub enum Cookie {
 /// One connection as it crossed the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// What it speaks: TCP, or QUIC over UDP, which has nothing of what is said of SYNs and segments below.
+    /// TCP, or QUIC over UDP. The fields below about SYNs and segments do not apply to QUIC.
     pub protocol: Protocol,
     /// First SYN, or first datagram.
     pub opened: Nanos,
@@ -141,7 +141,7 @@ impl EcnSeen {
 
 /// The longest packet that links carry.
 const MTU: u32 = 1_500;
-/// A sender that was silent for so long, ns, is no longer in the middle of writing a burst.
+/// A sender that was silent for this long, ns, is no longer in the middle of writing a burst.
 const STILL: Nanos = 5_000_000;
 
 /// What the server sends before it can hear of its arrival: an initial window at most (RFC 6928).
@@ -299,7 +299,7 @@ impl Entry {
         }
     }
 
-    /// A datagram enters the path, in an IP packet of so many bytes whose header says `ecn`.
+    /// A datagram enters the path, in an IP packet of `packet_bytes` whose header says `ecn`.
     pub fn datagram_sent(&mut self, direction: Direction, packet_bytes: u32, payload: &[u8], ecn: Ecn) {
         if direction == Direction::Down {
             return self.ecn.count(ecn);
@@ -317,7 +317,7 @@ impl Entry {
         hello.offers_early_data |= early > 0;
     }
 
-    /// A datagram reaches the client, in an IP packet of so many bytes.
+    /// A datagram reaches the client, in an IP packet of `packet_bytes`.
     pub fn datagram_arrived(&mut self, now: Nanos, packet_bytes: u32) {
         self.bytes_down += u64::from(packet_bytes);
         self.answered.get_or_insert(now);

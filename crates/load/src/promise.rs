@@ -138,13 +138,13 @@ pub enum Breach {
     #[error("its SYN-ACK did not agree to ECN")]
     EcnNotAgreed,
     /// The server sent data that no queue could mark.
-    #[error("{0} packets of the server's new data could not be marked, though both ends use ECN")]
+    #[error("{} of the server's new data could not be marked, though both ends use ECN", plural(*.0, "packet"))]
     EcnNotUsed(u32),
     /// ECN where none was asked for.
     #[error("it used ECN in a load without")]
     EcnUsed,
     /// The server sent more than its initial window.
-    #[error("its server sent {sent} segments before it heard of them, with an initial window of {asked}")]
+    #[error("its server sent {} before any was acknowledged, with an initial window of {asked}", plural(*.sent, "segment"))]
     WindowExceeded {
         /// Segments.
         sent: u32,
@@ -152,7 +152,7 @@ pub enum Breach {
         asked: u32,
     },
     /// The server waited though its initial window was not used up.
-    #[error("its server waited after {sent} segments, with an initial window of {asked}")]
+    #[error("its server waited after {}, with an initial window of {asked}", plural(*.sent, "segment"))]
     WindowUnused {
         /// Segments.
         sent: u32,
@@ -185,6 +185,12 @@ pub enum Breach {
     /// It crossed UDP in a load without QUIC.
     #[error("it spoke QUIC in a load without")]
     Quic,
+}
+
+/// A count with its noun: `1 segment`, `2 segments`.
+fn plural(count: u32, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{ending}")
 }
 
 /// Every cookie that the client was given, and when.
@@ -485,9 +491,8 @@ impl FastOpen {
         }
         let mut counts = seen.into_iter().map(|(host, cookies)| (host, cookies.len()));
         let (host, count) = counts.find(|(_, count)| *count > servers as usize)?;
-        Some(format!(
-            "host {host}: {count} different cookies of {servers} servers"
-        ))
+        let servers = plural(servers, "server");
+        Some(format!("host {host}: {count} different cookies of {servers}"))
     }
 }
 

@@ -166,7 +166,7 @@ pub enum Cookies {
     TooEarly,
 }
 
-/// A text that is no cookie state.
+/// A text that is not a cookie state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoCookies(String);
 

@@ -1,6 +1,6 @@
 //! Why a page is refused.
 
-/// A page that cannot be used: where, what is wrong, and the mend.
+/// A page that cannot be used: where, what is wrong, and the fix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{at}: {problem}")]
 pub struct PageError {

@@ -50,10 +50,17 @@ pub(crate) unsafe extern "C" fn prepare(at: *const u8, bytes: usize) -> *mut u8 
 /// # Safety
 /// As [`prepare`].
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn load(page: usize, connection: u32, at: *const u8, bytes: usize) -> *mut u8 {
+pub(crate) unsafe extern "C" fn load(
+    page: usize,
+    connection: u32,
+    packets: u32,
+    at: *const u8,
+    bytes: usize,
+) -> *mut u8 {
     // SAFETY: the caller's promise.
     let job = unsafe { text(at, bytes) };
-    answer(job.and_then(|job| PLAYGROUND.with_borrow(|playground| playground.load(page, connection, job))))
+    let load = |job| PLAYGROUND.with_borrow(|playground| playground.load(page, connection, packets, job));
+    answer(job.and_then(load))
 }
 
 /// # Safety

@@ -43,19 +43,21 @@ impl Playground {
         Ok(self.pages.len() - 1)
     }
 
-    /// Loads a page once: the record, then a line for each packet of a connection that was sent, arrived or was lost.
+    /// Loads a page once: the record, then a line for each of a connection's first packets that was sent, arrived or was
+    /// lost.
     ///
-    /// `connection`: its number in the record. `job`: as `firstflight_sim` reads it.
+    /// `connection`: its number in the record. `packets`: how many of those that it sends, in both directions together.
+    /// `job`: as `firstflight_sim` reads it.
     ///
     /// # Errors
     /// There is no such page, or the job is not one.
-    pub fn load(&self, page: usize, connection: u32, job: &str) -> Result<String, String> {
+    pub fn load(&self, page: usize, connection: u32, packets: u32, job: &str) -> Result<String, String> {
         let page = self
             .pages
             .get(page)
             .ok_or_else(|| format!("page {page} was never prepared"))?;
         let job = Job::from_json(job).map_err(|error| error.to_string())?;
-        let of = Traced::Connection(connection);
+        let of = Traced::First { connection, packets };
         let (record, packets) = traced(page, &job, of).map_err(|error| error.to_string())?;
         let mut answer = serde_json::to_string(&record).map_err(|error| error.to_string())?;
         for packet in packets {
@@ -81,7 +83,7 @@ mod tests {
     fn an_answer_is_the_record_that_the_simulator_gives_and_a_line_for_each_packet() {
         let mut playground = Playground::default();
         let page = playground.prepare("recorded", PROFILE).unwrap();
-        let answer = playground.load(page, 0, JOB).unwrap();
+        let answer = playground.load(page, 0, 28, JOB).unwrap();
         let (record, packets) = answer.split_once('\n').unwrap();
         let same = SimPage::new(&Page::from_json(PROFILE).unwrap());
         let expected = simulate(&same, &Job::from_json(JOB).unwrap()).unwrap();
@@ -99,9 +101,22 @@ mod tests {
     fn packets_are_those_of_the_connection_that_is_asked_for() {
         let mut playground = Playground::default();
         let page = playground.prepare("recorded", PROFILE).unwrap();
-        let [first, second] = [0, 1].map(|number| playground.load(page, number, JOB).unwrap());
+        let [first, second] = [0, 1].map(|number| playground.load(page, number, 28, JOB).unwrap());
         assert!(first.lines().count() > 1);
         assert_eq!(first.lines().next(), Some(second.as_str()));
+    }
+
+    #[test]
+    fn only_the_first_packets_are_written_and_the_fate_of_each() {
+        let mut playground = Playground::default();
+        let page = playground.prepare("recorded", PROFILE).unwrap();
+        let [all, two] = [28, 2].map(|packets| playground.load(page, 0, packets, JOB).unwrap());
+        let is_of = |line: &&str, what| line.split_whitespace().nth(1) == Some(what);
+        let counted = |answer: &str, what| answer.lines().skip(1).filter(|line| is_of(line, what)).count();
+        assert!(counted(&all, "sent") > 2);
+        assert_eq!([counted(&two, "sent"), counted(&two, "arrived")], [2, 2]);
+        // The record is the same, and so are the lines that are written.
+        assert!(two.lines().all(|line| all.lines().any(|other| other == line)));
     }
 
     #[test]
@@ -111,11 +126,16 @@ mod tests {
             ["recorded", "https"].map(|scheme| playground.prepare(scheme, PROFILE).unwrap());
         assert!(
             playground
-                .load(recorded, 0, JOB)
+                .load(recorded, 0, 0, JOB)
                 .unwrap()
                 .contains("http://a.test")
         );
-        assert!(playground.load(https, 0, JOB).unwrap().contains("https://a.test"));
+        assert!(
+            playground
+                .load(https, 0, 0, JOB)
+                .unwrap()
+                .contains("https://a.test")
+        );
     }
 
     #[test]
@@ -134,10 +154,10 @@ mod tests {
                 .contains("hint: recorded")
         );
         assert_eq!(
-            playground.load(7, 0, JOB).unwrap_err(),
+            playground.load(7, 0, 0, JOB).unwrap_err(),
             "page 7 was never prepared"
         );
         let page = playground.prepare("recorded", PROFILE).unwrap();
-        assert!(playground.load(page, 0, "{}").unwrap_err().contains("path"));
+        assert!(playground.load(page, 0, 0, "{}").unwrap_err().contains("path"));
     }
 }

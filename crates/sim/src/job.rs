@@ -41,20 +41,15 @@ pub enum Traced {
     /// None.
     #[default]
     Nothing,
-    /// Those of one connection.
-    Connection(u32),
+    /// The first packets that a connection sends, and what became of each of them.
+    First {
+        /// The connection's number in the record.
+        connection: u32,
+        /// How many, in both directions together.
+        packets: u32,
+    },
     /// All.
     All,
-}
-
-impl Traced {
-    pub(crate) fn includes(self, connection: u32) -> bool {
-        match self {
-            Self::Nothing => false,
-            Self::Connection(only) => only == connection,
-            Self::All => true,
-        }
-    }
 }
 
 /// What both ends of a connection decide by how much may be under way.

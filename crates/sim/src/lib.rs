@@ -84,7 +84,7 @@ pub fn trace(page: &SimPage, job: &Job) -> Result<(Record, Vec<String>), SimErro
     traced(page, job, Traced::All)
 }
 
-/// As [`trace`], with the segments that `of` says.
+/// As [`trace`], with the packets that `of` says.
 ///
 /// # Errors
 /// [`SimError`] when the path cannot be.

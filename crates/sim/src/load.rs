@@ -601,7 +601,7 @@ impl Load<'_> {
 }
 
 /// Which way a segment goes.
-fn direction(segment: &Segment) -> Direction {
+pub(crate) fn direction(segment: &Segment) -> Direction {
     if segment.up {
         Direction::Up
     } else {

@@ -1,8 +1,8 @@
 //! Whole pages on the virtual clock: round trips, determinism, what every load keeps to.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use firstflight_page::Page;
-use firstflight_sim::{Job, Record, SimPage, simulate, trace};
+use firstflight_page::{Page, Scheme};
+use firstflight_sim::{Job, Record, SimPage, Traced, simulate, trace, traced};
 use serde_json::json;
 
 fn job(path: &serde_json::Value, mode: &str, keep_alive: bool) -> Job {
@@ -186,4 +186,63 @@ fn a_job_with_a_key_that_no_clock_knows_is_refused() {
     let job = json!({"path": {"rtt_ms": 20}, "mode": "tcp", "cookies": "warm", "colour": "red"});
     let error = Job::from_json(&job.to_string()).unwrap_err().to_string();
     assert!(error.contains("unknown field `colour`"), "{error}");
+}
+
+/// The lines of the first `packets` that `connection` sends, out of those of all packets.
+fn first_of(lines: &[String], connection: u32, packets: usize) -> Vec<&String> {
+    let (mut sent, mut under_way) = (0, Vec::new());
+    let is_first = |line: &&String| {
+        let (event, packet) = (line[11..18].trim(), &line[19..]);
+        if !packet[5..].starts_with(&format!("#{connection} ")) {
+            return false;
+        }
+        let number = if event == "sent" {
+            sent += 1;
+            under_way.push((sent, packet.to_owned()));
+            sent
+        } else {
+            let is_it = |(_, other): &(usize, String)| other == packet;
+            let place = if event == "arrived" {
+                under_way.iter().position(is_it)
+            } else {
+                under_way.iter().rposition(is_it)
+            };
+            under_way.remove(place.unwrap()).0
+        };
+        number <= packets
+    };
+    lines.iter().filter(is_first).collect()
+}
+
+#[test]
+fn the_first_packets_of_a_connection_are_noted_with_the_fate_of_each() {
+    let text = include_str!("../../../python/firstflight/pages/embedded/wikipedia.json");
+    let mut page = Page::from_json(text).unwrap();
+    page.secure_scheme();
+    let page = SimPage::new(&page);
+    let path =
+        json!({"rtt_ms": 50, "down_bps": 4_000_000, "loss": 0.05, "queue": {"packets": 10}, "seed": 3});
+    let mut fates = String::new();
+    for (mode, connection) in [
+        ("tfo+early-data", 0),
+        ("tfo+early-data", 3),
+        ("quic", 0),
+        ("quic", 1),
+    ] {
+        let mut job = job(&path, mode, true);
+        job.load.scheme = Scheme::Https;
+        let (record, all) = trace(&page, &job).unwrap();
+        let first = Traced::First {
+            connection,
+            packets: 28,
+        };
+        let (same, noted) = traced(&page, &job, first).unwrap();
+        assert_eq!(
+            serde_json::to_string(&same).unwrap(),
+            serde_json::to_string(&record).unwrap()
+        );
+        assert_eq!(noted.iter().collect::<Vec<_>>(), first_of(&all, connection, 28));
+        fates += &noted.concat();
+    }
+    assert!(fates.contains(" lost ") && fates.contains(" full ") && fates.contains("arrived"));
 }

@@ -303,7 +303,7 @@ impl Socket {
         self.with_sender(|sender, outlet| sender.write(now, bytes, outlet));
     }
 
-    /// Bytes that the application has to write and there is no room for.
+    /// Bytes that the application has to write, and that the send buffer has no room for.
     pub fn unwritten(&self) -> u64 {
         self.sender.unwritten()
     }

@@ -55,7 +55,7 @@ pub enum FastOpen {
 pub type Range = (Seq, Seq);
 
 /// SACK blocks of a segment.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sacks {
     blocks: [Range; MAX_SACKS],
     count: u8,
@@ -99,7 +99,7 @@ impl Sacks {
 }
 
 /// One segment.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "these are the flags of TCP's header"

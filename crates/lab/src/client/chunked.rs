@@ -1,6 +1,6 @@
 //! The chunked transfer coding (RFC 9112, section 7.1), as far as counting the body needs it.
 
-/// A chunk's size in hexadecimal has at most so many digits: more do not fit 64 bits.
+/// Digits of a chunk's size in hexadecimal, at most: more do not fit 64 bits.
 const MAX_DIGITS: u32 = 15;
 
 /// Why these are no chunks.
@@ -28,7 +28,7 @@ enum State {
         digits: u32,
         extension: bool,
     },
-    /// In a chunk: so many bytes of it and of the line's end after it are left.
+    /// In a chunk: `left` bytes of it and of the line's end after it are to come.
     Data {
         left: u64,
     },

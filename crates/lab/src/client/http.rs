@@ -5,7 +5,7 @@ use super::chunked::{ChunkError, Chunked};
 /// Header fields a response may have at most.
 const MAX_FIELDS: usize = 256;
 
-/// Why what came is no response, or how long one is cannot be known.
+/// Why the bytes are not a response, or the length of its body cannot be known.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HttpError {
     #[error("not an HTTP response: {0}")]

@@ -69,7 +69,7 @@ impl Authority {
         })
     }
 
-    /// The same with certificates of so many bytes, which the chain of a public authority may have.
+    /// The same with certificates of `bytes` bytes, as the chain of a public authority may have.
     #[must_use]
     pub fn with_certificates_of(self, bytes: Option<u32>) -> Self {
         Self {

@@ -74,7 +74,8 @@ pub fn start(address: IpAddr, log: &Arc<Log>) -> Result<(), LabError> {
     Ok(())
 }
 
-/// The answer to a question: that its name is at `address`; cut short without. `None` to what is no question.
+/// The answer to a question: its name is at `address`, or without one a truncated answer. `None` for a datagram that
+/// is not a question.
 fn answer(question: &[u8], address: Option<IpAddr>) -> Option<Vec<u8>> {
     let header = question.get(..HEADER)?;
     if header[2] & 0x80 != 0 || header[4..6] != [0, 1] {

@@ -271,7 +271,7 @@ fn later(wait: Duration, what: Due, due: UnboundedSender<Due>) {
     });
 }
 
-/// Method, target and header fields of a request; `None` if it is none.
+/// Method, target and header fields of a request; `None` for a block that is not one.
 fn request(block: &[u8]) -> Option<(Method, String, HeaderMap)> {
     let fields = qpack::decode(block).ok()?;
     let pseudo = |name: &[u8]| {

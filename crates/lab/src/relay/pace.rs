@@ -8,7 +8,7 @@
 
 /// How close before a departure the relay wakes to watch the clock, ns.
 const WATCH_NS: u64 = 20_000;
-/// One part in so many of the time may be watched away.
+/// The relay may spend one part in this many of its time on watching.
 const WATCH_SHARE: u64 = 50;
 /// Watching that can be saved up, ns.
 const MOST_WATCH_NS: u64 = 2_000_000;

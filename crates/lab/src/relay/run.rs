@@ -189,7 +189,7 @@ impl Control {
     }
 }
 
-/// A packet of so many bytes whose sender takes no marks: a SYN, or a reset.
+/// A packet of `bytes` whose sender does not use ECN: a SYN, or a reset.
 fn plain(bytes: u32) -> Packet {
     let ecn = Ecn::NotCapable;
     Packet { bytes, ecn }
@@ -450,7 +450,7 @@ impl<'a> Loop<'a> {
         (flow, action)
     }
 
-    /// Puts what was read last on the path, as a packet of a flow and of so many bytes.
+    /// Puts what was read last on the path, as a packet of `flow` and of `bytes`.
     fn carry(&mut self, now: u64, direction: Direction, flow: Flow, bytes: u32) {
         let mut copy = self.spare.pop().unwrap_or_default();
         copy.copy_from(&self.frame);

@@ -395,6 +395,20 @@ fn a_first_flight_is_the_initial_window_where_the_response_is_longer() {
 }
 
 #[test]
+fn a_breach_counts_one_and_many_in_plain_english() {
+    let waited = |sent| Breach::WindowUnused { sent, asked: 10 }.to_string();
+    assert_eq!(
+        waited(1),
+        "its server waited after 1 segment, with an initial window of 10"
+    );
+    assert_eq!(
+        waited(4),
+        "its server waited after 4 segments, with an initial window of 10"
+    );
+    assert!(Breach::EcnNotUsed(1).to_string().starts_with("1 packet of "));
+}
+
+#[test]
 fn a_server_that_has_no_more_to_send_need_not_use_its_initial_window() {
     let cases = [
         // The response ends, with a segment that is full or with one that is not.

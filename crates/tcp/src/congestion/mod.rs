@@ -56,7 +56,7 @@ pub(crate) trait Controller {
     /// The retransmission timer ran out, with SND.NXT at `next` (`set_state`, `TCP_CA_Loss`).
     fn on_timeout(&mut self, _now: Nanos, _next: Seq) {}
 
-    /// Transmission starts after a pause of so many ticks (`cwnd_event`, `CA_EVENT_TX_START`).
+    /// Transmission starts after a pause, in ticks (`cwnd_event`, `CA_EVENT_TX_START`).
     fn on_transmit_start(&mut self, _tick: u64, _idle: u64) {}
 }
 

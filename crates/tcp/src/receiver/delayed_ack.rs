@@ -28,7 +28,7 @@ pub(crate) enum Due {
     Now,
     /// Now, or as one of several: something waits beyond a gap.
     Gap,
-    /// After so many ticks.
+    /// After this many ticks.
     After(u64),
 }
 

@@ -67,7 +67,7 @@ pub(crate) struct SendBuffer {
 }
 
 impl SendBuffer {
-    /// Of a connection that begins with a window of so many segments (`tcp_init_buffer_space`).
+    /// The buffer of a connection that begins with a window of `initial_window` segments (`tcp_init_buffer_space`).
     pub(crate) fn new(initial_window: u32, memory: SendMemory) -> Self {
         let mut buffer = Self {
             memory,
@@ -148,7 +148,7 @@ impl Sender {
         self.fill(now, outlet);
     }
 
-    /// Bytes that the application has to write and there is no room for.
+    /// Bytes that the application has to write, and that the send buffer has no room for.
     pub(crate) fn unwritten(&self) -> u64 {
         self.buffer.waiting
     }
@@ -159,8 +159,8 @@ impl Sender {
         self.fill(now, outlet);
     }
 
-    /// An acknowledgment made room, and let so many bundles out: `tcp_check_space`. All but the first of them are on
-    /// their way to the device still, as recorded connections show, so that the window does not look full.
+    /// An acknowledgment made room and released `bundles` bundles: `tcp_check_space`. All but the first are still on
+    /// their way to the device, as recorded connections show, so the window does not look full.
     pub(crate) fn check_space(&mut self, now: Nanos, bundles: u32, outlet: &mut Outlet<'_>) {
         if !self.buffer.was_short {
             return;

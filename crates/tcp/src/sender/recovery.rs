@@ -107,7 +107,7 @@ impl Recovery {
         }
     }
 
-    /// The receiver got so many segments twice that were sent again, up to `end`.
+    /// The receiver reports a duplicate of `segments` segments, up to `end`, that were sent again (DSACK, RFC 2883).
     pub(crate) fn on_duplicate(&mut self, end: Seq, segments: u32) {
         if self.undo_resent > 0 && self.undo_from.is_some_and(|from| end > from) {
             self.undo_resent = (self.undo_resent - i64::from(segments)).max(0);
@@ -281,7 +281,7 @@ impl Sender {
         }
     }
 
-    /// Sends a flight again, so many segments of it at most: `tcp_retransmit_skb`. How many there were.
+    /// Sends at most `most` segments of a flight again, and returns how many it sent: `tcp_retransmit_skb`.
     pub(crate) fn resend(&mut self, now: Nanos, index: usize, most: u32, outlet: &mut Outlet<'_>) -> u32 {
         let segments = self.send_again(now, index, most, outlet);
         self.board.mark_resent(index, now, self.delivered);
@@ -290,7 +290,7 @@ impl Sender {
         segments
     }
 
-    /// Puts a flight on the wire again, so many segments of it at most: `__tcp_retransmit_skb`. How many there were.
+    /// Puts at most `most` segments of a flight on the wire again, and returns how many: `__tcp_retransmit_skb`.
     pub(crate) fn send_again(&mut self, now: Nanos, index: usize, most: u32, outlet: &mut Outlet<'_>) -> u32 {
         let Some(flight) = self.board.get(index) else {
             return 0;

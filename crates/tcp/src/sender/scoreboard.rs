@@ -300,7 +300,7 @@ impl Scoreboard {
         flight.resent = true;
     }
 
-    /// Notes that a flight is sent again to probe, which is no retransmission (`__tcp_retransmit_skb`).
+    /// Notes that a flight is sent again to probe, which is not a retransmission (`__tcp_retransmit_skb`).
     pub(crate) fn mark_probe(&mut self, index: usize, now: Nanos, delivered: u32) {
         let flight = &mut self.flights[index];
         flight.ever_resent = true;

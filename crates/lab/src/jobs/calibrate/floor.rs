@@ -50,7 +50,10 @@ impl Floor {
     /// # Errors
     /// [`LabError`] naming what is wrong with it.
     pub fn from_json(text: &str) -> Result<Self, LabError> {
-        serde_json::from_str(text).map_err(|error| LabError::malformed("the probes", error))
+        let floor: Self =
+            serde_json::from_str(text).map_err(|error| LabError::malformed("the probes", error))?;
+        floor.probes.check()?;
+        Ok(floor)
     }
 
     /// Measures round trips between this namespace and another. Call inside a lab.

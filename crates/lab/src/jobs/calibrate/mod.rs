@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use firstflight_load::{Cookies, Load, Mode};
-use firstflight_page::{FORMAT, Kind, Page, Resource};
+use firstflight_page::{FORMAT, Kind, MAX_HOSTS, Page, Resource};
 use firstflight_path::{Direction, PathConfig};
 use serde::{Deserialize, Serialize};
 
@@ -75,6 +75,8 @@ pub struct Rate {
     pub measured: Option<f64>,
 }
 
+/// How long one measurement may take, ms: an hour.
+const LONGEST_MS: f64 = 3_600_000.0;
 /// TCP payload per packet of 1,500 bytes: IPv4, TCP and timestamps take 52.
 const GOODPUT_SHARE: f64 = 1448.0 / 1500.0;
 
@@ -84,7 +86,17 @@ impl Calibration {
     /// # Errors
     /// [`LabError`] naming what is wrong with it.
     pub fn from_json(text: &str) -> Result<Self, LabError> {
-        serde_json::from_str(text).map_err(|error| LabError::malformed("the calibration", error))
+        let calibration: Self =
+            serde_json::from_str(text).map_err(|error| LabError::malformed("the calibration", error))?;
+        calibration.probes.check()?;
+        for (name, value, most) in [
+            ("rate_ms", calibration.rate_ms as f64, LONGEST_MS),
+            ("flood_ms", calibration.flood_ms as f64, LONGEST_MS),
+            ("origins", calibration.origins as f64, MAX_HOSTS as f64),
+        ] {
+            LabError::check_range(name, value, 0.0, most)?;
+        }
+        Ok(calibration)
     }
 
     /// Builds a lab without a page and measures.
@@ -174,5 +186,32 @@ fn unloaded_page(origins: usize) -> Page {
         missing: Vec::new(),
         hosts: Vec::new(),
         link: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_no_measurement_can_have_are_refused_by_their_names() {
+        for (name, value) in [
+            ("probe_gap_ms", "-1"),
+            ("probe_gap_ms", "1e300"),
+            ("probe_bytes", "65508"),
+            ("probes", "18446744073709551615"),
+            ("rate_ms", "18446744073709551615"),
+            ("flood_ms", "18446744073709551615"),
+            ("origins", "10001"),
+        ] {
+            let job = format!(r#"{{"path": {{"rtt_ms": 20}}, "{name}": {value}}}"#);
+            let error = Calibration::from_json(&job).expect_err(&job);
+            assert!(error.to_string().contains(name), "{error}");
+            assert!(error.hint().starts_with("give "), "{}", error.hint());
+        }
+        for text in ["{\"probe_gap_ms\": -1}", "{\"probes\": 2000000}"] {
+            assert!(Floor::from_json(text).is_err(), "{text}");
+        }
+        assert!(Floor::from_json("{}").is_ok());
     }
 }

@@ -6,12 +6,16 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock;
+use super::LONGEST_MS;
+use crate::{LabError, clock};
 
 /// Bytes of IP and UDP headers.
 const UDP_HEADERS: usize = 28;
 /// What a probe carries at least: its number and when it was sent.
 const STAMP_BYTES: usize = 16;
+/// A datagram's payload over IPv4, at most, bytes.
+const MOST_PROBE_BYTES: f64 = 65_507.0;
+const MOST_PROBES: f64 = 1e6;
 /// How long after its due time a probe is waited for.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -56,6 +60,16 @@ pub struct RoundTrips {
 }
 
 impl Probes {
+    /// Refuses what cannot be sent.
+    ///
+    /// # Errors
+    /// [`LabError::OutOfRange`] naming it.
+    pub(super) fn check(&self) -> Result<(), LabError> {
+        LabError::check_range("probes", self.probes as f64, 0.0, MOST_PROBES)?;
+        LabError::check_range("probe_bytes", self.probe_bytes as f64, 0.0, MOST_PROBE_BYTES)?;
+        LabError::check_range("probe_gap_ms", self.probe_gap_ms, 0.0, LONGEST_MS)
+    }
+
     /// Bytes of a probe's IP packet.
     pub fn packet_bytes(&self) -> usize {
         self.probe_bytes.max(STAMP_BYTES) + UDP_HEADERS

@@ -29,8 +29,8 @@ pub(super) struct Heard {
 }
 
 impl App {
-    /// Listens on `address`. It allows so many `pending` Fast Open requests, or does not ask for Fast Open; it accepts
-    /// from the start or when it is told to.
+    /// Listens on `address`, with Fast Open if `pending` says how many of its requests may wait. It `accepts` from the
+    /// start, or when it is told to.
     pub(super) fn listen(address: SocketAddr, pending: Option<u32>, accepts: bool) -> Result<Self, LabError> {
         let failed = |error: io::Error| LabError::system("starting the server", error);
         let listener = TcpListener::bind(address).map_err(failed)?;

@@ -119,6 +119,14 @@ pub(super) struct Answer {
 }
 
 impl Answer {
+    /// As a server answers that does no Fast Open.
+    pub(super) fn plain() -> Self {
+        Self {
+            options: packet::mss(MSS),
+            ..Self::default()
+        }
+    }
+
     /// None of the data is taken, and `cookie` is the new one.
     pub(super) fn refusing(cookie: &[u8]) -> Self {
         Self {
@@ -201,7 +209,7 @@ impl ClientStage {
         (data, segments)
     }
 
-    /// A router's word on a SYN.
+    /// Sends the ICMP error with which a router answers a SYN.
     pub(super) fn unreachable(&mut self, syn: &Packet, why: Unreachable) -> Result<(), LabError> {
         let mut quoted = syn.bytes().unwrap_or_default();
         quoted.truncate(self.wire.ip().header_bytes() as usize + QUOTED);
@@ -229,18 +237,24 @@ impl ClientStage {
         Ok(())
     }
 
+    /// Opens a connection with data for its SYN, answers as `answer` says, and resets it; returns the SYN.
+    pub(super) fn open_and_reset(&mut self, server: Peer, answer: &Answer) -> Result<Packet, LabError> {
+        let call = self.call(server, REQUEST)?;
+        let syn = call.syn.clone();
+        let answered = self.answer(&syn, answer)?;
+        self.first_of(&call)?;
+        self.reset(call, &answered)?;
+        Ok(syn)
+    }
+
     /// Has the kernel ask `server` for a cookie and grants what `options` say; fails if it did not ask.
     pub(super) fn grant(&mut self, server: Peer, options: &[u8]) -> Result<(), LabError> {
-        let call = self.call(server, REQUEST)?;
-        let answered = self.answer(
-            &call.syn,
-            &Answer {
-                options: options.to_vec(),
-                ..Answer::default()
-            },
-        )?;
-        self.first_of(&call)?;
-        self.reset(call, &answered)
+        let granting = Answer {
+            options: options.to_vec(),
+            ..Answer::default()
+        };
+        self.open_and_reset(server, &granting)?;
+        Ok(())
     }
 
     /// The same with the usual cookie and segment size; afterwards the client is warm.

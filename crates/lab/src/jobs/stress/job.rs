@@ -139,16 +139,7 @@ impl StressJob {
             ("rtt_ms", self.rtt_ms, 0.0, LONGEST_MS),
             ("flood.rate", flood_rate, 0.0, MOST_PER_SECOND),
         ] {
-            if !(least..=most).contains(&value) {
-                let bound = if value > most {
-                    format!("at most {most}")
-                } else if least > 0.0 {
-                    "above 0".to_owned()
-                } else {
-                    "0 or more".to_owned()
-                };
-                return Err(LabError::OutOfRange { name, value, bound });
-            }
+            LabError::check_range(name, value, least, most)?;
         }
         match self.flood {
             Some(FloodJob {

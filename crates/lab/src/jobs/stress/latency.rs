@@ -22,7 +22,7 @@ pub struct Percentiles {
 }
 
 impl Percentiles {
-    /// Of `answered` latencies (ns) and so many `unanswered` requests.
+    /// The summary of `answered` latencies (ns) and of the number of `unanswered` requests.
     pub fn of(mut answered: Vec<u64>, unanswered: usize) -> Self {
         answered.sort_unstable();
         let all = answered.len() + unanswered;

@@ -206,7 +206,8 @@ fn duplicate(stage: &mut ServerStage) -> Result<Finding, Stop> {
     let taken = Counters::read()?.since(before).passive;
     let heard = stage.app.as_ref().map(|app| app.heard().len());
     let told = heard.map_or_else(String::new, |times| {
-        format!("; the application heard it {times} times")
+        let noun = if times == 1 { "time" } else { "times" };
+        format!("; the application heard it {times} {noun}")
     });
     let seen = format!("TCPFastOpenPassive {taken}; {once} bytes were answered{told}.");
     Ok(Finding::judged(

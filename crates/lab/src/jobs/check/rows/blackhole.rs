@@ -302,14 +302,9 @@ fn get_answer(stage: &mut ClientStage) -> Result<bool, Stop> {
     Ok(is_taken)
 }
 
-/// The SYN of another connection, which is then opened and closed.
+/// The SYN of another connection, which is then opened and reset.
 fn try_again(stage: &mut ClientStage, server: Peer) -> Result<Packet, Stop> {
-    let call = stage.call(server, REQUEST)?;
-    let syn = call.syn.clone();
-    let answered = stage.answer(&syn, &Answer::plain())?;
-    stage.first_of(&call)?;
-    stage.reset(call, &answered)?;
-    Ok(syn)
+    Ok(stage.open_and_reset(server, &Answer::plain())?)
 }
 
 fn is_open(syn: &Packet) -> bool {

@@ -155,15 +155,12 @@ fn zeros(stage: &mut ClientStage) -> Result<Finding, Stop> {
 
 fn short(stage: &mut ClientStage) -> Result<Finding, Stop> {
     stage.warm(SERVER)?;
-    let call = stage.call(SERVER, REQUEST)?;
     let odd = Answer {
         taken: REQUEST.len() as u32,
         options: [mss(800), fast_open(&[9, 9])].concat(),
         ..Answer::default()
     };
-    let answered = stage.answer(&call.syn, &odd)?;
-    stage.first_of(&call)?;
-    stage.reset(call, &answered)?;
+    stage.open_and_reset(SERVER, &odd)?;
     let syn = stage.call(SERVER, &LONG)?.syn;
     let seen = format!(
         "The next SYN {} and carries {} bytes.",

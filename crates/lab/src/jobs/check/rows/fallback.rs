@@ -95,10 +95,7 @@ fn silence(stage: &mut ClientStage) -> Result<Finding, Stop> {
 fn refusal(stage: &mut ClientStage) -> Result<Finding, Stop> {
     stage.warm(SERVER)?;
     for _ in 0..2 {
-        let call = stage.call(SERVER, REQUEST)?;
-        let answered = stage.answer(&call.syn, &Answer::plain())?;
-        stage.first_of(&call)?;
-        stage.reset(call, &answered)?;
+        stage.open_and_reset(SERVER, &Answer::plain())?;
     }
     third(stage)
 }

@@ -1,10 +1,9 @@
 //! Asking for a cookie (RFC 7413, sections 2 and 4.2.1).
 
 use super::{Level, Row, Trial};
-use crate::jobs::check::client::{Answer, ClientStage, MSS, REQUEST, SERVER};
+use crate::jobs::check::client::{Answer, ClientStage, REQUEST, SERVER};
 use crate::jobs::check::finding::{Finding, Stop};
 use crate::jobs::check::packet::Packet;
-use crate::packet::mss;
 use crate::witness::Counters;
 
 pub(super) const ROWS: &[Row] = &[
@@ -97,11 +96,7 @@ fn experimental(stage: &mut ClientStage) -> Result<Finding, Stop> {
 fn ask_in_vain(stage: &mut ClientStage) -> Result<Vec<Packet>, Stop> {
     let mut asked = Vec::new();
     for _ in 0..5 {
-        let call = stage.call(SERVER, REQUEST)?;
-        let answered = stage.answer(&call.syn, &Answer::plain())?;
-        stage.first_of(&call)?;
-        asked.push(call.syn.clone());
-        stage.reset(call, &answered)?;
+        asked.push(stage.open_and_reset(SERVER, &Answer::plain())?);
     }
     Ok(asked)
 }
@@ -133,15 +128,5 @@ pub(super) fn option_of(syn: &Packet) -> String {
         (None, Some([])) => "asks for a cookie with the experimental option".to_owned(),
         (None, Some(cookie)) => format!("has an experimental cookie of {} bytes", cookie.len()),
         (None, None) => "has no option".to_owned(),
-    }
-}
-
-impl Answer {
-    /// As a server answers that does no Fast Open.
-    pub(in crate::jobs::check) fn plain() -> Self {
-        Self {
-            options: mss(MSS),
-            ..Self::default()
-        }
     }
 }
