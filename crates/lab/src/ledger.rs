@@ -120,6 +120,11 @@ impl Ledger {
         Some(index)
     }
 
+    /// The path dropped the datagram of connection `index` that was sent last.
+    pub fn datagram_dropped(&mut self, index: usize, direction: Direction) {
+        self.entries[index].seen.datagram_dropped(direction);
+    }
+
     /// A datagram reaches the client.
     pub fn datagram_arrived(&mut self, now: u64, datagram: &Datagram<'_>) {
         let key = datagram.key(Direction::Down);

@@ -84,6 +84,8 @@ pub struct Entry {
     pub closed: Option<Nanos>,
     /// The first thing that was done to one of its segments on purpose.
     pub interfered: Option<Action>,
+    /// The path dropped one of the client's datagrams: it was lost, or a queue had no room for it.
+    pub has_lost_datagrams: bool,
     /// What was seen of ECN.
     pub ecn: EcnSeen,
     /// What the server sent before it could hear of its arrival.
@@ -258,6 +260,7 @@ impl Entry {
             answered: None,
             closed: None,
             interfered: None,
+            has_lost_datagrams: false,
             ecn: EcnSeen {
                 syn: syn.ecn,
                 ..EcnSeen::default()
@@ -315,6 +318,11 @@ impl Entry {
         let hello = self.hello.get_or_insert_default();
         hello.early_data_bytes += early;
         hello.offers_early_data |= early > 0;
+    }
+
+    /// The path dropped the datagram that was [sent](Self::datagram_sent) last.
+    pub fn datagram_dropped(&mut self, direction: Direction) {
+        self.has_lost_datagrams |= direction == Direction::Up;
     }
 
     /// A datagram reaches the client, in an IP packet of `packet_bytes`.

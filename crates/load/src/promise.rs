@@ -50,8 +50,6 @@ pub struct TlsPromise {
     pub sessions: Option<(Cookies, u64)>,
     /// Whether safe requests go with the `ClientHello`.
     pub early_data: bool,
-    /// Whether the path may lose what a client sends early: over QUIC it then goes again as other data.
-    pub may_lose: bool,
     /// What carries it. A connection over TCP that stands in for QUIC is held to the version alone.
     pub over: Protocol,
 }
@@ -250,7 +248,6 @@ impl Load {
                 version: self.offer().version,
                 sessions: self.mode.has_sessions().then_some((self.cookies, self.path.seed)),
                 early_data: self.mode.sends_early_data(),
-                may_lose: self.path.may_lose(),
                 over: if self.mode.is_quic() {
                     Protocol::Udp
                 } else {
@@ -362,8 +359,8 @@ impl TlsPromise {
         let early_bytes = entry.hello.map_or(0, |hello| hello.early_data_bytes);
         let was_early = early_bytes > 0;
         // What was lost of 0-RTT packets goes again in others: the server has then seen none.
-        let was_lost =
-            entry.protocol == Protocol::Udp && self.may_lose && server.early_data == EarlyData::None;
+        let may_be_lost = entry.has_lost_datagrams || entry.interfered.is_some();
+        let was_lost = entry.protocol == Protocol::Udp && may_be_lost && server.early_data == EarlyData::None;
         let of_client = |client: Secured| match client.early_data {
             EarlyData::Accepted if was_lost => EarlyData::None,
             known => known,

@@ -478,6 +478,7 @@ impl Load<'_> {
             .network
             .carry(now, direction, flow, packet, Cargo::Datagram(number));
         if let Some(dropped) = dropped {
+            entry.datagram_dropped(direction);
             self.free_datagrams.push(number);
             self.trace
                 .datagram_dropped(now, direction, conn, &slot.payload, dropped);

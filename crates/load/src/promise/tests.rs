@@ -512,7 +512,7 @@ fn tls_breach(
     server: Secured,
     may_be_early: bool,
 ) -> Option<Breach> {
-    let promise = held_to(PathConfig::default(), mode, cookies);
+    let promise = held_to(mode, cookies);
     let mut entry = if mode.is_quic() {
         Entry::over_udp(0)
     } else {
@@ -536,7 +536,7 @@ fn tls_breach(
 
 #[test]
 fn early_data_that_was_announced_and_not_sent_is_named() {
-    let promise = held_to(PathConfig::default(), Mode::EarlyData, Cookies::Warm);
+    let promise = held_to(Mode::EarlyData, Cookies::Warm);
     let mut entry = with_ecn(SILENT, SILENT, &[]);
     entry.hello = Some(Hello {
         offers_session: true,
@@ -560,8 +560,8 @@ fn early_data_that_was_announced_and_not_sent_is_named() {
 }
 
 /// What a load promises of TLS and of what carries it.
-fn held_to(path: PathConfig, mode: Mode, cookies: Cookies) -> Promise {
-    let Promise { tls, quic, .. } = Load::new(path, mode, cookies).promise();
+fn held_to(mode: Mode, cookies: Cookies) -> Promise {
+    let Promise { tls, quic, .. } = Load::new(PathConfig::default(), mode, cookies).promise();
     Promise {
         tls,
         quic,
@@ -723,7 +723,7 @@ fn tls_over_tcp_in_a_load_with_quic_and_quic_in_any_other_are_caught() {
             tls: Some(FULL_HANDSHAKE),
             ..Server::default()
         };
-        let promise = held_to(PathConfig::default(), mode, Cookies::Cold);
+        let promise = held_to(mode, Cookies::Cold);
         promise.broken_by_ends((0, entry), Some(&server), Client::default())
     };
     let (tcp, udp) = (with_ecn(SILENT, SILENT, &[]), Entry::over_udp(0));
@@ -731,7 +731,7 @@ fn tls_over_tcp_in_a_load_with_quic_and_quic_in_any_other_are_caught() {
         assert_eq!(over(&udp, mode), None);
         assert_eq!(over(&tcp, mode), Some(Breach::NotQuic));
         // Origins in the clear have no QUIC.
-        let promise = held_to(PathConfig::default(), mode, Cookies::Cold);
+        let promise = held_to(mode, Cookies::Cold);
         let in_the_clear = promise.broken_by_ends((0, &tcp), Some(&Server::default()), Client::default());
         assert_eq!(in_the_clear, None);
     }
@@ -742,7 +742,7 @@ fn tls_over_tcp_in_a_load_with_quic_and_quic_in_any_other_are_caught() {
 }
 
 #[test]
-fn what_was_lost_of_0_rtt_packets_may_come_again_as_other_data_on_a_path_that_loses() {
+fn what_was_lost_of_0_rtt_packets_may_come_again_as_other_data() {
     let mut entry = Entry::over_udp(0);
     entry.hello = Some(Hello {
         offers_session: true,
@@ -757,18 +757,12 @@ fn what_was_lost_of_0_rtt_packets_may_come_again_as_other_data_on_a_path_that_lo
         tls: Some(EARLY),
         may_be_early: Some(true),
     };
-    for (loss, breach) in [
-        (0.01, None),
-        (
-            0.0,
-            Some(Breach::Tls("client and server do not agree on its TLS")),
-        ),
-    ] {
-        let path = PathConfig {
-            loss,
-            ..PathConfig::default()
-        };
-        let promise = held_to(path, Mode::Quic0Rtt, Cookies::Warm);
-        assert_eq!(promise.broken_by_ends((0, &entry), Some(&server), client), breach);
-    }
+    let promise = held_to(Mode::Quic0Rtt, Cookies::Warm);
+    let breach = |entry: &Entry| promise.broken_by_ends((0, entry), Some(&server), client);
+    let disagreement = Some(Breach::Tls("client and server do not agree on its TLS"));
+    assert_eq!(breach(&entry), disagreement);
+    entry.datagram_dropped(Direction::Down);
+    assert_eq!(breach(&entry), disagreement);
+    entry.datagram_dropped(Direction::Up);
+    assert_eq!(breach(&entry), None);
 }
