@@ -49,7 +49,7 @@ def test_a_crash_that_left_nothing_is_told_from_one_after_the_log(run: Audit) ->
     crashes = findings(run, "crashed load")
     (lost,) = [finding for finding in crashes if "nothing is left" in finding.message]
     assert lost.file.parts[-2:] == ("10-0-tfo-1", "httpwww.gitlab.com")
-    assert all("its times are whole" in finding.message for finding in crashes if finding is not lost)
+    assert all("the times are complete" in finding.message for finding in crashes if finding is not lost)
 
 
 def test_https_stalls_are_found_where_they_decide(run: Audit) -> None:

@@ -229,7 +229,7 @@ def test_a_wacz_with_a_way_out_is_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_a_zip_without_a_warc_is_no_wacz(tmp_path: Path) -> None:
-    with pytest.raises(PageInputError, match="no WACZ"):
+    with pytest.raises(PageInputError, match="not a WACZ"):
         load_page(str(wacz(tmp_path, {}, [])))
 
 
