@@ -60,7 +60,7 @@ def test_a_page_crosses_a_path_without_propagation_delay(path: Path, page: Loade
         assert 0 <= plt_ms(record) < plt_ms(Simulator().load(PLANNED, page))
 
 
-@pytest.mark.parametrize("queue", [Queue(packets=3), Queue(name="pie")])
+@pytest.mark.parametrize("queue", [Queue(packets=3), Queue(name="codel"), Queue(name="pie")])
 def test_0_rtt_packets_that_a_queue_drops_leave_a_proved_load(queue: Queue, page: LoadedPage) -> None:
     narrow = replace(PATH, queue=queue, up_bps=64_000)
     planned = replace(PLANNED, path=narrow, mode="quic-0rtt", scheme="https")

@@ -84,7 +84,7 @@ pub struct Entry {
     pub closed: Option<Nanos>,
     /// The first thing that was done to one of its segments on purpose.
     pub interfered: Option<Action>,
-    /// The path dropped one of the client's datagrams: it was lost, or a queue had no room for it.
+    /// The path dropped one of the client's datagrams, by chance or in a queue.
     pub has_lost_datagrams: bool,
     /// What was seen of ECN.
     pub ecn: EcnSeen,

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use firstflight_path::{Nanos, Protocol};
+use firstflight_path::{Nanos, Protocol, Queue};
 
 use serde::Serialize;
 
@@ -50,6 +50,8 @@ pub struct TlsPromise {
     pub sessions: Option<(Cookies, u64)>,
     /// Whether safe requests go with the `ClientHello`.
     pub early_data: bool,
+    /// Whether the path may lose what a client sends early: over QUIC it then goes again as other data.
+    pub may_lose: bool,
     /// What carries it. A connection over TCP that stands in for QUIC is held to the version alone.
     pub over: Protocol,
 }
@@ -248,6 +250,8 @@ impl Load {
                 version: self.offer().version,
                 sessions: self.mode.has_sessions().then_some((self.cookies, self.path.seed)),
                 early_data: self.mode.sends_early_data(),
+                // CoDel drops packets that wait, of which the ledger hears nothing.
+                may_lose: self.path.may_lose() || matches!(self.path.queue, Queue::Codel),
                 over: if self.mode.is_quic() {
                     Protocol::Udp
                 } else {
@@ -359,7 +363,7 @@ impl TlsPromise {
         let early_bytes = entry.hello.map_or(0, |hello| hello.early_data_bytes);
         let was_early = early_bytes > 0;
         // What was lost of 0-RTT packets goes again in others: the server has then seen none.
-        let may_be_lost = entry.has_lost_datagrams || entry.interfered.is_some();
+        let may_be_lost = self.may_lose || entry.has_lost_datagrams;
         let was_lost = entry.protocol == Protocol::Udp && may_be_lost && server.early_data == EarlyData::None;
         let of_client = |client: Secured| match client.early_data {
             EarlyData::Accepted if was_lost => EarlyData::None,
