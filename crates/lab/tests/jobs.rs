@@ -124,9 +124,12 @@ fn sparse_probes_all_come_back_and_say_what_the_relay_did_to_be_in_time() {
         (json!({"take_out_ms": -50.0}), 0.0, false),
     ] {
         job["timing"] = timing;
+        // On a busy machine the idle tasks that keep processors awake wait for their first turn.
+        let probes = if keeps { 50 } else { 5 };
+        job["probes"] = probes.into();
         let (code, answer) = ask("calibrate", &job.to_string());
         let (rtt, relay) = (&answer["rtt_ms"], &answer["relay"]);
-        assert_eq!((code, &rtt["received"]), (Some(0), &json!(5)), "{answer}");
+        assert_eq!((code, &rtt["received"]), (Some(0), &json!(probes)), "{answer}");
         assert_eq!(rtt["expected"], 20.0);
         assert_eq!(relay["taken_out_ms"], taken_out_ms);
         assert_eq!(relay["kept_awake"].as_u64().unwrap() > 0, keeps);

@@ -84,8 +84,8 @@ pub struct Entry {
     pub closed: Option<Nanos>,
     /// The first thing that was done to one of its segments on purpose.
     pub interfered: Option<Action>,
-    /// The path dropped one of the client's datagrams, by chance or in a queue.
-    pub has_lost_datagrams: bool,
+    /// The client's datagrams that the path dropped, by chance or in a queue.
+    pub lost_datagrams: u32,
     /// What was seen of ECN.
     pub ecn: EcnSeen,
     /// What the server sent before it could hear of its arrival.
@@ -260,7 +260,7 @@ impl Entry {
             answered: None,
             closed: None,
             interfered: None,
-            has_lost_datagrams: false,
+            lost_datagrams: 0,
             ecn: EcnSeen {
                 syn: syn.ecn,
                 ..EcnSeen::default()
@@ -322,7 +322,7 @@ impl Entry {
 
     /// The path dropped the datagram that was [sent](Self::datagram_sent) last.
     pub fn datagram_dropped(&mut self, direction: Direction) {
-        self.has_lost_datagrams |= direction == Direction::Up;
+        self.lost_datagrams += u32::from(direction == Direction::Up);
     }
 
     /// A datagram reaches the client, in an IP packet of `packet_bytes`.

@@ -363,7 +363,7 @@ impl TlsPromise {
         let early_bytes = entry.hello.map_or(0, |hello| hello.early_data_bytes);
         let was_early = early_bytes > 0;
         // What was lost of 0-RTT packets goes again in others: the server has then seen none.
-        let may_be_lost = self.may_lose || entry.has_lost_datagrams;
+        let may_be_lost = self.may_lose || entry.lost_datagrams > 0;
         let was_lost = entry.protocol == Protocol::Udp && may_be_lost && server.early_data == EarlyData::None;
         let of_client = |client: Secured| match client.early_data {
             EarlyData::Accepted if was_lost => EarlyData::None,
