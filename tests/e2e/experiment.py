@@ -12,8 +12,9 @@ from firstflight.results import Journal, LoadRecord
 from firstflight.results.records import plt_ms
 
 PAGES = (chain(3), fan(2))
+RTT_MS = 20
 # A load takes half a second; calibration would need seconds to measure such a rate, and leaves it.
-PATH = ("--rtt", "20", "--down", "90kbit", "--up", "90kbit")
+PATH = ("--rtt", f"{RTT_MS}", "--down", "90kbit", "--up", "90kbit")
 
 
 class Experiment:

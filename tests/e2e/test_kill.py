@@ -11,21 +11,25 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import cycle
+from statistics import median
 
 import host
-import numpy as np
 import pytest
-from experiment import Experiment
+from experiment import RTT_MS, Experiment
 from program import Process, Program, namespaces_alive, own_namespaces, until
 from synth_site import program as installed
 
 KILLS = int(os.environ.get("FIRSTFLIGHT_TEST_KILLS", "6"))
 WITHIN_S = 5.0
-CHANCE = 0.001
-"""A two-sample test below it says that two runs differ."""
+TRIPS = 0.5
+"""How far the page load times of a killed run may be from those of others, in round trips.
+
+A cookie that is lost, or a queue that a killed process leaves behind, costs a whole one or more. A test of
+ranks would find a tenth of a millisecond, by which any machine differs from one minute to the next.
+"""
 AMONG_LOADS = 0.8
 """In this share of the runs nothing is killed before a load was made: else calibrations take all kills."""
 
@@ -48,13 +52,17 @@ def test_killing_any_process_at_any_moment_leaves_nothing_behind_and_the_run_can
     assert experiment.made() == experiment.planned()
     assert all(record["load"]["status"] == "ok" for record in experiment.records())
     assert all(record["proof"]["ok"] for record in experiment.records())
-    # A machine drifts by more than loads differ: what was undisturbed lies on both sides of what was killed.
+    # A machine drifts: what was undisturbed lies on both sides of what was killed.
     undisturbed = {cell: [*plts_ms, *after.plts_ms()[cell]] for cell, plts_ms in before.plts_ms().items()}
-    chance = chance_of_difference(experiment.plts_ms(), undisturbed)
+    differences = {
+        cell: abs(median(plts_ms) - median(undisturbed[cell])) / RTT_MS
+        for cell, plts_ms in experiment.plts_ms().items()
+    }
     failures = len(experiment.instrument_failures())
     show(f"loader: killed {dict(killed)}, {len(experiment.made())} loads, {failures} instrument failures")
-    show(f"loader: chance of a difference this large between undisturbed runs: {chance:.3f}")
-    assert chance >= CHANCE
+    show(f"loader: from undisturbed loads these differ by {max(differences.values()):.3f} round trips")
+    assert differences.keys() == undisturbed.keys()
+    assert max(differences.values()) < TRIPS, differences
     assert killed.total() > KILLS // 2
     assert failures > 0 or KILLS < 100, "laboratories were killed during loads, and each is counted"
 
@@ -123,24 +131,6 @@ def wait_for_a_load(experiment: Experiment, run: subprocess.Popen[str], journall
 def show(text: str) -> None:
     """For people who started the tests with `-s`."""
     sys.stdout.write(f"{text}\n")
-
-
-def chance_of_difference(
-    one: Mapping[tuple[str, str], Sequence[float]], other: Mapping[tuple[str, str], Sequence[float]]
-) -> float:
-    """How likely samples of one distribution differ as these do: a permutation test of ranks within cells."""
-    assert one.keys() == other.keys()
-    draw = np.random.default_rng(20)
-    ranks = [np.argsort(np.argsort([*one[cell], *other[cell]])) for cell in one]
-    sizes = [len(one[cell]) for cell in one]
-
-    def difference(cells: Sequence[np.ndarray]) -> float:
-        parts = zip(cells, sizes, strict=True)
-        return float(abs(sum(cell[:size].mean() - cell[size:].mean() for cell, size in parts)))
-
-    seen = difference(ranks)
-    drawn = [difference([draw.permutation(cell) for cell in ranks]) for _ in range(5_000)]
-    return (1 + sum(found >= seen for found in drawn)) / (1 + len(drawn))
 
 
 def kill_one(program: Program, run: subprocess.Popen[str], role: str) -> str:
