@@ -125,6 +125,13 @@ class Process:
         except OSError:
             return []
 
+    def is_pytest(self) -> bool:
+        """Whether it runs tests."""
+        try:
+            return b"pytest" in (self.folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            return False
+
     def namespaces(self) -> set[str]:
         """The namespaces of all its threads, such as `net:[4026532281]`."""
         kinds = ("user", "net", "mnt", "pid")
@@ -137,12 +144,13 @@ def own_namespaces() -> set[str]:
 
 
 def namespaces_alive() -> set[str]:
-    """Every namespace that something is in or holds open, as far as this user may see.
+    """Every namespace that a process is in or holds open, as far as this user may see.
 
-    Laboratories and what runs in them are left out: another one may have got the number of one that is gone.
+    The kernel gives the number of a namespace that is gone to the next one. Left out are those who may have got
+    it: all laboratories, and what other runs of pytest have started, such as a browser with its sandbox.
     """
     everything = {process.pid: process for process in _everything()}
-    others = [process.folder for process in everything.values() if not _is_laboratory(process, everything)]
+    others = [process.folder for process in everything.values() if not _is_foreign(process, everything)]
     tasks = [task for process in others for task in _list(process / "task")]
     links = [link for task in tasks for link in _list(task / "ns")]
     handles = [handle for process in others for handle in _list(process / "fd")]
@@ -178,18 +186,19 @@ def _everything() -> list[Process]:
 def _process(pid: int) -> Process | None:
     try:
         # The name stands in brackets and may hold anything (proc_pid_stat(5)).
-        before, _, after = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
+        before, _, after = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")
     except OSError:
         return None
     state, parent = after.split()[:2]
     return None if state in "ZX" else Process(pid, int(parent), before.partition("(")[2])
 
 
-def _is_laboratory(process: Process | None, everything: dict[int, Process]) -> bool:
-    """Whether a process is one of a laboratory's, or was started by one."""
-    while process and process.name != _LABORATORY:
-        process = everything.get(process.parent)
-    return process is not None
+def _is_foreign(process: Process, everything: dict[int, Process]) -> bool:
+    """Whether a process is, or was started by, a laboratory or another pytest than this one."""
+    line = [process.pid, *_ancestors(process, everything)]
+    if os.getpid() in line:
+        line = line[: line.index(os.getpid())]
+    return any(everything[pid].name == _LABORATORY or everything[pid].is_pytest() for pid in line)
 
 
 def _ancestors(process: Process, everything: dict[int, Process]) -> Iterator[int]:

@@ -155,6 +155,28 @@ def test_what_the_relay_adds_is_taken_out_as_it_is_known(script: Script, tmp_pat
     assert [json.loads(job)["timing"]["take_out_ms"] for _, job in asked] == [0.3, 0.3]
 
 
+@pytest.mark.parametrize(
+    ("queue", "rate_ms"),
+    [
+        (Queue(packets=33), 0),
+        (Queue(packets=34), 2_000),
+        (Queue(bytes=49_999), 0),
+        (Queue(bytes=50_000), 2_000),
+        (Queue(ms=99), 0),
+        (Queue(ms=100), 2_000),
+        (Queue(name="unlimited"), 2_000),
+        (Queue(name="codel"), 0),
+    ],
+    ids=str,
+)
+def test_a_calibration_measures_no_rate_behind_a_queue_that_holds_less_than_the_path(
+    script: Script, queue: Queue, rate_ms: int
+) -> None:
+    """A stream leaves such a link idle after each loss: the rate would seem lower than it is."""
+    emulator = Emulator(script('read job; echo \'{"rtt_ms": {"p50": 100.75, "expected": 100}}\''))
+    assert emulator.calibrate(replace(PATH, queue=queue), 0.3).rate_ms == rate_ms
+
+
 def test_one_laboratory_at_a_time_keeps_processors_awake_and_none_when_the_user_forbids_it(
     script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
