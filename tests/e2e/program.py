@@ -146,8 +146,8 @@ def own_namespaces() -> set[str]:
 def namespaces_alive() -> set[str]:
     """Every namespace that a process is in or holds open, as far as this user may see.
 
-    The kernel gives the number of a namespace that is gone to the next one. Left out are those who may have got
-    it: all laboratories, and what other runs of pytest have started, such as a browser with its sandbox.
+    The kernel gives the number of a namespace that is gone to the next one. Left out are those who may have
+    it now: all laboratories, and what other runs of pytest have started, such as a browser with its sandbox.
     """
     everything = {process.pid: process for process in _everything()}
     others = [process.folder for process in everything.values() if not _is_foreign(process, everything)]
