@@ -43,11 +43,8 @@ fn cross(path: &PathConfig) {
         } else {
             Direction::Down
         };
-        sent += u32::from(
-            network
-                .send(number * 1_000, direction, (number % 3) as usize, 1_500, number)
-                .is_none(),
-        );
+        network.send(number * 1_000, direction, (number % 3) as usize, 1_500, number);
+        sent += u32::from(network.next_drop().is_none());
     }
     let (mut arrived, mut last) = (0, 0);
     while let Some((at, _, _)) = network.deliver(HOUR) {

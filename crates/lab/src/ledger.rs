@@ -120,9 +120,12 @@ impl Ledger {
         Some(index)
     }
 
-    /// The path dropped the datagram of connection `index` that was sent last.
-    pub fn datagram_dropped(&mut self, index: usize, direction: Direction) {
-        self.entries[index].seen.datagram_dropped(direction);
+    /// The path dropped a datagram.
+    pub fn datagram_dropped(&mut self, direction: Direction, datagram: &Datagram<'_>) {
+        let key = datagram.key(direction);
+        if let Some(index) = self.by_key.get(&(Protocol::Udp, key)) {
+            self.entries[*index].seen.datagram_dropped(direction);
+        }
     }
 
     /// A datagram reaches the client.

@@ -320,7 +320,7 @@ impl Entry {
         hello.offers_early_data |= early > 0;
     }
 
-    /// The path dropped the datagram that was [sent](Self::datagram_sent) last.
+    /// The path dropped a datagram that was [sent](Self::datagram_sent) in this direction.
     pub fn datagram_dropped(&mut self, direction: Direction) {
         self.lost_datagrams += u32::from(direction == Direction::Up);
     }

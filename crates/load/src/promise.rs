@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use firstflight_path::{Nanos, Protocol, Queue};
+use firstflight_path::{Nanos, Protocol};
 
 use serde::Serialize;
 
@@ -250,8 +250,7 @@ impl Load {
                 version: self.offer().version,
                 sessions: self.mode.has_sessions().then_some((self.cookies, self.path.seed)),
                 early_data: self.mode.sends_early_data(),
-                // CoDel drops packets that wait, of which the ledger hears nothing.
-                may_lose: self.path.may_lose() || matches!(self.path.queue, Queue::Codel),
+                may_lose: self.path.may_lose(),
                 over: if self.mode.is_quic() {
                     Protocol::Udp
                 } else {

@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn echo(network: &mut Network<u64>, flow: Flow, now: u64, gap: u64) {
     while let Some((at, direction, probe)) = network.deliver(now) {
         match direction {
-            Direction::Up => drop(network.carry(at, Direction::Down, flow, PROBE, probe)),
+            Direction::Up => network.carry(at, Direction::Down, flow, PROBE, probe),
             Direction::Down => println!("{probe} {}", at - probe * gap),
         }
     }

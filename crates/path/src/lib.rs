@@ -46,7 +46,7 @@ pub use interference::{Action, Header, Hello, Kind, Rule, TcpFlags};
 pub use ip::IpVersion;
 pub use link::Link;
 pub use middlebox::{Middlebox, MiddleboxKind};
-pub use network::{Arrival, Direction, Dropped, Drops, Network, Packet};
+pub use network::{Arrival, Direction, Dropped, DroppedPacket, Drops, Network, Packet};
 pub use random::{Purpose, Stream};
 pub use trace::{Trace, TraceError};
 

@@ -18,8 +18,10 @@ pub(crate) struct ManagedLink<T> {
 pub(crate) struct Turn<T> {
     /// What is sent, and when its last bit leaves.
     pub(crate) sent: Option<(Nanos, T)>,
-    /// How many packets were dropped.
-    pub(crate) dropped: u64,
+    /// When it was.
+    pub(crate) at: Nanos,
+    /// What was dropped.
+    pub(crate) dropped: Vec<T>,
     /// How many were marked.
     pub(crate) marked: u64,
 }
@@ -43,13 +45,13 @@ impl<T: Mark> ManagedLink<T> {
         self.turn
     }
 
-    /// Takes a packet at `now`, after every turn until then; `false` if the buffer is full.
-    pub(crate) fn offer(&mut self, now: Nanos, bytes: u32, item: T) -> bool {
-        let is_taken = self.queue.push(now, bytes, item);
-        if is_taken && self.turn.is_none() {
+    /// Takes a packet at `now`, after every turn until then, or hands it back if the buffer is full.
+    pub(crate) fn offer(&mut self, now: Nanos, bytes: u32, item: T) -> Result<(), T> {
+        self.queue.push(now, bytes, item)?;
+        if self.turn.is_none() {
             self.turn = Some(self.capacity.begin(now));
         }
-        is_taken
+        Ok(())
     }
 
     /// Takes the turn that is due.
@@ -63,6 +65,7 @@ impl<T: Mark> ManagedLink<T> {
         });
         Some(Turn {
             sent,
+            at: now,
             dropped: popped.dropped,
             marked: popped.is_marked.into(),
         })

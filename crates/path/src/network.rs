@@ -1,7 +1,7 @@
 //! All paths of a client: where its packets are, and when they are due.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,19 @@ impl Direction {
     pub(crate) fn index(self) -> usize {
         usize::from(self == Self::Down)
     }
+}
+
+/// A packet that was not carried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DroppedPacket<P> {
+    /// When it was dropped.
+    pub at: Nanos,
+    /// Which way it went.
+    pub direction: Direction,
+    /// Why.
+    pub why: Dropped,
+    /// What was sent.
+    pub payload: P,
 }
 
 /// Why a packet was not carried.
@@ -99,6 +112,8 @@ pub struct Network<P> {
     interference: Interference,
     guard: Option<Guard>,
     drops: Drops,
+    /// What [`Self::next_drop`] hands back.
+    dropped: VecDeque<DroppedPacket<P>>,
     /// Whether packets reach the shared link in the order they were sent and can be put there at once.
     uniform: bool,
 }
@@ -182,6 +197,7 @@ impl<P: Clone> Network<P> {
                 .middlebox
                 .map(|middlebox| Guard::new(middlebox, config.seed)),
             drops: Drops::default(),
+            dropped: VecDeque::new(),
             uniform: config.is_uniform() && config.jitter_ms == 0.0 && config.queue != Queue::Codel,
             config: config.clone(),
         })
@@ -207,34 +223,18 @@ impl<P: Clone> Network<P> {
     }
 
     /// Sends a packet of `bytes` at `now` that belongs to no connection, of a sender without ECN; `origin` is the far
-    /// end's index.
-    ///
-    /// Returns why it was dropped, if it was. Calls must not go back in time.
-    pub fn send(
-        &mut self,
-        now: Nanos,
-        direction: Direction,
-        origin: usize,
-        bytes: u32,
-        payload: P,
-    ) -> Option<Dropped> {
+    /// end's index. Calls must not go back in time.
+    pub fn send(&mut self, now: Nanos, direction: Direction, origin: usize, bytes: u32, payload: P) {
         let ecn = Ecn::NotCapable;
         let flow = self.unconnected(origin);
-        self.carry(now, direction, flow, Packet { bytes, ecn }, payload)
+        self.carry(now, direction, flow, Packet { bytes, ecn }, payload);
     }
 
     /// As [`Self::send`], of a connection and of any sender.
     ///
     /// # Panics
     /// When `flow` is of another network.
-    pub fn carry(
-        &mut self,
-        now: Nanos,
-        direction: Direction,
-        flow: Flow,
-        packet: Packet,
-        payload: P,
-    ) -> Option<Dropped> {
+    pub fn carry(&mut self, now: Nanos, direction: Direction, flow: Flow, packet: Packet, payload: P) {
         let bytes = packet.bytes;
         let ecn = if self.config.ecn {
             packet.ecn
@@ -258,8 +258,7 @@ impl<P: Clone> Network<P> {
         if self.config.topology == Topology::Access && direction == Direction::Down {
             if !self.uniform {
                 let at = self.jitter.due(now + delay, origin, direction);
-                self.push(at, direction, Some(bytes), packet);
-                return None;
+                return self.push(at, direction, Some(bytes), packet);
             }
             return self.cross_link(now + delay, direction, 0, bytes, Held::after_delay(packet));
         }
@@ -273,7 +272,7 @@ impl<P: Clone> Network<P> {
             origin: Some(origin),
             packet,
         };
-        self.cross_link(now, direction, link, bytes, held)
+        self.cross_link(now, direction, link, bytes, held);
     }
 
     /// When [`Self::deliver`] has something to do next.
@@ -317,6 +316,11 @@ impl<P: Clone> Network<P> {
         None
     }
 
+    /// A packet that was dropped since the last call, in sending as in delivering, the earliest first.
+    pub fn next_drop(&mut self) -> Option<DroppedPacket<P>> {
+        self.dropped.pop_front()
+    }
+
     /// Packets on their way.
     pub fn in_flight(&self) -> usize {
         let links = self.managed.iter().flatten().flatten();
@@ -338,35 +342,19 @@ impl<P: Clone> Network<P> {
         self.marked
     }
 
-    fn cross_link(
-        &mut self,
-        now: Nanos,
-        direction: Direction,
-        link: usize,
-        bytes: u32,
-        mut held: Held<P>,
-    ) -> Option<Dropped> {
+    fn cross_link(&mut self, now: Nanos, direction: Direction, link: usize, bytes: u32, mut held: Held<P>) {
         if self.config.queue == Queue::Codel && self.config.rate_bps(direction).is_some() {
             return self.hold(now, direction, link, bytes, held);
         }
         let ecn = &mut held.packet.ecn;
         let Some(sent) = self.link(link, direction).offer(now, bytes, ecn) else {
-            self.drops.full += 1;
-            return Some(Dropped::QueueFull);
+            return self.note_dropped(now, direction, Dropped::QueueFull, held);
         };
         self.marked += u64::from(sent.is_marked);
-        let departs = sent.departs;
-        self.depart(departs, direction, link, held)
+        self.depart(now, sent.departs, direction, link, held);
     }
 
-    fn hold(
-        &mut self,
-        now: Nanos,
-        direction: Direction,
-        link: usize,
-        bytes: u32,
-        held: Held<P>,
-    ) -> Option<Dropped> {
+    fn hold(&mut self, now: Nanos, direction: Direction, link: usize, bytes: u32, held: Held<P>) {
         while self
             .managed(link, direction)
             .next_turn()
@@ -374,11 +362,24 @@ impl<P: Clone> Network<P> {
         {
             self.take_turn(link, direction);
         }
-        if self.managed(link, direction).offer(now, bytes, held) {
-            return None;
+        if let Err(held) = self.managed(link, direction).offer(now, bytes, held) {
+            self.note_dropped(now, direction, Dropped::QueueFull, held);
         }
-        self.drops.full += 1;
-        Some(Dropped::QueueFull)
+    }
+
+    fn note_dropped(&mut self, at: Nanos, direction: Direction, why: Dropped, held: Held<P>) {
+        match why {
+            Dropped::QueueFull => self.drops.full += 1,
+            Dropped::Lost => self.drops.lost += 1,
+            Dropped::Taken => self.drops.taken += 1,
+        }
+        let payload = held.packet.payload;
+        self.dropped.push_back(DroppedPacket {
+            at,
+            direction,
+            why,
+            payload,
+        });
     }
 
     /// The link whose turn is next.
@@ -398,24 +399,19 @@ impl<P: Clone> Network<P> {
         let Some(turn) = self.managed(link, direction).take_turn() else {
             return;
         };
-        self.drops.full += turn.dropped;
+        for held in turn.dropped {
+            self.note_dropped(turn.at, direction, Dropped::QueueFull, held);
+        }
         self.marked += turn.marked;
         if let Some((departs, held)) = turn.sent {
-            self.depart(departs, direction, link, held);
+            self.depart(turn.at, departs, direction, link, held);
         }
     }
 
     /// A packet leaves its link. A lost one has used it: it is lost on the wire, not in the buffer.
-    fn depart(
-        &mut self,
-        departs: Nanos,
-        direction: Direction,
-        link: usize,
-        held: Held<P>,
-    ) -> Option<Dropped> {
+    fn depart(&mut self, now: Nanos, departs: Nanos, direction: Direction, link: usize, held: Held<P>) {
         if held.packet.is_lost || self.loses(link, direction) {
-            self.drops.lost += 1;
-            return Some(Dropped::Lost);
+            return self.note_dropped(now, direction, Dropped::Lost, held);
         }
         let mut at = departs + held.delay;
         if let Some(origin) = held.origin {
@@ -426,7 +422,6 @@ impl<P: Clone> Network<P> {
             self.push(at, direction, None, held.packet.clone());
         }
         self.push(at, direction, None, held.packet);
-        None
     }
 
     /// Whether a link loses its next packet in a burst.

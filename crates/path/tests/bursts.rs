@@ -12,9 +12,8 @@ fn losses(config: &PathConfig) -> Vec<bool> {
     let mut network = Network::new(config).unwrap();
     (0..PACKETS)
         .map(|packet| {
-            network
-                .send(packet as u64, Direction::Up, 0, 100, packet)
-                .is_some()
+            network.send(packet as u64, Direction::Up, 0, 100, packet);
+            network.next_drop().is_some()
         })
         .collect()
 }

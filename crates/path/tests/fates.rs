@@ -128,7 +128,10 @@ fn dropped(config: &PathConfig) -> [Vec<bool>; 2] {
     let mut network = Network::new(config).unwrap();
     let directions = [Direction::Up, Direction::Down];
     let pairs = (0..1_000_u64).map(|packet| {
-        directions.map(|direction| network.send(packet * 900_000, direction, 0, 1_000, ()).is_some())
+        directions.map(|direction| {
+            network.send(packet * 900_000, direction, 0, 1_000, ());
+            network.next_drop().is_some()
+        })
     });
     let (up, down) = pairs.map(|[up, down]| (up, down)).unzip();
     [up, down]
@@ -161,7 +164,10 @@ fn connections_to_an_origin_and_protocols_are_told_apart() {
             ecn: Ecn::NotCapable,
         };
         (0..200)
-            .map(|at| network.carry(at, Direction::Up, flow, packet, ()).is_some())
+            .map(|at| {
+                network.carry(at, Direction::Up, flow, packet, ());
+                network.next_drop().is_some()
+            })
             .collect::<Vec<_>>()
     };
     let (tcp, udp) = (Protocol::Tcp, Protocol::Udp);

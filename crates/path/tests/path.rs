@@ -205,23 +205,26 @@ proptest! {
         let mut network = Network::new(&config).unwrap();
         let mut now = 0;
         let mut sent = Vec::new();
-        let mut dropped = 0;
         for (packet, &(gap, down, origin, bytes)) in traffic.iter().enumerate() {
             now += gap;
             let direction = if down { Direction::Down } else { Direction::Up };
             sent.push((now, direction, origin, bytes));
-            dropped += usize::from(network.send(now, direction, origin, bytes, packet).is_some());
+            network.send(now, direction, origin, bytes, packet);
         }
         let arrived = delivered(&mut network);
 
-        // Conserved: every packet arrives once or is counted as dropped.
+        // Conserved: every packet arrives once or is handed back as dropped, and counted.
+        let dropped: Vec<_> = std::iter::from_fn(|| network.next_drop()).collect();
         let Drops { full, lost, .. } = network.drops();
-        prop_assert_eq!(arrived.len() + (full + lost) as usize, sent.len());
-        prop_assert!(dropped <= (full + lost) as usize);
-        let mut seen: Vec<_> = arrived.iter().map(|(.., packet)| *packet).collect();
+        prop_assert_eq!((full + lost) as usize, dropped.len());
+        for drop in &dropped {
+            let (at, direction, ..) = sent[drop.payload];
+            prop_assert!(drop.at >= at && drop.direction == direction);
+        }
+        let packets = arrived.iter().map(|(.., packet)| *packet);
+        let mut seen: Vec<_> = packets.chain(dropped.iter().map(|drop| drop.payload)).collect();
         seen.sort_unstable();
-        seen.dedup();
-        prop_assert_eq!(seen.len(), arrived.len());
+        prop_assert_eq!(seen, (0..sent.len()).collect::<Vec<_>>());
 
         for &(at, direction, packet) in &arrived {
             // Never earlier than the delay and the packet's own serialisation.

@@ -38,11 +38,8 @@ impl Path {
         *sent += 1;
         let ecn = Ecn::NotCapable;
         let packet = firstflight_path::Packet { bytes, ecn };
-        if self
-            .network
-            .carry(now, direction, self.flow, packet, ())
-            .is_some()
-        {
+        self.network.carry(now, direction, self.flow, packet, ());
+        if self.network.next_drop().is_some() {
             return Fate::lost();
         }
         // When a packet leaves a queue of so many packets is known when it enters it.

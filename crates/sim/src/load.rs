@@ -332,7 +332,9 @@ impl Load<'_> {
 
     /// A packet reaches an end.
     fn deliver(&mut self) {
-        let Some(arrival) = self.network.arrive(self.context.now) else {
+        let arrival = self.network.arrive(self.context.now);
+        self.note_drops();
+        let Some(arrival) = arrival else {
             return;
         };
         let direction = arrival.direction;
@@ -474,15 +476,9 @@ impl Load<'_> {
         (slot.conn, slot.ecn) = (conn, ecn);
         std::mem::swap(&mut slot.payload, &mut self.datagram);
         let packet = Packet { bytes, ecn };
-        let dropped = self
-            .network
+        self.network
             .carry(now, direction, flow, packet, Cargo::Datagram(number));
-        if let Some(dropped) = dropped {
-            entry.datagram_dropped(direction);
-            self.free_datagrams.push(number);
-            self.trace
-                .datagram_dropped(now, direction, conn, &slot.payload, dropped);
-        }
+        self.note_drops();
     }
 
     fn transmit(&mut self, segment: &Segment) {
@@ -561,16 +557,37 @@ impl Load<'_> {
         }
         let ecn = segment.ecn;
         let packet = Packet { bytes, ecn };
-        let dropped = self.network.carry(
+        self.network.carry(
             self.context.now,
             direction(segment),
             flow,
             packet,
             Cargo::Segment(number),
         );
-        if let Some(dropped) = dropped {
-            self.free.push(number);
-            self.trace.dropped(self.context.now, segment, dropped);
+        self.note_drops();
+    }
+
+    /// Takes back what the path has dropped.
+    fn note_drops(&mut self) {
+        while let Some(drop) = self.network.next_drop() {
+            match drop.payload {
+                Cargo::Segment(number) => {
+                    self.free.push(number);
+                    let segment = &self.segments[number as usize];
+                    self.trace.dropped(drop.at, segment, drop.why);
+                }
+                Cargo::Datagram(number) => {
+                    self.free_datagrams.push(number);
+                    let Datagram { conn, payload, .. } = &self.datagrams[number as usize];
+                    if let Carrier::Quic(quic) = &mut self.connections[*conn as usize]
+                        && let Some(entry) = &mut quic.entry
+                    {
+                        entry.datagram_dropped(drop.direction);
+                    }
+                    self.trace
+                        .datagram_dropped(drop.at, drop.direction, *conn, payload, drop.why);
+                }
+            }
         }
     }
 

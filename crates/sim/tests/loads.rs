@@ -214,12 +214,17 @@ fn first_of(lines: &[String], connection: u32, packets: usize) -> Vec<&String> {
     lines.iter().filter(is_first).collect()
 }
 
-#[test]
-fn the_first_packets_of_a_connection_are_noted_with_the_fate_of_each() {
+/// A page of the paper, over TLS.
+fn wikipedia() -> SimPage {
     let text = include_str!("../../../python/firstflight/pages/embedded/wikipedia.json");
     let mut page = Page::from_json(text).unwrap();
     page.secure_scheme();
-    let page = SimPage::new(&page);
+    SimPage::new(&page)
+}
+
+#[test]
+fn the_first_packets_of_a_connection_are_noted_with_the_fate_of_each() {
+    let page = wikipedia();
     let path =
         json!({"rtt_ms": 50, "down_bps": 4_000_000, "loss": 0.05, "queue": {"packets": 10}, "seed": 3});
     let mut fates = String::new();
@@ -245,4 +250,23 @@ fn the_first_packets_of_a_connection_are_noted_with_the_fate_of_each() {
         fates += &noted.concat();
     }
     assert!(fates.contains(" lost ") && fates.contains(" full ") && fates.contains("arrived"));
+}
+
+#[test]
+fn a_trace_has_every_packet_that_a_queue_or_chance_drops() {
+    let page = wikipedia();
+    for queue in [json!({"packets": 10}), json!("codel"), json!("pie")] {
+        for mode in ["tcp", "quic"] {
+            let path = json!({
+                "rtt_ms": 50, "down_bps": 2_000_000, "up_bps": 256_000, "loss": 0.02, "queue": queue, "seed": 3,
+            });
+            let mut job = job(&path, mode, true);
+            job.load.scheme = Scheme::Https;
+            let (record, lines) = trace(&page, &job).unwrap();
+            let noted = |fate: &str| lines.iter().filter(|line| line.contains(fate)).count() as u64;
+            let counted = (record.relay.carried.dropped, record.relay.carried.lost);
+            assert!(counted.0 > 0 && counted.1 > 0, "{path} {mode}");
+            assert_eq!((noted(" full "), noted(" lost ")), counted, "{path} {mode}");
+        }
+    }
 }

@@ -8,8 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use firstflight_path::{
-    Action, Direction, Dropped, Drops, Ecn, Flow, Header, Hello, IpVersion, Network, Packet, PathConfig,
-    Protocol,
+    Action, Direction, Drops, Ecn, Flow, Header, Hello, IpVersion, Network, Packet, PathConfig, Protocol,
 };
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -236,15 +235,6 @@ impl Flows {
     }
 }
 
-/// What the ledger and the rules say of a packet.
-struct Met {
-    flow: Flow,
-    /// The QUIC connection that it is a datagram of.
-    datagram_of: Option<usize>,
-    /// What is to be done to it.
-    action: Option<Action>,
-}
-
 struct Loop<'a> {
     wire: Wire,
     network: Network<Frame>,
@@ -381,23 +371,14 @@ impl<'a> Loop<'a> {
             return;
         }
         let origin = AddressPlan::index(self.wire.hosts, far_end);
-        let Met {
-            flow,
-            datagram_of,
-            action,
-        } = self.meet(direction, now, origin);
+        let (flow, action) = self.meet(direction, now, origin);
         let packet = self.frame.packet();
         if let (Direction::Up, Some(capture)) = (direction, &mut self.report.capture) {
             capture.keep(now, packet);
         }
         let bytes = packet.len() as u32;
         match action {
-            None => {
-                let dropped = self.carry(now, direction, flow, bytes);
-                if let (Some(_), Some(connection)) = (dropped, datagram_of) {
-                    self.report.ledger.datagram_dropped(connection, direction);
-                }
-            }
+            None => self.carry(now, direction, flow, bytes),
             Some(Action::Drop) => {}
             Some(Action::Duplicate) => {
                 self.carry(now, direction, flow, bytes);
@@ -424,8 +405,8 @@ impl<'a> Loop<'a> {
         }
     }
 
-    /// Enters what was read last into the ledger.
-    fn meet(&mut self, direction: Direction, now: u64, origin: usize) -> Met {
+    /// Enters what was read last into the ledger: its flow, and what is to be done to it.
+    fn meet(&mut self, direction: Direction, now: u64, origin: usize) -> (Flow, Option<Action>) {
         let packet = self.frame.packet();
         let (ledger, network) = (&mut self.report.ledger, &mut self.network);
         let datagram = Datagram::parse(packet);
@@ -437,20 +418,12 @@ impl<'a> Loop<'a> {
             if let Some(action) = action {
                 ledger.interfered(number, action);
             }
-            return Met {
-                flow,
-                datagram_of: Some(number),
-                action,
-            };
+            return (flow, action);
         }
         let segment = Segment::parse(packet);
         let entered = segment.and_then(|segment| Some((ledger.sent(direction, now, &segment)?, segment)));
         let Some((connection, segment)) = entered else {
-            return Met {
-                flow: self.flows.of_other(network, direction, packet, origin),
-                datagram_of: None,
-                action: None,
-            };
+            return (self.flows.of_other(network, direction, packet, origin), None);
         };
         let hello = match direction {
             Direction::Up => ledger.read(connection, &segment, segment.payload(packet)),
@@ -474,20 +447,27 @@ impl<'a> Loop<'a> {
         if let Some(action) = action {
             ledger.interfered(connection, action);
         }
-        Met {
-            flow,
-            datagram_of: None,
-            action,
-        }
+        (flow, action)
     }
 
-    /// Puts what was read last on the path, as a packet of `flow` and of `bytes`. Returns why, where the path dropped it.
-    fn carry(&mut self, now: u64, direction: Direction, flow: Flow, bytes: u32) -> Option<Dropped> {
+    /// Puts what was read last on the path, as a packet of `flow` and of `bytes`.
+    fn carry(&mut self, now: u64, direction: Direction, flow: Flow, bytes: u32) {
         let mut copy = self.spare.pop().unwrap_or_default();
         copy.copy_from(&self.frame);
         let ecn = packet::ecn(copy.packet());
         self.network
-            .carry(now, direction, flow, Packet { bytes, ecn }, copy)
+            .carry(now, direction, flow, Packet { bytes, ecn }, copy);
+        self.note_drops();
+    }
+
+    /// Enters what the path has dropped into the ledger.
+    fn note_drops(&mut self) {
+        while let Some(drop) = self.network.next_drop() {
+            if let Some(datagram) = Datagram::parse(drop.payload.packet()) {
+                self.report.ledger.datagram_dropped(drop.direction, &datagram);
+            }
+            self.spare.push(drop.payload);
+        }
     }
 
     /// Until when packets are due.
@@ -522,6 +502,7 @@ impl<'a> Loop<'a> {
             }
             self.spare.push(frame);
         }
+        self.note_drops();
     }
 }
 

@@ -39,8 +39,8 @@ pub(crate) struct Waiting<T> {
 pub(crate) struct Popped<T> {
     /// What is to be sent, if anything is left.
     pub(crate) packet: Option<Waiting<T>>,
-    /// How many before it were dropped.
-    pub(crate) dropped: u64,
+    /// What before it was dropped.
+    pub(crate) dropped: Vec<T>,
     /// Whether it was marked.
     pub(crate) is_marked: bool,
 }
@@ -62,10 +62,10 @@ impl<T: Mark> Codel<T> {
         self.packets.len()
     }
 
-    /// Takes a newcomer; `false` if the buffer itself is full.
-    pub(crate) fn push(&mut self, now: Nanos, bytes: u32, item: T) -> bool {
+    /// Takes a newcomer, or hands it back if the buffer itself is full.
+    pub(crate) fn push(&mut self, now: Nanos, bytes: u32, item: T) -> Result<(), T> {
         if self.packets.len() >= MANAGED_LIMIT {
-            return false;
+            return Err(item);
         }
         self.bytes += u64::from(bytes);
         self.packets.push_back(Waiting {
@@ -73,18 +73,18 @@ impl<T: Mark> Codel<T> {
             bytes,
             item,
         });
-        true
+        Ok(())
     }
 
     /// The packet to send at `now`, after those that CoDel drops (`dequeue` of section 5.5).
     pub(crate) fn pop(&mut self, now: Nanos) -> Popped<T> {
         let (mut packet, mut may_drop) = self.take(now);
-        let mut dropped = 0;
+        let mut dropped = Vec::new();
         let mut is_marked = false;
         if !self.is_dropping && may_drop {
             is_marked = marks(&mut packet);
             if !is_marked {
-                dropped += 1;
+                dropped.extend(packet.map(|packet| packet.item));
                 (packet, _) = self.take(now);
             }
             self.start_dropping(now);
@@ -102,7 +102,7 @@ impl<T: Mark> Codel<T> {
                 self.drop_next = control_law(self.drop_next, self.count);
                 break;
             }
-            dropped += 1;
+            dropped.extend(packet.map(|packet| packet.item));
             (packet, may_drop) = self.take(now);
             self.is_dropping = may_drop;
             if may_drop {
