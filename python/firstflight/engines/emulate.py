@@ -1,6 +1,5 @@
 """The engine on the real clock: the real kernel, TCP and sockets, over a path emulated packet by packet."""
 
-import math
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -155,17 +154,22 @@ def _probes_s(path: Path) -> float:
 
 def _rate_ms(path: Path) -> int:
     """How long a stream must run to show the rate, ms; 0, no stream, where something hides it."""
-    slowest_bps = min(path.down_bps or math.inf, path.up_bps or math.inf)
+    rates_bps = [rate_bps for rate_bps in (path.down_bps, path.up_bps) if rate_bps is not None]
     if (
         path.loss > 0
         or path.jitter_ms > 0
         or path.queue.is_managed
         or path.traces
         or path.rtt_ms > 500
-        or slowest_bps < 100_000
+        or any(rate_bps < 100_000 or _fills_late(path, rate_bps) for rate_bps in rates_bps)
     ):
         return 0
     return round(1000 + 10 * path.rtt_ms)
+
+
+def _fills_late(path: Path, rate_bps: int) -> bool:
+    """Whether a stream leaves the link idle after each loss: less waits than the bandwidth-delay product."""
+    return path.queue.holds_bytes(rate_bps) < rate_bps / 8 * path.rtt_ms / 1000
 
 
 def _proved(answer: Answer) -> Answer:

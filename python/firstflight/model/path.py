@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -33,6 +34,14 @@ class Queue:
     def is_managed(self) -> bool:
         """Whether it drops packets before it is full."""
         return self.name in {"codel", "pie"}
+
+    def holds_bytes(self, rate_bps: int) -> float:
+        """The most that waits in front of a link with this rate, in packets of 1,500 bytes."""
+        if self.packets is not None:
+            return 1500 * self.packets
+        if self.ms is not None:
+            return rate_bps / 8 * self.ms / 1000
+        return self.bytes or math.inf
 
     def __str__(self) -> str:
         """As a plan has it: `1000p`, `64kB`, `100ms` or its name."""
