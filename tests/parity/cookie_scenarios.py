@@ -8,7 +8,7 @@ THE_FIRST = {"seed": 6}
 
 COOKIE_STATES = [
     Scenario(
-        name="a key that is kept as a backup costs nothing: the cookie is good once more, and replaced",
+        name="a cookie under the backup key is valid once more and costs nothing; the server replaces it",
         source="RFC 7413, 4.1.2; tcp_try_fastopen",
         mode="tfo",
         cookies="backup",
@@ -18,7 +18,8 @@ COOKIE_STATES = [
         connections=[opened_fast(new_cookie=True), opened_fast(new_cookie=False)],
     ),
     Scenario(
-        name="connections that are opened at once with a stale cookie all pay, and each brings a new one",
+        name="connections opened at once with a stale cookie each lose a round trip, and each receives a new "
+        "cookie",
         source="RFC 7413, 4.1.3; tcp_rcv_fastopen_synack",
         mode="tfo",
         cookies="stale",
@@ -27,7 +28,7 @@ COOKIE_STATES = [
         connections=[refused(new_cookie=True)] * 4,
     ),
     Scenario(
-        name="of a share of the hosts the client has a cookie; the others are asked for one",
+        name="the client has cookies of a share of the hosts and requests one from each other host",
         source="RFC 7413, 4.1.1",
         mode="tfo",
         cookies=SOME,
@@ -37,7 +38,7 @@ COOKIE_STATES = [
         connections=[opened_fast(new_cookie=False), asking(new_cookie=True)],
     ),
     Scenario(
-        name="a client with another address has no cookies: Linux keeps them by its own address too",
+        name="a client with a new address has no cookies, because Linux caches them by its own address too",
         source="RFC 7413, 4.1.3; tcp_get_metrics",
         mode="tfo",
         cookies="moved",
@@ -47,7 +48,7 @@ COOKIE_STATES = [
         connections=[asking(new_cookie=True), opened_fast(new_cookie=False)],
     ),
     Scenario(
-        name="behind a NAT with another address the client sends its cookie without effect, once",
+        name="behind a NAT with a new address the client sends its cookie without effect, once",
         source="RFC 7413, 7.1; tcp_fastopen_cookie_gen_check",
         mode="tfo",
         cookies="nat",
@@ -57,7 +58,7 @@ COOKIE_STATES = [
         connections=[refused(new_cookie=True), opened_fast(new_cookie=False)],
     ),
     Scenario(
-        name="without cookies every SYN carries the request and no option, the first one too",
+        name="in cookieless mode every SYN carries the request and no option, including the first",
         source="tcp_fastopen_no_cookie",
         mode="tfo",
         cookies="cookieless",

@@ -24,7 +24,8 @@ MIDDLEBOXES = [
         connections=[refused(syn_retransmits=1, interfered="drop")] * 2,
     ),
     Scenario(
-        name="one that drops SYNs with the option costs it those who only ask for a cookie",
+        name="a middlebox that drops SYNs with the option costs connections that request a cookie the "
+        "initial timeout",
         source="RFC 7413, 7.1; tcp_send_syn_data",
         mode="tfo",
         cookies="cold",
@@ -36,7 +37,8 @@ MIDDLEBOXES = [
         connections=[asking(syn_retransmits=1, interfered="drop")] * 2,
     ),
     Scenario(
-        name="one that strips the option costs the saving and no more: the request waits for the handshake",
+        name="a middlebox that strips the option costs only the saved round trip: the request waits for the "
+        "handshake",
         source="tcp_try_fastopen",
         mode="tfo",
         keep_alive=False,
@@ -46,7 +48,8 @@ MIDDLEBOXES = [
         connections=[refused(interfered="strip-option")] * 2,
     ),
     Scenario(
-        name="behind it no cookie is ever had, by the experimental option neither",
+        name="behind a middlebox that strips the option the client never gets a cookie, not by the "
+        "experimental option either",
         source="tcp_rcv_fastopen_synack",
         mode="tfo",
         cookies="cold",
@@ -57,7 +60,7 @@ MIDDLEBOXES = [
         connections=[asking(interfered="strip-option")] * 2,
     ),
     Scenario(
-        name="one that strips the data costs the saving and no more, though the server takes the cookie",
+        name="a middlebox that strips the data costs only the saved round trip, although the cookie is valid",
         source="tcp_fastopen_add_skb",
         mode="tfo",
         keep_alive=False,
@@ -67,7 +70,7 @@ MIDDLEBOXES = [
         connections=[refused(interfered="strip-data")] * 2,
     ),
     Scenario(
-        name="one that resets SYNs with data, halfway, costs the resource",
+        name="a middlebox that resets SYNs with data costs the resource",
         source="RFC 9293, 3.10.7.3",
         mode="tfo",
         resources=images(1, "b.test"),
@@ -78,7 +81,8 @@ MIDDLEBOXES = [
         connections=[opened_fast(interfered=None), refused(interfered="reset")],
     ),
     Scenario(
-        name="behind a black hole the request has been taken and is not answered, until it is given up",
+        name="behind a black hole the server accepts the request, and the client waits for a response until "
+        "it gives up",
         source="RFC 7413, 4.1.3.1; tcp_fastopen_blackhole_timeout_sec is 0",
         mode="tfo",
         resources=images(1, "b.test"),
@@ -90,7 +94,7 @@ MIDDLEBOXES = [
         connections=[opened_fast(interfered=None), opened_fast(interfered="drop", retransmits=(0, 3))],
     ),
     Scenario(
-        name="a SYN that comes twice is answered twice, and nothing else",
+        name="a duplicated SYN causes a second SYN-ACK and nothing else",
         source="tcp_check_req",
         mode="tcp",
         path={"middlebox": {"kind": "duplicate-syn"}},
@@ -98,7 +102,7 @@ MIDDLEBOXES = [
         connections=[plain(retransmits=1, interfered="duplicate")],
     ),
     Scenario(
-        name="with data too, while its connection is there: the request is not served twice",
+        name="a duplicated SYN with data is not served twice while its connection exists",
         source="RFC 7413, 6.1; tcp_check_req",
         mode="tfo",
         path={"middlebox": {"kind": "duplicate-syn"}},

@@ -26,7 +26,7 @@ from unsteady_scenarios import UNSTEADY
 
 OPENING = [
     Scenario(
-        name="plain TCP takes a round trip for the handshake and one for the request",
+        name="plain TCP takes one round trip for the handshake and one for the request",
         source="RFC 9293, 3.5",
         mode="tcp",
         plt=Time(2),
@@ -34,7 +34,8 @@ OPENING = [
         handshakes=[Time(1)],
     ),
     Scenario(
-        name="with a cookie the request rides in the SYN and is answered in one round trip",
+        name="with a cookie the client sends the request in the SYN, and the server answers within one round "
+        "trip",
         source="RFC 7413, 3",
         mode="tfo",
         plt=Time(1),
@@ -42,7 +43,7 @@ OPENING = [
         handshakes=[Time(0)],
     ),
     Scenario(
-        name="without a cookie one is asked for and nothing is saved",
+        name="without a cookie the client requests one and saves no round trip",
         source="RFC 7413, 4.2.1",
         mode="tfo",
         cookies="cold",
@@ -51,7 +52,7 @@ OPENING = [
         handshakes=[Time(1)],
     ),
     Scenario(
-        name="a cookie that was asked for is used by the next connection to that host",
+        name="the next connection to the host uses the cookie that the first one requested",
         source="RFC 7413, 4.1.3",
         mode="tfo",
         cookies="cold",
@@ -62,7 +63,8 @@ OPENING = [
         handshakes=[Time(1), Time(0)],
     ),
     Scenario(
-        name="with a stale cookie the request goes again behind the handshake, and a good cookie comes back",
+        name="with a stale cookie the client sends the request again after the handshake and receives a "
+        "valid cookie",
         source="RFC 7413, 4.2.2",
         mode="tfo",
         cookies="stale",
@@ -72,7 +74,7 @@ OPENING = [
         connections=[refused(), opened_fast()],
     ),
     Scenario(
-        name="a request that is longer than a SYN is finished after the handshake",
+        name="the rest of a request that does not fit into the SYN leaves after the handshake",
         source="tcp_send_syn_data",
         mode="tfo",
         resources=[document(request_bytes=2000)],
@@ -83,7 +85,7 @@ OPENING = [
 
 CONNECTIONS = [
     Scenario(
-        name="with keep-alive requests one after the other share a connection",
+        name="with keep-alive consecutive requests share a connection",
         source="RFC 9112, 9.3",
         mode="tcp",
         resources=chain(3),
@@ -92,7 +94,7 @@ CONNECTIONS = [
         order=[0, 1, 2],
     ),
     Scenario(
-        name="without keep-alive each request pays for a handshake",
+        name="without keep-alive each request takes a handshake",
         source="RFC 9112, 9.6",
         mode="tcp",
         keep_alive=False,
@@ -103,7 +105,7 @@ CONNECTIONS = [
         order=[0, 1, 2],
     ),
     Scenario(
-        name="without keep-alive Fast Open saves every one of these handshakes",
+        name="without keep-alive Fast Open saves a round trip for each request",
         source="RFC 7413, 3",
         mode="tfo",
         keep_alive=False,
@@ -114,7 +116,7 @@ CONNECTIONS = [
         order=[0, 1, 2],
     ),
     Scenario(
-        name="an origin gets six connections, and the seventh image the first that is free",
+        name="the loader opens six connections to an origin; the seventh image takes the first free one",
         source="crates/loader, after Chromium",
         mode="tcp",
         resources=images(7),
@@ -123,7 +125,7 @@ CONNECTIONS = [
         handshakes=[Time(1)] * 6,
     ),
     Scenario(
-        name="with Fast Open the six requests leave at once, the seventh behind them",
+        name="with Fast Open six requests leave at once; the seventh waits for a free connection",
         source="crates/loader, after Chromium",
         mode="tfo",
         resources=images(7),
@@ -144,7 +146,7 @@ LOST_HANDSHAKES = [
         handshakes=[Time(1, (INITIAL_RTO,))],
     ),
     Scenario(
-        name="three lost SYNs cost it each, for the first timeouts do not double",
+        name="three lost SYNs cost one second each, because Linux does not double the first timeouts",
         source="tcp_syn_linear_timeouts",
         mode="tcp",
         rules=[lose("up", "syn", count=3)],
@@ -152,7 +154,7 @@ LOST_HANDSHAKES = [
         connections=[plain(syn_retransmits=3)],
     ),
     Scenario(
-        name="a lost SYN with data goes again bare, and the request waits for the handshake",
+        name="the client retransmits a lost SYN without its data, and the request waits for the handshake",
         source="RFC 7413, 4.2; tcp_retransmit_timer",
         mode="tfo",
         rules=[lose("up", "syn", data=True)],
@@ -160,7 +162,8 @@ LOST_HANDSHAKES = [
         connections=[refused(syn_retransmits=1)],
     ),
     Scenario(
-        name="a lost SYN with data teaches Linux nothing: the next connection tries again",
+        name="after a lost SYN with data the next connection uses Fast Open again: Linux remembers no "
+        "failure",
         source="unlike RFC 7413, 4.1.3.1; tcp_fastopen_active_disable",
         mode="tfo",
         keep_alive=False,
@@ -170,7 +173,7 @@ LOST_HANDSHAKES = [
         connections=[refused(syn_retransmits=1), opened_fast()],
     ),
     Scenario(
-        name="what happens to one connection is no other's business",
+        name="a lost SYN delays its own connection only",
         source="RFC 6298, 2.1",
         mode="tcp",
         resources=images(1, "b.test"),
@@ -180,7 +183,7 @@ LOST_HANDSHAKES = [
         handshakes=[Time(1), Time(1, (INITIAL_RTO,))],
     ),
     Scenario(
-        name="a lost SYN-ACK costs the initial timeout; both ends send again, unless the client is first",
+        name="a lost SYN-ACK costs the initial timeout; both ends retransmit unless the client is first",
         source="RFC 6298, 2.1; tcp_check_req",
         mode="tcp",
         rules=[lose("down", "syn-ack")],
@@ -188,8 +191,8 @@ LOST_HANDSHAKES = [
         connections=[plain(syn_retransmits=1, retransmits=(1, 2))],
     ),
     Scenario(
-        name="a lost SYN-ACK with Fast Open: the client drops the early answer, which comes again "
-        "one timeout after the handshake",
+        name="a lost SYN-ACK with Fast Open: the client drops the early response, which the server sends "
+        "again one timeout after the handshake",
         source="RFC 7413, 4.2.2; tcp_rearm_rto",
         mode="tfo",
         rules=[lose("down", "syn-ack")],
@@ -197,7 +200,8 @@ LOST_HANDSHAKES = [
         connections=[opened_fast(syn_retransmits=1, retransmits=3)],
     ),
     Scenario(
-        name="the same with a server that closes: it took no sample of the RTT, its timeout is three seconds",
+        name="a lost SYN-ACK with Fast Open, without keep-alive: the server has no RTT sample, so its "
+        "timeout is 3 s",
         source="tcp_init_metrics, tcp_rcv_state_process",
         mode="tfo",
         keep_alive=False,
@@ -206,7 +210,7 @@ LOST_HANDSHAKES = [
         connections=[opened_fast(syn_retransmits=1, retransmits=3)],
     ),
     Scenario(
-        name="a lost acknowledgment of the SYN-ACK costs nothing, for the request acknowledges it too",
+        name="a lost ACK of the SYN-ACK costs nothing, because the request acknowledges the SYN-ACK too",
         source="RFC 9293, 3.10.7.4",
         mode="tcp",
         rules=[lose("up", "ack")],
@@ -217,7 +221,8 @@ LOST_HANDSHAKES = [
 
 LOST_DATA = [
     Scenario(
-        name="a lost request goes again after the timeout that the handshake taught",
+        name="the client retransmits a lost request after a timeout that follows from the RTT of the "
+        "handshake",
         source="RFC 6298, 2.2",
         mode="tcp",
         rules=[lose("up", "data")],
@@ -225,7 +230,8 @@ LOST_DATA = [
         connections=[plain(retransmits=1)],
     ),
     Scenario(
-        name="so does one on a connection that Fast Open had opened",
+        name="the client retransmits a lost request on a connection opened with Fast Open after the same "
+        "timeout",
         source="RFC 6298, 2.2",
         mode="tfo",
         resources=chain(2),
@@ -234,7 +240,7 @@ LOST_DATA = [
         connections=[opened_fast(retransmits=1)],
     ),
     Scenario(
-        name="a lost early answer goes again after a timeout that counts from the end of the handshake",
+        name="the server retransmits a lost early response one timeout after the end of the handshake",
         source="tcp_rearm_rto",
         mode="tfo",
         rules=[lose("down", "data")],
@@ -242,7 +248,8 @@ LOST_DATA = [
         connections=[opened_fast(retransmits=1)],
     ),
     Scenario(
-        name="a lost early answer of a server that closes is missed a quarter of an RTT after its FIN came",
+        name="a lost early response before a FIN is detected a quarter of an RTT after the FIN has arrived "
+        "(RACK)",
         source="RFC 8985, 6.2",
         mode="tfo",
         keep_alive=False,
@@ -251,7 +258,7 @@ LOST_DATA = [
         connections=[opened_fast(retransmits=1)],
     ),
     Scenario(
-        name="a loss in the middle is repaired in one more round trip",
+        name="a loss in the middle of a response is repaired in one more round trip",
         source="RFC 8985, 6.2; RFC 6675",
         mode="tcp",
         resources=[document(body_bytes=14_000)],
@@ -260,7 +267,8 @@ LOST_DATA = [
         connections=[plain(retransmits=1)],
     ),
     Scenario(
-        name="a lost tail is probed for after the timeout, for its acknowledgment might only be delayed",
+        name="the server probes for a lost last segment after the timeout, because the ACK might only be "
+        "delayed",
         source="RFC 8985, 7.2; tcp_schedule_loss_probe",
         mode="tcp",
         resources=[document(body_bytes=10_000)],
@@ -269,7 +277,7 @@ LOST_DATA = [
         connections=[plain(retransmits=1)],
     ),
     Scenario(
-        name="a lost FIN costs the page nothing",
+        name="a lost FIN does not delay the page",
         source="RFC 9112, 6.2",
         mode="tcp",
         keep_alive=False,
@@ -289,8 +297,8 @@ DOWN = [*HANDSHAKE, *DOCUMENT, *IN_VAIN, 1252]
 
 QUEUES = [
     Scenario(
-        name="a queue that outlasts the timeout learnt from the handshake makes the server retransmit "
-        "needlessly, which delays the next answer by as much",
+        name="a queueing delay longer than the timeout that follows from the handshake makes the server "
+        "retransmit needlessly, which delays the next response by as much",
         source="RFC 8985, 7.2; RFC 6298, 2.3; RFC 3522",
         mode="tcp",
         path={"rtt_ms": 20, "down_bps": 64_000, "up_bps": 256_000},

@@ -10,7 +10,7 @@ OFTEN_MS = 20
 
 TRACED = [
     Scenario(
-        name="on a link that delivers every 200 ms each round trip of 100 ms ends with an opportunity",
+        name="on a trace with an opportunity every 200 ms each round trip of 100 ms ends with an opportunity",
         source="Mahimahi, link_queue.cc",
         mode="tcp",
         path={"down_trace": str(SELDOM_MS)},
@@ -19,7 +19,7 @@ TRACED = [
         connections=[plain()],
     ),
     Scenario(
-        name="on such a link an early answer shares the opportunity of its SYN-ACK",
+        name="on such a trace an early response shares the opportunity of its SYN-ACK",
         source="Mahimahi, link_queue.cc",
         mode="tfo",
         path={"down_trace": str(SELDOM_MS)},
@@ -27,7 +27,7 @@ TRACED = [
         connections=[opened_fast()],
     ),
     Scenario(
-        name="packets share an opportunity's 1,500 bytes and leave their rest to the next",
+        name="packets share the 1,500 bytes of an opportunity; what does not fit takes the next one",
         source="Mahimahi, link_queue.cc",
         mode="tfo",
         path={"down_trace": str(OFTEN_MS)},

@@ -14,7 +14,7 @@ SLIGHT_MS = 4.0
 
 UNSTEADY = [
     Scenario(
-        name="a burst of losses takes a SYN and the next, and costs the initial timeout twice",
+        name="a burst of losses drops two SYNs in a row and costs the initial timeout twice",
         source="RFC 6298, 2.1; tcp_syn_linear_timeouts",
         mode="tcp",
         path={"loss": 0.05, "burst": {"packets": 2.0}, "seed": 88},
@@ -22,7 +22,7 @@ UNSTEADY = [
         connections=[plain(syn_retransmits=2)],
     ),
     Scenario(
-        name="jitter that keeps the order costs its time and causes no retransmission",
+        name="jitter without reordering costs its delay and causes no retransmission",
         source="RFC 9293, 3.8.1",
         mode="tcp",
         resources=[TRAIN],
@@ -31,7 +31,7 @@ UNSTEADY = [
         connections=[plain()],
     ),
     Scenario(
-        name="nor do segments that overtake others by less than a quarter of the RTT",
+        name="reordering by less than a quarter of the RTT causes no retransmission",
         source="RFC 8985, 6.2",
         mode="tcp",
         resources=[TRAIN],
@@ -40,7 +40,8 @@ UNSTEADY = [
         connections=[plain()],
     ),
     Scenario(
-        name="an early answer that overtakes its SYN-ACK is dropped, and comes again after a timeout",
+        name="the client drops an early response that overtakes its SYN-ACK; the server sends it again after "
+        "a timeout",
         source="RFC 7413, 4.2.2; tcp_rcv_synsent_state_process, tcp_rearm_rto",
         mode="tfo",
         path={"jitter_ms": SLIGHT_MS, "reorder": True, "seed": 19},
@@ -48,7 +49,7 @@ UNSTEADY = [
         connections=[opened_fast(retransmits=1)],
     ),
     Scenario(
-        name="where every packet comes twice only SYN-ACKs are sent twice, and no request is served twice",
+        name="if every packet is duplicated, only SYN-ACKs are sent twice, and no request is served twice",
         source="tcp_check_req; RFC 5961, 4.2",
         mode="tcp",
         keep_alive=False,
@@ -58,7 +59,8 @@ UNSTEADY = [
         connections=[plain(retransmits=1)] * 2,
     ),
     Scenario(
-        name="nor is the early one: the SYN that comes twice is one Fast Open to all who count",
+        name="if every packet is duplicated, a request in a SYN is served once, and every counter counts one "
+        "Fast Open",
         source="RFC 7413, 6.1; tcp_check_req",
         mode="tfo",
         keep_alive=False,
