@@ -54,8 +54,7 @@ def cluster(folder: Path, protocol: str = "tcp") -> Iterator[Workers]:
 
 @contextmanager
 def tls_cluster(folder: Path) -> Iterator[Workers]:
-    """A cluster that speaks TLS only. Client, scheduler and workers have certificates of one test authority.
-    """
+    """A cluster that speaks TLS only; all its processes have certificates of one test authority."""
     with dask.config.set(certificates(folder)), cluster(folder, "tls") as workers:
         yield workers
 
