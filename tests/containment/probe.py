@@ -145,7 +145,7 @@ WAYS: dict[str, Callable[[Spec], str]] = {
 
 
 def status() -> dict[str, str]:
-    """What the kernel says of this process (proc_pid_status(5))."""
+    """The kernel's status of this process (proc_pid_status(5)), its session and its process id."""
     with open("/proc/self/status") as lines:
         fields = dict(line.rstrip("\n").split(":\t", 1) for line in lines if ":\t" in line)
     return {**fields, "session": str(os.getsid(0)), "pid": str(os.getpid())}

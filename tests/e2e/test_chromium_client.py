@@ -30,13 +30,13 @@ MODES = ("tcp", "tfo")
 
 @pytest.fixture(scope="module")
 def browser(emulator: Emulator) -> Emulator:
-    """The engine with the system's browser; `emulator` sees to it that a laboratory can be built."""
+    """The engine with the system's browser; without a laboratory, `emulator` ends the tests."""
     return Emulator(clients={"chromium": Chromium(find_browser(installed("chromium")))})
 
 
 @pytest.fixture(scope="module")
 def wikipedia(browser: Emulator) -> dict[str, Record]:
-    """The page of the paper in each mode."""
+    """The load of the paper's Wikipedia page in each mode."""
     [recorded] = open_pages(["wikipedia"])
     return {mode: load(browser, recorded, mode, RTT_MS, client="chromium", **PAPER_PATH) for mode in MODES}
 

@@ -51,7 +51,7 @@ next();
 
 @pytest.fixture(scope="module")
 def browser(emulator: Emulator) -> Emulator:
-    """The engine with the system's browser; `emulator` sees to it that a laboratory can be built."""
+    """The engine with the system's browser; without a laboratory, `emulator` ends the tests."""
     return Emulator(clients={"chromium": Chromium(find_browser(installed("chromium")))})
 
 

@@ -48,7 +48,7 @@ def test_a_program_is_held_to_what_it_sent(
     ended = program("exec", "--mode", mode, *flags, "--", "sh", "-c", script, "sh", method)
     record = json.loads((program.folder / "record.json").read_text())
     assert record["proof"]["disagreements"] == disagreements, ended.err
-    [connection] = record["connections"]  # the visit's is none of the load's
+    [connection] = record["connections"]  # without the connection of the visit before the load
     early = way == EARLY
     assert (connection["early_data"], connection["early_data_bytes"] > 0) == (
         ("accepted", True) if early else ("none", False)

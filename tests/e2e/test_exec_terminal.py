@@ -14,7 +14,7 @@ SHELL = ("env", f"PS1={PROMPT}", "bash", "--norc", "--noprofile", "-i")
 
 
 def at_a_terminal(program: Program, script: list[tuple[str, str]], *arguments: str) -> Ended:
-    """Runs a program at a terminal. `typed` lists texts to wait for, and the keys to type after each."""
+    """Runs a program at a terminal. `script` lists texts to wait for, and the keys to type after each."""
     typist = (sys.executable, str(Path(__file__).with_name("typist.py")), json.dumps(script))
     return program(*arguments, wrap=typist)
 

@@ -42,7 +42,7 @@ class WithTls(Firefox):
 
 @pytest.fixture(scope="module")
 def loads(emulator: Emulator) -> dict[str, Record]:
-    """A small page in each mode; `emulator` sees to it that a laboratory can be built."""
+    """A small page in each mode; without a laboratory, `emulator` ends the tests."""
     engine = Emulator(clients={"firefox": WithTls(find_browser("firefox", installed("firefox-esr")))})
     fields = {"client": "firefox", "post_quantum": False}
     with ThreadPoolExecutor(3) as pool:

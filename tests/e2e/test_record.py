@@ -82,7 +82,7 @@ def start(scheme: str) -> str:
 def recording(
     emulator: Emulator, tmp_path_factory: pytest.TempPathFactory, site: Archive, start: str, scheme: str
 ) -> Recording:
-    """The site as it was recorded; `emulator` sees to it that a laboratory can be built."""
+    """The recording of the site; without a laboratory, `emulator` ends the tests."""
     return record([site.page()], [start], tmp_path_factory.mktemp("recording") / "x.wacz", scheme)
 
 
@@ -149,7 +149,7 @@ class Deaf:
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/"
 
     def wait(self) -> socket.socket:
-        """Returns when somebody has connected."""
+        """Waits until a client has connected."""
         return self._socket.accept()[0]
 
     def close(self) -> None:

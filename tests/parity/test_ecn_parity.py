@@ -42,7 +42,7 @@ def page(scheme: str) -> Fields:
 
 
 def job(mode: str, ecn: bool) -> Fields:
-    """What either clock is asked for."""
+    """The job for either clock, without the page."""
     link = {"rtt_ms": 50, "down_bps": 4_000_000, "up_bps": 4_000_000, "queue": "codel", "ecn": ecn}
     path = {"topology": "access", **link}
     return {
@@ -64,7 +64,7 @@ def test_a_queue_that_marks_drops_nothing_and_nothing_is_sent_again(
         assert (record["status"], record["proof"]["ok"]) == ("ok", True), record["error"]
     assert dropping["relay"]["marked"] == marking["relay"]["dropped"] == 0
     assert min(dropping["relay"]["dropped"], marking["relay"]["marked"]) > 0
-    # What QUIC sends in place of a lost packet is no copy of it.
+    # QUIC sends lost data in new packets, which do not count as retransmissions.
     assert dropping["retransmits"] >= (dropping["relay"]["dropped"] if mode != "quic" else 0)
     assert marking["retransmits"] == 0
 

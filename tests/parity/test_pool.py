@@ -1,4 +1,4 @@
-"""Several servers behind one address: chance selects a connection's server, and the cost is fixed."""
+"""Servers behind one address: a connection to another server than the last cookie's costs one more RTT."""
 
 from math import sqrt
 

@@ -40,7 +40,7 @@ def loads(lab: Lab) -> Loads:
 
 
 def job(offer: str, mode: str) -> Fields:
-    """What either clock is asked for."""
+    """The job for either clock, without the page."""
     return {"scheme": "https", "tls": OFFERS[offer], "path": PATH, "mode": mode, "cookies": "warm"}
 
 

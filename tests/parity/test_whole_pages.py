@@ -53,7 +53,7 @@ def loads(lab: Lab) -> Mapping[Key, Pair]:
 
 
 def job(mode: str, path: str) -> Fields:
-    """What either clock is asked for."""
+    """The job for either clock, without the page."""
     config, keep_alive = PATHS[path]
     return {"path": config, "mode": mode, "cookies": "warm", "keep_alive": keep_alive}
 
