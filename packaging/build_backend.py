@@ -1,8 +1,8 @@
-"""The build of a wheel (PEP 517): the laboratory, the preload library and the notices, then maturin.
+"""The PEP 517 build backend: compiles two more binaries, writes the licence notices, then calls maturin.
 
-maturin compiles one crate, the Python module. A wheel has two more files, a program and a library, in `_bin`.
-This backend compiles those first and leaves the rest to maturin. So `pip wheel` and `pip install` of a source
-archive give what a published wheel has. It needs cargo, and asks the network for crates only.
+maturin compiles one crate, the Python module. A wheel also has a program and a library in `_bin`, so this
+backend compiles these first. That way `pip wheel` and `pip install` of a source archive give the same files
+as a published wheel. A build needs cargo, and uses the network only to download crates.
 """
 
 import os
@@ -36,10 +36,10 @@ __all__ = [
 
 PROFILE = "release"
 STRIPPED = 'profile.release.package.firstflight-lab.strip="debuginfo"'
-"""A wheel has the names of functions, for bug reports, and no lines: these take 36 MB."""
+"""Wheels keep function names, for bug reports, but no line numbers: these would take 36 MB."""
 
 PROGRAMS = {"firstflight-lab": 0o755, "libfirstflight_preload.so": 0o644}
-"""What lies in `_bin`, with the rights it has there."""
+"""The files in `_bin`, with their modes."""
 
 _SETTINGS = dict[str, object] | None
 
@@ -61,22 +61,26 @@ def build_editable(
 
 
 def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: _SETTINGS = None) -> str:
-    """See PEP 517. pip asks for it before the wheel, which gets the licences that are found now."""
+    """See PEP 517.
+
+    pip calls this before it builds the wheel. The notices must exist by then, since the metadata list them.
+    """
     _check_cargo()
     notices.write(Path.cwd(), os.environ.get("CARGO_BUILD_TARGET"))
     return str(maturin.prepare_metadata_for_build_wheel(metadata_directory, config_settings))
 
 
 def prepare(root: Path, target: str | None = None, cargo: Sequence[str] = ("cargo", "build")) -> None:
-    """Compiles what maturin does not, and writes the notices of all that is compiled in.
+    """Compiles the binaries that maturin does not compile, and writes the licence notices.
 
     Args:
         root: The source tree; programs and notices are put into it.
         target: The target triple; by default this machine's.
-        cargo: What builds, in place of `cargo build`; it may add the version of glibc to the target.
+        cargo: The build command. It may add a glibc version to the target, as `cargo zigbuild` does.
 
     Raises:
-        SystemExit: There is no cargo, or it failed.
+        SystemExit: cargo is not on the PATH.
+        CalledProcessError: cargo failed.
     """
     _check_cargo()
     crates = ["-p", "firstflight-lab", "-p", "firstflight-preload"]
@@ -87,7 +91,7 @@ def prepare(root: Path, target: str | None = None, cargo: Sequence[str] = ("carg
     programs = root / "python/firstflight/_bin"
     programs.mkdir(exist_ok=True)
     for name, rights in PROGRAMS.items():
-        # A new file: the old one may be running.
+        # Removed and written again: the old file may be a running program, which cannot be overwritten.
         (programs / name).unlink(missing_ok=True)
         shutil.copyfile(built / name, programs / name)
         (programs / name).chmod(rights)

@@ -1,8 +1,8 @@
-"""The source archive, and from it a wheel for each processor: `python packaging/dist.py [TARGET ...]`.
+"""Builds the source archive, and a wheel from it for each target: `python packaging/dist.py [TARGET ...]`.
 
-`make dist` calls it. Every wheel is built from the unpacked source archive, so that nothing else of the tree
-gets into it. Zig links against the glibc that `GLIBC` names, so that wheels run on older systems than the one
-that builds. A wheel that needs a newer glibc, lacks a file or is too large is an error.
+`make dist` calls it. Every wheel is built from the unpacked source archive, so that it contains no other
+files of the working tree. Zig links against the glibc version in `GLIBC`, so that wheels also run on systems
+older than the build machine. It is an error if a wheel needs a newer glibc, lacks a file or is too large.
 """
 
 import os
@@ -19,7 +19,7 @@ import build_backend
 import notices
 
 GLIBC = (2, 28)
-"""Debian 10, Ubuntu 18.10, RHEL 8 and later."""
+"""The oldest glibc that wheels support: Debian 10, Ubuntu 18.10, RHEL 8 and later."""
 
 LARGEST_MB = 15.0
 NATIVE = f"{platform.machine()}-unknown-linux-gnu"
@@ -39,11 +39,11 @@ NEEDED = (
     "share/man/man1/firstflight.1",
     "share/firstflight/apparmor-profile",
 )
-"""How the paths of files end that a wheel must have."""
+"""The ends of the paths of files that a wheel must contain."""
 
 
 def main(targets: list[str]) -> int:
-    """Builds all into ``dist/``, and says of each file how large it is."""
+    """Builds the archive and the wheels into `dist/`, and prints the size of each file."""
     if notices.of_standard_library(_ROOT) is None:
         sys.exit(
             "error: a published wheel has the licences of Rust's standard library, and this Rust lacks "
@@ -66,7 +66,7 @@ def main(targets: list[str]) -> int:
 
 
 def unpack(archive: Path) -> Path:
-    """Unpacks the source archive; its files are new to cargo, whatever their time."""
+    """Unpacks the source archive. Sets all files to the current time, so that cargo compiles them again."""
     shutil.rmtree(_WORK / "source", ignore_errors=True)
     with tarfile.open(archive) as opened:
         for member in opened:
@@ -89,7 +89,7 @@ def build(source: Path, target: str) -> Path:
 
 
 def check(wheel: Path) -> list[str]:
-    """What is wrong with a wheel."""
+    """Lists the problems of a wheel."""
     problems = []
     if wheel.stat().st_size > LARGEST_MB * 1e6:
         problems.append(f"larger than {LARGEST_MB:g} MB")
@@ -106,7 +106,7 @@ def check(wheel: Path) -> list[str]:
 
 
 def newest_glibc(program: bytes) -> tuple[int, int]:
-    """The newest glibc of which a program or library names a version: its symbols' are among these."""
+    """The newest glibc version that a program or library names, which is at least that of its symbols."""
     return max((int(major), int(minor)) for major, minor in re.findall(rb"GLIBC_(\d+)\.(\d+)", program))
 
 

@@ -1,10 +1,11 @@
-"""What the licences of the crates in a wheel ask for: their texts, each once, with the crates that have it.
+"""Writes the licence texts that a wheel must contain for the crates compiled into it.
 
-`write` makes two files, which `license-files` of pyproject.toml puts into the wheel. The texts of
-THIRD-PARTY-RUST.txt come from the crates' own sources. THIRD-PARTY-RUST-STD.html is for the standard library;
-toolchains of rustup have it. What only builds is left out: procedural macros and build scripts.
+`write` makes two files, which `license-files` in pyproject.toml adds to the wheel. THIRD-PARTY-RUST.txt has
+each text once, with the crates that use it; the texts come from the crates' sources.
+THIRD-PARTY-RUST-STD.html is for Rust's standard library; only toolchains of rustup have it. Procedural macros
+and build scripts are left out, because they are not part of the binaries.
 
-This is a program of our own, since every build from source needs it: cargo-about takes minutes to compile.
+This replaces cargo-about, which takes minutes to compile. Every build from source needs the notices.
 """
 
 import hashlib
@@ -43,7 +44,7 @@ def write(root: Path, target: str | None = None) -> None:
         target: The target triple; by default this machine's.
 
     Raises:
-        SystemExit: A crate has neither a licence's text nor one that stands without a holder's name.
+        SystemExit: A crate has no licence text, and no standard text can take its place.
     """
     (root / TEXT).write_text(collect(root, target), "utf-8")
     if found := of_standard_library(root):
@@ -51,13 +52,13 @@ def write(root: Path, target: str | None = None) -> None:
 
 
 def of_standard_library(root: Path) -> Path | None:
-    """The licences of the standard library in the Rust that compiles `root`; `None`: it lacks them."""
+    """The licence file of the standard library in the Rust that compiles `root`; `None` if it has none."""
     sysroot = _said(root, "rustc", "--print", "sysroot").strip()
     return next(Path(sysroot).glob("share/doc/rust*/COPYRIGHT-library.html"), None)
 
 
 def collect(root: Path, target: str | None = None) -> str:
-    """The text of the first file; see `write`."""
+    """The text of THIRD-PARTY-RUST.txt."""
     packages = compiled_in(root, target)
     texts: dict[str, str] = {}
     holders: defaultdict[str, list[str]] = defaultdict(list)
@@ -74,7 +75,7 @@ def collect(root: Path, target: str | None = None) -> str:
 
 
 def compiled_in(root: Path, target: str | None = None) -> list[dict[str, Any]]:
-    """The packages of others that are compiled in, as `cargo metadata` describes them, by name."""
+    """The third-party packages that are compiled in, as `cargo metadata` describes them, sorted by name."""
     target = target or re.search(r"host: (\S+)", _said(root, "rustc", "-vV"))[1]  # type: ignore[index]
     command = ("cargo", "metadata", "--format-version=1", "--locked", f"--filter-platform={target}")
     metadata = json.loads(_said(root, *command))
@@ -107,7 +108,7 @@ def _texts(package: dict[str, Any], root: Path) -> Iterator[str]:
     if files:
         yield from (file.read_text("utf-8", "replace") for file in files)
     elif "Apache-2.0" in (package["license"] or ""):
-        # Its text names no holder, so that ours is that of any.
+        # The Apache licence names no copyright holder, so our copy of the text serves for every crate.
         yield (root / "LICENSE-APACHE").read_text("utf-8")
     elif "MIT" in (package["license"] or "") and package["authors"]:
         _, terms = (root / "LICENSE-MIT").read_text("utf-8").split("\n\nPermission", 1)

@@ -1,12 +1,12 @@
-"""Installs and uses a wheel or source archive alone: `python packaging/try_wheel.py FILE`.
+"""Installs and tests a wheel or source archive in an empty environment: `python packaging/try_wheel.py FILE`.
 
-The environment is empty, and its path has spaces and letters beyond ASCII. In it run `doctor`, the paper's
-experiment with two repeats, a simulated sweep and the report. The home is read-only, the first cargo on the
-PATH is broken, and the working directory is not the source tree. Where root calls it, the commands run as an
-ordinary user. Prints the seconds of each step and the size of the installation.
+It runs `doctor`, the paper's experiment with two repeats, a simulated sweep and the report. The conditions
+are difficult on purpose. The environment's path has spaces and non-ASCII letters, the home is read-only, the
+first cargo on the PATH is broken, and the working directory is not the source tree. If root calls it, the
+commands run as an ordinary user. It prints the seconds of each step and the size of the installation.
 
-Needs the package index, user namespaces, and /dev/net/tun open to all. A wheel needs no compiler: packages
-without a wheel are refused.
+It needs the package index, user namespaces, and a /dev/net/tun that all users may open. For a wheel it
+installs only wheels, so that no compiler is needed.
 """
 
 import argparse
@@ -20,14 +20,14 @@ import venv
 from pathlib import Path
 
 ORDINARY_USER = 65_534
-"""Who runs the commands where root calls: an id without rights, on every Linux."""
+"""The user that runs the commands if root calls this: an id that has no rights on any Linux."""
 LARGEST_MB = 250.0
 EXTRAS = {"scipy", "playwright", "distributed"}
-"""Packages of extras, which the wheel alone must not install."""
+"""Packages that only extras need; the wheel alone must not install them."""
 
 
 class Trial:
-    """One installation, in a folder of its own.
+    """One installation in its own folder.
 
     Args:
         folder: An empty folder.
@@ -70,7 +70,7 @@ class Trial:
         subprocess.run([*pip, str(file.resolve())], check=True, env=names, cwd=self.results)
 
     def run(self, *words: str) -> str:
-        """What a command of firstflight prints; ends the trial where it fails."""
+        """Runs a command of firstflight and returns its output; ends the program if the command fails."""
         began = time.monotonic()
         program = str(self.environment / "bin/firstflight")
         ended = subprocess.run(
@@ -89,14 +89,14 @@ class Trial:
         return ended.stdout
 
     def size_mb(self) -> float:
-        """What the environment takes without pip, MB."""
+        """The size of the environment without pip, MB."""
         files = (path for path in self.environment.rglob("*") if path.is_file() and not path.is_symlink())
         kept = (path for path in files if not {"pip", "setuptools"} & set(path.parts))
         return sum(path.stat().st_size for path in kept) / 1e6
 
 
 def main() -> int:
-    """Tries the file; the status is 0 when all worked."""
+    """Tests the file; the exit code is 0 if all steps worked."""
     parser = argparse.ArgumentParser(description="Install a wheel or source archive and use it.")
     parser.add_argument("file", type=Path)
     arguments = parser.parse_args()
@@ -113,7 +113,7 @@ def main() -> int:
 
 
 def use(trial: Trial) -> None:
-    """The commands of a first hour, with what must come of them."""
+    """Runs the commands that a new user would run first, and checks their results."""
     health = json.loads(trial.run("doctor", "--json"))
     expect(health["ok"], f"doctor reports a problem: {health}")
     trial.run("run", "--plan", "paper", "--repeats", "2", "--out", "the paper", "--quiet")
@@ -135,7 +135,7 @@ def use(trial: Trial) -> None:
 
 
 def report_sizes(trial: Trial) -> None:
-    """Prints the largest packages, and fails on one that is an extra's."""
+    """Prints the sizes of the largest packages; fails if a package of an extra was installed."""
     [packages] = trial.environment.glob("lib/python*/site-packages")
     folders = {path.name: path for path in packages.iterdir() if path.is_dir()}
     expect(not EXTRAS & set(folders), f"an extra came along: {EXTRAS & set(folders)}")
@@ -150,7 +150,7 @@ def report_sizes(trial: Trial) -> None:
 
 
 def expect(holds: object, otherwise: str) -> None:
-    """Ends the trial with what is wrong."""
+    """Ends the program with the error `otherwise` unless `holds` is true."""
     if not holds:
         sys.exit(f"error: {otherwise}")
 

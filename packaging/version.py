@@ -1,7 +1,7 @@
-"""Whether a tag is the version, and what that version brings: `python packaging/version.py vX.Y.Z [--notes]`.
+"""Checks that a tag is the tree's version: `python packaging/version.py vX.Y.Z [--notes]`.
 
-The version stands in Cargo.toml, from where maturin gives it to the wheel. CITATION.cff repeats it, and
-CHANGELOG.md has to have a section of it, which `--notes` prints.
+Cargo.toml has the version, and maturin copies it to the wheel. CITATION.cff must repeat it. CHANGELOG.md must
+have a section for it, which `--notes` prints.
 """
 
 import re
@@ -13,13 +13,13 @@ _ROOT = Path(__file__).parents[1]
 
 
 def version(root: Path = _ROOT) -> str:
-    """The version of the tree."""
+    """The version of the source tree."""
     manifest = tomllib.loads((root / "Cargo.toml").read_text("utf-8"))
     return str(manifest["workspace"]["package"]["version"])
 
 
 def problems(tag: str, root: Path = _ROOT) -> list[str]:
-    """What keeps a tree from being released under this tag."""
+    """Lists the reasons why the tree cannot be released under this tag."""
     now = version(root)
     found = [] if tag == f"v{now}" else [f"the tag is {tag}, but Cargo.toml says {now}"]
     cited = re.search(r"^version: (\S+)$", (root / "CITATION.cff").read_text("utf-8"), re.MULTILINE)
@@ -31,7 +31,7 @@ def problems(tag: str, root: Path = _ROOT) -> list[str]:
 
 
 def notes(root: Path = _ROOT) -> str:
-    """The section of the version in the changelog; empty where it has none."""
+    """The version's section of the changelog; empty if there is none."""
     changes = (root / "CHANGELOG.md").read_text("utf-8")
     head = rf"^## \[{re.escape(version(root))}\] - \d{{4}}-\d\d-\d\d\n"
     found = re.search(head + r"(.*?)(?=^## |\Z)", changes, re.MULTILINE | re.DOTALL)
@@ -39,7 +39,7 @@ def notes(root: Path = _ROOT) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Ends with 1 and the problems, or prints the notes where they are asked for."""
+    """Ends with 1 and the list of problems, or prints the section of the changelog with `--notes`."""
     found = problems(arguments[0])
     if found:
         sys.exit("\n".join(f"error: {problem}" for problem in found))

@@ -24,7 +24,7 @@ _SECTION = re.compile(r"(Args|Attributes|Raises|Returns):$")
 
 
 def render() -> str:
-    """The page. Raises `ValueError` when a public name is in no group."""
+    """Renders the page. Raises `ValueError` when a public name is in no group."""
     named = {name for names in _GROUPS.values() for name in names}
     if named != set(firstflight.__all__):
         raise ValueError(f"in no group, or not public: {sorted(named ^ set(firstflight.__all__))}")
@@ -85,7 +85,7 @@ def _default(value: object) -> str:
 
 
 def _prose(found: object) -> str:
-    """A docstring in Markdown: its sections become lists."""
+    """Converts a docstring to Markdown: its sections become lists."""
     lines: list[str] = []
     section = ""
     for line in (inspect.getdoc(found) or "").splitlines():
@@ -102,7 +102,7 @@ def _prose(found: object) -> str:
 
 
 def _linked(text: str) -> str:
-    """Text in which a page of docs/ is a link from docs/reference/."""
+    """Replaces names of pages of docs/ by links from docs/reference/."""
     return re.sub(r"\bdocs/([\w/-]+\.md)", lambda found: f"[{found[1]}]({_target(found[1])})", text)
 
 

@@ -1,8 +1,8 @@
 """Writes the playground as one file that needs no network: `build_playground.py MODULE.wasm PLAYGROUND.html`.
 
-`build_playground.py --into SITE PLAYGROUND.html` puts it into the built documentation, on its own page there.
+`build_playground.py --into SITE PLAYGROUND.html` puts that file into its page of the built documentation.
 
-The modules of `playground/` stand in it one after the other, then the embedded profiles, the paper's table
+The file contains the modules of `playground/` one after the other, the embedded profiles, the paper's table
 and the simulator. A file of more than 3 MB is an error.
 """
 
@@ -18,17 +18,20 @@ ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "playground"
 MOST_BYTES = 3_000_000
 _MODULES = ("settings", "job", "simulator", "critical_path", "packets", "draw", "tour", "main")
-"""Each after those that it imports."""
+"""In this order, each module comes after the modules that it imports."""
 _PAGES = ("amazon", "nytimes", "wsj", "wikipedia")
 _IMPORT = re.compile(r"^import \{[^}]*\} from \"\./(\w+)\.mjs\";\n", re.MULTILINE)
 
 
 _PLACE = re.compile(r'<div id="playground">.*?</div>', re.DOTALL)
-"""Where `docs/playground.md` has it."""
+"""The element of `docs/playground.md` that the playground replaces."""
 
 
 def main(arguments: list[str]) -> int:
-    """Writes the file; the exit code is 1 where it is too large, or the site has no place for it."""
+    """Writes the file.
+
+    The exit code is 1 if it is too large, or if no page of the site has a place for it.
+    """
     if arguments[0] == "--into":
         return embed(Path(arguments[1]), Path(arguments[2]))
     module, target = map(Path, arguments)
@@ -43,12 +46,12 @@ def main(arguments: list[str]) -> int:
 
 
 def playground(module: bytes) -> bytes:
-    """The file; `module` is the simulator."""
+    """The contents of the file; `module` is the simulator as WebAssembly."""
     packed = base64.b64encode(gzip.compress(module, mtime=0)).decode()
     data = {"profiles": profiles(), "paper": paper(), "wasm": packed}
     parts = {
         "/*STYLE*/": (SOURCES / "style.css").read_text(),
-        # Nothing in it can end the element that it stands in.
+        # Without `<` the data cannot end the script element that contains them.
         "/*DATA*/": json.dumps(data).replace("<", "\\u003c"),
         "/*SCRIPT*/": script(),
     }
@@ -62,7 +65,7 @@ def playground(module: bytes) -> bytes:
 
 
 def embed(site: Path, file: Path) -> int:
-    """Puts the built file into the site; the exit code is 1 where no page has a place for it."""
+    """Puts the built file into the site; the exit code is 1 if no page has a place for it."""
     found = [page for page in site.rglob("*.html") if _PLACE.search(page.read_text())]
     if len(found) != 1:
         sys.stderr.write(f'error: {site}: {len(found)} pages have a <div id="playground">, not one\n')
@@ -83,7 +86,7 @@ def embed(site: Path, file: Path) -> int:
 
 
 def script() -> str:
-    """All modules as one."""
+    """All modules, joined to one script."""
     known: set[str] = set()
     texts = []
     for name in _MODULES:
@@ -96,14 +99,14 @@ def script() -> str:
 
 
 def profiles() -> dict[str, str]:
-    """Pages by name, in the profile format."""
+    """The embedded pages by name, in the profile format."""
     embedded = ROOT / "python/firstflight/pages/embedded"
     files = {"one": SOURCES / "one.json", **{name: embedded / f"{name}.json" for name in _PAGES}}
     return {name: json.dumps(json.loads(file.read_text())) for name, file in files.items()}
 
 
 def paper() -> list[dict[str, str | float]]:
-    """Table 1 of the paper: page, RTT and both times."""
+    """Table 1 of the paper: page, RTT, and the load times without and with TFO."""
     lines = (ROOT / "python/firstflight/published/tables/paper.csv").read_text().splitlines()
     rows = csv.DictReader(line for line in lines if not line.startswith("#"))
     return [

@@ -34,11 +34,11 @@ from firstflight.pages.corpus import anonymous
 
 PROJECT = Path(__file__).parents[1]
 FORMATS = "pmeenan/waterfall-tools"
-"""Where the files in `formats/` come from; its licence is Apache-2.0."""
+"""The repository of the files in `formats/`; its licence is Apache-2.0."""
 SAME_VISIT = re.compile(r"netlog\.amazon|tcpdump\.|devtools-log\.amazon\.json")
-"""Files of a visit whose trace of WebPageTest's is there too, and packets, which are no page."""
+"""Files to leave out: other recordings of a visit that a WebPageTest trace covers, and packet captures."""
 PERSONAL = re.compile(r"\?|@|%40|[0-9a-f]{16,}|\d{9,}")
-"""What no URL of an anonymous profile may have: queries, addresses, tokens."""
+"""Parts that no URL of an anonymous profile may contain: queries, e-mail addresses, tokens."""
 
 README = """# Profiles of {pages} recorded pages, and the tables of firstflight's studies
 
@@ -60,11 +60,11 @@ with the file in `~/.local/share/firstflight`, `firstflight run corpus:NAME` loa
 
 @dataclass(frozen=True)
 class Source:
-    """A recording and where it comes from; the fields are the columns of `sources.tsv`."""
+    """A recording and its origin. The fields are the columns of `sources.tsv`."""
 
     name: str
     recording: str
-    """Below `RECORDINGS`."""
+    """Path below `RECORDINGS`."""
     repository: str
     path: str
     licence: str
@@ -74,7 +74,7 @@ class Source:
 
 
 def main(recordings: Path, out: Path) -> int:
-    """Writes the file, and what was left out of it to standard error."""
+    """Writes the archive; lists on standard error what it left out."""
     made = {}
     sources = []
     for source in _sources(recordings):
@@ -101,7 +101,7 @@ def main(recordings: Path, out: Path) -> int:
 
 
 def _sources(recordings: Path) -> Iterator[Source]:
-    """Every recording, each with a name of its own."""
+    """Every recording, each with a unique name."""
     with (recordings / "corpus" / "MANIFEST.tsv").open(newline="", encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines, delimiter="\t"))
     for row in rows:
@@ -119,7 +119,7 @@ def _sources(recordings: Path) -> Iterator[Source]:
 
 
 def _page(recordings: Path, source: Source) -> Page:
-    """The first page of a recording, anonymous."""
+    """The first page of a recording, made anonymous."""
     said = f"{source.year}, derived from {source.path} of github.com/{source.repository}"
     return replace(
         anonymous(load_page(f"{recordings}/{source.recording}")[0].page, said), name=source.name
@@ -133,7 +133,7 @@ def _refuse_personal(page: Page, source: Source) -> None:
 
 
 def _digest(path: Path) -> str:
-    """The SHA-256 of a file; of a folder, that of its files' names and sums."""
+    """The SHA-256 of a file. For a folder, that of the list of its files and their SHA-256."""
     if path.is_file():
         return hashlib.sha256(path.read_bytes()).hexdigest()
     files = sorted(file for file in path.rglob("*") if file.is_file())
@@ -156,7 +156,7 @@ def _tables() -> Iterator[tuple[str, bytes]]:
 
 
 def _pack(out: Path, made: dict[str, bytes]) -> None:
-    """A tar that says nothing of who made it, or when."""
+    """Writes a tar archive without owner and times, so that the same input gives the same bytes."""
     out.parent.mkdir(parents=True, exist_ok=True)
     top = out.name.removesuffix(".tar.xz")
     partial = out.with_suffix(".partial")

@@ -65,12 +65,13 @@ def derive(data: Path) -> dict[str, Page]:
 
 
 def with_wire_sizes(recording: Recording) -> list[Exchange]:
-    """Exchanges with sizes on the wire: requests sum up to `tcp.write_bytes`, responses to `tcp.read_bytes`.
+    """Sets the wire sizes, so that requests sum to `tcp.write_bytes` and responses to `tcp.read_bytes`.
 
-    Bodies come first (`body_sizes`); what they leave of the bytes read are the response headers, shared
-    evenly: 480 to 670 bytes each, as headers are. The shares also hold what has no row of its own: the small
-    bodies of redirects, the chunk marks of chunked bodies, and the handshakes and records of the few https
-    connections. The sizes of requests are the reader's own: see `firstflight.pages.fields.request_sizes`.
+    Body sizes come first (`body_sizes`). The rest of the bytes read is shared evenly among the response
+    headers: 480 to 670 bytes each, which is a usual size. These shares also include bytes without a row of
+    their own: the small bodies of redirects, the chunk headers of chunked bodies, and the handshakes and
+    records of the few https connections. The reader sets the sizes of requests: see
+    `firstflight.pages.fields.request_sizes`.
     """
     log = recording.log
     if log is None:
@@ -84,7 +85,7 @@ def with_wire_sizes(recording: Recording) -> list[Exchange]:
 
 
 def on_wire(discovery: Discovery, files: list[Exchange], wire: list[Exchange]) -> Discovery:
-    """`discovery` with `at_byte` counted on the wire instead of in files, in proportion."""
+    """Converts each `at_byte` of `discovery` from an offset in the file to one on the wire, in proportion."""
     initiators = [
         by and with_wire_offset(by, files[by.resource].body_bytes, wire[by.resource].body_bytes)
         for by in discovery.initiators
@@ -118,7 +119,7 @@ def _sent_plain(exchanges: list[Exchange], log: FetchLog, scheme: str, channel: 
     logged = log.histograms.get(f"Net.Compress.{channel}.ShouldHaveBeenCompressed")
     if logged is None:
         return set()
-    # The mean is printed with one decimal, so the sum is known to half a byte per ten answers.
+    # The log prints the mean with one decimal. The sum is therefore known to half a byte per ten answers.
     count, left = logged.samples, logged.samples * (logged.average + 0.05)
     texts = [i for i, e in enumerate(exchanges) if e.url.startswith(scheme) and _has_body(e) and _is_text(e)]
     plain: set[int] = set()

@@ -23,7 +23,7 @@ SECONDS = 60.0
 
 
 def main(table: Path, folder: Path, wanted: list[str]) -> int:
-    """Says of each recording what came of it."""
+    """Prints the result for each recording."""
     with table.open(newline="", encoding="utf-8") as lines:
         rows = [row for row in csv.DictReader(lines, delimiter="\t") if not wanted or row["name"] in wanted]
     if missing := set(wanted) - {row["name"] for row in rows}:

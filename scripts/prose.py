@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
 
 
 def written() -> Iterator[Path]:
-    """Every file with prose for people."""
+    """Every file with prose for users."""
     yield from (ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "fuzz/README.md"))
     yield from (file for folder in ("docs", "studies") for file in (ROOT / folder).rglob("*.md"))
     plans = ("plans", "examples", "studies")
@@ -39,7 +39,7 @@ def written() -> Iterator[Path]:
 
 
 def read_words() -> dict[re.Pattern[str], str]:
-    """What to write instead, by the pattern of what not to write."""
+    """The patterns of the words to avoid, each with the words to write instead."""
     return {
         re.compile(rf"\b(?:{pattern})\b".replace(" ", r"\s+"), re.IGNORECASE): instead
         for pattern, instead in tomllib.loads(WORDS.read_text()).items()
@@ -47,7 +47,7 @@ def read_words() -> dict[re.Pattern[str], str]:
 
 
 def check(file: Path, words: dict[re.Pattern[str], str]) -> Iterator[tuple[int, str]]:
-    """Line, word and replacement of each word in a file that the list holds."""
+    """Finds the words of the list in a file: line number, word and replacement."""
     for line, text in prose(file):
         for pattern, instead in words.items():
             for match in pattern.finditer(text):
@@ -56,7 +56,7 @@ def check(file: Path, words: dict[re.Pattern[str], str]) -> Iterator[tuple[int, 
 
 
 def prose(file: Path) -> Iterator[tuple[int, str]]:
-    """The prose of a file, each piece with the line on which it begins."""
+    """The prose of a file in pieces, each with the number of its first line."""
     text = file.read_text(encoding="utf-8")
     if file.suffix == ".py":
         yield from _strings(ast.parse(text), with_help=file.parent.name == "cli")
@@ -67,7 +67,7 @@ def prose(file: Path) -> Iterator[tuple[int, str]]:
 
 
 def _markdown(text: str) -> str:
-    """The text with its code blanked, line by line where it was."""
+    """The text with its code blanked and its lines kept, so that line numbers stay the same."""
     kept, fenced = [], False
     for line in text.split("\n"):
         fence = line.lstrip().startswith("```")

@@ -1,7 +1,7 @@
-"""Checks the built site: `site_links.py FOLDER` names every link, picture and anchor that leads nowhere.
+"""Checks the built site: `site_links.py FOLDER` lists every link, picture and anchor without a target.
 
-Zensical checks links between pages. This reads what it wrote, as a browser opened on the folder would: menus,
-figures and headings too. Addresses outside the site are not asked.
+Zensical checks the links between pages. This reads its output, as a browser that opens the folder would, and
+so also checks menus, figures and headings. It does not check addresses outside the site.
 """
 
 import sys
@@ -12,7 +12,7 @@ from urllib.parse import unquote, urldefrag, urlsplit
 
 
 class Page(HTMLParser):
-    """What a page leads to, and the names that can be led to."""
+    """The link targets of an HTML page, and the anchors that it defines."""
 
     def __init__(self, file: Path) -> None:
         super().__init__()
@@ -21,7 +21,7 @@ class Page(HTMLParser):
         self.feed(file.read_text())
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Keeps the targets and names of one element."""
+        """Keeps the targets and anchors of one element."""
         for name, value in attrs:
             if name in ("href", "src") and value:
                 self.links.add(value)
@@ -30,7 +30,7 @@ class Page(HTMLParser):
 
 
 def main() -> int:
-    """Prints each dead link with its page; the exit code says whether there was one."""
+    """Prints each dead link with its page. The exit code is 1 if there are any."""
     site = Path(sys.argv[1])
     pages = sorted(file for file in site.rglob("*.html") if file.name != "404.html")
     dead = [(page, link) for page in pages for link in sorted(_page(page).links) if not _leads(page, link)]

@@ -1,8 +1,8 @@
-"""What the site is built from: `site_source.py FOLDER` writes the documentation there as one tree.
+"""Prepares the site's sources: `site_source.py FOLDER` writes the documentation there as one tree.
 
-On the forge pages are read where they lie: `docs/`, `studies/`, and files next to them. A site has one root:
-`docs/` becomes it, studies go to `studies/`, every other file that a page leads to goes to `repository/`,
-and links are changed to lead there. Nothing here depends on the generator.
+In the repository, pages are in `docs/`, `studies/`, and next to these folders. The site has one root, with
+the contents of `docs/`. Studies go to `studies/`, and every other file that a page links to goes to
+`repository/`. Links are changed to the new places. Nothing here depends on the site generator.
 """
 
 import posixpath
@@ -19,7 +19,7 @@ _STUDIES = ("md", "svg", "png")
 
 
 def main() -> None:
-    """Writes the tree, and removes what an earlier one had and this one has not."""
+    """Removes an earlier tree and writes the new one."""
     folder = Path(sys.argv[1])
     shutil.rmtree(folder, ignore_errors=True)
     for name in sorted(_files()):
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def _files() -> set[str]:
-    """Every file of the site, by its name in the repository."""
+    """Every file of the site, by its path in the repository."""
     docs = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*") if path.is_file()}
     studies = {
         path.relative_to(ROOT).as_posix()
@@ -44,7 +44,7 @@ def _files() -> set[str]:
 
 
 def _linked(page: str) -> Iterator[str]:
-    """The files that a page leads to."""
+    """The files that a page links to."""
     for link in _LINK.findall((ROOT / page).read_text()):
         name = _in_repository(page, link)
         if (ROOT / name).is_file():
@@ -61,7 +61,7 @@ def _relinked(page: str) -> Callable[[re.Match[str]], str]:
 
 
 def _in_site(name: str) -> str:
-    """Where the site has a file of the repository."""
+    """The path in the site of a file of the repository."""
     if name.startswith("docs/"):
         return name.removeprefix("docs/")
     is_study = name.startswith("studies/") and name.endswith(_STUDIES)
@@ -69,7 +69,7 @@ def _in_site(name: str) -> str:
 
 
 def _in_repository(page: str, link: str) -> str:
-    """The name of what a page links to, from the repository's root."""
+    """The path in the repository of a link's target."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(page), link))
 
 

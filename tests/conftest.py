@@ -1,11 +1,16 @@
 """Settings for all tests.
 
-Property tests do not depend on how busy the machine is, nor, in CI, on chance; there they try fewer examples,
-and many more every night (FIRSTFLIGHT_TEST_EXAMPLES). Ctrl-C works even when the tests were started in the
-background, where a shell has interrupts ignored, children included. Bytecode stays beside the sources
-whatever the environment says: else each of hundreds of processes compiles them anew.
+Property tests have no deadline per example, so that a busy machine does not fail them. In CI, Hypothesis
+derives its examples from the test alone and tries 40 per test instead of 100. The environment variable
+FIRSTFLIGHT_TEST_EXAMPLES sets another number; the nightly run uses more.
 
-Tests of timing wait while the host of this virtual machine takes its processors away (steal time).
+Ctrl-C works even when a shell started the tests in the background. Such a shell makes them and their child
+processes ignore SIGINT, so this file installs Python's handler again.
+
+Python writes bytecode next to the sources, whatever the environment says. Otherwise each of hundreds of
+processes would compile all modules again.
+
+Tests marked `timing` wait while the host of this virtual machine takes its processors away (steal time).
 """
 
 import os
@@ -19,7 +24,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 STEALS = 0.05
-"""The share of a processor's time above which the host is waited for."""
+"""Tests of timing wait while the host steals more than this share of one processor's time."""
 SAMPLE_S = 0.5
 
 settings.register_profile(
@@ -33,7 +38,7 @@ settings.load_profile("firstflight")
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Where the program keeps its last error.
+# The program stores its last error below this folder; the tests must not overwrite the user's.
 STATE = tempfile.TemporaryDirectory(prefix="firstflight-state-")
 os.environ["XDG_STATE_HOME"] = STATE.name
 
@@ -43,10 +48,10 @@ sys.dont_write_bytecode = False
 
 
 class Host:
-    """What runs this virtual machine.
+    """The physical host that runs this virtual machine, seen through its steal time.
 
     Args:
-        patience_s: For how long tests may wait for it, in all.
+        patience_s: How long all tests together may wait for the host, s.
     """
 
     def __init__(self, patience_s: float) -> None:
@@ -54,17 +59,17 @@ class Host:
         self._seen = (time.monotonic(), stolen_s())
 
     def wait(self) -> None:
-        """Returns once the host leaves this machine its processors; fails the test if that takes too long."""
+        """Waits until the host no longer steals processor time; fails the test if its time is used up."""
         while self._share() > STEALS:
             if self._patience_s <= 0:
                 pytest.fail("the host of this virtual machine takes its processors away: not measured")
             self._patience_s -= SAMPLE_S
             end = time.monotonic() + SAMPLE_S
             while time.monotonic() < end:
-                """Nothing is taken from a machine that asks for nothing."""
+                """A busy loop: the host can steal time only from a machine that uses its processor."""
 
     def _share(self) -> float:
-        """What the host took since the last look, as a share of the time of one processor."""
+        """Steal time since the last call, as a share of one processor's time."""
         (then, before), self._seen = self._seen, (time.monotonic(), stolen_s())
         return (self._seen[1] - before) / max(self._seen[0] - then, SAMPLE_S)
 

@@ -14,15 +14,15 @@ import trustme
 from distributed import Client
 
 DEADLINE_S = 300.0
-"""Only what hangs takes so long, however busy the machine is."""
+"""Only a process that hangs takes longer than this, however busy the machine is."""
 
 
 class Workers:
-    """Workers of a scheduler, each a process without a nanny: what is killed stays dead.
+    """The workers of a Dask scheduler. They run without a nanny, which would start a killed worker again.
 
     Attributes:
-        address: Of the scheduler.
-        processes: The workers.
+        address: The address of the scheduler.
+        processes: The workers' processes.
     """
 
     def __init__(self, address: str, folder: Path) -> None:
@@ -41,7 +41,7 @@ class Workers:
 
 @contextmanager
 def cluster(folder: Path, protocol: str = "tcp") -> Iterator[Workers]:
-    """A scheduler that has no workers yet; ends with all of them."""
+    """Starts a scheduler without workers; stops it and all workers that were added at the end."""
     file = folder / "scheduler.json"
     address = ("--protocol", protocol, "--host", "127.0.0.1", "--port", "0")
     scheduler = _dask("scheduler", *address, "--no-dashboard", "--scheduler-file", str(file))
@@ -54,7 +54,7 @@ def cluster(folder: Path, protocol: str = "tcp") -> Iterator[Workers]:
 
 @contextmanager
 def tls_cluster(folder: Path) -> Iterator[Workers]:
-    """A cluster that speaks TLS only; both sides show a certificate of one authority, made for it alone."""
+    """A cluster that speaks TLS only; all its processes have certificates of one test authority."""
     with dask.config.set(certificates(folder)), cluster(folder, "tls") as workers:
         yield workers
 

@@ -1,9 +1,11 @@
-"""The same without root: where the tests run as root, an ordinary user runs those marked so again.
+"""When root runs the tests, runs those marked `ordinary_user` again as a user without rights.
 
-That user exists only inside a mount namespace of the test, so that the machine keeps its accounts and
-devices. In there, /mnt holds what the user may otherwise not reach (the checkout, the environment and the
-Python under it may lie in root's home), /etc/passwd has one entry more, and /dev/net/tun is open to all, as
-most distributions make it.
+That user exists only inside a mount namespace of the test, so accounts and devices of the machine stay as
+they are. In the namespace:
+
+- /mnt holds the checkout, the environment and its Python, which may all lie in root's home;
+- /etc/passwd has one more entry;
+- /dev/net/tun is open to all users, as most distributions make it.
 """
 
 import os
@@ -70,12 +72,13 @@ def test_an_ordinary_user_has_the_same_laboratory() -> None:
 
 
 def as_user(*arguments: str) -> list[str]:
-    """Calls this Python as the ordinary user, with everything that it can import here."""
+    """Runs this Python as the ordinary user; it can import the same modules as here."""
     inside = Path("/mnt/environment") / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
     python = Path("/mnt/python") / Path(sys.executable).resolve().relative_to(Path(sys.base_prefix).resolve())
     settings = [
         f"PYTHONPATH=/mnt/project/python:{inside}",
-        # Its own libpython: the path in the program leads where the user may not look.
+        # The path of libpython in the program leads to a folder that the user may not read, so this one is
+        # set.
         "LD_LIBRARY_PATH=/mnt/python/lib",
         "HOME=/mnt/home",
         "TMPDIR=/mnt/home",

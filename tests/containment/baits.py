@@ -1,7 +1,7 @@
-"""A host with ways into it: what a program that got out of a laboratory would find.
+"""Things on the host that a program which escaped from a laboratory could reach: sockets, files, processes.
 
-Everything that `probe.py` tries is here for it to be found. So a way that is closed is closed by the
-laboratory, not by there being nothing behind it: `test_ways_out.py` tries the same from outside.
+`probe.py` tries to reach each of them. All of them exist on the host, so a probe that finds nothing inside a
+laboratory was stopped by the laboratory. `test_ways_out.py` runs the same probe outside as the control.
 """
 
 import ctypes
@@ -22,19 +22,19 @@ import pytest
 from program import unavailable
 
 SECRET = "CALLERS_SECRET_TOKEN"
-"""Name of the variable that holds it."""
+"""Name of the environment variable that holds the caller's secret."""
 PROBE = Path(__file__).with_name("probe.py")
 _IPC_CREAT, _IPC_RMID = 0o1000, 0
 
 
 @dataclass
 class Host:
-    """What there is to be found.
+    """What a probe can find on the host.
 
     Attributes:
-        spec: What a probe is told, without the name of its terminal.
-        environment: What its caller's environment has.
-        heard: Words that the server of the host received.
+        spec: What a probe needs to know; the name of its terminal and its word are added later.
+        environment: The environment of the probe's caller.
+        heard: Words that the UDP server on the host received.
     """
 
     spec: dict[str, Any]
@@ -42,13 +42,13 @@ class Host:
     heard: set[str] = field(default_factory=set)
 
     def told(self, **more: object) -> str:
-        """A probe's first argument."""
+        """The first argument of a probe: `spec` and `more` as JSON."""
         return json.dumps({**self.spec, **more})
 
 
 @pytest.fixture(scope="session")
 def host_with_ways_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
-    """The host, for the time of the tests."""
+    """Creates everything that a probe tries to reach, and removes it at the end of the test session."""
     token = uuid.uuid4().hex
     with ExitStack() as ways:
         home = tmp_path_factory.mktemp("home")
@@ -97,7 +97,7 @@ def host_with_ways_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host
 
 
 def _writable_runtime() -> Path:
-    """Where buses have their sockets: of those places one that this user may use."""
+    """A folder where message buses put their sockets and into which this user may write."""
     for folder in (Path(f"/run/user/{os.getuid()}"), Path("/run")):
         if os.access(folder, os.W_OK):
             return folder
@@ -117,12 +117,13 @@ def _folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _display(token: str) -> Iterator[Path]:
-    """A display's socket; its folder is made where there is none."""
+    """The path for the socket of an X display; creates its folder where there is none."""
     folder = Path("/tmp/.X11-unix")
     made = not folder.exists()
     if made:
         folder.mkdir()
-        # As X servers leave it, whatever the umask: the same tests run once more as an ordinary user.
+        # The mode that X servers set, whatever the umask. The tests run again as an ordinary user, who needs
+        # it.
         folder.chmod(0o1777)
     socket_file = folder / f"X{token}"
     try:
@@ -174,7 +175,7 @@ def _segment(key: int) -> Iterator[None]:
 
 @contextmanager
 def _hearing(server: socket.socket, heard: set[str]) -> Iterator[None]:
-    """Notes the words that arrive, until the context ends; a datagram without a word ends it."""
+    """Adds each word that `server` receives to `heard`, until the context ends with an empty datagram."""
 
     def listen() -> None:
         while word := server.recv(100):

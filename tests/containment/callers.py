@@ -1,4 +1,4 @@
-"""Runs a probe as the laboratory's client, as the user's program in it, and outside; each at a terminal."""
+"""Runs a probe in three places, each with a terminal: as the laboratory's client, in `exec`, and outside."""
 
 import json
 import os
@@ -30,8 +30,8 @@ class Probed:
     """What a probe found.
 
     Attributes:
-        ways: Evidence by the name of a way; empty where it is closed.
-        status: What the kernel says of the probe's process.
+        ways: For each way out, by name, the evidence that it is open; empty where it is closed.
+        status: What the kernel reports of the probe's process (`/proc/self/status`).
     """
 
     ways: dict[str, str]
@@ -39,7 +39,7 @@ class Probed:
 
 
 class Prober:
-    """A client that tries to get out; implements `engines.clients.command.ForeignClient`."""
+    """A foreign client that runs the probe; implements `engines.clients.command.ForeignClient`."""
 
     def __init__(self, spec: str) -> None:
         self._spec = spec
@@ -60,7 +60,10 @@ class Prober:
 
 
 def probed(place: str, host: Host) -> Probed:
-    """What a probe finds in `place`: `client`, `exec` or `outside`. What its server heard counts as found."""
+    """Runs the probe in `place`: `client`, `exec` or `outside`.
+
+    A packet to the host counts as evidence if the host's server received it.
+    """
     word = f"{place}-{host.spec['token']}"
     probe = [sys.executable, "-I", str(PROBE)]
     argv = {
@@ -75,7 +78,7 @@ def probed(place: str, host: Host) -> Probed:
 
 
 def _at_a_terminal(argv: list[str], host: Host, word: str) -> dict[str, Any]:
-    """The one line of JSON that a command writes which is given a terminal and the spec."""
+    """Runs a command at a new terminal, with the spec as last argument; returns the JSON that it prints."""
     pid, terminal = pty.fork()
     if pid == 0:
         spec = host.told(word=word, terminal=os.ttyname(0))
@@ -96,12 +99,12 @@ def _at_a_terminal(argv: list[str], host: Host, word: str) -> dict[str, Any]:
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 65_536)
-    except OSError:  # EIO: all have closed it
+    except OSError:  # EIO: no process has the other end open any more
         return b""
 
 
 def as_client(spec: str) -> None:
-    """Makes a load whose client is the probe, and prints what that found."""
+    """Makes one load whose client is the probe, and prints what the probe found."""
     prober = Prober(spec)
     site = page("one", document())
     record = Emulator(clients={"curl": prober}).load(planned(site, "tcp", 2.0, client="curl"), site)

@@ -1,7 +1,8 @@
-"""Tries every way out of a laboratory, and prints what came of each as JSON: evidence, or nothing.
+"""Tries every way out of a laboratory; prints as JSON, for each way, the evidence that it is open, or "".
 
-`python probe.py SPEC [RESULT]`. It imports nothing of ours, since it runs where ours cannot be read. SPEC is
-the JSON that `baits.Host.told` writes; of secrets it has the reverse, so that it is not taken for one itself.
+`python probe.py SPEC [RESULT]`. The probe imports no module of firstflight, because it runs where these
+cannot be read. SPEC is the JSON that `baits.Host.told` writes. It holds each secret reversed: a probe that
+searches processes for the secret must not find its own arguments.
 """
 
 import ctypes
@@ -62,7 +63,7 @@ def environment(spec: Spec) -> str:
 
 
 def environment_of_others(spec: Spec) -> str:
-    """Finds it in another process's environment."""
+    """Finds the token in the environment of another process."""
     secret = spec["reversed_secret"][::-1].encode()
     for pid in _processes():
         # In `exec` the program's own environment is the caller's.
@@ -96,7 +97,7 @@ def writing_to_the_terminal(spec: Spec) -> str:
 
 
 def packet_to_the_host(spec: Spec) -> str:
-    """Sends to a server of the host: a datagram, and a frame made by hand. The server says what arrived."""
+    """Sends a UDP datagram and a handmade Ethernet frame to the host's server, which notes what arrives."""
     port, word = spec["udp_port"], spec["word"].encode()
     for address in spec["addresses"]:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -115,7 +116,7 @@ def shared_memory(spec: Spec) -> str:
 
 
 def descriptors(_: Spec) -> str:
-    """Descriptors beyond the standard streams that the program was started with."""
+    """Lists the descriptors beyond the standard streams that this program inherited."""
     inherited = {int(name) for name in os.listdir("/proc/self/fd")} - {0, 1, 2}
     links = {number: _link(f"/proc/self/fd/{number}") for number in inherited}
     return " ".join(f"{number}:{link}" for number, link in links.items() if link and "/proc/" not in link)
@@ -144,7 +145,7 @@ WAYS: dict[str, Callable[[Spec], str]] = {
 
 
 def status() -> dict[str, str]:
-    """What the kernel says of this process (proc_pid_status(5))."""
+    """The kernel's status of this process (proc_pid_status(5)), its session and its process id."""
     with open("/proc/self/status") as lines:
         fields = dict(line.rstrip("\n").split(":\t", 1) for line in lines if ":\t" in line)
     return {**fields, "session": str(os.getsid(0)), "pid": str(os.getpid())}
@@ -152,7 +153,7 @@ def status() -> dict[str, str]:
 
 def main(arguments: list[str]) -> int:
     spec = json.loads(arguments[0])
-    # First, since looking at the others opens some.
+    # Read before the checks of the ways, since those open descriptors.
     found = {"descriptors": _outcome(descriptors, spec)}
     found |= {name: _outcome(way, spec) for name, way in WAYS.items() if name != "descriptors"}
     answer = json.dumps({"ways": found, "status": status()})

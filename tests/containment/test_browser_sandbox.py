@@ -1,4 +1,4 @@
-"""Chromium's own sandbox: on for all users, refused where it cannot be had, given up by a flag alone."""
+"""Chromium's own sandbox: on for every user; without one the run is refused; only a flag turns it off."""
 
 import json
 
@@ -12,13 +12,14 @@ from firstflight.engines.clients.chromium.client import Chromium
 from firstflight.engines.emulate import Emulator
 
 ONLY_ROOT = ("unshare", "--user", "--map-root-user")
-"""A container whose only user is root."""
+"""Runs a command as in a container whose only user is root."""
 NO_NESTING = (*ONLY_ROOT, "sh", "-c", 'echo 1 > /proc/sys/user/max_user_namespaces && exec "$@"', "sh")
-"""The same, where a laboratory can be built but no namespace inside it."""
+"""The same, where a laboratory can be built but no user namespace inside it, so Chromium can have no sandbox.
+"""
 
 
 def run(program: Program, *flags: str, wrap: tuple[str, ...] = ()) -> Ended:
-    """One load of a small page in Chromium, on a path whose rate would take too long to calibrate."""
+    """Loads a small page once in Chromium, at a rate so low that firstflight skips its calibration."""
     (program.folder / "one.json").write_text(page("one", document()).page.to_json())
     path = ("--rtt", "20", "--down", "90kbit", "--up", "90kbit")
     plan = ("--client", "chromium", "--mode", "tcp", "--repeats", "1", "--out", "out")
@@ -26,7 +27,7 @@ def run(program: Program, *flags: str, wrap: tuple[str, ...] = ()) -> Ended:
 
 
 def sandboxed(program: Program) -> bool:
-    """What the journal says of the load that succeeded."""
+    """Whether the journal says that the browser of the successful load had its sandbox."""
     lines = (program.folder / "out" / "journal.jsonl").read_text().splitlines()
     records = map(json.loads, lines)
     [on] = {row["browser"]["sandboxed"] for row in records if row["load"]["status"] == "ok"}

@@ -1,4 +1,4 @@
-"""The descriptors of `exec`: the program gets neither that of the job nor that of the answer."""
+"""`exec` passes its program the standard streams only, not the descriptors of the job and of the answer."""
 
 import os
 import sys

@@ -1,6 +1,7 @@
-"""Every way out of a laboratory is tried, by a client, which is foreign, and by the user's program in `exec`.
+"""Tries every way out of a laboratory: as a foreign client, and as the user's program in `exec`.
 
-A way that is closed proves nothing unless it is open outside: the same probe tries that on the same host.
+A closed way proves something only if it is open elsewhere. So the same probe also runs outside a laboratory
+on the same host, where each way must be open.
 """
 
 from collections.abc import Mapping
@@ -17,16 +18,16 @@ KEPT_BY_EXEC = {
     "environment",
     "writing to the terminal",
 }
-"""What `exec` promises to leave to the user's own program (docs/exec.md)."""
+"""The ways that `exec` leaves open to the user's own program, as docs/exec.md promises."""
 NEVER_OPEN = {"descriptors"}
-"""What no caller leaves open: its own test opens it."""
+"""Ways that are closed outside too; test_descriptors.py has a test that opens this one."""
 
 pytestmark = pytest.mark.ordinary_user
 
 
 @pytest.fixture(scope="module")
 def found(emulator: object, host_with_ways_in: Host) -> Mapping[str, Probed]:
-    """What probes found, by place."""
+    """What the probe found in each place."""
     return {place: probed(place, host_with_ways_in) for place in ("client", "exec", "outside")}
 
 

@@ -1,4 +1,4 @@
-"""A server that breaks RFC 7413: it has its machine take data in a SYN whatever the cookie."""
+"""An HTTP server that breaks RFC 7413: its `tcp_fastopen` makes Linux accept SYN data without cookie."""
 
 import socket
 from pathlib import Path

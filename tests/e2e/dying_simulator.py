@@ -1,4 +1,4 @@
-"""The simulator in a worker that is killed over one load, once."""
+"""A simulator that kills its worker process when it is asked for one chosen load, the first time only."""
 
 import os
 import signal
@@ -16,8 +16,8 @@ class DyingSimulator:
     """Makes the engine; an `experiment.workers.processes.EngineFactory`.
 
     Attributes:
-        fatal: The load over which its process is killed.
-        mark: A file that is there once that has happened.
+        fatal: The load that makes the process kill itself.
+        mark: A file that the engine creates before that. Once it exists, no process kills itself.
     """
 
     fatal: str

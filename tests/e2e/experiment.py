@@ -1,4 +1,4 @@
-"""An experiment on small pages that takes long enough to be stopped, and what is in its folder."""
+"""An experiment on small pages: long enough for a test to interrupt it, and readers of its results folder."""
 
 import shutil
 import subprocess
@@ -13,7 +13,7 @@ from firstflight.results.records import plt_ms
 
 PAGES = (chain(3), fan(2))
 RTT_MS = 20
-# A load takes half a second; calibration would need seconds to measure such a rate, and leaves it.
+# At this rate a load takes half a second. firstflight skips the calibration of rates that are so low.
 PATH = ("--rtt", f"{RTT_MS}", "--down", "90kbit", "--up", "90kbit")
 
 
@@ -40,24 +40,25 @@ class Experiment:
             (program.folder / f"{page.page.name}.json").write_text(page.page.to_json())
 
     def start(self, *flags: str) -> subprocess.Popen[str]:
-        """Begins the experiment, or goes on with it where it has begun."""
+        """Starts the experiment, or resumes it if its results folder has a plan."""
         if (self.folder / "plan.toml").exists():
             return self._program.start("run", "--resume", "--out", self._out, *flags)
         pages = [f"{page.page.name}.json" for page in PAGES]
         return self._program.start("run", *pages, *PATH, *self._flags, "--out", self._out, *flags)
 
     def begin_like(self, other: "Experiment") -> None:
-        """Lays the folder out as `other`'s was before its first load, with its calibration.
+        """Prepares the results folder with the plan and the calibration of `other`, and without loads.
 
-        A calibration knows what the relay adds to within some 0.05 ms, and all loads of a folder share that
-        error: two folders with calibrations of their own differ by it, whatever happened to them.
+        A calibration measures the delay that the relay adds, with an error of about 0.05 ms. All loads of a
+        folder share that error. Two folders with separate calibrations would therefore differ by it in every
+        load.
         """
         self.folder.mkdir()
         for name in ("plan.toml", "environment.json"):
             shutil.copy(other.folder / name, self.folder / name)
 
     def resume(self) -> Ended:
-        """Goes on to the end."""
+        """Resumes the experiment and waits until it is complete."""
         return self._program("run", "--resume", "--out", self._out)
 
     def planned(self) -> list[str]:
@@ -76,7 +77,7 @@ class Experiment:
         return Journal(self.folder / "journal.jsonl").records()
 
     def instrument_failures(self) -> list[LoadRecord]:
-        """The times that a laboratory gave no result, as the journal has them."""
+        """How often a laboratory gave no result, according to the journal."""
         journal = Journal(self.folder / "journal.jsonl")
         assert journal.records()
         return journal.instrument_failures
@@ -96,5 +97,5 @@ class Experiment:
         return journal.stat().st_size if journal.exists() else 0
 
     def results(self) -> int:
-        """How many loads have a result so far; one that is made again counts once."""
+        """How many loads have a result so far; a load that was made again counts once."""
         return len(self.made()) if (self.folder / "journal.jsonl").exists() else 0

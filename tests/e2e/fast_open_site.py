@@ -1,7 +1,8 @@
-"""Runs a command in a network of its own, next to an HTTP server on every loopback address, port 8080.
+"""Runs a command in a new network namespace, next to an HTTP server on every loopback address, port 8080.
 
-Call it as `unshare --map-root-user --net python fast_open_site.py SETTING QUEUE COMMAND ...`: SETTING is the
-network's `tcp_fastopen`, QUEUE how many Fast Open requests may wait (0: it does no Fast Open).
+Call: `unshare --map-root-user --net python fast_open_site.py SETTING QUEUE COMMAND ...`. SETTING is the value
+of `net.ipv4.tcp_fastopen` in that namespace. QUEUE is the number of pending Fast Open requests that the
+server allows; with 0 the server does not use Fast Open.
 """
 
 import fcntl

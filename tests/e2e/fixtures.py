@@ -12,7 +12,10 @@ from firstflight.errors import LabError
 
 @pytest.fixture(scope="session")
 def emulator() -> Emulator:
-    """The engine on the real clock. Where no laboratory can be built, CI fails and other machines skip."""
+    """The engine on the real clock.
+
+    If no laboratory can be built, tests fail in CI and are skipped elsewhere.
+    """
     try:
         emulator = Emulator()
         missing = [f"{check.name}: {check.detail}" for check in emulator.examine() if not check.ok]
@@ -25,7 +28,7 @@ def emulator() -> Emulator:
 
 @pytest.fixture
 def lab(emulator: Emulator) -> Lab:
-    """The laboratory itself, for jobs that no plan asks for."""
+    """The laboratory itself, for tests whose jobs no plan can describe."""
     return Lab()
 
 

@@ -1,4 +1,4 @@
-"""What a laboratory must leave as it is: the host's settings, interfaces, routes, names and mounts."""
+"""What a laboratory must not change on the host: settings, interfaces, routes, names, mounts."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ _SETTINGS = ("net/ipv4/tcp_*", "net/ipv4/ip_*", "net/core/*", "net/ipv4/conf/*/*
 
 
 def state() -> dict[str, object]:
-    """A picture of the host; two of them are equal when nothing was changed."""
+    """Reads all of these. Two results are equal if nothing has changed between the two calls."""
     settings = (file for pattern in _SETTINGS for file in Path("/proc/sys").glob(pattern))
     return {
         **{str(file): _text(file) for file in settings},

@@ -15,14 +15,14 @@ import pytest
 T = TypeVar("T")
 DEADLINE_S = 60.0
 COMMAND = (sys.executable, "-c", "import sys; from firstflight.cli import main; sys.exit(main())")
-"""What the script `firstflight` does; it has no path that holds wherever the tests run."""
+"""Runs what the script `firstflight` runs; where that script is depends on how the tests are started."""
 _MARK = "FIRSTFLIGHT_TEST"
 _LABORATORY = "firstflight-lab"
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What a call left behind."""
+    """What a call printed, and its exit code."""
 
     code: int
     out: str
@@ -30,7 +30,7 @@ class Ended:
 
 
 class Program:
-    """Calls `firstflight` in a world of its own: its folders (working, home, temporary) are empty.
+    """Calls `firstflight` with empty working, home and temporary folders of its own.
 
     Args:
         parent: Where these folders are made.
@@ -47,7 +47,7 @@ class Program:
         self._mark = uuid.uuid4().hex
 
     def __call__(self, *arguments: str | Path, wrap: tuple[str, ...] = ()) -> Ended:
-        """Calls to the end; `wrap` goes in front of the command."""
+        """Runs the program until it ends; `wrap` is a command line that goes in front of the program's."""
         process = self.start(*arguments, wrap=wrap)
         try:
             out, err = process.communicate(timeout=2 * DEADLINE_S)
@@ -90,18 +90,18 @@ class Program:
         ]
 
     def descendants(self) -> list["Process"]:
-        """Every process below this program's, with those that have overwritten their environment."""
+        """Every process below this program's process, even one that has overwritten its environment."""
         everything = {process.pid: process for process in _everything()}
         own = {process.pid for process in self.processes()}
         return [found for found in everything.values() if own & {found.pid, *_ancestors(found, everything)}]
 
     def processes(self) -> list["Process"]:
-        """Every process that stems from this program, whoever its parent is by now."""
+        """Every process that descends from this program, even if its parent has ended since."""
         mark = f"{_MARK}={self._mark}".encode()
         return [process for process in _everything() if mark in process.environment()]
 
     def files_elsewhere(self) -> list[Path]:
-        """What was written outside the working folder."""
+        """Files that the program wrote outside the working folder."""
         return [file for folder in self._elsewhere for file in folder.rglob("*")]
 
 
@@ -119,7 +119,7 @@ class Process:
         return Path(f"/proc/{self.pid}")
 
     def environment(self) -> list[bytes]:
-        """The variables it was started with, as far as this user may see."""
+        """The environment variables that the process started with, if this user may read them."""
         try:
             return (self.folder / "environ").read_bytes().split(b"\0")
         except OSError:
@@ -146,8 +146,8 @@ def own_namespaces() -> set[str]:
 def namespaces_alive() -> set[str]:
     """Every namespace that a process is in or holds open, as far as this user may see.
 
-    The kernel gives the number of a namespace that is gone to the next one. Left out are those who may have
-    it now: all laboratories, and what other runs of pytest have started, such as a browser with its sandbox.
+    The kernel may give the number of a namespace that has ended to a new one. Left out are the processes that
+    may have it now: those of laboratories, and those that other runs of pytest have started.
     """
     everything = {process.pid: process for process in _everything()}
     others = [process.folder for process in everything.values() if not _is_foreign(process, everything)]
@@ -158,17 +158,17 @@ def namespaces_alive() -> set[str]:
 
 
 def unavailable(reason: str) -> NoReturn:
-    """What a test needs is not here: fails in CI, skips elsewhere."""
+    """Ends the test because something that it needs is missing: a failure in CI, a skip elsewhere."""
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)
 
 
 def until(condition: Callable[[], T], within_s: float = DEADLINE_S) -> T | None:
-    """Waits until `condition` holds.
+    """Waits until `condition` returns a true value.
 
     Returns:
-        What it gave, which holds; `None` if it does not hold in time.
+        That value; `None` if `condition` returns none within `within_s`.
     """
     deadline = time.monotonic() + within_s
     while not (found := condition()):

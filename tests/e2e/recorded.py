@@ -1,4 +1,4 @@
-"""Recordings made in the laboratory, and what they hold: read with warcio, as other programs would."""
+"""Makes recordings in the laboratory and reads them back with warcio, a reader that is not our own."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Recording:
-    """What `firstflight record` said and wrote, and what the laboratory saw."""
+    """What `firstflight record` printed (`said`) and wrote (`file`), and the record of its laboratory."""
 
     file: Path
     said: dict[str, Any]
@@ -62,7 +62,7 @@ class Recording:
         return [Answer(methods[name], *rest) for name, *rest in found]
 
     def gist(self) -> list[tuple[str, str, int, str, str, int, str]]:
-        """What two recordings of one page agree in."""
+        """The properties in which two recordings of the same page must agree."""
         return sorted(
             (a.method, a.url, a.status, a.mime, a.coding, len(a.body), hashlib.sha256(a.body).hexdigest())
             for a in self.answers()
@@ -84,12 +84,12 @@ def record(pages: Sequence[LoadedPage], urls: Sequence[str], file: Path, scheme:
 
 
 def again(first: Recording, urls: list[str], scheme: str = "http") -> Recording:
-    """Records a recording as the laboratory replays it."""
+    """Makes a second recording, of the pages that the laboratory serves from the first one."""
     return record(load_page(str(first.file)), urls, first.file.with_name("again.wacz"), scheme)
 
 
 def _plain(body: bytes, coding: str) -> bytes:
-    """Without the chunks of `Transfer-Encoding`."""
+    """The body without chunked transfer coding."""
     if coding != "chunked":
         return body
     whole = b""

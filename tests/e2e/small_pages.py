@@ -1,4 +1,4 @@
-"""Pages made for one question each, and the planned loads that ask it."""
+"""Small pages that each test one behaviour, and functions that plan and make loads of them."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,8 +33,10 @@ def page(name: str, *resources: Fields) -> LoadedPage:
 
 
 def chain(length: int, hosts: int = 0, **fields: Any) -> LoadedPage:  # noqa: ANN401
-    """A document and scripts, each asked for once the one before is complete; each on a host of its own, or
-    on `hosts` hosts in turn."""
+    """A document and scripts; the client requests each one when the one before is complete.
+
+    Each resource is on a host of its own; with `hosts`, they take that many hosts in turn.
+    """
     hosts = hosts or length
     scripts = [
         {
@@ -50,7 +52,7 @@ def chain(length: int, hosts: int = 0, **fields: Any) -> LoadedPage:  # noqa: AN
 
 
 def fan(images: int, **fields: Any) -> LoadedPage:  # noqa: ANN401
-    """A document and so many images, each on a host of its own, all asked for at once."""
+    """A document and `images` images, each on a host of its own; the client requests all images at once."""
     pictures = [
         {
             **document(url=f"http://o{number}.test/{number}.png", kind="image", mime="image/png"),
@@ -63,7 +65,7 @@ def fan(images: int, **fields: Any) -> LoadedPage:  # noqa: ANN401
 
 
 def planned(page: LoadedPage, mode: str, rtt_ms: float = 20.0, **fields: Any) -> PlannedLoad:  # noqa: ANN401
-    """One load of `page`; `fields` are those of `Path` (rates: unlimited) and `PlannedLoad`."""
+    """Plans one load of `page`, at unlimited rates. `fields` override fields of `Path` and `PlannedLoad`."""
     path: dict[str, Any] = {
         "topology": "access",
         "down_bps": None,
@@ -93,7 +95,10 @@ def load_all(
 
 
 def quickest_ms(records: Sequence[Record]) -> list[float]:
-    """Of every request of a page, the shortest time to its first byte, ms: a busy machine only adds to it."""
+    """For each request of a page, the shortest time from queueing to its first byte in any of the loads, ms.
+
+    The minimum is closest to what the path takes: a busy machine can only add to it.
+    """
     waits = (
         [known(row["first_byte_ms"]) - known(row["queued_ms"]) for row in record["requests"]]
         for record in records
@@ -102,7 +107,7 @@ def quickest_ms(records: Sequence[Record]) -> list[float]:
 
 
 def assert_ok(record: Record) -> None:
-    """The load ended well: every request answered, every witness of one mind."""
+    """Asserts that the servers answered every request, and that wire, sockets and counters agree."""
     load = record["load"]
     assert (load["status"], load["error"]) == ("ok", None), load
     assert (load["failed_requests"], load["unmatched_requests"]) == (0, 0)

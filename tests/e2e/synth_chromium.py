@@ -44,7 +44,8 @@ class Chromium:
             pass_fds=(to_browser, from_browser),
             stdout=quiet,
             stderr=quiet,
-            # What it leaves there when it is ended goes with it. Short: its socket's name may have 108 bytes.
+            # A folder of the test, so that what Chromium leaves there is deleted. Its path is short, because
+            # the name of Chromium's socket in it may have at most 108 bytes.
             env={**os.environ, "TMPDIR": self._temporary.name},
         )
         os.close(to_browser)

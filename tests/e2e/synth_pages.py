@@ -1,4 +1,4 @@
-"""Made pages that use every way in which a resource can be discovered."""
+"""Generated pages that contain every way in which a browser can discover a resource."""
 
 from typing import Any
 
@@ -26,7 +26,10 @@ class Maker:
         self.add(ROOT, "document", mime, body_bytes=body_bytes)
 
     def add(self, url: str, kind: str, mime: str, by: int = 0, via: str = "", **more: Any) -> int:  # noqa: ANN401
-        """Adds a resource that `by` discovers; its index. Keys of the initiator go to the initiator."""
+        """Adds a resource that resource `by` discovers, and returns its index.
+
+        Keys of `initiator` go there.
+        """
         keys = {key: more.pop(key) for key in ("at_byte", "delay_ms") if key in more}
         resource = {
             "url": url, "kind": kind, "mime": mime,
@@ -42,7 +45,7 @@ class Maker:
 
 
 def everything(mime: str = "text/html") -> Profile:
-    """A page with every kind, met by parser, style and script, on its own origin and another."""
+    """A page with every kind of resource, discovered by parser, style sheet and script, on two origins."""
     made = Maker(mime)
     for origin in (ROOT, CDN):
         for number, (kind, child_mime) in enumerate(KINDS):
@@ -65,7 +68,7 @@ def everything(mime: str = "text/html") -> Profile:
 
 
 def without_room() -> Profile:
-    """A page most of whose bodies cannot hold their references."""
+    """A page most of whose bodies are too small to hold the references that they should contain."""
     made = Maker()
     tiny = made.add(
         f"{CDN}tiny.js", "script", "text/javascript", 0, "parser", at_byte=900, body_bytes=12, cpu_ms=5

@@ -27,7 +27,10 @@ DEADLINE_S = 60.0
 
 
 def program(name: str) -> str:
-    """The path of `name`; without it CI fails and other machines skip."""
+    """The path of the program `name`.
+
+    If it is not installed, the test fails in CI and is skipped elsewhere.
+    """
     if found := shutil.which(name):
         return found
     if os.environ.get("CI"):
@@ -36,9 +39,9 @@ def program(name: str) -> str:
 
 
 def embedded(name: str) -> Profile:
-    """An embedded profile, all http and with hosts of the same length that no list knows.
+    """An embedded profile with http URLs only; the last label of each host becomes as many letters `t`.
 
-    Chromium asks for the real hosts with https, whatever the page says: they are on its HSTS preload list.
+    The real hosts are on Chromium's HSTS preload list: Chromium would request them with https in any case.
     """
     page: Profile = json.loads((EMBEDDED / f"{name}.json").read_text())
     for resource in page["resources"]:
@@ -69,17 +72,20 @@ class Site:
 
     @property
     def asked(self) -> Counter[str]:
-        """How often each URL was asked for; what a browser asks of other hosts is its own business."""
+        """How often each URL was requested.
+
+        Requests to hosts outside the page, the browser's own, do not count.
+        """
         return Counter(url for url in self._asked if urlsplit(url).netloc in self._hosts)
 
     def hold(self, url: str) -> threading.Event:
-        """Makes the answer to `url` wait for the event that is returned."""
+        """Delays the answer to `url` until the caller sets the event that this returns."""
         self.answers[url][0]["held"] = threading.Event()
         event: threading.Event = self.answers[url][0]["held"]
         return event
 
     def wait_for(self, urls: set[str]) -> None:
-        """Waits until all `urls` have been asked for, or too long."""
+        """Waits until all `urls` have been requested, or until the deadline."""
         with self._changed:
             self._changed.wait_for(lambda: urls <= self.asked.keys(), DEADLINE_S)
 
@@ -126,7 +132,7 @@ class Site:
 
 
 def send(request: BaseHTTPRequestHandler, resource: Profile, body: bytes, target: str | None) -> None:
-    """Answers as the page says; every origin lets every other read, as the lab's do."""
+    """Answers as the page says, with CORS open to all origins as in the laboratory."""
     request.send_response(resource.get("status", 200))
     request.send_header("Access-Control-Allow-Origin", "*")
     if resource["mime"]:

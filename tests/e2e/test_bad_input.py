@@ -151,7 +151,7 @@ def test_a_read_only_folder_is_refused(program: Program) -> None:
 
 
 def test_a_disk_that_fills_up_loses_nothing_and_the_run_can_go_on(program: Program, tmp_path: Path) -> None:
-    """48 kB are left; when they are used up, something is deleted and the run goes on."""
+    """The disk has 48 kB left. When they are used up, the test deletes a file and resumes the run."""
     small, kept = program.folder / "small", tmp_path / "kept"
     small.mkdir()
     command = f"""
@@ -185,7 +185,7 @@ def loads(journal: Path) -> dict[str, LoadRecord]:
 
 
 def mounted(mount: str, then: str = 'exec "$@"') -> tuple[str, ...]:
-    """A wrap that mounts something which only the program sees; works as root and as an ordinary user."""
+    """A `wrap` that mounts something in the program's own mount namespace. Ordinary users can use it too."""
     return (
         "unshare",
         "--map-root-user",

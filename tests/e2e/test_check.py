@@ -1,4 +1,4 @@
-"""`firstflight check`: each row judged from its own wire, and wrong where it should be."""
+"""`firstflight check`: each row's verdict follows from its own packets; servers that break a rule deviate."""
 
 import json
 import re
@@ -40,7 +40,7 @@ RULES = ("R1-grant", "R1-cookie-client", "R10-limit", "R12-invalid", "R14-early"
 
 @pytest.fixture(scope="module")
 def checked(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory) -> tuple[Ended, Path]:
-    """One check of this kernel, which all tests read."""
+    """One check of this kernel; all tests read its result."""
     program = Program(tmp_path_factory.mktemp("check"))
     written = ("--out", "kernel", "--tap", "kernel.tap", "--junit", "kernel.xml")
     return program("check", *written), program.folder / "kernel"
@@ -233,7 +233,7 @@ def test_a_server_that_breaks_a_must_fails_the_check(program: Program) -> None:
 def connect(
     program: Program, setting: int, queue: int, target: str
 ) -> tuple[Ended, dict[str, dict[str, Any]]]:
-    """A check over the loopback device of a network of its own."""
+    """Checks a server over the loopback device of a new network namespace."""
     site = (sys.executable, str(HERE / "fast_open_site.py"), str(setting), str(queue))
     ended = program(
         "check", "--connect", target, "--json", wrap=("unshare", "--map-root-user", "--net", *site)
@@ -268,7 +268,7 @@ def test_a_server_that_takes_data_without_a_cookie_is_found_over_the_network(pro
 
 @pytest.fixture
 def plain_site() -> Iterator[str]:
-    """A server on this machine's loopback that does no Fast Open."""
+    """The address of an HTTP server on this machine's loopback that does not use Fast Open."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=serve, args=(listener,), daemon=True).start()
         yield f"127.0.0.1:{listener.getsockname()[1]}"

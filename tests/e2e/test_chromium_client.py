@@ -1,4 +1,4 @@
-"""Real Chromium in the laboratory: what it loads, how that is timed and proved, what becomes of failures."""
+"""Real Chromium in the laboratory: its requests, their times, the proof of each load, and failed loads."""
 
 import json
 import os
@@ -30,13 +30,13 @@ MODES = ("tcp", "tfo")
 
 @pytest.fixture(scope="module")
 def browser(emulator: Emulator) -> Emulator:
-    """The engine with the system's browser; `emulator` sees to it that a laboratory can be built."""
+    """The engine with the system's browser; without a laboratory, `emulator` ends the tests."""
     return Emulator(clients={"chromium": Chromium(find_browser(installed("chromium")))})
 
 
 @pytest.fixture(scope="module")
 def wikipedia(browser: Emulator) -> dict[str, Record]:
-    """The page of the paper in each mode."""
+    """The load of the paper's Wikipedia page in each mode."""
     [recorded] = open_pages(["wikipedia"])
     return {mode: load(browser, recorded, mode, RTT_MS, client="chromium", **PAPER_PATH) for mode in MODES}
 
@@ -95,7 +95,8 @@ def test_requests_have_their_times_in_order_and_their_connection(
             known(row[moment]) for moment in ("queued_ms", "sent_ms", "first_byte_ms", "end_ms")
         )
         assert 0 <= queued_ms <= sent_ms <= first_byte_ms <= end_ms, row
-        # Half a round trip is generous: writing a request and its SYN's crossing are one moment with TFO.
+        # With TFO the browser sends the request and its SYN crosses the path at the same moment. Half a round
+        # trip is generous room for the difference.
         assert opened_ms[int(known(row["connection"]))] <= sent_ms + RTT_MS / 2
     assert min(opened_ms.values()) >= 0
 
@@ -115,7 +116,7 @@ def test_the_browsers_own_marks_are_kept(wikipedia: dict[str, Record]) -> None:
 
 @pytest.mark.timing
 def test_a_small_page_takes_its_round_trips(browser: Emulator) -> None:
-    """On a path so long that what a busy machine adds is less than a round trip."""
+    """The path is so long that a busy machine adds less than one round trip."""
     rtt_ms = 3 * RTT_MS
     loads = {mode: load(browser, fan(3), mode, rtt_ms, client="chromium") for mode in MODES}
     for record in loads.values():
@@ -213,7 +214,7 @@ def test_a_page_comes_in_every_mode_of_tls_and_the_first_request_early_where_the
 
 def run(program: Program, *flags: str, page: LoadedPage) -> tuple[list[str], Path]:
     (program.folder / "page.json").write_text(page.page.to_json())
-    # A rate that would take too long to calibrate.
+    # A rate so low that firstflight skips its calibration.
     path = ("--rtt", "20", "--down", "90kbit", "--up", "90kbit")
     plan = ("--client", "chromium", "--mode", "tcp", "--repeats", "1", "--out", "out")
     return ["run", "page.json", *path, *plan, *flags], program.folder / "out"
@@ -244,7 +245,7 @@ def test_a_load_whose_browser_is_killed_is_made_once_more(program: Program) -> N
     finally:
         process.kill()
     lines = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
-    # What broke is made once more; after that, a load may be made again because its relay was late.
+    # The load that broke is made once more. After that, it may be made again because its relay was late.
     assert [line.get("broken", False) for line in lines] == [True, *[False] * (len(lines) - 1)]
     assert (lines[0]["load"]["status"], lines[-1]["load"]["status"]) == ("failed", "ok")
     assert lines[0]["load"]["error"] in said and "loads made again: 1, since the client broke" in said
@@ -252,14 +253,15 @@ def test_a_load_whose_browser_is_killed_is_made_once_more(program: Program) -> N
 
 
 def browsers_at_work(program: Program) -> list[int]:
-    """The main processes of browsers that are connected to a server of their laboratory."""
+    """The main processes of those browsers that have a connection to a server of their laboratory."""
     return [
         process.pid
         for process in program.processes()
         if process.name == "chromium"
         and b"--type=" not in read(process.folder / "cmdline")
         and any(
-            # 198.19.0.0/16 as a little-endian machine writes it, established (proc_net_tcp(5)).
+            # The address is in 198.19.0.0/16, in the byte order of a little-endian machine, and the state is
+            # ESTABLISHED (proc_net_tcp(5)).
             line.split()[2].split(b":")[0].endswith(b"13C6") and line.split()[3] == b"01"
             for line in read(process.folder / "net" / "tcp").splitlines()[1:]
         )

@@ -1,4 +1,4 @@
-"""Bodies in the codings that browsers take from https servers alone are read in the clear as well."""
+"""Chromium decodes Brotli and Zstandard in loads over http too, which it normally accepts over https only."""
 
 from pathlib import Path
 

@@ -1,4 +1,7 @@
-"""Time and chance in pages: what scripts make URLs of is the same in every load, unless that is left out."""
+"""Scripts that build URLs from the time and from random numbers build the same URLs in every load by default.
+
+With `determinism=False` they do not.
+"""
 
 from pathlib import Path
 
@@ -48,7 +51,7 @@ next();
 
 @pytest.fixture(scope="module")
 def browser(emulator: Emulator) -> Emulator:
-    """The engine with the system's browser; `emulator` sees to it that a laboratory can be built."""
+    """The engine with the system's browser; without a laboratory, `emulator` ends the tests."""
     return Emulator(clients={"chromium": Chromium(find_browser(installed("chromium")))})
 
 
@@ -71,13 +74,14 @@ def recorded(folder: Path, parts: dict[str, str]) -> LoadedPage:
 
 
 def made(record: Record) -> dict[str, str]:
-    """The queries of the URLs that scripts made, by their path's name."""
+    """The query of each URL that a script made, by the last part of the URL's path."""
     assert record["load"]["status"] == "ok", record["load"]
     split = [row["url"].partition("?") for row in record["requests"]]
     return {path.rpartition("/")[2]: query for path, _, query in split if query}
 
 
-# The clock goes in steps of a second: beside other work a frame may come a step later in one of the loads.
+# The page's clock advances in steps of a second. On a busy machine a frame may start one step later in one of
+# the two loads, and would then make another URL.
 @pytest.mark.timing
 def test_documents_and_frames_make_the_same_urls_in_every_load(browser: Emulator, tmp_path: Path) -> None:
     site = recorded(tmp_path, PARTS)

@@ -1,4 +1,4 @@
-"""Real browsers that stop, crash or are busy for ever: the load fails, is made once more, and is reported."""
+"""Browsers that crash, stop or never finish: the load fails, is made once more, and is reported."""
 
 import sys
 import textwrap
@@ -28,7 +28,8 @@ PLAN = Plan(pages=("slow",), rtt=(20.0,), mode=("tcp",), client="chromium", repe
 SLOW = page("slow", document(server_ms=1_000.0))
 
 FLAG = "--treacherous"
-# Becomes the browser; with that flag a child of it sends the browser a signal once that is connected.
+# A program that replaces itself with the browser. With FLAG it first starts a child, which sends the signal
+# to the browser once the browser has a connection to port 80.
 TREACHEROUS = """\
     #!{python}
     import os, signal, sys, time
@@ -48,11 +49,11 @@ TREACHEROUS = """\
 
 
 class Treacherous(Chromium):
-    """A browser that gets `signal` in the middle of its first load, or of every."""
+    """A browser that receives `signal` in the middle of its first load, or of every load if `always`."""
 
     def __init__(self, folder: Path, signal: str, *, always: bool) -> None:
         browser = str(find_browser(installed("chromium")))
-        # A client of root is another user.
+        # When root runs the tests, the browser runs as another user, who must be able to enter this folder.
         folder.chmod(0o755)
         program = folder / "browser"
         values = {"python": sys.executable, "browser": browser, "signal": signal, "flag": FLAG}
@@ -70,7 +71,10 @@ class Treacherous(Chromium):
 
 
 def run(browser: Chromium, slow: LoadedPage, folder: Path) -> tuple[Outcome, list[tuple[LoadRecord, bool]]]:
-    """A run of one load: its attempts that broke or are its last, not those made again for a late relay."""
+    """A run of one load: its attempts, and whether each is final.
+
+    Leaves out those repeated for a late relay.
+    """
     engine = Emulator(clients={"chromium": browser})
     outcome = run_experiment(PLAN, [slow], threads(PLAN, engine), folder)
     attempts = ((record, is_settled(record)) for record in Journal(folder / "journal.jsonl").attempts())

@@ -1,4 +1,4 @@
-"""The report in a real browser: pointed at, filtered, zoomed, printed; and a page that means harm."""
+"""The report in a real browser: tooltips, filters, zoom and print, also for a page with malicious URLs."""
 
 import json
 import os
@@ -21,7 +21,10 @@ RUN = "run wikipedia evil.json --rtt 100 --down 100mbit --up 100mbit --engine si
 
 
 def evil() -> str:
-    """A page of many requests whose URLs hold markup and reverse what stands after them; some are long."""
+    """A page of many requests.
+
+    Their URLs hold markup and characters that reverse the text; some are very long.
+    """
     common = {"request_bytes": 300, "header_bytes": 200, "body_bytes": 1_000}
     urls = (
         f"http://h{n % 40}.test/{n}/{EVIL}{REVERSED}{'a' * (0 if n % 40 else 8_000)}" for n in range(REQUESTS)
@@ -37,7 +40,7 @@ def evil() -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of an honest page and of one that means harm."""
+    """The results folder of a run of two pages: one harmless, one malicious."""
     program = Program(tmp_path_factory.mktemp("report"))
     (program.folder / "evil.json").write_text(evil())
     ended = program(*RUN.split())
@@ -57,7 +60,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def report(browser: Browser, folder: Path) -> Iterator[Page]:
-    """The report, opened; at the end nothing was said on the console and nothing asked of the network."""
+    """The opened report; at the end it must have written nothing to the console and requested only itself."""
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     said: list[str] = []
     asked: list[str] = []
@@ -74,14 +77,15 @@ def waterfall(report: Page, name: str) -> Locator:
     """The waterfall of a page, opened and drawn."""
     found = report.locator("details.waterfall", has=report.locator("summary", has_text=name))
     if found.get_attribute("open") is None:
-        # Not by a click: a figure above that is drawn meanwhile moves what is under the pointer.
+        # Opened by keyboard: a figure further up that is drawn in the meantime would move the target of a
+        # click.
         found.locator("summary").press("Enter")
     found.scroll_into_view_if_needed()
     return drawn(found)
 
 
 def drawn(found: Locator) -> Locator:
-    """The waterfall, once it is drawn anew."""
+    """The waterfall, after the script has finished drawing it."""
     found.page.wait_for_selector(f"#{found.get_attribute('id')}[data-drawn=yes]")
     return found
 
@@ -91,12 +95,12 @@ def bars(found: Locator, side: str) -> int:
 
 
 def ticks(found: Locator) -> list[str]:
-    """What stands at the axis of the panel with TFO."""
+    """The labels of the time axis in the panel with TFO."""
     return sorted(drawn(found).locator(".head.treatment text").all_text_contents())
 
 
 def colours(report: Page) -> list[str]:
-    """The page's own and that of a figure's text."""
+    """The background colour of the page, and the colour of a figure's text."""
     label = report.locator("figure text").first.evaluate("text => getComputedStyle(text).fill")
     return [report.evaluate("getComputedStyle(document.body).backgroundColor"), label]
 

@@ -1,7 +1,8 @@
-"""A browser that meets many strangers stays in its lab, and asks for nothing that its page does not ask for.
+"""Chromium sends no packet out of its laboratory, and makes no requests of its own there.
 
-Counted on the outside: every packet on every interface of the host while the lab runs, looked through for
-the lab's addresses and for the names of the page's strangers. Counted inside: the browser's own network log.
+The page refers to 30 hosts that it was not recorded with. Outside, a packet socket of the host reads every
+packet on every interface while the laboratory runs. None may have an address of a laboratory or hold the name
+of one of these hosts. Inside, the tests read the browser's own network log.
 """
 
 import json
@@ -29,11 +30,11 @@ from firstflight.pages import LoadedPage, open_pages
 
 STRANGERS = 30
 NET_LOG = "/dev/shm/net.json"
-"""Where the browser may write."""
+"""A path inside the laboratory to which the browser may write."""
 ALL_PROTOCOLS = 3
 """ETH_P_ALL (packet(7))."""
 LABORATORY = bytes((198, 18)), bytes((198, 19))
-"""Addresses of a laboratory begin so: 198.18.0.0/15."""
+"""The first two bytes of the addresses of laboratories, 198.18.0.0/15."""
 
 
 class Logging(Chromium):
@@ -55,7 +56,7 @@ class Logging(Chromium):
 
 
 class Outside:
-    """Packets of the host that must not be there."""
+    """Collects the host's packets that hold `mark` or have an address of a laboratory."""
 
     def __init__(self, mark: bytes) -> None:
         self.packets = 0
@@ -68,7 +69,7 @@ class Outside:
 
     @contextmanager
     def watching(self) -> Iterator["Outside"]:
-        """Looks at every packet of every interface while the context lasts."""
+        """Reads every packet of every interface while the context lasts."""
         self._thread.start()
         try:
             yield self
@@ -85,7 +86,10 @@ class Outside:
                 self.found.append(packet)
 
     def _next(self) -> bytes | None:
-        """The next packet; once the watch has ended, of those that had come before."""
+        """The next packet.
+
+        After the end of the watch, the rest of what had arrived by then, and then `None`.
+        """
         while True:
             if self._ended.is_set():
                 self._socket.setblocking(False)
@@ -98,7 +102,7 @@ class Outside:
 
 
 def crowded(folder: Path, mark: str) -> LoadedPage:
-    """A page that asks 30 hosts that nobody knows for images, scripts, frames and hints."""
+    """A page that refers to 30 unrecorded hosts with images, scripts, frames and resource hints."""
     hosts = [f"{mark}-{number}.example.com" for number in range(STRANGERS)]
     body = "<!doctype html>" + "".join(
         f"<link rel=preconnect href=http://{host}><link rel=dns-prefetch href=http://d-{host}>"
@@ -149,7 +153,8 @@ def test_the_browser_resolves_and_connects_to_nothing_of_its_own(tmp_path: Path)
     record = load(engine, site, "tfo", client="chromium")
     assert_ok(record)
     own = asked_in(log) - hosts_of(record)
-    # Its account and update services, whose names it finds unknown without leaving its own process.
+    # The browser asks for the hosts of its account and update services. Inside its own process it finds that
+    # they do not exist, and it sends nothing.
     assert own <= {"accounts.google.com", "update.googleapis.com", "~notfound"}
     assert resolved_in(log) == hosts_of(record)
     assert connected_in(log) <= {f"198.19.0.{number}:80" for number in range(1, 255)}
@@ -160,7 +165,7 @@ def hosts_of(record: Record) -> set[str]:
 
 
 def asked_in(log: Path) -> set[str]:
-    """Every host that a request was made for, or a name asked for, from the browser's start to its end."""
+    """Every host for which the browser made a request or looked up the name, from its start to its end."""
     urls = {
         params.get("url") or f"//{params['host'].rpartition('//')[2]}"
         for name, params in events(log)
@@ -171,7 +176,7 @@ def asked_in(log: Path) -> set[str]:
 
 
 def resolved_in(log: Path) -> set[str]:
-    """Every name that the browser asked the system for."""
+    """Every name that the browser asked the system to resolve."""
     return {
         urlsplit(params["host"]).hostname or ""
         for name, params in events(log)
@@ -180,7 +185,7 @@ def resolved_in(log: Path) -> set[str]:
 
 
 def connected_in(log: Path) -> set[str]:
-    """Where TCP connections were tried to."""
+    """Every address to which the browser tried to open a TCP connection."""
     return {
         params["address"]
         for name, params in events(log)

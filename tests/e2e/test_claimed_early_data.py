@@ -1,4 +1,4 @@
-"""Programs that claim a mode of TLS: what the wire and the servers saw decides, not what they say.
+"""Programs that claim a TLS mode: packets and the servers' records prove or disprove the claim.
 
 The programs are the system's: `openssl s_client`, which can send early data, and curl, which in Debian 12
 cannot.
@@ -48,7 +48,7 @@ def test_a_program_is_held_to_what_it_sent(
     ended = program("exec", "--mode", mode, *flags, "--", "sh", "-c", script, "sh", method)
     record = json.loads((program.folder / "record.json").read_text())
     assert record["proof"]["disagreements"] == disagreements, ended.err
-    [connection] = record["connections"]  # the visit's is none of the load's
+    [connection] = record["connections"]  # without the connection of the visit before the load
     early = way == EARLY
     assert (connection["early_data"], connection["early_data_bytes"] > 0) == (
         ("accepted", True) if early else ("none", False)
@@ -71,14 +71,14 @@ SECURE = page(
 
 
 def by_curl(folder: Path, mode: str, sed: str = "") -> Record:
-    """A load by curl, of a program that changes what curl is told if it is given a script of sed."""
+    """Makes a load with curl. `sed` is a sed script that changes the configuration that curl reads."""
     program = find_program("curl")
     if sed:
         wrapper = folder / "curl"
         wrapper.write_text(f"#!/bin/sh\nsed '{sed}' | {program} \"$@\"\n")
         wrapper.chmod(0o755)
         program = str(wrapper)
-        # Clients are nobody, who may not enter the folders of pytest.
+        # Root runs clients as the user nobody, who may not enter pytest's folders.
         for parent in (folder, *folder.parents[:2]):
             parent.chmod(0o755)
     client = Program("curl", program, preload_library(), in_turn=True)
@@ -101,7 +101,8 @@ def test_curl_resumes_a_session_of_every_host_and_its_visits_are_no_part_of_the_
     ("mode", "sed", "error"),
     [
         ("resumption", "1,/^next$/d", "no proof: connection 0: it resumed no session"),
-        # It says that it sent early data, and did not: curl/curl#17481 and #22649.
+        # This curl reports early data that it did not send. Real versions do so too: curl/curl#17481 and
+        # #22649.
         (
             "early-data",
             "/^tls-earlydata$/d; s/%{tls_earlydata}/100/",
@@ -121,6 +122,6 @@ def test_a_curl_that_does_not_do_what_it_says_fails_its_load(
 
 
 def test_an_answer_to_early_data_arrives_whole_where_the_server_then_closes(emulator: Emulator) -> None:
-    """The client ends the handshake while the answer is under way."""
+    """The client completes the TLS handshake while the server's answer is still in flight."""
     one = page("one", document(url="https://o0.test/", body_bytes=60_000))
     assert_ok(load(emulator, one, "early-data", 100.0, scheme="https", keep_alive=False))

@@ -1,9 +1,10 @@
 """Every command block of the README, the front page and the tutorial does what the page says.
 
-Commands run in a folder that has what a clone has. A block without a command shows what the command before it
-prints. What is deterministic prints exactly that. A run on the real kernel is made on the virtual clock: its
-load times are those of the block within half a round trip; the first one is also made on the kernel, once in
-each mode.
+The commands run in a folder with the examples and plans of a clone. A block without a command shows the
+output of the command before it. Deterministic output must match exactly.
+
+A run on the real kernel is made on the virtual clock instead. Its load times must be within half a round trip
+of those in the block. The first such run is also made on the real kernel, once in each mode.
 """
 
 import re
@@ -33,19 +34,19 @@ _ROW = re.compile(r"^ +(\d+) ms +([\d.]+) s +([\d.]+) s +[+−]", re.MULTILINE) 
 
 @dataclass(frozen=True)
 class Shown:
-    """A command of a page, and what the page says that it prints; empty where it does not."""
+    """A command of a page and the output that the page shows for it; empty where the page shows none."""
 
     command: str
     output: list[str]
 
     @property
     def arguments(self) -> list[str]:
-        """What follows the program's name."""
+        """The arguments of the command."""
         return self.command.removeprefix(".venv/bin/firstflight ").split()
 
     @property
     def is_measured(self) -> bool:
-        """Whether its times are the real kernel's."""
+        """Whether the load times in its output were measured on the real kernel."""
         return self.arguments[0] == "run" and "simulate" not in self.arguments
 
 
@@ -54,7 +55,7 @@ def is_command(line: str) -> bool:
 
 
 def shown(page: str) -> Iterator[Shown | Block]:
-    """A page's commands, each with its output, and its blocks of Python, from the top."""
+    """The commands of a page, each with its output, and its Python blocks, in the order of the page."""
     last: Shown | None = None
     for block in blocks(ROOT / page):
         if block.language == "python":
@@ -75,19 +76,19 @@ def shown(page: str) -> Iterator[Shown | Block]:
 
 
 def lines(text: str) -> list[str]:
-    """The lines without rules, and with single blanks."""
+    """The lines of `text` without rules and blank lines, with single spaces."""
     found = (" ".join(re.sub("─+", "", line).split()) for line in text.splitlines())
     return [line for line in found if line]
 
 
 def times(text: str) -> dict[float, tuple[float, float]]:
-    """Page load times, s, without and with TFO, by RTT in ms: the rows of a table of one page."""
+    """Page load times in s, without and with TFO, by RTT in ms, from the rows of a table for one page."""
     return {float(rtt): (float(tcp), float(tfo)) for rtt, tcp, tfo in _ROW.findall(text)}
 
 
 @pytest.fixture
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder: it has the clone's examples, and room for results."""
+    """A working folder with the examples and plans of a clone."""
     for name in ("examples", "plans"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
@@ -131,7 +132,7 @@ def expect(item: Shown, out: str, page: str) -> None:
 
 
 def run_python(block: Block, clone: Path) -> None:
-    """Runs it with the folder of the last run."""
+    """Runs a Python block, with its results folder replaced by that of the last run."""
     code = "\n".join(block.lines)
     assert '"results/..."' in code
     [*_, folder] = sorted((clone / "results").iterdir())

@@ -25,7 +25,7 @@ PLANTED = (
     *("unshare", "--user", "--map-root-user", "--uts", sys.executable, "-c", PLANT),
     *("env", "--unset=XDG_STATE_HOME", "USER=zebedee", "LOGNAME=zebedee", "ZEBEDEE_TOKEN=zebedee-secret"),
 )
-"""Runs a program for a user, on a host and with an environment whose names no report may have."""
+"""Runs a program with a user name, a host name and an environment variable that no report may contain."""
 
 
 @pytest.mark.ordinary_user
@@ -58,7 +58,7 @@ WITHOUT_NAMESPACES = (
     *("unshare", "--user", "--map-root-user"),
     *("sh", "-c", 'echo 0 >/proc/sys/user/max_user_namespaces; exec "$@"', "sh"),
 )
-"""Runs a program that may make no user namespace, as a container's seccomp profile has it."""
+"""Runs a program that may not create user namespaces, as in a container with a strict seccomp profile."""
 
 
 def test_where_namespaces_are_denied_doctor_names_the_fix_for_that_alone(program: Program) -> None:

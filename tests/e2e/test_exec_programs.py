@@ -1,4 +1,4 @@
-"""`firstflight exec`: any program in the laboratory, on the caller's own streams, with the ledger's word."""
+"""`firstflight exec`: any program runs in the laboratory, on the caller's streams, and is recorded."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ FETCHES = {
 
 
 def run(program: Program, *arguments: str, wrap: tuple[str, ...] = ()) -> tuple[Ended, dict[str, Any]]:
-    """One call, with its record."""
+    """Runs `firstflight exec` once; returns how it ended and the record that it wrote."""
     ended = program("exec", "--rtt", str(RTT_MS), "--json", "record.json", *arguments, wrap=wrap)
     file = program.folder / "record.json"
     return ended, json.loads(file.read_text()) if file.exists() else {}
@@ -51,7 +51,7 @@ WITHOUT_HOSTS = (
     'cp -R /etc settings 2>/dev/null; rm -f settings/hosts && mount --bind settings /etc && exec "$@"',
     "sh",
 )
-"""Runs a program where there is no `/etc/hosts`, as on a minimal Debian 12."""
+"""Runs a program on a system without `/etc/hosts`, such as a minimal Debian 12."""
 
 
 @pytest.mark.ordinary_user
@@ -79,7 +79,11 @@ def test_the_exit_code_is_the_programs(script: str, code: int, program: Program)
 def test_what_is_under_way_when_a_program_ends_is_seen_through_without_waiting_for_the_path(
     program: Program,
 ) -> None:
-    """Beyond the program's, the relay's time is that of priming and of the end: less than the path takes."""
+    """After the program has ended, the relay delivers packets in flight without waiting for the path's delay.
+
+    Apart from the program's own time, the relay needs time for priming and for the end, less than half an
+    RTT.
+    """
     rtt_ms, sent = 3000, 5000
     flags = ("--rtt", str(rtt_ms), "--down", "unlimited", "--up", "unlimited", "--mode", "tcp")
     send = (
@@ -199,7 +203,10 @@ def test_what_a_program_leaves_running_ends_with_it(program: Program) -> None:
 
 
 def test_orphans_are_reaped(program: Program) -> None:
-    """A hundred grandchildren end while their parents are gone: none stays a zombie."""
+    """A hundred processes end after their parents have ended.
+
+    The laboratory reaps them all: no zombie remains.
+    """
     script = """
 import os, sys, time
 for _ in range(100):
@@ -219,7 +226,7 @@ sys.exit(len(others()))
 
 
 def test_connections_that_are_reset_before_they_are_accepted_are_proved_too(program: Program) -> None:
-    """A server's socket that was reset knows its peer no more; `accept` does."""
+    """After a reset a server's socket no longer knows its peer's address; `accept` still returns it."""
     script = """
 import os, socket, struct
 host, _, port = os.environ["FIRSTFLIGHT_SINK"].rpartition(":")

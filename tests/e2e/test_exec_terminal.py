@@ -1,4 +1,4 @@
-"""`firstflight exec` at a terminal: the keyboard is the program's, and the terminal comes back."""
+"""`firstflight exec` at a terminal: the program reads the keyboard, and afterwards the caller can again."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ SHELL = ("env", f"PS1={PROMPT}", "bash", "--norc", "--noprofile", "-i")
 
 
 def at_a_terminal(program: Program, script: list[tuple[str, str]], *arguments: str) -> Ended:
-    """A call of somebody who waits for texts and types answers."""
+    """Runs a program at a terminal. `script` lists texts to wait for, and the keys to type after each."""
     typist = (sys.executable, str(Path(__file__).with_name("typist.py")), json.dumps(script))
     return program(*arguments, wrap=typist)
 
@@ -42,13 +42,14 @@ def test_an_interactive_shell_has_job_control(program: Program) -> None:
         (PROMPT, "sh -c 'echo heed; exec cat'\n"),
         ("heed\r\n", "one\n"),
         ("one\r\none\r\n", CTRL_C),
-        # Stopped from the keyboard, so that it is stopped before `fg`: a job started in the background stops
-        # only when it first reads, and may do so after `fg` has found it running.
+        # Stopped with Ctrl-Z, so that the job has stopped before `fg`. A job started in the background stops
+        # only at its first read, perhaps after `fg` has found it running.
         (PROMPT, "sh -c 'echo again; exec cat'\n"),
         ("again\r\n", CTRL_Z),
         ("Stopped", ""),
         (PROMPT, "fg\n"),
-        # The shell names the job it brings back after it has left line editing; before, keys might get lost.
+        # The shell prints the name of the job after it has left line editing. Keys typed before that could be
+        # lost.
         ("\rsh -c 'echo again; exec cat'\r\n", "two\n"),
         ("two\r\ntwo\r\n", CTRL_C),
         (PROMPT, "curl -s -o /dev/null -w 'status %{http_code}\\n' http://bits.wikimedia.org/geoiplookup\n"),
@@ -62,7 +63,7 @@ def test_an_interactive_shell_has_job_control(program: Program) -> None:
 
 
 def test_the_terminal_comes_back_from_a_shell(program: Program) -> None:
-    """What runs after it in the same script may read the keyboard again."""
+    """A command that follows `firstflight exec` in the same script can read the keyboard."""
     script = '"$@"; echo "ended with $?"; read line; echo "read $line"'
     typist = str(Path(__file__).with_name("typist.py"))
     typed = json.dumps([(PROMPT, "exit 3\n"), ("ended with 3", "hello\n")])

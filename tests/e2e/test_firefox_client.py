@@ -1,4 +1,4 @@
-"""Real Firefox in the laboratory: every way to open a connection, proved, and what becomes of failures."""
+"""Real Firefox in the laboratory: the proof of each mode's connections, their times, and failed loads."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -18,7 +18,7 @@ from firstflight.pages import LoadedPage
 pytestmark = pytest.mark.timing
 
 RTT_MS = 300.0
-"""Three browsers start at a time on two processors: what they compute stays well below half a round trip."""
+"""Three browsers start at once on two processors. Their computing time must be well below half an RTT."""
 SECURE = page(
     "secure",
     document(url="https://o0.test/"),
@@ -30,7 +30,7 @@ SECURE = page(
     ),
 )
 MODES = {"tcp": "none", "tfo": "none", "early-data": "accepted", "quic": "none", "quic-0rtt": "accepted"}
-"""What becomes of early data in each."""
+"""The modes, and in each what the ledger must report about early data."""
 
 
 class WithTls(Firefox):
@@ -42,7 +42,7 @@ class WithTls(Firefox):
 
 @pytest.fixture(scope="module")
 def loads(emulator: Emulator) -> dict[str, Record]:
-    """A small page in each mode; `emulator` sees to it that a laboratory can be built."""
+    """A small page in each mode; without a laboratory, `emulator` ends the tests."""
     engine = Emulator(clients={"firefox": WithTls(find_browser("firefox", installed("firefox-esr")))})
     fields = {"client": "firefox", "post_quantum": False}
     with ThreadPoolExecutor(3) as pool:

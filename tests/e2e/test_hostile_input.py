@@ -1,4 +1,4 @@
-"""Hostile input through the command line: one clear error in little memory, or a load that ends."""
+"""Malicious input on the command line: one clear error within little memory, or a load that ends."""
 
 import gzip
 import json
@@ -22,7 +22,7 @@ from firstflight.engines.emulate import Emulator
 from firstflight.pages import LoadedPage, load_page
 
 MOST_KB = 600_000
-"""Peak memory of a call that refuses its input, kB."""
+"""The most memory (peak, kB) that a call may use to refuse its input."""
 URL = "http://a.example/"
 MEASURED = """
 import pathlib, resource, subprocess, sys
@@ -33,7 +33,7 @@ sys.exit(code)
 
 
 def warc(body: bytes = b"<p>hello", lie: int = 0) -> bytes:
-    """A WARC whose record says that it is `lie` bytes longer than it is."""
+    """A WARC whose record claims to be `lie` bytes longer than it is."""
     block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + body
     head = [
         "WARC/1.0",
@@ -64,7 +64,7 @@ def har(*entries: dict[str, Any]) -> bytes:
 
 
 def moved(url: str, to: str) -> dict[str, Any]:
-    """An answer that sends the browser elsewhere."""
+    """A redirect to another URL."""
     empty = {"size": 0, "mimeType": ""}
     headers = [{"name": "Location", "value": to}]
     return entry(url, status=302, redirectURL=to, headers=headers, content=empty, bodySize=0)

@@ -1,4 +1,4 @@
-"""HTTPS: the same witnesses as without, and round trips that add up."""
+"""HTTPS loads have the same proof as loads without TLS, and take the expected number of round trips."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def fetch(emulator: Emulator, mode: str, **fields: object) -> Record:
 
 
 def round_trips(record: Record) -> float:
-    """To the first byte of the document."""
+    """Round trips from the start of the load to the first byte of the document."""
     return known(record["load"]["first_byte_ms"]) / RTT_MS
 
 
@@ -63,7 +63,7 @@ def test_a_syn_carries_as_much_of_the_client_hello_as_fits(emulator: Emulator) -
 def test_without_fast_open_a_secure_document_takes_three_round_trips(
     post_quantum: bool, emulator: Emulator
 ) -> None:
-    """One for TCP, one for TLS 1.3, one for the request."""
+    """One round trip for TCP, one for TLS 1.3, one for the request."""
     record = fetch(emulator, "tcp", post_quantum=post_quantum)
     assert_ok(record)
     assert 3 <= round_trips(record) < 3.5
@@ -78,7 +78,7 @@ def test_fast_open_saves_one_if_the_client_hello_fits(emulator: Emulator) -> Non
 
 @pytest.mark.timing
 def test_fast_open_saves_none_if_it_does_not(emulator: Emulator) -> None:
-    """The server cannot answer half a ClientHello, and the rest waits for the handshake."""
+    """The server cannot answer a partial ClientHello. The client sends the rest after the TCP handshake."""
     record = fetch(emulator, "tfo", post_quantum=True)
     assert_ok(record)
     assert 3 <= round_trips(record) < 3.5

@@ -1,4 +1,4 @@
-"""Ctrl-C and termination: a clean end, what was measured is kept, and the way to go on is named."""
+"""SIGINT and SIGTERM: a run ends cleanly, keeps what it measured, and prints the command to resume it."""
 
 import os
 import signal
@@ -7,7 +7,11 @@ from experiment import Experiment
 from program import DEADLINE_S, Program, until
 
 LONG = 10
-"""Repeats: 40 loads, four at a time, go on for about 4 s after the fifth; a busy machine is late by less."""
+"""Repeats of each cell.
+
+That is 40 loads, four at a time: after the fifth load the run still needs about 4 s, more than the delay that
+a busy machine adds.
+"""
 
 
 def test_ctrl_c_ends_a_run_cleanly_and_resume_completes_it(program: Program) -> None:

@@ -1,4 +1,4 @@
-"""IPv6 with what changes packets and addresses, and with programs that are not ours: the same proofs."""
+"""IPv6 with middleboxes, cookie states, Chromium and other programs: loads are proved as over IPv4."""
 
 import pcapng
 import pytest
@@ -30,7 +30,7 @@ def test_middleboxes_change_packets_of_ipv6_alike_on_both_clocks(middlebox: str,
         ]
         ends.append((record["load"]["error"], sorted(openings)))
         assert openings
-        # A client does not connect again where it was refused.
+        # The middlebox resets the connection; the client then fails instead of connecting again.
         if middlebox == "reset":
             assert "Connection refused" in str(record["load"]["error"])
         else:

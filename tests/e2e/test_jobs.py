@@ -1,4 +1,4 @@
-"""Loads side by side are the loads one after the other; tables and summary hold what was planned."""
+"""Parallel loads give the same results as loads one at a time; tables and summary hold every planned load."""
 
 import json
 from operator import itemgetter

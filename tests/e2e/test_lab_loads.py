@@ -1,4 +1,4 @@
-"""What may happen to a load: cold cookies, loss, closing servers, many origins, redirects, silence."""
+"""Loads with cold cookies, packet loss, servers that close or stay silent, many origins, and redirects."""
 
 import json
 from collections import Counter
@@ -20,7 +20,7 @@ ACCESS = {"down_bps": 4_000_000, "up_bps": 256_000}
 
 
 def job(page: LoadedPage, mode: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401
-    """What the laboratory is asked for, where no plan can ask for it."""
+    """A job for the laboratory that no plan can describe."""
     path = {"topology": "access", "rtt_ms": 20.0, "queue": {"packets": 1000}, "loss": 0.0, "seed": 1}
     return {
         "page": json.loads(page.page.to_json()),
@@ -79,7 +79,8 @@ def test_loads_over_a_lossy_path_end_and_their_witnesses_agree(mode: str, emulat
         assert record["relay"]["lost"] > 0
     assert sum(known(record["load"]["retransmits"]) for record in records) > 0
     if mode == "tfo":
-        # A lost SYN is sent again without its data: offered, not accepted, and nobody says otherwise.
+        # After the loss of a SYN, Linux sends it again without data. The ledger must then say that data was
+        # offered and not accepted.
         lost = [row for record in records for row in record["connections"] if row["syn_retransmits"]]
         assert lost
         assert all(row["cookie"] == "sent" for row in lost)
@@ -144,7 +145,7 @@ def test_a_redirect_leads_to_its_target(status: int, emulator: Emulator) -> None
     assert_ok(record)
     assert [request["status"] for request in record["requests"]] == [status, 200]
     assert record["load"]["tfo_accepted"] == 2
-    # The document's first byte is the target's, not the redirect's.
+    # The load's first byte is that of the target, not of the redirect.
     assert known(record["load"]["first_byte_ms"]) >= 100
 
 

@@ -1,4 +1,4 @@
-"""The lab against arithmetic: what a page load must take, and what Fast Open must save of it."""
+"""Measured load times in the laboratory against arithmetic: round trips per connection, rate, and delay."""
 
 from itertools import product
 
@@ -10,7 +10,7 @@ from firstflight.results.records import plt_ms
 
 LOADS = 3
 ROOM_MS = 10.0
-"""What sockets, relay and server may add to the quickest of so many answers."""
+"""How much sockets, relay and server may add to the fastest of `LOADS` answers, ms."""
 
 pytestmark = pytest.mark.timing
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timing
 def test_fast_open_saves_a_round_trip_per_connection_of_a_chain(
     length: int, rtt_ms: float, emulator: Emulator
 ) -> None:
-    """Two round trips per connection with TCP and one with Fast Open; never less, and no link takes more."""
+    """A connection takes two round trips with TCP and one with Fast Open. None takes less."""
     links = chain(length)
     for mode, trips in (("tcp", 2), ("tfo", 1)):
         loads = [(links, planned(links, mode, rtt_ms, keep_alive=False))] * LOADS

@@ -1,4 +1,4 @@
-"""Proof on the paper's pages: a load claims what the wire, the sockets and the kernel's counters saw."""
+"""Proof on the paper's pages: what a load claims agrees with packets, sockets and kernel counters."""
 
 import json
 from itertools import product
@@ -102,7 +102,7 @@ def test_every_resource_is_loaded_once_with_the_bytes_it_was_recorded_with(
         resources = pages[name].page.resources
         assert [request["index"] for request in record["requests"]] == list(range(len(resources)))
         for request, resource in zip(record["requests"], resources, strict=True):
-            # Whether https is served as such is the plan's choice.
+            # Under which scheme a page is loaded is set by the plan, so only the rest of the URL is compared.
             assert request["url"].partition(":")[2] == resource.url.partition(":")[2]
             assert request["status"] == resource.status
             assert request["body_bytes"] == resource.body_bytes
@@ -118,14 +118,15 @@ def test_the_ledger_and_the_requests_tell_of_the_same_connections(loads: Loads) 
         used = {request["connection"] for request in record["requests"]}
         origins = {row["connection"]: row["origin"] for row in record["connections"]}
         assert all(origins[int(known(row["connection"]))] == row["origin"] for row in record["requests"])
-        # A connection that comes up after another took its request stays idle, as in a browser. With
-        # Fast Open it has no data to send its SYN with, and is never seen.
+        # While a connection is being opened, another one may take its request. It then stays idle, as in a
+        # browser. With Fast Open an idle connection has no data for its SYN, so it sends no packet at all.
         assert used == origins.keys() if mode == "tfo" else used <= origins.keys()
 
 
 def test_no_page_load_beats_the_rate_and_the_delay(loads: Loads) -> None:
     for (_, mode, rtt_ms), record in loads.items():
-        # The document's first byte needs its request at the server, TCP's request a handshake before that.
+        # The first byte needs one round trip for the request. TCP needs one more before it, for the
+        # handshake.
         delay_ms = {"tcp": 2, "tfo": 1}[mode] * rtt_ms
         load, requests = record["load"], record["requests"]
         assert known(load["first_byte_ms"]) >= delay_ms
@@ -143,7 +144,7 @@ def test_a_syn_carries_as_much_of_a_request_as_fits(request_bytes: int, emulator
 
 
 def test_no_load_among_hundreds_lacks_its_proof(emulator: Emulator) -> None:
-    """Even the very first SYN after the path was shaped crosses it and is seen."""
+    """Checks that the relay also forwards and records the very first SYN after it has set up the path."""
     one = chain(1)
     plans = [(one, planned(one, mode, 2.0)) for mode in ("tcp", "tfo") * 150]
     for record in load_all(emulator, plans, at_a_time=4):
@@ -152,7 +153,7 @@ def test_no_load_among_hundreds_lacks_its_proof(emulator: Emulator) -> None:
 
 
 def test_an_answer_without_proof_never_becomes_a_load_that_is_ok(emulator: Emulator, tmp_path: Path) -> None:
-    """A laboratory that says `ok` while its own proof says no is not believed."""
+    """The engine rejects an answer whose status is `ok` although its own proof is not."""
     with pytest.raises(LabError, match="ok without proof"):
         load(doctored(tmp_path, 's/"proof":{"ok":true/"proof":{"ok":false/'), chain(2), "tfo")
 
@@ -169,7 +170,7 @@ def test_an_answer_that_is_not_doctored_is_believed(emulator: Emulator, tmp_path
 
 
 def doctored(folder: Path, edit: str) -> Emulator:
-    """An engine whose laboratory is the real one with `edit`, a sed command, applied to its answer."""
+    """An engine that runs the real laboratory and edits its answer with the sed command `edit`."""
     script = folder / "firstflight-lab"
     script.write_text(f"#!/bin/sh\n{json.dumps(str(lab_binary()))} \"$@\" | sed '{edit}'\n")
     script.chmod(0o755)

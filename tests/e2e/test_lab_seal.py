@@ -1,4 +1,4 @@
-"""A lab is sealed: it has names and routes of its own, and the host keeps what it had."""
+"""A laboratory has its own names and routes, and leaves those of the host as they are."""
 
 import time
 from collections.abc import Iterator
@@ -14,13 +14,13 @@ from small_pages import assert_ok, document, load, page
 from firstflight.engines.emulate import Emulator
 
 SLOW = page("slow", document(server_ms=5_000))
-"""A page whose load lasts long enough to look inside."""
+"""A page whose load lasts long enough for a test to look into the laboratory."""
 WITHIN_S = 5.0
 
 
 @contextmanager
 def running(program: Program) -> Iterator[Process]:
-    """A lab in the middle of a load; gives the process inside."""
+    """A laboratory in the middle of a load; yields the laboratory's process inside its namespaces."""
     profile = program.folder / "slow.json"
     profile.write_text(SLOW.page.to_json())
     process = program.start(
@@ -36,9 +36,9 @@ def running(program: Program) -> Iterator[Process]:
 
 
 def inside(program: Program) -> Process | None:
-    """The process inside a lab that loads a page: a connection of its client is established.
+    """The process inside a laboratory whose client has an established connection; `None` without one.
 
-    The calibration before the loads has laboratories too, without a page's names.
+    This excludes the laboratories of the calibration before the loads, which do not have a page's names.
     """
     laboratories = program.laboratories()
     outside = {process.pid for process in laboratories}

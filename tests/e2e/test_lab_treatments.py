@@ -1,4 +1,4 @@
-"""Treatments in the real laboratory: what the plan says of each is what crosses the wire of its loads."""
+"""Treatments in the real laboratory: the packets of each treatment's loads show what the plan sets."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def run(folder: Path, loaded: LoadedPage, **keys: object) -> ff.Results:
 
 
 def by_treatment(results: ff.Results, column: str) -> dict[str, list[object]]:
-    """The values that a column has in the loads of each treatment."""
+    """For each treatment, the sorted values that `column` has in its loads."""
     rows = results.loads.group_by("treatment").agg(pl.col(column).unique().sort())
     return dict(rows.iter_rows())
 
@@ -99,7 +99,7 @@ def test_treatments_of_two_schemes_load_the_same_page_under_each(tmp_path: Path)
 
 
 def test_a_larger_initial_window_saves_the_round_trips_that_it_should(tmp_path: Path) -> None:
-    """60 kB are 42 segments: 4 + 8 + 16 + 14 of them in four flights, or all in one."""
+    """60 kB are 42 segments: four flights of 4, 8, 16 and 14 segments, or one flight of 42."""
     results = run(tmp_path, LARGE, compare="initial_window=4,50")
     [cell] = results.summary["cells"]
     assert cell["proof"]["ok"]

@@ -13,16 +13,16 @@ from firstflight.pages import LoadedPage
 
 ORIGINS = 2_000
 DEFAULT_SOFT_LIMIT = 1_024
-"""Of descriptors, on most systems."""
+"""The soft limit of file descriptors on most systems."""
 
 
 def small_fan(origins: int) -> LoadedPage:
-    """A document and images of few bytes, on so many origins in all."""
+    """A page of a document and small images, each on its own origin: `origins` in all."""
     return fan(origins - 1, request_bytes=60, header_bytes=80, body_bytes=10)
 
 
 def limited(soft: int, hard: int) -> tuple[str, ...]:
-    """What goes in front of a command so that it may have so many descriptors."""
+    """A command prefix that sets the soft and hard limits of file descriptors."""
     return ("prlimit", f"--nofile={soft}:{hard}")
 
 
@@ -74,7 +74,11 @@ HOLDING_S = 6
 
 
 def held(program: Program, connections: int) -> tuple[Ended, float]:
-    """A program that opens so many connections and holds them, and the processor time of all that, s."""
+    """Runs a program that opens `connections` connections and holds them for `HOLDING_S` seconds.
+
+    Returns:
+        How the call ended, and the processor time of all its processes, s.
+    """
     client = (
         "import socket, time\n"
         f"held = [socket.create_connection(('o1.test', 80)) for _ in range({connections})]\n"
@@ -91,7 +95,7 @@ def held(program: Program, connections: int) -> tuple[Ended, float]:
 
 
 def test_servers_without_descriptors_wait_instead_of_spinning_and_the_run_says_so(program: Program) -> None:
-    """Beside 200 listeners the servers have descriptors for 900 connections and not for 1,210."""
+    """With 200 listeners, the limit leaves descriptors for 900 connections but not for 1,210."""
     enough, usual_s = held(program, 900)
     assert enough.code == 0, enough.err
     too_many, cpu_s = held(program, 1_210)

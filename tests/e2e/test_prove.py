@@ -1,4 +1,4 @@
-"""`firstflight prove`: small programs that ask in each of the ways, and what keeps a first flight empty."""
+"""`firstflight prove`: programs that request Fast Open in each way, and reasons why a SYN has no data."""
 
 import json
 import platform
@@ -57,7 +57,7 @@ int main(int count, char **words) {
 
 
 def prove(program: Program, *arguments: str) -> tuple[Ended, dict[str, Any]]:
-    """One call at a short RTT, with its document."""
+    """Runs `firstflight prove` once at a short RTT; returns how it ended and the JSON that it printed."""
     ended = program("prove", "--rtt", RTT_MS, "--json", *arguments)
     return ended, json.loads(ended.out) if ended.out else {}
 
@@ -67,7 +67,7 @@ def by_way(way: str, *target: str) -> tuple[str, ...]:
 
 
 def reasons(document: dict[str, Any], mechanism: str = "tfo") -> dict[int, list[str]]:
-    """The codes for one mechanism, by visit."""
+    """The reason codes for one mechanism, by visit."""
     found: dict[int, list[str]] = {}
     for connection in document["connections"]:
         for finding in connection["findings"]:
@@ -114,7 +114,7 @@ def test_kernel_server_and_path_are_told_apart(
 ) -> None:
     ended, document = prove(program, *conditions, *by_way(way))
     assert reasons(document)[2] == [reason]
-    # Behind a black hole the program ends with its own time limit.
+    # Behind a black hole the program gives up after its own time limit and fails.
     assert ended.code == (1 if reason == "black-hole" else 0)
 
 
@@ -246,7 +246,10 @@ listener = libc.syscall(317, 1, 8, ctypes.byref(Filter(len(steps), ctypes.addres
 os.set_inheritable(listener, True)
 os.execv(sys.argv[1], sys.argv[1:])
 """
-"""Puts a seccomp listener for `personality` (135) on what follows: the kernel allows no second one."""
+"""Runs a program under a seccomp listener for `personality` (system call 135).
+
+The kernel allows one listener only, so `prove` cannot add its own.
+"""
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the filter has the numbers of x86-64")
@@ -298,7 +301,7 @@ def test_a_server_with_tls_is_asked_for_early_data(program: Program, tmp_path: P
     subprocess.run(["openssl", "req", "-x509", *made, *files], check=True, capture_output=True)
     talk = f"openssl s_server -accept 8443 -key {key} -cert {certificate} -quiet"
     for more, reason in (("", "ticket-without-early-data"), ("-early_data", "used")):
-        # What it reads it sends to its client.
+        # `openssl s_server` sends to its client what it reads from standard input.
         serve = ("sh", "-c", f"while sleep 0.05; do echo hello; done | {talk} {more}")
         ended, document = prove(program, "--server", "--port", "8443", "--", *serve)
         found = {finding["mechanism"]: finding["reason"] for finding in document["findings"]}

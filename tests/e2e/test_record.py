@@ -1,4 +1,4 @@
-"""Pages of the laboratory are recorded, replayed, recorded again: the two archives agree."""
+"""Records pages that the laboratory serves, replays the recording, and records that: both archives agree."""
 
 import gzip
 import os
@@ -37,7 +37,7 @@ def scheme(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory, scheme: str) -> Archive:
-    """Codings, chunks, redirects, statuses, a POST, a large body, a worker, a frame of another site."""
+    """A site with codings, chunks, redirects, a POST, a large body, a worker and a cross-site frame."""
     site = Archive(tmp_path_factory.mktemp("site"))
     html, script, style = ("text/html", "text/javascript", "text/css")
     document = (
@@ -54,7 +54,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, scheme: str) -> Archive:
         )
 
     add("/", document, html, ("Set-Cookie", "a=b"), ("Set-Cookie", "c=d"), ("X-Latin", "caf\xe9"))
-    # Chromium takes Brotli over TLS only.
+    # Chromium accepts Brotli over TLS only.
     compress, coding = (brotli.compress, "br") if scheme == "recorded" else (gzip.compress, "gzip")
     add("/s.css", compress(b"p { color: red }" * 100), style, ("Content-Encoding", coding))
     chunked = ("Transfer-Encoding", "chunked")
@@ -82,7 +82,7 @@ def start(scheme: str) -> str:
 def recording(
     emulator: Emulator, tmp_path_factory: pytest.TempPathFactory, site: Archive, start: str, scheme: str
 ) -> Recording:
-    """The site as it was recorded; `emulator` sees to it that a laboratory can be built."""
+    """The recording of the site; without a laboratory, `emulator` ends the tests."""
     return record([site.page()], [start], tmp_path_factory.mktemp("recording") / "x.wacz", scheme)
 
 
@@ -101,7 +101,7 @@ def test_what_was_served_is_what_is_recorded(site: Archive, recording: Recording
         for index, resource in enumerate(site.resources)
     }
     found = {a.url.partition("://")[2]: (a.status, a.body) for a in recording.answers()}
-    # What a redirect carries, a browser does not read.
+    # A browser does not read the body of a redirect, so the recording has none.
     assert found == {**served, "a.test/old": (302, b"")}
     assert {a.url.partition(":")[0] for a in recording.answers()} == {start.partition(":")[0]}
 
@@ -141,7 +141,7 @@ def test_several_pages_are_in_one_archive_and_apart_without_one_that_cannot_be_h
 
 
 class Deaf:
-    """A server that takes connections and never answers."""
+    """A server that accepts connections and never answers."""
 
     def __init__(self) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -149,7 +149,7 @@ class Deaf:
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/"
 
     def wait(self) -> socket.socket:
-        """Returns when somebody has connected."""
+        """Waits until a client has connected."""
         return self._socket.accept()[0]
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Distances and lookups of a recording, replayed where the plan asks for them."""
+"""The recorded distances and name lookups of hosts are replayed if the plan asks for that."""
 
 import pytest
 from small_pages import assert_ok, document, load, load_all, planned, quickest_ms
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timing
 
 
 def recorded(**fields: float) -> LoadedPage:
-    """A document, and an image three times as far away on a path of `RTT_MS`."""
+    """A document, and an image on a host with three times its RTT, on a path of `RTT_MS`."""
     image = document(url="http://o1.test/i.png", kind="image", mime="image/png", **fields)
     image["initiator"] = {"resource": 0, "via": "parser", "at_byte": 500}
     page = {"name": "hosts", "resources": [document(**fields), image], "hosts": HOSTS}
@@ -27,7 +27,7 @@ def recorded(**fields: float) -> LoadedPage:
 
 
 def waits(emulator: Emulator, **fields: object) -> list[float]:
-    """From each request's beginning to the first byte of its answer in the quickest of some loads, ms."""
+    """For each request, the shortest time over `LOADS` loads from its start to its first byte, ms."""
     page = recorded()
     records = load_all(emulator, [(page, planned(page, "tcp", RTT_MS, **fields))] * LOADS, at_a_time=LOADS)
     for record in records:

@@ -1,4 +1,4 @@
-"""Archives through the lab: what crosses the wire is what was recorded."""
+"""Recordings replayed in the laboratory: the bytes on the wire are those that were recorded."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ TEXT = b"<p>" + bytes(range(97, 123)) * 2_000
 
 
 def answer(url: str, body: bytes, fields: list[bytes]) -> tuple[bytes, int]:
-    """A record of a WARC, and the bytes of the response in it."""
+    """A WARC record of an answer, and the bytes of the response in it."""
     block = b"HTTP/1.1 200 OK\r\n" + b"\r\n".join([*fields, b"", b""]) + body
     header = (
         f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: {url}\r\nContent-Length: {len(block)}\r\n\r\n"

@@ -1,4 +1,4 @@
-"""Replay through a real HTTP client: what was recorded is answered so, what was not is named."""
+"""Replay to a real HTTP client: recorded requests get the recorded answer, others are listed as unmatched."""
 
 import gzip
 from pathlib import Path

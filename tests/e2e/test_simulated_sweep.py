@@ -1,4 +1,4 @@
-"""Simulated runs as processes: the same bytes wherever they are made, each load once, and no laboratory."""
+"""Simulated runs in processes: the same bytes on any number of workers, each load once, no laboratory."""
 
 import json
 import signal
@@ -27,7 +27,7 @@ WITHOUT_NAMESPACES = (
     *("unshare", "--user", "--map-root-user", "sh", "-c"),
     *('echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"', "sh"),
 )
-"""In a user namespace that may have no other inside it: the host's limit stays as it is."""
+"""Runs a program in a user namespace that may contain no other. The host's own limit does not change."""
 
 
 def journal_lines(folder: Path) -> int:
@@ -37,7 +37,7 @@ def journal_lines(folder: Path) -> int:
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Program:
-    """The program in an empty folder; where no laboratory can be built, too."""
+    """The program in an empty folder. Unlike the fixture `program`, it does not need a laboratory."""
     return Program(tmp_path)
 
 
@@ -65,7 +65,7 @@ def test_the_tables_are_the_same_bytes_on_one_core_on_two_and_on_a_cluster_that_
 
 
 def tables(plan: Plan, workers: Workers, folder: Path) -> list[bytes]:
-    """The tables of a run, as files."""
+    """Makes a run and returns the contents of its table files."""
     run_experiment(plan, open_pages(plan.pages), workers, folder)
     files = write_tables(folder)
     assert all(pl.read_parquet(file).height for file in files)

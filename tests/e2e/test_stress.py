@@ -1,4 +1,4 @@
-"""A server under load: every client and every SYN is accounted for; floods do what the counters say."""
+"""`firstflight stress`: all clients and SYNs are accounted for; floods show in the server's counters."""
 
 import csv
 import json
@@ -15,11 +15,11 @@ RTT_MS = 50.0
 CLIENTS = 100
 QUICK = ("--repeats", "1", "--seconds", "0.5", "--warm-up", "0.2", "--rates", "200", "--rtt", "50", "--json")
 ROOMY = ("--backlog", "65535", "--flood-rate", "1000", "--addresses", "50")
-"""A queue that the flood does not fill."""
+"""A queue of SYNs that is too long for the flood to fill."""
 
 
 def stress(program: Program, *arguments: str) -> list[dict[str, Any]]:
-    """The rows of a few short measurements, which must all be proved."""
+    """The rows of a few short measurements. Each must have its proof."""
     ended = program("stress", *QUICK, *arguments, "--out", "out", "--quiet")
     assert ended.code == 0, ended.err
     rows: list[dict[str, Any]] = json.loads(ended.out)["measurements"]
@@ -30,7 +30,7 @@ def stress(program: Program, *arguments: str) -> list[dict[str, Any]]:
 
 
 def by_mode(rows: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The row of each mode, and what every client gets without a flood."""
+    """The rows of TCP and of Fast Open; asserts what every client gets while there is no flood."""
     tcp, tfo = sorted(rows, key=lambda row: row["mode"])
     for row, round_trips in ((tcp, 2), (tfo, 1)):
         assert row["requests"] == row["answered"] == row["syns"] == CLIENTS
@@ -72,13 +72,15 @@ def test_a_server_without_fast_open_serves_plainly_and_is_named(program: Program
 def test_forged_cookies_are_refused_one_by_one_and_valid_ones_fill_the_pending_limit(
     program: Program,
 ) -> None:
-    # Ten clients a round trip wait for their handshake: far from the limit, should a few dozen come at once.
+    # About ten clients per round trip are waiting for the end of their handshake. That is far below the
+    # limit, even if a few dozen come at once.
     limit = ("--qlen", "64", "--warm-up", "0.4")
     forged, valid = stress(program, "--mode", "tfo", "--flood", "forged,valid", *limit, *ROOMY)
     assert forged["answered"] == valid["answered"] == CLIENTS
     assert forged["fast_open_refused"] >= 0.8 * forged["flood_syns"] > 0
     assert forged["syn_data_acked"] == CLIENTS, "clients with a cookie do not notice"
-    # RFC 7413, section 5.1: at the limit Fast Open is off, for clients too; they fall back to a handshake.
+    # RFC 7413, section 5.1: at the limit the server does not use Fast Open for any client. All clients need a
+    # full handshake.
     assert valid["pending_limit_hits"] >= 0.8 * (valid["flood_syns"] + CLIENTS)
     assert (valid["syn_data_acked"], valid["syn_data_not_acked"]) == (0, CLIENTS)
     assert valid["min_ms"] >= 2 * RTT_MS

@@ -1,4 +1,4 @@
-"""Real Chromium asks for what a page lists, each once, and its load event waits for what the page says."""
+"""Real Chromium requests each resource of a page once; its load event waits for those that block it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,17 +20,21 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
 
 @contextmanager
 def loaded(browser: Chromium, site: Site) -> Iterator[None]:
-    """The page is open in the browser."""
+    """Opens the page in the browser while the context lasts."""
     with site.served() as port, browser.loaded(site.page["resources"][0]["url"], port):
         yield
 
 
 def asked_for(page: Profile, browser: Chromium) -> tuple[Site, set[str]]:
-    """The page's site after Chromium asked for all of it, and what Chromium asked for more than once."""
+    """Loads a page in Chromium.
+
+    Returns:
+        The site, after Chromium has requested all of it, and the URLs that Chromium requested more than once.
+    """
     site = Site(page)
     with loaded(browser, site):
         site.wait_for(site.expected)
-    # A browser that has no copy of a resource cannot use a 304: it may ask again.
+    # A browser without a copy of the resource cannot use a 304 response, so it may request the URL again.
     usable = {resource["url"] for resource in site.page["resources"] if resource.get("status") != 304}
     return site, {url for url, times in site.asked.items() if times > 1 and url in usable}
 

@@ -1,4 +1,4 @@
-"""Real wget2 asks for what the HTML and the style sheets of a page name."""
+"""Real wget2 requests every resource that the HTML and the style sheets of a page refer to."""
 
 import subprocess
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from synth_site import PAPER, Site, embedded, program
 
 
 def mirror(site: Site, folder: Path) -> None:
-    """Fetches the page and its requisites, with the site as the proxy for every host."""
+    """Runs wget2 on the page with all its requisites; the site is its proxy for every host."""
     with site.served() as port:
         options = ["--page-requisites", "--span-hosts", "--no-config", "--no-robots", "--tries=1", "--quiet"]
         proxy = f"--http-proxy=http://127.0.0.1:{port}"
@@ -20,19 +20,19 @@ def mirror(site: Site, folder: Path) -> None:
 
 
 def plain(urls: Iterable[str]) -> set[str]:
-    """URLs without their escapes: wget2 writes some of its own, as `%3B` for a `;` in a path."""
+    """The URLs without percent-escapes, since wget2 adds some, such as `%3B` for a `;` in a path."""
     return {unquote(url) for url in urls}
 
 
 def named(site: Site) -> set[str]:
-    """What HTML and style sheets name: found without running a script."""
+    """The URLs that HTML and style sheets refer to, so that a client finds them without running scripts."""
     resources = site.page["resources"]
     found: set[int] = set()
     for index, resource in enumerate(resources):
         by = resource.get("initiator")
         if "%%" in resource["url"]:  # wget2 garbles a percent sign that escapes nothing
             continue
-        # A font that the load event waits for is asked for by script.
+        # A script, not the HTML, requests a font for which the load event waits.
         font = (
             bool(by)
             and by["via"] == "parser"
@@ -47,7 +47,8 @@ def named(site: Site) -> set[str]:
 def test_wget2_finds_what_html_and_style_sheets_name(tmp_path: Path) -> None:
     site = Site(everything())
     mirror(site, tmp_path)
-    # The last two of 18 sheets have no place left to paint and leave their images to the document's script.
+    # The page has no area left in which the last two of 18 style sheets could show images. The document's
+    # script requests these images instead.
     late = {url for url in named(site) if "img/16-" in url or "img/17-" in url}
     assert plain(named(site) - late) <= plain(site.asked) <= plain(named(site))
     assert set(site.asked.values()) == {1}

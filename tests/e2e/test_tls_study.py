@@ -1,4 +1,4 @@
-"""What studies/tls/README.md stands on: how long a ClientHello is, and which round trip that costs."""
+"""The facts in studies/tls/README.md: the length of a ClientHello, and the round trip that it costs."""
 
 from collections.abc import Callable
 from functools import cache
@@ -29,7 +29,7 @@ Fetch = Callable[..., Record]
 
 
 class Captured(Chromium):
-    """The browser, its packets kept."""
+    """Chromium, with a capture of its packets in `file`."""
 
     def __init__(self, browser: Path, file: Path) -> None:
         super().__init__(browser)
@@ -41,13 +41,13 @@ class Captured(Chromium):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the captures are."""
+    """The folder of the captures."""
     return tmp_path_factory.mktemp("captures")
 
 
 @pytest.fixture(scope="module")
 def fetch(emulator: Emulator, folder: Path) -> Fetch:
-    """Loads a document over TLS in the browser, once of each kind; `emulator` sees to it that it can."""
+    """A function that loads a document over TLS in Chromium, once for each mode and key share."""
 
     @cache
     def fetch(mode: str, *, post_quantum: bool) -> Record:
@@ -67,13 +67,13 @@ def capture(folder: Path, mode: str, post_quantum: bool) -> Path:
 
 
 def hello_bytes(capture: Path) -> tuple[int, int]:
-    """Of the first SYN with data: the length of the TLS record that begins in it, and how much it carries."""
+    """Bytes of the TLS record that begins in the first SYN with data, and bytes of data in that SYN."""
     payload = next(packet.payload for packet in pcapng.read(capture) if packet.syn and packet.payload)
     return RECORD_HEADER_BYTES + int.from_bytes(payload[3:5]), len(payload)
 
 
 def round_trips(record: Record) -> float:
-    """To the first byte of the document."""
+    """Round trips from the start of the load to the first byte of the document."""
     return known(record["load"]["first_byte_ms"]) / RTT_MS
 
 
@@ -91,7 +91,10 @@ def test_without_the_post_quantum_share_it_fits(fetch: Fetch, folder: Path) -> N
 
 @pytest.mark.parametrize("post_quantum", [True, False])
 def test_without_fast_open_the_browser_takes_three_round_trips(post_quantum: bool, fetch: Fetch) -> None:
-    """Without the share it speaks TLS 1.2; False Start spares that the second round trip of its handshake."""
+    """Without the post-quantum key share Chromium uses TLS 1.2 here.
+
+    False Start saves the second round trip of the TLS 1.2 handshake.
+    """
     assert 3 <= round_trips(fetch("tcp", post_quantum=post_quantum)) < 3.9
 
 

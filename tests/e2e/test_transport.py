@@ -1,4 +1,4 @@
-"""What a plan says of TCP and of the client's own time acts, and alike on both clocks."""
+"""Plan keys for TCP and for the client's processing time have their effect, the same on both clocks."""
 
 import sys
 from dataclasses import dataclass
@@ -24,12 +24,12 @@ RTT_MS = 100.0
 SEGMENT_BYTES = 1_448
 SYN_DATA_BYTES = 1_420
 LONG = page("long", document(body_bytes=28_000))
-"""20 segments with its header: 10 + 10, or 3 + 6 + 11."""
+"""A page whose response has 20 segments, header included: flights of 10 + 10, or of 3 + 6 + 11."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """The loader, with its packets kept; implements `engines.clients.command.ForeignClient`."""
+    """The loader, with a capture in `file`; implements `engines.clients.command.ForeignClient`."""
 
     file: Path
 
@@ -113,7 +113,7 @@ def test_a_load_of_each_congestion_control_is_proved(name: str, engine: Engine) 
 
 @pytest.mark.parametrize("post_quantum", [True, False])
 def test_a_load_with_each_key_share_is_proved(post_quantum: bool, engine: Engine) -> None:
-    """A SYN has no room for all of a `ClientHello` with X25519MLKEM768, and for all of one without."""
+    """A ClientHello with X25519MLKEM768 does not fit a SYN; one without it does."""
     secure = page("secure", document(url="https://o0.test/"))
     record = load(engine, secure, "tfo", post_quantum=post_quantum)
     assert_ok(record)

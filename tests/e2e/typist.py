@@ -1,7 +1,8 @@
-"""A person at a terminal: starts a program on a terminal of its own, waits for texts and types answers.
+"""Simulates a person at a terminal: starts a program, waits for texts on the screen, and types answers.
 
 `python typist.py SCRIPT PROGRAM ARGUMENT...`, with SCRIPT a JSON list of [text to wait for, keys to type].
-What the terminal showed goes to stdout; ends as the program ends, or with 99 when a text never came.
+What the terminal showed goes to stdout. The exit code is the program's, or 99 if a text did not appear in
+time.
 """
 
 import json
@@ -15,7 +16,7 @@ TIRED = 99
 
 
 class TiredError(Exception):
-    """It took too long."""
+    """A text did not appear in time."""
 
 
 def main(script: str, program: list[str]) -> int:
@@ -38,11 +39,11 @@ def main(script: str, program: list[str]) -> int:
 
 
 def wait_for(text: bytes | None, terminal: int, shown: bytearray, read: int) -> int:
-    """Waits until `text` is shown behind what was `read`, or to the end; what is read now."""
+    """Reads until `text` appears after position `read`, or to the end; returns the new position."""
     while text is None or text not in shown[read:]:
         try:
             chunk = os.read(terminal, 4096)
-        except OSError:  # EIO: nobody has the terminal open any more
+        except OSError:  # EIO: no process has the terminal open any more
             chunk = b""
         if not chunk:
             return len(shown)

@@ -1,4 +1,4 @@
-"""The two clocks, asked in the same words."""
+"""Loads pages on both clocks: simulated on the virtual clock, and with the real kernel in the laboratory."""
 
 import json
 import time
@@ -11,11 +11,11 @@ from firstflight import _core
 from firstflight.engines.lab import Lab
 
 WAITS_S = 180.0
-"""For so long a load whose relay was late is made again: it measures the machine, not the path."""
+"""How long a load is repeated while its relay is late, s. A late relay measures the machine, not the path."""
 PAUSE_S = 0.5
 AT_A_TIME = 8
 ALIKE = 0.01
-"""Two loads of a page whose times are this far apart, as a share of the shorter, were both made in time."""
+"""Two loads of a page are alike if their times differ by at most this share of the shorter one."""
 LIMIT_S = 120.0
 
 Fields = dict[str, Any]
@@ -28,9 +28,10 @@ def simulate(page: Fields, job: Fields) -> Fields:
 
 
 def emulate(lab: Lab, page: Fields, job: Fields) -> Fields:
-    """Loads a page with the real kernel, with a relay that was in time.
+    """Loads a page with the real kernel, again and again until the relay was in time.
 
-    A virtual machine whose processors its host takes away for seconds is waited for.
+    The host of a virtual machine may take its processors away for seconds; this waits until it gives them
+    back.
     """
     end = time.monotonic() + WAITS_S
     while time.monotonic() < end:
@@ -42,9 +43,9 @@ def emulate(lab: Lab, page: Fields, job: Fields) -> Fields:
 
 
 def emulate_all(lab: Lab, loads: Sequence[tuple[Fields, Fields]]) -> list[Fields]:
-    """Loads pages side by side, each in a laboratory of its own: laboratories mostly wait.
+    """Loads pages in parallel, each in a laboratory of its own, since laboratories mostly wait.
 
-    Those whose relay was late are loaded again one at a time.
+    Loads whose relay was late are repeated one at a time.
     """
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         records = list(pool.map(lambda one: load(lab, *one), loads))
@@ -55,10 +56,10 @@ def emulate_all(lab: Lab, loads: Sequence[tuple[Fields, Fields]]) -> list[Fields
 
 
 def emulate_medians(lab: Lab, loads: Sequence[tuple[Fields, Fields]]) -> list[Fields]:
-    """Loads each page two or three times with the real kernel: the record with the median page load time.
+    """Loads each page two or three times with the real kernel; returns the records with the median load time.
 
-    A load whose client or server waits for a processor is late though its relay is in time. Where two loads
-    are alike a third is not made: it could only move the median from one to the other.
+    If a client or server waits for a processor, the load takes longer although the relay is in time. If two
+    loads are alike, there is no third one, since the median would then be one of these two in any case.
     """
     rounds = list(zip(emulate_all(lab, loads), emulate_all(lab, loads), strict=True))
     differ = [index for index, records in enumerate(rounds) if not alike(*records)]
@@ -70,7 +71,7 @@ def emulate_medians(lab: Lab, loads: Sequence[tuple[Fields, Fields]]) -> list[Fi
 
 
 def alike(one: Fields, other: Fields) -> bool:
-    """Whether two loads took the same time."""
+    """Whether two loads took about the same time (`ALIKE`)."""
     shorter, longer = sorted(record["plt_ms"] for record in (one, other))
     return bool(longer <= shorter * (1 + ALIKE))
 

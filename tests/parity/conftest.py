@@ -1,4 +1,4 @@
-"""Fixtures of the parity tests: the real kernel to hold the simulator against."""
+"""Fixtures of the parity tests: the real kernel, with which the simulator is compared."""
 
 import os
 
@@ -10,7 +10,7 @@ from firstflight.errors import LabError
 
 @pytest.fixture(scope="session")
 def lab() -> Lab:
-    """The laboratory. Where none can be built, CI fails and other machines skip."""
+    """The laboratory. If none can be built, tests fail in CI and are skipped elsewhere."""
     lab = Lab()
     try:
         checks = lab.ask("doctor", timeout_s=60)["checks"]

@@ -1,10 +1,10 @@
-"""Cookie states: what the client has and what the servers think of it, on both clocks."""
+"""Scenarios of TFO cookie states: which cookies the client has, and which the servers accept."""
 
 from scenario import Scenario, Time, asking, chain, connection, images, opened_fast, refused
 
 SOME = "warm:0.5"
 THE_FIRST = {"seed": 6}
-"""With `SOME` the first host is one of those with a cookie, the second is not."""
+"""With this seed and `SOME`, the client has a cookie of the first host and none of the second."""
 
 COOKIE_STATES = [
     Scenario(

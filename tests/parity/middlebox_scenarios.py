@@ -1,15 +1,16 @@
-"""Middleboxes on the path: what each does to a load, on both clocks.
+"""Scenarios of middleboxes on the path: what each does to a load, on both clocks.
 
-Linux remembers none of it, whatever RFC 7413, 4.1.3.1 asks for: the second connection pays as the first did.
+Linux does not remember that a path drops SYN data, although RFC 7413, section 4.1.3.1, requires it. The
+second connection therefore takes as long as the first.
 """
 
 from scenario import INITIAL_RTO, Scenario, Time, asking, chain, images, opened_fast, plain, refused
 
 STALLED = 500.0
-"""When a request without progress is given up here, ms."""
+"""The request timeout of these scenarios: a request without progress fails after this time, ms."""
 HALF = {"share": 0.5}
 BEFORE_THE_SECOND = {"seed": 8}
-"""With `HALF` of the paths broken, the second host's is, the first's is not."""
+"""With this seed and `HALF`, the path to the second host has the middlebox, that to the first has none."""
 
 MIDDLEBOXES = [
     Scenario(

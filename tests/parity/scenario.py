@@ -1,8 +1,8 @@
-"""What must come of a load, whichever clock it is made on: handshakes, Fast Open and loss, one question each.
+"""A scenario: one load and its expected handshakes, Fast Open, losses and times, the same on both clocks.
 
-Times are round trips of the path, timers of TCP and time on the wire: each says where it comes from.
-A timer goes off on the kernel's wheel, never early (`kernel/time/timer.c`); `ROOM_RTT` is for the rest. On
-the real kernel a busy machine may add less than half a round trip.
+An expected time is a sum of round trips, TCP timers and transmission times. Kernel timers run on a timer
+wheel and never fire early (`kernel/time/timer.c`). `ROOM_RTT` allows for all other differences. On the real
+kernel a busy machine may add less than half a round trip (`LATE_RTT`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,13 +16,13 @@ LEAST_ROOM_MS = 5.0
 TICK_MS = 4.0
 
 INITIAL_RTO = 1000.0
-"""Until there is a sample (RFC 6298, section 2)."""
+"""Retransmission timeout before the first RTT sample, ms (RFC 6298, section 2)."""
 TAUGHT_RTO = RTT_MS + 200.0
-"""What one sample of the RTT teaches, with Linux's least variation of 200 ms (`tcp_rtt_estimator`)."""
+"""Retransmission timeout after one RTT sample, ms. Linux adds at least 200 ms (`tcp_rtt_estimator`)."""
 FALLBACK_RTO = 3000.0
-"""Of an accepted Fast Open socket that got no sample (`tcp_init_metrics`)."""
+"""Retransmission timeout of an accepted Fast Open socket without RTT sample, ms (`tcp_init_metrics`)."""
 SYN_DATA = 1420
-"""Room for data in a SYN (`tcp_send_syn_data`)."""
+"""The most data that a SYN carries, bytes (`tcp_send_syn_data`)."""
 
 Rule = Mapping[str, Any]
 Row = Mapping[str, Any]
@@ -30,14 +30,14 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Time:
-    """So many round trips, these timers one after the other, so long on the wire, ms."""
+    """An expected time: round trips, plus timers that run in sequence (ms), plus transmission time (ms)."""
 
     rtts: float
     timers_ms: tuple[float, ...] = ()
     wire_ms: float = 0.0
 
     def bounds_ms(self, rtt_ms: float, clock: str) -> tuple[float, float]:
-        """The earliest and the latest moment that is as specified."""
+        """The earliest and the latest time that still meets the specification, ms."""
         exact = self.rtts * rtt_ms + sum(self.timers_ms) + self.wire_ms
         earlier, later = (max(share * rtt_ms, LEAST_ROOM_MS) for share in (ROOM_RTT, LATE_RTT[clock]))
         return exact - earlier, exact + later + sum(map(lateness_ms, self.timers_ms))
@@ -50,7 +50,11 @@ class Time:
 
 
 def lateness_ms(timer_ms: float) -> float:
-    """How late a timer may go off: each level of the wheel holds 63 buckets of eight times the ticks."""
+    """How late a kernel timer may fire, ms.
+
+    Each level of the timer wheel covers 63 buckets; its buckets are eight times as long as those of the level
+    below.
+    """
     bucket = TICK_MS
     while timer_ms >= 63 * bucket:
         bucket *= 8
@@ -58,28 +62,28 @@ def lateness_ms(timer_ms: float) -> float:
 
 
 def on_wire_ms(rate_kbps: float, packets: Sequence[int]) -> float:
-    """How long packets of so many bytes take to leave, one after the other."""
+    """How long a link of this rate takes to send packets of these sizes (bytes), one after the other, ms."""
     return sum(packets) * 8 / rate_kbps
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """One load and what must come of it.
+    """One load, and what must result on either clock.
 
     Attributes:
-        name: What holds, in a sentence.
-        source: Why.
+        name: The behaviour that the scenario shows, in a sentence.
+        source: The RFC section or the Linux function that requires it.
         mode: `tcp` or `tfo`.
         plt: The page load time.
-        connections: What the ledger shows of each connection, in the order of opening. A pair is a range.
-        resources: The page.
-        handshakes: From opening to ready, by connection; not looked at without.
-        order: Resources in the order of their requests; not looked at without.
+        connections: The row of the ledger for each connection, in the order of opening. A pair is a range.
+        resources: The resources of the page.
+        handshakes: Time from opening to ready, by connection. `None`: not checked.
+        order: Resources in the order of their requests. `None`: not checked.
         rules: What the path does to single segments.
-        path: What differs from an unlimited path of `RTT_MS`.
-        taken: How many segments a middlebox takes; a pair is a range.
-        failed: How many resources do not come.
-        request_timeout_ms: When a request is given up.
+        path: Keys of the path that differ from an unlimited path of `RTT_MS`.
+        taken: How many segments middleboxes drop; a pair is a range.
+        failed: How many resources fail to load.
+        request_timeout_ms: How long the client waits for a request without progress.
     """
 
     name: str
@@ -105,7 +109,7 @@ class Scenario:
 
     @property
     def job(self) -> dict[str, Any]:
-        """What either clock is asked for."""
+        """The job for either clock, without the page."""
         path = {"topology": "access", "rtt_ms": RTT_MS, **self.path, "interference": list(self.rules)}
         return {
             "path": path,
@@ -117,7 +121,7 @@ class Scenario:
 
     @property
     def takes(self) -> tuple[int, int]:
-        """The least and the most segments that rules and middleboxes take."""
+        """The least and the most segments that rules and middleboxes drop."""
         ruled = sum(rule.get("count", 1) for rule in self.rules)
         least, most = self.taken if isinstance(self.taken, tuple) else (self.taken, self.taken)
         return ruled + least, ruled + most
@@ -135,18 +139,18 @@ def document(**fields: Any) -> Row:  # noqa: ANN401
 
 
 def script(number: int, **fields: Any) -> Row:  # noqa: ANN401
-    """A script that the resource before it asks for once it has run."""
+    """A script that the resource before it requests once it has run."""
     url, initiator = f"http://a.test/{number}.js", {"resource": number - 1, "via": "script"}
     return document(url=url, kind="script", mime="text/javascript", initiator=initiator, **fields)
 
 
 def chain(length: int) -> list[Row]:
-    """A document and scripts, one after the other."""
+    """A document and scripts, each requested by the one before."""
     return [document(), *(script(number) for number in range(1, length))]
 
 
 def images(count: int, host: str = "a.test") -> list[Row]:
-    """A document and images that it asks for all at once."""
+    """A document that requests `count` images at once."""
     initiator = {"resource": 0, "via": "parser", "at_byte": 500}
     return [
         document(),
@@ -158,12 +162,12 @@ def images(count: int, host: str = "a.test") -> list[Row]:
 
 
 def lose(direction: str, kind: str, **fields: Any) -> Rule:  # noqa: ANN401
-    """A rule of the path that drops segments: the first that fits, unless `nth` and `count` say otherwise."""
+    """A rule of the path: drops the first segment that matches, unless `nth` and `count` select others."""
     return {"direction": direction, "kind": kind, **fields, "action": "drop"}
 
 
 def connection(cookie: str, syn_payload_bytes: int, **seen: Any) -> Row:  # noqa: ANN401
-    """What the ledger shows; nothing lost unless `seen` says so."""
+    """The ledger's row of a connection; nothing was lost unless `seen` says so."""
     whole = {"syn_data_acked": False, "syn_retransmits": 0, "retransmits": 0, **seen}
     return {"cookie": cookie, "syn_payload_bytes": syn_payload_bytes, **whole}
 
@@ -174,15 +178,15 @@ def plain(**seen: Any) -> Row:  # noqa: ANN401
 
 
 def asking(**seen: Any) -> Row:  # noqa: ANN401
-    """One that asks for a cookie."""
+    """A connection whose SYN requests a cookie."""
     return connection("requested", 0, **seen)
 
 
 def opened_fast(**seen: Any) -> Row:  # noqa: ANN401
-    """One whose SYN carries a cookie and the request, and is answered."""
+    """A connection whose SYN carries a cookie and the request, and whose server accepts the data."""
     return connection("sent", 300, **{"syn_data_acked": True, **seen})
 
 
 def refused(**seen: Any) -> Row:  # noqa: ANN401
-    """One whose SYN carries a cookie and the request in vain."""
+    """A connection whose SYN carries a cookie and the request, without effect."""
     return connection("sent", 300, **seen)

@@ -1,4 +1,4 @@
-"""The table of scenarios in docs/simulator.md, made from the table that the tests run.
+"""Writes the table of scenarios in docs/simulator.md from the scenarios that the tests run.
 
 python tests/parity/scenario_document.py
 """
@@ -10,7 +10,7 @@ from scenarios import SCENARIOS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "simulator.md"
 BEGIN, END = "<!-- scenarios -->\n", "<!-- end of scenarios -->\n"
-"""Between these two the document is made, not written."""
+"""The markers between which this program replaces the text of the document."""
 
 HEAD = (
     "| what holds | why | mode | PLT | connections | SYN data | sent again |\n|---|---|---|---|---|---|---|\n"
@@ -18,7 +18,7 @@ HEAD = (
 
 
 def document(text: str) -> str:
-    """The document with its table made anew."""
+    """The document with a new table."""
     head, _, rest = text.partition(BEGIN)
     rows = "".join(f"| {' | '.join(cells(scenario))} |\n" for scenario in SCENARIOS)
     return f"{head}{BEGIN}\n{HEAD}{rows}\n{END}{rest.partition(END)[2]}"
@@ -41,14 +41,14 @@ def cells(scenario: Scenario) -> list[str]:
 
 
 def syn_data(row: Row) -> str:
-    """What the SYN carried, and what became of it."""
+    """How much data the SYN carried, and whether the server acknowledged it."""
     if not row["syn_payload_bytes"]:
         return "asks for a cookie" if row["cookie"] == "requested" else "-"
     return f"{row['syn_payload_bytes']} B {'taken' if row['syn_data_acked'] else 'not taken'}"
 
 
 def sent_again(row: Row) -> str:
-    """SYNs, and what else."""
+    """How many SYNs and how many other segments were sent again."""
     syns, others = row["syn_retransmits"], row["retransmits"]
     parts = [f"{syns} SYN{'s' if syns > 1 else ''}"] if syns else []
     if isinstance(others, tuple):

@@ -288,12 +288,15 @@ LOST_DATA = [
 ]
 
 HANDSHAKE = [60, 52]
-"""A SYN (or SYN-ACK) and an acknowledgment, bytes of IP."""
+"""IP packet sizes of a handshake, in bytes: a SYN (or SYN-ACK), then an acknowledgment."""
 DOCUMENT = [*[1500] * 7, 116]
 IN_VAIN = [116, 1500]
-"""The tail, as a probe; the head, after a timeout that counts from the probe."""
+"""Needless retransmissions: the tail loss probe, then the first segment after a timeout.
+
+The timeout counts from the probe.
+"""
 DOWN = [*HANDSHAKE, *DOCUMENT, *IN_VAIN, 1252]
-"""The last is the next answer."""
+"""All packets that the server sends until the end of the next response, which is the last of them."""
 
 QUEUES = [
     Scenario(

@@ -1,7 +1,7 @@
-"""The gate: the simulator is as far from the real kernel as docs/accuracy.md says, and no farther.
+"""The simulator's error against the real kernel is what docs/accuracy.md says, and within its limits.
 
-A run predicts every condition without loss again and an eighth of the others, and measures a few. All of
-them: `FIRSTFLIGHT_TEST_GRID=all pytest tests/parity/test_accuracy_gate.py`.
+A run predicts again every condition without loss and an eighth of those with loss. It also measures a few
+conditions again. All conditions: `FIRSTFLIGHT_TEST_GRID=all pytest tests/parity/test_accuracy_gate.py`.
 """
 
 import os
@@ -29,12 +29,15 @@ from firstflight.pages.corpus import TOKEN
 
 WHOLE_GRID = os.environ.get("FIRSTFLIGHT_TEST_GRID") == "all"
 PREDICTED_OF = 8
-"""Of so many conditions with loss, one is predicted again in every run of the tests."""
+"""Every run of the tests predicts one in this many conditions with loss again."""
 MEASURED_OF = 25
-"""Of so many conditions without loss, one is measured again."""
+"""Every run of the tests measures one in this many conditions without loss again."""
 AT_A_TIME = 3
 AGAIN = 0.05
-"""How far such a measurement may be from the baseline: packets that tie for a queue fall either way."""
+"""How far such a measurement may be from the baseline, as a share.
+
+Where two packets reach a queue at the same time, either one may enter first.
+"""
 
 
 def test_the_baseline_holds_the_whole_grid() -> None:
@@ -54,9 +57,9 @@ def test_pages_of_other_people_hold_no_path_query_or_token() -> None:
 
 
 def test_the_models_say_what_is_committed() -> None:
-    """A change of a model or of the loader shows here, and in the diff of the table.
+    """Fails when a change of a model or of the loader changes predictions; the diff of the table shows how.
 
-    Without loss a condition takes two loads, with it ninety.
+    A condition takes two simulated loads without loss, and ninety with loss.
     """
     lossless, lossy = by_loss(measured_conditions())
     again = [*lossless, *sample(lossy, PREDICTED_OF)]
@@ -77,7 +80,10 @@ def test_every_stratum_of_the_grid_is_in_the_samples() -> None:
 
 
 def test_the_simulator_is_as_near_the_kernel_as_it_has_to_be() -> None:
-    """Over all conditions but for the 95th percentile: at 2 % loss chance alone is above its target."""
+    """The limits hold over all conditions, except that of the 95th percentile, which holds without loss only.
+
+    At 2 % loss, chance alone exceeds that limit.
+    """
     rows = pairs()
     everywhere = figures("simulated", rows)
     assert everywhere.plt_error_median <= 0.03
@@ -101,7 +107,10 @@ def test_simulated_results_state_the_committed_error() -> None:
 
 @pytest.mark.timing
 def test_the_real_kernel_still_measures_the_baseline() -> None:
-    """The baseline has medians. A load that is not near its median is one of three, whose median counts."""
+    """The baseline has medians.
+
+    If a load is not near its median, two more are made, and the median of the three counts.
+    """
     baseline = {row.number: row for row in read_measured()}
     lossless, _ = by_loss(measured_conditions())
     again = [(condition, mode) for condition in sample(lossless, MEASURED_OF) for mode in MODES]
@@ -112,7 +121,7 @@ def test_the_real_kernel_still_measures_the_baseline() -> None:
 
 
 def emulated(loads: Sequence[tuple[Condition, str, int]]) -> list[float]:
-    """Page load times, ms, of repeats of conditions in the laboratory."""
+    """Page load times in the laboratory, ms, of the given conditions, modes and repeats."""
     planned = [condition.planned(mode, repeat, "emulate") for condition, mode, repeat in loads]
     pages = [open_page(condition.page) for condition, *_ in loads]
     with ThreadPoolExecutor(AT_A_TIME) as pool:
@@ -123,25 +132,25 @@ def emulated(loads: Sequence[tuple[Condition, str, int]]) -> list[float]:
 
 
 def by_loss(conditions: Sequence[Condition]) -> tuple[list[Condition], list[Condition]]:
-    """The conditions on paths that lose nothing, and the others."""
+    """The conditions on paths without loss, and the others."""
     lossy = [condition for condition in conditions if condition.path.loss]
     return [condition for condition in conditions if not condition.path.loss], lossy
 
 
 def sample(conditions: Sequence[Condition], of: int) -> list[Condition]:
-    """All conditions if that is asked for, else one of so many."""
+    """All conditions with `FIRSTFLIGHT_TEST_GRID=all`, else one in `of`."""
     return list(conditions) if WHOLE_GRID else list(drawn(conditions, of))
 
 
 def drawn(conditions: Sequence[Condition], of: int) -> Iterator[Condition]:
-    """One of so many conditions of each stratum, at least one; always the same."""
+    """One in `of` conditions of each stratum, at least one; the choice is the same in every run."""
     for name, group in groupby(sorted(conditions, key=lambda one: (stratum(one), one.number)), stratum):
         members = list(group)
         yield from random.Random(str(name)).sample(members, -(-len(members) // of))
 
 
 def stratum(condition: Condition) -> tuple[str, float, bool]:
-    """What a condition has in common with those of its stratum."""
+    """The properties that all conditions of a stratum share."""
     return condition.path.topology, condition.path.loss, condition.keep_alive
 
 

@@ -1,6 +1,7 @@
-"""Explicit congestion notification on both clocks: what a queue marks need not be sent again.
+"""Explicit congestion notification on both clocks: packets that a queue marks are not sent again.
 
-CoDel only: PIE drops what slow start brings although it could mark it (RFC 8033, section 5.1).
+Only with CoDel: PIE drops much of what slow start sends, even from flows that it could mark (RFC 8033,
+section 5.1).
 """
 
 from collections.abc import Mapping
@@ -16,14 +17,14 @@ pytestmark = pytest.mark.timing
 CLOCKS = ("simulated", "emulated")
 MODES = ("tcp", "tfo", "quic")
 CLOSE = 3
-"""By how many marks the clocks may differ, of ten."""
+"""How far the numbers of marks on the two clocks, about ten each, may differ."""
 
 Key = tuple[str, str, bool]
 
 
 @pytest.fixture(scope="module")
 def loads(lab: Lab) -> Mapping[Key, Fields]:
-    """By clock, mode, and whether the queue marks."""
+    """The records of the loads, by clock, mode, and whether the queue marks."""
     keys = [(mode, ecn) for mode in MODES for ecn in (False, True)]
     jobs = [(page("https" if mode == "quic" else "http"), job(mode, ecn)) for mode, ecn in keys]
     by_clock = ([simulate(*load) for load in jobs], emulate_all(lab, jobs))
@@ -35,13 +36,13 @@ def loads(lab: Lab) -> Mapping[Key, Fields]:
 
 
 def page(scheme: str) -> Fields:
-    """A document of three seconds of the link."""
+    """A document that takes the link three seconds to send."""
     resources = [document(body_bytes=1_500_000, url=f"{scheme}://a.test/")]
     return {"format": "firstflight-profile/1", "name": "long", "resources": resources}
 
 
 def job(mode: str, ecn: bool) -> Fields:
-    """What either clock is asked for."""
+    """The job for either clock, without the page."""
     link = {"rtt_ms": 50, "down_bps": 4_000_000, "up_bps": 4_000_000, "queue": "codel", "ecn": ecn}
     path = {"topology": "access", **link}
     return {
@@ -63,7 +64,7 @@ def test_a_queue_that_marks_drops_nothing_and_nothing_is_sent_again(
         assert (record["status"], record["proof"]["ok"]) == ("ok", True), record["error"]
     assert dropping["relay"]["marked"] == marking["relay"]["dropped"] == 0
     assert min(dropping["relay"]["dropped"], marking["relay"]["marked"]) > 0
-    # What QUIC sends in place of a lost packet is no copy of it.
+    # QUIC sends lost data in new packets, which do not count as retransmissions.
     assert dropping["retransmits"] >= (dropping["relay"]["dropped"] if mode != "quic" else 0)
     assert marking["retransmits"] == 0
 

@@ -16,8 +16,11 @@ PATH = {"rtt_ms": 100, "down_bps": 10_000_000, "up_bps": 10_000_000, "queue": {"
 PAGES = ("wikipedia", "nytimes")
 MODES = ("tcp", "tfo")
 PLT, BYTES_DOWN, BYTES_UP = 0.05, 0.02, 0.1
-"""How far the two may be from each other, relative: packets that tie for a queue fall either way. Much
-of what goes up is acknowledgements, of which a kernel on a busy machine sends some more."""
+"""How far the two clocks may be apart, relative.
+
+Where packets reach a queue at once, either may enter first. Most upstream bytes are acknowledgments, and a
+kernel on a busy machine sends a few more of them.
+"""
 JOB: Fields = {
     "scheme": "https",
     "tls": {"post_quantum": False, "http": "2"},
@@ -30,7 +33,7 @@ Loads = Mapping[tuple[str, str], tuple[Fields, Fields]]
 
 @pytest.fixture(scope="module")
 def loads(lab: Lab) -> Loads:
-    """What the laboratory and the simulator say, by page and mode."""
+    """The records of laboratory and simulator, by page and mode."""
     loaded = (under("https", page) for page in open_pages(PAGES))
     pages = dict(zip(PAGES, (json.loads(page.page.to_json()) for page in loaded), strict=True))
     cells = list(product(PAGES, MODES))

@@ -1,4 +1,4 @@
-"""Random loss of one seed on both clocks: the same packets of the same connections are lost."""
+"""Random loss with one seed: the same packets of the same connections are lost on both clocks."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -50,8 +50,10 @@ def test_no_load_waits_for_a_timer_of_a_second_on_one_clock_only(pairs: Sequence
 
 
 def sent_again(record: Fields) -> list[tuple[int, bool]]:
-    """By connection: SYNs that were sent again, and whether other segments were.
+    """By connection: how many SYNs were sent again, and whether any other segment was.
 
-    After a lost SYN-ACK the kernel's tick decides whose timer fires first, and so how often it is sent again.
+    The number of the others is not compared. After a lost SYN-ACK, the timers of client and server expire at
+    about the same time; the kernel's tick decides which fires first, and so how often the SYN-ACK is sent
+    again.
     """
     return [(row["syn_retransmits"], row["retransmits"] > 0) for row in record["connections"]]

@@ -1,4 +1,4 @@
-"""Several servers behind one address: which one a connection reaches is chance, what comes of it is not."""
+"""Servers behind one address: a connection to another server than the last cookie's costs one more RTT."""
 
 from math import sqrt
 
@@ -15,7 +15,7 @@ CONNECTIONS = 12
 LOADS = 4
 RTT_MS = 50.0
 ROOM_MS = RTT_MS / 2
-"""Twelve connections take their time on a busy machine; a round trip too many still shows."""
+"""How much longer a load of twelve connections may take on a busy machine, ms; less than one round trip."""
 DEVIATIONS = 4
 
 PAGE = {"format": "firstflight-profile/1", "name": "pool", "resources": chain(CONNECTIONS)}

@@ -1,4 +1,4 @@
-"""Priorities (RFC 9218) on both clocks: what is urgent goes first, and responses end in the same order."""
+"""Priorities (RFC 9218): urgent responses end first, and responses end in the same order on both clocks."""
 
 import pytest
 from clocks import Fields, emulate_all, simulate
@@ -13,16 +13,19 @@ PARTS = (
     *(("script", 80_000, 20_000) for _ in range(2)),
     ("style", 40_000, 39_000),
 )
-"""What the document refers to: kind, bytes, and where in the document."""
+"""The resources that the document refers to: kind, size in bytes, and byte offset of the reference."""
 IN_ORDER = ("style", "script", "script", "image", "image", "image", "image")
 PLT = 0.05
-"""How far the last end may be from the other clock's."""
+"""How far apart the ends of the last response may be on the two clocks, relative."""
 END = {"tcp": 0.15, "quic": 0.05}
-"""How far any other end may be: over TCP the server's socket takes other frames first, priorities or not."""
+"""The same for any other response.
+
+Over TCP the socket already holds frames of other responses, so it is more.
+"""
 
 
 def page() -> Fields:
-    """A document with all parts, of one host."""
+    """A document and all parts, on one host."""
     document = {"kind": "document", "mime": "text/html", "body_bytes": DOCUMENT_BYTES}
     parts = [
         {
@@ -41,7 +44,7 @@ def page() -> Fields:
 
 
 def ends(answer: Fields) -> list[tuple[float, int]]:
-    """When each part was there, ms, and which it is: the first one first."""
+    """The end of each part in ms and its index, in the order of the ends."""
     assert answer["status"] == "ok", answer["error"]
     assert answer["proof"]["ok"]
     return sorted((row["end_ms"], row["index"]) for row in answer["requests"] if row["index"])
@@ -59,7 +62,7 @@ def test_urgent_responses_end_first_and_in_the_same_order_on_both_clocks(lab: La
     for (_, what), mode, emulated in zip(asked, END, emulate_all(lab, asked), strict=True):
         on_kernel, in_simulator = ends(emulated), ends(simulate(page(), what))
         assert [index for _, index in on_kernel] == [index for _, index in in_simulator], mode
-        # Over TCP what is urgent waits for what the server's socket has taken.
+        # Over TCP an urgent response waits for the data that the server's socket already holds.
         if mode == "quic":
             assert tuple(PARTS[index - 1][0] for _, index in on_kernel) == IN_ORDER
         for (there, _), (here, _) in zip(on_kernel, in_simulator, strict=True):

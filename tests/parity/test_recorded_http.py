@@ -1,4 +1,4 @@
-"""What each host spoke in the recording, on both clocks: versions of HTTP and TLS, one connection for two."""
+"""Replay of what each recorded host used: versions of HTTP and TLS, and a connection for two hosts."""
 
 import json
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ def resource(url: str, kind: str, **fields: object) -> dict[str, object]:
 
 
 def page() -> Fields:
-    """A document, and three images each of the other hosts."""
+    """A document, and three images on each of the other hosts."""
     images = [
         resource(f"https://{host}.test/{n}.png", "image", initiator={"resource": 0, "via": "parser"})
         for host in "bcd"

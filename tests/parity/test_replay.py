@@ -1,7 +1,7 @@
-"""Random scripts on this kernel and on the simulator's TCP, packet by packet: others every day.
+"""Random scripts on this kernel and the simulator's TCP, compared packet by packet. Each day has new scripts.
 
-The corpus (`crates/replay/corpus`) holds the model against kernels that were recorded; this holds it against
-the one that runs. A script is what `firstflight-lab replay --draw SEED` draws.
+`crates/replay/corpus` compares the model with recordings of other kernels. This test compares it with the
+kernel that runs. `firstflight-lab replay --draw SEED` generates the scripts.
 """
 
 import os
@@ -21,13 +21,19 @@ pytestmark = pytest.mark.timing
 SCRIPTS, LABORATORIES = 30, 6
 DAY_S = 86_400
 IN_TIME_MS = 0.2
-"""A packet that is later moves acknowledgments from one tick of the kernel to the next."""
+"""A packet is in time if it is at most this late, ms.
+
+A later one moves acknowledgments to another kernel tick.
+"""
 LIMIT_S = 600.0
 VERDICT = re.compile(r"seed-(\d+): (.*) \(\d+ packets, at most ([\d.]+) ms late\)")
 
 
 class Replayed(NamedTuple):
-    """A script on both: what fed with the kernel's packets the model sent, and how late a packet was."""
+    """The result of one script: how the model's packets compare, and the largest delay of a packet, ms.
+
+    The model receives the kernel's packets as input.
+    """
 
     seed: int
     verdict: str
@@ -39,7 +45,7 @@ class Replayed(NamedTuple):
 
 
 def replay(first: int, count: int) -> list[Replayed]:
-    """Draws and replays scripts in a laboratory of their own."""
+    """Generates and replays `count` scripts in a laboratory of their own, from the seed `first` on."""
     command = [str(lab_binary()), "replay", "--draw", str(first), "--count", str(count)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     assert ended.returncode == 0, ended.stderr
@@ -57,7 +63,10 @@ def replayed(lab: Lab) -> Sequence[Replayed]:
 
 
 def test_the_model_sends_what_this_kernel_sends(replayed: Sequence[Replayed]) -> None:
-    """Nine of ten are identical if packets are in time; before replays corrected the model, one of ten."""
+    """About nine of ten scripts are identical if packets are in time.
+
+    Before the model was corrected with such replays, it was one of ten.
+    """
     assert len(replayed) == SCRIPTS
     in_time = [one for one in replayed if one.late_ms <= IN_TIME_MS]
     assert len(in_time) >= SCRIPTS // 3, "packets were late: measure again on a quieter machine"

@@ -1,4 +1,4 @@
-"""The table of scenarios on both clocks: what it says must come of the real kernel and of the simulator."""
+"""Runs every scenario on both clocks: kernel and simulator must both give the expected result."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,7 @@ Records = Mapping[tuple[str, str], Fields]
 
 @pytest.fixture(scope="module")
 def records(lab: Lab) -> Records:
-    """Every scenario on both clocks."""
+    """The record of every scenario on both clocks."""
     emulated = emulate_all(lab, [(scenario.page, scenario.job) for scenario in SCENARIOS])
     simulated = [simulate(scenario.page, scenario.job) for scenario in SCENARIOS]
     return {
@@ -50,7 +50,7 @@ def test_what_comes_of_a_load_is_as_specified(scenario: Scenario, clock: str, re
 
 
 def as_specified(row: Row, expected: Row) -> dict[str, Any]:
-    """The expected columns of a row; a figure that is within its range shows as the range."""
+    """The columns of a row that the scenario specifies. A value within its range is replaced by the range."""
     seen = {}
     for column, value in expected.items():
         within = isinstance(value, tuple) and value[0] <= row[column] <= value[1]
@@ -64,14 +64,14 @@ def order(record: Fields) -> list[int]:
 
 
 def handshakes_ms(record: Fields) -> list[float]:
-    """From opening to ready, by connection."""
+    """The time from opening to ready of each connection, ms."""
     opened = [row for row in record["requests"] if row["connect_start_ms"] is not None]
     opened.sort(key=lambda row: row["connection"])
     return [row["connect_end_ms"] - row["connect_start_ms"] for row in opened]
 
 
 def assert_takes(took_ms: float, time: Time, rtt_ms: float, clock: str) -> None:
-    """It took as long as specified."""
+    """Asserts that a time is within the bounds that the scenario specifies."""
     earliest, latest = time.bounds_ms(rtt_ms, clock)
     assert earliest <= took_ms <= latest, f"{took_ms:g} ms is not {time} ({earliest:g} to {latest:g} ms)"
 

@@ -1,4 +1,4 @@
-"""TLS on both clocks: the same flights in the same SYNs, and page load times that agree."""
+"""TLS on both clocks: SYNs carry the same ClientHello bytes, and page load times agree."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from firstflight.pages import open_pages, under
 pytestmark = pytest.mark.timing
 
 PATH = {"rtt_ms": 100, "down_bps": 4_000_000, "up_bps": 4_000_000, "queue": {"packets": 1000}}
-"""Nothing is sent twice here: how long a handshake takes is what shows."""
+"""A path without loss, so that the times of handshakes decide the result."""
 OFFERS: dict[str, Fields] = {
     "TLS 1.3, post-quantum share": {"post_quantum": True},
     "TLS 1.3, classic share": {"post_quantum": False},
@@ -21,7 +21,10 @@ OFFERS: dict[str, Fields] = {
 }
 MODES = ("tcp", "tfo")
 PLT, BYTES = 0.05, 0.02
-"""How far the two may be from each other, relative: packets that tie for a queue fall either way."""
+"""How far the two clocks may be apart, relative.
+
+Where packets reach a queue at once, either may enter first.
+"""
 
 Loads = Mapping[tuple[str, str], tuple[Fields, Fields]]
 
@@ -37,7 +40,7 @@ def loads(lab: Lab) -> Loads:
 
 
 def job(offer: str, mode: str) -> Fields:
-    """What either clock is asked for."""
+    """The job for either clock, without the page."""
     return {"scheme": "https", "tls": OFFERS[offer], "path": PATH, "mode": mode, "cookies": "warm"}
 
 
@@ -54,7 +57,7 @@ def test_both_clocks_agree(loads: Loads, offer: str, mode: str) -> None:
 
 @pytest.mark.parametrize("offer", OFFERS)
 def test_the_same_client_hellos_ride_in_the_syns(loads: Loads, offer: str) -> None:
-    """Byte for byte, so that the same connections resume a session."""
+    """The sizes are equal to the byte, so the same connections resume a session."""
     emulated, simulated = (
         sorted((row["origin"], row["syn_payload_bytes"]) for row in answer["connections"])
         for answer in loads[offer, "tfo"]

@@ -1,7 +1,7 @@
-"""Whole pages without loss on both clocks: the same connections, requests and bytes, nearly the same time.
+"""Whole pages without loss: both clocks have the same connections, requests and bytes, and similar times.
 
-A run takes every other cell: each page in both modes and on both paths. All of them:
-`FIRSTFLIGHT_TEST_GRID=all pytest tests/parity/test_whole_pages.py`.
+A run takes every other cell of pages, modes and paths, so that it includes each page in both modes and on
+both paths. All cells: `FIRSTFLIGHT_TEST_GRID=all pytest tests/parity/test_whole_pages.py`.
 """
 
 import json
@@ -32,9 +32,9 @@ CELLS = [
 ]
 
 PLT_ROOM = 0.03
-"""How far page load times may be apart, as a share."""
+"""How far the page load times of the two clocks may be apart, as a share."""
 TIE_ROOM = 0.02
-"""Requests that are no farther apart than this share of the page load time may change places."""
+"""Two requests may change places if their times differ by less than this share of the page load time."""
 
 Pair = tuple[Fields, Fields]
 Key = tuple[str, str, str]
@@ -53,14 +53,14 @@ def loads(lab: Lab) -> Mapping[Key, Pair]:
 
 
 def job(mode: str, path: str) -> Fields:
-    """What either clock is asked for."""
+    """The job for either clock, without the page."""
     config, keep_alive = PATHS[path]
     return {"path": config, "mode": mode, "cookies": "warm", "keep_alive": keep_alive}
 
 
 @pytest.fixture(params=CELLS, ids=" ".join)
 def pair(request: pytest.FixtureRequest, loads: Mapping[Key, Pair]) -> Pair:
-    """One cell, simulated and emulated; both ended well."""
+    """Both records of one cell; asserts that both loads ended well."""
     pair = loads[request.param]
     for record in pair:
         assert (record["status"], record["proof"]["ok"]) == ("ok", True), record["error"]

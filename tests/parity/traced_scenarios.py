@@ -1,6 +1,7 @@
-"""Links that deliver when a trace says, on both clocks.
+"""Scenarios on links that follow a delivery trace (Mahimahi), on both clocks.
 
-A load ends with an opportunity: rooms of time are smaller than what lies between two of them.
+A load ends with a delivery opportunity. The interval between two opportunities is longer than the tolerance
+of the expected time, so a load that needs one opportunity more fails.
 """
 
 from scenario import Scenario, Time, document, opened_fast, plain

@@ -1,15 +1,19 @@
-"""Unsteady links: bursts of loss, jitter, packets that overtake others or come twice, on both clocks.
+"""Scenarios on unsteady links: bursts of loss, jitter, reordering and duplicate packets, on both clocks.
 
-A seed does the same to packet k of a connection and direction on both, and to packet k of a link with bursts.
+A seed decides the fate of packet k of a connection and direction. On links with bursts of loss it decides
+that of packet k of the link. The fate is the same on both clocks.
 """
 
 from scenario import INITIAL_RTO, TAUGHT_RTO, Scenario, Time, chain, document, opened_fast, plain
 
 JITTER_MS = 10.0
 TRAIN = document(body_bytes=14_000)
-"""An answer of ten segments, sent at once."""
+"""A response of ten segments, which the server sends at once."""
 CROSSINGS_MS = 3 * JITTER_MS / 2 + JITTER_MS
-"""What its two round trips take longer: three times the mean, and what the latest of ten has."""
+"""How much longer the two round trips of `TRAIN` take with jitter, ms.
+
+Three crossings take the mean jitter each. The fourth takes the maximum, that of the latest of ten packets.
+"""
 SLIGHT_MS = 4.0
 
 UNSTEADY = [

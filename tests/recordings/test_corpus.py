@@ -1,4 +1,4 @@
-"""The recordings of other people's pages: every one becomes a page, or is refused with its reason."""
+"""Public recordings of web pages: firstflight opens each as a page, or refuses it and says why."""
 
 import csv
 import json
@@ -15,7 +15,7 @@ from firstflight.pages import LoadedPage, load_page, open_pages
 from firstflight.pages.corpus import anonymous
 
 Opened: TypeAlias = tuple[dict[str, LoadedPage], dict[str, str]]
-"""Pages by the names of their files, and why the others were refused."""
+"""Pages by file name, and by file name the reason why a file was refused."""
 
 
 def opened(paths: list[Path]) -> Opened:
@@ -45,7 +45,7 @@ def warcs(shared_data: Path) -> Opened:
 
 @pytest.fixture(scope="module")
 def manifest(shared_data: Path) -> dict[str, dict[str, str]]:
-    """Its rows by file."""
+    """The rows of the manifest, by file."""
     with (shared_data / "corpus" / "MANIFEST.tsv").open(newline="", encoding="utf-8") as lines:
         return {row["file"]: row for row in csv.DictReader(lines, delimiter="\t")}
 
@@ -53,11 +53,12 @@ def manifest(shared_data: Path) -> dict[str, dict[str, str]]:
 def test_the_profiles_of_the_accuracy_grid_are_of_their_recordings(
     hars: Opened, warcs: Opened, manifest: dict[str, dict[str, str]]
 ) -> None:
-    """Their requests and sizes are what the importers make of the recordings today.
+    """The committed profiles have the requests and sizes that today's importers read from the recordings.
 
-    Their times and order are those of the importers when the kernel was measured on them; what is posted then
-    counted only where its size was said beside it, and counts by its header since. A profile made
-    anew (`python tests/validation/accuracy_pages.py CORPUS`) needs the predictions and measurements again.
+    Times and order are not compared: the profiles keep those of the importers at the time of the measurement.
+    At that time, request bodies counted only if the recording gave their size separately. Today the size in
+    the header counts too, so requests may be longer now. After deriving a profile again (`python
+    tests/validation/accuracy_pages.py CORPUS`), repeat predictions and measurements.
     """
     pages = {**hars[0], **warcs[0]}
     assert len(measured_pages()) == len(list(PAGES.glob("*.json"))) == 40
@@ -69,9 +70,9 @@ def test_the_profiles_of_the_accuracy_grid_are_of_their_recordings(
 
 
 def requested(profile: str) -> list[tuple[tuple[str, ...], int]]:
-    """What a profile requests and in which sizes, sorted; and how long each request is, bytes.
+    """The kind, MIME type and sizes of each request of a profile, and the bytes of the request; sorted.
 
-    Not by URL: without content, hosts and paths are numbered in the order of the requests.
+    URLs are not compared. A profile without content numbers hosts and paths in the order of the requests.
     """
     keys = ("kind", "mime", "header_bytes", "body_bytes")
     resources = json.loads(profile)["resources"]
@@ -110,7 +111,7 @@ def test_recorded_initiators_are_used_where_there_are_any(
 def test_bodies_of_hars_cross_the_wire_with_their_recorded_size(
     hars: Opened,
 ) -> None:
-    """Firefox' HAR of changba.com has every body, compressed by `Content-Encoding` where it was."""
+    """Firefox's HAR of changba.com has every body; it stores them as compressed by `Content-Encoding`."""
     loaded = hars[0]["2021_changba_firefox_bodies.har"]
     assert len(loaded.bodies) == 71
     assert loaded.page.describe().wire_bytes == pytest.approx(1_900_000, rel=0.05)

@@ -1,4 +1,4 @@
-"""The audit of one run of the course and of the published tables finds the defects that are known."""
+"""The audit of one published run of the course and of the paper's tables finds the known defects."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The course's recording of the paper's pages, its logs and its table."""
+"""The course's recordings of the paper's four pages, the logs of that browser, and the table of the paper."""
 
 import json
 from pathlib import Path
@@ -15,13 +15,13 @@ from firstflight.pages import LoadedPage, embedded_names, load_page, open_pages,
 from firstflight.pages.readers.fetchlog import read_fetchlog
 
 AMAZON, NYTIMES, WSJ, _ = range(4)
-# Compressed sizes depend on the zlib at hand, and header shares and offsets on them.
+# Compressed sizes depend on the installed zlib. The sizes of headers and the byte offsets depend on them.
 SIZES = ("body_bytes", "header_bytes", "at_byte")
 
 
 @pytest.fixture(scope="module")
 def course(shared_data: Path) -> list[LoadedPage]:
-    """Its four pages, in the order of the paper's table."""
+    """The four recorded pages, in the order of the paper's table."""
     return open_pages([str(shared_data / "course" / "Paper")])
 
 
@@ -132,6 +132,6 @@ def test_deriving_the_profiles_again_gives_the_committed_ones(shared_data: Path,
 
 
 def sizes_taken(profile: dict[str, Any]) -> list[int]:
-    """Takes the sizes out of a profile and returns them."""
+    """Removes the sizes from a profile, and returns them."""
     parts = [part for r in profile["resources"] for part in (r, r.get("initiator", {}))]
     return [part.pop(key, 0) for part in parts for key in SIZES]

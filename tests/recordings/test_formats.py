@@ -1,4 +1,4 @@
-"""One visit as six tools saw it: their readers agree with each other, and with the packets."""
+"""One visit recorded by several tools: the readers agree with each other and with the packets."""
 
 import gzip
 import json
@@ -21,7 +21,7 @@ Read: TypeAlias = tuple[LoadedPage, list[Exchange]]
 """A page, and the exchanges it was made of."""
 
 NEAR_MS = 20.0
-"""How far apart two clocks of one browser put the same moment."""
+"""How far apart two clocks of the same browser may put one event, ms."""
 
 
 def read(path: Path) -> Read:
@@ -45,7 +45,7 @@ def formats(shared_data: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def visits(formats: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Read]:
-    """The first run, by the kind of file that has it."""
+    """The visit, by the kind of file: DevTools log, net log, and the first run of the WebPageTest result."""
     result = json.loads(gzip.decompress((formats / "webpagetest.amazon.json.gz").read_bytes()))
     del result["data"]["runs"]["2"]
     first = tmp_path_factory.mktemp("run") / "webpagetest.json"
@@ -58,7 +58,7 @@ def visits(formats: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 
 
 def asked(exchanges: list[Exchange]) -> list[tuple[str, str, int, str, str]]:
-    """What was asked for, what came, over what, and how urgently; in order of the URLs."""
+    """URL, method, status, version of HTTP and priority of each request, sorted by URL."""
     return sorted((e.url, e.method, e.status, e.carried.http, e.priority) for e in exchanges)
 
 
@@ -70,7 +70,7 @@ def test_three_tools_saw_the_same_requests_versions_of_http_and_priorities(visit
 
 
 def test_connections_are_the_same_and_shared_by_the_same_requests(visits: dict[str, Read]) -> None:
-    """Chromium numbers sockets and sessions; DevTools, the net log and WebPageTest give that number."""
+    """Chromium numbers its sockets and sessions. All three tools record that number."""
     shared = {name: {(e.url, e.carried.connection) for e in visits[name][1]} for name in visits}
     assert shared["log"] == shared["netlog"] == shared["result"]
     assert len({connection for _, connection in shared["log"]}) == 7
@@ -80,7 +80,7 @@ def test_connections_are_the_same_and_shared_by_the_same_requests(visits: dict[s
 
 
 def test_bodies_have_the_same_size_on_the_wire(visits: dict[str, Read]) -> None:
-    """DevTools counts the headers of HTTP/2's and HTTP/3's frames in: 9 bytes each 16 KiB at most."""
+    """DevTools includes the frame headers of HTTP/2 and HTTP/3: at most 9 bytes for each 16 KiB."""
     sizes = {name: sorted((e.url, e.start_ms, e.body_bytes) for e in visits[name][1]) for name in visits}
     for (_, _, log), (_, _, netlog), (_, _, result) in zip(*sizes.values(), strict=True):
         assert netlog == result
@@ -102,7 +102,7 @@ def test_requests_were_asked_for_and_answered_at_the_same_moments(visits: dict[s
 
 
 def test_handshakes_took_as_long_in_each(visits: dict[str, Read]) -> None:
-    """Of TCP alone: a reader that counted TLS in would be two round trips off."""
+    """The TCP handshake only. A reader that included TLS would be wrong by two round trips."""
     trips = {
         name: {
             e.carried.connection: e.clock.handshake_ms
@@ -146,7 +146,7 @@ def test_the_net_log_has_every_body_as_it_was_on_the_wire(visits: dict[str, Read
 
 
 def packets(capture: bytes) -> Iterator[tuple[str, str, str, bytes]]:
-    """Protocol, source, destination and what follows the header of IP, of each packet of a capture."""
+    """Protocol, source, destination and the data after the IP header, of each packet of a capture."""
     order = "<" if capture[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1") else ">"
     names, at = {6: "tcp", 17: "udp"}, 24
     while at + 16 <= len(capture):
@@ -162,10 +162,11 @@ def packets(capture: bytes) -> Iterator[tuple[str, str, str, bytes]]:
 
 
 def test_connections_and_bytes_are_those_of_the_packets(visits: dict[str, Read], formats: Path) -> None:
-    """Each connection opens with a SYN, or with packets of QUIC, to the server that its readers name.
+    """Each connection that the readers name opens with a SYN, or with QUIC packets, to that server.
 
-    What came over it by TCP is what its answers hold by the readers, their headers compressed, and at most
-    2 % and 7 kB more: certificates, tickets, framing. The browser opened one connection more, unused.
+    Over TCP, the packets carry the bytes that the readers count, with compressed headers. Certificates,
+    session tickets and framing add at most 2 % and 7 kB. The browser opened one more connection and did not
+    use it.
     """
     capture = gzip.decompress((formats / "tcpdump.amazon.cap.gz").read_bytes())
     syns, datagrams, came = Counter[str](), Counter[str](), Counter[tuple[str, bytes]]()
@@ -188,7 +189,7 @@ def test_connections_and_bytes_are_those_of_the_packets(visits: dict[str, Read],
 
 
 def test_an_agent_s_folder_and_its_trace_are_one_visit(formats: Path, tmp_path: Path) -> None:
-    """The trace is Chromium's, the requests are WebPageTest's: same requests, moments and connections."""
+    """A WebPageTest agent's folder and its Chromium trace have the same requests, times and connections."""
     with zipfile.ZipFile(formats / "wptagent.amazon.zip") as agent:
         agent.extractall(tmp_path)
     zipped, folder = read(formats / "wptagent.amazon.zip"), read(tmp_path)

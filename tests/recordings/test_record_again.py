@@ -1,4 +1,4 @@
-"""Real pages, replayed from their recordings, are recorded twice alike."""
+"""Records real pages from their replay, and records those recordings: both have the same content."""
 
 from pathlib import Path
 

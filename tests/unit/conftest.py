@@ -12,7 +12,10 @@ MEMORY = "/dev/shm"
 
 @pytest.fixture(scope="session", autouse=True)
 def cache() -> Iterator[Path]:
-    """The user's cache, for the time of the tests an empty folder; in memory, since bodies are synced."""
+    """Replaces the user's cache by an empty folder for all tests.
+
+    It is in memory, since bodies are synced to disk.
+    """
     before = os.environ.get("XDG_CACHE_HOME")
     with TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else None) as folder:
         os.environ["XDG_CACHE_HOME"] = folder

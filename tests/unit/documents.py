@@ -1,4 +1,4 @@
-"""What the documents say, taken apart: links, headings, and the commands they show."""
+"""Parses the Markdown documents: links, headings, code blocks, and the commands in them."""
 
 import re
 import shlex
@@ -11,7 +11,7 @@ GENERATED = ROOT / "docs/reference"
 
 
 def documents() -> list[Path]:
-    """Every page for people: the documentation, and what is beside it."""
+    """Every Markdown document for users: docs/, studies/, and those at the top of the repository."""
     folders = (page for folder in ("docs", "studies") for page in sorted((ROOT / folder).rglob("*.md")))
     return [*sorted(ROOT.glob("*.md")), *folders, ROOT / "fuzz/README.md"]
 
@@ -25,7 +25,7 @@ class Document:
 
 
 def read(page: Path) -> Document:
-    """A page, its fenced blocks apart from the rest; a line that goes on is one line."""
+    """A page, split into prose and fenced blocks. Lines that end in a backslash are joined with the next."""
     prose: list[tuple[int, str]] = []
     code: list[tuple[int, str]] = []
     fenced = False
@@ -47,41 +47,41 @@ class Block:
 
 
 def blocks(page: Path) -> list[Block]:
-    """The page's fenced blocks; a line that goes on is one line."""
+    """The page's fenced blocks. Lines that end in a backslash are joined with the next."""
     text = page.read_text().replace("\\\n", " ")
     found = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     return [Block(language, body.splitlines()) for language, body in found]
 
 
 def links(page: Path) -> list[str]:
-    """Where the page's links and pictures lead, those into the Web aside."""
+    """The targets of the page's links and pictures, without URLs."""
     text = "\n".join(re.sub("`[^`]*`", "", line) for _, line in read(page).prose)
     targets = re.findall(r"\]\(([^)\s]+)\)", text)
     return [target for target in targets if not re.match(r"[a-z]+:", target)]
 
 
 def anchors(page: Path) -> set[str]:
-    """The names of the page's headings, as links write them."""
+    """The anchors of the page's headings, as links to them are written."""
     headings = [line.lstrip("# ") for _, line in read(page).prose if line.startswith("#")]
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
 def shown_commands(page: Path, program: str) -> Iterator[tuple[int, list[str]]]:
-    """The calls of a program in the page's code blocks: line and arguments."""
+    """Every call of a program in the page's code blocks: line number and arguments."""
     for number, line in read(page).code:
         if found := re.match(rf"\s*(?:\$ )?(?:\w+ \| )?(?:\S*/)?{program} (\S.*)", line):
             yield number, _arguments(found[1])
 
 
 def mentioned_commands(page: Path, program: str) -> Iterator[tuple[int, list[str]]]:
-    """The calls of a program within the page's sentences: line and arguments."""
+    """Every call of a program in the page's prose: line number and arguments."""
     for number, line in read(page).prose:
         for call in re.findall(rf"`(?:\S*/)?{program} ([a-z][^`]*)`", line):
             yield number, _arguments(call)
 
 
 def _arguments(call: str) -> list[str]:
-    """Arguments up to a remark (after two spaces, or a #) or to what the shell does with the output."""
+    """The arguments of a call, up to a comment (two spaces or a #) or to a shell operator (|, > or &&)."""
     words = shlex.split(re.split(r"\s{2,}(?=[^\s#-])|\s#", call)[0])
     ends = [position for position, word in enumerate(words) if word in ("|", ">", "&&")]
     return words[: ends[0]] if ends else words

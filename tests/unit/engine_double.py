@@ -1,4 +1,4 @@
-"""An engine without a laboratory: synthetic records, late, failed or interrupted where a test wants it."""
+"""An engine without a laboratory: it returns synthetic records, which a test can make late or failed."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -27,10 +27,10 @@ def pages(*names: str) -> list[LoadedPage]:
 
 
 class EngineDouble:
-    """Keeps what it was asked for in `made`.
+    """Returns synthetic records, and keeps the planned loads that it was asked for in `made`.
 
     Args:
-        before: Called with each planned load and its number before its record is given.
+        before: Called with each planned load and the number of the call, before the record is returned.
         relay: Changes to the relay of each record.
         load: Changes to the load of each record.
         broken: Whether the client breaks in every load.

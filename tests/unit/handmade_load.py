@@ -1,4 +1,4 @@
-"""Small loads written down by hand, with a page and rows whose critical path anybody can work out."""
+"""Small loads written by hand, whose critical paths a reader can compute."""
 
 from pathlib import Path as FilePath
 from typing import Any
@@ -15,7 +15,10 @@ RTT_MS = 100.0
 
 
 def page(*resources: dict[str, Any], name: str = "hand") -> Page:
-    """A page of resources, the first of which is the document; only what differs has to be said."""
+    """A page of these resources, of which the first is the document.
+
+    Fields that are not given have defaults.
+    """
     rest = {
         "kind": "image",
         "mime": "image/png",
@@ -41,7 +44,10 @@ def by(resource: int, via: str = "parser", **more: object) -> dict[str, Any]:
 
 
 def request(index: int, *times: float | None, connection: int = 0, **changes: object) -> dict[str, Any]:
-    """A row of `requests`: queued, connect start, connect end, sent, first byte, end."""
+    """A row of `requests`.
+
+    The times are: queued, connect start, connect end, sent, first byte, end, in ms.
+    """
     names = ("queued_ms", "connect_start_ms", "connect_end_ms", "sent_ms", "first_byte_ms", "end_ms")
     return {
         "index": index,
@@ -59,7 +65,7 @@ def request(index: int, *times: float | None, connection: int = 0, **changes: ob
 
 
 def connection(number: int, opened_ms: float, **changes: object) -> Any:  # noqa: ANN401
-    """A row of `connections`, opened without TFO."""
+    """A row of `connections`, of a connection opened without TFO."""
     return {
         "connection": number,
         "origin": "http://a.example",
@@ -87,7 +93,7 @@ def load(
     connections: list[Any] | None = None,
     **changes: object,
 ) -> LoadRecord:
-    """A load on a path of 100 ms and no limit of rate."""
+    """A load on a path with an RTT of 100 ms and unlimited rates."""
     row: Any = {
         **PlannedLoad(
             load_id="hand-tcp-001",
@@ -130,7 +136,7 @@ PAGE = page({"server_ms": 20}, {"initiator": by(0)})
 
 
 def chain(mode: str, block: int = 0, extra_ms: float = 0.0, **changes: object) -> LoadRecord:
-    """A document and an image from a second connection: 440 ms, with TFO 240."""
+    """A load of a document, and of an image over a second connection; it takes 440 ms, with TFO 240 ms."""
     shake = 100.0 if mode == "tcp" else 0.0
     first, second = shake + 120, 2 * shake + 220 + extra_ms
     rows = [

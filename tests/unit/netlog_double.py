@@ -1,4 +1,4 @@
-"""A net log as Chromium writes it, of requests that a test describes."""
+"""Writes net logs in Chromium's format, with the requests that a test describes."""
 
 import base64
 import json
@@ -23,14 +23,14 @@ EPOCH_MS = 1_700_000_000_000.0
 
 
 class Log:
-    """Writes a log, an event after the other, a millisecond each."""
+    """Writes a net log; each event is one millisecond after the one before."""
 
     def __init__(self) -> None:
         self._events: list[dict[str, Any]] = []
         self._last = 0
 
     def start(self, url: str, method: str = "GET", initiator: str = "http://a.test") -> int:
-        """A request that the page at `initiator` makes; its number."""
+        """Begins a request by the page at `initiator`; returns the number of the request."""
         self._last += 1
         self.happens(
             "URL_REQUEST_START_JOB",
@@ -51,7 +51,10 @@ class Log:
         self.happens("HTTP_TRANSACTION_READ_RESPONSE_HEADERS", number, params)
 
     def read(self, number: int, data: bytes, *, decoded: bytes | None = None) -> None:
-        """Bytes of the body; with `decoded`, what a content coding made of them."""
+        """Logs bytes of the body.
+
+        `data` are the bytes on the wire, `decoded` those after the content decoding.
+        """
         if decoded is not None:
             self.happens("URL_REQUEST_FILTERS_SET", number, {"filters": "FILTER_GZIP"})
             self.happens("URL_REQUEST_JOB_BYTES_READ", number, _bytes(data))
@@ -72,7 +75,7 @@ class Log:
         )
 
     def write(self, folder: Path, *, cut: int = 0) -> Path:
-        """The log as a file, without its last `cut` characters."""
+        """Writes the log to a file, without its last `cut` characters."""
         constants = {
             "timeTickOffset": EPOCH_MS,
             "logEventTypes": {name: number for number, name in enumerate(_TYPES)},

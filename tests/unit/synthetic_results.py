@@ -1,7 +1,8 @@
-"""Journals without a laboratory: loads shaped like the paper's pages, from a crude model of a page load.
+"""Writes results without a laboratory: loads with the shape of the paper's pages, from a simple model.
 
-A request waits for one of six connections to its origin, pays one RTT to connect (`tcp`) or none (`tfo`,
-warm), one RTT to be answered, and then its share of a 4 Mbit/s link. No simulator.
+In the model a request waits for one of six connections to its origin. It then takes one RTT to connect
+(`tcp`) or none (`tfo`, warm), one RTT for the answer, and its share of a 4 Mbit/s link. This is not the
+simulator.
 """
 
 import json
@@ -19,7 +20,7 @@ PAGES = {
     "wikipedia": ("http://en.wikipedia.org/wiki/Transmission_Control_Protocol", 29, 4),
     "wsj": ("http://online.wsj.com/home-page", 133, 45),
 }
-"""Name -> URL, requests, hosts (the shape of the paper's pages)."""
+"""Name -> URL, number of requests, number of hosts, like the paper's pages."""
 
 Rows = list[dict[str, Any]]
 RTTS_MS = (20.0, 100.0, 200.0)
@@ -29,7 +30,7 @@ DOWN_BYTES_PER_MS = 500.0
 def load_record(
     page: str = "wikipedia", rtt_ms: float = 100.0, mode: str = "tfo", block: int = 0, **changes: object
 ) -> LoadRecord:
-    """One synthetic load; `changes` replace values of its `load`."""
+    """One synthetic load; `changes` override values of its `load`."""
     requests: Any
     connections: Any
     requests, connections = _requests(page, rtt_ms, mode, block)

@@ -1,4 +1,7 @@
-"""Estimates, intervals, p values and verdicts; by simulation where the truth is known."""
+"""Estimates, intervals, p values and verdicts.
+
+Their error rates are checked by simulation, where the truth is known.
+"""
 
 import interval_coverage as simulation
 import numpy as np
@@ -30,7 +33,7 @@ times_ms = st.lists(st.floats(1, 1e5), min_size=1, max_size=12)
 
 
 def judged(tcp_ms: list[float], tfo_ms: list[float], *, family: int = 1, **changes: bool) -> str:
-    """The verdict of a proved cell in a table of so many cells that are all like it."""
+    """The verdict of a proved cell in a table of `family` cells with the same p value."""
     found, p = improvement(tcp_ms, tfo_ms), p_value(tcp_ms, tfo_ms)
     return verdict(
         blocks=len(tcp_ms),
@@ -61,7 +64,7 @@ def test_a_verdict_takes_proof_an_interval_clear_of_zero_and_a_small_adjusted_p(
 
 
 def test_an_interval_that_leaves_zero_out_is_no_verdict_without_a_small_p() -> None:
-    """Eight blocks, one of them, of rank 1, against the rest: p is 4/256, of four cells 16/256."""
+    """Of eight differences, one of rank 1 has the other sign: p is 4/256, adjusted for four cells 16/256."""
     tcp_ms = [1000.0] * 8
     tfo_ms = [1001.0, *(990.0 - n for n in range(7))]
     assert improvement(tcp_ms, tfo_ms)["low"] > 0  # type: ignore[operator]
@@ -135,7 +138,7 @@ def test_the_interval_holds_the_point_and_agrees_with_the_p_value(
     tcp_ms: list[float], rng: np.random.Generator
 ) -> None:
     tfo_ms = [value * (0.5 + rng.random()) for value in tcp_ms]
-    # The p value leaves blocks out that do not differ, and knows of ties; the interval does neither.
+    # The p value omits blocks without a difference and takes ties into account. The interval does neither.
     sizes = np.abs(np.log(np.divide(tcp_ms, tfo_ms)))
     assume(sizes.all() and len(np.unique(sizes.round(9))) == len(sizes))
     found, p = improvement(tcp_ms, tfo_ms), p_value(tcp_ms, tfo_ms)
@@ -163,7 +166,7 @@ def test_the_shift_is_the_median_of_the_means_of_differences() -> None:
 
 
 def test_the_ends_of_an_interval_lie_between_the_levels_that_enclose_95_percent() -> None:
-    """Of six values the means at both ends give 96.9 %, the ones next to them 93.75 %."""
+    """The outermost means of six values enclose 96.9 %, the next ones 93.75 %; the ends lie between them."""
     found = shift([1.0, 2.0, 4.0, 8.0, 16.0, 32.0], [0.0] * 6)
     assert dict(found) == pytest.approx({"point": 8.5, "low": 1.3, "high": 27.2})
 
@@ -196,7 +199,7 @@ def test_p_values_of_many_cells_are_raised_by_holms_method() -> None:
 
 
 EXPERIMENTS = 5000
-"""Of a simulated share near 95 % the standard error is 0.3 points."""
+"""Simulated experiments. A share near 95 % then has a standard error of 0.3 percentage points."""
 
 
 @pytest.mark.parametrize("blocks", [8, 10, 20, 40])
@@ -217,7 +220,7 @@ def test_where_half_of_the_times_are_alike_intervals_are_too_wide_but_never_too_
 
 @pytest.mark.parametrize("noise", simulation.NOISES)
 def test_twelve_cells_without_effect_show_any_verdict_in_five_percent_of_experiments(noise: str) -> None:
-    """The expected share is at most 4.9 %; three standard errors are 0.9 points."""
+    """The expected share is at most 4.9 %; three standard errors are 0.9 percentage points."""
     assert 0.03 <= simulation.any_verdict(noise, 10, EXPERIMENTS) <= 0.058
     assert simulation.any_verdict(noise, 8, 200) == 0
 

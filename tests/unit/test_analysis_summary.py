@@ -160,7 +160,7 @@ def test_no_verdict_stands_without_proof() -> None:
 
 
 def without_tfo(record: LoadRecord, *, most: int = 1000) -> LoadRecord:
-    """The load, with so many connections at most that went without TFO."""
+    """The load, with at most `most` of its connections changed to ones without TFO."""
     rows = record["connections"]
     if record["load"]["mode"] == "tfo":
         for row in rows[:most]:
@@ -287,7 +287,7 @@ def test_an_outlier_counts_and_is_said() -> None:
 
 def test_a_difference_that_many_cells_may_show_by_chance_is_said() -> None:
     def cell(page: str, slower: int) -> list[LoadRecord]:
-        """Ten blocks that are about 1 % faster with TFO, but so many that are slower."""
+        """Ten blocks: with TFO `slower` of them are slower, and the others are about 1 % faster."""
         plt_ms = {"tcp": lambda n: 1000.0 + n, "tfo": lambda n: (1002 if n < slower else 990) + 0.9 * n}
         return [
             load_record(page, mode=mode, block=n, plt_ms=plt_ms[mode](n), load_id=f"{page}{n}{mode}")

@@ -1,4 +1,4 @@
-"""The package as a notebook sees it, with an engine double in place of the laboratory."""
+"""The Python API as a notebook uses it, with an engine double in place of the laboratory."""
 
 import subprocess
 import sys

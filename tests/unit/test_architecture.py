@@ -1,4 +1,4 @@
-"""Which package may import which, and that no modules import each other in a circle."""
+"""Which package may import which. No modules may import each other in a circle."""
 
 import ast
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ import firstflight
 
 ROOT = Path(firstflight.__file__).parent
 LEAVES = {"_core", "deferred", "errors", "observer", "text"}
-"""Modules that import nothing of ours: all may use them."""
+"""Modules that import no other module of firstflight; every module may import them."""
 
 MAY_IMPORT = {
     "model": set(),
@@ -26,7 +26,12 @@ MAY_IMPORT = {
     "gate": {"analysis", "engines", "experiment", "model", "pages", "results"},
     "report": {"analysis", "course", "engines", "gate", "model", "published", "results", "stress"},
 }
-"""By package; `cli` and `api` may import any, and none may import them. Recording drives engines."""
+"""By package, the packages that it may import.
+
+`cli` and `api` may import all; none may import `cli` or `api`.
+
+Recording drives engines, so it may import them.
+"""
 
 
 def modules() -> dict[str, ast.Module]:
@@ -35,7 +40,7 @@ def modules() -> dict[str, ast.Module]:
 
 
 def imported(tree: ast.Module, known: set[str]) -> Iterator[str]:
-    """Modules of ours that a module imports, wherever in it, for its types too."""
+    """The modules of firstflight that a module imports, anywhere in its code, also for type checking only."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("firstflight."):
             module = (node.module or "").removeprefix("firstflight.")
@@ -64,7 +69,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 
 def test_imports_stand_at_the_top_of_modules() -> None:
-    """But those of an extra, which may not be installed."""
+    """Imports of an extra are excepted, because it may not be installed."""
     inside = {
         (node.module or "" if isinstance(node, ast.ImportFrom) else node.names[0].name).partition(".")[0]
         for tree in MODULES.values()

@@ -1,4 +1,4 @@
-"""An audit finds what published runs hide, and says in which line."""
+"""`audit` finds errors in published runs and tables, such as a lost sign, and names the line."""
 
 from pathlib import Path
 

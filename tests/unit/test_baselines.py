@@ -22,7 +22,7 @@ class Path:
 
 
 def sized(segments: float, **more: object) -> dict[str, Any]:
-    """A resource of so many full segments, header included."""
+    """A resource of `segments` full segments, header included."""
     return {"header_bytes": 200, "body_bytes": round(segments * MSS_BYTES) - 200, **more}
 
 
@@ -31,7 +31,10 @@ def sized(segments: float, **more: object) -> dict[str, Any]:
     [(1, 0), (10, 0), (11, 1), (30, 1), (31, 2), (70, 2), (71, 3), (1270, 6), (1271, 7)],
 )
 def test_an_object_takes_the_rounds_of_slow_start_from_ten_segments(segments: int, rounds: int) -> None:
-    """Handshake, request, and then rounds of 10, 20, 40, ... segments; the first comes with the answer."""
+    """Handshake and request take a round trip each. Then come rounds of 10, 20, 40, ... segments.
+
+    The first round of segments comes with the answer to the request.
+    """
     assert lantern_plt_ms(page(sized(segments)), Path(), "tcp") == pytest.approx((2 + rounds) * RTT_MS)
 
 
@@ -83,7 +86,7 @@ def test_a_chain_takes_a_round_trip_for_each_and_without_keep_alive_two() -> Non
 
 
 def test_six_connections_to_an_origin_and_ten_requests_at_a_time() -> None:
-    """The document's connection is warm, five more are opened; the warm one carries three of the eight."""
+    """The document's connection stays open and five more are opened. It carries three of the eight images."""
     one = page(sized(1), *(sized(1, initiator=by(0)) for _ in range(8)))
     assert lantern_plt_ms(one, Path(), "tcp") == pytest.approx(500)
     hosts = [sized(1, initiator=by(0), url=f"http://h{n}.example/") for n in range(11)]
@@ -151,7 +154,7 @@ def test_a_load_takes_a_round_trip_for_each_link_of_its_longest_chain_at_least(
 
 @given(CHAINS, st.floats(1, 300))
 def test_a_chain_never_loads_slower_with_tfo_a_shorter_path_or_a_faster_link(of: Page, rtt_ms: float) -> None:
-    """On pages with parallel requests that does not hold: sooner may mean in a worse order."""
+    """This does not hold for pages with parallel requests: earlier requests may lead to a worse order."""
     base = lantern_plt_ms(of, Path(rtt_ms), "tcp")
     assert lantern_plt_ms(of, Path(rtt_ms), "tfo") == pytest.approx(base - rtt_ms)
     assert lantern_plt_ms(of, Path(rtt_ms / 2), "tcp") <= base

@@ -1,4 +1,4 @@
-"""Every table, figure, page and document says all that decides its numbers."""
+"""Each table, figure, page and document states every setting on which its numbers depend."""
 
 import json
 import re
@@ -69,7 +69,7 @@ OTHERWISE: dict[str, tuple[dict[str, Any], str]] = {
     "browser": ({"browser": "/opt/chrome/chrome"}, "chrome"),
     "what_if": ({"what_if": "syn-payload=4"}, "what if syn-payload=4"),
 }
-"""By column: where it is otherwise, and what the caption then says."""
+"""By column: another value of it, and how the caption must then state it."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The result of `firstflight check` as text for programs: TAP, JUnit, and counts by level."""
+"""The result of `firstflight check` for other programs: TAP, JUnit, and counts by requirement level."""
 
 from xml.etree import ElementTree
 

@@ -1,4 +1,4 @@
-"""What a browser with an empty cache is answered: nothing that only a copy makes use of."""
+"""A browser with an empty cache never gets answers that need a cached copy, such as 304."""
 
 from pathlib import Path
 from typing import Any

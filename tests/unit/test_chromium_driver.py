@@ -1,4 +1,4 @@
-"""How the browser is found and started, and how its events become requests."""
+"""How firstflight finds and starts Chromium, and turns its events into requests."""
 
 import errno
 import json
@@ -183,7 +183,7 @@ ctypes.CDLL(None).prctl(15, "a process abcdü".encode(), 0, 0, 0)
 print("named", flush=True)
 sys.stdin.read()
 """
-"""A process whose name Linux cuts off within a letter: it has 15 bytes (PR_SET_NAME(2const))."""
+"""A process whose name Linux cuts in the middle of a character, after 15 bytes (PR_SET_NAME(2const))."""
 
 
 def test_a_driver_is_not_stopped_by_a_process_whose_name_is_not_utf_8() -> None:

@@ -1,4 +1,4 @@
-"""What the laboratory saw and what the browser did make one record."""
+"""The laboratory's ledger and the browser's own report are joined to one record."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The scripts of the templates for CI, run as a runner runs them: line by line, with its variables."""
+"""Runs the scripts of the CI templates as a CI runner does: line by line, with its variables."""
 
 import os
 import subprocess

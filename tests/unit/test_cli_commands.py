@@ -43,7 +43,7 @@ def test_help_lists_the_commands(capsys: Shown) -> None:
 
 def test_the_help_of_run_has_a_flag_with_its_default_for_every_plan_key(capsys: Shown) -> None:
     assert main(["run", "--help"]) == 0
-    # Lines break behind hyphens too.
+    # The help also breaks lines after hyphens.
     shown = " ".join(capsys.readouterr().out.split()).replace("- ", "-")
     for key, field in Plan.model_fields.items():
         if key == "treatment":
@@ -121,7 +121,7 @@ BAD = {"name": "namespaces", "ok": False, "detail": "forbidden", "hint": "allow 
 
 
 class LabDouble(EngineDouble):
-    """A laboratory with the checks it is given."""
+    """A laboratory whose `doctor` checks give the results that a test sets."""
 
     def __init__(self, *checks: dict[str, object]) -> None:
         super().__init__()

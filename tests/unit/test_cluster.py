@@ -26,7 +26,7 @@ PLANNED = sorted(load.load_id for block in Schedule(PLAN, NAMES) for load in blo
 
 @pytest.fixture
 def workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers]:
-    """A scheduler; its workers import the engine from where this file is."""
+    """A Dask scheduler. Its workers can import the engine, since this folder is on their PYTHONPATH."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     with cluster(tmp_path) as found:
         yield found

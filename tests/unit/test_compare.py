@@ -1,4 +1,4 @@
-"""Two results are compared cell by cell, and what differs in the set-up is said first."""
+"""`compare` compares two results cell by cell, and first lists the settings in which they differ."""
 
 import json
 from dataclasses import replace
@@ -135,7 +135,7 @@ def test_the_table_shows_both_and_the_difference(capsys: pytest.CaptureFixture[s
 
 
 def state(folder: Path) -> dict[str, tuple[bytes, int]]:
-    """Bytes and time of every file."""
+    """The bytes and the modification time of every file."""
     return {
         str(file.relative_to(folder)): (file.read_bytes(), file.stat().st_mtime_ns)
         for file in sorted(folder.rglob("*"))
@@ -147,7 +147,10 @@ def state(folder: Path) -> dict[str, tuple[bytes, int]]:
 def test_comparing_writes_nothing_and_works_on_folders_that_are_read_only(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], stored: bytes | None
 ) -> None:
-    """As an ordinary user the mode refuses a write; as root the comparison of the files would show it."""
+    """For an ordinary user the mode of the folder forbids writing.
+
+    For root, who may write, the files are compared.
+    """
     folders = [write_results(tmp_path / name, blocks=10) for name in ("a", "b")]
     for folder in folders:
         if stored:
@@ -166,7 +169,7 @@ def test_comparing_writes_nothing_and_works_on_folders_that_are_read_only(
 
 
 def pair_of(first: SideCell, second: SideCell, others: int = 0) -> Pair:
-    """The first pair of a comparison that has as many others in which nothing differs."""
+    """The first pair of a comparison with `others` more pairs, in which nothing differs."""
     same = [cell(f"q{number}", 20.0, 0.1, 0.02) for number in range(others)]
     return compare(side("a", first, *same), side("b", second, *same)).pairs[0]
 

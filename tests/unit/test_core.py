@@ -1,4 +1,4 @@
-"""The compiled module: pages go in as text and come out as text, and errors keep their parts."""
+"""The compiled module `_core`: it takes and returns pages as text, and its errors keep their fields."""
 
 import json
 from pathlib import Path

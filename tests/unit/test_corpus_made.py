@@ -1,4 +1,4 @@
-"""`make data` writes recordings as facts, says what it left out, and gives the same bytes every time."""
+"""`make data` writes anonymous profiles of recordings, reports what it left out, and is reproducible."""
 
 import hashlib
 import io

@@ -1,4 +1,4 @@
-"""What the course has handed in: the archive's files, the figures' names and words, and what is refused."""
+"""The archive that a student hands in: its files, figure names and texts, and what firstflight refuses."""
 
 import zipfile
 from pathlib import Path

@@ -13,7 +13,7 @@ from firstflight.model.page import Page
 from firstflight.results import LoadRecord
 
 DOCUMENT = request(0, 0, 0, 100, 100, 220, 220)
-"""Handshake 100, round trip 100, and 20 of something else."""
+"""100 ms of handshake, a round trip of 100 ms, and 20 ms of other waiting."""
 
 
 def spent(record: LoadRecord, of: Page) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def test_a_redirect_is_followed_without_its_body() -> None:
 
 
 def test_what_a_script_holds_back_is_discovered_by_the_script() -> None:
-    """The parser had met the image at 200 ms, but went on only once the script had run."""
+    """The parser had found the image at 200 ms, but could go on only after the script had run."""
     script = {"kind": "script", "cpu_ms": 40, "initiator": by(0)}
     of = page({}, script, {"initiator": by(0, after=1)})
     rows = [
@@ -147,7 +147,10 @@ def test_only_what_blocks_the_load_event_can_have_ended_it() -> None:
 
 
 def test_waiting_for_a_connection_names_who_held_it_and_counts_their_handshakes() -> None:
-    """Without keep-alive a place is free when the response before has ended: two handshakes in the wait."""
+    """Without keep-alive, a connection slot is free once the response on it has ended.
+
+    The last request waits for two such responses, and so for their two handshakes.
+    """
     of = page({}, *({"initiator": by(0)} for _ in range(3)))
     rows = [
         request(0, 0, 0, 100, 100, 200, 200),
@@ -219,7 +222,7 @@ MOMENTS = st.one_of(st.none(), st.floats(0, 5000, allow_nan=False))
 
 @st.composite
 def any_load(draw: st.DrawFn) -> tuple[LoadRecord, Page]:
-    """Rows that no client would write: what holds for them holds for every load."""
+    """Random rows, even impossible ones, so that the properties tested hold for every load."""
     count = draw(st.integers(1, 6))
     vias = st.sampled_from(["parser", "style", "script"])
     resources: list[dict[str, Any]] = [{}]

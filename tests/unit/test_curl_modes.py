@@ -1,4 +1,4 @@
-"""What a curl can load with, by what `curl -V` says, and what it is told for each mode."""
+"""Which modes a curl supports, according to `curl -V`, and the options that it gets for each mode."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ OTHER = "curl 8.23.0 (x86_64-pc-linux-gnu) libcurl/8.23.0 rustls-ffi/0.15\nFeatu
 
 
 def build(folder: Path, said: str) -> CurlBuild:
-    """A curl that says this of itself."""
+    """A program that prints `said` as its version."""
     program = folder / "curl"
     program.write_text(f"#!/bin/sh\ncat <<'END'\n{said}END\n")
     program.chmod(0o755)
@@ -84,7 +84,7 @@ def test_curl_first_visits_each_host_and_then_opens_other_connections(wikipedia:
     assert sum(line.startswith("url") for line in load) == len(wikipedia.resources)
     assert ("ipv4" in visits, "ipv4" in load) == (False, True)
     assert "parallel" not in told
-    # curl takes a ticket only where it was told the same about TLS.
+    # curl uses a ticket only in a transfer with the same TLS options as the one that received it.
     for line in ("tls-earlydata", "http1.1"):
         assert line in visits
         assert line in load

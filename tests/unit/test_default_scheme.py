@@ -1,4 +1,4 @@
-"""What is loaded over TLS where nothing is said, what is said where TLS is left out, and URLs as pages."""
+"""Which pages load over TLS by default, the warning when they load without TLS, and URLs given as pages."""
 
 import json
 import tomllib
@@ -18,7 +18,7 @@ FAST = ["--engine", "simulate", "--rtt", "20", "--repeats", "1", "--quiet"]
 
 
 def har(folder: Path, name: str, scheme: str = "https", version: str = "") -> str:
-    """An archive of one document, recorded over `scheme` and a version of HTTP."""
+    """Writes a HAR of one document, recorded over this scheme and version of HTTP."""
     body = "<title>x</title>"
     entry = {
         "startedDateTime": "2026-01-02T03:04:05.000Z",

@@ -19,10 +19,10 @@ OURS = {
     *(file.stem for folder in ("packaging", "tests", "scripts") for file in (ROOT / folder).rglob("*.py")),
 }
 NEWER = {"compression"}
-"""Of the standard library, from a version of Python on that may be newer than this one."""
+"""Standard library modules that exist only in newer versions of Python than this one may be."""
 
 PROGRAMS = {"cargo-zigbuild", "ipykernel", "maturin", "mypy", "pytest", "ruff", "zensical", "ziglang"}
-"""Declared because they are run, or loaded by a program that is."""
+"""Distributions that no code imports: programs, and modules that such a program loads."""
 
 RUNTIME = PROJECT["project"]["dependencies"]
 EXTRAS = [one for several in PROJECT["project"]["optional-dependencies"].values() for one in several]

@@ -30,14 +30,14 @@ def run(folder: Path, engine: EngineDouble, plan: Plan = PLAN, *, resume: bool =
 
 
 def journalled(folder: Path) -> dict[str, int]:
-    """Attempts by load."""
+    """The number of attempts at each load in the journal."""
     return {
         r["load"]["load_id"]: cast(Record, r)["attempt"] for r in Journal(folder / "journal.jsonl").records()
     }
 
 
 def interrupt_at(number: int, by: signal.Signals = signal.SIGINT) -> EngineDouble:
-    """Sends this process a signal before the load with that number; it ends once the engine was stopped."""
+    """An engine that signals this process at load `number`, and waits until the run has stopped it."""
     engine = EngineDouble(before=lambda planned, made: made == number and _interrupt(engine, by))
     return engine
 

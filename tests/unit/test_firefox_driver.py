@@ -1,4 +1,4 @@
-"""How Firefox is found and set up, and how its events become requests."""
+"""How firstflight finds and sets up Firefox, and turns its events into requests."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Reasons for what a first flight carried: from facts alone, one code each."""
+"""Reasons for what a first flight carried: one code for each combination of recorded facts."""
 
 from typing import Any, cast
 
@@ -29,7 +29,7 @@ RESUMED = {"tls": "1.3", "resumed": True}
 
 
 def wire(**changed: object) -> dict[str, object]:
-    """A plain connection that was answered."""
+    """The ledger's row of a plain TCP connection with an answer."""
     return {
         "origin": "http://http.test",
         "protocol": "tcp",
@@ -217,7 +217,7 @@ def test_a_server_that_takes_no_data_in_the_syn_gets_the_reason() -> None:
     assert reason(server(given, opening(**SENT))) == "data-not-acknowledged"
     assert reason(server(opening(), opening())) == "no-cookie-given"
     assert reason(server(opening(), opening(), listeners=())) == "server-did-not-ask"
-    # Another of its sockets has it.
+    # The program listens on another port with Fast Open, but not on this one.
     assert reason(server(opening(), opening(), listeners=(81,))) == "server-did-not-ask"
     assert reason(server(opening(), opening(), listeners=(81, None))) == "no-cookie-given"
     assert reason(server(opening(), opening()), sysctl=1) == "sysctl-off"

@@ -1,4 +1,4 @@
-"""What the fuzz targets found (`fuzz/`), with the smallest input that shows it."""
+"""The failures that the fuzz targets (`fuzz/`) found, each with the smallest input that shows it."""
 
 from pathlib import Path
 

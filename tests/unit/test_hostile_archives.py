@@ -1,4 +1,4 @@
-"""Archives that lie about their lengths, sizes and places are refused, or served as they are."""
+"""firstflight refuses archives with false lengths, sizes or offsets, or serves them exactly as they are."""
 
 import gzip
 import json
@@ -25,7 +25,7 @@ BODY = b"<img src=i.png>"
 
 
 def warc(*fields: str, body: bytes = BODY) -> bytes:
-    """A WARC with one answer that has these header fields."""
+    """A WARC with one answer, which has these header fields."""
     block = "\r\n".join(["HTTP/1.1 200 OK", "Content-Type: text/html", *fields, "", ""]).encode() + body
     head = ["WARC/1.0", "WARC-Type: response", f"WARC-Target-URI: {URL}", f"Content-Length: {len(block)}"]
     return "\r\n".join([*head, "", ""]).encode() + block + b"\r\n\r\n"
@@ -113,7 +113,7 @@ def test_a_name_in_a_wacz_moves_no_cursor(tmp_path: Path) -> None:
 
 
 SWELLING = 1 << 24
-"""Bytes in memory of what swells."""
+"""Size of the test bodies after decompression, bytes."""
 
 
 @pytest.mark.parametrize("ending", ["warc.gz", "wacz"])
@@ -144,7 +144,7 @@ def test_zeros_without_end_are_no_warc_and_take_little_memory(ending: str, tmp_p
 
 @contextmanager
 def in_little_memory() -> Iterator[None]:
-    """What runs in this context holds at most a quarter of what swells at a time."""
+    """Asserts that Python holds at most a quarter of `SWELLING` at any time while the context lasts."""
     tracemalloc.start()
     try:
         yield
@@ -231,7 +231,7 @@ def requests(size: int) -> bytes:
 
 
 def coded(codings: int) -> bytes:
-    """A WARC whose body is in so many codings, one upon another."""
+    """A WARC with a body in `codings` nested gzip codings."""
     body = BODY
     for _ in range(codings):
         body = gzip.compress(body, mtime=0)

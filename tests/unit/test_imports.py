@@ -1,4 +1,4 @@
-"""What each call imports, counted in modules: a call does not wait for libraries that it has no use for."""
+"""Which modules each command imports: a command must not load libraries that it does not use."""
 
 import json
 import subprocess
@@ -39,7 +39,7 @@ finally:
 
 
 def imported(*arguments: str) -> set[str]:
-    """Every module that a process of its own has after a call."""
+    """Runs a command in a new process; returns the modules that it has imported at the end."""
     ended = subprocess.run(
         [sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=True
     )

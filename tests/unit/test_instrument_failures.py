@@ -1,4 +1,4 @@
-"""A laboratory that cannot be built or dies is no result of a load: it is counted apart and made again."""
+"""A laboratory that cannot start, or dies: this is no result of the load, but counted and made again."""
 
 import json
 from collections.abc import Callable
@@ -56,7 +56,7 @@ class Heard(Observer):
 
 
 def failing(fails: Callable[[PlannedLoad, int], bool], **options: object) -> EngineDouble:
-    """An engine whose laboratory fails where `fails` says so, by load and by number of the call."""
+    """An engine whose laboratory fails for those loads and numbers of calls that `fails` selects."""
 
     def before(planned: PlannedLoad, number: int) -> None:
         if fails(planned, number):
@@ -122,7 +122,7 @@ def test_a_failed_laboratory_takes_no_attempt_from_a_late_load(tmp_path: Path) -
 @pytest.mark.parametrize("jobs", [1, 4])
 def test_five_in_a_row_stop_the_run_with_the_cause(tmp_path: Path, jobs: int) -> None:
     engine = failing(lambda planned, number: number > 4)
-    # Before the first of several threads stops the others, each of these may fail once more.
+    # Before the first of several threads stops the run, each of the others may report one more failure.
     count = f"[5-{4 + jobs}]"
     with pytest.raises(
         LabError, match=rf"{count} laboratories in a row gave no result.*killed by signal 9"

@@ -1,4 +1,4 @@
-"""What tells loads of different plans apart in the tables, and which attempts of a load count."""
+"""The columns that distinguish loads of different plans in the tables, and which attempt at a load counts."""
 
 import json
 from pathlib import Path
@@ -60,7 +60,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "what_if": {"engine": "simulate", "what_if": "syn-payload=4"},
     "seed": {"seed": 2},
 }
-"""By key: a plan in which it is otherwise."""
+"""By key of a plan: settings of a plan in which that key has another value."""
 
 
 def row(keys: dict[str, Any]) -> dict[str, Any]:
@@ -124,12 +124,12 @@ def test_attempt_proof_and_lateness_are_columns(tmp_path: Path, keep: str) -> No
 
 
 def as_format_1(folder: Path) -> Path:
-    """The folder with its journal as format 1 has it."""
+    """Rewrites the journal of the folder in format 1."""
     return as_format(1, NEW, folder)
 
 
 def as_format(number: int, lacking: list[str], folder: Path) -> Path:
-    """The folder with its journal as that format has it, which lacks some columns."""
+    """Rewrites the journal of the folder in an older format, without the columns that the format lacks."""
     journal = folder / "journal.jsonl"
     lines = [json.loads(line) for line in journal.read_text().splitlines()]
     for line in lines:
@@ -208,7 +208,7 @@ PYTHON_TYPES = {
     [(LoadRow, LOAD_COLUMNS), (RequestRow, REQUESTS.columns[1:]), (ConnectionRow, CONNECTIONS.columns[1:])],
 )
 def test_typed_rows_have_the_columns_and_types_of_the_tables(row: type, columns: tuple[Column, ...]) -> None:
-    """Of the keys of a plan only those are typed that are read by name."""
+    """Columns that come from plan keys are typed only if code reads them by name."""
     typed = get_type_hints(row, localns={"ReadOnly": ReadOnly})
     optional = {"error", "retransmits", "interfered"} if row is not LoadRow else set()
     assert typed.keys() - optional <= {column.name for column in columns}

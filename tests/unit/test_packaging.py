@@ -1,4 +1,4 @@
-"""What a release is made with: the notices of what is compiled in, the check of a wheel, the version."""
+"""Release tools: the licence notices of compiled crates, the check of a wheel, and the version."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Versions of a page as treatments: which belong together, what is loaded of them, what is told."""
+"""Versions of a page as treatments: their pairing, their loads, and what firstflight reports of changes."""
 
 import json
 from collections.abc import Mapping
@@ -281,7 +281,10 @@ def plts(folder: Path) -> dict[str, float | None]:
 def measured(
     treatment_ms: float, names: tuple[str, str], versions: tuple[str, str] = ("", ""), **browser: float
 ) -> list[LoadRecord]:
-    """Loads of ten blocks, the treatment later by so much and as noisy as the baseline."""
+    """Loads of ten blocks.
+
+    The treatment takes `treatment_ms` longer than the baseline, with twice its noise.
+    """
     found: list[Any] = []
     for block in range(10):
         for side, more in enumerate((0.0, treatment_ms)):

@@ -1,4 +1,4 @@
-"""No archive, however damaged, is anything but a page or a `PageInputError` that says what to do."""
+"""However an archive is damaged, opening it gives a page or a `PageInputError` with a hint."""
 
 import gzip
 import json

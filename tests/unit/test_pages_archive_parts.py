@@ -1,4 +1,4 @@
-"""Codings, chunks, header fields and the body store, whatever is put into them."""
+"""Content codings, chunks, header fields and the body store, with valid and with arbitrary input."""
 
 import os
 import time
@@ -69,7 +69,7 @@ def test_of_zstd_without_its_end_all_is_read_that_can_be() -> None:
 
 @pytest.mark.parametrize("log", [23, 24])
 def test_a_zstd_window_has_at_most_8_mb(log: int) -> None:
-    # RFC 8878: a frame with a window of 2**log bytes and one empty last block.
+    # A frame of RFC 8878 with a window of 2**log bytes and one empty last block.
     data = b"\x28\xb5\x2f\xfd\x00" + bytes([(log - 10) << 3]) + b"\x01\x00\x00"
     if log > 23:
         with pytest.raises(CodingError):

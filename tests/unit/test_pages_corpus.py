@@ -1,4 +1,4 @@
-"""A corpus holds profiles that say nothing of a visitor; its pages are listed and loaded by name."""
+"""A corpus holds anonymous profiles, which identify no visitor; users list and load its pages by name."""
 
 import io
 import tarfile
@@ -25,7 +25,7 @@ IMAGE = {
 
 
 def page(name: str) -> Page:
-    """A document, and an image whose host's requests the document's connection carried."""
+    """A document, and an image on another host whose requests use the document's connection."""
     hosts = [
         {"host": "www.shop.example", "rtt_ms": 20.0, "http": "2", "tls_trips": 1},
         {"host": "u123456789.ads.example", "http": "2", "carrier": "www.shop.example"},

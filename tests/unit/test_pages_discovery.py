@@ -1,4 +1,4 @@
-"""Who discovered what, and when, follows from the files and the times of a log."""
+"""What discovered each resource, and when, is inferred from the files and the times of a log."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ Row = tuple[float, float, str, str, str]
 
 
 class Recorded:
-    """A recording of `rows` (start, end, path, MIME type, body or '-> target')."""
+    """A recording of `rows`: start, end (both ms), path, MIME type, and the body or '-> target'."""
 
     def __init__(self, root: Path, rows: list[Row], log: FetchLog | None = None) -> None:
         self.log = log or FetchLog()

@@ -1,4 +1,4 @@
-"""The log of the course's browser is read in full or refused with its line."""
+"""The reader of the course browser's log either reads all of it, or refuses it and names the line."""
 
 from pathlib import Path
 

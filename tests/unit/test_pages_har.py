@@ -1,4 +1,4 @@
-"""A HAR becomes a page: sizes on the wire, initiators, times and bodies as far as the HAR has them."""
+"""HARs become pages. Sizes on the wire, initiators, times and bodies are taken as far as the HAR has them."""
 
 import base64
 import gzip
@@ -21,7 +21,7 @@ Node = Any
 
 
 def entry(url: str, start_ms: float = 0.0, mime: str = "text/html", **more: Node) -> dict[str, Any]:
-    """An entry that takes 100 ms: 40 of waiting, 60 of receiving."""
+    """An entry of 100 ms: it waits 40 ms and receives for 60 ms."""
     response = {
         "status": 200,
         "headers": [{"name": "Content-Type", "value": mime}],

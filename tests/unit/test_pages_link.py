@@ -1,4 +1,4 @@
-"""What crossed a recording's link: distances, server times and pauses without the queue before the link."""
+"""RTTs, server times and pauses of a recording, computed without the queue before the recorded link."""
 
 from pathlib import Path
 
@@ -9,7 +9,8 @@ from firstflight.model.page import Link
 from firstflight.pages.exchange import Exchange, Timing
 from firstflight.pages.link import Crossing, cross
 
-# 1,500 bytes on the link are 1,448 of a response: 125 bytes a millisecond carry 120.67.
+# A packet of 1,500 bytes on the link carries 1,448 bytes of a response. So 125 bytes/ms carry 120.67 of
+# these.
 LINK = Link(rtt_ms=20, down_bps=1_000_000, up_bps=1_000_000)
 RATE = 125 * 1448 / 1500
 WPT = {"_latency_rtt_ms": 20, "_bwDown_kbps": 1_000, "_bwUp_kbps": 1_000}
@@ -47,7 +48,7 @@ def test_a_response_reaches_a_byte_when_it_has_arrived() -> None:
 
 
 def test_a_queue_is_no_distance_and_no_server_time() -> None:
-    """A page's handshakes of 120 ms while the link is busy are of hosts behind a queue of 100 ms."""
+    """Handshakes of 120 and 150 ms while the link is busy include a queueing delay of 100 ms."""
     large = exchange("a", 40, 1_040, 110_000, wait_ms=20.0, handshake_ms=20.0)
     near = exchange("b", 620, 640, 500, wait_ms=120.0, handshake_ms=120.0)
     far = exchange("c", 660, 680, 500, wait_ms=150.0, handshake_ms=150.0)

@@ -1,4 +1,4 @@
-"""Mahimahi recordings become pages: a file per exchange, no times, no order."""
+"""Mahimahi recordings become pages. They have one file per exchange, and neither times nor order."""
 
 from pathlib import Path
 

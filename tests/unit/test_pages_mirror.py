@@ -1,4 +1,4 @@
-"""A mirror directory becomes a page: what its files, and its log if it has one, say."""
+"""A mirror directory becomes a page, from its files and, if there is one, its log."""
 
 import hashlib
 import os

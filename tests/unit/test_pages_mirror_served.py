@@ -1,4 +1,4 @@
-"""How a mirror's files are served: with which charset, and which of them beside the page."""
+"""A mirror's HTML document in UTF-8 that does not declare its charset is served with `charset=utf-8`."""
 
 from pathlib import Path
 

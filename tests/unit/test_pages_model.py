@@ -1,4 +1,4 @@
-"""A page in Python is a page that Rust has accepted."""
+"""The Python model of a page: it accepts only pages that the Rust model accepts."""
 
 import json
 from dataclasses import FrozenInstanceError, asdict, replace

@@ -1,4 +1,4 @@
-"""The embedded profiles are what the course's recording of the paper's pages says."""
+"""The embedded profiles have the facts of the course's recording of the paper's pages."""
 
 from pathlib import Path
 

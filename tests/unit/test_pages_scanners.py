@@ -1,4 +1,4 @@
-"""References are found in HTML, style sheets and scripts, at the byte where they stand."""
+"""The scanners find references in HTML, style sheets and scripts, and the byte offset of each."""
 
 import pytest
 from hypothesis import given

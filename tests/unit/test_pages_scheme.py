@@ -1,4 +1,4 @@
-"""Pages in the clear: what changes, and that nothing else does."""
+"""Pages converted to http: their references change, and nothing else does."""
 
 import gzip
 import zlib

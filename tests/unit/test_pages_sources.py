@@ -1,4 +1,4 @@
-"""PAGE on the command line opens what it means and says what it cannot."""
+"""The PAGE argument of commands opens what it names; otherwise the error says why not."""
 
 from pathlib import Path
 

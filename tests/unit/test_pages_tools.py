@@ -1,4 +1,4 @@
-"""What WebPageTest, DevTools, Chromium's logs and traces, browsertime and Lighthouse write becomes a page."""
+"""Files of WebPageTest, DevTools, Chromium's net logs and traces, browsertime and Lighthouse become pages."""
 
 import base64
 import gzip
@@ -36,7 +36,7 @@ def only(path: Path | str) -> LoadedPage:
 
 
 def devtools_log() -> list[Node]:
-    """A document and the script that its markup asks for, over a connection of its own."""
+    """A document, and a script that its markup refers to, which uses a connection of its own."""
 
     def sent(name: str, url: str, at_s: float, **more: Json) -> Node:
         request = {"url": url, "method": "GET", "headers": {}, "initialPriority": "High"}
@@ -71,7 +71,7 @@ def devtools_log() -> list[Node]:
 
 
 def trace() -> Node:
-    """The same in a trace, with time on the main thread."""
+    """The same visit as a Chromium trace, with times on the main thread."""
     answer = {
         "statusCode": 200,
         "mimeType": "text/html",
@@ -150,7 +150,7 @@ TYPES = [
 
 
 def netlog() -> Node:
-    """One document over a connection of its own, with its body; and a request of the browser's own."""
+    """A net log of a document with its connection and body, and of a request by the browser itself."""
     kinds = {"URL_REQUEST": 1, "HTTP_STREAM_JOB": 16, "SOCKET": 9}
 
     def event(source: str, name: int, event_type: str, at_ms: int, phase: int = 0, **params: Json) -> Node:
@@ -218,7 +218,7 @@ def netlog() -> Node:
 
 
 def request(url: str, created: int, **more: Json) -> Node:
-    """As WebPageTest has it: asked for at `created`, with DNS, TCP and TLS before it is sent."""
+    """A request as WebPageTest records it: created at `created` ms, then DNS, TCP and TLS, then sent."""
     return {
         "full_url": url,
         "method": "GET",
@@ -250,7 +250,7 @@ def step(load_ms: int, *more: Node) -> Node:
 
 
 def result(*loads_ms: int) -> Node:
-    """A result of WebPageTest: so many runs, each with its load event; and one with a filled cache."""
+    """A WebPageTest result with a run for each load time in `loads_ms`, and one view with a filled cache."""
     runs = {str(number + 1): {"firstView": step(ms)} for number, ms in enumerate(loads_ms)}
     runs["1"]["repeatView"] = step(1)
     return {"data": {"id": "x", "runs": runs}}
@@ -334,7 +334,7 @@ def test_webpagetest_s_times_begin_when_a_request_was_asked_for(tmp_path: Path) 
 
 
 def test_a_har_of_webpagetest_has_the_times_of_its_result(tmp_path: Path) -> None:
-    """Its entries begin when requests were sent, after the handshakes that their phases have, too."""
+    """An entry begins when its request was sent, although its timings include the handshakes before that."""
     whole = result(900)
     asked = whole["data"]["runs"]["1"]["firstView"]["requests"][0]
     entry = har(PAGE, 900, tool="WebPagetest")["log"]["entries"][0]
@@ -504,7 +504,7 @@ JUNK: st.SearchStrategy[Any] = st.recursive(
 
 
 def places(value: Json, place: tuple[Json, ...] = ()) -> list[tuple[Json, ...]]:
-    """Every place in a JSON document."""
+    """The path of keys to every value in a JSON document."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [place, *(found for key, item in inner for found in places(item, (*place, key)))]
 

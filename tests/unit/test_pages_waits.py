@@ -1,4 +1,4 @@
-"""What HARs tell of waiting: for other files, for names, for distant hosts."""
+"""What HARs record of waiting: for other files, for name lookups, and for distant hosts."""
 
 from pathlib import Path
 from typing import Any
@@ -149,7 +149,7 @@ def test_processing_scales_the_main_thread_and_pauses_and_leaves_the_servers(tmp
 
 
 def https(name: str, start_ms: float, connection: str, **timings: float) -> dict[str, Any]:
-    """An image over HTTP/2 that the document refers to; it waits 40 ms for its answer."""
+    """An image over HTTP/2 that the document refers to; its answer takes 40 ms."""
     spoken = {"request": {"httpVersion": "h2"}, "connection": connection}
     return entry(f"https://{name}/{start_ms}", start_ms, "image/png", timings=timings, **spoken, **PARSED)
 

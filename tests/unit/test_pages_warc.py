@@ -1,4 +1,4 @@
-"""WARC and WACZ become pages: what is on disk is what crossed the wire."""
+"""WARC and WACZ become pages: the bytes in the archive are those that crossed the wire."""
 
 import gzip
 import json
@@ -15,7 +15,7 @@ Headers = list[tuple[str, str]]
 
 
 class Recorder:
-    """Writes a WARC. By hand: warcio's writer leaves temporary files open."""
+    """Writes a WARC without warcio, whose writer leaves temporary files open."""
 
     def __init__(self, *, zipped: bool = True) -> None:
         self._records: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Paths by name and by file, under the other keys of a plan."""
+"""Paths given by name or by file set keys of a plan; keys that the plan sets itself override them."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
-"""The playground's modules against what they mirror: jobs, seeds and critical paths are those of Python.
+"""The playground's JavaScript modules give the same jobs, seeds and critical paths as Python.
 
-They run in the Node.js that playwright brings along. The page itself, in Chromium and with the simulator as
-WebAssembly, is `tests/validation/playground.py`'s.
+They run in the Node.js that comes with playwright. `tests/validation/playground.py` tests the page itself, in
+Chromium and with the simulator as WebAssembly.
 """
 
 import json
@@ -48,7 +48,7 @@ SECURE = CHOICES["treatment"][1:]
 
 
 def drawn(rng: random.Random) -> dict[str, Any]:
-    """Settings that `firstflight run` allows too."""
+    """Random settings that `firstflight run` accepts too."""
     settings = {key: rng.choice(values) for key, values in CHOICES.items()}
     if settings["treatment"] in SECURE:
         return {**settings, "scheme": "https"}
@@ -56,10 +56,10 @@ def drawn(rng: random.Random) -> dict[str, Any]:
 
 
 SETTINGS = [drawn(random.Random(number)) for number in range(60)]
-"""The same in every run."""
+"""Random settings, the same in every run of the tests."""
 
 LOADS = [(number, settings) for number, settings in enumerate(SETTINGS) if settings["loss"] != "0.2"][:24]
-"""Those that are simulated: at a fifth of all packets lost a load takes long."""
+"""The settings that are simulated. Those with a loss of 20 % are left out, because such loads take long."""
 
 
 @cache
@@ -69,7 +69,7 @@ def page_of(name: str, scheme: str) -> LoadedPage:
 
 
 def planned(settings: dict[str, Any]) -> list[PlannedLoad]:
-    """The loads of a run's first block, the baseline's first."""
+    """The baseline's and the treatment's load of a run's first block."""
     same = {"http": settings["http"], "scheme": settings["scheme"], "seed": settings["seed"], "repeats": 1}
     path = {key: settings[key] for key in ("rtt", "down", "up", "loss", "queue")}
     modes = tuple(dict.fromkeys((settings["baseline"], settings["treatment"])))
@@ -81,7 +81,7 @@ def planned(settings: dict[str, Any]) -> list[PlannedLoad]:
 
 @cache
 def simulated(number: int) -> tuple[PlannedLoad, LoadedPage, str, list[str]]:
-    """A load of the treatment: its record as text, and its packets."""
+    """The treatment's load: plan, page, record as text, and packets."""
     settings = SETTINGS[number]
     load = planned(settings)[1]
     page = page_of(settings["page"], settings["scheme"])
@@ -97,12 +97,12 @@ ALIKE = [
     "    51.000 arrived down #0 OneRtt:1200",
     "    53.000 arrived down #0 OneRtt:1200",
 ]
-"""Packets of QUIC that read the same: the second is lost."""
+"""A packet trace of QUIC packets with equal text. The second one is lost."""
 
 
 @cache
 def answer() -> dict[str, Any]:
-    """What the modules say to everything that is asked here."""
+    """The modules' answers to all questions of these tests, from one process."""
     loads = [simulated(number) for number, _ in LOADS]
     asked = {
         "jobs": [

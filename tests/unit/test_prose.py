@@ -1,4 +1,4 @@
-"""The check of words that `make lint` runs: it finds what it should, and only in prose."""
+"""The word check that `make lint` runs finds the words of its list, and only in prose."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Recorded pages become a WACZ that others can read, and that gives the pages back."""
+"""Recorded pages become a WACZ that other programs can read and that firstflight opens as the same pages."""
 
 import gzip
 import hashlib
@@ -23,7 +23,10 @@ STARTED_MS = 1000.0
 
 
 class Recording:
-    """One page load: each request asks 10 ms after the one before, connects in 20, waits 50, reads in 5."""
+    """One page load. Each request starts 10 ms after the one before.
+
+    It connects for 20 ms, waits 50 ms for its answer, and receives for 5 ms.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -67,7 +70,7 @@ class Recording:
 
 
 def page(folder: Path, host: str = "a.test") -> Recording:
-    """A document, its script in gzip, and what that fetches from a server that takes 80 ms."""
+    """A document, its gzipped script, and data that the script fetches and the server sends after 80 ms."""
     recording = Recording(folder)
     html = b"<!doctype html><script src=/s.js></script>"
     recording.add(f"http://{host}/", html, ("Content-Type: text/html",), kind="Document")
@@ -139,7 +142,7 @@ def test_all_pages_come_back_with_what_was_recorded_of_them(wacz: Path) -> None:
     first, second = load_page(str(wacz))
     assert second.page.resources[0].url == "http://www.b.test/"
     assert initiators(first) == [(0, "parser", False), (1, "script", False)]
-    # The wait for the first byte less the handshake, which was a round trip.
+    # The wait for the first byte without the handshake time, which is one round trip (20 ms).
     assert [r.server_ms for r in first.page.resources] == [30.0, 30.0, 110.0]
     assert first.bodies[1].read_bytes() == SCRIPT
     assert ("Content-Encoding", "gzip") in first.headers[1]
@@ -245,5 +248,5 @@ def test_nothing_is_left_where_it_cannot_be_written(tmp_path: Path) -> None:
     ],
 )
 def test_urls_are_sorted_by_host_from_the_right(url: str, key: str) -> None:
-    """As pywb 2.10 makes them, with surt 0.3.1."""
+    """The expected keys are those of pywb 2.10 with surt 0.3.1."""
     assert surt(url) == key

@@ -1,4 +1,4 @@
-"""What crossed the wire is put together from Chromium's net log."""
+"""The exchanges on the wire, with their bodies, are read from Chromium's net log."""
 
 import gzip
 from pathlib import Path

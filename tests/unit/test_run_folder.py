@@ -1,4 +1,4 @@
-"""What a run writes survives whatever stops it: a full disk, a kill at any moment, another run."""
+"""A run's files survive a full disk, a kill at any moment, and a second run in the same folder."""
 
 import errno
 import fcntl
@@ -40,7 +40,7 @@ TRACED = PLAN.model_copy(update={"down_trace": Trace("lte", "1\n2\n", 12_000_000
 
 
 class Heard(Observer):
-    """Counts the loads that were reported as done, and remembers what was warned of."""
+    """Counts the loads that were reported as done, and keeps the warnings."""
 
     def __init__(self) -> None:
         self.done = 0
@@ -55,7 +55,7 @@ class Heard(Observer):
 
 @contextmanager
 def largest_file(size: int) -> Iterator[None]:
-    """No file grows beyond `size`: the kernel writes what has room, then refuses, as on a full disk."""
+    """Limits the size of every file. As on a full disk, the kernel writes what fits and then refuses."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -114,10 +114,10 @@ def take(folder: Path, plan: Plan) -> None:
 
 
 def killed_at(moment: int, work: Callable[[], object]) -> bool:
-    """Does `work` in a process that kills itself before it changes the file system for the `moment`-th time.
+    """Runs `work` in a child process that kills itself before its change number `moment` of the file system.
 
     Returns:
-        Whether it came to that; not, when `work` was done before.
+        Whether the child killed itself; false if `work` ended before that change.
     """
     if not (child := os.fork()):
         left = moment

@@ -1,4 +1,4 @@
-"""`make` names the fix where the Rust of a distribution is too old, or what links is missing."""
+"""`make` names the fix if the system's Rust is too old, or if cargo or the C compiler is missing."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ PROGRAMS = ("sh", "sed", "sort", "head", "cut", "dirname")
 
 
 def tried(folder: Path, *, rustc: str | None = None, others: tuple[str, ...] = ()) -> tuple[int, str]:
-    """What the script says where the PATH has a rustc of this version, and programs that do nothing."""
+    """Runs the script with a PATH that has a rustc of this version and `others`, which do nothing."""
     for name in PROGRAMS:
         (folder / name).symlink_to(str(shutil.which(name)))
     scripts = dict.fromkeys(others, "")

@@ -1,4 +1,4 @@
-"""The engine `simulate`: records like the laboratory's, out of a virtual clock."""
+"""The engine `simulate` returns records like the laboratory's, from a virtual clock."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Where models of rounds are known to go wrong: chains, transfers, one slow answer among quick ones."""
+"""Cases in which round-based models are known to fail: chains, transfers, one slow answer among fast ones."""
 
 from typing import Any
 
@@ -14,12 +14,15 @@ from firstflight.pages import LoadedPage, Page
 RTT_MS, RATE_BPS = 75.0, 8_000_000
 PATH = Path("access", RTT_MS, RATE_BPS, RATE_BPS, Queue(packets=1000), 0.0)
 BODY_BYTES = 12_000
-"""Fits into an initial window: no round trip beside the one for the request."""
+"""Fits into an initial window, so the response takes no round trip of its own."""
 TRANSFER_MS = 8_000 * BODY_BYTES / RATE_BPS
 
 
 def page(hosts: int, initiator: Any, server_ms: tuple[float, ...] = (0.0,) * 10) -> LoadedPage:  # noqa: ANN401
-    """A document and nine scripts on so many hosts; `initiator` of its number names who asks for each."""
+    """A document and nine scripts on `hosts` hosts.
+
+    `initiator` gives the number of each script's initiator.
+    """
     resources = [
         {
             "url": f"http://h{number % hosts}.test/{number}",
@@ -35,7 +38,7 @@ def page(hosts: int, initiator: Any, server_ms: tuple[float, ...] = (0.0,) * 10)
 
 
 def chain(hosts: int, server_ms: tuple[float, ...] = (0.0,) * 10) -> LoadedPage:
-    """Each resource asked for by the one before."""
+    """A page in which each resource is the initiator of the next."""
     return page(hosts, lambda number: number - 1, server_ms)
 
 

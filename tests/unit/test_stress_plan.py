@@ -1,4 +1,4 @@
-"""Server load: plans, the search for the highest rate, the journal, and what is refused."""
+"""`stress` without a laboratory: plans, search for the highest rate, journal, and refused settings."""
 
 from pathlib import Path
 from typing import Any
@@ -128,7 +128,11 @@ def test_savings_are_of_pairs_in_which_both_modes_kept_up() -> None:
 
 
 def slow_above(monkeypatch: pytest.MonkeyPatch, capacity: dict[str, float]) -> list[str]:
-    """Laboratories whose server keeps up to a rate of each mode; the modes that were asked for."""
+    """Fakes laboratories whose server keeps up with at most `capacity` requests/s in each mode.
+
+    Returns:
+        The modes that were measured so far.
+    """
     asked: list[str] = []
 
     def ask(lab: Lab, command: str, job: dict[str, Any], *, timeout_s: float) -> dict[str, Any]:
@@ -141,7 +145,7 @@ def slow_above(monkeypatch: pytest.MonkeyPatch, capacity: dict[str, float]) -> l
 
 
 def record(latency_ms: float) -> dict[str, Any]:
-    """What a laboratory answers when all clients waited so long."""
+    """A laboratory's answer in which every client waited `latency_ms`."""
     counters = (
         "TCPFastOpenPassive",
         "TCPFastOpenPassiveFail",

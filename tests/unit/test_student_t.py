@@ -1,4 +1,4 @@
-"""Student's t: our two functions against SciPy's, over all that a comparison asks for."""
+"""Student's t: our two functions agree with SciPy's over the range that comparisons use."""
 
 import math
 

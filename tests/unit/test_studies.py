@@ -1,4 +1,4 @@
-"""Studies: documents show what their tables hold, and the studies' own arithmetic is right."""
+"""Studies: their documents quote the numbers of their tables, and their own arithmetic is correct."""
 
 import math
 import re
@@ -27,9 +27,9 @@ STUDIES = [page.parent for page in sorted((ROOT / "studies").glob("*/README.md")
 PLANS = sorted((ROOT / "studies").glob("*/*.toml"))
 CONDITIONS_STATED = {"plan", "n", "engine", "kernel and machine", "clients", "commit", "data", "command"}
 QUOTED = re.compile(r"([+−]?\d[\d.,]*(?: %)?)<!-- (\S+\.csv) ((?:\w+=\S+ )*)(\{.+?\}) -->")  # noqa: RUF001
-"""A number and where it is from: `+9.9 %<!-- loads.csv page=wikipedia rtt_ms=100 {improvement:+.1%} -->`.
+"""A number and its source: `+9.9 %<!-- loads.csv page=wikipedia rtt_ms=100 {improvement:+.1%} -->`.
 
-A blank in a value is written `_`. Without a `+` in the format the number is compared without its sign.
+In a value, `_` stands for a space. If the format has no `+`, the sign of the number is not compared.
 """
 
 
@@ -52,7 +52,8 @@ def fits(row: dict[str, object], where: dict[str, str]) -> bool:
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: str(plan.relative_to(ROOT / "studies")))
 def test_a_studys_plan_is_valid_and_its_baseline_has_no_fast_open(plan: Path) -> None:
-    # A plan that names no mode has Fast Open where treatments differ in what needs it, such as cookies.
+    # A plan without modes uses Fast Open if its treatments differ in something that needs it, such as
+    # cookies.
     resolved = resolve({}, read_plan_file(plan))
     loads = (load for block in Schedule(resolved, ["page"]) for load in block.loads)
     assert {load.mode for load in loads if load.treatment == resolved.baseline} == {"tcp"}
@@ -136,7 +137,7 @@ def test_a_study_counts_no_attempt_that_a_later_one_made_void(tmp_path: Path) ->
 
 
 def papers_cells(**ours: pl.Expr) -> pl.DataFrame:
-    """Cells whose improvements differ: the paper's, and ours, which are the same but for what is given."""
+    """Three cells of the paper, and ours. Ours are equal to the paper's, except for the columns in `ours`."""
     cells = pl.DataFrame({"tcp_s": [1.54, 2.6, 4.1], "paper": [0.04, 0.1, 0.41]})
     return cells.with_columns(**{"ours_s": pl.col("tcp_s"), "gain": pl.col("paper"), **ours})
 

@@ -1,4 +1,4 @@
-"""Pages of a sweep: patterns, names, and how many are open at once."""
+"""The pages of a sweep: file patterns, page names, and how many pages are open at once."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from firstflight.observer import Observer
 
 
 def write(folder: Path, name: str, count: int = 1) -> list[Path]:
-    """Profiles that all call themselves `name`."""
+    """Writes `count` profiles with the same page name."""
     [page] = pages("wikipedia")
     files = [folder / f"{chr(ord('a') + number % 26)}{number // 26}.json" for number in range(count)]
     for file in files:
@@ -24,7 +24,7 @@ def write(folder: Path, name: str, count: int = 1) -> list[Path]:
 
 
 class Heard(Observer):
-    """What a catalogue warned of."""
+    """Keeps the warnings about a catalogue."""
 
     def __init__(self) -> None:
         self.warnings: list[str] = []

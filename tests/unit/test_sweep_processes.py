@@ -1,4 +1,4 @@
-"""Loads made by several processes: each planned load once, whatever dies."""
+"""Several processes make the loads of a run: each planned load once, even if a process dies."""
 
 import os
 from pathlib import Path
@@ -26,7 +26,7 @@ PLANNED = sorted(load.load_id for block in Schedule(PLAN, NAMES) for load in blo
 
 @pytest.fixture(autouse=True)
 def importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers import the engine from where this file is."""
+    """Puts this folder on PYTHONPATH, so that worker processes can import the engine."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
 
 

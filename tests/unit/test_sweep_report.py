@@ -1,4 +1,4 @@
-"""What is said of a run that kept its loads only."""
+"""The report of a run whose journal keeps loads only, without requests and connections."""
 
 import json
 import shutil
@@ -25,7 +25,7 @@ SWEEP = ["amazon", "wikipedia", "--rtt", "20,100", "--repeats", "3", "--keep", "
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The folder of a sweep, and what it printed."""
+    """The results folder of a sweep, and what the sweep printed."""
     folder = tmp_path_factory.mktemp("made")
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as printed:
         patch.chdir(folder)
@@ -37,7 +37,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 @pytest.fixture(autouse=True)
 def swept(made: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A sweep in the folder `sweep` that a test may change; what it printed."""
+    """Copies the sweep to the folder `sweep`, which a test may change; returns what the sweep printed."""
     monkeypatch.chdir(tmp_path)
     shutil.copytree(made[0], tmp_path / "sweep")
     return made[1]
@@ -89,7 +89,7 @@ def test_a_failed_load_leaves_its_block_out_and_is_counted() -> None:
 
 
 def with_loads(change: Callable[[dict[str, Any]], None]) -> Sweep:
-    """The sweep once every record of its journal was changed."""
+    """Applies `change` to every record of the sweep's journal; returns the sweep's new report."""
     journal = Path("sweep/journal.jsonl")
     records = [json.loads(line) for line in journal.read_text().splitlines()]
     for record in records:

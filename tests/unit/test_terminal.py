@@ -1,4 +1,4 @@
-"""What archives, servers and clients say reaches the terminal as text: no markup, no controls."""
+"""Text from archives, servers and clients reaches the terminal without markup and control characters."""
 
 import json
 import re
@@ -17,7 +17,7 @@ HOSTILE = "[/b][bold]x[/] \x1b[2J\x9b2J\x07\u202eright\u2066to\u200bleft\x7f\ud8
 
 
 def assert_harmless(said: str) -> None:
-    """Nothing in it that the eye cannot see, and markup as it was written."""
+    """Asserts that `said` has no invisible characters, and shows markup as text."""
     assert "[/b][bold]x[/]" in said
     assert all(visible(line) == line for line in said.splitlines())
 

@@ -1,4 +1,4 @@
-"""Traces of links: read from files, given to engines, kept with results."""
+"""Traces of links: how they are read from files, passed to engines, and stored with the results."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Treatments from flag and plan to the summary: what is compared, how it is scheduled, held to, and told."""
+"""Treatments from flag and plan to summary: comparison, schedule, checks and report."""
 
 import io
 import json
@@ -403,7 +403,10 @@ PLANNED = PlannedLoad(
 
 
 def answer(*carried: tuple[int, float, float], scheme: str = "https") -> Any:  # noqa: ANN401
-    """A load whose requests went over a connection, from a moment to another."""
+    """A laboratory's answer.
+
+    `carried` has, for each request, its connection and when it was sent and ended (ms).
+    """
     load = load_record(mode="tcp")
     request, connection = load["requests"][0], load["connections"][0]
     origin = f"{scheme}://a.test"

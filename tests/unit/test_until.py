@@ -1,4 +1,4 @@
-"""`--until`: cells are repeated in whole blocks until their interval is narrow, or a cap is reached."""
+"""`--until` repeats whole blocks until each cell's interval is narrow enough, or until a limit."""
 
 import json
 import random
@@ -46,7 +46,7 @@ class Heard(Observer):
 
 
 def noisy(spread: dict[str, float]) -> EngineDouble:
-    """Loads of a second, 10 % less with TFO, with a spread for each page; the same in every run."""
+    """An engine whose loads take 1,000 ms, with TFO 900 ms, plus reproducible noise for each page."""
 
     def load(planned: PlannedLoad, number: int) -> dict[str, object]:
         noise = random.Random(planned.load_id).gauss(0, spread[planned.page])
@@ -65,7 +65,7 @@ def run(
 
 
 def repeats(folder: Path) -> dict[tuple[str, str], list[int]]:
-    """The repeats made of each page and mode."""
+    """The numbers of the repeats of each page and mode."""
     found: dict[tuple[str, str], list[int]] = {}
     for record in Journal(folder / "journal.jsonl").records():
         load = record["load"]

@@ -1,4 +1,4 @@
-"""An engine double that a worker process can make: it leaves a trace of every load in a file."""
+"""An engine double for worker processes: it writes a line to a file for every load."""
 
 import os
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ class TracedEngine:
     """Makes the engine; an `experiment.workers.processes.EngineFactory`.
 
     Attributes:
-        trace: Gets a line per load: process and load.
-        fatal: Load over which the process kills itself.
-        deaths: How often it does.
-        failing: Load whose laboratory always fails.
+        trace: A file; each load that begins adds a line with the process and the load.
+        fatal: The load at which the process kills itself.
+        deaths: How often it does so.
+        failing: The load whose laboratory always fails.
     """
 
     trace: Path
@@ -38,9 +38,9 @@ class TracedEngine:
             raise LabError("the laboratory died", "try: firstflight doctor")
 
     def lines(self) -> list[str]:
-        """The loads that were begun, in order."""
+        """The loads that began, in order."""
         return [line.split()[1] for line in self.trace.read_text().splitlines()]
 
     def processes(self) -> set[int]:
-        """Who made them."""
+        """The processes that made loads."""
         return {int(line.split()[0]) for line in self.trace.read_text().splitlines()}

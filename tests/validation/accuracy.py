@@ -1,6 +1,6 @@
-"""How well a model predicts: predicted against measured cells, as figures that can be compared.
+"""How well a model predicts load times: figures of its error from predicted and measured cells.
 
-A cell has a PLT in both modes. General: who predicted, and what by, is the caller's business.
+A cell has a PLT in both modes. This module does not depend on which model predicted them, or on which pages.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats  # type: ignore[import-untyped]
 
 CELL = ("page", "rtt_ms", "down_mbps", "up_mbps", "loss", "topology", "cookies")
-"""Columns that name a cell, unless others are asked for."""
+"""The columns that identify a cell, unless the caller names others."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""The baseline: what the real kernel measured, a row per condition, as text that a diff can show."""
+"""The baseline: what the real kernel measured.
+
+It is a text file with a row per condition, so that diffs show changes.
+"""
 
 import csv
 from dataclasses import asdict, dataclass, fields
@@ -12,14 +15,14 @@ class Measured:
     """One condition on the real kernel.
 
     Attributes:
-        number: Of the condition in the grid.
+        number: The number of the condition in the grid.
         n: Pairs of loads.
         tcp_ms: Median PLT without TFO.
         tfo_ms: Median PLT with it.
-        improvement: Of the medians, signed.
+        improvement: The improvement from the medians, signed.
         low: Lower end of its 95 % interval over pairs.
         high: Upper end.
-        late_ms: How late the relay was at most, in any of these loads.
+        late_ms: The largest delay of the relay in any of these loads.
     """
 
     number: int

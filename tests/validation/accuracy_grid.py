@@ -1,4 +1,7 @@
-"""The grid: conditions drawn by a seed over pages, paths and servers, so that nobody chose the easy ones."""
+"""The grid: conditions drawn at random from pages, paths and servers. No person selects easy ones.
+
+The seed is fixed.
+"""
 
 import json
 import random
@@ -20,24 +23,24 @@ from firstflight.pages import LoadedPage, Page, load_page
 _T = TypeVar("_T")
 
 CONDITIONS = 300
-"""Each in both modes: 600 cells."""
+"""Each is loaded in both modes: 600 cells."""
 MODES = ("tcp", "tfo")
 
 RTTS_MS = (10.0, 20.0, 50.0, 100.0, 200.0)
 RATES_BPS = (1_500_000, 4_000_000, 10_000_000, 50_000_000)
 UPLINK = 4
-"""An access link is that much slower upwards."""
+"""The downlink of an access link is this many times as fast as its uplink."""
 LOSSES = (0.0, 0.005, 0.02)
 REPEATS = {0.0: 3, 0.005: 14, 0.02: 15}
-"""Loads of a cell by loss: where dice decide, a median needs more of them."""
+"""Loads of a cell, by loss. Where chance decides which packets are lost, a median needs more loads."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A page on a path, to be loaded in both modes.
+    """A page on a path, loaded in both modes.
 
     Attributes:
-        keys: What else is not as `planned` has it, by the fields of `PlannedLoad`.
+        keys: Other fields of `PlannedLoad` that differ from those that `planned` sets.
     """
 
     number: int
@@ -47,7 +50,10 @@ class Condition:
     keys: tuple[tuple[str, Any], ...] = ()
 
     def planned(self, mode: str, repeat: int, engine: str) -> PlannedLoad:
-        """One load of it. Both modes of a repeat meet the same dice."""
+        """One load of the condition.
+
+        Both modes of a repeat have the same seed, and so the same random losses.
+        """
         load = PlannedLoad(
             load_id=f"{self.number}-{mode}-{repeat}",
             block=self.number,
@@ -65,10 +71,10 @@ class Condition:
 
 
 def conditions(recorded: list[str]) -> list[Condition]:
-    """The grid.
+    """The conditions of the grid.
 
     Args:
-        recorded: The pages in it beside the paper's, by the names of their recordings.
+        recorded: Its pages other than the paper's, by the names of their recordings.
     """
     dice = random.Random(SEED)
     pages = [*PAPER_PAGES, *recorded]
@@ -82,13 +88,13 @@ def conditions(recorded: list[str]) -> list[Condition]:
 
 
 def measured_pages() -> list[str]:
-    """The pages of the committed baseline beside the paper's, by the names of their recordings."""
+    """The pages of the committed baseline other than the paper's, by the names of their recordings."""
     return sorted({row.page for row in read_measured()} - set(PAPER_PAGES))
 
 
 @cache
 def open_page(name: str) -> LoadedPage:
-    """A page of the grid as both clocks load it: in the clear. Opened once."""
+    """A page of the grid as both clocks load it, without TLS. Each page is opened once."""
     (recorded,) = load_page(name if name in PAPER_PAGES else str(file(name)))
     fields = json.loads(_core.in_the_clear(recorded.page.to_json()))
     return replace(recorded, page=Page.from_fields(fields))
@@ -100,7 +106,7 @@ def _path(rtt_ms: float, rate_bps: int, loss: float, topology: str) -> Path:
 
 
 def _cycle(values: Sequence[_T], dice: random.Random) -> list[_T]:
-    """Every value equally often (as far as it divides), in drawn order."""
+    """`CONDITIONS` values in random order; each occurs equally often, as far as the number divides."""
     drawn: list[_T] = []
     while len(drawn) < CONDITIONS:
         drawn += dice.sample(values, len(values))

@@ -1,4 +1,4 @@
-"""What models say of the grid: the simulator, Lantern's rounds, and one RTT per cold connection."""
+"""Predictions of the grid by three models: simulator, Lantern's rounds, one RTT per cold connection."""
 
 import csv
 import statistics
@@ -18,15 +18,16 @@ from firstflight.results.records import plt_ms
 
 PREDICTED = Path(__file__).with_name("accuracy_predicted.tsv")
 SEEDS = 31
-"""Simulated loads of a cell on a path that loses packets; one suffices where nothing is left to chance."""
+"""Simulated loads of a cell on a path with loss. Without loss one is enough, since nothing is random."""
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """A condition by every model, PLT in ms. The naive model starts from the measured load without TFO.
+    """The predictions for a condition by every model, PLT in ms.
 
-    `again` is the simulator once more, with other dice and as few loads as were measured: what a kernel that
-    the simulator models perfectly would measure, so how far it is from `simulated` is chance.
+    The naive model starts from the measured load without TFO. `again` is the simulator with other seeds and
+    as few loads as were measured. A kernel that the simulator models perfectly would measure that. The
+    difference between `again` and `simulated` is therefore due to chance.
     """
 
     number: int
@@ -40,7 +41,7 @@ class Predicted:
 
 
 def predict(condition: Condition, page: LoadedPage, measured: Measured, simulator: Simulator) -> Predicted:
-    """One condition."""
+    """Predicts one condition with every model."""
 
     def load(mode: str, seed: int) -> Record:
         return simulator.load(condition.planned(mode, seed, "simulate"), page)
@@ -70,7 +71,7 @@ def write(file: Path, rows: Iterable[Predicted]) -> None:
 
 
 def read(file: Path = PREDICTED) -> list[Predicted]:
-    """Reads them back."""
+    """Reads the predictions back."""
     with file.open(newline="", encoding="utf-8") as lines:
         rows = csv.reader(lines, delimiter="\t")
         next(rows)

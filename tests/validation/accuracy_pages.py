@@ -1,8 +1,8 @@
-"""The pages of the grid, without content: profiles made of other people's recordings, committed as `PAGES`.
+"""The pages of the grid: anonymous profiles of other people's recordings, committed in the folder `PAGES`.
 
     python tests/validation/accuracy_pages.py CORPUS
 
-draws them from the recordings of a corpus by a seed and writes them, anonymous as
+This draws them at random (fixed seed) from the recordings of a corpus, and writes them without content, as
 `firstflight.pages.corpus.anonymous` makes them.
 """
 
@@ -21,7 +21,7 @@ PAGES = Path(__file__).parents[1] / "data" / "pages"
 SEED = 2011
 CORPUS_PAGES = 40
 SMALLEST, LARGEST = 5, 400
-"""Requests of a page."""
+"""The least and the most requests of a page."""
 HEAVIEST_BYTES = 3_000_000
 
 _ARCHIVES = ("*.har", "*.warc.gz")
@@ -43,19 +43,19 @@ def file(name: str) -> Path:
 
 
 def drawn(corpus: Path) -> list[str]:
-    """The recordings that open and are of a size that can be loaded often on slow links: some of them."""
+    """A random sample of the recordings that open and are small enough for many loads on slow links."""
     files = sorted(found for pattern in _ARCHIVES for found in corpus.rglob(pattern))
     candidates = [str(found.relative_to(corpus)) for found in files if _fits(found)]
     return sorted(random.Random(SEED).sample(sorted(candidates), CORPUS_PAGES))
 
 
 def source(row: dict[str, str]) -> str:
-    """What a profile says of its recording, from the manifest's row."""
+    """The source that a profile names, from the manifest's row of its recording."""
     return f"{row['year']}, derived from {row['path']} of github.com/{row['source_repo']}"
 
 
 def text(page: Page) -> str:
-    """The profile with a line for each resource, so that a diff shows what an importer did to the page."""
+    """The profile with a line for each resource, so that a diff shows what an importer changed."""
     fields = json.loads(page.to_json())
     lists = {key: fields.pop(key) for key in ("resources", "hosts", "missing") if key in fields}
     parts = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in fields.items()]

@@ -17,29 +17,29 @@ from firstflight.analysis.warnings import SIMULATED_ERROR
 STATED = Path(firstflight.analysis.__file__).parent / SIMULATED_ERROR
 DOCUMENT = Path(__file__).parents[2] / "docs" / "accuracy.md"
 BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
-"""Between these two the document is made, not written."""
+"""The markers between which this program replaces the text of the document."""
 
 MODELS = ("simulated", "lantern", "naive")
 CHANCE = "chance alone"
-"""The simulator against itself, with other dice and as few loads as were measured."""
+"""The simulator compared with itself: other seeds, and as few loads as were measured."""
 WORST = 10
 
 Rows = Sequence[tuple[Measured, Predicted]]
 
 
 def pairs() -> list[tuple[Measured, Predicted]]:
-    """Measured and predicted conditions."""
+    """The conditions that are both measured and predicted."""
     predicted = {row.number: row for row in read_predicted()}
     return [(row, predicted[row.number]) for row in read_measured() if row.number in predicted]
 
 
 def figures(model: str, rows: Rows) -> Accuracy:
-    """Of one model, over some conditions."""
+    """The error figures of one model over these conditions."""
     return accuracy(_predicted(model, rows), _measured(rows), on=["number"])
 
 
 def stated() -> str:
-    """What every simulated result says of the simulator's error: the content of `STATED`."""
+    """The contents of `STATED`: the simulator's error, which every simulated result reports."""
     rows = pairs()
     found = figures("simulated", rows)
     error = {
@@ -52,12 +52,12 @@ def stated() -> str:
 
 
 def document(text: str) -> str:
-    """The document with its figures made anew."""
+    """The document with new figures."""
     return replace_between(text, BEGIN, END, _tables())
 
 
 def replace_between(text: str, begin: str, end: str, lines: Iterable[str]) -> str:
-    """A text with other lines between two of its markers."""
+    """Replaces the lines between two markers of a text."""
     head, _, rest = text.partition(begin)
     return head + begin + "\n" + "\n".join(lines) + "\n" + end + rest.partition(end)[2]
 

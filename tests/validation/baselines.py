@@ -1,16 +1,20 @@
-"""Simple models of a page load, to hold the simulator's accuracy against. See `docs/baselines.md`.
+"""Simple models of a page load, with which the simulator's accuracy is compared. See `docs/baselines.md`.
 
-The first is a round-based model as Lighthouse's Lantern computes it: a baseline, not a model to trust.
-Written from the description in the literature study of the field (the network model of Lighthouse's
-``TCPConnection`` and ``Simulator``): a cold connection costs a round trip for SYN and SYN-ACK, one more with
-TLS, and then the request; a response arrives in rounds; the rate is divided equally among the
-active requests, anew at each event, of which there are ten at most; a connection pool of six per origin; the
-CPU's tasks run one after the other, times a multiplier, ten seconds at most each; what a resource discovers
-starts once it has arrived and been processed.
+The first is a round-based model like Lighthouse's Lantern. It is a baseline and not precise. It was written
+from a description of Lighthouse's ``TCPConnection`` and ``Simulator`` in the literature study:
 
-Added for this project: `tfo` saves the round trip of a new connection if the request (under TLS the
-ClientHello) fits a SYN and the origin has a cookie, and a star has a rate per origin. Left out as in Lantern:
-loss, queues, the uplink's rate, early discovery by the parser. Left out besides: DNS and HTTP/2.
+- A cold connection takes a round trip for SYN and SYN-ACK, and one more with TLS; then it sends the request.
+- A response arrives in rounds.
+- The active requests, at most ten, share the rate equally. The shares are computed again at each event.
+- Each origin has a pool of six connections.
+- CPU tasks run one after the other. Their times are multiplied, and limited to ten seconds each.
+- What a resource refers to starts once the resource has arrived and been processed.
+
+This project added three things: `tfo` saves the round trip of a new connection if the origin has a cookie,
+and the request (under TLS the ClientHello) fits into a SYN; and in a star each origin has its own rate.
+
+Lantern has no loss, queues, uplink rate or early discovery by the parser, and neither has this model. This
+model also leaves out DNS and HTTP/2.
 """
 
 from __future__ import annotations
@@ -30,17 +34,17 @@ MOST_PER_ORIGIN = 6
 """Connections to an origin at a time."""
 
 LONGEST_TASK_MS = 10_000.0
-"""A CPU task counts no more than this."""
+"""The longest time that a CPU task may count, ms."""
 
 SYN_DATA_BYTES = 1420
-"""What fits a SYN beside its options."""
+"""The most data that a SYN carries next to its options, bytes."""
 
 CLIENT_HELLO_BYTES = 517
-"""A ClientHello without a post-quantum key share."""
+"""The size of a ClientHello without a post-quantum key share, bytes."""
 
 
 class Path(Protocol):
-    """What the model needs of a path; `firstflight.model.path.Path` is one."""
+    """The properties of a path that the model needs. `firstflight.model.path.Path` has them."""
 
     @property
     def topology(self) -> str:
@@ -52,7 +56,7 @@ class Path(Protocol):
 
     @property
     def down_bps(self) -> int | None:
-        """Rate towards the client; `None`: unlimited."""
+        """Rate towards the client, bit/s; `None`: unlimited."""
 
 
 def lantern_plt_ms(
@@ -64,15 +68,15 @@ def lantern_plt_ms(
     keep_alive: bool = True,
     cpu_multiplier: float = 1.0,
 ) -> float:
-    """The PLT by the model, ms.
+    """The PLT that the model predicts, ms.
 
     Args:
-        page: What is loaded.
-        path: What it is loaded over.
+        page: The page.
+        path: The path.
         mode: `tcp` or `tfo`.
-        cookies: With `warm` every origin has a cookie; else those to which a connection was opened before.
+        cookies: With `warm` every origin has a cookie, otherwise only after its first connection.
         keep_alive: Whether a connection carries more than one request.
-        cpu_multiplier: By how much this client's CPU is slower than the recorded one.
+        cpu_multiplier: How many times slower this client's CPU is than that of the recording.
     """
     warm = cookies == "warm"
     return _Run(
@@ -82,7 +86,7 @@ def lantern_plt_ms(
 
 @dataclass(slots=True)
 class _Pool:
-    """The connections to one origin: congestion windows of idle ones, and how many there are."""
+    """The connections to one origin: congestion windows of idle ones (segments), and how many are open."""
 
     idle: list[int] = field(default_factory=list)
     open: int = 0
@@ -90,7 +94,10 @@ class _Pool:
 
 
 class _Run:
-    """One load. Events are the ends of downloads and of CPU tasks; between them nothing changes."""
+    """One simulated load.
+
+    Events are the ends of downloads, CPU tasks and delays; between them no rate changes.
+    """
 
     def __init__(
         self, page: Page, path: Path, *, tfo: bool, warm: bool, keep_alive: bool, cpu_multiplier: float
@@ -122,7 +129,7 @@ class _Run:
         return self.load_event_ms
 
     def _step(self) -> None:
-        """Goes on to the next event."""
+        """Advances to the next event."""
         limits = self._limits()
         ends = {index: download.end_ms(limits[index]) for index, download in self.active.items()}
         now = min(
@@ -143,7 +150,7 @@ class _Run:
         self._start_waiting()
 
     def _limits(self) -> dict[int, int]:
-        """Segments per RTT of each active request: an equal share of the rate of its link."""
+        """For each active request, segments per RTT: its equal share of the link's rate."""
         rate, rtt_ms = self.path.down_bps, self.path.rtt_ms
         if self.path.topology != "star":
             limit = window_limit(rate and rate / max(1, len(self.active)), rtt_ms)
@@ -154,7 +161,7 @@ class _Run:
         return {i: window_limit(rate and rate / sharing[self.origins[i]], rtt_ms) for i in self.active}
 
     def _start_waiting(self) -> None:
-        """Starts the requests, in order, for which there is room."""
+        """Starts waiting requests, in order, as long as limits on requests and connections allow it."""
         left = []
         for index in self.waiting:
             pool = self.pools[self.origins[index]]
@@ -208,7 +215,7 @@ class _Run:
             self.task_end_ms = self.now_ms + self._task_ms(self.tasks[0])
 
     def _settled(self, index: int) -> None:
-        """A resource is done with: the load event waits for it, and what it asks for is known."""
+        """Ends a resource: its end may delay the load event, and the requests that it initiates may start."""
         if self.resources[index].blocks_load:
             self.load_event_ms = max(self.load_event_ms, self.now_ms)
         for child in self.children[index]:
@@ -221,13 +228,13 @@ class _Run:
 
 
 MSS_BYTES = 1460
-"""Lantern's segment."""
+"""Lantern's segment size."""
 
 INITIAL_WINDOW = 10
 """Segments."""
 
 _ROUNDING_MS = 1e-6
-"""Sums of the same rounds in another order differ by less."""
+"""Tolerance for sums of the same rounds in different orders."""
 
 
 class Download:
@@ -237,7 +244,7 @@ class Download:
         size_bytes: Header and body.
         first_ms: When its first window arrives.
         window: The connection's congestion window, segments.
-        rtt_ms: Of its connection.
+        rtt_ms: The RTT of its connection.
     """
 
     __slots__ = ("_left", "_next_ms", "_rtt_ms", "window")
@@ -249,7 +256,7 @@ class Download:
         self._rtt_ms = max(rtt_ms, 1e-6)
 
     def end_ms(self, limit: int) -> float:
-        """When its last byte arrives if nothing changes any more.
+        """When its last byte arrives if its share of the rate does not change.
 
         Args:
             limit: Segments that its share of the rate allows in one RTT.
@@ -260,7 +267,7 @@ class Download:
         return self._next_ms + (rounds + math.ceil(left / window) - 1) * self._rtt_ms
 
     def advance(self, until_ms: float, limit: int) -> None:
-        """Lets every window arrive that is due until a moment."""
+        """Lets every window arrive that is due by `until_ms`."""
         until_ms += _ROUNDING_MS
         window = min(self.window, limit)
         while self._left > 0 and self._next_ms <= until_ms and window < limit:
@@ -290,10 +297,10 @@ def window_limit(rate_bps: float | None, rtt_ms: float) -> int:
 
 
 def naive_plt_ms(tcp: CriticalPath, mode: str) -> float:
-    """The PLT, ms.
+    """The PLT that the naive model predicts, ms.
 
     Args:
-        tcp: Critical path of a `tcp` load of the cell. The model knows nothing of pages and paths but this.
-        mode: `tcp`, which is as it was measured, or `tfo`.
+        tcp: Critical path of a `tcp` load of the cell. The model uses nothing else of the page and the path.
+        mode: `tcp` gives the measured PLT, `tfo` that less an RTT for each cold connection on the path.
     """
     return tcp.plt_ms - (tcp.could_save_rtts_ms if mode == "tfo" else 0.0)

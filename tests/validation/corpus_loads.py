@@ -1,11 +1,15 @@
-"""Loads every recording in a folder once, with the built-in loader, and prints what was served, as Markdown.
+"""Loads every recording in a folder once with the built-in loader, and prints Markdown tables of the results.
 
     python tests/validation/corpus_loads.py FOLDER [--jobs 4]
 
-Path: RTT 20 ms, 50 Mbit/s both ways, plain TCP, the recorded schemes. Columns: recorded requests; those of
-them in the page (the others are left out for a reason that the importer notes); served: answered as recorded
-to the last byte; failed; unmatched: asked for and not recorded; bytes of headers and bodies that crossed the
-wire, as a share of those recorded.
+Path: RTT 20 ms, 50 Mbit/s both ways, plain TCP, the recorded schemes. Columns:
+
+- recorded: recorded requests;
+- in the page: those of them in the page (the importer notes why it left out the others);
+- served: answered as recorded, to the last byte;
+- failed: not answered so;
+- unmatched: requested, but not recorded;
+- bytes replayed: bytes of headers and bodies on the wire, as a share of those recorded.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ _HEADER = "| recording | result | recorded | in the page | served | failed | unm
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What became of one recording."""
+    """The result for one recording."""
 
     file: str
     result: str
@@ -48,7 +52,7 @@ class Row:
 
 
 def main() -> int:
-    """Prints both tables, and each failure on stderr."""
+    """Prints both tables, and each failed request on stderr."""
     parser = argparse.ArgumentParser(description="Load every recording in a folder once.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--jobs", type=int, default=4)
@@ -71,12 +75,12 @@ def row(emulator: Emulator, folder: Path, name: str, spec: str) -> Row:
 
 
 def planned(name: str, page: LoadedPage) -> PlannedLoad:
-    """One plain load."""
+    """One load over plain TCP."""
     return PlannedLoad(name, 0, 0, 1, page.page.name, _PATH, "tcp", 1, scheme="recorded")
 
 
 def loaded(name: str, page: LoadedPage, record: Record) -> Row:
-    """What came of the load; what failed goes to stderr."""
+    """The row of a load. Lists failed requests on stderr."""
     failed = [request for request in record["requests"] if request["error"]]
     for request in failed:
         sys.stderr.write(f"{name}: {request['error']}: {request['url'][:100]}\n")

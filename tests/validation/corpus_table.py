@@ -1,9 +1,10 @@
-"""Opens every archive and page in a folder of recordings and prints what became of each, as TSV.
+"""Opens every archive and page in a folder of recordings and prints the results, as TSV.
 
     python tests/validation/corpus_table.py FOLDER [--summary]
 
 Columns: file, result (`ok`, or why it was refused), requests, origins, bytes on the wire, bodies, share of
-initiators that a rule of ours inferred, requests left out. `--summary` prints one Markdown row per folder.
+initiators that firstflight's rules inferred, requests left out. `--summary` prints one Markdown row per
+folder.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from firstflight.pages.readers import format_of
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What became of one recording."""
+    """The result for one recording."""
 
     file: str
     result: str
@@ -34,7 +35,7 @@ class Row:
 
 
 def main() -> int:
-    """Prints the table; 1 if anything but a refusal with a reason happened."""
+    """Prints the table. An error other than a refusal of a recording ends the program."""
     parser = argparse.ArgumentParser(description="Open every recording in a folder.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--summary", action="store_true", help="one Markdown row per folder")

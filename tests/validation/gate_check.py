@@ -1,21 +1,22 @@
-"""Holds the gate against changes that are known: none, one that delays a page, one that does not.
+"""Checks the gate with known changes: harmful ones, a harmless one, and none.
 
     python tests/validation/gate_check.py FOLDER --kept FILE.jsonl [--recordings 50] [--networks cable,4g]
     python tests/validation/gate_check.py FOLDER --kept FILE.jsonl --loads 1000 --networks cable,wifi-lossy
     python tests/validation/gate_check.py FOLDER --kept FILE.jsonl --visits 200 [--spread 0.3] [--sides 1]
 
-FOLDER holds recordings (HAR, WACZ, WARC, profiles), such as a corpus of HARs. Of each, profiles are made that
-differ in one thing (`inject`), and the gate judges them on every network.
+FOLDER holds recordings (HAR, WACZ, WARC, profiles), such as a corpus of HARs. For each, `inject` makes
+profiles that differ from it in one thing. The gate judges them on every network.
 
-`--loads` holds the rule against chance. Both sides are one recording, and losses, delays and timers of the
-head's loads are drawn with other seeds than the base's. Every request is said to have changed, so that the
-gate makes all loads and the smallest tolerance applies.
+`--loads` measures false alarms by chance. Both sides are the same recording. The losses, delays and timers of
+the head's loads have other seeds than the base's. The check tells the gate that every request has changed, so
+that it makes all loads and applies the smallest tolerance.
 
-`--visits` holds the search for changes against what visits of an unchanged page differ in (`revisited`): with
-no spread no difference counts and there is no alarm by construction; with it servers take other times.
+`--visits` measures false alarms from differences between visits of an unchanged page (`revisited`). Without a
+spread no difference counts, so no alarm is possible. With a spread, the servers' times differ too.
 
-Each answer goes to FILE as it is found, and those that are there are not sought again: with `--seconds` a
-long check is made in parts. What is printed: how many of each kind were right, on each network.
+The program appends each answer to FILE as soon as it has it, and skips those that FILE has already. With
+`--seconds`, a long check can thus be made in several runs. It prints, for each kind and network, how many
+answers were right.
 """
 
 from __future__ import annotations
@@ -46,27 +47,36 @@ from firstflight.pages import load_page
 from firstflight.results import LoadRecord
 
 HARMFUL = ("round trip", "stylesheet", "third party", "redirect", "server")
-"""What must be found: one more request behind the last of the critical path; 20 kB more of a stylesheet; such
-a request to a new host; a redirect before the document; +100 ms of the document's server."""
+"""The kinds of change that the gate must find:
+
+- round trip: one more request, after the last one of the critical path;
+- stylesheet: 20 kB more of a stylesheet;
+- third party: one more request as above, to a new host;
+- redirect: a redirect before the document;
+- server: the document's server takes 100 ms longer.
+"""
 
 HARMLESS = "image"
-"""20 kB more of an image that neither the load event nor any request on its path waits for."""
+"""20 kB more of an image. Neither the load event nor a request on the critical path waits for that image."""
 
 KEYS: dict[str, object] = {"http": "recorded", "mode": "tcp"}
 HEAD_SEED, SEEDS_APART = 500_000, 1_000
-"""Seeds of a base's loads begin at 1; those of every head are others."""
+"""Seeds of base loads begin at 1, those of the first head at `HEAD_SEED`.
+
+Heads are `SEEDS_APART` seeds apart.
+"""
 
 LARGER_BYTES, SLOWER_MS, SLACK_MS = 20_000, 100.0, 300.0
 
 
 def appended(page: Page, behind: int, url: str) -> Page:
-    """The page with a script of 600 bytes, asked for when a request has been answered."""
+    """The page with one more script of 600 bytes, requested when request `behind` has been answered."""
     new = Resource(url, "script", "text/javascript", 300, 300, 600, initiator=Initiator(behind, "script"))
     return replace(page, resources=(*page.resources, new)).checked()
 
 
 def redirected(page: Page, url: str) -> Page:
-    """The page whose document is reached through one more redirect."""
+    """The page with one more redirect before its document."""
     at = final_document(page)
 
     def moved(index: int | None) -> int | None:
@@ -84,20 +94,22 @@ def redirected(page: Page, url: str) -> Page:
 
 
 def altered(page: Page, index: int, *, body_bytes: int = 0, server_ms: float = 0.0) -> Page:
-    """The page with one longer response, or one slower server."""
+    """The page with one larger response, or one slower server."""
     old = page.resources[index]
     new = replace(old, body_bytes=old.body_bytes + body_bytes, server_ms=old.server_ms + server_ms)
     return replace(page, resources=(*page.resources[:index], new, *page.resources[index + 1 :])).checked()
 
 
 def inject(kind: str, page: Page, load: LoadRecord, seed: int = 1) -> tuple[Page, str] | None:
-    """The page with one change, and the URL that the gate has to name; None where it has no place for it.
+    """The page with one change, and the URL that the gate must name.
+
+    `None` if the change does not fit the page.
 
     Args:
-        kind: Of `HARMFUL`, or `HARMLESS`.
+        kind: One of `HARMFUL`, or `HARMLESS`.
         page: The page.
         load: A load of it.
-        seed: Of which stylesheet or image.
+        seed: Selects the stylesheet or the image.
     """
     path, draw = critical_path(load, page), random.Random(f"{kind} {page.name} {seed}")
     last = path.requests[-1]
@@ -123,7 +135,7 @@ def inject(kind: str, page: Page, load: LoadRecord, seed: int = 1) -> tuple[Page
 
 
 def off_path(page: Page, load: LoadRecord) -> list[int]:
-    """Images that arrive well before the load event, and that nothing on the critical path waited behind."""
+    """Images that arrive well before the load event, and for which no request on the critical path waited."""
     path = critical_path(load, page)
     used = {*path.requests, *(index for wait in path.waits for index in wait.behind)}
     ends = {row["index"]: row["end_ms"] for row in load["requests"]}
@@ -138,12 +150,12 @@ def off_path(page: Page, load: LoadRecord) -> list[int]:
 
 
 def revisited(page: Page, seed: str, spread: float) -> Page:
-    """Another visit of the page: other server times, other queries, documents a little longer or shorter.
+    """Another visit of the page: other server times and queries, documents a little longer or shorter.
 
     Args:
         page: The page.
-        seed: Of the visit.
-        spread: Standard deviation of the logarithm of a server's time, in addition to up to 20 ms.
+        seed: The seed of this visit's random changes.
+        spread: Standard deviation of the logarithm of a server's time. Each time also grows by up to 20 ms.
     """
     draw, visit = random.Random(seed), seed.rpartition(" ")[2]
     resources: list[Resource] = []
@@ -166,13 +178,13 @@ def revisited(page: Page, seed: str, spread: float) -> Page:
 
 
 def judged(bases: list[Page], heads: list[Page], network: Network) -> Verdict:
-    """The verdict on one network."""
+    """The gate's verdict on one network."""
     trials = Trials(find_changes(bases, heads, NOISE_MS))
     return Judge(trials, TOLERANCE_MS, Observer()).on([network], ["simulate"])[0]
 
 
 def judged_by_chance(page: Page, network: Network, head_seed: int) -> tuple[Metric, ...]:
-    """What the gate says of equal loads with other lots, as if all requests had changed."""
+    """The gate's metrics for loads of one page with two sets of seeds, as if all its requests had changed."""
     every = tuple(range(len(page.resources)))
     none = Change(page.url, ("slower",), ("nothing",), (), every, every)
     trials = Trials(Changes(page, page, {index: index for index in every}, (none,)), head_seed)
@@ -180,7 +192,10 @@ def judged_by_chance(page: Page, network: Network, head_seed: int) -> tuple[Metr
 
 
 def recordings(folder: Path, most: int) -> list[tuple[str, Page]]:
-    """The first pages of files below a folder that can be read and have ten requests or more."""
+    """At most `most` recordings below a folder, evenly spaced by name: of each readable file the first page.
+
+    Pages with fewer than ten requests are left out.
+    """
     found = []
     for file in sorted(file for file in folder.rglob("*") if file.suffix in (".har", ".json", ".wacz")):
         try:
@@ -194,21 +209,21 @@ def recordings(folder: Path, most: int) -> list[tuple[str, Page]]:
 
 
 Key = tuple[str, str, str, int]
-"""A question: kind, page, network, number of the pair."""
+"""Identifies a question: kind of change, page, network, number of the pair."""
 
 Answer = dict[str, Any]
-"""What is kept of a verdict: `kind`, `page`, `network`, `is_right`, and what the gate said."""
+"""The stored answer: `kind`, `page`, `network`, `is_right`, the verdict, and what the gate said."""
 
 
 def answer_of(key: Key, metrics: Sequence[Metric], costs: Sequence[Cost] = (), url: str = "") -> Answer:
-    """What is kept of a verdict.
+    """The answer to store for a verdict.
 
     Args:
-        key: What was asked.
-        metrics: What the gate said of each moment.
-        costs: What the gate said that changes cost.
-        url: The request that it has to name first; empty: it must not call the head slower, nor equal sides
-            faster.
+        key: The question.
+        metrics: The gate's metrics.
+        costs: What each change costs, according to the gate.
+        url: The request that the gate must name first. If empty, the gate must not call the head slower, and
+            must not call the sides of an A/A pair different.
     """
     said = [
         f"{m.name} {m.difference_ms:+.1f} ({m.low_ms:+.1f} to {m.high_ms:+.1f})"
@@ -229,11 +244,11 @@ def answer_of(key: Key, metrics: Sequence[Metric], costs: Sequence[Cost] = (), u
 
 
 Task = tuple[Key, Callable[[Key], Answer | None]]
-"""A question, and what answers it; None: the page has no place for the change."""
+"""A question and the function that answers it; `None` if the page has no place for the change."""
 
 
 def injections(pages: list[tuple[str, Page]], several: list[Network], only: str) -> Iterator[Task]:
-    """Every kind of change to every page on every network."""
+    """The questions for every kind of change to every page on every network."""
 
     def asked(page: Page, network: Network, key: Key) -> Answer | None:
         unchanged = Trials(find_changes([page], [page]))
@@ -251,7 +266,7 @@ def injections(pages: list[tuple[str, Page]], several: list[Network], only: str)
 
 
 def equal_loads(pages: list[tuple[str, Page]], several: list[Network], pairs: int) -> Iterator[Task]:
-    """The same page on both sides with other lots: pages by networks by seeds."""
+    """The questions for equal pages: pages and networks in turn, each round with another seed of the head."""
 
     def asked(page: Page, network: Network, key: Key) -> Answer:
         return answer_of(key, judged_by_chance(page, network, HEAD_SEED + SEEDS_APART * key[3]))
@@ -265,7 +280,7 @@ def equal_loads(pages: list[tuple[str, Page]], several: list[Network], pairs: in
 def visits(
     pages: list[tuple[str, Page]], several: list[Network], pairs: int, spread: float, sides: int
 ) -> Iterator[Task]:
-    """Other visits of an unchanged page on both sides: for each pair, whether the gate was silent."""
+    """The questions for two sets of visits of an unchanged page: the gate must raise no alarm."""
     kind = f"A/A, visits, spread {spread:g}, {sides} a side"
 
     def asked(page: Page, network: Network, key: Key) -> Answer:
@@ -282,13 +297,13 @@ def visits(
 
 
 def show(line: str) -> None:
-    """A line of the result, at once."""
+    """Prints a line of the result at once."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
 def main() -> None:
-    """Answers what is not yet answered, and prints what the gate said of each kind."""
+    """Answers the questions without an answer, and prints the results for each kind."""
     parser = argparse.ArgumentParser(description="Holds the gate against changes that are known.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--kept", type=Path, required=True, help="where answers are kept, a JSON line each")

@@ -1,9 +1,10 @@
-"""How well initiators are inferred from times: hides those that HARs record, and compares.
+"""Checks the inference of initiators from times: hides recorded initiators, infers them, and compares.
 
     python tests/validation/inference_check.py FOLDER
 
-For each folder of HARs with at least 30 % of their initiators recorded: how many of these the rules that
-need no such record and no bodies (4 and 5 of `pages.discovery`) find, and the longest chains of both.
+It uses the HARs of each folder in which at least 30 % of the initiators are recorded. It prints how many of
+these the rules 4 and 5 of `pages.discovery` find, which need neither recorded initiators nor bodies. It also
+prints the longest chains of both.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ def main() -> int:
 
 
 def compare(path: Path) -> tuple[int, int, int, int] | None:
-    """Recorded initiators, those found again, and the longest chain of each; None if too few are recorded."""
+    """Counts for one HAR: recorded initiators, those inferred correctly, longest chain of each kind.
+
+    `None` if too few initiators are recorded.
+    """
     try:
         entries, _ = entries_of_har(path, Counter())
     except PageInputError:
@@ -67,7 +71,7 @@ def compare(path: Path) -> tuple[int, int, int, int] | None:
 
 
 def longest(initiators: list[Initiator | None]) -> int:
-    """Requests on the longest chain."""
+    """The number of requests on the longest chain of initiators."""
     depths: list[int] = []
     for initiator in initiators:
         depths.append(depths[initiator.resource] + 1 if initiator else 1)

@@ -1,11 +1,13 @@
-"""How often intervals hold the truth and tables show what is not there: the tables of docs/statistics.md.
+"""Error rates of the statistics by simulation: the tables of docs/statistics.md.
 
     python tests/validation/interval_coverage.py [EXPERIMENTS]
 
-Blocks are drawn as a noisy machine makes them: a level of its own for each block (0.5 %), on top of it each
-load's noise. The truth is an improvement of 0, or of `TRUTH` where that is said. As both modes have the same
-noise, the log ratio of a block is symmetric about the truth whatever the noise: it is the pseudo-median, the
-median and the mean.
+It measures how often intervals contain the true value, and how often tables show an effect that does not
+exist.
+
+Blocks are drawn as on a noisy machine: each block has a random level (0.5 %), and each load adds noise. The
+true improvement is 0, or `TRUTH` where stated. Both modes have the same noise, so the log ratio of a block is
+symmetric about the true value. That value is thus the pseudo-median, the median and the mean.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ NOISES: dict[str, tuple[Draw, str]] = {
         "2%",
     ),
 }
-"""Noise by name, and a width to repeat until."""
+"""By name, a distribution of the noise, and an interval width for `--until`."""
 
 TIES: dict[str, tuple[Draw, float]] = {
     "tied: normal, 1 %, rounded to 0.1 %": (NOISES["normal, 1 %"][0], 0.001),
@@ -55,7 +57,10 @@ TIES: dict[str, tuple[Draw, float]] = {
     "tied: normal, 1 %, rounded to 1 %": (NOISES["normal, 1 %"][0], 0.01),
     "tied: two values only, 5 % apart": (lambda rng, size: 1 + 0.05 * (rng.random(size) < 0.5), 0.01),
 }
-"""Noise whose times come out alike, and the grid that they are rounded to, as a share; no level per block."""
+"""Noise that gives equal times (ties), and the step to which they are rounded, as a share.
+
+No level per block.
+"""
 
 BLOCKS = (6, 8, 10, 20, 40)
 CELLS = 12
@@ -82,7 +87,7 @@ def main(experiments: int) -> None:
 
 
 def coverage(name: str, count: int, experiments: int, truth: float = 0.0) -> float:
-    """The share of intervals that hold the truth."""
+    """The share of intervals that contain the true value."""
     tcp_ms, tfo_ms = blocks(name, np.random.default_rng(count), (experiments, count), truth)
     _, low, high = locate_all(np.log(tcp_ms) - np.log(tfo_ms))
     at = -np.log1p(-truth)
@@ -90,7 +95,7 @@ def coverage(name: str, count: int, experiments: int, truth: float = 0.0) -> flo
 
 
 def any_verdict(name: str, count: int, experiments: int, cells: int = CELLS) -> float:
-    """The share of tables of cells without effect in which a cell is called faster or slower."""
+    """The share of tables without any effect in which at least one cell is called faster or slower."""
     rng = np.random.default_rng(1000 + count)
     tcp_ms, tfo_ms = blocks(name, rng, (experiments * cells, count))
     log_ratios = np.log(tcp_ms) - np.log(tfo_ms)
@@ -104,7 +109,7 @@ def any_verdict(name: str, count: int, experiments: int, cells: int = CELLS) -> 
 
 
 def verdicts(table: Sequence[tuple[float | None, float | None, float]], count: int) -> list[str]:
-    """The verdicts of a table of proved cells: of each the ends of its interval and its p value."""
+    """The verdicts of a table of proved cells, each given by the ends of its interval and its p value."""
     raised = adjusted_p_values([p for _, _, p in table])
     return [
         verdict(blocks=count, is_proved=True, is_exact=False, low=a, high=b, p_adjusted=p, family=len(table))
@@ -115,7 +120,7 @@ def verdicts(table: Sequence[tuple[float | None, float | None, float]], count: i
 def blocks(
     name: str, rng: np.random.Generator, size: tuple[int, ...], truth: float = 0.0
 ) -> tuple[Floats, Floats]:
-    """PLT without and with, of as many blocks as `size` says."""
+    """Random PLTs without and with TFO, ms, in arrays of shape `size`."""
     if name in TIES:
         draw, grid = TIES[name]
         tcp_ms, tfo_ms = (1000 * grid * np.rint(draw(rng, size) / grid) for _ in range(2))
@@ -127,7 +132,10 @@ def blocks(
 
 
 def stopped(tcp_ms: Floats, tfo_ms: Floats, looks: Sequence[int], width: float) -> tuple[float, float, int]:
-    """The interval at the first look at which it is narrow, or at the last, and the blocks seen."""
+    """What a run with `--until` reports: its interval and its number of blocks.
+
+    It stops at the first look at which the interval is narrow enough, or at the last look.
+    """
     for count in looks:
         found = improvement(tcp_ms[:count].tolist(), tfo_ms[:count].tolist())
         low, high = found["low"], found["high"]

@@ -1,10 +1,10 @@
-"""Probes unsteady links on both clocks.
+"""Measures unsteady links on both clocks with UDP probes, and prints a Markdown row per link and clock.
 
     python tests/validation/link_check.py [--probes 10000] [--gap-us 2000]
 
-Prints a Markdown row per link and clock. UDP probes go to an echo, evenly spaced; both directions of a link
-are alike and independent. Real clock: this program again, inside `firstflight exec`. Virtual clock: the
-example `probes` of `crates/path`.
+The probes go to an echo server, evenly spaced. Both directions of a link have the same settings and
+independent random numbers. On the real clock, this program runs again inside `firstflight exec`. The virtual
+clock is the example `probes` of `crates/path`.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ LINKS: dict[str, dict[str, Any]] = {
     "jitter 10 ms that reorders": {"jitter": 10, "reorder": True},
     "duplicate 5 %": {"duplicate": 0.05},
 }
-"""By plan keys."""
+"""By name, the plan keys of each link."""
 LAST_S = 1.0
-"""How long the last probes have to come back."""
+"""How long the program waits for the last probes, s."""
 
 Arrival = tuple[int, float]
 """A probe's number and its round-trip time, ms."""
@@ -59,7 +59,7 @@ def main() -> int:
 
 
 def figures(arrivals: Sequence[Arrival], probes: int) -> list[str]:
-    """A row's cells."""
+    """The cells of a row."""
     times = Counter(number for number, _ in arrivals)
     first = dict(reversed(arrivals))
     extra_ms = [rtt_ms - RTT_MS for rtt_ms in first.values()]
@@ -80,7 +80,7 @@ def figures(arrivals: Sequence[Arrival], probes: int) -> list[str]:
 
 
 def on_virtual_clock(link: dict[str, Any], probes: int, gap_us: int) -> list[Arrival]:
-    """What comes back in the model."""
+    """The probes that come back in the simulator."""
     path = {"rtt_ms": RTT_MS, "loss": link.get("loss", 0), "jitter_ms": link.get("jitter", 0)}
     path |= {key: link[key] for key in ("reorder", "duplicate") if key in link}
     if "loss_burst" in link:
@@ -91,7 +91,7 @@ def on_virtual_clock(link: dict[str, Any], probes: int, gap_us: int) -> list[Arr
 
 
 def on_real_clock(link: dict[str, Any], probes: int, gap_us: int) -> list[Arrival]:
-    """What comes back in the lab."""
+    """The probes that come back in the laboratory."""
     flags = [f"--rtt={RTT_MS:g}", "--down=unlimited", "--up=unlimited"]
     for key, value in link.items():
         flag = f"--{key.replace('_', '-')}"
@@ -102,7 +102,7 @@ def on_real_clock(link: dict[str, Any], probes: int, gap_us: int) -> list[Arriva
 
 
 def probe(probes: int, gap_s: float) -> list[Arrival]:
-    """Sends probes to the lab's echo; what comes back, in order."""
+    """Sends probes to the laboratory's echo server; returns those that came back, in order of arrival."""
     host, _, port = os.environ["FIRSTFLIGHT_ECHO"].rpartition(":")
     arrivals: list[Arrival] = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:

@@ -1,9 +1,10 @@
-"""Single loads on both clocks, which lose the same packets: the simulator's error, the kernel's own spread.
+"""Compares single loads with equal losses on both clocks: simulator error and the kernel's own variation.
 
     python tests/validation/load_by_load.py JOURNAL [--jobs 8]
 
-Makes every load twice on the real kernel, with the same seed: where these two differ, something decides that
-neither clock controls. Takes half an hour. The journal has a line per load: with the same one, it goes on.
+It makes every load twice on the real kernel, with the same seed. A difference between these two comes from
+something that neither clock controls. This takes half an hour. The journal has a line per load; started again
+with the same journal, the program makes the loads that are missing.
 """
 
 import argparse
@@ -35,20 +36,20 @@ from firstflight.results.records import plt_ms
 LOADS = Path(__file__).with_name("load_by_load.tsv")
 BEGIN, END = "<!-- load by load -->\n", "<!-- end of load by load -->\n"
 CLEAR = 0.01
-"""An improvement is clear if both pairs of the kernel's loads say more than this, with one sign."""
+"""An improvement is clear if both kernel pairs give more than this, with the same sign."""
 
 Array = NDArray[np.float64]
 Keys = tuple[tuple[str, object], ...]
 Case = tuple[str, Condition]
-"""A condition, and the set of conditions that it is summed up in."""
+"""The name of a set of conditions, and a condition in it. The table has a row per set."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """One load: PLT in ms on both clocks. `again_ms` is the kernel's with the same seed, a second time.
+    """One load: PLT in ms on both clocks. `again_ms` is a second load by the kernel with the same seed.
 
     Attributes:
-        number: Of the condition.
+        number: The number of the condition.
     """
 
     number: int
@@ -62,7 +63,7 @@ class Load:
 
 
 def main() -> int:
-    """Measures what the journal lacks, then writes the table of loads and the document."""
+    """Measures the loads that the journal lacks, then writes the table of loads and the document."""
     parser = argparse.ArgumentParser(description="Compare single loads on both clocks.")
     parser.add_argument("journal", type=Path)
     parser.add_argument("--jobs", type=int, default=8)
@@ -128,17 +129,17 @@ def cases() -> list[Case]:
 
 
 def opened(load: PlannedLoad) -> LoadedPage:
-    """The page of a load, under its scheme."""
+    """The page of a load, with the scheme of the load."""
     return under(load.scheme, open_page(load.page))
 
 
 def counted(journal: Path) -> list[Line]:
-    """Loads that came to their end over a relay that was on time."""
+    """The loads that succeeded with a relay that was in time."""
     return [line for line in read(journal) if is_good(line)]
 
 
 def compared(journal: Path) -> Iterator[tuple[Case, str, float, float]]:
-    """Cases and modes with both PLTs of the kernel, ms, where both modes have them."""
+    """For each case and mode, both PLTs of the kernel, ms. Cases without all four loads are left out."""
     found = {(line["load_id"], line["again"]): float(line["plt_ms"]) for line in counted(journal)}
     for case in cases():
         names = {mode: case[1].planned(mode, 0, "emulate").load_id for mode in MODES}
@@ -148,7 +149,7 @@ def compared(journal: Path) -> Iterator[tuple[Case, str, float, float]]:
 
 
 def simulated(measured: Iterable[tuple[Case, str, float, float]]) -> Iterator[Load]:
-    """The same loads on the virtual clock."""
+    """Adds the PLT on the virtual clock to each measured load."""
     simulator = Simulator()
     for (name, condition), mode, kernel_ms, again_ms in measured:
         planned = condition.planned(mode, 0, "simulate")
@@ -166,7 +167,7 @@ def simulated(measured: Iterable[tuple[Case, str, float, float]]) -> Iterator[Lo
 
 
 def simulated_again(loads: Sequence[Load]) -> list[Load]:
-    """Committed loads with what the simulator says today."""
+    """The committed loads, with the PLTs that the simulator gives now."""
     by_number = {condition.number: (name, condition) for name, condition in cases()}
     return list(
         simulated((by_number[load.number], load.mode, load.kernel_ms, load.again_ms) for load in loads)
@@ -193,12 +194,12 @@ def read_loads() -> list[Load]:
 
 
 def document(text: str) -> str:
-    """The document with its table made anew."""
+    """The document with a new table."""
     return replace_between(text, BEGIN, END, table(read_loads()))
 
 
 def table(loads: Sequence[Load]) -> Iterator[str]:
-    """The simulator against the kernel, and the kernel against itself, for each set of conditions."""
+    """The table: simulator against kernel, and kernel against itself, for each set of conditions."""
     columns = ["PLT error, median", "p95", "largest", "improvement error, median", "p95", "same sign"]
     yield f"| conditions | loads | | {' | '.join(columns)} |"
     yield "|---|---|---|---|---|---|---|---|---|"
@@ -226,7 +227,7 @@ def _row(name: str, tried: Array, kernel: Array, clear: NDArray[np.bool_] | None
 
 
 def _gain(plts_ms: Array) -> Array:
-    """The improvement of each pair, signed, as a fraction."""
+    """The improvement of each pair of loads, as a signed fraction."""
     gain: Array = 1 - plts_ms[:, 1] / plts_ms[:, 0]
     return gain
 

@@ -1,9 +1,9 @@
-"""Loads every cell of the grid on the real kernel and writes the medians: the committed baseline.
+"""Loads every cell of the grid on the real kernel and writes the medians to the committed baseline.
 
     python tests/validation/measure_accuracy.py JOURNAL [--jobs 12]
 
-Takes most of an hour. The journal has a line per load; started again with the same journal, it goes on, and
-measures those pages anew that an importer now reads otherwise.
+This takes most of an hour. The journal has a line per load. Started again with the same journal, the program
+makes the loads that are missing. It also repeats those of pages that an importer now reads differently.
 """
 
 import argparse
@@ -30,7 +30,7 @@ _ATTEMPTS = 3
 
 
 def main() -> int:
-    """Measures what the journal lacks, then writes the baseline."""
+    """Measures the loads that the journal lacks, then writes the baseline."""
     parser = argparse.ArgumentParser(description="Measure the grid on the real kernel.")
     parser.add_argument("journal", type=Path)
     parser.add_argument("--jobs", type=int, default=12)
@@ -54,17 +54,20 @@ def main() -> int:
 
 
 def counts(line: Line, digests: dict[str, str]) -> bool:
-    """Whether a load came to its end, of the page as it is read today, over a relay that was on time."""
+    """Whether a load succeeded, with a relay in time, and loaded the page as the importers read it now."""
     return is_good(line) and line["digest"] == digests[line["page"]]
 
 
 def is_good(line: Line) -> bool:
-    """Whether a load came to its end over a relay that was on time."""
+    """Whether a load succeeded with a relay that was in time."""
     return line["status"] == "ok" and not line["relay"].get("late")
 
 
 def every_load(grid: list[Condition]) -> list[PlannedLoad]:
-    """All loads, a repeat of everything before the next, so that a run cut short is a smaller run."""
+    """All loads.
+
+    Each repeat covers the whole grid before the next, so that an interrupted run is a smaller run.
+    """
     return [
         condition.planned(mode, repeat, "emulate")
         for repeat in range(max(REPEATS.values()))
@@ -75,7 +78,7 @@ def every_load(grid: list[Condition]) -> list[PlannedLoad]:
 
 
 def measure(engine: Emulator, load: PlannedLoad, page: LoadedPage) -> Line:
-    """One load, made again while its relay was late."""
+    """Makes one load, at most `_ATTEMPTS` times while its relay is late."""
     record = engine.load(load, page)
     for _ in range(_ATTEMPTS - 1):
         if not record["relay"].get("late"):
@@ -91,7 +94,7 @@ def measure(engine: Emulator, load: PlannedLoad, page: LoadedPage) -> Line:
 
 
 def summarise(grid: list[Condition], lines: list[Line]) -> list[Measured]:
-    """A row for every condition that has pairs of loads which both came to their end."""
+    """A row for every condition with at least two pairs of successful loads."""
     loads = {line["load_id"]: line for line in lines}
     return [row for condition in grid if (row := _row(condition, loads))]
 
@@ -124,7 +127,7 @@ def _row(condition: Condition, loads: dict[str, Line]) -> Measured | None:
 
 
 def read(journal: Path) -> list[Line]:
-    """Lines of the journal; none if there is none yet."""
+    """The lines of the journal; an empty list if there is no journal yet."""
     return [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
 
 

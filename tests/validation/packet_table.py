@@ -35,7 +35,7 @@ _QUEUE = Queue(packets=1000)
 
 @dataclass(frozen=True)
 class Captured:
-    """The loader, or `client`, with its packets kept; an `engines.clients.command.ForeignClient`."""
+    """The loader or `client`, with a capture of its packets; an `engines.clients.command.ForeignClient`."""
 
     file: Path
     client: ForeignClient | None = None
@@ -67,7 +67,7 @@ def main() -> int:
 
 
 def first_connection(packets: Sequence[Packet]) -> list[Packet]:
-    """The packets of the connection that was opened first, both ways, in order of time."""
+    """The packets of the connection that was opened first, in both directions, in order of time."""
     opening = next(packet for packet in packets if packet.syn and not packet.ack)
     ends = {opening.source, opening.destination}
     ports = {opening.source_port, opening.destination_port}
@@ -80,7 +80,7 @@ def first_connection(packets: Sequence[Packet]) -> list[Packet]:
 
 
 def rows(packets: Sequence[Packet]) -> Iterator[tuple[str, ...]]:
-    """Time, sender, flags, payload, and what the payload begins with."""
+    """The cells of each row: time, sender, flags, payload size, and the TLS message that begins there."""
     opened = packets[0]
     for packet in packets:
         flags = " ".join(name for name, is_set in (("SYN", packet.syn), ("ACK", packet.ack)) if is_set)
@@ -95,7 +95,10 @@ def rows(packets: Sequence[Packet]) -> Iterator[tuple[str, ...]]:
 
 
 def _meaning(payload: bytes) -> str:
-    """A hello with the length of its record (RFC 8446, 5.1); nothing of what is encrypted or goes on."""
+    """The name of a ClientHello or ServerHello, and the length of its record (RFC 8446, 5.1).
+
+    Empty for encrypted payloads and for continuations of a record.
+    """
     if len(payload) < 6 or payload[0] != _HANDSHAKE or payload[5] not in _HELLOS:
         return ""
     length = 5 + int.from_bytes(payload[3:5])

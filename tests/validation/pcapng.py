@@ -1,4 +1,4 @@
-"""Reads a pcapng file as far as tests need it: IP packets with TCP headers (RFC 9293, 791, 8200)."""
+"""Reads pcapng files as far as the tests need: IP packets with TCP headers (RFC 9293, 791, 8200)."""
 
 import struct
 from collections.abc import Iterator
@@ -14,7 +14,11 @@ _TCP = 6
 
 @dataclass(frozen=True)
 class Packet:
-    """A TCP segment. `time_s` is wall-clock time; `fast_open` the option's cookie, `None` without option."""
+    """A TCP segment.
+
+    `time_s` is wall-clock time. `fast_open` is the cookie in the Fast Open option, `None` without that
+    option.
+    """
 
     time_s: float
     source: str
@@ -28,11 +32,11 @@ class Packet:
     ece: bool
     cwr: bool
     is_ect: bool
-    """Its sender takes a mark for a loss (RFC 3168)."""
+    """Whether its IP header says that the sender supports ECN (RFC 3168)."""
 
 
 def read(file: Path) -> list[Packet]:
-    """Every TCP segment in `file`; fails where the file is not well-formed pcapng of raw IP packets."""
+    """Every TCP segment in `file`. Fails if the file is not a well-formed pcapng of raw IP packets."""
     blocks = list(_blocks(file.read_bytes()))
     assert [kind for kind, _ in blocks[:2]] == [_SECTION, _INTERFACE]
     assert {kind for kind, _ in blocks[2:]} <= {_PACKET}
@@ -97,7 +101,10 @@ def _packet(body: bytes, units_per_s: int) -> Packet | None:
 
 
 def _sum(data: bytes) -> int:
-    """One's complement sum of words (RFC 1071): all bits are set where it includes a checksum that holds."""
+    """The one's complement sum of 16-bit words (RFC 1071).
+
+    With a correct checksum included, all its bits are set.
+    """
     words = struct.unpack(f">{(len(data) + 1) // 2}H", data + bytes(len(data) % 2))
     return sum(words) % 0xFFFF or 0xFFFF
 

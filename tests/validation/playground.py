@@ -1,13 +1,15 @@
-"""Drives the playground in Chromium and holds its numbers to the command line's.
+"""Tests the playground in Chromium and compares its numbers with those of the command line.
 
     make playground
     python tests/validation/playground.py target/playground/playground.html [--settings 200] [--changes 100]
         [--shots FOLDER]
 
-Prints a Markdown table: size, load time, time per change, and of how many random settings the records of both
-treatments are those in the journal of the `firstflight run` that the page shows, byte by byte once both texts
-are written by the same JSON writer. Exit code 1 where a record differs, an error is shown, the page needs the
-network, or it scrolls sideways on a narrow screen.
+It prints a Markdown table of the file's size, its load time and the time of a change. The table also says for
+how many random settings the page's records are right. They are compared, byte by byte, with the journal of
+the `firstflight run` that the page shows, after one JSON writer has written both.
+
+The exit code is 1 if a record differs, the page reports an error or needs the network, or it scrolls sideways
+on a narrow screen.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ ROOT = Path(__file__).parents[2]
 NARROW: ViewportSize = {"width": 360, "height": 740}
 WIDE: ViewportSize = {"width": 1280, "height": 900}
 MOST_MS = 100.0
-"""What a change may take, at the 95th percentile."""
+"""The longest that a change may take, at the 95th percentile."""
 
 RATES = ("128kbit", "256kbit", "512kbit", "1mbit", "2mbit", "4mbit", "16mbit", "100mbit", "unlimited")
 SETTINGS: dict[str, Sequence[Any]] = {
@@ -127,7 +129,7 @@ def main() -> int:
 
 
 def say(*cells: object) -> None:
-    """Prints a row."""
+    """Prints a row of the table."""
     sys.stdout.write(f"| {' | '.join(map(str, cells))} |\n")
     sys.stdout.flush()
 
@@ -138,12 +140,12 @@ def spread(times: Sequence[float]) -> str:
 
 
 def percentile(numbers: Sequence[float], percent: float) -> float:
-    """The smallest of the numbers that so many are not above."""
+    """The smallest number that at least `percent` % of the numbers do not exceed."""
     return sorted(numbers)[max(0, math.ceil(percent / 100 * len(numbers)) - 1)]
 
 
 def load_ms(page: Page, address: str) -> float:
-    """From navigation to the first drawing."""
+    """The time from navigation to the first drawing, ms."""
     page.goto("about:blank")
     page.goto(address)
     page.wait_for_function("document.documentElement.dataset.drawn")
@@ -151,7 +153,7 @@ def load_ms(page: Page, address: str) -> float:
 
 
 def drawn(rng: random.Random) -> dict[str, Any]:
-    """Settings that `firstflight run` allows."""
+    """Random settings that `firstflight run` accepts."""
     settings = {key: rng.choice(values) for key, values in SETTINGS.items()}
     if settings["treatment"] in TLS:
         return {**settings, "scheme": "https"}
@@ -159,7 +161,7 @@ def drawn(rng: random.Random) -> dict[str, Any]:
 
 
 def change_ms(page: Page, changes: int) -> Iterator[tuple[float, float]]:
-    """What random changes of one control each take: until all is drawn, and until the frame after it."""
+    """For each random change of one control: ms until everything is drawn, and until the next frame."""
     rng = random.Random(1)
     names = [name for name in SETTINGS if name not in ("http", "baseline")]
     for _ in range(changes):
@@ -175,7 +177,7 @@ def change_ms(page: Page, changes: int) -> Iterator[tuple[float, float]]:
 
 
 def is_same(page: Page, settings: dict[str, Any]) -> bool:
-    """Whether both records of the page are those that the command which it shows writes to its journal."""
+    """Whether the page's records of both treatments equal those of the command that the page shows."""
     texts = page.evaluate("(settings) => globalThis.playground.records(settings)", settings)
     pair = f"{settings['baseline']},{settings['treatment']}"
     keys = "&".join(f"{key}={settings[key]}" for key in settings if key not in ("baseline", "treatment"))
@@ -190,7 +192,10 @@ def is_same(page: Page, settings: dict[str, Any]) -> bool:
 
 
 def made_by(command: str) -> dict[str, Any]:
-    """The records of a command's journal, by mode. It runs in this process: to start Python takes longest."""
+    """The records in a command's journal, by mode.
+
+    The command runs in this process, since starting Python is slow.
+    """
     _, *arguments = shlex.split(command)
     with tempfile.TemporaryDirectory() as folder:
         with redirect_stdout(io.StringIO()):
@@ -208,25 +213,25 @@ COUNTS = {
     **{"bytes_up": "bytes_up", "retransmits": "retransmits"},
     **{"request_count": "requests", "connection_count": "connections"},
 }
-"""Keys of an answer, and the columns of `loads` that keep them."""
+"""Keys of the simulator's answer, and the columns of `loads` with the same values."""
 
 
 def parts(answer: dict[str, Any]) -> bytes:
-    """What the simulator answered, as bytes."""
+    """The compared parts of the simulator's answer, as bytes."""
     if extra := answer.keys() - {*PARTS, *COUNTS}:
         raise ValueError(f"the answer has keys that are not compared: {extra}")
     return json.dumps([[answer[key] for key in PARTS], [answer[key] for key in COUNTS]]).encode()
 
 
 def kept(record: dict[str, Any]) -> bytes:
-    """The same of a line of the journal."""
+    """The same parts of a line of the journal."""
     return json.dumps(
         [[record[key] for key in PARTS], [record["load"][key] for key in COUNTS.values()]]
     ).encode()
 
 
 def by_keyboard(page: Page, address: str) -> Iterator[str]:
-    """What cannot be done with the keyboard alone: each control is reached, and the tour works."""
+    """Problems with use by keyboard alone: controls that Tab does not reach, or a tour that fails."""
     load_ms(page, address)
     reached = set()
     for _ in range(60):
@@ -251,7 +256,7 @@ def by_keyboard(page: Page, address: str) -> Iterator[str]:
 
 
 def narrow(page: Page, address: str) -> Iterator[str]:
-    """What does not fit a screen of 360 px."""
+    """The steps of the tour that do not fit a screen of 360 px."""
     page.set_viewport_size(NARROW)
     for step in range(1, 7):
         load_ms(page, f"{address}#step={step}")
@@ -263,7 +268,7 @@ def narrow(page: Page, address: str) -> Iterator[str]:
 
 
 def take(page: Page, address: str, folder: Path) -> None:
-    """Screenshots, narrow and wide, light and dark."""
+    """Takes screenshots, narrow and wide, light and dark."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, size in (("wide", WIDE), ("narrow", NARROW)):
         page.set_viewport_size(size)

@@ -1,9 +1,9 @@
-"""Predicts every condition of the grid by every model and writes what comes of it beside the baseline.
+"""Predicts every condition of the grid with every model, and writes the predictions next to the baseline.
 
     python tests/validation/predict_accuracy.py
 
-Takes two minutes. A change of a model shows in the diff of `accuracy_predicted.tsv`, `load_by_load.tsv` and
-docs/accuracy.md.
+This takes two minutes. The diff of `accuracy_predicted.tsv`, `load_by_load.tsv` and docs/accuracy.md shows
+the effect of a change of a model.
 """
 
 import sys
@@ -20,7 +20,7 @@ from firstflight.engines.simulate import Simulator
 
 
 def main() -> int:
-    """Writes the predictions, the document, and what simulated results say of their error."""
+    """Writes the predictions, the document, and the error that simulated results report."""
     write(PREDICTED, predictions(measured_conditions()))
     load_by_load.write(load_by_load.simulated_again(load_by_load.read_loads()))
     text = document(DOCUMENT.read_text(encoding="utf-8"))
@@ -30,7 +30,7 @@ def main() -> int:
 
 
 def predictions(conditions: Iterable[Condition]) -> Iterator[Predicted]:
-    """Measured conditions by every model, in order."""
+    """The predictions of every model for these measured conditions, in order."""
     measured = {row.number: row for row in read_measured()}
     simulator = Simulator()
     for condition in conditions:
@@ -39,7 +39,7 @@ def predictions(conditions: Iterable[Condition]) -> Iterator[Predicted]:
 
 
 def measured_conditions() -> list[Condition]:
-    """The conditions of the baseline, which names their pages."""
+    """The conditions of the baseline, with the pages that it names."""
     numbers = {row.number for row in read_measured()}
     return [condition for condition in grid(measured_pages()) if condition.number in numbers]
 

@@ -1,10 +1,11 @@
-"""Measures how long packets wait before a link that five flows fill, on the real clock.
+"""Measures the queueing delay on a link that five TCP flows fill, on the real clock.
 
     python tests/validation/queue_check.py [--seconds 20]
 
-RFC 8033's light traffic: five TCP flows towards the client over 10 Mbit/s, RTT 100 ms. Prints a Markdown row
-per queue, after the first five seconds: what UDP probes waited, sent every 20 ms, goodput of the flows, and
-what the relay dropped and marked. The program runs again, inside `firstflight exec`.
+This is RFC 8033's light traffic: five TCP flows towards the client over 10 Mbit/s, RTT 100 ms. It prints a
+Markdown row per queue, without the first five seconds: the delay of UDP probes (one each 20 ms), the goodput
+of the flows, and how many packets the relay dropped and marked. The program runs again inside `firstflight
+exec`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ QUEUES = {
 
 
 def main() -> int:
-    """Prints the table; with `--inside`, what one lab's probes and flows saw."""
+    """Prints the table.
+
+    With `--inside`, prints the measurements of the probes and flows in one laboratory.
+    """
     parser = argparse.ArgumentParser(description="Measure queueing delay under load.")
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
@@ -62,7 +66,7 @@ def main() -> int:
 
 
 def measure(flags: Sequence[str], seconds: float) -> list[str]:
-    """A row's cells."""
+    """The cells of a row."""
     path = ["--mode=tcp", f"--rtt={RTT_MS:g}", f"--down={RATE_MBPS}mbit", "--up=unlimited", *flags]
     inside = [sys.executable, __file__, "--inside", f"--seconds={seconds:g}"]
     with tempfile.TemporaryDirectory() as folder:
@@ -84,7 +88,7 @@ def measure(flags: Sequence[str], seconds: float) -> list[str]:
 
 
 def load(seconds: float) -> dict[str, object]:
-    """Fills the link and probes it."""
+    """Fills the link with TCP flows and sends probes; returns the probes' RTTs and the goodput."""
     received = [0] * FLOWS
     for number in range(FLOWS):
         threading.Thread(target=_read, args=(received, number), daemon=True).start()
@@ -96,7 +100,7 @@ def load(seconds: float) -> dict[str, object]:
 
 
 def probe(seconds: float) -> list[float]:
-    """Round-trip times of probes that came back."""
+    """The round-trip times of the probes that came back, ms."""
     rtts_ms: list[float] = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.connect(_service("FIRSTFLIGHT_ECHO"))
@@ -109,7 +113,7 @@ def probe(seconds: float) -> list[float]:
 
 
 def _listen(sock: socket.socket, rtts_ms: list[float]) -> None:
-    # The last probe's answer may come when the socket is closed.
+    # The socket may be closed before the answer to the last probe arrives.
     with suppress(OSError):
         while datagram := sock.recv(64):
             rtts_ms.append((time.monotonic_ns() - int.from_bytes(datagram, "big")) / 1e6)

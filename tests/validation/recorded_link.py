@@ -1,14 +1,16 @@
-"""Replays HARs of a known link at that link, and compares page load times with the recorded load events.
+"""Replays HARs on a link like the one of the recording, and compares the load times with the recorded ones.
 
     python tests/validation/recorded_link.py FOLDER [--engine simulate] [--half development] [--without KEY]
 
-The link is the one that WebPageTest notes in each HAR. Prints a Markdown row per page and the median and
-90th percentile of the relative error. Everything that the recording tells is replayed: schemes, versions of
-HTTP and TLS, distances of origins, lookups, server time, what holds requests back; `--without` leaves one of
-them out. Certificates are as long as those of public authorities commonly are: the recording does not tell.
+WebPageTest notes the link in each HAR. The program prints a Markdown row per page, and the median and 90th
+percentile of the relative error.
 
-The halves: of the folder's HARs in order of their names, `random.Random(14)` draws one half, rounded up: that
-is the development half, whose pages may be looked at one by one. Of the other half only the summary is shown.
+It replays everything that the recording contains: schemes, versions of HTTP and TLS, distances of origins,
+lookups, server times, and what holds requests back. `--without` leaves one of these out. Certificates have a
+usual length for public authorities, since recordings do not contain it.
+
+`random.Random(14)` draws one half of the folder's HARs, in order of their names and rounded up: the
+development half, whose pages may be examined one by one. For the other half only the summary is shown.
 """
 
 from __future__ import annotations
@@ -34,12 +36,12 @@ KEYS = ("scheme", "http", "origin_rtt", "lookups", "server_time", "after")
 CERTIFICATE_BYTES = 4_000
 _MOST_ATTEMPTS = 3
 _HALVES = 14
-"""Seed that draws the halves."""
+"""The seed that draws the development half."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One page: when its load event fired in the recording and in the replay, ms."""
+    """One page: when its load event fired in the recording and in the replay, ms after the start."""
 
     name: str
     recorded_ms: float
@@ -47,7 +49,7 @@ class Compared:
 
     @property
     def error(self) -> float:
-        """Relative, signed."""
+        """The relative error of the replay, signed."""
         return self.replayed_ms / self.recorded_ms - 1
 
 
@@ -71,14 +73,14 @@ def main() -> int:
 
 
 def chosen(files: list[Path], half: str | None, pages: int | None, seed: int) -> list[Path]:
-    """The HARs of a half of `files`, and of those so many, drawn by `seed`."""
+    """The HARs in one half of `files`, or in all; of these at most `pages`, drawn with `seed`."""
     development = set(random.Random(_HALVES).sample(files, (len(files) + 1) // 2))
     of_half = [file for file in files if half is None or (file in development) == (half == "development")]
     return of_half if pages is None else sorted(random.Random(seed).sample(of_half, min(pages, len(of_half))))
 
 
 def compare(engine: Emulator | Simulator, file: Path, without: frozenset[str]) -> Compared:
-    """Loads one page on its own link; once more where the relay was late."""
+    """Loads one page on its own link, in up to three attempts if the relay is late."""
     (page,) = load_page(str(file))
     path = link(page, file)
     page = under("http" if "scheme" in without else "recorded", page)
@@ -102,7 +104,7 @@ def compare(engine: Emulator | Simulator, file: Path, without: frozenset[str]) -
 
 
 def link(page: LoadedPage, file: Path) -> NetworkPath:
-    """The link that the page was recorded over."""
+    """The link on which the page was recorded."""
     noted = page.page.link
     if noted is None:
         raise SystemExit(f"error: {file}: it does not note the link it was recorded over")
@@ -110,7 +112,7 @@ def link(page: LoadedPage, file: Path) -> NetworkPath:
 
 
 def unheld(page: LoadedPage) -> LoadedPage:
-    """The page with nothing that holds requests back but their initiators."""
+    """The page without dependencies that delay a request beyond its initiator (`after`)."""
     fields = asdict(page.page)
     for resource in fields["resources"]:
         if resource["initiator"]:
@@ -119,7 +121,7 @@ def unheld(page: LoadedPage) -> LoadedPage:
 
 
 def report(rows: list[Compared], *, shows_pages: bool = True) -> str:
-    """A row per page, if they may be looked at, and what they have in common."""
+    """A row per page, if pages may be shown, and a summary of the errors."""
     lines = ["| page | recorded ms | replayed ms | error |", "|---|---|---|---|"]
     shown = rows if shows_pages else []
     lines += [f"| {r.name} | {r.recorded_ms:.0f} | {r.replayed_ms:.0f} | {r.error:+.0%} |" for r in shown]

@@ -1,11 +1,15 @@
-"""What a browser asked for and was served, a row per page, of an experiment's results folder, as Markdown.
+"""Prints, as Markdown, what a browser requested and received in an experiment: a row per page.
 
     python tests/validation/served_table.py RESULTS
 
-Columns: requests that the page was recorded with; those that the browser made; how many of these were served,
-how many nobody had recorded, how many failed in other ways; the share served of those whose URL is in the
-recording, and of all; PLT with TCP and with TFO. Of several repeats the first counts for requests, the median
-for PLTs.
+RESULTS is a results folder. Columns:
+
+- the requests in the recording of the page, and those that the browser made;
+- how many of these were served, how many were not in the recording, and how many failed in other ways;
+- the share served of the requests that are in the recording, and of all requests;
+- the PLTs with TCP and with TFO.
+
+If there are several repeats, the requests are those of the first, and the PLTs are medians.
 """
 
 from __future__ import annotations
@@ -42,7 +46,7 @@ def main() -> int:
 
 
 def row(page: str, recorded: int | None, loads: list[dict[str, Any]]) -> str:
-    """One page's row."""
+    """The row of one page."""
     good = [load for load in loads if load["status"] == "ok"]
     if not good:
         return line([page, recorded, f"failed: {loads[0]['error']}"])
@@ -56,12 +60,12 @@ def row(page: str, recorded: int | None, loads: list[dict[str, Any]]) -> str:
 
 
 def line(cells: Iterable[object]) -> str:
-    """A row of a table."""
+    """Formats a row of a table."""
     return f"| {' | '.join(map(str, cells))} |\n"
 
 
 def median_ms(loads: list[dict[str, Any]], mode: str) -> str:
-    """The median PLT of a mode, ms; a dash without one."""
+    """The median PLT in a mode, ms; a dash if no load succeeded."""
     plts = [load["plt_ms"] for load in loads if load["mode"] == mode and load["plt_ms"]]
     return f"{median(plts):,.0f}" if plts else "-"
 

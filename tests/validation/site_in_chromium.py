@@ -1,7 +1,7 @@
-"""Looks at the built site in Chromium: `site_in_chromium.py SITE FOLDER` (after `make docs`).
+"""Tests the built site in Chromium: `site_in_chromium.py SITE FOLDER` (after `make docs`).
 
-Searches for a word, with the site opened as a file and served over HTTP. Writes screenshots of some pages
-into FOLDER, narrow and wide, light and dark. It fails where the search finds nothing, a page asks for an
+It searches for a word, with the site opened as a file and served over HTTP. It writes screenshots of some
+pages to FOLDER: narrow and wide, light and dark. It fails if the search finds nothing, a page requests an
 address outside the site, a script reports an error, or a page is wider than the screen.
 """
 
@@ -26,7 +26,7 @@ Scheme = Literal["light", "dark"]
 
 
 def main() -> int:
-    """Says how many results the search has, and what is wrong."""
+    """Prints the number of search results, and the problems."""
     site, shots = Path(sys.argv[1]).resolve(), Path(sys.argv[2])
     shots.mkdir(parents=True, exist_ok=True)
     chromium = next(client.program for client in installed_clients() if client.name == "chromium")
@@ -45,7 +45,7 @@ def main() -> int:
 
 @contextmanager
 def served(site: Path) -> Iterator[str]:
-    """The site over HTTP on this machine."""
+    """Serves the site over HTTP on this machine."""
     quiet = type("Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(quiet, directory=str(site)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -54,7 +54,7 @@ def served(site: Path) -> Iterator[str]:
 
 
 class Visit:
-    """The site at one address, and what was wrong with it."""
+    """The site at one address, and the problems found there."""
 
     def __init__(self, browser: Browser, address: str) -> None:
         self.address = address
@@ -62,7 +62,7 @@ class Visit:
         self._browser = browser
 
     def search(self, word: str) -> int:
-        """Types the word as a reader does; the number of pages that the search shows."""
+        """Types the word into the search as a reader does; returns the number of pages in the result."""
         page = self._open("index", "light", 1400)
         page.locator(".md-search__button").click()
         page.locator("[role=combobox]:focus, input:focus").wait_for()
@@ -77,7 +77,7 @@ class Visit:
         return found
 
     def photograph(self, name: str, shots: Path) -> None:
-        """Keeps a picture of a page, on each screen."""
+        """Takes a screenshot of a page on each screen."""
         for scheme in get_args(Scheme):
             for width in WIDTHS:
                 page = self._open(name, scheme, width)

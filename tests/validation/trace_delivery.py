@@ -1,11 +1,11 @@
-"""Is a trace followed on the real clock? What crosses a link each second, against what the trace promises.
+"""Compares the packets that cross a link each second with its delivery trace, on the real clock.
 
     python tests/validation/trace_delivery.py TRACE [--way down|up] [--seconds 40]
 
-Inside `firstflight exec` it sends full packets to the lab's echo, a quarter more than the best second can
-carry; the other way is unlimited. What comes back is counted by the kernel's time of arrival, from the first
-packet on, with which the trace begins. The first second is left out: the link waits for its first packet.
-Prints a row of a Markdown table.
+Inside `firstflight exec` it sends full packets to the laboratory's echo server, at 125 % of the highest rate
+in the trace. The other direction is unlimited. It counts the packets that come back by the kernel's time of
+arrival. The trace begins with the first packet. The first second is left out, because the link waits for its
+first packet. It prints a row of a Markdown table.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PACKET_BYTES = 1_500
 _HEADER_BYTES = 28
 _RTT_MS = 20
 _TIMESTAMPS = 35
-"""`SO_TIMESTAMPNS`, which Python does not name: when the kernel took a packet in (socket(7))."""
+"""The socket option `SO_TIMESTAMPNS` (kernel's time of arrival, socket(7)), which Python does not name."""
 _INSIDE = "TRACE_DELIVERY_RATE"
 
 
@@ -58,7 +58,7 @@ def main() -> int:
 
 
 def promise(trace: Path, seconds: int) -> list[int]:
-    """Packets that the trace promises for each second."""
+    """The packets that the trace delivers in each second."""
     parsed = parse_trace(str(trace))
     if parsed is None:
         raise SystemExit("off is no trace")
@@ -70,7 +70,10 @@ def promise(trace: Path, seconds: int) -> list[int]:
 
 
 def measure(packets_per_s: float, seconds: int, after_ms: int) -> list[int]:
-    """Packets that come back in each second, `after_ms` off: the way that they have after the link."""
+    """The packets that come back in each second.
+
+    `after_ms` is subtracted from their times: the delay between the link and their arrival.
+    """
     host, port = os.environ["FIRSTFLIGHT_ECHO"].rsplit(":", 1)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as link:
         link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8_000_000)
@@ -87,7 +90,7 @@ def measure(packets_per_s: float, seconds: int, after_ms: int) -> list[int]:
 
 
 def row(name: str, promised: list[int], arrived: list[int]) -> str:
-    """What came of it, but for the first second."""
+    """A row of the table, without the first second."""
     pairs = list(zip(promised, arrived, strict=True))[1:]
     off = [abs(came - should) for should, came in pairs]
     close = sum(apart <= max(1, 0.01 * should) for apart, (should, _) in zip(off, pairs, strict=True))
@@ -118,7 +121,7 @@ def _send(link: socket.socket, packets_per_s: float, start_ns: int, end_ns: int)
 
 
 def _arrival(link: socket.socket) -> int:
-    """When the next packet came, ns since the epoch."""
+    """The arrival time of the next packet, ns since the epoch."""
     _, [(_, _, stamp)], _, _ = link.recvmsg(_PACKET_BYTES, 64)
     seconds, nanoseconds = struct.unpack("qq", stamp)
     return int(seconds) * 10**9 + int(nanoseconds)

@@ -30,14 +30,14 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parents[3]
 KEPT = PROJECT / "target" / "kernels"
 MODULES = ("virtio_pci", "9pnet_virtio", "9p", "overlay", "tun", "veth", "tcp_bbr")
-"""What the guest needs of what Debian does not build in: nothing in it loads modules later."""
+"""The modules that the guest needs if Debian does not build them in. The guest cannot load modules later."""
 PROGRAMS = {
     "qemu-system-x86_64": "qemu-system-x86",
     "busybox": "busybox-static",
     "cpio": "cpio",
     "dpkg-deb": "dpkg",
 }
-"""By program, the package that has it."""
+"""The programs that this needs, and the Debian package of each."""
 
 INIT = """#!/bin/busybox sh
 b=/bin/busybox
@@ -115,7 +115,7 @@ class Kernel:
     """An unpacked kernel.
 
     Args:
-        folder: Has `boot/vmlinuz-RELEASE` and `lib/modules/RELEASE` (or `usr/lib/modules`).
+        folder: It has `boot/vmlinuz-RELEASE` and `lib/modules/RELEASE` (or `usr/lib/modules`).
     """
 
     def __init__(self, folder: Path) -> None:
@@ -137,7 +137,7 @@ class Kernel:
 
     @classmethod
     def found(cls, named: str) -> "Kernel":
-        """The kernel of a folder, a file or a package; packages are unpacked once."""
+        """The kernel in a folder, a file or a package. Each package is unpacked once."""
         if Path(named).is_dir():
             return cls(Path(named))
         file = Path(named) if named.endswith(".deb") else _download(named)
@@ -152,7 +152,7 @@ class Kernel:
         return cls(folder)
 
     def modules(self, wanted: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-        """Modules in the order in which they load, each behind those that it depends on."""
+        """The modules in loading order: each comes after those that it depends on."""
         given: set[str] = set()
 
         def with_needs(name: str) -> Iterator[tuple[str, bytes]]:
@@ -212,7 +212,7 @@ def boot(
     counted: bool,
     within_s: float,
 ) -> tuple[int, float]:
-    """Runs a command under a kernel; its status and the time that it took of the host."""
+    """Runs a command under a kernel; returns its exit code and the time that it took on the host, s."""
     with tempfile.TemporaryDirectory() as scratch:
         initrd = _initrd(kernel, Path(scratch))
         job = _made(Path(scratch) / "job")

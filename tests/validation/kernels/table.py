@@ -1,7 +1,7 @@
-"""The rows of `check` by kernel, as a table of docs/compatibility.md: table.py CHECK.json ...
+"""Prints the rows of `check` on several kernels as a table for docs/compatibility.md: table.py CHECK.json ...
 
-Each file is what `firstflight check --json` printed on one kernel. What differs from the first is bold, and
-what was seen there follows the table.
+Each file is the output of `firstflight check --json` on one kernel. Verdicts that differ from those of the
+first kernel are bold. Below the table, for each row with such a difference, is what was seen on each kernel.
 """
 
 import json
