@@ -138,10 +138,10 @@ ALIASES = {"path": "network"}
 
 
 class Plan(BaseModel):
-    """What is measured. Every field is a TOML key and a flag of `firstflight run`: docs/reference/plan.md.
+    """A plan: what a run measures. Its fields are the keys of docs/reference/plan.md.
 
     Args:
-        data: Values as flags (text) or TOML (text, numbers, arrays) hold them.
+        data: Values by key: text as in flags, or text, numbers and arrays as in TOML.
 
     Raises:
         pydantic.ValidationError: A value is wrong; `experiment.plan_file` makes a `UsageError` of it.
@@ -778,26 +778,27 @@ class Plan(BaseModel):
 
     @property
     def treatments(self) -> tuple[Treatment, ...]:
-        """What is compared."""
+        """The treatments that the plan compares."""
         return self.treatment or compared(self.compare) or tuple(_of_mode(mode) for mode in self.mode)
 
     @property
     def baseline(self) -> str:
-        """Name of the treatment that each other is compared with.
+        """Name of the treatment with which the others are compared.
 
-        The first; of modes the first in `MODES`, however they are listed, also where another is alone.
+        It is the first treatment. Of several modes it is the first in `MODES`, in whatever order they are
+        listed. With a single mode it is `tcp`.
         """
         if self.names_treatments:
             return self.treatments[0].name
         return min(self.mode, key=[*MODES].index) if len(self.mode) > 1 else PLAIN
 
     def arms(self) -> dict[str, "Plan"]:
-        """The plan under each treatment alone, by the treatment's name."""
+        """For each treatment, by name, the plan with this treatment alone."""
         return {treatment.name: self._under(treatment) for treatment in self.treatments}
 
     @property
     def versions(self) -> dict[str, str]:
-        """The PAGE of each version that treatments load, by the version's name; empty: all load the same."""
+        """Page versions by name, each with its PAGE; empty if all treatments load the same pages."""
         pages = [
             str(page)
             for one in self.treatment or compared(self.compare)
@@ -808,24 +809,24 @@ class Plan(BaseModel):
 
     @property
     def clients(self) -> tuple[str, ...]:
-        """What loads the pages: the client of each treatment, each once."""
+        """Clients of the treatments, without duplicates."""
         return tuple(dict.fromkeys(arm.client for arm in self.arms().values()))
 
     @property
     def schemes(self) -> tuple[str, ...]:
-        """The schemes of the treatments, each once."""
+        """Schemes of the treatments, without duplicates."""
         return tuple(dict.fromkeys(arm.scheme for arm in self.arms().values()))
 
     @property
     def http_of_loader(self) -> str:
-        """The version of HTTP that all loads speak; empty: they differ, or browsers choose it."""
+        """HTTP version that all loads use; empty if they differ or a browser chooses it."""
         spoken = {arm.http if arm.client == "loader" else "" for arm in self.arms().values()}
         spoken |= {"3" for mode in self.modes if mode.name.startswith("quic")}
         return spoken.pop() if len(spoken) == 1 else ""
 
     @property
     def modes(self) -> tuple[Mode, ...]:
-        """Every mode that the plan names, as such or for a treatment."""
+        """Every mode that the plan names, in `mode` or in a treatment."""
         named = [mode for treatment in self.treatments for key, mode in treatment.keys if key == "mode"]
         return tuple(MODES[mode] for mode in (*self.mode, *named) if mode in MODES)
 
@@ -844,17 +845,17 @@ class Plan(BaseModel):
 
     @property
     def transport(self) -> Transport:
-        """What every connection has."""
+        """Initial window and congestion control of every connection."""
         return Transport(self.initial_window, self.congestion_control)
 
     def rates(self) -> list[tuple[int | None, int | None]]:
-        """Every (down, up) to be measured, bit/s; `None` is unlimited, and of a trace it is the mean."""
+        """Every pair (down, up) of rates, bit/s. `None` is unlimited; a trace has its mean rate."""
         down = (self.down_trace.mean_bps,) if self.down_trace else self.down
         up = (self.up_trace.mean_bps,) if self.up_trace else self.up
         return list(zip(down, up, strict=True) if self.topology == "star" else product(down, up))
 
     def paths(self) -> list[Path]:
-        """Every path to be measured."""
+        """Every path that the plan measures."""
         burst = None if self.loss_burst == "off" else Burst(self.loss_burst, self.loss_in_burst)
         unsteady = (burst, self.jitter, self.reorder, self.duplicate)
         wire = (self.queue, self.loss, self.middlebox, *unsteady, self.ecn)
@@ -865,18 +866,17 @@ class Plan(BaseModel):
         ]
 
     def paths_of_all(self) -> list[Path]:
-        """Every path to be measured, under every treatment; each once."""
+        """Every path that any treatment measures, without duplicates."""
         return list(dict.fromkeys(path for arm in self.arms().values() for path in arm.paths()))
 
     def settings(self) -> list[tuple[Path, str]]:
-        """Every path with every cookie state to be measured on it."""
+        """Every path, combined with every cookie state."""
         return list(product(self.paths(), self.cookies))
 
     def measures_the_same_as(self, other: "Plan") -> bool:
-        """Whether both lead to the same loads, or to the same and more of them.
+        """Whether both plans make the same loads, apart from their number with `until`.
 
-        How many are made at a time (`jobs`) does not matter, nor where the programs lie; nor, with `until`,
-        when cells have enough.
+        `jobs` and the paths of programs do not matter. With `until`, neither do its width and `most_repeats`.
         """
         free: dict[str, object] = {"jobs": "auto", "browser": "", "program": ""}
         if "off" not in (self.until, other.until):
@@ -884,12 +884,12 @@ class Plan(BaseModel):
         return self.model_copy(update=free) == other.model_copy(update=free)
 
     def to_keys(self) -> dict[str, object]:
-        """Its keys, as `experiment.plan_file.resolve` takes them back."""
+        """The plan's keys and values; `experiment.plan_file.resolve` makes a plan of them."""
         traces = {key: trace for key in TRACES.values() if (trace := getattr(self, key))}
         return {**self._plain(), **traces}
 
     def to_toml(self) -> str:
-        """The plan as a TOML document, each key under its description; `keep_trace` writes what it names."""
+        """The plan as TOML, each key below its description. `keep_trace` writes the traces that it names."""
         document = tomlkit.document()
         for key, value in self._plain().items():
             if key in FLAGS_ONLY or key == "treatment":
