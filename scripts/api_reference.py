@@ -11,8 +11,8 @@ _HEAD = """# Python API
 
 <!-- Made by `make reference`; a test checks that it is current. -->
 
-Every public name of `import firstflight as ff`. [From Python](../python.md) shows how they work together.
-Frames have the columns of [results](../results.md); keys are [those of a plan](plan.md).
+This page lists every public name of `import firstflight as ff`. [From Python](../python.md) shows how they
+work together. Frames have the columns of [results](../results.md). *Keys* are [the keys of a plan](plan.md).
 """
 _GROUPS = {
     "Pages and paths": ("load_page", "LoadedPage", "Page", "path", "Path"),

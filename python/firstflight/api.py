@@ -49,7 +49,7 @@ class Load:
     """One page loaded once.
 
     Attributes:
-        record: All of it, as a journal line has it: `load`, `requests`, `connections`, `proof`, `relay`.
+        record: The whole record, as in a journal line: `load`, `requests`, `connections`, `proof`, `relay`.
     """
 
     record: Record
@@ -68,22 +68,22 @@ class Load:
 
     @property
     def row(self) -> LoadRow:
-        """Its row of the loads table; docs/results.md names the columns."""
+        """The load's row of the loads table; docs/results.md names the columns."""
         return self.record["load"]
 
     @property
     def requests(self) -> pl.DataFrame:
-        """A row per request; docs/results.md names the columns."""
+        """A frame with one row per request; docs/results.md names the columns."""
         return request_frame([self.record])
 
     @property
     def connections(self) -> pl.DataFrame:
-        """A row per connection; docs/results.md names the columns."""
+        """A frame with one row per connection; docs/results.md names the columns."""
         return connection_frame([self.record])
 
 
 class Results:
-    """The loads of a plan: of a results folder, or in memory, where `simulate` made them."""
+    """The loads of a plan, from a results folder or from `simulate`, which keeps them in memory."""
 
     def __init__(self, folder: FilePath | None = None, records: Sequence[LoadRecord] = ()) -> None:
         self._folder = folder
@@ -91,7 +91,7 @@ class Results:
 
     @property
     def folder(self) -> FilePath:
-        """Where the results folder is.
+        """Path of the results folder.
 
         Raises:
             UsageError: The loads are in memory.
@@ -102,43 +102,43 @@ class Results:
 
     @property
     def loads(self) -> pl.DataFrame:
-        """A row per load."""
+        """A frame with one row per load."""
         return self._table("loads")
 
     @property
     def requests(self) -> pl.DataFrame:
-        """A row per request of every load."""
+        """A frame with one row per request of every load."""
         return self._table("requests")
 
     @property
     def connections(self) -> pl.DataFrame:
-        """A row per connection of every load."""
+        """A frame with one row per connection of every load."""
         return self._table("connections")
 
     @cached_property
     def pairs(self) -> list[CellPair]:
-        """Per page, path and treatment: its loads and those of the baseline, paired by block."""
+        """One pair per page, path and treatment: its loads and the baseline's, paired by block."""
         return cell_pairs(self._records())
 
     @cached_property
     def summary(self) -> Summary:
-        """As `summary.json` has it: `cells` and `warnings`."""
+        """The content of `summary.json`: `cells` and `warnings`."""
         return summarize(self.folder) if self._folder else summarize_pairs(self.pairs)
 
     @property
     def cells(self) -> pl.DataFrame:
-        """A row per pair of cells: medians in ms, improvement and its interval as fractions, verdict.
+        """A frame with one row per cell pair: medians in ms, improvement and interval as fractions, verdict.
 
-        `baseline_ms` and `treatment_ms` are the medians; `baseline` and `treatment` name the two.
+        `baseline_ms` and `treatment_ms` are the medians; `baseline` and `treatment` are names.
         """
         return pl.DataFrame([_cell_row(cell) for cell in self.summary["cells"]], infer_schema_length=None)
 
     def improvement_by_rtt(self) -> alt.TopLevelMixin:
-        """The improvement against the RTT, a panel per page, with the paper's where it has the page."""
+        """Chart of the improvement by RTT, one panel per page; with the paper's values for its pages."""
         return _chart(improvement_by_rtt([cell for cell in self.summary["cells"] if cell["n"]]))
 
     def plt_by_rtt(self) -> alt.TopLevelMixin:
-        """The median PLT against the RTT, a panel per page and a line per treatment."""
+        """Chart of the median PLT by RTT, one panel per page and one line per treatment."""
         return _chart(plt_by_rtt(self.summary["cells"]))
 
     def _records(self) -> Sequence[LoadRecord]:
@@ -163,8 +163,8 @@ def load_page(page: str | os.PathLike[str]) -> LoadedPage:
         page: An embedded name (`amazon`, `nytimes`, `wsj`, `wikipedia`), an archive, a mirror or a profile.
 
     Raises:
-        PageInputError: It cannot be read.
-        UsageError: It holds several pages.
+        PageInputError: The page cannot be read.
+        UsageError: The archive holds several pages.
     """
     [first, *others] = open_pages([os.fspath(page)])
     if others:
@@ -189,13 +189,13 @@ def path(
     Args:
         rtt_ms: Round-trip time, ms.
         down: Rate towards the client, such as `4mbit` or `unlimited`.
-        up: Rate from the client; empty: 256 kbit/s, in a star as `down`.
-        topology: `access`: one link for all. `star`: a link per origin, symmetric.
+        up: Rate from the client; empty: 256 kbit/s, or with `star` the same as `down`.
+        topology: `access`: one link for all origins. `star`: a symmetric link for each origin.
         loss: Share of packets lost in each direction.
         queue: Queue in front of each link, such as `1000p`, `64kB`, `100ms` or `codel`.
         middlebox: A middlebox, such as `drop-data` or `strip-option:0.3`.
-        down_trace: File in Mahimahi's format with the link's delivery times, in place of `down`.
-        up_trace: As `down_trace`, in place of `up`.
+        down_trace: File in Mahimahi's format with the link's delivery times, used instead of `down`.
+        up_trace: The same for the link from the client, used instead of `up`.
 
     Raises:
         UsageError: A value is wrong.
@@ -208,17 +208,17 @@ def path(
 
 
 def emulate(page: LoadedPage, path: Path, mode: Mode = FAST_OPEN, **keys: object) -> Load:
-    """Loads a page once with the real kernel over an emulated path; takes as long as the load.
+    """Loads a page once with the real kernel over an emulated path. The call takes as long as the load.
 
     Args:
-        page: From `load_page`.
-        path: From `path`.
+        page: A page from `load_page`.
+        path: A path from `path`.
         mode: Mode of transport, as in a plan.
         keys: Other keys of a plan, such as `client="chromium"`, `cookies="cold"`, `seed=2`.
 
     Raises:
         UsageError: A key is wrong.
-        LabError: The laboratory was not built.
+        LabError: The laboratory could not be built, or died.
     """
     return _load("emulate", page, path, mode, keys)
 
@@ -233,20 +233,21 @@ def simulate(
     mode: object = None,
     **keys: object,
 ) -> Load | Results:
-    """Loads a page once, or makes a whole plan, on a virtual clock; docs/simulator.md judges it.
+    """Simulates one load of a page, or all loads of a plan; docs/simulator.md says how accurate that is.
 
-    `simulate(page, path)` is as `emulate`. `simulate(plan)` makes every load of a plan, of its TOML file or
-    of keys alone, in memory: it writes no folder.
+    `simulate(page, path)` takes what `emulate` takes and returns a `Load`. `simulate(plan)` takes a plan, a
+    TOML file, or keys alone. It makes every load of the plan and returns `Results` in memory; it writes no
+    folder.
 
     Args:
-        page: From `load_page`; or a plan, as `run` takes it.
-        path: From `path`, where a page is loaded once.
+        page: A page from `load_page`; or a plan, as `run` takes it.
+        path: A path from `path`, if a page is loaded once.
         mode: Mode of transport, as in a plan.
-        keys: Other keys of a plan. For a plan, `pages` may be pages themselves: what `load_page` gives, or a
-            `Page` made in Python.
+        keys: Other keys of a plan. With a plan, `pages` may also hold what `load_page` returns, and a `Page`
+            made in Python.
 
     Raises:
-        UsageError: A key is wrong, or the plan has `until`, for which `run` repeats loads.
+        UsageError: A key is wrong, or the plan has `until`, which only `run` supports.
     """
     if not isinstance(page, LoadedPage):
         given = {"path": path, "mode": mode, **keys}
@@ -257,7 +258,7 @@ def simulate(
 
 
 def waterfall(baseline: Load, treatment: Load) -> alt.TopLevelMixin:
-    """Every request of two loads of a page, side by side: in two modes, or otherwise different.
+    """Chart of every request of two loads of a page, side by side. They may differ in mode or other keys.
 
     Raises:
         UsageError: The loads are not of the same page, path and engine, or not both ok.
@@ -279,18 +280,18 @@ def run(
     """Runs a plan, as `firstflight run` does.
 
     Args:
-        plan: A plan, or its TOML file; by default the experiment of the paper.
+        plan: A plan, or its TOML file; by default the paper's experiment.
         out: The results folder; by default `results/<time>`.
-        resume: Whether to complete what the folder holds.
+        resume: Whether to make the loads that are missing in the folder.
         scheduler: Address of a Dask scheduler; empty: this machine.
         browser_sandbox: Whether Chromium must have its own sandbox; `False` for pages that you trust.
-        say: Called with notes, such as what page readers decided, with every warning and with its hint.
+        say: Function that `run` calls with each note (such as decisions of page readers), warning and hint.
         keys: Keys of a plan (docs/plan.md) that override `plan`: `pages=["amazon"]`, `rtt=[20, 100]`.
 
     Raises:
-        UsageError: Something is wrong with the call; nothing was started.
-        ExperimentError: The run failed or was stopped before its end, a load has no result or no proof of its
-            treatment, or no load of a cell succeeded; what was measured is kept.
+        UsageError: The call is wrong; nothing was started.
+        ExperimentError: The run failed or was stopped; or a load has no result, or no proof of its treatment;
+            or no load of a cell succeeded. The folder keeps what was measured.
     """
     if resume and not out:
         raise UsageError("resume=True requires out", "name the results folder of the run: out=...")
@@ -321,10 +322,10 @@ def _check(outcome: Outcome, folder: FilePath) -> None:
 
 
 def open_results(folder: str | os.PathLike[str]) -> Results:
-    """A results folder that a run has written.
+    """Opens a results folder that a run has written.
 
     Raises:
-        UsageError: It is none.
+        UsageError: The folder holds no results.
     """
     return Results(journal_path(FilePath(folder)).parent)
 

@@ -9,11 +9,11 @@ FirstflightError
 
 
 class FirstflightError(Exception):
-    """Root of all errors that firstflight raises on purpose.
+    """Base class of all errors that firstflight raises deliberately.
 
     Args:
-        message: What is wrong and where, one line.
-        hint: What the user can do about it, one line; may be empty.
+        message: One line: what is wrong and where.
+        hint: One line: what the user can do about it; may be empty.
     """
 
     def __init__(self, message: str, hint: str = "") -> None:

@@ -71,12 +71,12 @@ class CellPair:
     """The loads of one page on one path under the baseline and under one treatment.
 
     Args:
-        key: What the loads of the treatment have in common; of the baseline where there is none.
-        cookies: Their cookie state.
+        key: Columns that all loads of the treatment share; those of the baseline if there is no treatment.
+        cookies: Cookie state of the loads.
         baseline: Name of the baseline.
-        treatment: Name of the treatment; empty where the baseline is compared with nothing.
-        ok: Side -> block -> the load that ended ok.
-        failed: Side -> the loads that did not.
+        treatment: Name of the treatment; empty if there is only the baseline.
+        ok: Loads that ended ok, by side (`baseline`, `treatment`) and block.
+        failed: Failed loads, by side.
     """
 
     key: CellKey
@@ -98,28 +98,28 @@ class CellPair:
 
     @property
     def names(self) -> dict[str, str]:
-        """Side -> the name of its treatment."""
+        """Names of the two treatments, by side."""
         return dict(zip(SIDES, (self.baseline, self.treatment), strict=True))
 
     @property
     def phrases(self) -> dict[str, str]:
-        """Side -> how sentences name it: ``without TFO``, ``with initial_window=32``."""
+        """Phrase for each side in a sentence: ``without TFO``, ``with initial_window=32``."""
         return {side: phrase(name) for side, name in self.names.items()}
 
     @property
     def blocks(self) -> list[int]:
-        """Blocks in which both loads ended ok, ascending."""
+        """Numbers of the blocks in which both loads ended ok, ascending."""
         return sorted(self.ok["baseline"].keys() & self.ok["treatment"].keys())
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing in the loads was random, so that there is nothing to infer."""
+        """Whether nothing in the loads was random, so that no statistics are needed."""
         loads = [record["load"] for side in SIDES for record in self.loads(side)]
         return bool(loads) and not any(map(is_drawn, loads))
 
     @property
     def url(self) -> str | None:
-        """URL of the page: the first request of any load."""
+        """URL of the page, from the first request of any load; `None` if there is none."""
         requests = (r for side in SIDES for record in self.loads(side) for r in record["requests"])
         return next((str(request["url"]) for request in requests if request["index"] == 0), None)
 
@@ -139,24 +139,24 @@ class CellPair:
         return {name: (one, other) for name, (one, other) in pairs.items() if one != other}
 
     def loads(self, side: Side) -> list[LoadRecord]:
-        """The loads that count: the paired ones, or all ok ones where no block has both. In block order."""
+        """The loads that count, in block order: the paired ones, or all ok loads if none is paired."""
         by_block = self.ok[side]
         return [by_block[block] for block in self.blocks or sorted(by_block)]
 
     @property
     def paired(self) -> list[tuple[LoadRecord, LoadRecord]]:
-        """The baseline's load and the treatment's of each block in which both ended ok, in block order."""
+        """Load of the baseline and load of the treatment, for each block in `blocks`."""
         ok = (self.ok["baseline"], self.ok["treatment"])
         return [(ok[0][block], ok[1][block]) for block in self.blocks]
 
     @property
     def improvement(self) -> Effect:
-        """1 - PLT_treatment / PLT_baseline of a typical block, as tables have it: `point`, `low`, `high`."""
+        """1 - PLT_treatment / PLT_baseline of a typical block, with its interval: `point`, `low`, `high`."""
         found = improvement(*(self.plt_ms(side) for side in SIDES)) if self.blocks else improvement([], [])
         return {**found, "low": None, "high": None} if self.is_exact else found
 
     def mean(self, side: Side, column: str) -> float:
-        """Mean of a column of the loads table over `loads`; NaN where there is no load with a value.
+        """Mean of a column of the loads table over `loads`; NaN if no load has a value.
 
         Args:
             side: `baseline` or `treatment`.
@@ -177,14 +177,14 @@ class CellPair:
 
     @property
     def setting(self) -> CellSetting:
-        """All that decides its numbers, with its URL: what `words.caption` takes."""
+        """Everything that determines the pair's numbers, with its URL, as `words.caption` takes it."""
         known = {"page": self.page, **self.key.factors, "cookies": self.cookies, "url": self.url}
         differs = {name: list(both) for name, both in self.differs.items()}
         return cast(CellSetting, {**known, **self.names, "differs": differs})
 
     @property
     def name(self) -> str:
-        """The cell in a message: page and RTT, and of a treatment that is no mode its name."""
+        """Name of the pair in messages: page, RTT, and the treatment's name unless that is `tfo`."""
         return cell_name({"page": self.key.page, "rtt_ms": self.key.rtt_ms, **self.names})
 
     def _of(self, side: Side) -> Iterator[LoadRecord]:

@@ -32,7 +32,7 @@ COMMANDS = {
     "compare": "Compare two results, or a result with a published table.",
     "audit": "Check the arithmetic and the design of a published run.",
     "exec": "Run a program inside the laboratory.",
-    "prove": "Prove what a program's first flights carry, or explain why nothing.",
+    "prove": "Prove what a program's first flights carry, or explain why they carry nothing.",
     "check": "Check RFC 7413, rule by rule, on the wire.",
     "stress": "Measure what clients cost a server, with and without TFO.",
     "doctor": "Check this machine.",
@@ -72,7 +72,7 @@ def _not_called() -> None:
 app = typer.Typer(
     name="firstflight",
     cls=_Commands,
-    help="How much sooner does this page load, on this path, with TCP Fast Open? With proof.",
+    help="Measure how much sooner a page loads on a path with TCP Fast Open, and prove it.",
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings=_HELP,

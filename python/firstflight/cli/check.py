@@ -51,22 +51,25 @@ _HTTP = 80
 def command(
     wanted: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ROW ...", help="Rows, or beginnings of their names, such as R5 [all]."),
+        typer.Argument(
+            metavar="ROW ...",
+            help="Rows to check: full names, or what comes before the hyphen, such as R5 [all].",
+        ),
     ] = None,
     *,
     only: Annotated[
         str | None,
-        typer.Option(
-            "--only", metavar="ROW,...", help="The same, separated by commas; adds to the arguments."
-        ),
+        typer.Option("--only", metavar="ROW,...", help="More rows to check, separated by commas."),
     ] = None,
-    show_list: Annotated[bool, typer.Option("--list", help="Only list the rows, or those named.")] = False,
+    show_list: Annotated[
+        bool, typer.Option("--list", help="Only list the rows: all, or those named.")
+    ] = False,
     server: Annotated[
         str | None,
         typer.Option(
             "--server",
             metavar="'COMMAND ...'",
-            help="A server program (HTTP) to examine instead of this kernel, restarted for each row.",
+            help="An HTTP server program to check instead of this kernel; restarted for each row.",
         ),
     ] = None,
     port: Annotated[
@@ -80,7 +83,7 @@ def command(
         typer.Option(
             "--connect",
             metavar="HOST:PORT",
-            help="A server (HTTP) that you may test, over the network: the rows that need no raw packets.",
+            help="An HTTP server that you may test, over the network; only rows without raw packets.",
         ),
     ] = None,
     ip: Annotated[
@@ -88,7 +91,7 @@ def command(
         typer.Option(
             "--ip",
             metavar="4|6",
-            help="Version of IP [4; with --connect as HOST has it].",
+            help="IP version [4; with --connect that of HOST's address].",
             show_default=False,
         ),
     ] = None,
@@ -110,9 +113,9 @@ def command(
 ) -> int:
     """Check RFC 7413, rule by rule, on the wire.
 
-    Each row is an experiment of its own: this kernel's client or server, or a server program that you name,
-    against a script that decides what its peer says. Ends with 0 when every row was judged and no MUST
-    deviates, else with 1.
+    Each row is a separate experiment. It checks this kernel's client or server, or a server program that you
+    name, against a peer that follows a script. The exit code is 0 if every row was judged and no MUST
+    deviates, otherwise 1.
     """
     talk = Talk(quiet=quiet)
     version = _version(ip)

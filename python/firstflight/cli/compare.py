@@ -29,7 +29,9 @@ def command(
             autocompletion=complete_side,
         ),
     ],
-    b: Annotated[str, typer.Argument(metavar="B", help="The other side.", autocompletion=complete_side)],
+    b: Annotated[
+        str, typer.Argument(metavar="B", help="The result to compare with A.", autocompletion=complete_side)
+    ],
     figure: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also draw a figure: .svg, .png, .pdf or .html.")
     ] = None,

@@ -44,7 +44,7 @@ def command(
     capture: Annotated[
         Path | None,
         typer.Option(
-            "--capture", metavar="FILE.pcapng", help="Capture every packet, in memory until the end."
+            "--capture", metavar="FILE.pcapng", help="Capture every packet; kept in memory until the end."
         ),
     ] = None,
     record: Annotated[
@@ -55,9 +55,9 @@ def command(
     """Run a program inside the laboratory.
 
     Its packets cross the path, and its TCP connections use TFO as --mode says. Over the network it reaches
-    the pages' servers and the laboratory's own services, nothing else. Sockets of the host (D-Bus, Docker,
-    X11, agents) are hidden from it; your files, environment and terminal are not. Prints a summary on stderr
-    and ends with the program's exit code.
+    only the pages' servers and the laboratory's own services. Sockets of the host (D-Bus,
+    Docker, X11, agents) are hidden from it. Your files, environment and terminal are not. exec prints a
+    summary on stderr and ends with the program's exit code.
     """
     talk = Talk(quiet=quiet)
     surroundings = _surroundings(path_flags, pages or [], capture, talk)

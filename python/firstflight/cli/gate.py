@@ -69,26 +69,31 @@ def command(  # noqa: PLR0917 (each is a flag)
     engine: Annotated[
         str,
         typer.Option(
-            "--engine", metavar="simulate|emulate|both", help="Predict, measure on the kernel, or both."
+            "--engine",
+            metavar="simulate|emulate|both",
+            help="simulate: predict. emulate: measure on the kernel. both: do both.",
         ),
     ] = "simulate",
     tolerance: Annotated[
-        str, typer.Option("--tolerance", metavar="MS", help="Ignore differences up to this.")
+        str, typer.Option("--tolerance", metavar="MS", help="Differences up to this count as no change.")
     ] = f"{TOLERANCE_MS:g}",
     noise: Annotated[
         str,
         typer.Option(
-            "--noise", metavar="MS", help="Ignore differences of a request's recorded times up to this."
+            "--noise",
+            metavar="MS",
+            help="Differences of a request's recorded times up to this count as no change.",
         ),
     ] = f"{NOISE_MS:g}",
     http: Annotated[
         str,
         typer.Option(
-            "--http", metavar="1.1|2|recorded", help="HTTP version over TLS: for all hosts, or as recorded."
+            "--http", metavar="1.1|2|recorded", help="HTTP version over TLS of all hosts, or as recorded."
         ),
     ] = "recorded",
     repeats: Annotated[
-        str, typer.Option("--repeats", metavar="N", help="With emulate: pairs of loads on each network.")
+        str,
+        typer.Option("--repeats", metavar="N", help="With emulate: number of load pairs on each network."),
     ] = default_text("repeats"),
     seed: Annotated[str, typer.Option("--seed", metavar="N", help="Seed of all random choices.")] = "1",
     junit: Annotated[

@@ -22,7 +22,8 @@ def command(
     corpus: Annotated[
         bool,
         typer.Option(
-            "--corpus", help="List the embedded pages and those of a corpus: the one installed, or each PAGE."
+            "--corpus",
+            help="List the embedded pages and those of the installed corpus, or of each corpus PAGE.",
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,

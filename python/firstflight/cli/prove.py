@@ -74,7 +74,7 @@ def command(
         typer.Option(
             "--sysctl",
             metavar="N",
-            help="net.ipv4.tcp_fastopen where COMMAND runs [1, as Linux has it; 3 with --server].",
+            help="net.ipv4.tcp_fastopen where COMMAND runs [1, Linux's default; 3 with --server].",
             show_default=False,
         ),
     ] = None,
@@ -83,7 +83,7 @@ def command(
         typer.Option(
             "--expect",
             metavar="tfo,early-data,0rtt",
-            help="Exit with 1 unless every connection that could use these did.",
+            help="Exit with 1 unless every connection that could use these features used them.",
         ),
     ] = "",
     limit: Annotated[
@@ -92,7 +92,7 @@ def command(
     linger: Annotated[
         float,
         typer.Option(
-            "--linger", metavar="S", min=0, max=600, help="How long processes that COMMAND leaves may run, s."
+            "--linger", metavar="S", min=0, max=600, help="How long processes may run after COMMAND ended, s."
         ),
     ] = 2.0,
     capture: Annotated[
@@ -101,12 +101,12 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No notes; warnings and errors stay.")] = False,
 ) -> int:
-    """Prove what a program's first flights carry, or explain why nothing.
+    """Prove what a program's first flights carry, or explain why they carry nothing.
 
     Runs COMMAND twice against servers of the laboratory: HTTP, TLS 1.3 with tickets and early data, HTTP/3,
-    DNS over TCP, all with Fast Open. {http}, {https} and {dns} in it stand for their URLs, or address and
-    port. The first visit earns cookies and tickets, the second is judged. Ends with 1 when the program
-    failed or opened no connection.
+    DNS over TCP, all with Fast Open. In COMMAND, {http} and {https} are replaced by a URL, {dns} by address
+    and port. The first visit obtains cookies and tickets; prove judges the second. The exit code is 1 if the
+    program failed or opened no connection.
     """
     talk = Talk(quiet=quiet)
     path, cookies, ip, seed = _path(path_flags)

@@ -53,7 +53,7 @@ def command(
         bool,
         typer.Option(
             "--no-browser-sandbox",
-            help="Let Chromium run without its own sandbox. For pages that you trust.",
+            help="Run Chromium without its own sandbox. Only for pages that you trust.",
         ),
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,

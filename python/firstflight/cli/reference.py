@@ -16,7 +16,10 @@ from firstflight.cli.app import COMMANDS, app, load_command
 
 EXIT_CODES = (
     ("0", "done"),
-    ("1", "the experiment failed: no laboratory, no room, a load without proof, a cell without a load"),
+    (
+        "1",
+        "the experiment failed: no laboratory, a full disk, a load without proof, a cell without an ok load",
+    ),
     ("2", "the call was wrong; nothing was started"),
     ("128 + n", "stopped by signal n, as shells count it: 130 after Ctrl-C, 143 after SIGTERM"),
 )
@@ -27,8 +30,8 @@ _HEAD = """\
 
 <!-- Made by `make reference`; a test checks that it is current. -->
 
-What `firstflight COMMAND --help` says, of every command. See also [how commands behave](../cli.md), and [the
-keys of a plan](plan.md), which most flags of `run` are.
+The text of `firstflight COMMAND --help` for every command. See also [how commands behave](../cli.md) and [the
+keys of a plan](plan.md): most flags of `run` are such keys.
 
 | exit code | meaning |
 |---|---|

@@ -30,7 +30,7 @@ def command(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON document.")] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Also print where the time of each page load went.")
+        bool, typer.Option("--explain", help="Also print what each page load spent its time on.")
     ] = False,
     figures: Annotated[
         str,
@@ -53,7 +53,7 @@ def command(
         bool,
         typer.Option(
             "--no-browser-sandbox",
-            help="Let Chromium run without its own sandbox. For reports that you trust.",
+            help="Run Chromium without its own sandbox. Only for reports that you trust.",
         ),
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No notes, no progress.")] = False,

@@ -56,11 +56,11 @@ def command(
         bool,
         typer.Option(
             "--no-browser-sandbox",
-            help="Let Chromium run without its own sandbox. For pages that you trust; a plan cannot set it.",
+            help="Run Chromium without its own sandbox. Only for pages that you trust. A plan cannot set it.",
         ),
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Also print where the time of each page load went.")
+        bool, typer.Option("--explain", help="Also print what each page load spent its time on.")
     ] = False,
     figures: Annotated[
         str,

@@ -39,8 +39,9 @@ def command(
 ) -> int:
     """Measure what clients cost a server, with and without TFO.
 
-    Clients arrive at a constant rate, and each fetches one small object over HTTP/1.0, up to the server's
-    limit; with --flood while SYNs flood it. Everything runs in the laboratory, with real kernels and sockets.
+    Clients arrive at a constant rate, and each fetches one small object over HTTP/1.0. The rates go up to the
+    server's limit. With --flood, SYNs flood the server at the same time. Everything runs in the laboratory,
+    with the real kernel and real sockets.
     """
     talk = Talk(quiet=quiet)
     folder = out or default_folder()

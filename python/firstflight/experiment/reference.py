@@ -18,9 +18,9 @@ _HEAD = """\
 
 <!-- Made by `make reference`; a test checks that it is current. -->
 
-Every key but `treatment` is a flag of `firstflight run`, and every flag here a key; [plans](../plan.md) says
-how they work together. The same is a [JSON schema](plan.schema.json), which an editor that knows TOML finds
-by a first line `#:schema PATH/plan.schema.json`.
+Every key except `treatment` is also a flag of `firstflight run`. [Plans](../plan.md) says how the keys work
+together. The [JSON schema](plan.schema.json) describes the same keys for editors. An editor that supports
+schemas of TOML finds it by a first line `#:schema PATH/plan.schema.json` in the plan.
 
 """
 
@@ -28,8 +28,8 @@ by a first line `#:schema PATH/plan.schema.json`.
 _PATHS = """
 ## Paths by name
 
-What `--network NAME` stands for; sources looked up on 24 November 2026. [The path](../path.md) says what a
-file of your own may hold.
+`--network NAME` sets the keys in its row. The sources were read on 24 November 2026. [The path](../path.md)
+says which keys a path file of your own may have.
 
 | name | keys | source |
 |---|---|---|

@@ -125,15 +125,15 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Everything one navigation loads. Made by `Page.from_json` or `Page.from_fields`.
+    """Everything that one navigation loads. `Page.from_json` and `Page.from_fields` make pages.
 
     Attributes:
         name: Short name, used in tables and file names.
-        resources: What is loaded; the first is the document, a resource comes after its initiator.
+        resources: The page's resources. The first is the document; each comes after its initiator.
         source: Where the page comes from.
-        missing: References seen in the page that no recording answers.
-        hosts: What the recording tells of the way to hosts.
-        link: The access link of the recording, if that is known.
+        missing: References in the page without a recorded response.
+        hosts: What the recording shows of each host: RTT, name lookup, HTTP version, TLS.
+        link: The access link over which the page was recorded, if known.
     """
 
     name: str
@@ -146,7 +146,7 @@ class Page:
 
     @classmethod
     def from_json(cls, text: str, *, place: str = "profile") -> Page:
-        """Reads a profile.
+        """Makes a page from the JSON text of a profile.
 
         Args:
             text: The profile's JSON.
@@ -171,7 +171,7 @@ class Page:
         return cls.from_json(json.dumps({"format": FORMAT, **fields}), place=place)
 
     def checked(self, *, place: str = "page") -> Page:
-        """The page after the checks of `from_json`.
+        """Checks the page as `from_json` does, and returns it.
 
         Raises:
             PageInputError: It cannot be loaded; the message names `place`.
@@ -197,16 +197,16 @@ class Page:
 
     @property
     def is_secure(self) -> bool:
-        """Whether an origin speaks TLS."""
+        """Whether any origin uses TLS."""
         return any(origin.startswith("https:") for origin in self.origins)
 
     @property
     def tells_http(self) -> bool:
-        """Whether the recording says which version of HTTP an https host spoke, or there is none."""
+        """Whether the recording names the HTTP version of an https host, or the page has no https host."""
         return not self.is_secure or any(host.http for host in self.hosts)
 
     def describe(self) -> PageDescription:
-        """What the page is like: counts, sizes, chains."""
+        """Counts, sizes and chains of the page."""
         return describe(self)
 
 
@@ -235,13 +235,13 @@ class LoadedPage:
 
     Attributes:
         page: The page.
-        bodies: File with the body of each resource, by its index; empty for a profile.
-        notes: What the reader had to decide or leave out, one line each.
-        headers: Fields of each response that the server repeats, as recorded, by the resource's index.
-            Without those of the connection and of the framing, except `Transfer-Encoding: chunked`;
-            `Content-Encoding` only where `bodies` has the body in that coding.
-        spare: Answers in addition to the page, for clients that decide themselves what they request.
-        multiplexed: Share of its requests that were recorded over HTTP/2 or HTTP/3; 0 where not recorded.
+        bodies: File with the body of each resource, by the resource's index; empty for a profile.
+        notes: What the reader decided or left out, one line each.
+        headers: Recorded header fields that the server sends again, by the resource's index. Fields of the
+            connection and the framing are left out, except `Transfer-Encoding: chunked`. `Content-Encoding`
+            is there only if `bodies` has the body in that coding.
+        spare: Recorded responses that are not part of the page, for clients that choose their own requests.
+        multiplexed: Share of requests that were recorded over HTTP/2 or HTTP/3; 0 if the version is unknown.
     """
 
     page: Page

@@ -124,7 +124,7 @@ class Burst:
 
 @dataclass(frozen=True)
 class Path:
-    """RTT, rates, queue and what befalls packets between client and origins. `None`: an unlimited rate."""
+    """RTT, rates, queue and impairments between client and origins. A rate of `None` is unlimited."""
 
     topology: str
     rtt_ms: float
@@ -143,12 +143,12 @@ class Path:
 
     @property
     def traces(self) -> dict[str, Trace]:
-        """Its traces, `down_trace` and `up_trace`; the rate of such a link is the trace's mean."""
+        """The path's traces, by `down_trace` and `up_trace`. The rate of a link with a trace is its mean."""
         traces = {"down_trace": self.down_trace, "up_trace": self.up_trace}
         return {way: trace for way, trace in traces.items() if trace}
 
     def columns(self) -> dict[str, object]:
-        """What the loads table says of it (`firstflight.results.LOADS`)."""
+        """The path's columns in the loads table (`firstflight.results.LOADS`)."""
         burst, middlebox = self.burst, self.middlebox
         return {
             "topology": self.topology,
@@ -169,7 +169,7 @@ class Path:
         }
 
     def to_json(self, seed: int) -> dict[str, object]:
-        """The form in which an engine takes it; `seed` decides what befalls which packet or origin."""
+        """The path as an engine takes it; `seed` decides which packets and origins an impairment affects."""
         return {
             "topology": self.topology,
             "rtt_ms": self.rtt_ms,

@@ -111,7 +111,7 @@ _REPEATS = whole("a number of repeats", 1, 100_000)
 _JOBS = whole("a number of loads at a time, nor auto", 1, 256, or_word="auto")
 
 TRACES = {"down": "down_trace", "up": "up_trace"}
-"""What may stand in place of a rate."""
+"""The key of the trace that may replace each rate."""
 
 PATH_KEYS = (
     "rtt",
@@ -122,15 +122,15 @@ PATH_KEYS = (
     "topology",
     *IMPAIRMENTS,
 )
-"""What a path is made of: the keys of a path file."""
+"""The keys of a path, which a path file may set."""
 
 CookieState = Literal["warm", "cold", "stale", "backup", "moved", "nat", "cookieless"] | str
-"""Or `warm:SHARE`, or `pool:SERVERS`."""
+"""Also `warm:SHARE`, `pool:SERVERS`, and the states of TLS tickets."""
 
 _PLAN_DOC = "docs/plan.md"
 
 FLAGS_ONLY = ("browser", "program")
-"""What a file may not say: a plan of others would choose a program that runs outside the laboratory."""
+"""Keys that a file may not set: another user's plan could name a program that runs outside the laboratory."""
 
 
 ALIASES = {"path": "network"}
@@ -138,10 +138,10 @@ ALIASES = {"path": "network"}
 
 
 class Plan(BaseModel):
-    """What is measured. Every field is a TOML key and a flag of `firstflight run`: docs/reference/plan.md.
+    """A plan: what a run measures. Its fields are the keys of docs/reference/plan.md.
 
     Args:
-        data: Values as flags (text) or TOML (text, numbers, arrays) hold them.
+        data: Values by key: text as in flags, or text, numbers and arrays as in TOML.
 
     Raises:
         pydantic.ValidationError: A value is wrong; `experiment.plan_file` makes a `UsageError` of it.
@@ -151,11 +151,11 @@ class Plan(BaseModel):
 
     pages: Annotated[tuple[str, ...], BeforeValidator(parse_pages)] = Field(
         default=PAPER_PAGES,
-        description="Pages to load: embedded names, archives, mirrors, profiles, .pages lists.",
+        description="Pages to load: names of embedded pages, archives, mirrors, profiles, .pages lists.",
     )
     network: str = Field(
         default="",
-        description="Preset or TOML file of path keys; other keys override it. For archives: cable.",
+        description="Name or TOML file of a path; other keys override it. Default for archives: cable.",
         json_schema_extra={"metavar": "NAME|FILE.toml"},
     )
     rtt: Annotated[tuple[float, ...], each(parse_rtt), write_each(write_plain)] = Field(
@@ -170,26 +170,26 @@ class Plan(BaseModel):
     )
     up: Rates = Field(
         default=(256_000,),
-        description="Rates from the client. With topology star: as down, since its links are symmetric.",
+        description="Rates from the client. With topology star equal to down: its links are symmetric.",
         json_schema_extra={"metavar": "RATE,..."},
     )
     down_trace: Annotated[
         Trace | None, BeforeValidator(parse_trace), PlainSerializer(write_trace("down"), return_type=str)
     ] = Field(
         default=None,
-        description="In place of down: trace of the link, a file in Mahimahi's format; or off.",
+        description="Trace file in Mahimahi's format, used instead of the rate down; or off.",
         json_schema_extra={"metavar": "FILE"},
     )
     up_trace: Annotated[
         Trace | None, BeforeValidator(parse_trace), PlainSerializer(write_trace("up"), return_type=str)
     ] = Field(
         default=None,
-        description="In place of up: trace of the link from the client, as down_trace.",
+        description="Trace file in Mahimahi's format, used instead of the rate up; or off.",
         json_schema_extra={"metavar": "FILE"},
     )
     topology: Literal["access", "star"] = Field(
         default="access",
-        description="access: one access link for all (the paper). star: a link per origin (the course).",
+        description="access: one link for all origins (the paper). star: a link for each (the course).",
         json_schema_extra={"metavar": "access|star"},
     )
     loss: Annotated[float, BeforeValidator(_LOSS), _NUMBER] = Field(
@@ -200,13 +200,13 @@ class Plan(BaseModel):
     loss_burst: Annotated[float | Literal["off"], BeforeValidator(_BURST), PlainSerializer(write_plain)] = (
         Field(
             default="off",
-            description="Mean length of bursts of losses, packets; off: each packet is lost independently.",
+            description="Mean length of loss bursts, in packets; off: each packet is lost independently.",
             json_schema_extra={"metavar": "PACKETS"},
         )
     )
     loss_in_burst: Annotated[float, BeforeValidator(_LOSS_IN_BURST), _NUMBER] = Field(
         default=1.0,
-        description="With loss_burst: share of packets lost in a burst, above loss and up to 1.",
+        description="With loss_burst: share of packets lost within a burst, above loss and up to 1.",
         json_schema_extra={"metavar": "SHARE"},
     )
     jitter: Annotated[float, BeforeValidator(_JITTER), _NUMBER] = Field(
@@ -216,7 +216,7 @@ class Plan(BaseModel):
     )
     reorder: bool = Field(
         default=False,
-        description="With jitter: whether a packet may overtake those sent before it.",
+        description="With jitter: whether a packet may overtake packets sent before it.",
     )
     duplicate: Annotated[float, BeforeValidator(_DUPLICATE), _NUMBER] = Field(
         default=0.0,
@@ -225,12 +225,12 @@ class Plan(BaseModel):
     )
     queue: Annotated[Queue, BeforeValidator(parse_queue), PlainSerializer(str, return_type=str)] = Field(
         default=Queue(packets=1000),
-        description="Queue of each link: at most 1000p, 64kB or 100ms; unlimited; codel; pie.",
+        description="Queue of each link: a limit such as 1000p, 64kB or 100ms; or unlimited, codel or pie.",
         json_schema_extra={"metavar": "QUEUE"},
     )
     ecn: bool = Field(
         default=False,
-        description="Whether TCP and QUIC use ECN (RFC 3168): codel and pie mark what they would drop.",
+        description="Whether TCP and QUIC use ECN (RFC 3168): codel and pie mark instead of dropping.",
     )
     middlebox: Annotated[
         Middlebox | None,
@@ -238,7 +238,7 @@ class Plan(BaseModel):
         PlainSerializer(write_middlebox, return_type=str),
     ] = Field(
         default=None,
-        description="Middlebox, and the share of paths that have it, such as drop-data:0.3; or off.",
+        description="Type of middlebox, and share of paths that have it, such as drop-data:0.3; or off.",
         json_schema_extra={"metavar": "TYPE[:SHARE]"},
     )
     initial_window: Annotated[int, BeforeValidator(whole("a number of segments", 1, 1_000))] = Field(
@@ -248,59 +248,62 @@ class Plan(BaseModel):
     )
     congestion_control: Literal["cubic", "reno", "bbr"] = Field(
         default="cubic",
-        description="Congestion control at both ends: cubic, reno; bbr only for QUIC.",
+        description="Congestion control at both ends: cubic or reno; bbr only with QUIC.",
         json_schema_extra={"metavar": "cubic|reno|bbr"},
     )
     ip: Annotated[Literal["4", "6"], BeforeValidator(_version)] = Field(
         default="4",
-        description="Version of IP: 4, or 6, whose headers are 20 bytes longer.",
+        description="IP version: 4, or 6, whose headers are 20 bytes longer.",
         json_schema_extra={"metavar": "4|6"},
     )
     mode: Annotated[tuple[ModeName, ...], each()] = Field(
         default=(PLAIN, FAST_OPEN),
-        description=f"Modes of transport to compare: {', '.join(MODES)}.",
+        description=f"Transport modes to compare: {', '.join(MODES)}.",
         json_schema_extra={"metavar": "MODE,..."},
     )
     compare: Annotated[str, BeforeValidator(parse_compare)] = Field(
         default="off",
-        description="Another key, and values to compare: initial_window=10,32; page=a.har,b.har; or off.",
+        description="A key and its values to compare: initial_window=10,32 or page=a.har,b.har; or off.",
         json_schema_extra={"metavar": "KEY=A,B,..."},
     )
     client: Literal["loader", "chromium", "firefox", "wget2", "curl"] = Field(
         default="loader",
-        description="What loads the page: the built-in loader, the system's chromium, firefox, wget2, curl.",
+        description="Client that loads the page: the built-in loader, or the system's chromium, "
+        "firefox, wget2, curl.",
         json_schema_extra={"metavar": "loader|chromium|firefox|wget2|curl"},
     )
     browser: str = Field(
         default="",
-        description="Program of the browser, chromium or firefox; empty: the system's. A flag only.",
+        description="Path of the browser's program, with chromium or firefox; empty: the system's. Not "
+        "in a plan file.",
         json_schema_extra={"metavar": "PATH"},
     )
     program: str = Field(
         default="",
-        description="Program of the client, with curl or wget2; empty: the one on the PATH. A flag only.",
+        description="Path of the client's program, with curl or wget2; empty: the one on PATH. Not in "
+        "a plan file.",
         json_schema_extra={"metavar": "PATH"},
     )
     har: bool = Field(
         default=False,
-        description="Whether each load of a browser writes a HAR into har/ of the results folder.",
+        description="Whether each load in a browser writes a HAR into har/ of the results folder.",
     )
     screenshots: bool = Field(
         default=False,
-        description="Whether each load of a browser writes an image into screenshots/ of the results folder.",
+        description="Whether each load in a browser writes an image into screenshots/ of the results folder.",
     )
     determinism: bool = Field(
         default=True,
-        description="Whether a browser's pages get the recording's time and fixed random numbers.",
+        description="Whether pages in a browser see the time of the recording and fixed random numbers.",
     )
     engine: Literal["emulate", "simulate"] = Field(
         default="emulate",
-        description="emulate: the real kernel over an emulated path. simulate: TCP on a virtual clock.",
+        description="emulate: the real kernel, on an emulated path. simulate: simulated, on a virtual clock.",
         json_schema_extra={"metavar": "emulate|simulate"},
     )
     scheme: Literal["recorded", "http", "https"] = Field(
         default="recorded",
-        description="recorded: each URL as it was. http: all in the clear, as in the paper. https: all TLS.",
+        description="recorded: URLs keep their scheme. http: no TLS, as in the paper. https: all TLS.",
         json_schema_extra={"metavar": "recorded|http|https"},
     )
     post_quantum: bool = Field(
@@ -309,22 +312,22 @@ class Plan(BaseModel):
     )
     certificate_bytes: Annotated[int, BeforeValidator(_certificate_bytes)] = Field(
         default=0,
-        description="Size of servers' certificates, bytes, 1000 to 16000; 0: the smallest, about 450.",
+        description="Size of each server's certificate, 1000 to 16000 bytes; 0: the smallest, about 450.",
         json_schema_extra={"metavar": "BYTES"},
     )
     http: Literal["1.1", "2", "recorded"] = Field(
         default="1.1",
-        description="HTTP version of the loader over TLS. For archives: recorded.",
+        description="HTTP version that the loader uses over TLS. Default for archives: recorded.",
         json_schema_extra={"metavar": "1.1|2|recorded"},
     )
     priorities: Literal["none", "rfc9218"] = Field(
         default="none",
-        description="rfc9218: over HTTP/2 and 3 servers send urgent responses first; none: all in turn.",
+        description="Order of responses over HTTP/2 and 3. none: all in turn. rfc9218: urgent ones first.",
         json_schema_extra={"metavar": "none|rfc9218"},
     )
     origin_rtt: Literal["path", "recorded"] = Field(
         default="path",
-        description="path: all origins have the path's RTT. recorded: farther hosts have more, as recorded.",
+        description="path: all origins have the path's RTT. recorded: RTTs differ as in the recording.",
         json_schema_extra={"metavar": "path|recorded"},
     )
     lookups: bool = Field(
@@ -333,11 +336,11 @@ class Plan(BaseModel):
     )
     server_time: bool = Field(
         default=True,
-        description="Whether servers and the main thread take the time that they took in the recording.",
+        description="Whether servers and the main thread take the recorded time; if not, they take none.",
     )
     processing: Annotated[float, BeforeValidator(_FACTOR), _NUMBER] = Field(
         default=1.0,
-        description="Factor on the loader's own time: its main thread's work and the recording's pauses.",
+        description="Factor on the loader's own time: the work of its main thread and the recorded pauses.",
         json_schema_extra={"metavar": "FACTOR"},
     )
     keep_alive: bool = Field(
@@ -347,48 +350,48 @@ class Plan(BaseModel):
     cookies: Annotated[tuple[CookieState, ...], each(parse_cookies)] = Field(
         default=("warm",),
         description="Cookie states to measure: warm, warm:SHARE, cold, stale, backup, moved, nat, pool:N, "
-        "cookieless.",
+        "cookieless; of TLS tickets: expired, no-early-data, too-early.",
         json_schema_extra={"metavar": "STATE,..."},
     )
     require_cookie: bool = Field(
         default=False,
-        description="Whether servers accept data only with a cookie; excludes the cookie state cookieless.",
+        description="Whether servers accept data only with a cookie; not possible with the state cookieless.",
     )
     what_if: Annotated[WhatIf, BeforeValidator(parse_what_if), PlainSerializer(str, return_type=str)] = Field(
         default=TODAY,
-        description="Variants that no kernel has, simulated, such as syn-payload=4,early-data; or off.",
+        description="Simulated variants that no kernel implements, such as syn-payload=4,early-data; or off.",
         json_schema_extra={"metavar": "WHAT,..."},
     )
     repeats: Annotated[int, BeforeValidator(_REPEATS)] = Field(
         default=10,
-        description="Loads of each page on each path under each treatment.",
+        description="Number of loads of each page on each path under each treatment.",
         json_schema_extra={"metavar": "N"},
     )
     until: Annotated[float | Literal["off"], BeforeValidator(parse_width), PlainSerializer(write_width)] = (
         Field(
             default="off",
-            description="Repeat until the improvement's interval is this narrow in each cell, as 2%; or off.",
+            description="Repeat a cell until its improvement's interval is this narrow, such as 2%; or off.",
             json_schema_extra={"metavar": "WIDTH"},
         )
     )
     most_repeats: Annotated[int, BeforeValidator(_REPEATS)] = Field(
         default=100,
-        description="With until: maximum number of repeats of a cell, in whole rounds.",
+        description="With until: maximum number of repeats of a cell; the run makes only whole rounds.",
         json_schema_extra={"metavar": "N"},
     )
     keep: Literal["all", "loads"] = Field(
         default="all",
-        description="all: every load with its requests and connections. loads: only its row, for sweeps.",
+        description="all: keep each load with its requests and connections. loads: only its row, for sweeps.",
         json_schema_extra={"metavar": "all|loads"},
     )
     jobs: Annotated[int | Literal["auto"], BeforeValidator(_JOBS)] = Field(
         default="auto",
-        description="Loads at a time. auto: as many as keep the relay on time without overloading the CPU.",
+        description="Number of loads at a time. auto: as many as relay and CPU can keep up with.",
         json_schema_extra={"metavar": "auto|N"},
     )
     seed: Annotated[int, BeforeValidator(whole("a seed", 0, 2**53))] = Field(
         default=1,
-        description="Seed of the order of loads, packet loss, jitter, middleboxes and random cookies.",
+        description="Seed of the order of loads, packet loss, jitter, middleboxes and random cookie states.",
         json_schema_extra={"metavar": "N"},
     )
 
@@ -398,7 +401,8 @@ class Plan(BaseModel):
         PlainSerializer(write_treatments, return_type=list[dict[str, object]]),
     ] = Field(
         default=(),
-        description="In place of compare: a name, and keys with their values; the first is the baseline.",
+        description="Treatments, instead of compare: each has a name and keys with values; the first "
+        "is the baseline.",
     )
 
     @model_validator(mode="before")
@@ -774,26 +778,27 @@ class Plan(BaseModel):
 
     @property
     def treatments(self) -> tuple[Treatment, ...]:
-        """What is compared."""
+        """The treatments that the plan compares."""
         return self.treatment or compared(self.compare) or tuple(_of_mode(mode) for mode in self.mode)
 
     @property
     def baseline(self) -> str:
-        """Name of the treatment that each other is compared with.
+        """Name of the treatment with which the others are compared.
 
-        The first; of modes the first in `MODES`, however they are listed, also where another is alone.
+        It is the first treatment. Of several modes it is the first in `MODES`, in whatever order they are
+        listed. With a single mode it is `tcp`.
         """
         if self.names_treatments:
             return self.treatments[0].name
         return min(self.mode, key=[*MODES].index) if len(self.mode) > 1 else PLAIN
 
     def arms(self) -> dict[str, "Plan"]:
-        """The plan under each treatment alone, by the treatment's name."""
+        """For each treatment, by name, the plan with this treatment alone."""
         return {treatment.name: self._under(treatment) for treatment in self.treatments}
 
     @property
     def versions(self) -> dict[str, str]:
-        """The PAGE of each version that treatments load, by the version's name; empty: all load the same."""
+        """Page versions by name, each with its PAGE; empty if all treatments load the same pages."""
         pages = [
             str(page)
             for one in self.treatment or compared(self.compare)
@@ -804,24 +809,24 @@ class Plan(BaseModel):
 
     @property
     def clients(self) -> tuple[str, ...]:
-        """What loads the pages: the client of each treatment, each once."""
+        """Clients of the treatments, without duplicates."""
         return tuple(dict.fromkeys(arm.client for arm in self.arms().values()))
 
     @property
     def schemes(self) -> tuple[str, ...]:
-        """The schemes of the treatments, each once."""
+        """Schemes of the treatments, without duplicates."""
         return tuple(dict.fromkeys(arm.scheme for arm in self.arms().values()))
 
     @property
     def http_of_loader(self) -> str:
-        """The version of HTTP that all loads speak; empty: they differ, or browsers choose it."""
+        """HTTP version that all loads use; empty if they differ or a browser chooses it."""
         spoken = {arm.http if arm.client == "loader" else "" for arm in self.arms().values()}
         spoken |= {"3" for mode in self.modes if mode.name.startswith("quic")}
         return spoken.pop() if len(spoken) == 1 else ""
 
     @property
     def modes(self) -> tuple[Mode, ...]:
-        """Every mode that the plan names, as such or for a treatment."""
+        """Every mode that the plan names, in `mode` or in a treatment."""
         named = [mode for treatment in self.treatments for key, mode in treatment.keys if key == "mode"]
         return tuple(MODES[mode] for mode in (*self.mode, *named) if mode in MODES)
 
@@ -840,17 +845,17 @@ class Plan(BaseModel):
 
     @property
     def transport(self) -> Transport:
-        """What every connection has."""
+        """Initial window and congestion control of every connection."""
         return Transport(self.initial_window, self.congestion_control)
 
     def rates(self) -> list[tuple[int | None, int | None]]:
-        """Every (down, up) to be measured, bit/s; `None` is unlimited, and of a trace it is the mean."""
+        """Every pair (down, up) of rates, bit/s. `None` is unlimited; a trace has its mean rate."""
         down = (self.down_trace.mean_bps,) if self.down_trace else self.down
         up = (self.up_trace.mean_bps,) if self.up_trace else self.up
         return list(zip(down, up, strict=True) if self.topology == "star" else product(down, up))
 
     def paths(self) -> list[Path]:
-        """Every path to be measured."""
+        """Every path that the plan measures."""
         burst = None if self.loss_burst == "off" else Burst(self.loss_burst, self.loss_in_burst)
         unsteady = (burst, self.jitter, self.reorder, self.duplicate)
         wire = (self.queue, self.loss, self.middlebox, *unsteady, self.ecn)
@@ -861,18 +866,17 @@ class Plan(BaseModel):
         ]
 
     def paths_of_all(self) -> list[Path]:
-        """Every path to be measured, under every treatment; each once."""
+        """Every path that any treatment measures, without duplicates."""
         return list(dict.fromkeys(path for arm in self.arms().values() for path in arm.paths()))
 
     def settings(self) -> list[tuple[Path, str]]:
-        """Every path with every cookie state to be measured on it."""
+        """Every path, combined with every cookie state."""
         return list(product(self.paths(), self.cookies))
 
     def measures_the_same_as(self, other: "Plan") -> bool:
-        """Whether both lead to the same loads, or to the same and more of them.
+        """Whether both plans make the same loads, apart from their number with `until`.
 
-        How many are made at a time (`jobs`) does not matter, nor where the programs lie; nor, with `until`,
-        when cells have enough.
+        `jobs` and the paths of programs do not matter. With `until`, neither do its width and `most_repeats`.
         """
         free: dict[str, object] = {"jobs": "auto", "browser": "", "program": ""}
         if "off" not in (self.until, other.until):
@@ -880,12 +884,12 @@ class Plan(BaseModel):
         return self.model_copy(update=free) == other.model_copy(update=free)
 
     def to_keys(self) -> dict[str, object]:
-        """Its keys, as `experiment.plan_file.resolve` takes them back."""
+        """The plan's keys and values; `experiment.plan_file.resolve` makes a plan of them."""
         traces = {key: trace for key in TRACES.values() if (trace := getattr(self, key))}
         return {**self._plain(), **traces}
 
     def to_toml(self) -> str:
-        """The plan as a TOML document, each key under its description; `keep_trace` writes what it names."""
+        """The plan as TOML, each key below its description. `keep_trace` writes the traces that it names."""
         document = tomlkit.document()
         for key, value in self._plain().items():
             if key in FLAGS_ONLY or key == "treatment":

@@ -19,15 +19,15 @@ it, so `firstflight report DIR` can make it again.
 | `plan.toml` | the plan as it was run, with every default written out |
 | `environment.json` | kernel, CPU, client versions, calibration of the path |
 | `traces/` | the traces of the links, if the plan names any ([path.md](path.md)) |
-| `pages/` | the profile of every page as it was loaded, to explain loads with |
-| `journal.jsonl` | one JSON object per load, on disk before the next load starts ([below](#journaljsonl)) |
-| `loads.parquet`, `requests.parquet`, `connections.parquet` | the journal as tables, columns below |
+| `pages/` | the profile of every page as it was loaded, used to explain load times |
+| `journal.jsonl` | one JSON object per load, written to disk before the next load starts ([below](#journaljsonl)) |
+| `loads.parquet`, `requests.parquet`, `connections.parquet` | the journal as tables; their columns are below |
 | `summary.json` | medians, improvement with interval, verdict and proof per cell pair; warnings |
 | `observations.txt` | the table in the course's own format, with correct signs; empty unless `tcp` and `tfo` are compared |
-| `analysis.md` | the course's questions, answered for each page from this run ([course.md](course.md)) |
+| `analysis.md` | answers to the course's questions for each page, made from this run ([course.md](course.md)) |
 | `figures/` | waterfalls, curves, distributions and critical paths as files; `firstflight report DIR` or `run --figures` draws them |
 | `report.html` | all results on one page that needs no network, with interactive waterfalls ([report.md](report.md)) |
-| `cells.parquet`, `sweep.json`, `figures/sweep.svg` | only of a run with `keep = "loads"`, instead of `summary.json` and the files after it: medians and improvement per page and path, and the distribution of the improvement ([sweeps.md](sweeps.md)) |
+| `cells.parquet`, `sweep.json`, `figures/sweep.svg` | only if the plan has `keep = "loads"`, instead of `summary.json` and the files after it: medians and improvement per page and path, and the distribution of the improvement ([sweeps.md](sweeps.md)) |
 
 Times are in milliseconds, rates in Mbit/s, sizes in bytes. The column "null" says when a value is missing. `loads` has a column for every key of
 the plan in which two loads can differ. So the tables of several runs can be concatenated:
@@ -61,25 +61,25 @@ laboratory gave no result (`attempts`), and the loads that still have no result 
 |---|---|
 | `baseline`, `treatment` | names of the two treatments that are compared; `treatment` is empty if the plan has only one |
 | `differs` | the columns of `loads` in which the two differ, each with the baseline's value and the treatment's value |
-| KEYS | identify the cell, as in `loads`; where the two differ, the treatment's value |
+| KEYS | identify the cell, as in `loads`; if the two differ in one, it has the treatment's value |
 | `caption` | the same in words, for tables and figures; without page, RTT and the keys in which the two differ |
 | `url` | URL of the page's first request; null if no load sent it |
 | `n` | number of paired blocks, that is, of blocks whose two loads ended ok |
-| `exact` | whether nothing in the loads was random (a simulation without loss, jitter, or randomly assigned cookies or middleboxes). Such a cell has one load on each side, and all intervals and p values are null |
+| `exact` | true if nothing in the loads was random (a simulation without loss, jitter, or randomly assigned cookies or middleboxes). Such a cell has one load on each side. All its intervals and p values are null |
 | `baseline_loads`, `treatment_loads` | number of `ok` and `failed` loads of each side |
 | `baseline_ms`, `treatment_ms` | PLT: `median`, and `low` to `high`, its 95 % interval from order statistics (null below 6 loads). Over the paired blocks, or over all ok loads if no block is paired |
 | `baseline_cv`, `treatment_cv` | coefficient of variation of the PLT (standard deviation / mean); null below 2 loads |
 | `improvement` | 1 - PLT_treatment / PLT_baseline of a typical block (Hodges-Lehmann estimate of the log ratios), as a signed fraction; positive means that the treatment is faster: `point`, and the 95 % interval `low` to `high` (null below 6 blocks) |
 | `shift_ms` | PLT_baseline - PLT_treatment of a typical block, ms, by the same method: `point`, `low`, `high` |
 | `measures` | PLT, first byte, paints (of a browser), requests, connections and bytes, by the column of `loads`. `baseline` and `treatment` are medians over the paired blocks. `difference` is the treatment minus the baseline in a typical block (`point`, `low`, `high`, by the same method). The intervals are not corrected for multiple comparisons |
-| `same_within_ms` | if no difference was shown, the largest difference that the interval allows, ms; also if a difference between versions of a page is at most 10 ms; else null |
+| `same_within_ms` | the largest difference that the interval allows, ms, if no difference was shown; for versions of a page also if it is at most 10 ms; otherwise null |
 | `p_value` | signed-rank test on the log ratios of the paired blocks, two-sided, exact |
 | `p_adjusted` | `p_value` adjusted for the number of cells (Holm's method), so that the chance of any false verdict in the table is at most 5 % |
-| `verdict` | `faster` or `slower` if the proof holds, the interval excludes 0 and `p_adjusted` is below 0.05; `too few repeats` if so few blocks cannot reach that in a table of this size; else `no difference shown`. Without a test: `exact`, `not proved`, `not compared` (`n` is 0) |
-| `blocks_needed` | the fewest blocks with which a cell of this table can have a verdict; null where nothing is tested |
+| `verdict` | `faster` or `slower` if the proof holds, the interval excludes 0 and `p_adjusted` is below 0.05; `too few repeats` if so few blocks cannot reach such a `p_adjusted` in a table of this size; otherwise `no difference shown`. Without a test: `exact`, `not proved`, `not compared` (`n` is 0) |
+| `blocks_needed` | the fewest blocks with which a cell of this table can have a verdict; null if firstflight does not test the cell |
 | `null_improvement`, `null_low`, `null_high` | the same statistic for the baseline compared with itself (every second block with the one before it), with its 95 % interval. It shows how large an "improvement" noise alone causes. Null below 2 blocks; the interval is null below 12 |
 | `null_ms` | the two medians that `null_improvement` compares, ms |
-| `proof` | `baseline` and `treatment`, each with the counts of the next table; `ok`: every load did what its treatment promises; `text`: the same for people |
+| `proof` | `baseline` and `treatment`, each with the counts of the next table; `ok`: whether every load did what its treatment promises; `text`: the same as a sentence |
 
 | count in `proof` | connections |
 |---|---|
@@ -89,7 +89,7 @@ laboratory gave no result (`attempts`), and the loads that still have no result 
 | `leaked` | with data in the SYN although the mode has none |
 | `early`, `early_accepted` | with TLS early data; with early data that the server accepted |
 
-Every treatment promises what its mode does: data in every SYN that a server accepts, or in none. Each load must also show its
+Every treatment promises what its mode does: each SYN carries data that the server accepts, or no SYN carries data. Each load must also show its
 [initial window, congestion control, ECN and key share of TLS](lab.md#proof). If treatments differ in `scheme`, `http` or `keep_alive`,
 firstflight checks the rows of requests and connections of each load for these too:
 

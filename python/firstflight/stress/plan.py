@@ -85,18 +85,18 @@ class StressPlan(BaseModel):
 
     server: Annotated[tuple[str, ...], BeforeValidator(parse_servers)] = Field(
         default=(BUILT_IN,),
-        description="Servers: builtin, nginx, or both with a comma; or one command in quotes, "
-        "which serves the file `object` of the folder it is started in, at port 80.",
+        description="Servers: builtin, nginx, or builtin,nginx; or one command in quotes. "
+        "The command serves the file `object` of its working directory on port 80.",
         json_schema_extra={"metavar": "SERVER"},
     )
     mode: Annotated[tuple[Literal["tcp", "tfo"], ...], each()] = Field(
         default=(PLAIN, FAST_OPEN),
-        description="Transport treatments to compare: tcp, tfo.",
+        description="Transport modes to compare: tcp, tfo.",
         json_schema_extra={"metavar": "MODE,..."},
     )
     rates: Annotated[tuple[float, ...], BeforeValidator(parse_rates), PlainSerializer(write_rates)] = Field(
         default=(),
-        description="Clients per second; auto: from 500 on until no mode keeps up.",
+        description="Clients per second. auto: from 500 upwards, until no mode keeps up.",
         json_schema_extra={"metavar": "RATE,..."},
     )
     seconds: Seconds = Field(
@@ -104,11 +104,11 @@ class StressPlan(BaseModel):
     )
     warm_up: Seconds = Field(
         default=0.5,
-        description="How long clients (and a flood) run before it, s.",
+        description="How long clients (and a flood) run before each measurement, s.",
         json_schema_extra={"metavar": "S"},
     )
     repeats: Annotated[int, BeforeValidator(whole("a number of repeats", 1, 1_000))] = Field(
-        default=3, description="Measurements of each cell.", json_schema_extra={"metavar": "N"}
+        default=3, description="Number of measurements of each cell.", json_schema_extra={"metavar": "N"}
     )
     rtt: Annotated[float, BeforeValidator(parse_rtt), PlainSerializer(write_plain)] = Field(
         default=20.0, description="Round-trip time, ms.", json_schema_extra={"metavar": "MS"}
@@ -117,15 +117,15 @@ class StressPlan(BaseModel):
         default=5_000, description="Size of the object, bytes.", json_schema_extra={"metavar": "BYTES"}
     )
     timeout: Seconds = Field(
-        default=3.0, description="When a client gives up, s.", json_schema_extra={"metavar": "S"}
+        default=3.0, description="Time after which a client gives up, s.", json_schema_extra={"metavar": "S"}
     )
     flood: Annotated[
         tuple[Literal["none", "plain", "forged", "valid"], ...],
         each(),
     ] = Field(
         default=("none",),
-        description="SYNs from addresses that never answer: none; plain; with data and forged cookies; "
-        "with data and the valid cookies of these addresses.",
+        description="SYNs from addresses that never answer: none; plain (no data); forged (data and a "
+        "forged cookie); valid (data and a valid cookie of the address).",
         json_schema_extra={"metavar": "FLOOD,..."},
     )
     flood_rate: Rate = Field(
@@ -133,28 +133,29 @@ class StressPlan(BaseModel):
     )
     addresses: Annotated[int, BeforeValidator(whole("a number of addresses", 1, 60_000))] = Field(
         default=1_000,
-        description="Addresses that a flood with valid cookies comes from.",
+        description="Number of addresses from which a flood with valid cookies comes.",
         json_schema_extra={"metavar": "N"},
     )
     qlen: Annotated[tuple[int, ...], each(whole("a number of requests", 1, 65_535)), write_each(int)] = Field(
         default=(1_024,),
-        description="Fast Open requests that may be pending at the server (TCP_FASTOPEN, nginx's fastopen=).",
+        description="Maximum number of pending Fast Open requests at the server (TCP_FASTOPEN, "
+        "nginx's fastopen=).",
         json_schema_extra={"metavar": "N,..."},
     )
     backlog: Annotated[
         tuple[int, ...], each(whole("a number of connections", 1, 65_535)), write_each(int)
     ] = Field(
         default=(1_024,),
-        description="SYNs, and connections to be accepted, that may wait at the server.",
+        description="Maximum number of SYNs, and of connections to be accepted, that wait at the server.",
         json_schema_extra={"metavar": "N,..."},
     )
     syn_cookies: Annotated[tuple[Literal["off", "on", "always"], ...], each()] = Field(
         default=("on",),
-        description="SYN cookies at the server: off; on, when its queue is full; always.",
+        description="When the server uses SYN cookies. off; on: when its queue is full; always.",
         json_schema_extra={"metavar": "WHEN,..."},
     )
     seed: Annotated[int, BeforeValidator(whole("a seed", 0, 2**63 - 1))] = Field(
-        default=1, description="Decides the order of modes.", json_schema_extra={"metavar": "N"}
+        default=1, description="Seed of the order of modes.", json_schema_extra={"metavar": "N"}
     )
 
     @model_validator(mode="after")
