@@ -100,9 +100,10 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--within", type=float, default=1800, metavar="S", help="time of the host it may take"
     )
-    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...")
-    arguments = parser.parse_args(argv)
-    arguments.command = [word for word in arguments.command if word != "--"]
+    parser.usage = f"{parser.format_usage().removeprefix('usage: ').rstrip()} -- COMMAND ..."
+    end = argv.index("--") if "--" in argv else len(argv)
+    arguments = parser.parse_args(argv[:end])
+    arguments.command = list(argv[end + 1 :])
     if not arguments.command:
         parser.error("no command: end with `-- COMMAND ...`")
     missing = {package for program, package in PROGRAMS.items() if not shutil.which(program)}
