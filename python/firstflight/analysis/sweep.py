@@ -38,7 +38,7 @@ SWEEP_FORMAT = "firstflight-sweep/3"
 """Format and version of sweep.json, and of cells.parquet in the same folder.
 
 In version 2 the sides were the modes: `tcp_ms` and `tfo_ms`. In version 1 a cell with a point above 0 was
-    faster.
+faster.
 """
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)

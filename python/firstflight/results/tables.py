@@ -89,7 +89,7 @@ def write_tables(folder: Path, records: Iterable[LoadRecord] | None = None) -> l
     """Writes ``loads.parquet``, ``requests.parquet`` and ``connections.parquet`` from the journal.
 
     The same loads give the same bytes, in whatever order they were made: rows are in the order of the run
-        (`order`). A reader never sees a partial file.
+    (`order`). A reader never sees a partial file.
 
     Args:
         folder: The results folder.

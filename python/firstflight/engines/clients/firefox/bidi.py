@@ -1,7 +1,7 @@
 """WebDriver BiDi (w3.org/TR/webdriver-bidi), as Firefox speaks it: JSON over one WebSocket (RFC 6455).
 
 Responses may arrive in any order, with events in between. Not supported: WebSocket extensions, and messages
-    that are not text.
+that are not text.
 """
 
 import base64
