@@ -2,11 +2,11 @@
 
 A mirror with the browser's log has bodies, starts and ends (`discover`). The first rule that applies counts:
 
-1. A redirect leads to the next request of its target. 2. Markup names the URL. Or a style sheet names it, and
-since its arrival the browser waited for nothing but
+1. A redirect leads to the next request of its target.
+2. Markup names the URL. Or a style sheet names it, and since its arrival the browser waited for nothing but
    other sheets and scripts.
-3. A script, fetched or inline, names the URL and could run at most 50 ms before the request. 4. Otherwise the
-script that ended last before the request, or the document if none had: `inferred`.
+3. A script, fetched or inline, names the URL and could run at most 50 ms before the request.
+4. Otherwise the script that ended last before the request, or the document if none had: `inferred`.
 
 A script that names the URL but could run longer before cannot have requested it by itself. Something that
 came later triggered the request, so rule 4 decides. If a script has only the host or the file name, it counts
@@ -14,16 +14,16 @@ as naming the URL, but is `inferred` too.
 
 An archive with times records more (`discover_recorded`). The first rule that applies counts:
 
-1. A recorded redirect leads to the next request of its target. 2. The recorded initiator, if it was requested
-earlier. Of a script's call stack it is the file that came last: all
-   of its files had to be there. If markup or an inline script of a document is the initiator, the request is
-   discovered at a byte. That is where the markup names the URL, if the body is known; else the byte up to
-   which the document had arrived.
-3. Rules 2 and 3 above, if nothing is recorded but there are bodies. 4. A `Referer` that is a style sheet. 5.
-Otherwise by time, within the document that the `Referer` names. While the document was still arriving, it is
-the
-   document, at the byte up to which it had arrived. After that it is what ended last, at most 50 ms before
-   the request: a script, for images and fonts a style sheet. If there is none, it is the document.
+1. A recorded redirect leads to the next request of its target.
+2. The recorded initiator, if it was requested earlier. Of a script's call stack it is the file that came
+   last: all of its files had to be there. If markup or an inline script of a document is the initiator, the
+   request is discovered at a byte. That is where the markup names the URL, if the body is known; else the
+   byte up to which the document had arrived.
+3. Rules 2 and 3 above, if nothing is recorded but there are bodies.
+4. A `Referer` that is a style sheet.
+5. Otherwise by time, within the document that the `Referer` names. While the document was still arriving, it
+   is the document, at the byte up to which it had arrived. After that it is what ended last, at most 50 ms
+   before the request: a script, for images and fonts a style sheet. If there is none, it is the document.
 
 Rules 4 and 5 are `inferred`, and so is rule 3 if a name is not certain. `docs/archives.md` has the accuracy
 of rule 5, measured on recordings whose initiators are known.

@@ -12,11 +12,12 @@ HTTP/3 compress headers: their size here is that in HTTP/1.1.
 
 Response body, the first value that is known:
 
-1. `Content-Length`, unless less was transferred (then it belongs to another response). 2. `bodySize`; minus
-the header if it equals `_transferSize` (Chrome) or exceeds `content.size` by a header
+1. `Content-Length`, unless less was transferred (then it belongs to another response).
+2. `bodySize`; minus the header if it equals `_transferSize` (Chrome) or exceeds `content.size` by a header
    (Firefox), since it then counts both.
-3. `_transferSize` minus the header. 4. WebPageTest's `_objectSize`, or `_bytesIn` minus the header. 5.
-`content.size` minus `content.compression`; without a compression, the decoded size.
+3. `_transferSize` minus the header.
+4. WebPageTest's `_objectSize`, or `_bytesIn` minus the header.
+5. `content.size` minus `content.compression`; without a compression, the decoded size.
 
 The JSON is read in bounded memory and is not trusted: a value of another type than expected counts as absent.
 """

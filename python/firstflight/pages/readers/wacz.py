@@ -1,8 +1,8 @@
 """WACZ files (https://specs.webrecorder.net/wacz/1.1.1/): a zip with WARC files and a list of pages.
 
 Nothing is unpacked by the names in the zip: its members are read in place. If a page's line in the list names
-a HAR in the archive, as `firstflight record` writes it, the HAR has the initiators and times. An entry of
-    the HAR names its response in the WARC (`_warcRecordId`), which has bodies, fields and sizes.
+a HAR in the archive, as `firstflight record` writes it, the HAR has the initiators and times. An entry of the
+HAR names its response in the WARC (`_warcRecordId`), which has bodies, fields and sizes.
 """
 
 from __future__ import annotations
